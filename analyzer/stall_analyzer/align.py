@@ -1,0 +1,272 @@
+"""Put traces and event files on one clock, and find the first epoch in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stall_analyzer.clock import base_from_summaries, session_second
+from stall_analyzer.epochs import Epoch, find_epochs
+from stall_analyzer.iterations import Iterations, find_iterations, find_landmarks
+from stall_analyzer.logged import LoggedEpoch, batch_times, epoch_from_events
+from stall_analyzer.model import (
+    PS_PER_MS,
+    PS_PER_NS,
+    AlignedTrace,
+    EventLog,
+    Note,
+    Run,
+    Step,
+    Timeline,
+    Trace,
+    TrainingThread,
+    Window,
+)
+from stall_analyzer.phases import phases_of
+from stall_analyzer.training import follow_training
+
+# A trace that begins this soon after the epoch has seen its beginning: the event files' own idea
+# of the beginning is early by 2 to 10 ms.
+BEGIN_TOLERANCE_PS = 50 * PS_PER_MS
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A trace, what it shows of training, and its place on the common clock."""
+
+    trace: Trace
+    session: str
+    training: TrainingThread | None
+    steps: Iterations | None
+    epochs: tuple[Epoch, ...]
+    origin_ps: int | None  # its time zero on the common clock; None: no clock to place it on
+    exact: bool  # False: placed by the session's name, to the second
+
+    @property
+    def extent_ps(self) -> tuple[int, int]:
+        """What the profiler recorded, in trace time."""
+        events = self.trace.events
+        last = int(events.end_ps.max(initial=0))
+        if self.trace.base_unix_ns is None:
+            return int(events.start_ps.min(initial=last)), last
+        if self.trace.stop_unix_ns is not None:
+            last = max(last, (self.trace.stop_unix_ns - self.trace.base_unix_ns) * PS_PER_NS)
+        return 0, last
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """The window on the common clock."""
+
+    start_ps: int
+    end_ps: int
+    start_source: str
+    end_source: str
+
+
+def align(run: Run, traces: Sequence[tuple[str, Trace]], events: EventLog | None) -> Timeline:
+    """The first epoch's window, its steps and phases, and each trace's place in it."""
+    notes: list[Note] = []
+    logged = epoch_from_events(events)
+    clock_ns = _clock_origin(traces, logged)
+    placed = [_place(run, session, trace, events, clock_ns) for session, trace in traces]
+    reference = _reference(placed)
+    bounds = _bounds(placed, reference, logged, clock_ns, notes)
+    window = Window(
+        start_unix_ns=None if clock_ns is None else clock_ns + bounds.start_ps // PS_PER_NS,
+        duration_ps=bounds.end_ps - bounds.start_ps,
+        start_source=bounds.start_source,
+        end_source=bounds.end_source,
+    )
+    aligned = tuple(_align_one(p, reference, bounds, notes) for p in placed)
+    steps = _steps(reference, aligned, events, window)
+    return Timeline(
+        window=window,
+        traces=aligned,
+        steps=steps,
+        phases=phases_of(steps, window.duration_ps),
+        later_epochs_ps=_later_epochs(reference, logged),
+        events=events,
+        notes=tuple(notes),
+    )
+
+
+def _clock_origin(
+    traces: Sequence[tuple[str, Trace]], logged: LoggedEpoch | None
+) -> int | None:
+    """Unix ns from which the common clock counts: small numbers of ps, whatever the century."""
+    starts = [trace.base_unix_ns for _, trace in traces if trace.base_unix_ns is not None]
+    if logged is not None:
+        starts.append(logged.start_ns)
+    return min(starts) if starts else None
+
+
+def _place(
+    run: Run, session: str, trace: Trace, events: EventLog | None, clock_ns: int | None
+) -> _Placed:
+    base_ns, exact = trace.base_unix_ns, True
+    if base_ns is None and events is not None:
+        base_ns = base_from_summaries(trace, events)
+    if base_ns is None and (second := session_second(run, session)) is not None:
+        base_ns, exact = second * 1_000_000_000, False
+    origin = None if base_ns is None or clock_ns is None else (base_ns - clock_ns) * PS_PER_NS
+    training = follow_training(trace)
+    if training is None:
+        return _Placed(trace, session, None, None, (), origin, exact)
+    landmarks = find_landmarks(trace, training)
+    steps = find_iterations(trace, training, landmarks)
+    return _Placed(
+        trace, session, training, steps, find_epochs(steps, landmarks), origin, exact
+    )
+
+
+def _reference(placed: Sequence[_Placed]) -> _Placed | None:
+    """The trace that tells the epoch best: the earliest that saw one begin, else the earliest."""
+    telling = [p for p in placed if p.epochs]
+    return min(
+        telling, key=lambda p: (not p.epochs[0].begin_seen, p.origin_ps or 0), default=None
+    )
+
+
+def _bounds(
+    placed: Sequence[_Placed],
+    reference: _Placed | None,
+    logged: LoggedEpoch | None,
+    clock_ns: int | None,
+    notes: list[Note],
+) -> _Bounds:
+    from_log = None
+    if logged is not None and clock_ns is not None:
+        from_log = _Bounds(
+            (logged.start_ns - clock_ns) * PS_PER_NS,
+            (logged.end_ns - clock_ns) * PS_PER_NS,
+            logged.start_source,
+            logged.end_source,
+        )
+        if not logged.finished:
+            notes.append(Note("warning", "The event files show no finished epoch."))
+    if reference is None or (reference.origin_ps is None and from_log is not None):
+        return from_log or _whole_traces(placed, notes)
+    if from_log is not None and not reference.exact:
+        return from_log
+    return _from_trace(reference, from_log, notes)
+
+
+def _from_trace(reference: _Placed, from_log: _Bounds | None, notes: list[Note]) -> _Bounds:
+    epoch = reference.epochs[0]
+    origin = reference.origin_ps or 0
+    begin, last = (origin + at for at in reference.extent_ps)
+    if from_log is not None and begin >= from_log.end_ps:
+        notes.append(Note("warning", "The profile was taken after the first epoch."))
+        return from_log
+    start, start_source = origin + epoch.start_ps, epoch.start_source
+    if from_log is not None and begin > from_log.start_ps + BEGIN_TOLERANCE_PS:
+        start, start_source = from_log.start_ps, from_log.start_source
+        notes.append(Note("warning", "The profile began after the first epoch had begun."))
+    elif not epoch.begin_seen:
+        start, start_source = begin, "the trace begins"
+        notes.append(
+            Note("warning", "The trace begins inside an epoch: what came before is not in it.")
+        )
+    if epoch.end_ps is not None and (from_log is None or origin + epoch.end_ps > from_log.end_ps):
+        return _Bounds(start, origin + epoch.end_ps, start_source, epoch.end_source)
+    if from_log is not None and from_log.end_ps > start:
+        return _Bounds(start, from_log.end_ps, start_source, from_log.end_source)
+    if epoch.end_ps is not None:
+        return _Bounds(start, origin + epoch.end_ps, start_source, epoch.end_source)
+    assert reference.steps is not None
+    end = origin + int(reference.steps.end_ps[: epoch.last_step].max())
+    return _Bounds(start, min(end, max(last, start + 1)), start_source, "last step in the trace")
+
+
+def _whole_traces(placed: Sequence[_Placed], notes: list[Note]) -> _Bounds:
+    notes.append(
+        Note("warning", "No training step was found: the whole trace is the window, not an epoch.")
+    )
+    extents = [
+        ((p.origin_ps or 0) + p.extent_ps[0], (p.origin_ps or 0) + p.extent_ps[1]) for p in placed
+    ]
+    if not extents:
+        return _Bounds(0, 0, "nothing was recorded", "nothing was recorded")
+    start, end = min(e[0] for e in extents), max(e[1] for e in extents)
+    return _Bounds(start, end, "the trace begins", "the trace ends")
+
+
+def _align_one(
+    placed: _Placed, reference: _Placed | None, bounds: _Bounds, notes: list[Note]
+) -> AlignedTrace:
+    origin = placed.origin_ps
+    begin, end = placed.extent_ps
+    duration = bounds.end_ps - bounds.start_ps
+    if origin is None:
+        # Without a clock the trace keeps its own time, or sits at the window's beginning.
+        origin = 0 if placed is reference else bounds.start_ps - begin
+    shift = origin - bounds.start_ps
+    if not placed.exact:
+        shift = min(max(shift, -begin), max(duration - end, -begin))
+        notes.append(
+            Note(
+                "info",
+                "This trace has no clock of its own; its place in the epoch is known to about a "
+                "second.",
+                placed.session,
+            )
+        )
+    covered = (min(max(begin + shift, 0), duration), min(max(end + shift, 0), duration))
+    return AlignedTrace(placed.trace, placed.session, shift, covered, placed.training)
+
+
+def _steps(
+    reference: _Placed | None,
+    aligned: Sequence[AlignedTrace],
+    events: EventLog | None,
+    window: Window,
+) -> tuple[Step, ...]:
+    duration = window.duration_ps
+    traced: tuple[Step, ...] = ()
+    if reference is not None and reference.steps is not None:
+        shift = next(a.shift_ps for a in aligned if a.trace is reference.trace)
+        traced = _traced_steps(reference.steps, shift, duration)
+    if events is None or window.start_unix_ns is None:
+        return traced
+    walls = (batch_times(events) - window.start_unix_ns) * PS_PER_NS
+    walls = walls[(walls > 0) & (walls <= duration)]
+    return traced if len(traced) >= len(walls) // 2 else _logged_steps([int(w) for w in walls])
+
+
+def _traced_steps(steps: Iterations, shift: int, duration: int) -> tuple[Step, ...]:
+    """Each step lasts until the next one begins: what callbacks do after it belongs to it."""
+    start = steps.start_ps + shift
+    inside = np.flatnonzero((start >= 0) & (start < duration))
+    if len(inside) == 0:
+        return ()
+    ends = np.append(start[inside][1:], duration)
+    # The last step of a kind ends with its own work: what follows is validation or epoch end.
+    kind = steps.training[inside]
+    last = np.append(kind[1:] != kind[:-1], True)
+    if steps.source != "iterator":
+        ends = np.where(last, np.minimum(steps.end_ps[inside] + shift, ends), ends)
+    return tuple(
+        Step(index, int(begin), int(end), "training" if trains else "validation", steps.source)
+        for index, (begin, end, trains) in enumerate(
+            zip(start[inside], ends, kind, strict=True)
+        )
+    )
+
+
+def _logged_steps(walls: Sequence[int]) -> tuple[Step, ...]:
+    """From the times at which batches were logged; where the first one began is not known."""
+    return tuple(
+        Step(index, begin, end, "training", "events")
+        for index, (begin, end) in enumerate(zip([0, *walls[:-1]], walls, strict=True))
+        if end > begin
+    )
+
+
+def _later_epochs(reference: _Placed | None, logged: LoggedEpoch | None) -> tuple[int, ...]:
+    if logged is not None and logged.later_ns:
+        return tuple(gap * PS_PER_NS for gap in logged.later_ns)
+    epochs = reference.epochs[1:] if reference is not None else ()
+    return tuple(e.end_ps - e.start_ps for e in epochs if e.end_ps is not None)

@@ -1,0 +1,5 @@
+"""Divide the window among causes: every picosecond in exactly one."""
+
+from stall_analyzer.attribute.ledger import attribute
+
+__all__ = ["attribute"]

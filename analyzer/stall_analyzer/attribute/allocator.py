@@ -1,0 +1,75 @@
+"""Ops that waited for memory.
+
+The allocator's retry has no event of its own. It shows as an op that starts, then allocates long
+after, although less was free at its start than it asked for; or never allocates and fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from stall_analyzer.attribute.executor import Region
+from stall_analyzer.model import PS_PER_MS, PS_PER_S, Int64s, Trace, TrainingThread
+from stall_analyzer.names import ABSENT, rows_named, stat_of
+from stall_analyzer.training import HOST_PLANE
+from stall_analyzer.vocabulary import op_type
+
+# Allocating takes microseconds; anything longer before the allocation is a wait or real work.
+WAIT_FROM_PS = PS_PER_MS
+# The runtime retries for ten seconds before it gives up; a failing op that took less than a
+# second failed for another reason.
+OUT_OF_MEMORY_FROM_PS = PS_PER_S
+
+
+def allocator_rows(trace: Trace) -> Int64s:
+    """Allocations and frees, in order of time."""
+    rows = rows_named(trace, lambda name: name in ("MemoryAllocation", "MemoryDeallocation"))
+    return rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
+
+
+def allocator_regions(trace: Trace, training: TrainingThread) -> Iterator[Region]:
+    rows = allocator_rows(trace)
+    if len(rows) == 0:
+        return
+    events = trace.events
+    ops = _long_ops(trace)
+    allocations = rows[stat_of(trace, "requested_bytes", rows) != ABSENT]
+    inside = events.parent[allocations]
+    at, available = events.start_ps[rows], stat_of(trace, "bytes_available", rows)
+    failed = _failed_calls(trace, training)
+    for op in ops:
+        mine = allocations[inside == op]
+        start, end, line = int(events.start_ps[op]), int(events.end_ps[op]), int(events.line[op])
+        if len(mine) == 0:
+            if end - start > OUT_OF_MEMORY_FROM_PS and _within(failed, start):
+                yield Region(line, start, end, "memory.out_of_memory")
+            continue
+        granted = int(events.start_ps[mine[0]])
+        before = int(np.searchsorted(at, start, side="right")) - 1
+        requested = int(stat_of(trace, "requested_bytes", mine[:1])[0])
+        short = before >= 0 and ABSENT < int(available[before]) < requested
+        if granted - start > WAIT_FROM_PS and short:
+            yield Region(line, start, granted, "memory.allocator_wait")
+
+
+def _long_ops(trace: Trace) -> Int64s:
+    events = trace.events
+    ops = rows_named(trace, lambda name: bool(op_type(name)))
+    on_host = np.array([trace.planes[line.plane].name == HOST_PLANE for line in trace.lines])
+    return ops[(events.duration_ps[ops] > WAIT_FROM_PS) & on_host[events.line[ops]]]
+
+
+def _failed_calls(trace: Trace, training: TrainingThread) -> list[tuple[int, int]]:
+    """Graph runs outside of any call that ended well: a call that raised leaves no stat."""
+    runs = training.runs
+    return [
+        (int(start), int(end))
+        for start, end, call in zip(runs.start_ps, runs.end_ps, runs.call, strict=True)
+        if call < 0
+    ]
+
+
+def _within(intervals: list[tuple[int, int]], at: int) -> bool:
+    return any(start <= at < end for start, end in intervals)

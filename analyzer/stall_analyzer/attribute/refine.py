@@ -1,0 +1,119 @@
+"""Second thoughts on a tiling: relabel a part of what is already labelled.
+
+Each function takes cause codes over the window and returns new ones; lengths never change, so
+time stays conserved.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.causes import code, codes, codes_of_bucket
+from stall_analyzer.intervals import Tiling, covered, refine, time_in, union
+from stall_analyzer.model import PS_PER_MS, Bools, Int64s, Trace, TrainingThread
+from stall_analyzer.names import rows_named, text_is
+from stall_analyzer.vocabulary import BIT_GRADIENT, BIT_IS_FINITE, BIT_UPDATE
+
+# A first run must be this much slower than the usual one before the excess is called warm-up.
+WARM_UP_FACTOR = 1.2
+WARM_UP_LEAST_PS = PS_PER_MS
+WARM_UP_LATER_RUNS = 3
+# A first batch must be this much slower than the usual one to be a cost of its own.
+FIRST_WAIT_FACTOR = 5
+FIRST_WAIT_LEAST_PS = 20 * PS_PER_MS
+# A shuffle buffer that was being filled for this share of the first wait explains it.
+SHUFFLE_SHARE = 0.5
+
+COMPUTE = codes("compute.step", "compute.runtime")
+
+
+def relabel(tiling: Tiling, where: Bools, cause: str) -> Tiling:
+    return Tiling(tiling.bounds, np.where(where, code(cause), tiling.labels))
+
+
+def relabel_inside(
+    tiling: Tiling, start: Int64s, end: Int64s, old: Int64s, cause: str
+) -> Tiling:
+    """Give `cause` to what bears one of the `old` codes inside the intervals."""
+    start, end = union(start, end)
+    tiling = refine(tiling, np.concatenate([start, end]))
+    inside = covered(tiling.bounds[:-1], start, end)
+    return relabel(tiling, inside & np.isin(tiling.labels, old), cause)
+
+
+def first_part(tiling: Tiling, begin: int, end: int, old: Int64s, amount: int, cause: str) -> Tiling:
+    """Give `cause` to the first `amount` ps of the `old` codes between begin and end."""
+    tiling = refine(tiling, np.array([begin, end]))
+    bounds, labels = tiling
+    eligible = np.isin(labels, old) & (bounds[:-1] >= begin) & (bounds[1:] <= end)
+    lengths = np.where(eligible, np.diff(bounds), 0)
+    used = np.cumsum(lengths)
+    last = int(np.searchsorted(used, amount))
+    if amount <= 0 or not eligible.any():
+        return tiling
+    if last >= len(labels):
+        return relabel(tiling, eligible, cause)
+    cut = int(bounds[last + 1] - (used[last] - amount))
+    tiling = refine(tiling, np.array([cut]))
+    eligible = np.isin(tiling.labels, old) & (tiling.bounds[:-1] >= begin)
+    return relabel(tiling, eligible & (tiling.bounds[1:] <= cut), cause)
+
+
+def with_warm_up(tiling: Tiling, trace: Trace, training: TrainingThread) -> Tiling:
+    """The first run of a graph makes kernels and touches its memory for the first time."""
+    calls = training.calls
+    spent = time_in(tiling, calls.start_ps, calls.end_ps, COMPUTE)
+    is_xla = text_is(trace, "tf_function_call", calls.row, lambda text: text.endswith("-xla"))
+    for graph in np.unique(calls.concrete[calls.traced & (calls.concrete >= 0)]):
+        mine = np.flatnonzero(calls.concrete == graph)
+        if len(mine) <= WARM_UP_LATER_RUNS or not calls.traced[mine[0]]:
+            continue
+        first, usual = int(spent[mine[0]]), int(np.median(spent[mine[1:]]))
+        if first > WARM_UP_FACTOR * usual + WARM_UP_LEAST_PS:
+            tiling = first_part(
+                tiling,
+                int(calls.start_ps[mine[0]]),
+                int(calls.end_ps[mine[0]]),
+                COMPUTE,
+                first - usual,
+                "compile.xla" if is_xla[mine[0]] else "compile.warm_up",
+            )
+    return tiling
+
+
+def with_skipped_updates(tiling: Tiling, training: TrainingThread) -> Tiling:
+    """Loss scaling found an overflow and left the variables alone: the step taught nothing."""
+    runs = training.runs
+    checked = (runs.bits & (BIT_IS_FINITE | BIT_GRADIENT)) == (BIT_IS_FINITE | BIT_GRADIENT)
+    updated = (runs.bits & BIT_UPDATE) > 0
+    if not (checked & updated).any():
+        return tiling  # no step ever updated in a way that shows: nothing can be said
+    skipped = checked & ~updated
+    return relabel_inside(
+        tiling,
+        runs.start_ps[skipped],
+        runs.end_ps[skipped],
+        codes_of_bucket("compute"),
+        "numerics.skipped_update",
+    )
+
+
+def with_first_wait(
+    tiling: Tiling, trace: Trace, step_start: Int64s, step_end: Int64s
+) -> Tiling:
+    """The first batch is often late: buffers fill and files open once."""
+    wait = codes("input.wait")
+    waits = time_in(tiling, step_start, step_end, wait)
+    if len(waits) < 2:
+        return tiling
+    usual = int(np.median(waits[1:]))
+    if waits[0] < FIRST_WAIT_FACTOR * usual + FIRST_WAIT_LEAST_PS:
+        return tiling
+    begin, end = int(step_start[0]), int(step_end[0])
+    shuffles = rows_named(trace, lambda name: name.rpartition("::")[2].startswith("Shuffle"))
+    events = trace.events
+    start = np.clip(events.start_ps[shuffles], begin, end)
+    filling = np.clip(events.end_ps[shuffles], begin, end) - start
+    filled = filling.max(initial=0) > SHUFFLE_SHARE * waits[0]
+    cause = "input.shuffle_fill" if filled else "input.first_element"
+    return first_part(tiling, begin, end, wait, int(waits[0]) - usual, cause)

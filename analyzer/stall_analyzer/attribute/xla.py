@@ -1,0 +1,58 @@
+"""XLA compilation inside a step.
+
+The compiler names its passes, but half of its work (turning the graph into HLO) has no event. So
+the whole stretch from the start of the compiled call to the start of the compiled code counts, if
+the compiler shows itself in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from stall_analyzer.attribute.executor import ASYNC_START, Region
+from stall_analyzer.model import Trace
+from stall_analyzer.names import rows_named
+from stall_analyzer.vocabulary import XLA_OPS, op_type
+
+EXECUTE = "CpuExecutable::ExecuteAsyncOnStream"
+COMPILER_PREFIXES = (
+    "HLO passes", "CpuCompiler::", "GpuCompiler::", "NVPTXCompiler::", "JitCompiler::Compile",
+    "XlaCompile", "Codegen", "CompileToHlo", "TfrtTpuCompiler::", "backend_compile",
+)  # fmt: skip
+
+
+def is_compiler_event(name: str) -> bool:
+    return name.startswith(COMPILER_PREFIXES)
+
+
+def xla_regions(trace: Trace) -> Iterator[Region]:
+    """Each compilation, from the start of the call that needed it to the code's first run."""
+    events = trace.events
+    passes = rows_named(trace, is_compiler_event)
+    outermost = passes[~np.isin(events.parent[passes], passes)]
+    calls = rows_named(trace, lambda name: name == ASYNC_START or op_type(name) in XLA_OPS)
+    executes = rows_named(trace, lambda name: name == EXECUTE)
+    for call in sorted({c for p in outermost if (c := _enclosing_call(trace, p, calls)) >= 0}):
+        line, start, end = int(events.line[call]), events.start_ps[call], events.end_ps[call]
+        inside = outermost[
+            (events.line[outermost] == line)
+            & (events.start_ps[outermost] >= start)
+            & (events.start_ps[outermost] < end)
+        ]
+        compiled = events.end_ps[inside].max()
+        runs = events.start_ps[executes[events.line[executes] == line]]
+        runs = runs[(runs >= compiled) & (runs < end)]
+        yield Region(line, int(start), int(runs.min(initial=end)), "compile.xla")
+
+
+def _enclosing_call(trace: Trace, row: int, calls: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int:
+    """The compiled call around an event, or -1."""
+    around = int(trace.events.parent[row])
+    while around >= 0:
+        index = np.searchsorted(calls, around)
+        if index < len(calls) and calls[index] == around:
+            return around
+        around = int(trace.events.parent[around])
+    return -1

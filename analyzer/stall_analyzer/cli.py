@@ -1,0 +1,267 @@
+"""`stall-analyze`: the only module that prints and exits.
+
+Nothing heavy is imported up here: `--help` must answer at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+from textwrap import indent
+from typing import TYPE_CHECKING, Any, TextIO
+
+from stall_analyzer.capture import THREE_LINES
+from stall_analyzer.errors import NothingFound, StallError, UnreadableFile, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from stall_analyzer.model import Run
+
+PROGRAM = "stall-analyze"
+INTERNAL_ERROR = 1
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+PLAIN_WIDTH = 80
+MOST_PROCESSES = 8  # beyond this the disk is the limit
+# A process takes about half a second to start; below this one process is done sooner.
+WORTH_PROCESSES_BYTES = 64 << 20
+
+DESCRIPTION = """\
+Why is my training stuck on the first epoch?
+
+Reads TensorFlow profiler traces and event files under each PATH (a log
+directory of TensorBoard, or a run in it) and divides the wall time of the
+first epoch exactly: waiting for input, compiling, memory, numerics,
+communication, Python on the host, and the model's own work. What the files
+do not show is called unknown. Nothing is written into a log directory.
+"""
+
+EPILOG = f"""\
+how to capture the first epoch:
+{indent(THREE_LINES, "  ")}
+
+  Event files alone are enough to see that the first epoch is slow; the
+  trace is what shows why. It is written when the `with` block ends, so let
+  a very long epoch run with steps_per_epoch=200.
+
+examples:
+  stall-analyze logs/                    every run under logs/
+  stall-analyze logs/ --run 'resnet*'    only some of them
+  stall-analyze logs/ --json -o stall.json
+
+exit codes:
+  0    a report was made, whatever its verdict
+  1    internal error
+  2    the command line, or the output file, cannot be used
+  3    no run was found
+  4    a file or a run could not be read; the rest is in the report
+  130  interrupted
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    try:
+        return _analyze(arguments)
+    except StallError as error:
+        _complain(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        return INTERRUPTED
+    except Exception as error:
+        if arguments.verbose:
+            import traceback  # noqa: PLC0415
+
+            traceback.print_exc()
+        _complain(f"internal error: {type(error).__name__}: {error} (-v shows where)")
+        return INTERNAL_ERROR
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="log directory, or a run in it")
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE")
+    parser.add_argument(
+        "--run",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="only runs of this name or pattern (*, ?); may be given more than once",
+    )
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        type=_positive,
+        help=f"processes (default: as many as pay off, at most {MOST_PROCESSES})",
+    )
+    parser.add_argument("--no-color", action="store_true", help="no colour; NO_COLOR does the same")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="tracebacks of internal errors"
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="version, and decoder in use")
+    return parser
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> None:
+        from stall_analyzer import __version__  # noqa: PLC0415
+        from stall_analyzer.decode import backend  # noqa: PLC0415
+
+        print(f"{PROGRAM} {__version__} (decoder: {backend()})")
+        parser.exit()
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return int(text)
+
+
+def _analyze(arguments: argparse.Namespace) -> int:
+    from stall_analyzer.batch import analyze_all  # noqa: PLC0415
+    from stall_analyzer.discover import discover  # noqa: PLC0415
+    from stall_analyzer.report.json import document  # noqa: PLC0415
+
+    if arguments.output:
+        _check_output(arguments.output)  # before minutes of work, not after
+    discovery = discover(arguments.paths)
+    runs = _selected(discovery.runs, arguments.run)
+    size = sum(_size(run) for run in runs)
+    with _progress(len(runs), shown=size >= WORTH_PROCESSES_BYTES) as finished:
+        outcomes = analyze_all(runs, arguments.jobs or _processes(len(runs), size), finished)
+    if arguments.verbose:
+        sys.stderr.writelines(outcome.traceback for outcome in outcomes)
+    report = document([], notes=discovery.notes)
+    report["runs"] = [outcome.entry for outcome in outcomes]
+    _deliver(report, arguments)
+    return UnreadableFile.exit_code if _has_errors(report) else 0
+
+
+def _selected(runs: Sequence[Run], patterns: Sequence[str]) -> list[Run]:
+    chosen = [
+        run
+        for run in runs
+        if not patterns or any(fnmatchcase(run.name, pattern) for pattern in patterns)
+    ]
+    if not chosen:
+        some = ", ".join(run.name for run in runs[:10]) + (", …" if len(runs) > 10 else "")
+        raise NothingFound(f"no run is called {' or '.join(patterns)}; there are: {some}")
+    return chosen
+
+
+def _size(run: Run) -> int:
+    traces = sum(host.size for session in run.sessions for host in session.hosts)
+    return traces + sum(file.size for file in run.event_files)
+
+
+def _processes(runs: int, size: int) -> int:
+    if size < WORTH_PROCESSES_BYTES:
+        return 1
+    return min(os.cpu_count() or 1, MOST_PROCESSES, runs)
+
+
+def _has_errors(report: Mapping[str, Any]) -> bool:
+    notes = [note for entry in (report, *report["runs"]) for note in entry.get("notes", ())]
+    return any(note["level"] == "error" for note in notes)
+
+
+# ---------------------------------------------------------------- output
+
+
+def _complain(message: str) -> None:
+    print(f"{PROGRAM}: {message}", file=sys.stderr)
+
+
+@contextmanager
+def _progress(runs: int, shown: bool) -> Iterator[Callable[[], None]]:
+    """A bar on stderr, for a person who would otherwise wait before an empty screen."""
+    if not (shown and sys.stderr.isatty()):
+        yield lambda: None
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading runs", total=runs)
+        yield lambda: bar.advance(task)
+
+
+def _deliver(report: Mapping[str, Any], arguments: argparse.Namespace) -> None:
+    if arguments.output:
+        buffer = io.StringIO()
+        _show(report, buffer, arguments)
+        _write_file(arguments.output, buffer.getvalue())
+        return
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a name may not fit the terminal's encoding
+    try:
+        _show(report, sys.stdout, arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _show(report: Mapping[str, Any], stream: TextIO, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        # Compact: indenting is many times slower, and people have the text view.
+        json.dump(report, stream, allow_nan=False)
+        stream.write("\n")
+        return
+    from stall_analyzer.report.text import render  # noqa: PLC0415
+
+    render(report, _console(stream, arguments))
+
+
+def _console(stream: TextIO, arguments: argparse.Namespace) -> Console:
+    from rich.console import Console  # noqa: PLC0415
+
+    plain = arguments.no_color or bool(os.environ.get("NO_COLOR"))
+    return Console(
+        file=stream,
+        color_system=None if plain else "auto",
+        width=None if stream.isatty() else PLAIN_WIDTH,
+        highlight=False,
+    )
+
+
+def _check_output(path: Path) -> None:
+    if path.is_dir():
+        raise UsageError(f"cannot write {path}: it is a directory")
+    if not path.parent.is_dir():
+        raise UsageError(f"cannot write {path}: there is no directory {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UsageError(f"cannot write {path}: permission denied")
+
+
+def _write_file(path: Path, text: str) -> None:
+    """All or nothing: whoever reads `path` never sees half a report."""
+    target = path.resolve()
+    in_place = target.exists() and not target.is_file()  # a device or pipe cannot be replaced
+    written = target if in_place else target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        written.write_text(text, encoding="utf-8", errors="replace")
+        if not in_place:
+            written.replace(target)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        if not in_place:
+            written.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

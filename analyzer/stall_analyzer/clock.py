@@ -1,0 +1,57 @@
+"""One clock for traces and event files.
+
+Newer traces say when they began. Older ones do not; there the writes of summaries are visible in
+the trace, and the same records carry wall times in the event file: the shift under which the two
+sequences agree is the clock.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from stall_analyzer.model import PS_PER_MS, EventLog, Int64s, Run, Trace
+from stall_analyzer.names import rows_named
+
+SUMMARY_WRITES = frozenset(
+    {"EagerLocalExecute: WriteSummary", "EagerLocalExecute: WriteScalarSummary"}
+)
+# A match must agree this well to be believed: real ones agree to microseconds.
+MATCH_RESIDUAL_PS = 5 * PS_PER_MS
+MATCH_LEAST = 3
+MATCH_MOST = 64
+
+
+def base_from_summaries(trace: Trace, events: EventLog) -> int | None:
+    """Unix ns of the trace's time zero, from summary writes that both records show."""
+    rows = rows_named(trace, SUMMARY_WRITES.__contains__)
+    written = np.sort(trace.events.start_ps[rows])[:MATCH_MOST]
+    logged = _wall_times(events)
+    if len(written) < MATCH_LEAST or len(logged) < len(written):
+        return None
+    # In picoseconds from the first record, so that int64 holds them.
+    logged_ps = (logged - logged[0]) * 1000
+    windows = np.lib.stride_tricks.sliding_window_view(logged_ps, len(written))
+    shifts = np.median(windows - written, axis=1)
+    residuals = np.median(np.abs(windows - written - shifts[:, None]), axis=1)
+    best = int(residuals.argmin())
+    if residuals[best] > MATCH_RESIDUAL_PS:
+        return None
+    return int(logged[0]) + int(shifts[best]) // 1000
+
+
+def _wall_times(events: EventLog) -> Int64s:
+    series = [s.wall_ns for s in (*events.train.values(), *events.validation.values())]
+    return np.sort(np.concatenate(series)) if series else np.empty(0, dtype=np.int64)
+
+
+def session_second(run: Run, session_id: str) -> int | None:
+    """Unix second at which a session was exported, from the empty event file written with it."""
+    seconds = [
+        int(match[1])
+        for file in run.event_files
+        if (match := re.search(r"tfevents\.(\d{9,11})\..*\.profile-empty$", file.path))
+    ]
+    index = sorted(session.id for session in run.sessions).index(session_id)
+    return sorted(seconds)[index] if len(seconds) == len(run.sessions) else None

@@ -1,0 +1,156 @@
+/* Reads the events of one plane of an XSpace file into columns: what Python sees of it.
+ *
+ * Only the hot loop is native (_lines.h). Which planes, lines and names there are is found out in
+ * Python (scan.py), which also decides for each name whether its events are kept, folded or
+ * dropped. pure.py does exactly the same as this module, slowly; the tests hold the two against
+ * each other, so a change here is a change there.
+ */
+#define PY_SSIZE_T_CLEAN
+#define _FILE_OFFSET_BITS 64
+#include <Python.h>
+
+#include "_lines.h"
+
+static PyObject *results_of(Reader *reader, PyObject *lines) {
+    PyObject *unnamed = PyList_New(0), *texts = PyList_New(0), *totals = NULL, *result = NULL;
+    if (!unnamed || !texts) goto done;
+    for (size_t i = reader->known_events; i < reader->events.count; i++) {
+        PyObject *id = PyLong_FromLongLong(reader->events.ids[i]);
+        if (!id || PyList_Append(unnamed, id)) {
+            Py_XDECREF(id);
+            goto done;
+        }
+        Py_DECREF(id);
+    }
+    for (size_t i = 0; i < reader->texts.count; i++) {
+        const Text *text = &reader->texts.texts[i];
+        PyObject *bytes = PyBytes_FromStringAndSize(reader->texts.arena + text->begin,
+                                                    (Py_ssize_t)text->size);
+        if (!bytes || PyList_Append(texts, bytes)) {
+            Py_XDECREF(bytes);
+            goto done;
+        }
+        Py_DECREF(bytes);
+    }
+    totals = PyBytes_FromStringAndSize((const char *)reader->totals,
+                                       (Py_ssize_t)(reader->events.count * sizeof(Totals)));
+    if (totals) result = PyTuple_Pack(4, lines, unnamed, totals, texts);
+done:
+    Py_XDECREF(unnamed);
+    Py_XDECREF(texts);
+    Py_XDECREF(totals);
+    return result;
+}
+
+static bool fill_ids(IdMap *map, const char *ids, Py_ssize_t size) {
+    for (Py_ssize_t i = 0; i + 8 <= size; i += 8) {
+        int64_t id;
+        memcpy(&id, ids + i, 8);
+        if (!id_add(map, id)) return false;
+    }
+    return true;
+}
+
+static bool read_lines(Reader *reader, const LineRange *ranges, Py_ssize_t count, PyObject *lines) {
+    for (Py_ssize_t i = 0; i < count; i++) {
+        LineResult line;
+        reader->thread = PyEval_SaveThread();
+        bool ok = read_line(reader, ranges[i], &line);
+        PyEval_RestoreThread(reader->thread);
+        if (!ok) {
+            if (!PyErr_Occurred()) PyErr_NoMemory();
+            return false;
+        }
+        PyObject *item = Py_BuildValue("(nLLOLL)", (Py_ssize_t)reader->rows.count,
+                                       (long long)line.good, (long long)line.bad,
+                                       line.complete ? Py_True : Py_False,
+                                       (long long)line.name_begin, (long long)line.name_end);
+        if (!item || PyList_Append(lines, item) || PyErr_CheckSignals()) {
+            Py_XDECREF(item);
+            return false;
+        }
+        Py_DECREF(item);
+    }
+    return true;
+}
+
+static PyObject *read_plane(PyObject *module, PyObject *args) {
+    (void)module;
+    Reader reader = {0};
+    const char *ranges, *event_ids, *keep_from, *bits, *stat_ids, *stat_column, *pinned;
+    Py_ssize_t ranges_size, event_ids_size, keep_from_size, bits_size, stat_ids_size,
+        stat_column_size, pinned_size;
+    PyObject *row_arrays, *stat_arrays, *lines = NULL, *result = NULL;
+    long long unnamed_rows;
+    int fd;
+    if (!PyArg_ParseTuple(args, "iy#y#y#y#y#y#y#OOL", &fd, &ranges, &ranges_size, &event_ids,
+                          &event_ids_size, &keep_from, &keep_from_size, &bits, &bits_size,
+                          &stat_ids, &stat_ids_size, &stat_column, &stat_column_size, &pinned,
+                          &pinned_size, &row_arrays, &stat_arrays, &unnamed_rows))
+        return NULL;
+    if (keep_from_size != event_ids_size || bits_size * 2 != event_ids_size ||
+        stat_column_size * 8 != stat_ids_size || !PyTuple_Check(stat_arrays) ||
+        PyTuple_Size(stat_arrays) != pinned_size || pinned_size >= NO_COLUMN) {
+        PyErr_SetString(PyExc_ValueError, "tables of unequal length");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < stat_column_size; i++)
+        if ((uint8_t)stat_column[i] != NO_COLUMN && (uint8_t)stat_column[i] >= pinned_size) {
+            PyErr_SetString(PyExc_ValueError, "a stat without a column");
+            return NULL;
+        }
+    reader.window = (Window){.fd = fd, .ahead = WINDOW};
+    reader.far = (Window){.fd = fd, .ahead = 1};
+    reader.known_events = (size_t)event_ids_size / 8;
+    reader.keep_from_ps = (const int64_t *)keep_from; /* bytes objects are aligned for int64 */
+    reader.bits = (const uint32_t *)bits;
+    reader.stat_column = (const uint8_t *)stat_column;
+    reader.pinned = (const uint8_t *)pinned;
+    reader.unnamed_rows_left = unnamed_rows;
+    reader.stat_table_count = (size_t)pinned_size;
+    reader.stat_tables = calloc(reader.stat_table_count + 1, sizeof *reader.stat_tables);
+    lines = PyList_New(0);
+    if (!lines || !reader.stat_tables || !fill_ids(&reader.events, event_ids, event_ids_size) ||
+        !fill_ids(&reader.stats, stat_ids, stat_ids_size) ||
+        (reader.known_events && !grow_totals(&reader))) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    bool opened = table_open(&reader.rows, row_arrays, ROW_COLUMNS, row_sizes);
+    for (size_t i = 0; opened && i < reader.stat_table_count; i++)
+        opened = table_open(&reader.stat_tables[i], PyTuple_GetItem(stat_arrays, (Py_ssize_t)i),
+                            STAT_COLUMNS, stat_sizes);
+    if (!opened) goto done;
+    if (!read_lines(&reader, (const LineRange *)ranges, ranges_size / (Py_ssize_t)sizeof(LineRange), lines))
+        goto done;
+    bool closed = table_resize(&reader.rows, reader.rows.count);
+    for (size_t i = 0; closed && i < reader.stat_table_count; i++)
+        closed = table_resize(&reader.stat_tables[i], reader.stat_tables[i].count);
+    if (closed && (reader.totals_capacity >= reader.events.count || grow_totals(&reader)))
+        result = results_of(&reader, lines);
+    else if (!PyErr_Occurred())
+        PyErr_NoMemory();
+done:
+    Py_XDECREF(lines);
+    free(reader.stat_tables);
+    free(reader.window.data);
+    free(reader.far.data);
+    free(reader.totals);
+    free(reader.line_totals);
+    free(reader.touched);
+    free(reader.stack);
+    id_free(&reader.events);
+    id_free(&reader.stats);
+    text_free(&reader.texts);
+    return result;
+}
+
+static PyMethodDef methods[] = {
+    {"read_plane", read_plane, METH_VARARGS, "Read the events of one plane; see _xplane.pyi."},
+    {NULL, NULL, 0, NULL},
+};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_xplane", NULL, 0, methods, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__xplane(void) { return PyModule_Create(&definition); }

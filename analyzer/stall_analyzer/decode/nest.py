@@ -1,0 +1,83 @@
+"""Nest the events of a line and write them as rows: the Python twin of add_event in _lines.h.
+
+Serves pure.py and trace_json.py.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from stall_analyzer.decode.columns import OVERHANG_PS, Columns
+
+
+class Event(NamedTuple):
+    start_ps: int
+    duration_ps: int
+    slot: int
+    kept: bool
+    stats: tuple[tuple[int, int, int], ...]  # column, kind, value; only of kept events
+
+
+class Totals:
+    """count, total_ps and self_ps by slot."""
+
+    def __init__(self) -> None:
+        self._values: list[list[int]] = []
+
+    def of(self, slot: int) -> list[int]:
+        while slot >= len(self._values):
+            self._values.append([0, 0, 0])
+        return self._values[slot]
+
+    def to_bytes(self, slots: int) -> bytes:
+        if slots:
+            self.of(slots - 1)
+        # Damaged files may hold times that overflow: wrap as the native decoder does.
+        wrapped = ((value + (1 << 63)) % (1 << 64) - (1 << 63) for of_slot in self._values
+                   for value in of_slot)  # fmt: skip
+        return array("q", wrapped).tobytes()
+
+
+def write_line(
+    events: list[Event], fold_bits: Sequence[int], totals: Totals, columns: Columns
+) -> None:
+    """Append the line's kept events; slots beyond `fold_bits` have no bits."""
+    events.sort(key=lambda event: (event.start_ps, -event.duration_ps))
+    first_row = len(columns)
+    rows: list[tuple[int, int, int, int]] = []
+    folded: list[int] = []
+    stats: list[tuple[int, int, int, int]] = []
+    stack: list[tuple[int, int, int]] = []  # end, slot, row of the innermost kept event or -1
+    for start, duration, slot, kept, event_stats in events:
+        end = start + duration
+        while stack and not (start < stack[-1][0] and end <= stack[-1][0] + OVERHANG_PS):
+            stack.pop()
+        own = totals.of(slot)
+        row = -1
+        if stack:
+            parent_end, parent_slot, row = stack[-1]
+            end = min(end, parent_end)
+            totals.of(parent_slot)[2] -= end - start
+        own[0] += 1
+        own[1] += end - start
+        own[2] += end - start
+        bits = fold_bits[slot] if slot < len(fold_bits) else 0
+        if row >= 0:
+            folded[row] |= bits
+        if kept:
+            rows.append((start, end - start, slot, first_row + row if row >= 0 else -1))
+            folded.append(bits)
+            row = len(rows) - 1
+            stats.extend((column, first_row + row, value, kind)
+                         for column, kind, value in event_stats)  # fmt: skip
+        stack.append((end, slot, row))
+    for column, code, index in zip(columns.rows, "qqii", range(4), strict=False):
+        column += array(code, [row[index] for row in rows]).tobytes()  # noqa: PLW2901  in place
+    columns.rows[4].extend(array("I", folded).tobytes())
+    for stat_column, event_row, value, kind in stats:
+        event_rows, values, kinds = columns.stats[stat_column]
+        event_rows += event_row.to_bytes(4, "little")
+        values += value.to_bytes(8, "little", signed=True)
+        kinds.append(kind)

@@ -1,0 +1,250 @@
+"""What an XSpace file holds: planes, their tables and where their lines lie, but no events.
+
+The tables that give events their names are written after the lines, so this first pass steps over
+the lines (it reads their headers only) and takes about a millisecond whatever the file's size.
+
+A file can end early (the job was killed, the disk was full) or be damaged. Both are found out
+here: a field that is longer than the file is a cut, anything else that makes no sense is damage.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from stall_analyzer import wire
+from stall_analyzer.errors import WireError
+from stall_analyzer.model import StatValue
+
+FIELD_HEADER_BYTES = 20  # the longest key and number
+
+
+class FileCut(WireError):
+    """The file ends where more was promised."""
+
+
+class Window:
+    """The part of a file that is in memory just now."""
+
+    def __init__(self, fd: int, ahead: int = 64 << 10) -> None:
+        self._fd = fd
+        self._ahead = ahead
+        self._begin = 0
+        self.data = b""
+
+    def find(self, position: int, size: int) -> int:
+        """Where in `data` the `size` bytes at `position` are; WireError when the file is short."""
+        skip = position - self._begin
+        if skip < 0 or skip + size > len(self.data):
+            os.lseek(self._fd, position, os.SEEK_SET)
+            wanted = max(size, self._ahead)
+            chunks = []
+            while wanted > 0 and (chunk := os.read(self._fd, wanted)):
+                chunks.append(chunk)
+                wanted -= len(chunk)
+            self._begin, self.data = position, b"".join(chunks)
+            skip = 0
+            if len(self.data) < size:
+                raise FileCut("the file ends early")
+        return skip
+
+    def bytes(self, begin: int, end: int) -> bytes:
+        at = self.find(begin, end - begin)
+        return self.data[at : at + end - begin]
+
+    def text(self, begin: int, end: int) -> str:
+        return self.bytes(begin, end).decode("utf-8", "replace")
+
+    def double(self, begin: int) -> float:
+        return wire.double(self.bytes(begin, begin + 8), 0)
+
+    def fields(self, begin: int, end: int, *, cut: bool = False) -> Iterator[wire.Field]:
+        """As wire.fields, with positions in the file. With `cut` the message goes on after `end`:
+        its last field may reach beyond, and FileCut is raised where not even its key is left."""
+        position = begin
+        while position < end:
+            wanted = min(FIELD_HEADER_BYTES, end - position)
+            at = self.find(position, wanted)
+            try:
+                number, wire_type, value, size, after = _field_header(self.data, at, at + wanted)
+            except WireError as error:
+                if cut and wanted < FIELD_HEADER_BYTES:
+                    raise FileCut("the file ends inside a field") from error
+                raise
+            position += after - at
+            if size > end - position and not cut:
+                raise WireError("a field is longer than its message")
+            start = value if wire_type == wire.VARINT else position
+            position += size
+            yield number, wire_type, start, position
+
+
+def _field_header(data: bytes, at: int, end: int) -> tuple[int, int, int, int, int]:
+    """Field number, wire type, value (of a varint), size of the payload, position after."""
+    key, after = wire.varint(data, at, end)
+    number, wire_type = key >> 3, key & 7
+    if number == 0:
+        raise WireError("field number 0")
+    if wire_type == wire.VARINT:
+        value, after = wire.varint(data, after, end)
+        return number, wire_type, value, 0, after
+    if wire_type == wire.BYTES:
+        size, after = wire.varint(data, after, end)
+    elif wire_type == wire.FIXED64:
+        size = 8
+    elif wire_type == wire.FIXED32:
+        size = 4
+    else:
+        raise WireError(f"wire type {wire_type}")
+    return number, wire_type, 0, size, after
+
+
+@dataclass(frozen=True)
+class LineRange:
+    begin: int
+    end: int
+    id: int
+    name: str
+    timestamp_ns: int
+    has_events: bool
+    cut: bool  # the file ends inside it
+
+
+@dataclass
+class ScannedPlane:
+    name: str = ""
+    lines: list[LineRange] = field(default_factory=list)
+    event_names: dict[int, str] = field(default_factory=dict)
+    stat_names: dict[int, str] = field(default_factory=dict)
+    stats: dict[str, StatValue] = field(default_factory=dict)
+
+
+@dataclass
+class ScannedFile:
+    planes: list[ScannedPlane] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    cut: bool = False
+    damaged: int = 0  # places where the bytes made no sense
+    known_fields: int = 0  # fields that an XSpace has: none means that this is not one
+
+
+def scan(fd: int, size: int) -> ScannedFile:
+    scanner = _Scanner(fd, size)
+    scanner.read_space()
+    return scanner.found
+
+
+class _Scanner:
+    def __init__(self, fd: int, size: int) -> None:
+        self.window = Window(fd)
+        self.size = size
+        self.found = ScannedFile()
+
+    def parts(self, begin: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """(number, begin, end) of the length-delimited fields of a message. Where it stops
+        making sense, that is noted and they end; the last one may reach beyond the file."""
+        cut = end >= self.size if begin == 0 else end > self.size
+        try:
+            for number, wire_type, start, stop in self.window.fields(
+                begin, min(end, self.size), cut=cut
+            ):
+                if wire_type == wire.BYTES:
+                    self.found.cut |= stop > self.size
+                    yield number, start, stop
+        except FileCut:
+            self.found.cut = True
+        except WireError:
+            self.found.damaged += 1
+
+    def read_space(self) -> None:
+        for number, begin, end in self.parts(0, self.size):
+            self.found.known_fields += 1 <= number <= 4
+            if number == 1:
+                self.found.planes.append(self.plane(begin, end))
+            elif number == 2 and end <= self.size:
+                self.found.errors.append(self.window.text(begin, end))
+
+    def plane(self, begin: int, end: int) -> ScannedPlane:
+        plane = ScannedPlane()
+        stats: list[tuple[int, int]] = []
+        for number, start, stop in self.parts(begin, end):
+            if number == 3:
+                plane.lines.append(self.line(start, stop))
+            elif stop > self.size:
+                pass  # names and stats are of use only when whole
+            elif number == 2:
+                plane.name = self.window.text(start, stop)
+            elif number in {4, 5}:
+                key, name = self.map_entry(start, stop)
+                (plane.event_names if number == 4 else plane.stat_names)[key] = name
+            elif number == 6:
+                stats.append((start, stop))
+        for start, stop in stats:  # their names may come after them
+            self.read_stat(plane, start, stop)
+        return plane
+
+    def line(self, begin: int, end: int) -> LineRange:
+        """The header of a line: what stands before its first event."""
+        line_id = timestamp_ns = 0
+        name = ""
+        has_events = False
+        try:
+            for number, wire_type, start, stop in self.window.fields(
+                begin, min(end, self.size), cut=end > self.size
+            ):
+                if number == 4 and wire_type == wire.BYTES:
+                    has_events = True
+                    break
+                if number == 1 and wire_type == wire.VARINT:
+                    line_id = wire.signed(start)
+                elif number == 2 and wire_type == wire.BYTES and stop <= self.size:
+                    name = self.window.text(start, stop)
+                elif number == 3 and wire_type == wire.VARINT:
+                    timestamp_ns = wire.signed(start)
+        except WireError:
+            pass  # the second pass meets the same bytes and counts them
+        cut = end > self.size
+        return LineRange(begin, min(end, self.size), line_id, name, timestamp_ns, has_events, cut)
+
+    def map_entry(self, begin: int, end: int) -> tuple[int, str]:
+        """Key and name of an entry of the two metadata maps. Key 0 is not written."""
+        key, name, display_name = 0, "", ""
+        try:
+            for number, wire_type, start, stop in self.window.fields(begin, end):
+                if number == 1 and wire_type == wire.VARINT:
+                    key = wire.signed(start)
+                elif number == 2 and wire_type == wire.BYTES:
+                    for part, part_type, text_begin, text_end in self.window.fields(start, stop):
+                        if part == 2 and part_type == wire.BYTES:
+                            name = self.window.text(text_begin, text_end)
+                        elif part == 4 and part_type == wire.BYTES:
+                            display_name = self.window.text(text_begin, text_end)
+        except WireError:
+            self.found.damaged += 1
+        return key, name or display_name
+
+    def read_stat(self, plane: ScannedPlane, begin: int, end: int) -> None:
+        key = 0
+        value: StatValue | None = None
+        try:
+            for number, wire_type, start, stop in self.window.fields(begin, end):
+                if wire_type == wire.VARINT:
+                    if number == 1:
+                        key = wire.signed(start)
+                    elif number == 3:
+                        value = start
+                    elif number == 4:
+                        value = wire.signed(start)
+                    elif number == 7:
+                        value = plane.stat_names.get(wire.signed(start), "")
+                elif number == 2 and wire_type == wire.FIXED64:
+                    value = self.window.double(start)
+                elif number == 5 and wire_type == wire.BYTES:
+                    value = self.window.text(start, stop)
+                elif number == 6 and wire_type == wire.BYTES:
+                    value = self.window.bytes(start, stop)
+        except WireError:
+            self.found.damaged += 1
+        if value is not None:
+            plane.stats[plane.stat_names.get(key, f"stat {key}")] = value

@@ -1,0 +1,223 @@
+"""One host's `trace.json.gz` as a Trace: the Chrome format that TensorFlow 2.0 to 2.2 wrote.
+
+Events are parsed one by one while the file is unpacked, so a cut file gives all that stands before
+the cut, and memory holds the events that matter rather than the whole document.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+import struct
+import sys
+import zlib
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from stall_analyzer import vocabulary, wire
+from stall_analyzer.decode.assemble import Assembler, Clock
+from stall_analyzer.decode.columns import (
+    KIND_DOUBLE,
+    KIND_INT,
+    KIND_TEXT,
+    PINNED_STATS,
+    STAT_NAMES,
+    TIME_LIMIT_PS,
+    LineResult,
+    PlaneResult,
+    Tables,
+)
+from stall_analyzer.decode.nest import Event, Totals, write_line
+from stall_analyzer.errors import UnreadableFile
+from stall_analyzer.model import PS_PER_US, HostFile, Note, Plane, Trace
+
+CHUNK = 1 << 16  # packed; about ten times as much text
+ITEM_LIMIT = 8 << 20
+GZIP_MAGIC = b"\x1f\x8b"
+_COLUMN = {name: i for i, name in enumerate(STAT_NAMES)}
+_BEGINNING = re.compile(r'"traceEvents"\s*:\s*\[')
+_SEPARATOR = re.compile(r"[\s,]*")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+
+
+def read(file: BinaryIO, host_file: HostFile) -> Trace:
+    """Raises UnreadableFile when the file holds no trace."""
+    source = _Source(file)
+    document = _Document()
+    for item in source.events():
+        document.add(item)
+    if source.size == 0:
+        raise UnreadableFile(f"{host_file.path} is empty")
+    if not source.began:
+        what = "is cut off before its first event" if source.cut else "is not a Chrome trace"
+        raise UnreadableFile(f"{host_file.path} {what}")
+    notes = []
+    if source.cut:
+        text = "The trace is cut off: the file ends early. Everything before was read."
+        notes.append(Note("warning", text, host_file.path))
+    if document.bad:
+        text = f"{document.bad:,} damaged events were left out; {document.good:,} were read."
+        notes.append(Note("warning", text, host_file.path))
+    assembler = Assembler()
+    document.assemble(assembler)
+    return assembler.trace(host_file, Clock(), (), notes)
+
+
+class _Source:
+    """The items of `traceEvents`, in the order of the file."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.size = 0
+        self.began = False
+        self.cut = False
+
+    def events(self) -> Iterator[object]:
+        decoder = json.JSONDecoder()
+        text, at = "", 0
+        for chunk in self._texts():
+            text = text[at:] + chunk
+            at = 0
+            if not self.began:
+                beginning = _BEGINNING.search(text)
+                if not beginning:
+                    continue
+                self.began = True
+                at = beginning.end()
+            while True:
+                separator = _SEPARATOR.match(text, at)
+                at = separator.end() if separator else at
+                if text.startswith("]", at):
+                    return
+                try:
+                    item, at = decoder.raw_decode(text, at)
+                except ValueError:
+                    break  # it goes on in the next chunk
+                yield item
+            if len(text) - at > ITEM_LIMIT:
+                break  # no event is that long: what follows is damage
+        self.cut = True
+
+    def _texts(self) -> Iterator[str]:
+        """The file unpacked, up to where it is cut."""
+        packed = self._file.read(len(GZIP_MAGIC))
+        unpack = zlib.decompressobj(wbits=31) if packed == GZIP_MAGIC else None
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        while packed:
+            self.size += len(packed)
+            try:
+                yield decoder.decode(unpack.decompress(packed) if unpack else packed)
+            except zlib.error:
+                return
+            packed = self._file.read(CHUNK)
+
+
+@dataclass
+class _Line:
+    name: str = ""
+    # start_ps, duration_ps, name, kept stats as (column, value)
+    events: list[tuple[int, int, str, tuple[tuple[int, object], ...]]] = field(default_factory=list)
+
+
+@dataclass
+class _Process:
+    name: str = ""
+    lines: dict[int, _Line] = field(default_factory=dict)
+
+
+class _Document:
+    """What has been read so far: processes are planes, threads are lines."""
+
+    def __init__(self) -> None:
+        self.processes: dict[int, _Process] = {}
+        self.good = self.bad = 0
+
+    def add(self, item: object) -> None:
+        if not isinstance(item, dict) or item.get("ph") not in ("M", "X"):
+            return
+        try:
+            if item["ph"] == "M":
+                self._add_name(item)
+            else:
+                self._add_event(item)
+                self.good += 1
+        except (KeyError, TypeError, ValueError, OverflowError):
+            self.bad += 1
+
+    def _line(self, item: dict[str, Any]) -> _Line:
+        process = self.processes.setdefault(int(item["pid"]), _Process())
+        return process.lines.setdefault(int(item["tid"]), _Line())
+
+    def _add_name(self, item: dict[str, Any]) -> None:
+        if item["name"] == "process_name":
+            process = self.processes.setdefault(int(item["pid"]), _Process())
+            process.name = str(item["args"]["name"])
+        elif item["name"] == "thread_name":
+            self._line(item).name = str(item["args"]["name"])
+
+    def _add_event(self, item: dict[str, Any]) -> None:
+        start_ps = round(item["ts"] * PS_PER_US)
+        duration_ps = round(item.get("dur", 0) * PS_PER_US)
+        if duration_ps < 0:
+            raise ValueError("an event ends before it begins")
+        args = item.get("args") or {}
+        # Where the shown name is an abbreviation, the whole one is an argument.
+        name = sys.intern(str(args.get("long_name", item["name"])))
+        stats = tuple((_COLUMN[key], value) for key, value in args.items() if key in _COLUMN)
+        self._line(item).events.append((start_ps, duration_ps, name, stats))
+
+    def assemble(self, assembler: Assembler) -> None:
+        """Times count from the earliest event: the format knows no absolute clock."""
+        base_ps = min(
+            (event[0] for process in self.processes.values() for line in process.lines.values()
+             for event in line.events),
+            default=0,
+        )  # fmt: skip
+        for process in self.processes.values():
+            self._assemble_process(assembler, process, base_ps)
+
+    def _assemble_process(self, assembler: Assembler, process: _Process, base_ps: int) -> None:
+        lines = [line for line in process.lines.items()
+                 if not vocabulary.drop_line(process.name, line[1].name)]  # fmt: skip
+        names = {event[2] for _, line in lines for event in line.events}
+        slots = {name: slot for slot, name in enumerate(sorted(names))}
+        tables = Tables.of(process.name, {slot: name for name, slot in slots.items()}, {})
+        keep_from_ps, bits = array("q", tables.keep_from_ps), array("I", tables.fold_bits)
+        totals = Totals()
+        texts: dict[bytes, int] = {}
+        results = []
+        for _, line in lines:
+            events = []
+            for start_ps, duration_ps, name, stats in line.events:
+                slot = slots[name]
+                pinned = any(STAT_NAMES[column] in PINNED_STATS for column, _ in stats)
+                if keep_from_ps[slot] < 0 and not pinned:
+                    continue
+                if start_ps - base_ps + duration_ps >= TIME_LIMIT_PS:
+                    continue
+                kept = pinned or duration_ps >= keep_from_ps[slot]
+                resolved = tuple(
+                    (column, *_stat_value(value, texts)) for column, value in stats if kept
+                )
+                events.append(Event(start_ps - base_ps, duration_ps, slot, kept, resolved))
+            write_line(events, bits, totals, assembler.columns)
+            results.append(LineResult(len(assembler.columns), len(events), 0, True, 0, 0))
+        assembler.add_plane(
+            Plane(process.name, {}),
+            [(tid, line.name) for tid, line in lines],
+            tables,
+            PlaneResult(results, [], totals.to_bytes(len(slots)), list(texts)),
+        )
+
+
+def _stat_value(value: object, texts: dict[bytes, int]) -> tuple[int, int]:
+    """Kind and value. TensorFlow wrote every value as text: whole numbers become numbers again."""
+    if isinstance(value, float):
+        return KIND_DOUBLE, int(struct.unpack("<q", struct.pack("<d", value))[0])
+    text = str(value)
+    if _INTEGER.fullmatch(text) and -(1 << 63) <= int(text) < 1 << 64:
+        return KIND_INT, wire.signed(int(text) & 0xFFFF_FFFF_FFFF_FFFF)
+    return KIND_TEXT, texts.setdefault(text.encode("utf-8", "replace"), len(texts))

@@ -1,0 +1,163 @@
+"""One host's `xplane.pb` as a Trace: scan the file, ask the vocabulary about each name once, read
+the events, put the planes together.
+
+The file is read through windows, never whole and never mapped: memory stays flat however long the
+file is, and a file that shrinks while it is read cannot kill the process.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from stall_analyzer import vocabulary
+from stall_analyzer.decode.assemble import Assembler, Clock
+from stall_analyzer.decode.columns import (
+    TIME_LIMIT_PS,
+    UNNAMED_ROWS,
+    Core,
+    LineResult,
+    PlaneResult,
+    Tables,
+    read_plane,
+)
+from stall_analyzer.decode.scan import LineRange, ScannedFile, Window, scan
+from stall_analyzer.errors import UnreadableFile, WireError
+from stall_analyzer.model import PS_PER_NS, HostFile, Note, Plane, Trace
+
+ENVIRONMENT_PLANE = "Task Environment"
+ABSOLUTE_FROM_NS = 10**18  # the year 2001: timestamps beyond are unix times
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
+
+
+def read(fd: int, host_file: HostFile, core: Core) -> Trace:
+    """Raises UnreadableFile when nothing in the file can be used."""
+    size = os.fstat(fd).st_size
+    if size == 0:
+        raise UnreadableFile(f"{host_file.path} is empty")
+    scanned = scan(fd, size)
+    if not scanned.known_fields:
+        raise UnreadableFile(f"{host_file.path} is not a profiler trace (XSpace)")
+    base_ns, clock = _clock(scanned)
+    assembler = Assembler()
+    damage = _Damage(scanned.cut, scanned.damaged)
+    for plane in scanned.planes:
+        lines = [line for line in plane.lines if not vocabulary.drop_line(plane.name, line.name)]
+        tables = Tables.of(plane.name, plane.event_names, plane.stat_names)
+        ranges = [(line.begin, line.end, _shift_ps(line, base_ns)) for line in lines]
+        result = read_plane(
+            core, fd, ranges, tables, assembler.columns, max(0, UNNAMED_ROWS - damage.unnamed_events)
+        )
+        damage.add(lines, result, len(tables.names))
+        names = [_line_name(fd, line, found)
+                 for line, found in zip(lines, result.lines, strict=True)]  # fmt: skip
+        assembler.add_plane(
+            Plane(plane.name, plane.stats),
+            [(line.id, name) for line, name in zip(lines, names, strict=True)],
+            tables,
+            result,
+        )
+    if damage.hopeless:
+        raise UnreadableFile(f"{host_file.path} is damaged: {_how(fd)}")
+    if damage.cut and not scanned.planes:
+        raise UnreadableFile(f"{host_file.path} is cut off before its first event")
+    return assembler.trace(host_file, clock, scanned.errors, damage.notes(host_file.path))
+
+
+def _clock(scanned: ScannedFile) -> tuple[int, Clock]:
+    """Which timestamp of a line is the trace's zero, and when that was."""
+    timestamps = [line.timestamp_ns for plane in scanned.planes for line in plane.lines
+                  if line.has_events]  # fmt: skip
+    unix = [timestamp for timestamp in timestamps if timestamp > ABSOLUTE_FROM_NS]
+    for plane in scanned.planes:
+        start = plane.stats.get("profile_start_time")
+        stop = plane.stats.get("profile_stop_time")
+        if plane.name == ENVIRONMENT_PLANE and isinstance(start, int):
+            clock = Clock(start, stop if isinstance(stop, int) else None)
+            # Lines count from the start of profiling, unless they bear unix times themselves.
+            return (start if unix else 0), clock
+    if unix:
+        return min(unix), Clock(min(unix))
+    return min(timestamps, default=0), Clock()
+
+
+def _shift_ps(line: LineRange, base_ns: int) -> int:
+    """What to add to an event's offset. Absurd timestamps stay absurd but fit in int64: the
+    decoder then refuses the events as out of range."""
+    shift = (line.timestamp_ns - base_ns) * PS_PER_NS
+    return max(-TIME_LIMIT_PS, min(TIME_LIMIT_PS, shift))
+
+
+def _line_name(fd: int, line: LineRange, found: LineResult) -> str:
+    if found.name_end == found.name_begin:
+        return line.name
+    try:
+        return Window(fd, ahead=0).text(found.name_begin, found.name_end)
+    except WireError:
+        return line.name
+
+
+@dataclass
+class _Damage:
+    """What went wrong, and whether enough went right."""
+
+    cut: bool
+    places: int  # where the bytes stopped making sense
+    good: int = 0
+    bad: int = 0
+    unnamed_kinds: int = 0
+    unnamed_events: int = 0
+
+    def add(self, lines: list[LineRange], result: PlaneResult, named: int) -> None:
+        for line, found in zip(lines, result.lines, strict=True):
+            self.good += found.good
+            self.bad += found.bad
+            # The line that the file's end cuts stops early by right.
+            self.places += not found.complete and not line.cut
+        counts = np.frombuffer(result.totals, np.int64)[::3]
+        self.unnamed_kinds += len(result.unnamed)
+        self.unnamed_events += int(counts[named:].sum())
+
+    @property
+    def hopeless(self) -> bool:
+        """Bytes that are no trace decode to a few events by luck: a file is believed only when
+        more of its events make sense than do not."""
+        return self.bad + self.places > 0 and self.good <= self.bad + self.places
+
+    def notes(self, path: str) -> list[Note]:
+        texts = []
+        if self.cut:
+            texts.append("The trace is cut off: the file ends early. Everything before was read.")
+        if self.unnamed_kinds:
+            lost = "in the cut, because a trace holds its names last" if self.cut else "to damage"
+            texts.append(
+                f"The names of {self.unnamed_kinds} kinds of events were lost {lost}; "
+                'they are called "event" and a number.'
+            )
+        if self.unnamed_events > UNNAMED_ROWS:
+            texts.append(
+                f"Only the first {UNNAMED_ROWS:,} of {self.unnamed_events:,} nameless events are "
+                "shown one by one; the totals count all of them."
+            )
+        if self.bad:
+            texts.append(f"{self.bad:,} damaged events were left out; {self.good:,} were read.")
+        if self.places:
+            texts.append(
+                f"The trace is damaged in {self.places:,} places; reading went on after each, but "
+                "some events are missing."
+            )
+        return [Note("warning", text, path) for text in texts]
+
+
+def _how(fd: int) -> str:
+    """A guess at what happened to a file whose bytes make no sense."""
+    os.lseek(fd, 0, os.SEEK_SET)
+    head = os.read(fd, 4096)
+    if head.count(REPLACEMENT) > 16:
+        return (
+            "its bytes were converted as if they were text (it is full of U+FFFD). "
+            "Copy it again in binary mode"
+        )
+    return "its bytes are not those of a profiler trace (XSpace)"

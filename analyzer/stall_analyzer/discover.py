@@ -1,0 +1,251 @@
+"""Find the runs, profile sessions and event files under any path.
+
+Names are those of the two plugins: a run is named by its folder relative to the logdir ("." for
+the logdir itself), a session by `<run folder>/<session>`. A folder named train or validation
+belongs to the run of its parent, because Keras writes one run into those two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from stall_analyzer import files
+from stall_analyzer.attempts import FoundSession, split_attempts, writer_of
+from stall_analyzer.errors import NothingFound, UnreadableFile
+from stall_analyzer.model import EventFile, HostFile, Note, Run, Session
+
+XPLANE = ".xplane.pb"
+TRACE_JSON = ".trace.json.gz"
+PROFILE_EMPTY = ".profile-empty"  # written with a session so that TensorBoard sees its folder
+RAW_TRACES = (XPLANE, TRACE_JSON)
+ROLES = frozenset({"train", "validation"})
+
+CAPTURE_FIRST_EPOCH = """\
+tf.profiler.experimental.start(logdir)
+model.fit(dataset, callbacks=[keras.callbacks.TensorBoard(logdir, update_freq="batch")])
+tf.profiler.experimental.stop()"""
+
+Parts = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Discovery:
+    runs: tuple[Run, ...]
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass
+class _RunFolder:
+    """What the walk has found of one run so far."""
+
+    path: str
+    event_files: list[EventFile] = field(default_factory=list)
+    sessions: list[FoundSession] = field(default_factory=list)
+    export_stamps_s: list[int] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+
+
+def discover(paths: Sequence[str]) -> Discovery:
+    """Every run under the given logdirs, run folders, session folders or single files.
+
+    Raises NothingFound when there is none at all.
+    """
+    runs: list[Run] = []
+    notes: list[Note] = []
+    roots = list(dict.fromkeys(paths))
+    prefixes = _prefixes(roots) if len(roots) > 1 else [""]
+    for root, prefix in zip(roots, prefixes, strict=True):
+        runs.extend(_runs_under(root, prefix, notes))
+    if not runs:
+        raise NothingFound(_nothing_found(roots, notes))
+    return Discovery(tuple(runs), tuple(notes))
+
+
+def _runs_under(root: str, prefix: str, notes: list[Note]) -> Iterator[Run]:
+    try:
+        found = _scan(root, notes)
+    except UnreadableFile as error:
+        notes.append(Note("error", f"{root} could not be read: {error}.", root))
+        return
+    for parts, folder in sorted(found.items()):
+        name = "/".join((*((prefix,) if prefix else ()), *parts)) or "."
+        folder.sessions.sort(key=lambda found: found.session.id)
+        attempts, attempt_notes = split_attempts(
+            folder.event_files, folder.sessions, folder.export_stamps_s
+        )
+        own_notes = (*folder.notes, *attempt_notes)
+        if len(attempts) > 1:
+            text = f"{len(attempts)} attempts wrote into the folder of run {name}."
+            notes.extend((Note("info", text, folder.path), *own_notes))
+            own_notes = ()  # which attempt they concern is not known: say them once
+        for number, attempt in enumerate(attempts, start=1):
+            yield Run(
+                name=name,
+                path=folder.path,
+                sessions=tuple(attempt.sessions),
+                event_files=tuple(attempt.event_files),
+                attempt=number,
+                notes=own_notes,
+            )
+
+
+def _scan(root: str, notes: list[Note]) -> dict[Parts, _RunFolder]:
+    """Run folders under `root`, by the parts that lead to them."""
+    found: dict[Parts, _RunFolder] = {}
+    above = files.absolute_parts(root)
+    kind = files.kind(root)
+    if kind is None:
+        raise UnreadableFile("it does not exist")
+    if kind == "file":  # given by itself, it is a logdir that holds nothing else
+        folder = files.Folder(files.parent(root), (), (above[-1],))
+        _take_folder(_Place(folder, above[:-1], is_bare_file=True), folder.path, found)
+        if not found:
+            text = f"{root} is neither a trace (*{XPLANE}, *{TRACE_JSON}) nor an event file."
+            notes.append(Note("error", text, root))
+        return found
+    for folder in files.walk(root):
+        if folder.problem is not None:
+            text = f"A folder could not be searched: {folder.problem}."
+            notes.append(Note("warning", text, folder.path))
+        _take_folder(_Place(folder, (*above, *folder.parts)), root, found)
+    return found
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A folder and what its position in the tree makes of it."""
+
+    folder: files.Folder
+    full: Parts  # from the root of the file system
+    is_bare_file: bool = False
+
+    @property
+    def is_session(self) -> bool:
+        return self.full[-3:-1] == ("plugins", "profile")
+
+    @property
+    def run_parts(self) -> Parts:
+        """From the logdir to the run; () as well when the run begins above the path given."""
+        owner = self._owner_parts
+        return owner[:-1] if self.role in ROLES else owner
+
+    @property
+    def role(self) -> str:
+        owner = self.full[:-3] if self.is_session else self.full
+        return owner[-1] if owner and owner[-1] in ROLES else "run"
+
+    @property
+    def session_id(self) -> str:
+        if self.is_session:
+            return "/".join((*self._owner_parts, self.full[-1]))
+        # A trace outside of plugins/profile: the Profile plugin does not show it, so any name
+        # that the user recognises will do.
+        if self.is_bare_file:
+            return self.folder.names[0].removesuffix(XPLANE).removesuffix(TRACE_JSON)
+        return "/".join(self.folder.parts) or self.full[-1]
+
+    @property
+    def _owner_parts(self) -> Parts:
+        return self.folder.parts[:-3] if self.is_session else self.folder.parts
+
+
+def _take_folder(place: _Place, root: str, found: dict[Parts, _RunFolder]) -> None:
+    """Add what one folder holds to the run that it belongs to."""
+    names = place.folder.names
+    events = [name for name in names if "tfevents" in name]
+    if not (place.is_session or events or any(name.endswith(RAW_TRACES) for name in names)):
+        return
+    run_parts = place.run_parts
+    run = found.get(run_parts)
+    if run is None:
+        run = found[run_parts] = _RunFolder(files.join(root, *run_parts))
+    for name in events:
+        _take_event_file(files.join(place.folder.path, name), place.role, run)
+    if place.is_session or len(events) < len(names):
+        _take_session(place, run)
+
+
+def _take_event_file(path: str, role: str, run: _RunFolder) -> None:
+    if path.endswith(PROFILE_EMPTY):
+        writer = writer_of(path)
+        if writer is not None:
+            run.export_stamps_s.append(writer.start_s)
+        return
+    info = _info(path, run.notes)
+    if info is None:
+        return
+    if info.size == 0:
+        text = "An event file is empty: its process wrote nothing, or has not yet."
+        run.notes.append(Note("info", text, path))
+    run.event_files.append(EventFile(path, role, info.size))
+
+
+def _take_session(place: _Place, run: _RunFolder) -> None:
+    """Host files of a session: the xplane of each host or, where there is none, its old trace."""
+    hosts: dict[str, HostFile] = {}
+    written: list[float] = []
+    for suffix, file_format in ((XPLANE, "xplane"), (TRACE_JSON, "trace_json")):
+        for name in place.folder.names:
+            host = name.removesuffix(suffix)
+            if not name.endswith(suffix) or host in hosts:
+                continue
+            path = files.join(place.folder.path, name)
+            info = _info(path, run.notes)
+            if info is None:
+                continue
+            if info.size == 0:
+                run.notes.append(Note("warning", "A trace file is empty.", path))
+                continue
+            hosts[host] = HostFile(host, path, file_format, info.size)
+            if info.modified_unix_s is not None:
+                written.append(info.modified_unix_s)
+    if hosts:
+        in_order = tuple(hosts[host] for host in sorted(hosts))
+        session = Session(place.session_id, place.folder.path, in_order)
+        run.sessions.append(FoundSession(session, tuple(written)))
+    elif place.is_session:
+        reason = _why_no_trace(place.folder.names)
+        text = f"Profile session {place.session_id} cannot be read: {reason}."
+        run.notes.append(Note("warning", text, place.folder.path))
+
+
+def _why_no_trace(names: Sequence[str]) -> str:
+    if any(name.endswith(".xplane.riegeli") for name in names):
+        return "it is in the riegeli format, which is not supported; capture it as *.xplane.pb"
+    if any(name.endswith(".trace") for name in names):
+        return "its local.trace is the format of TensorFlow 2.0 and 2.1, which is not supported"
+    if any(name.endswith(RAW_TRACES) for name in names):
+        return "its trace is empty or unreadable"
+    if names:
+        return "it holds only files converted from a trace, not the trace itself"
+    return "its folder is empty; the capture may still be going on"
+
+
+def _info(path: str, notes: list[Note]) -> files.FileInfo | None:
+    try:
+        return files.info(path)
+    except UnreadableFile as error:
+        notes.append(Note("warning", f"A file could not be read: {error}.", path))
+        return None
+
+
+def _prefixes(roots: Sequence[str]) -> list[str]:
+    """For each path as many of its last components as tell it from the others."""
+    parts = [files.absolute_parts(root) for root in roots]
+    for count in range(1, max(map(len, parts)) + 1):
+        prefixes = ["/".join(path[-count:]) for path in parts]
+        if len(set(prefixes)) == len(prefixes):
+            return prefixes
+    return list(roots)
+
+
+def _nothing_found(roots: Sequence[str], notes: Sequence[Note]) -> str:
+    reasons = "".join(f"\n  {note.text}" for note in notes if note.level == "error")
+    capture = "".join(f"\n    {line}" for line in CAPTURE_FIRST_EPOCH.splitlines())
+    return (
+        f"No training run found in {', '.join(roots) or 'no path at all'}.{reasons}\n"
+        f"Looked for plugins/profile/<session>/<host>{XPLANE} (or {TRACE_JSON}) and for\n"
+        "events.out.tfevents.* in every folder below.\n"
+        f"Three lines capture the first epoch:{capture}"
+    )

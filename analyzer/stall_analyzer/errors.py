@@ -1,0 +1,32 @@
+"""Every error a user can meet, and the exit code that `stall-analyze` gives it.
+
+    StallError                  1
+    ├── UsageError              2   the command line asks for something impossible
+    ├── NothingFound            3   no run, session or event file under the paths given
+    └── UnreadableFile          4   a file could not be read at all (a partial report still comes)
+        └── WireError               its bytes are not what its name promises
+
+Only `cli.main` prints and exits; everything below raises or returns notes.
+"""
+
+from __future__ import annotations
+
+
+class StallError(Exception):
+    exit_code = 1
+
+
+class UsageError(StallError):
+    exit_code = 2
+
+
+class NothingFound(StallError):
+    exit_code = 3
+
+
+class UnreadableFile(StallError):
+    exit_code = 4
+
+
+class WireError(UnreadableFile):
+    """Raised while walking protobuf bytes; turned into a note by whoever reads the file."""

@@ -1,0 +1,350 @@
+"""The data that flows between the stages: frozen dataclasses over numpy columns.
+
+Times are integers of picoseconds, intervals are half-open, and names carry the unit.
+Floats appear only in views and in confidences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s: TypeAlias = npt.NDArray[np.int64]
+Int32s: TypeAlias = npt.NDArray[np.int32]
+UInt8s: TypeAlias = npt.NDArray[np.uint8]
+UInt32s: TypeAlias = npt.NDArray[np.uint32]
+Float64s: TypeAlias = npt.NDArray[np.float64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+PS_PER_NS = 1_000
+PS_PER_US = 1_000_000
+PS_PER_MS = 1_000_000_000
+PS_PER_S = 1_000_000_000_000
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something the reader of a report must know: what was missing, cut or assumed."""
+
+    level: str  # "info" | "warning" | "error"
+    text: str
+    where: str = ""  # a file, host or tag; never needed to understand `text`
+
+
+# ---------------------------------------------------------------- discover
+
+
+@dataclass(frozen=True)
+class HostFile:
+    """One host's trace inside a session."""
+
+    host: str
+    path: str
+    format: str  # "xplane" | "trace_json"
+    size: int
+
+
+@dataclass(frozen=True)
+class Session:
+    """One profile capture. `id` is the string that the Profile plugin shows."""
+
+    id: str
+    path: str
+    hosts: tuple[HostFile, ...]
+
+
+@dataclass(frozen=True)
+class EventFile:
+    path: str
+    role: str  # "train" | "validation" | "run" (neither folder name)
+    size: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training attempt: a run directory with its train/ and validation/ children.
+
+    `attempt` counts restarts that wrote into the same directory, from 1.
+    """
+
+    name: str  # as TensorBoard names it, "." for the logdir itself
+    path: str
+    sessions: tuple[Session, ...]
+    event_files: tuple[EventFile, ...]
+    attempt: int = 1
+    notes: tuple[Note, ...] = ()
+
+
+# ---------------------------------------------------------------- decode
+
+StatValue: TypeAlias = "int | float | str | bytes"
+
+
+@dataclass(frozen=True)
+class Plane:
+    name: str
+    stats: Mapping[str, StatValue]
+
+
+@dataclass(frozen=True)
+class Line:
+    plane: int  # index into Trace.planes
+    id: int
+    name: str  # display name where there is one
+    first_event: int  # its rows in Events are [first_event, last_event)
+    last_event: int
+
+
+@dataclass(frozen=True)
+class Events:
+    """Kept events, ordered by line, then start, then longest first.
+
+    `parent` is the row of the innermost kept event on the same line that contains this one, or
+    -1. Short or uninteresting events are folded: they have no row, but `folded` of the innermost
+    kept event around them carries the bits of what was folded into it (see vocabulary.py), and
+    the totals in `Trace.totals` count them.
+    """
+
+    start_ps: Int64s
+    duration_ps: Int64s
+    line: Int32s
+    name: Int32s  # index into Trace.names
+    parent: Int32s
+    folded: UInt32s
+
+    @property
+    def end_ps(self) -> Int64s:
+        return self.start_ps + self.duration_ps
+
+    def __len__(self) -> int:
+        return len(self.start_ps)
+
+
+@dataclass(frozen=True)
+class StatColumn:
+    """One kind of stat over the kept events that carry it, ordered by event row.
+
+    Integers are stored as they are (unsigned ones wrapped to int64); for text, `values` are
+    indices into Trace.strings; for doubles, `values` hold the IEEE bits.
+    """
+
+    event: Int32s
+    values: Int64s
+    kind: str  # "int" | "text" | "double"
+
+
+@dataclass(frozen=True)
+class NameTotals:
+    """Per event name, over all events of the file, kept or folded (not dropped)."""
+
+    count: Int64s
+    total_ps: Int64s
+    self_ps: Int64s
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One host's trace. `start_ps` of its events count from `base_unix_ns` or, where the trace
+    has no absolute clock, from its own beginning (`base_unix_ns` is None)."""
+
+    host: str
+    path: str
+    planes: tuple[Plane, ...]
+    lines: tuple[Line, ...]
+    names: tuple[str, ...]
+    strings: tuple[str, ...]
+    events: Events
+    stats: Mapping[str, StatColumn]
+    totals: NameTotals
+    base_unix_ns: int | None
+    stop_unix_ns: int | None  # when profiling ended, where the trace says so
+    errors: tuple[str, ...] = ()  # XSpace.errors: what the profiler itself complained about
+    notes: tuple[Note, ...] = ()
+
+
+# ---------------------------------------------------------------- events
+
+
+@dataclass(frozen=True)
+class Series:
+    """A scalar tag over time, in the order written."""
+
+    step: Int64s
+    wall_ns: Int64s
+    value: Float64s
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+
+@dataclass(frozen=True)
+class KerasConfig:
+    """What the TensorBoard callback stored of the model; None where it did not say."""
+
+    wall_ns: int
+    model_class: str
+    layers: tuple[Mapping[str, object], ...]  # class_name, name, activation, units, dtype …
+    optimizer: str | None = None
+    learning_rate: float | None = None
+    loss: str | None = None
+    run_eagerly: bool | None = None
+    jit_compile: bool | str | None = None
+    steps_per_execution: int | None = None
+    optimizer_config: Mapping[str, object] = field(default_factory=dict)
+    compile_config: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EventLog:
+    """Scalars and wall times of a run's event files."""
+
+    train: Mapping[str, Series]
+    validation: Mapping[str, Series]
+    keras: KerasConfig | None
+    first_wall_ns: int | None  # earliest and latest record of any kind
+    last_wall_ns: int | None
+    graph_wall_ns: int | None  # when a graph was written
+    records: int
+    notes: tuple[Note, ...] = ()
+
+
+# ---------------------------------------------------------------- align
+
+
+@dataclass(frozen=True)
+class FunctionRuns:
+    """Runs of graph functions that the training thread waited for, ordered by id.
+
+    `id` is the executor's step id: every event that worked for the run carries it, on any thread.
+    """
+
+    id: Int64s
+    start_ps: Int64s  # the wait on the training thread
+    end_ps: Int64s
+    bits: UInt32s  # what its ops were (vocabulary.BIT_*)
+    call: Int32s  # index into Calls, -1 outside of any tf.function call
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Outermost tf.function calls on the training thread, in order."""
+
+    row: Int64s
+    start_ps: Int64s
+    end_ps: Int64s
+    concrete: Int32s  # name index of the graph that ran, -1 where none did
+    traced: Bools
+    bits: UInt32s
+
+
+@dataclass(frozen=True)
+class TrainingThread:
+    line: int  # index into Trace.lines
+    calls: Calls
+    runs: FunctionRuns
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call of the training step (or of several, with steps_per_execution)."""
+
+    index: int
+    start_ps: int
+    end_ps: int
+    phase: str  # "training" | "validation"
+    source: str  # "marker" | "function" | "device" | "events"
+
+
+@dataclass(frozen=True)
+class Phase:
+    name: str  # "startup" | "training" | "validation" | "epoch_end"
+    start_ps: int
+    end_ps: int
+
+
+@dataclass(frozen=True)
+class Window:
+    """The first epoch. Its own times count from `start_ps` of the timeline's clock."""
+
+    start_unix_ns: int | None
+    duration_ps: int
+    start_source: str  # how each end was found, in words
+    end_source: str
+    epoch: int = 0
+
+
+@dataclass(frozen=True)
+class AlignedTrace:
+    """A trace on the window's clock: window time = event time + shift_ps."""
+
+    trace: Trace
+    session: str
+    shift_ps: int
+    covered_ps: tuple[int, int]  # what the profiler recorded, clipped to the window
+    training: TrainingThread | None
+
+
+@dataclass(frozen=True)
+class Timeline:
+    window: Window
+    traces: tuple[AlignedTrace, ...]
+    steps: tuple[Step, ...]
+    phases: tuple[Phase, ...]
+    later_epochs_ps: tuple[int, ...]
+    events: EventLog | None
+    notes: tuple[Note, ...] = ()
+
+
+# ---------------------------------------------------------------- attribute
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Segments that tile the window: segment i is [bounds_ps[i], bounds_ps[i + 1]).
+
+    `cause` indexes causes.CAUSES; `one_time` says whether the segment belongs to the first epoch
+    alone. The sums below are exact because they are sums of the tiles.
+    """
+
+    bounds_ps: Int64s
+    cause: UInt8s
+    one_time: Bools
+
+
+@dataclass(frozen=True)
+class HostLedger:
+    """One host's ledger, from all sessions that saw a part of the window."""
+
+    host: str
+    ledger: Ledger
+    covered_ps: int
+    training_thread: str | None
+    evidence: Mapping[str, str]  # per subject one sentence on what could be seen
+    notes: tuple[Note, ...] = ()
+
+
+# ---------------------------------------------------------------- diagnose and report
+
+
+@dataclass(frozen=True)
+class Verdict:
+    status: str  # healthy | slow_once | slow_always | learning_nothing | stuck | dead | unknown
+    primary: str  # the bucket to act on, "compute" where there is nothing to act on
+    sentence: str
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that is known about one run's first epoch."""
+
+    run: Run
+    timeline: Timeline
+    hosts: tuple[HostLedger, ...]
+    ledger: Ledger  # of the host that trains; it stands for the run
+    verdict: Verdict
+    notes: tuple[Note, ...]

@@ -1,0 +1,1 @@
+"""The report: one versioned JSON document (schema.json), and the views of it."""

@@ -1,0 +1,132 @@
+"""The report as one JSON document. schema.json beside this file is its contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from stall_analyzer.causes import BUCKETS, CAUSES, bucket_of
+from stall_analyzer.diagnose import bucket_totals, one_time_ps, totals
+from stall_analyzer.intervals import Tiling, time_in
+from stall_analyzer.model import HostLedger, Ledger, Note, Report
+
+SCHEMA_VERSION = 1
+
+
+def document(reports: Iterable[Report], notes: Sequence[Note] = ()) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "tool_version": tool_version(),
+        "runs": [run_document(report) for report in reports],
+        "notes": [_note(note) for note in notes],
+    }
+
+
+def tool_version() -> str:
+    try:
+        return version("tensorboard-plugin-stall")
+    except PackageNotFoundError:  # run from the source tree without an install
+        return "0"
+
+
+def run_document(report: Report) -> dict[str, Any]:
+    timeline, ledger = report.timeline, report.ledger
+    window, verdict = timeline.window, report.verdict
+    later = timeline.later_epochs_ps
+    reference = next(host for host in report.hosts if host.ledger is ledger)
+    once = one_time_ps(ledger)
+    steps = [
+        {"index": s.index, "start_ps": s.start_ps, "end_ps": s.end_ps, "phase": s.phase,
+         "source": s.source}
+        for s in timeline.steps
+    ]  # fmt: skip
+    phases = [
+        {"name": p.name, "start_ps": p.start_ps, "end_ps": p.end_ps} for p in timeline.phases
+    ]
+    return {
+        "run": report.run.name,
+        "attempt": report.run.attempt,
+        "sessions": [session.id for session in report.run.sessions],
+        "hosts": [host.host for host in report.hosts if host.host],
+        "window": {
+            "start_unix_ns": window.start_unix_ns,
+            "duration_ps": window.duration_ps,
+            "epoch": window.epoch,
+            "covered_ps": reference.covered_ps,
+            "source": _source(report),
+            "start_source": window.start_source,
+            "end_source": window.end_source,
+        },
+        "verdict": {
+            "status": verdict.status,
+            "primary": verdict.primary,
+            "sentence": verdict.sentence,
+            "confidence": verdict.confidence,
+        },
+        "buckets_ps": bucket_totals(ledger),
+        "causes_ps": totals(ledger),
+        "one_time_ps": once,
+        "recurring_ps": window.duration_ps - once,
+        "phases": _with_buckets(ledger, phases),
+        "steps": _with_buckets(ledger, steps),
+        "outside_steps_ps": _outside_steps(ledger, steps),
+        "later_epochs": {
+            "count": len(later),
+            "median_ps": int(np.median(later)) if later else None,
+        },
+        "findings": [],
+        "host_ledgers": [_host(host) for host in report.hosts if host.host],
+        "evidence": dict(reference.evidence),
+        "notes": [_note(note) for note in report.notes],
+    }
+
+
+def _source(report: Report) -> str:
+    traced = any(host.covered_ps for host in report.hosts)
+    logged = report.timeline.events is not None and report.timeline.events.records > 0
+    return "both" if traced and logged else "trace" if traced else "events"
+
+
+def _with_buckets(ledger: Ledger, spans: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each span with what its time went to; buckets that it lacks are left out."""
+    sums = _sums(ledger, spans)
+    return [
+        {**span, "buckets_ps": {b: int(sums[b][i]) for b in BUCKETS if sums[b][i]}}
+        for i, span in enumerate(spans)
+    ]
+
+
+def _outside_steps(ledger: Ledger, steps: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """What lies in no step, so that steps and this add up to the window."""
+    inside = {bucket: int(ps.sum()) for bucket, ps in _sums(ledger, steps).items()}
+    left = {b: ps - inside[b] for b, ps in bucket_totals(ledger).items()}
+    return {bucket: ps for bucket, ps in left.items() if ps}
+
+
+def _sums(ledger: Ledger, spans: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    tiling = Tiling(ledger.bounds_ps, ledger.cause.astype(np.int64))
+    start = np.array([span["start_ps"] for span in spans], dtype=np.int64)
+    end = np.array([span["end_ps"] for span in spans], dtype=np.int64)
+    members = {
+        b: np.array([i for i, cause in enumerate(CAUSES) if bucket_of(cause) == b])
+        for b in BUCKETS
+    }
+    return {bucket: time_in(tiling, start, end, members[bucket]) for bucket in BUCKETS}
+
+
+def _host(host: HostLedger) -> dict[str, Any]:
+    return {
+        "host": host.host,
+        "buckets_ps": bucket_totals(host.ledger),
+        "covered_ps": host.covered_ps,
+        "training_thread": host.training_thread,
+        "evidence": dict(host.evidence),
+        "notes": [_note(note) for note in host.notes],
+    }
+
+
+def _note(note: Note) -> dict[str, str]:
+    return {"level": note.level, "text": note.text, "where": note.where}

@@ -1,0 +1,360 @@
+"""The report in a terminal: `render` shows the JSON document and knows nothing beneath it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any, TypeAlias
+
+from rich.console import Console
+from rich.text import Text
+
+from stall_analyzer.report.format import percent, seconds
+from stall_analyzer.report.glyphs import bar, cells_per_part, sparkline
+from stall_analyzer.report.terminal import Terminal
+
+Json: TypeAlias = Mapping[str, Any]
+
+# Okabe and Ito's palette: told apart with any kind of colour vision. The letter stands for the
+# bucket in the small bars, which must also be readable without colour.
+BUCKET_COLOURS = {
+    "input": "#E69F00",
+    "compile": "#56B4E9",
+    "memory": "#D55E00",
+    "numerics": "#CC79A7",
+    "compute": "#009E73",
+    "communication": "#F0E442",
+    "host": "#0072B2",
+    "profiler": "#999999",
+    "unknown": "#777777",
+}
+BUCKET_LETTERS = {
+    "input": "i",
+    "compile": "c",
+    "memory": "m",
+    "numerics": "n",
+    "compute": "=",
+    "communication": "x",
+    "host": "h",
+    "profiler": "p",
+    "unknown": "?",
+}
+STATUS_COLOURS = {
+    "healthy": "#009E73",
+    "slow_once": "#56B4E9",
+    "slow_always": "#E69F00",
+    "learning_nothing": "#CC79A7",
+    "stuck": "#D55E00",
+    "dead": "#D55E00",
+    "unknown": "#999999",
+}
+NOTE_COLOURS = {"error": "#D55E00", "warning": "#E69F00", "info": "dim"}
+
+NAME_WIDTH = 26
+FIGURES_WIDTH = 19  # time and share
+SMALL_BAR = 12
+SHORTEST_NAME = 12
+CAUSES_SHOWN = 4
+CAUSE_FROM_SHARE = 200  # a cause below 1/200 of the window is not worth a line
+SLOW_STEP = 2  # times the median
+SLOW_STEPS_SHOWN = 5
+
+
+def render(document: Json, console: Console) -> None:
+    """Prints every run; where there are several, a table of all of them first."""
+    terminal = Terminal(console)
+    runs = document["runs"]
+    if len(runs) > 1:
+        _overview(terminal, runs)
+    for run in runs:
+        _run(terminal, run)
+    if document.get("notes"):
+        terminal.heading("all paths")
+        _notes(terminal, document["notes"])
+
+
+# ---------------------------------------------------------------- many runs
+
+
+def _overview(terminal: Terminal, runs: Sequence[Json]) -> None:
+    titles = (f"{len(runs)} runs", "verdict", "epoch 1", "main cost", "where it went")
+    table = [[terminal.text(title, "dim") for title in titles]]
+    used: set[str] = set()
+    for run in runs:
+        verdict, window_ps = run["verdict"], run["window"]["duration_ps"]
+        primary = verdict["primary"]
+        cost = f"{primary} {percent(run['buckets_ps'][primary], window_ps)}"
+        used.update(bucket for bucket, ps in run["buckets_ps"].items() if ps)
+        table.append(
+            [
+                terminal.text(_name(run)),
+                _status(terminal, verdict["status"]),
+                terminal.text(seconds(window_ps) if window_ps else "–"),
+                terminal.text(cost if window_ps else "–"),
+                _small_bar(terminal, run["buckets_ps"]),
+            ]
+        )
+    others = sum(max(row[column].cell_len for row in table) + 2 for column in range(1, 5))
+    room = max(terminal.width - others, SHORTEST_NAME)
+    for row in table:
+        row[0] = terminal.name(row[0].plain, room, str(row[0].style))
+    terminal.rows(table, right=[2])
+    legend = [
+        Text.assemble(_swatch(terminal, bucket, 1), terminal.text(f" {bucket}  ", "dim"))
+        for bucket in BUCKET_LETTERS
+        if bucket in used
+    ]
+    terminal.line(*legend)
+
+
+def _small_bar(terminal: Terminal, buckets_ps: Mapping[str, int]) -> Text:
+    cells = cells_per_part({name: buckets_ps.get(name, 0) for name in BUCKET_LETTERS}, SMALL_BAR)
+    return Text.assemble(*(_swatch(terminal, bucket, count) for bucket, count in cells.items()))
+
+
+def _swatch(terminal: Terminal, bucket: str, count: int) -> Text:
+    return terminal.text(BUCKET_LETTERS[bucket] * count, f"black on {BUCKET_COLOURS[bucket]}")
+
+
+# ---------------------------------------------------------------- one run
+
+
+def _run(terminal: Terminal, run: Json) -> None:
+    terminal.heading(_name(run))
+    verdict = run["verdict"]
+    sentence = terminal.text(verdict["sentence"], "bold")
+    terminal.line(_status(terminal, verdict["status"]), terminal.text(": "), sentence)
+    if run["window"]["duration_ps"]:
+        _window(terminal, run)
+        _buckets(terminal, run)
+        _steps(terminal, run)
+        _phases(terminal, run["phases"])
+        _hosts(terminal, run["host_ledgers"])
+    _findings(terminal, run["findings"])
+    _evidence(terminal, run)
+    if run["notes"]:
+        terminal.gap()
+        _notes(terminal, run["notes"])
+
+
+def _name(run: Json) -> str:
+    return f"{run['run']} (attempt {run['attempt']})" if run["attempt"] > 1 else str(run["run"])
+
+
+def _status(terminal: Terminal, status: str) -> Text:
+    return terminal.text(status.replace("_", " "), f"bold {STATUS_COLOURS[status]}")
+
+
+def _window(terminal: Terminal, run: Json) -> None:
+    window, later_ps = run["window"], run["later_epochs"]["median_ps"]
+    parts = [f"first epoch {seconds(window['duration_ps'])}"]
+    if later_ps is not None:
+        parts.append(f"later epochs {seconds(later_ps)}")
+    if window["covered_ps"]:  # else nothing is known about either
+        parts.append(f"one-time {seconds(run['one_time_ps'])}")
+        parts.append(f"recurring {seconds(run['recurring_ps'])}")
+    terminal.line(terminal.text(" · ".join(parts), "dim"))
+
+
+def _buckets(terminal: Terminal, run: Json) -> None:
+    window_ps = run["window"]["duration_ps"]
+    width = max(terminal.width - NAME_WIDTH - FIGURES_WIDTH, 1)
+
+    def row(name: Text, ps: int, filled: Text, style: str = "") -> None:
+        name.pad_right(NAME_WIDTH - name.cell_len)
+        filled.pad_right(width - filled.cell_len)
+        figures = f"{seconds(ps):>12}{percent(ps, window_ps):>7}"
+        terminal.line(name, filled, terminal.text(figures, style))
+
+    terminal.gap()
+    for bucket, ps in _by_size(run["buckets_ps"]):
+        causes = _causes_of(run, bucket)
+        alone = f" {_spoken(causes.pop()[0])}" if len(causes) == 1 else ""  # not said twice
+        name = Text.assemble(terminal.text(bucket, "bold"), terminal.text(alone, "dim"))
+        row(name, ps, terminal.text(bar(ps, window_ps, width), BUCKET_COLOURS[bucket]))
+        for cause, cause_ps in causes[:CAUSES_SHOWN]:
+            row(terminal.text(f"  {_spoken(cause)}", "dim"), cause_ps, Text(), "dim")
+
+
+def _causes_of(run: Json, bucket: str) -> list[tuple[str, int]]:
+    smallest_ps = run["window"]["duration_ps"] // CAUSE_FROM_SHARE
+    inside = {
+        cause: ps
+        for cause, ps in run["causes_ps"].items()
+        if cause.startswith(f"{bucket}.") and ps >= smallest_ps
+    }
+    return _by_size(inside)
+
+
+def _spoken(cause: str) -> str:
+    """`input.first_element` -> `first element`: the bucket stands above it anyway."""
+    return cause.partition(".")[2].replace("_", " ")
+
+
+def _by_size(parts_ps: Mapping[str, int]) -> list[tuple[str, int]]:
+    parts = [(name, ps) for name, ps in parts_ps.items() if ps]
+    return sorted(parts, key=lambda part: part[1], reverse=True)
+
+
+def _steps(terminal: Terminal, run: Json) -> None:
+    steps = [step for step in run["steps"] if step["phase"] == "training"]
+    if len(steps) < 2:
+        return
+    durations = [_duration(step) for step in steps]
+    typical_ps = int(median(durations))
+    terminal.gap()
+    summary = f"  {len(steps)}, median {seconds(typical_ps)}, "
+    summary += f"longest {seconds(max(durations))}"
+    terminal.line(terminal.text("steps", "bold"), terminal.text(summary))
+    strip = (
+        terminal.text(cell, BUCKET_COLOURS.get(_largest_bucket(steps[tallest]), ""))
+        for cell, tallest in sparkline(durations, terminal.width - 2)
+    )
+    terminal.line(*strip, indent=2)
+    slow = [step for step in steps if _duration(step) > SLOW_STEP * typical_ps]
+    slow.sort(key=_duration, reverse=True)
+    if not slow:
+        terminal.line(terminal.text(f"none above {SLOW_STEP} times the median", "dim"), indent=2)
+        return
+    table = [
+        [
+            terminal.text(f"step {step['index']}"),
+            terminal.text(seconds(_duration(step))),
+            _mostly(terminal, run, step),
+        ]
+        for step in slow[:SLOW_STEPS_SHOWN]
+    ]
+    terminal.rows(table, right=[0, 1], indent=2)
+    if len(slow) > SLOW_STEPS_SHOWN:
+        more = f"and {len(slow) - SLOW_STEPS_SHOWN} more above {SLOW_STEP} times the median"
+        terminal.line(terminal.text(more, "dim"), indent=2)
+
+
+def _duration(span: Json) -> int:
+    return int(span["end_ps"]) - int(span["start_ps"])
+
+
+def _largest_bucket(step: Json) -> str:
+    parts = _by_size(step["buckets_ps"])
+    return parts[0][0] if parts else ""
+
+
+def _mostly(terminal: Terminal, run: Json, step: Json) -> Text:
+    """`compile 93 %, tracing: train_step`: the largest bucket and the longest event behind it."""
+    bucket = _largest_bucket(step)
+    if not bucket:
+        return terminal.text("not traced", "dim")
+    behind = [
+        event for event in run.get("slow_events", ()) if event["cause"].startswith(f"{bucket}.")
+    ]
+    overlap_ps = [
+        min(event["end_ps"], step["end_ps"]) - max(event["start_ps"], step["start_ps"])
+        for event in behind
+    ]
+    cause = ""
+    if max(overlap_ps, default=0) > 0:
+        event = behind[overlap_ps.index(max(overlap_ps))]
+        cause = ", " + ": ".join(filter(None, (_spoken(event["cause"]), event["label"])))
+    share = percent(step["buckets_ps"][bucket], _duration(step))
+    return Text.assemble(
+        terminal.text(bucket, BUCKET_COLOURS[bucket]), terminal.text(f" {share}{cause}")
+    )
+
+
+def _phases(terminal: Terminal, phases: Sequence[Json]) -> None:
+    if all(phase["name"] == "training" for phase in phases):
+        return
+    terminal.gap()
+    terminal.line(terminal.text("phases", "bold"))
+    table = [
+        [
+            terminal.text(phase["name"].replace("_", " ")),
+            terminal.text(seconds(_duration(phase))),
+            terminal.text(_largest_parts(phase["buckets_ps"], _duration(phase)), "dim"),
+        ]
+        for phase in phases
+    ]
+    terminal.rows(table, right=[1], indent=2)
+
+
+def _largest_parts(buckets_ps: Mapping[str, int], whole_ps: int) -> str:
+    largest = _by_size(buckets_ps)[:3]
+    return ", ".join(f"{name} {percent(ps, whole_ps)}" for name, ps in largest)
+
+
+def _hosts(terminal: Terminal, ledgers: Sequence[Json]) -> None:
+    if len(ledgers) < 2:
+        return
+    terminal.gap()
+    terminal.line(terminal.text("hosts", "bold"))
+    table = []
+    for ledger in ledgers:
+        parts = _largest_parts(ledger["buckets_ps"], sum(ledger["buckets_ps"].values()))
+        thread = "" if ledger.get("training_thread") else "no training thread"
+        table.append(
+            [
+                terminal.name(ledger["host"], terminal.width // 3),
+                _small_bar(terminal, ledger["buckets_ps"]),
+                terminal.text(", ".join(filter(None, (parts, thread))), "dim"),
+            ]
+        )
+    terminal.rows(table, indent=2)
+    for ledger in ledgers:
+        _notes(terminal, [note | {"where": ledger["host"]} for note in ledger.get("notes", ())])
+
+
+def _findings(terminal: Terminal, findings: Sequence[Json]) -> None:
+    if not findings:
+        return
+    terminal.gap()
+    terminal.line(terminal.text("what to change", "bold"))
+    for finding in findings:
+        change, gain_ps = finding["change"], finding["gain_ps"]
+        title = f"{finding['id']} {finding['title']}"
+        lost = f" (costs {seconds(finding['lost_ps'])})"
+        colour = BUCKET_COLOURS[finding["bucket"]]
+        terminal.line(terminal.text(title, colour), terminal.text(lost), indent=2)
+        terminal.line(terminal.text(change["text"]), indent=4)
+        for sign, code in (("-", change.get("before", "")), ("+", change.get("after", ""))):
+            for line in code.splitlines():
+                terminal.line(terminal.text(f"{sign} {line}"), indent=6)
+        if gain_ps["high"]:
+            wins = f"wins {seconds(gain_ps['low'])} to {seconds(gain_ps['high'])}"
+            sure = f"confidence {_certainty(finding['confidence'])}"
+            terminal.line(terminal.text(f"{wins}, {sure}", "dim"), indent=4)
+
+
+def _certainty(confidence: float) -> str:
+    return f"{100 * confidence:.0f} %"
+
+
+def _evidence(terminal: Terminal, run: Json) -> None:
+    window = run["window"]
+    if not window["duration_ps"]:
+        seen = "no first epoch was found"
+    elif window["source"] == "events":
+        seen = "event files only: no trace shows where the time went"
+    else:
+        covered = percent(window["covered_ps"], window["duration_ps"])
+        seen = f"the trace covers {covered} of the epoch"
+    sure = _certainty(run["verdict"]["confidence"])
+    terminal.gap()
+    terminal.line(terminal.text("evidence", "bold"))
+    terminal.line(terminal.text(f"{seen}; confidence in the verdict {sure}"), indent=2)
+    for subject, sentence in run["evidence"].items():
+        terminal.line(terminal.text(f"{subject}: {sentence}", "dim"), indent=2)
+
+
+def _notes(terminal: Terminal, notes: Sequence[Json]) -> None:
+    table = [
+        [
+            terminal.text(note["level"], NOTE_COLOURS[note["level"]]),
+            Text.assemble(
+                terminal.text(note["text"]),
+                terminal.text(f" ({note['where']})" if note.get("where") else "", "dim"),
+            ),
+        ]
+        for note in notes
+    ]
+    if table:
+        terminal.rows(table)

@@ -1,0 +1,73 @@
+"""Protobuf's wire format, just enough to look into a message without parsing it.
+
+The protobuf library parses whole messages; event files and traces hold hundreds of megabytes of
+which we need a few fields, so we walk the bytes and step over the rest.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from stall_analyzer.errors import WireError
+
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+
+Buffer: TypeAlias = "bytes | bytearray | memoryview"
+# field number, wire type, start, end: for VARINT `start` holds the value itself.
+Field: TypeAlias = tuple[int, int, int, int]
+
+
+def varint(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
+    """The unsigned integer at `position` and the position after it."""
+    value = shift = 0
+    while position < end:
+        byte = buffer[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFF_FFFF_FFFF_FFFF, position
+        shift += 7
+        if shift > 63:
+            raise WireError("a number is longer than ten bytes")
+    raise WireError("the data end inside a number")
+
+
+def signed(value: int) -> int:
+    """An int64 as protobuf writes it: two's complement in an unsigned varint."""
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def fields(buffer: Buffer, start: int, end: int) -> Iterator[Field]:
+    """The fields of the message in buffer[start:end], none of them parsed."""
+    position = start
+    while position < end:
+        key, position = varint(buffer, position, end)
+        number, wire_type = key >> 3, key & 7
+        if number == 0:
+            raise WireError("field number 0")
+        if wire_type == VARINT:
+            value, position = varint(buffer, position, end)
+            yield number, wire_type, value, position
+            continue
+        if wire_type == BYTES:
+            length, position = varint(buffer, position, end)
+        elif wire_type == FIXED64:
+            length = 8
+        elif wire_type == FIXED32:
+            length = 4
+        else:
+            raise WireError(f"wire type {wire_type}")
+        if length > end - position:
+            raise WireError("a field is longer than its message")
+        yield number, wire_type, position, position + length
+        position += length
+
+
+def double(buffer: Buffer, start: int) -> float:
+    return float(struct.unpack_from("<d", buffer, start)[0])
+
+
+def text(buffer: Buffer, start: int, end: int) -> str:
+    return bytes(buffer[start:end]).decode("utf-8", "replace")

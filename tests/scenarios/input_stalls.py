@@ -1,0 +1,291 @@
+"""Programs that wait for their next batch, each for another reason."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tests.scenarios.instruments import Instruments
+from tests.scenarios.workloads import (
+    arrays,
+    batches,
+    dense_model,
+    rows,
+    signature,
+    training_step,
+)
+
+STEPS = 60
+
+
+def in_py_map(it: Instruments) -> None:
+    def slow(x: Any) -> Any:
+        time.sleep(0.025)
+        return x
+
+    def load(x: Any, y: Any) -> tuple[Any, Any]:
+        return tf.ensure_shape(tf.py_function(slow, [x], tf.float32), (None, 64)), y
+
+    it.fit(dense_model(), rows(STEPS * 64).batch(64).map(load))
+
+
+def in_generator(it: Instruments) -> None:
+    def read() -> Iterator[tuple[Any, Any]]:
+        x, y = arrays(64)
+        for _ in range(STEPS):
+            time.sleep(0.03)
+            yield x, y
+
+    data = tf.data.Dataset.from_generator(read, output_signature=signature())
+    it.fit(dense_model(), data, steps_per_epoch=STEPS)
+
+
+def in_generator_unsized(it: Instruments) -> None:
+    """Keras learns the length of the epoch only when the data ends."""
+
+    def read() -> Iterator[tuple[Any, Any]]:
+        x, y = arrays(64)
+        for _ in range(STEPS):
+            time.sleep(0.03)
+            yield x, y
+
+    data = tf.data.Dataset.from_generator(read, output_signature=signature()).prefetch(4)
+    it.fit(dense_model(), data, tensorboard="epoch")
+
+
+def in_bursts(it: Instruments) -> None:
+    def read() -> Iterator[tuple[Any, Any]]:
+        x, y = arrays(64)
+        for step in range(STEPS):
+            time.sleep({20: 0.9, 45: 0.7}.get(step, 0.0))
+            yield x, y
+
+    data = tf.data.Dataset.from_generator(read, output_signature=signature())
+    it.fit(dense_model(), data, steps_per_epoch=STEPS)
+
+
+def in_first_element(it: Instruments) -> None:
+    def read() -> Iterator[tuple[Any, Any]]:
+        time.sleep(2.0)
+        x, y = arrays(64)
+        while True:
+            yield x, y
+
+    data = tf.data.Dataset.from_generator(read, output_signature=signature()).prefetch(2)
+    it.fit(dense_model(), data, steps_per_epoch=STEPS)
+
+
+class SlowPyDataset(keras.utils.PyDataset):
+    def __init__(self, seconds: float, hold_gil: bool = False, **options: Any) -> None:
+        super().__init__(**options)
+        self._batch = arrays(64)
+        self._seconds, self._hold_gil = seconds, hold_gil
+
+    def __len__(self) -> int:
+        return STEPS
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        if not self._hold_gil:
+            time.sleep(self._seconds)
+        end = time.thread_time() + self._seconds
+        while self._hold_gil and time.thread_time() < end:
+            sum(range(1000))
+        return self._batch
+
+
+def in_pydataset(it: Instruments) -> None:
+    it.fit(dense_model(), SlowPyDataset(0.03), shuffle=False)
+
+
+def in_pydataset_workers(it: Instruments) -> None:
+    data = SlowPyDataset(0.12, workers=3, max_queue_size=6)
+    it.fit(dense_model(), data, shuffle=False, tensorboard="epoch")
+
+
+def in_gil(it: Instruments) -> None:
+    """Python that prepares batches also keeps the training thread from the interpreter."""
+    data = SlowPyDataset(0.02, hold_gil=True, workers=2, max_queue_size=4)
+    it.fit(dense_model(), data, shuffle=False)
+
+
+def in_python_generator(it: Instruments) -> None:
+    def read() -> Iterator[tuple[Any, Any]]:
+        x, y = arrays(64)
+        while True:
+            time.sleep(0.03)
+            yield x, y
+
+    it.fit(dense_model(), read(), steps_per_epoch=STEPS)
+
+
+def in_shuffle_fill(it: Instruments) -> None:
+    def slow(x: Any, y: Any) -> tuple[Any, Any]:
+        return tf.numpy_function(_sleep_3ms, [x], tf.float32), y
+
+    def shaped(x: Any, y: Any) -> tuple[Any, Any]:
+        return tf.ensure_shape(x, (64,)), y
+
+    data = rows(900).map(slow).map(shaped).shuffle(500).batch(32)
+    it.fit(dense_model(), data)
+
+
+def _sleep_3ms(x: Any) -> Any:
+    time.sleep(0.003)
+    return x
+
+
+def in_cache_fill(it: Instruments) -> None:
+    def slow(x: Any, y: Any) -> tuple[Any, Any]:
+        return tf.ensure_shape(tf.numpy_function(_sleep_3ms, [x], tf.float32), (64,)), y
+
+    data = rows(640).map(slow).cache().batch(16)
+    it.fit(dense_model(), data, epochs=2)
+
+
+def in_small_files(it: Instruments) -> None:
+    folder = it.logdir.parent / "files"
+    folder.mkdir()
+    x, _ = arrays(1)
+    for index in range(12000):
+        (folder / f"{index:04d}.raw").write_bytes(x.tobytes())
+
+    def read(path: Any) -> tuple[Any, Any]:
+        row = tf.reshape(tf.io.decode_raw(tf.io.read_file(path), tf.float32), (64,))
+        return row, tf.constant(1)
+
+    files = tf.data.Dataset.list_files(str(folder / "*.raw"), shuffle=False)
+    data = _as_written(files.map(read).batch(200))
+    it.fit(dense_model(), data)
+
+
+def in_jpeg(it: Instruments) -> None:
+    picture = tf.io.encode_jpeg(
+        tf.constant(np.random.default_rng(1).integers(0, 255, (700, 700, 3)), tf.uint8)
+    )
+
+    def decode(jpeg: Any) -> tuple[Any, Any]:
+        image = tf.io.decode_jpeg(jpeg, channels=3)
+        small = tf.image.resize(image, (8, 8))
+        return tf.reshape(small[..., 0], (64,)) / 255.0, tf.constant(1)
+
+    files = tf.data.Dataset.from_tensors(picture).repeat(160)
+    it.fit(dense_model(), _as_written(files.map(decode).batch(4)))
+
+
+def in_tfrecord_gz(it: Instruments) -> None:
+    path = it.logdir.parent / "data.tfrecord.gz"
+    x, _ = arrays(1, features=40_000)
+    options = tf.io.TFRecordOptions(compression_type="GZIP")
+    with tf.io.TFRecordWriter(str(path), options) as writer:
+        for _ in range(900):
+            writer.write(x.tobytes())
+
+    def parse(record: Any) -> tuple[Any, Any]:
+        return tf.io.decode_raw(record, tf.float32)[:64], tf.constant(1)
+
+    data = tf.data.TFRecordDataset(str(path), "GZIP").map(parse)
+    data = data.map(lambda x, y: (tf.ensure_shape(x, (64,)), y)).batch(12)
+    it.fit(dense_model(), _as_written(data))
+
+
+def _as_written(data: tf.data.Dataset) -> tf.data.Dataset:
+    """Keeps TensorFlow from making the pipeline parallel behind our back."""
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    options.experimental_optimization.inject_prefetch = False
+    options.autotune.enabled = False
+    return data.with_options(options)
+
+
+def in_steps_per_execution(it: Instruments) -> None:
+    def read() -> Iterator[tuple[Any, Any]]:
+        x, y = arrays(256)
+        while True:
+            time.sleep(0.025)
+            yield x, y
+
+    data = tf.data.Dataset.from_generator(read, output_signature=signature())
+    model = dense_model(units=768, steps_per_execution=8)
+    it.fit(model, data, steps_per_epoch=64)
+
+
+def in_hidden(it: Instruments) -> None:
+    """Input takes 15 ms a batch in the background, the step longer: nothing is lost."""
+
+    def read() -> Iterator[tuple[Any, Any]]:
+        x, y = arrays(1024)
+        while True:
+            time.sleep(0.015)
+            yield x, y
+
+    data = tf.data.Dataset.from_generator(read, output_signature=signature()).prefetch(4)
+    it.fit(dense_model(layers=3, units=1024), data, steps_per_epoch=50)
+
+
+def in_contention(it: Instruments) -> None:
+    """Parallel native input is always in time, and takes the cores that the step needs."""
+    _contended_fit(it, rounds=150)
+
+
+def _contended_fit(it: Instruments, rounds: int) -> None:
+    steps, batch = 60, 512
+    x, y = arrays(batch)
+
+    def burn(index: Any) -> tuple[Any, Any]:
+        noise = tf.random.stateless_normal((160, 160), seed=[1, tf.cast(index, tf.int32)])
+        for _ in range(rounds):
+            noise = tf.tanh(tf.matmul(noise, noise)) * 0.1
+        return tf.constant(x) + noise[0, 0] * 1e-9, tf.constant(y)
+
+    busy = tf.data.Dataset.range(10**6).map(burn, num_parallel_calls=2).prefetch(64)
+    model = dense_model(layers=2, units=768)
+    it.fit(model, busy, steps_per_epoch=steps)
+    measured = it.clocks.epoch
+    # The control: the same steps on ready batches, under the same profiler.
+    ready = batches(steps, batch)
+    with it.profile(it.logdir.parent / "control"):
+        model.fit(ready, verbose=0, epochs=1)
+    it.clocks.epoch = measured
+    it.read_stamps()
+    step_ends = it.clocks.step_ends
+    quiet = it.quiet_step_seconds(after_step=steps)
+    lost = sum(it.train_step_seconds()) - quiet * steps
+    assert len(step_ends) == 2 * steps
+    it.knowledge.moves.append(("compute", "input", lost))
+    it.how["input"] = (
+        "wait in graph, plus the step time lost against the same steps on ready batches"
+    )
+
+
+def in_loop(it: Instruments) -> None:
+    """A custom loop with step markers."""
+    _custom_loop(it, marked=True)
+
+
+def in_loop_unmarked(it: Instruments) -> None:
+    _custom_loop(it, marked=False)
+
+
+def _custom_loop(it: Instruments, marked: bool) -> None:
+    model = dense_model()
+
+    def read() -> Iterator[tuple[Any, Any]]:
+        x, y = arrays(64)
+        for _ in range(STEPS):
+            time.sleep(0.03)
+            yield x, y
+
+    data = tf.data.Dataset.from_generator(read, output_signature=signature())
+    step = it.timed(tf.function(it.stamped_step(training_step(model))))
+    with it.profile(), it.epoch():
+        for number, (x, y) in enumerate(data):
+            if marked:
+                with tf.profiler.experimental.Trace("train", step_num=number, _r=1):
+                    step(x, y)
+            else:
+                step(x, y)

@@ -1,0 +1,247 @@
+"""Clocks inside a training program: Python timers around its calls, timestamps inside its graphs.
+
+All of them read the same wall clock, and none of them reads a trace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import keras
+import tensorflow as tf
+from tensorflow.python.data.ops import iterator_ops
+
+from tests.scenarios.truth import NS_PER_S, Call, Clocks, Interval, Knowledge, steps_of
+
+STAMP_CAPACITY = 8192
+
+
+class StampLog:
+    """Times written from inside graphs, in the order in which they happened."""
+
+    def __init__(self) -> None:
+        with tf.device("CPU:0"):
+            self._times = tf.Variable(tf.zeros([STAMP_CAPACITY], tf.float64), trainable=False)
+            self._count = tf.Variable(0, dtype=tf.int64, trainable=False)
+
+    def stamp(self, after: Sequence[Any] = ()) -> tf.Tensor:
+        """Adds "write the time once `after` is done" to the graph being built; gives the time."""
+        with tf.control_dependencies(list(after)):
+            now = tf.timestamp()
+        slot = self._count.assign_add(1) - 1
+        tf.raw_ops.ResourceScatterUpdate(
+            resource=self._times.handle, indices=slot, updates=now
+        )
+        return now
+
+    def times_ns(self) -> list[int]:
+        count = int(self._count.numpy())
+        assert count <= STAMP_CAPACITY, "more stamps than the log holds"
+        return [round(t * NS_PER_S) for t in self._times.numpy()[:count]]
+
+
+class Instruments:
+    """The clocks of one program. Create it first: it puts stamps around every iterator read."""
+
+    def __init__(self, logdir: Path) -> None:
+        self.logdir = logdir
+        self.clocks = Clocks()
+        self.knowledge = Knowledge()
+        self.how: dict[str, str] = {}
+        self.notes: list[str] = []
+        self._eager_fetches: list[Interval] = []
+        self._traces_seen = 0
+        self._watch_iterators()
+        self._watch_step_results()
+
+    # The logs hold variables, and some programs must set TensorFlow up before their first variable.
+    _fetch_begin = functools.cached_property(lambda self: StampLog())
+    _fetch_end = functools.cached_property(lambda self: StampLog())
+    _step_begin = functools.cached_property(lambda self: StampLog())
+    _step_end = functools.cached_property(lambda self: StampLog())
+
+    # ------------------------------------------------------------ what a scenario calls
+
+    def open_logs(self) -> None:
+        """Creates the variables of the logs now, rather than while a graph is built."""
+        for log in (self._fetch_begin, self._fetch_end, self._step_begin, self._step_end):
+            log.times_ns()
+
+    def watch(self, model: keras.Model) -> None:
+        """Times each call that fit() and evaluate() make."""
+        self.open_logs()
+        model.make_train_function()
+        model.train_function = self.timed(model.train_function)
+        model.make_test_function()
+        model.test_function = self.timed(model.test_function, "test")
+
+    def timed(self, function: Callable[..., Any], kind: str = "train") -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            traces, raised, begin = self._traces_seen, True, time.time_ns()
+            try:
+                result = function(*args, **kwargs)
+                raised = False
+                return result
+            finally:
+                interval = Interval(begin, time.time_ns())
+                self.clocks.calls.append(
+                    Call(kind, interval, self._traces_seen > traces, raised)
+                )
+
+        return call
+
+    def stamped_step(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """For the step function of a custom loop, to be wrapped in tf.function afterwards."""
+        self.open_logs()
+
+        @functools.wraps(step)
+        def with_stamps(*args: Any, **kwargs: Any) -> Any:
+            self._traces_seen += 1
+            self._step_begin.stamp()
+            outputs = step(*args, **kwargs)
+            graph = tf.compat.v1.get_default_graph()
+            effects = [op for op in graph.get_operations() if op.op_def.is_stateful]
+            self._step_end.stamp(after=[*effects, *tf.nest.flatten(outputs)])
+            return outputs
+
+        return with_stamps
+
+    @contextlib.contextmanager
+    def epoch(self) -> Iterator[None]:
+        """Times the epoch of a custom loop."""
+        begin = time.time_ns()
+        yield
+        self.clocks.epoch = Interval(begin, time.time_ns())
+
+    @contextlib.contextmanager
+    def profile(self, logdir: Path | None = None) -> Iterator[None]:
+        tf.profiler.experimental.start(str(logdir or self.logdir))
+        try:
+            yield
+        finally:
+            tf.profiler.experimental.stop()
+
+    def fit(
+        self,
+        model: keras.Model,
+        data: Any,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+        tensorboard: str | int | None = "batch",
+        **options: Any,
+    ) -> None:
+        """model.fit under the profiler, with every clock running."""
+        if model.train_function is None:
+            self.watch(model)
+        board = [] if tensorboard is None else [
+            keras.callbacks.TensorBoard(str(self.logdir), update_freq=tensorboard, profile_batch=0)
+        ]  # fmt: skip
+        bell = EpochBell(self.clocks)
+        with self.profile():
+            model.fit(
+                data,
+                verbose=0,
+                callbacks=[bell.begin, *callbacks, *board, bell.end],
+                **options,
+            )
+
+    def read_stamps(self) -> None:
+        """Moves the in-graph stamps into `clocks`; call it once, after training."""
+        begins, ends = self._fetch_begin.times_ns(), self._fetch_end.times_ns()
+        # The read that finds the end of the data begins and does not end.
+        pairs = zip(begins, ends, strict=False)
+        self.clocks.fetches = [*self._eager_fetches, *(Interval(b, e) for b, e in pairs)]
+        self.clocks.fetches.sort(key=lambda fetch: fetch.begin_ns)
+        self.clocks.step_begins = self._step_begin.times_ns()
+        self.clocks.step_ends = self._step_end.times_ns()
+
+    def train_step_seconds(self) -> list[float]:
+        """Of the steps in the epoch, after read_stamps."""
+        epoch = self.clocks.epoch
+        assert epoch is not None
+        return [
+            step.interval.length_ns / NS_PER_S
+            for step in steps_of(self.clocks)
+            if step.kind == "train" and epoch.begin_ns <= step.interval.begin_ns <= epoch.end_ns
+        ]
+
+    def quiet_step_seconds(self, after_step: int) -> float:
+        """The usual step of a control run that followed the first `after_step` steps."""
+        steps = [step for step in steps_of(self.clocks) if step.kind == "train"]
+        return median(step.interval.length_ns for step in steps[after_step:]) / NS_PER_S
+
+    # ------------------------------------------------------------ hooks into TensorFlow
+
+    def _watch_iterators(self) -> None:
+        """A batch is waited for inside `_next_internal` or `get_next_as_optional`, nowhere else."""
+        iterator = iterator_ops.OwnedIterator
+        iterator._next_internal = self._stamped_fetch(iterator._next_internal)
+        iterator.get_next_as_optional = self._stamped_fetch(iterator.get_next_as_optional)
+        create = iterator.__init__
+
+        @functools.wraps(create)
+        def timed_create(this: Any, *args: Any, **kwargs: Any) -> None:
+            begin = time.time_ns()
+            create(this, *args, **kwargs)
+            if not tf.inside_function():
+                self.clocks.iterator_creations.append(Interval(begin, time.time_ns()))
+
+        iterator.__init__ = timed_create
+
+    def _stamped_fetch(self, fetch: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(fetch)
+        def stamped(iterator: Any) -> Any:
+            if not tf.inside_function():
+                begin = time.time_ns()
+                try:
+                    return fetch(iterator)
+                finally:
+                    self._eager_fetches.append(Interval(begin, time.time_ns()))
+            self._traces_seen += 1
+            asked = self._fetch_begin.stamp()
+            with tf.control_dependencies([asked]):
+                batch = fetch(iterator)
+            if isinstance(batch, tf.experimental.Optional):
+                self._fetch_end.stamp(after=[batch._variant_tensor])
+                return batch
+            arrival = self._fetch_end.stamp(after=tf.nest.flatten(batch, expand_composites=True))
+            with tf.control_dependencies([arrival]):  # no op may take the batch before the stamp
+                return tf.nest.map_structure(tf.identity, batch)
+
+        return stamped
+
+    def _watch_step_results(self) -> None:
+        """Keras wraps the logs of each step in an Optional, right after the step's last op."""
+        from_value = tf.experimental.Optional.from_value
+
+        def stamped_from_value(value: Any) -> Any:
+            if tf.inside_function():
+                self._step_end.stamp(after=tf.nest.flatten(value))
+            return from_value(value)
+
+        tf.experimental.Optional.from_value = staticmethod(stamped_from_value)
+
+
+class EpochBell:
+    """Rings at the very first and the very last moment of epoch 0 that a callback can see."""
+
+    def __init__(self, clocks: Clocks) -> None:
+        begin_ns = 0
+
+        def note_begin(epoch: int, logs: Any = None) -> None:
+            nonlocal begin_ns
+            if epoch == 0:
+                begin_ns = time.time_ns()
+
+        def note_end(epoch: int, logs: Any = None) -> None:
+            if epoch == 0:
+                clocks.epoch = Interval(begin_ns, time.time_ns())
+
+        self.begin = keras.callbacks.LambdaCallback(on_epoch_begin=note_begin)
+        self.end = keras.callbacks.LambdaCallback(on_epoch_end=note_end)

@@ -1,0 +1,129 @@
+"""The layers: imports go from left to right, and the analyzer stands without TensorFlow.
+
+Read from the source, so that an import inside a function counts too; and seen once more in a
+running process, because a dependency of ours could import what we do not.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import stall_analyzer
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "analyzer" / "stall_analyzer"
+SAMPLES = sorted(path.parent for path in (ROOT / "sample_logs").glob("*/expected.json"))
+
+STAGES = ("discover", "decode", "events", "align", "attribute", "diagnose", "report")
+COMPOSITION = ("pipeline", "batch", "cli")  # right of every stage
+FOREIGN = ("tensorflow", "keras", "tensorboard", "tb_stall_plugin", "google.protobuf", "pandas")
+
+LIST_MODULES = (
+    "import json, sys\n"
+    "from stall_analyzer.cli import main\n"
+    "try:\n    main({arguments!r})\n"
+    "except SystemExit:\n    pass\n"
+    "print('\\n' + json.dumps(sorted(sys.modules)))"
+)
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+SOURCES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Full names of everything a file imports, wherever in the file it does so."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in SOURCES else str(node.module)
+
+
+# The package itself is left out: it only offers names that it loads when they are asked for.
+EDGES = {
+    module: {name for name in imported(path) if name in SOURCES and name != "stall_analyzer"}
+    for module, path in SOURCES.items()
+    if module != "stall_analyzer"
+}
+
+
+def reached_from(module: str) -> set[str]:
+    reached: set[str] = set()
+    waiting = [module]
+    while waiting:
+        for target in EDGES[waiting.pop()] - reached:
+            reached.add(target)
+            waiting.append(target)
+    return reached
+
+
+def belongs_to(module: str, stage: str) -> bool:
+    return f"{module}.".startswith(f"stall_analyzer.{stage}.")
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_never_reaches_what_is_right_of_it(stage: str) -> None:
+    members = [module for module in EDGES if belongs_to(module, stage)]
+    later = STAGES[STAGES.index(stage) + 1 :] + COMPOSITION
+    wrong = {
+        (module, target)
+        for module in members
+        for target in reached_from(module)
+        if any(belongs_to(target, name) for name in later)
+    }
+    assert members, f"there is no stage {stage}"
+    assert not wrong
+
+
+def test_no_module_imports_itself_by_a_detour() -> None:
+    assert [module for module in EDGES if module in reached_from(module)] == []
+
+
+def test_the_analyzer_imports_nothing_foreign() -> None:
+    wrong = [
+        (module, name)
+        for module, path in SOURCES.items()
+        for name in imported(path)
+        if any(f"{name}.".startswith(f"{foreign}.") for foreign in FOREIGN)
+    ]
+    assert wrong == []
+
+
+def modules_after(*arguments: str) -> set[str]:
+    script = LIST_MODULES.format(arguments=list(arguments))
+    finished = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return set(json.loads(finished.stdout.splitlines()[-1]))
+
+
+def test_help_loads_neither_numpy_nor_rich() -> None:
+    assert not modules_after("--help") & {"numpy", "rich", "fsspec", *FOREIGN}
+
+
+@pytest.mark.skipif(not SAMPLES, reason="no sample_logs in this checkout")
+def test_a_whole_analysis_loads_nothing_foreign() -> None:
+    modules = modules_after(str(SAMPLES[0]))
+    assert "stall_analyzer.pipeline" in modules
+    assert not modules & set(FOREIGN)
+
+
+def test_the_public_names_are_the_documented_ones() -> None:
+    assert stall_analyzer.__all__ == ["__version__", "analyze", "document"]
+    for name in stall_analyzer.__all__:
+        assert getattr(stall_analyzer, name)
