@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from importlib.resources import files
 from typing import Any
 
+SCHEMA = json.loads(files("stall_analyzer.report").joinpath("schema.json").read_text("utf-8"))
 MS = 1_000_000_000
 BUCKETS = (
     "input", "compile", "memory", "numerics", "compute",
@@ -102,7 +105,7 @@ def compile_bound() -> dict[str, Any]:
         {"compile.tracing": 1243, "compile.xla": 600, "input.wait": 461, "compute.step": 389,
          "host.python": 240, "profiler.stop": 17},
         status="slow_once", primary="compile",
-        sentence="62 % of the first epoch makes code, once; later epochs take 0.41 s.",
+        sentence="Slow once: 62 % of the first epoch makes code, once; later epochs take 0.41 s.",
         one_time_ms=1860, later_ms=410,
         steps=steps({"compile": 1843, "input": 20, "compute": 11},
                     *[{"compute": 9, "input": 10 + i % 4} for i in range(39)]),
@@ -141,7 +144,7 @@ def healthy() -> dict[str, Any]:
     return run(
         "healthy", {"compute.step": 52_000, "compile.tracing": 900, "input.wait": 310},
         status="healthy", primary="compute",
-        sentence="98 % of the first epoch is the model's own work.",
+        sentence="Healthy: 98 % of the first epoch is the model's own work.",
         one_time_ms=900, later_ms=51_400, steps=steps(*[{"compute": 52}] * 1000),
     )  # fmt: skip
 

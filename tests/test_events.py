@@ -7,8 +7,6 @@ import math
 import tempfile
 from pathlib import Path
 
-import corpus
-import event_files as write
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,6 +16,8 @@ from stall_analyzer.discover import discover
 from stall_analyzer.events import read_events
 from stall_analyzer.model import EventFile, EventLog, Run
 from stall_analyzer.records import HEAD_BYTES, masked_crc32c
+from tests import corpus
+from tests import event_files as write
 
 MODEL = json.dumps({"class_name": "Sequential", "config": {"name": "m", "layers": []}})
 

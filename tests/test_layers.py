@@ -56,7 +56,7 @@ def imported(path: Path) -> Iterator[str]:
 
 # The package itself is left out: it only offers names that it loads when they are asked for.
 EDGES = {
-    module: {name for name in imported(path) if name in SOURCES and name != "stall_analyzer"}
+    module: {name for name in imported(path) if name in SOURCES} - {module, "stall_analyzer"}
     for module, path in SOURCES.items()
     if module != "stall_analyzer"
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stall_analyzer.clock import base_from_summaries, session_second
-from stall_analyzer.epochs import Epoch, find_epochs
+from stall_analyzer.epochs import RESET, Epoch, find_epochs
 from stall_analyzer.iterations import Iterations, find_iterations, find_landmarks
 from stall_analyzer.logged import LoggedEpoch, batch_times, epoch_from_events
 from stall_analyzer.model import (
@@ -25,7 +25,7 @@ from stall_analyzer.model import (
     Window,
 )
 from stall_analyzer.phases import phases_of
-from stall_analyzer.training import follow_training
+from stall_analyzer.training import follow_training, rows_of_line
 
 # A trace that begins this soon after the epoch has seen its beginning: the event files' own idea
 # of the beginning is early by 2 to 10 ms.
@@ -56,6 +56,20 @@ class _Placed:
         return 0, last
 
 
+    @property
+    def last_work_ps(self) -> int:
+        """When training last did something, in trace time: a step, or a run that failed."""
+        assert self.steps is not None and self.training is not None
+        last = max(
+            int(self.steps.end_ps.max(initial=0)), int(self.training.runs.end_ps.max(initial=0))
+        )
+        if self.epochs[0].start_source != RESET:
+            return last
+        # Keras still works out the epoch's metrics after its last batch.
+        rows = rows_of_line(self.trace, self.training.line)
+        return max(last, int(self.trace.events.end_ps[rows].max(initial=0)))
+
+
 @dataclass(frozen=True)
 class _Bounds:
     """The window on the common clock."""
@@ -79,6 +93,7 @@ def align(run: Run, traces: Sequence[tuple[str, Trace]], events: EventLog | None
         duration_ps=bounds.end_ps - bounds.start_ps,
         start_source=bounds.start_source,
         end_source=bounds.end_source,
+        epoch=0 if reference is not None or logged is not None else None,
     )
     aligned = tuple(_align_one(p, reference, bounds, notes) for p in placed)
     steps = _steps(reference, aligned, events, window)
@@ -157,7 +172,7 @@ def _bounds(
 def _from_trace(reference: _Placed, from_log: _Bounds | None, notes: list[Note]) -> _Bounds:
     epoch = reference.epochs[0]
     origin = reference.origin_ps or 0
-    begin, last = (origin + at for at in reference.extent_ps)
+    begin = origin + reference.extent_ps[0]
     if from_log is not None and begin >= from_log.end_ps:
         notes.append(Note("warning", "The profile was taken after the first epoch."))
         return from_log
@@ -176,9 +191,7 @@ def _from_trace(reference: _Placed, from_log: _Bounds | None, notes: list[Note])
         return _Bounds(start, from_log.end_ps, start_source, from_log.end_source)
     if epoch.end_ps is not None:
         return _Bounds(start, origin + epoch.end_ps, start_source, epoch.end_source)
-    assert reference.steps is not None
-    end = origin + int(reference.steps.end_ps[: epoch.last_step].max())
-    return _Bounds(start, min(end, max(last, start + 1)), start_source, "last step in the trace")
+    return _Bounds(start, origin + reference.last_work_ps, start_source, "last step in the trace")
 
 
 def _whole_traces(placed: Sequence[_Placed], notes: list[Note]) -> _Bounds:
@@ -215,7 +228,8 @@ def _align_one(
             )
         )
     covered = (min(max(begin + shift, 0), duration), min(max(end + shift, 0), duration))
-    return AlignedTrace(placed.trace, placed.session, shift, covered, placed.training)
+    eager = placed.steps is not None and placed.steps.eager
+    return AlignedTrace(placed.trace, placed.session, shift, covered, placed.training, eager)
 
 
 def _steps(

@@ -99,7 +99,8 @@ def _begin_attempts(event_files: Sequence[EventFile], notes: list[Note]) -> list
 
 def _begins_anew(attempt: Attempt, writer: Writer, notes: list[Note]) -> bool:
     later_s = writer.start_s - attempt.start_s
-    if writer.pid is None or any(known.pid is None for known in attempt.writers):
+    names_process = attempt.writers and all(w.pid is not None for w in (*attempt.writers, writer))
+    if not names_process:
         if later_s > SAME_START_S:
             text = (
                 "Several event files in one folder do not name their process: "

@@ -29,7 +29,7 @@ PROGRAM = "stall-analyze"
 INTERNAL_ERROR = 1
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 PLAIN_WIDTH = 80
-MOST_PROCESSES = 8  # beyond this the disk is the limit
+MOST_PROCESSES = 8  # each may hold a large trace in memory
 # A process takes about half a second to start; below this one process is done sooner.
 WORTH_PROCESSES_BYTES = 64 << 20
 
@@ -202,28 +202,28 @@ def _progress(runs: int, shown: bool) -> Iterator[Callable[[], None]]:
 
 def _deliver(report: Mapping[str, Any], arguments: argparse.Namespace) -> None:
     if arguments.output:
-        buffer = io.StringIO()
-        _show(report, buffer, arguments)
-        _write_file(arguments.output, buffer.getvalue())
+        _write_file(arguments.output, _rendered(report, io.StringIO(), arguments))
         return
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a name may not fit the terminal's encoding
     try:
-        _show(report, sys.stdout, arguments)
+        sys.stdout.write(_rendered(report, sys.stdout, arguments))
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _show(report: Mapping[str, Any], stream: TextIO, arguments: argparse.Namespace) -> None:
+def _rendered(report: Mapping[str, Any], stream: TextIO, arguments: argparse.Namespace) -> str:
+    """The report as it fits `stream`: its width, colours and encoding."""
     if arguments.json:
         # Compact: indenting is many times slower, and people have the text view.
-        json.dump(report, stream, allow_nan=False)
-        stream.write("\n")
-        return
+        return json.dumps(report, allow_nan=False) + "\n"
     from stall_analyzer.report.text import render  # noqa: PLC0415
 
-    render(report, _console(stream, arguments))
+    console = _console(stream, arguments)
+    with console.capture() as captured:
+        render(report, console)
+    return captured.get()
 
 
 def _console(stream: TextIO, arguments: argparse.Namespace) -> Console:

@@ -10,14 +10,18 @@ from stall_analyzer.format import percent, seconds
 from stall_analyzer.model import HostLedger, Ledger, Timeline, Verdict
 
 ACTIONABLE = ("input", "compile", "memory", "numerics", "communication", "host")
-# Below a fifth of the epoch, no change to a bucket is felt; the run is as fast as its model.
+# Below a fifth of the epoch, no change to a bucket is felt; the run is as fast as its model. What
+# will not recur can be waited for, and must be more to be worth acting on.
 ACT_SHARE = 0.2
+ACT_SHARE_ONCE = 1 / 3
 # A bucket is "slow once" when most of its time will not come back.
 ONCE_SHARE = 0.6
-# When more than half is unknown, naming a cause would be guessing.
-UNKNOWN_SHARE = 0.5
+# A healthy run computes for at least this share of its time; else something is hidden.
+HEALTHY_SHARE = 0.4
+# A profile of less than this says little about the epoch.
+COVERED_SHARE = 0.9
 # What the instruments cost is named in the ledger and left out of the verdict.
-INSTRUMENTS = ("host.summary",)
+INSTRUMENTS = frozenset({"host.summary", "profiler.start", "profiler.stop"})
 # Later epochs shorter by this factor show one-time cost without any trace.
 SLOWER_FIRST = 1.5
 
@@ -53,78 +57,106 @@ def one_time_ps(ledger: Ledger, bucket: str | None = None) -> int:
 
 
 def _verdict(timeline: Timeline, host: HostLedger) -> Verdict:
-    ledger, duration = host.ledger, timeline.window.duration_ps
-    buckets = bucket_totals(ledger)
-    causes = totals(ledger)
-    if duration == 0:
-        return Verdict("unknown", "unknown", "Nothing was recorded.", 0.0)
+    if timeline.window.duration_ps == 0:
+        return Verdict("unknown", "unknown", "Nothing could be read of this run.", 0.0)
     if timeline.events is not None and ends_nonfinite(timeline.events):
-        return Verdict(
-            "learning_nothing",
-            "numerics",
-            "The loss is not a number: from there on the run computes for nothing.",
-            0.95,
-        )
-    costs = {b: buckets[b] - sum(causes.get(c, 0) for c in INSTRUMENTS if bucket_of(c) == b)
-             for b in ACTIONABLE}  # fmt: skip
-    primary = max(costs, key=lambda b: costs[b])
-    unknown = buckets["unknown"] / duration
-    confidence = round(min(0.95, (1 - unknown)), 2)
-    if costs[primary] >= ACT_SHARE * duration and costs[primary] / duration > unknown / 2:
-        return _stalled(timeline, ledger, primary, costs[primary], confidence)
-    if unknown > UNKNOWN_SHARE:
+        return _not_a_number(host.ledger)
+    costs = _costs(host.ledger)
+    worked = _worked_ps(host.ledger)
+    primary = max(ACTIONABLE, key=lambda bucket: costs[bucket])
+    unknown = bucket_totals(host.ledger)["unknown"]
+    confidence = round(min(0.95, 1 - unknown / timeline.window.duration_ps), 2)
+    if _worth_acting(host.ledger, primary, costs[primary], worked) and costs[primary] > unknown / 2:
+        return _stalled(timeline, host.ledger, primary, costs[primary], confidence)
+    if costs["compute"] < HEALTHY_SHARE * timeline.window.duration_ps:
         return _unknown(timeline, host, confidence)
     return Verdict(
         "healthy",
         "compute",
-        f"Healthy: {percent(buckets['compute'], duration)} of the first epoch "
-        f"({seconds(duration)}) is the model's own computing.",
+        f"Healthy: {percent(costs['compute'], worked)} of the {_noun(timeline)} "
+        f"({seconds(timeline.window.duration_ps)}) is the model's own computing.",
         confidence,
+    )
+
+
+def _costs(ledger: Ledger) -> dict[str, int]:
+    """Picoseconds per bucket, without what the instruments cost."""
+    costs = bucket_totals(ledger)
+    for cause, ps in totals(ledger).items():
+        if cause in INSTRUMENTS:
+            costs[bucket_of(cause)] -= ps
+    return costs
+
+
+def _worked_ps(ledger: Ledger) -> int:
+    """The window without what the instruments cost."""
+    return sum(ps for cause, ps in totals(ledger).items() if cause not in INSTRUMENTS)
+
+
+def _worth_acting(ledger: Ledger, bucket: str, cost: int, worked: int) -> bool:
+    once = one_time_ps(ledger, bucket) >= ONCE_SHARE * cost
+    return cost > 0 and cost >= (ACT_SHARE_ONCE if once else ACT_SHARE) * worked
+
+
+def _noun(timeline: Timeline) -> str:
+    return "trace" if timeline.window.epoch is None else "first epoch"
+
+
+def _not_a_number(ledger: Ledger) -> Verdict:
+    wasted = bucket_totals(ledger)["numerics"]
+    lost = f" {seconds(wasted)} of the first epoch were computed for nothing." if wasted else ""
+    return Verdict(
+        "learning_nothing",
+        "numerics",
+        f"The loss is not a number: the run has stopped learning.{lost}",
+        0.95,
     )
 
 
 def _stalled(
     timeline: Timeline, ledger: Ledger, primary: str, cost: int, confidence: float
 ) -> Verdict:
-    duration = timeline.window.duration_ps
+    worked = _worked_ps(ledger)
     once = one_time_ps(ledger, primary)
-    worst = max(
-        (c for c in totals(ledger) if bucket_of(c) == primary and c not in INSTRUMENTS),
-        key=lambda c: totals(ledger)[c],
-    )
-    where = f"{worst.partition('.')[2].replace('_', ' ')}, {seconds(totals(ledger)[worst])}"
-    said = f"{seconds(cost)} of {seconds(duration)} ({percent(cost, duration)})"
+    causes = {c: ps for c, ps in totals(ledger).items() if bucket_of(c) == primary}
+    worst = max((c for c in causes if c not in INSTRUMENTS), key=lambda c: causes[c])
+    where = f"{worst.partition('.')[2].replace('_', ' ')} {seconds(causes[worst])}"
+    said = f"{seconds(cost)} of {seconds(worked)} ({percent(cost, worked)})"
     if primary == "numerics":
-        sentence = f"Numerics: {said} taught the model nothing (most of it {where})."
+        sentence = f"Learning nothing: {said} were computed in vain ({where})."
         return Verdict("learning_nothing", primary, sentence, confidence)
+    noun = _noun(timeline)
     if once >= ONCE_SHARE * cost:
-        sentence = (
-            f"Slow once: {said} of the first epoch went to {primary} (most of it {where}); "
-            f"{seconds(once)} of that will not come back."
-        )
+        sentence = f"Slow once: {said} of the {noun} went to {primary} ({where}); it will not recur."
         return Verdict("slow_once", primary, sentence, confidence)
-    sentence = (
-        f"Slow in every epoch: {said} of the first epoch went to {primary} (most of it {where})."
-    )
+    sentence = f"Slow in every epoch: {said} of the {noun} went to {primary} ({where})."
     return Verdict("slow_always", primary, sentence, confidence)
 
 
 def _unknown(timeline: Timeline, host: HostLedger, confidence: float) -> Verdict:
     duration, later = timeline.window.duration_ps, timeline.later_epochs_ps
-    seen = (
-        f"the profile covers {percent(host.covered_ps, duration)} of it"
-        if host.covered_ps
-        else "there is no profile of it"
-    )
-    if later and duration > SLOWER_FIRST * float(np.median(later)):
-        usual = int(np.median(later))
-        return Verdict(
-            "slow_once",
-            "unknown",
+    noun = _noun(timeline)
+    usual = int(np.median(later)) if later else duration
+    why = _why_unknown(timeline, host)
+    if duration > SLOWER_FIRST * usual:
+        sentence = (
             f"The first epoch took {seconds(duration)}, later ones {seconds(usual)}: "
-            f"{seconds(duration - usual)} came once, but {seen}, so the cause is not known.",
-            max(confidence, 0.5),
+            f"{seconds(duration - usual)} came once. {why}"
         )
-    return Verdict(
-        "unknown", "unknown", f"The first epoch took {seconds(duration)}, but {seen}.", confidence
-    )
+        return Verdict("slow_once", "unknown", sentence, max(confidence, 0.5))
+    sentence = f"The {noun} took {seconds(duration)}. {why}"
+    return Verdict("unknown", "unknown", sentence, confidence)
+
+
+def _why_unknown(timeline: Timeline, host: HostLedger) -> str:
+    """Why no cause is named, and what little the trace shows."""
+    duration = timeline.window.duration_ps
+    if not host.covered_ps:
+        return "There is no profile of it, so the cause is not known."
+    observed = " " + host.evidence["input"] if "input" in host.evidence else ""
+    if host.covered_ps < COVERED_SHARE * duration:
+        covered = percent(host.covered_ps, duration)
+        return f"The profile covers only {covered} of it.{observed}"
+    if host.training_thread is None:
+        return "No thread that trains was found in the trace, so the cause is not known."
+    return f"Most of it left no evidence.{observed}"

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from textwrap import indent
 
 from stall_analyzer import files
 from stall_analyzer.attempts import FoundSession, split_attempts, writer_of
+from stall_analyzer.capture import THREE_LINES
 from stall_analyzer.errors import NothingFound, UnreadableFile
 from stall_analyzer.model import EventFile, HostFile, Note, Run, Session
 
 XPLANE = ".xplane.pb"
 TRACE_JSON = ".trace.json.gz"
+EVENT_FILE = "tfevents"  # anywhere in a name, as TensorBoard has it
 PROFILE_EMPTY = ".profile-empty"  # written with a session so that TensorBoard sees its folder
 RAW_TRACES = (XPLANE, TRACE_JSON)
 ROLES = frozenset({"train", "validation"})
-
-CAPTURE_FIRST_EPOCH = """\
-tf.profiler.experimental.start(logdir)
-model.fit(dataset, callbacks=[keras.callbacks.TensorBoard(logdir, update_freq="batch")])
-tf.profiler.experimental.stop()"""
 
 Parts = tuple[str, ...]
 
@@ -66,9 +64,11 @@ def _runs_under(root: str, prefix: str, notes: list[Note]) -> Iterator[Run]:
     try:
         found = _scan(root, notes)
     except UnreadableFile as error:
-        notes.append(Note("error", f"{root} could not be read: {error}.", root))
+        notes.append(Note("error", f"{root or 'An empty path'} could not be read: {error}.", root))
         return
     for parts, folder in sorted(found.items()):
+        if not (folder.event_files or folder.sessions or folder.notes):
+            continue  # only a *.profile-empty whose session is gone
         name = "/".join((*((prefix,) if prefix else ()), *parts)) or "."
         folder.sessions.sort(key=lambda found: found.session.id)
         attempts, attempt_notes = split_attempts(
@@ -93,17 +93,19 @@ def _runs_under(root: str, prefix: str, notes: list[Note]) -> Iterator[Run]:
 def _scan(root: str, notes: list[Note]) -> dict[Parts, _RunFolder]:
     """Run folders under `root`, by the parts that lead to them."""
     found: dict[Parts, _RunFolder] = {}
-    above = files.absolute_parts(root)
-    kind = files.kind(root)
+    kind = files.kind(root) if root else None
     if kind is None:
         raise UnreadableFile("it does not exist")
     if kind == "file":  # given by itself, it is a logdir that holds nothing else
-        folder = files.Folder(files.parent(root), (), (above[-1],))
-        _take_folder(_Place(folder, above[:-1], is_bare_file=True), folder.path, found)
+        folder_path, name = files.split(root)
+        folder = files.Folder(folder_path, (), (name,))
+        above = files.absolute_parts(folder_path)
+        _take_folder(_Place(folder, above, is_bare_file=True), folder_path, found)
         if not found:
             text = f"{root} is neither a trace (*{XPLANE}, *{TRACE_JSON}) nor an event file."
             notes.append(Note("error", text, root))
         return found
+    above = files.absolute_parts(root)
     for folder in files.walk(root):
         if folder.problem is not None:
             text = f"A folder could not be searched: {folder.problem}."
@@ -153,7 +155,7 @@ class _Place:
 def _take_folder(place: _Place, root: str, found: dict[Parts, _RunFolder]) -> None:
     """Add what one folder holds to the run that it belongs to."""
     names = place.folder.names
-    events = [name for name in names if "tfevents" in name]
+    events = [name for name in names if EVENT_FILE in name]
     if not (place.is_session or events or any(name.endswith(RAW_TRACES) for name in names)):
         return
     run_parts = place.run_parts
@@ -242,10 +244,9 @@ def _prefixes(roots: Sequence[str]) -> list[str]:
 
 def _nothing_found(roots: Sequence[str], notes: Sequence[Note]) -> str:
     reasons = "".join(f"\n  {note.text}" for note in notes if note.level == "error")
-    capture = "".join(f"\n    {line}" for line in CAPTURE_FIRST_EPOCH.splitlines())
     return (
         f"No training run found in {', '.join(roots) or 'no path at all'}.{reasons}\n"
         f"Looked for plugins/profile/<session>/<host>{XPLANE} (or {TRACE_JSON}) and for\n"
         "events.out.tfevents.* in every folder below.\n"
-        f"Three lines capture the first epoch:{capture}"
+        f"Three lines capture the first epoch:\n{indent(THREE_LINES, '    ')}"
     )

@@ -13,6 +13,8 @@ import numpy as np
 from stall_analyzer.iterations import Iterations, Landmarks
 from stall_analyzer.model import Int64s
 
+RESET = "Keras reset its metrics"
+
 
 @dataclass(frozen=True)
 class Epoch:
@@ -89,7 +91,7 @@ def _begin_at(step: int, steps: Iterations, marks: Landmarks) -> _Begin | None:
     reset = _last_between(marks.reset_start_ps, since, until)
     if reset is not None and (made is not None or first or not _remade(marks, steps)):
         end = int(marks.reset_end_ps[reset])
-        return _Begin(step, end, int(marks.reset_start_ps[reset]), "metrics reset")
+        return _Begin(step, end, int(marks.reset_start_ps[reset]), RESET)
     if made is not None:
         at = int(marks.iterator_start_ps[made])
         return _Begin(step, at, at, "iterator made")

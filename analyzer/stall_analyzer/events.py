@@ -66,7 +66,7 @@ class _Reader:
                 records = RecordFile(stream)
                 for record in records:
                     self.records += 1
-                    damaged += not self._is_sound(records, record, file, plugins)
+                    damaged += not self._take(records, record, file, plugins)
         except UnreadableFile as error:
             self._note("error", f"An event file could not be read: {error}.", file.path)
             return
@@ -84,20 +84,20 @@ class _Reader:
             )
             self._note("warning", text, file.path)
 
-    def _is_sound(
+    def _take(
         self, records: RecordFile, record: Record, file: EventFile, plugins: dict[str, str]
     ) -> bool:
-        """Take in one record; a damaged one leaves no trace."""
+        """Take in one record; False when it is damaged."""
         try:
-            self._take(records, record, file, plugins)
+            self._look_into(records, record, file, plugins)
         except (WireError, IndexError, struct.error):  # the latter two: it leaves a record's head
             return False
         return True
 
-    def _take(
+    def _look_into(
         self, records: RecordFile, record: Record, file: EventFile, plugins: dict[str, str]
     ) -> None:
-        """Take from one record what we need. Values are kept only when all of it is sound."""
+        """Take from one record what we need: its time, unchecked, and its values if sound."""
         wall_ns: int | None = None
         step = 0
         holds_graph = False
@@ -249,7 +249,8 @@ def _is_model(tag: str, plugin: str | None) -> bool:
 def _wall_ns(wall_s: float) -> int:
     if not 0 <= wall_s < LATEST_WALL_S:  # NaN fails both
         raise WireError("a time that cannot be")
-    return round(wall_s * 1e9)
+    seconds = int(wall_s)  # apart, because the product of the whole would lose 256 ns
+    return seconds * 10**9 + round((wall_s - seconds) * 1e9)
 
 
 def _series(columns: Mapping[str, _Column]) -> dict[str, Series]:

@@ -46,8 +46,12 @@ def join(folder: str, *names: str) -> str:
     return str(Path(folder, *names))
 
 
-def parent(path: str) -> str:
-    return path.rstrip("/").rsplit("/", 1)[0] if is_url(path) else str(Path(path).parent)
+def split(path: str) -> tuple[str, str]:
+    """The folder of a file, and its name there."""
+    if is_url(path):
+        folder, _, name = path.rpartition("/")
+        return folder, name
+    return str(Path(path).parent), Path(path).name
 
 
 def absolute_parts(path: str) -> tuple[str, ...]:
@@ -56,7 +60,7 @@ def absolute_parts(path: str) -> tuple[str, ...]:
         return tuple(part for part in path.split("://", 1)[1].split("/") if part)
     try:
         return Path(path).resolve().parts
-    except (OSError, RuntimeError):  # a loop of links
+    except (OSError, RuntimeError, ValueError):  # a loop of links, a name that cannot be
         return Path(path).absolute().parts
 
 

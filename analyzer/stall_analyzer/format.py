@@ -1,25 +1,43 @@
-"""Numbers as people read them; used by sentences and views."""
+"""Picoseconds and shares as a person reads them. Every view of the report uses these."""
 
 from __future__ import annotations
 
-from stall_analyzer.model import PS_PER_MS, PS_PER_S, PS_PER_US
+from stall_analyzer.model import PS_PER_MS, PS_PER_NS, PS_PER_S, PS_PER_US
+
+UNITS = ((PS_PER_NS, "ns"), (PS_PER_US, "µs"), (PS_PER_MS, "ms"), (PS_PER_S, "s"))
 
 
 def seconds(ps: int) -> str:
-    """Picoseconds with a unit that leaves three digits: 412 ms, 14.2 s, 3 min 12 s, 2 h 05 min."""
-    if ps >= 3600 * PS_PER_S:
-        minutes = round(ps / (60 * PS_PER_S))
-        return f"{minutes // 60} h {minutes % 60:02d} min"
-    if ps >= 100 * PS_PER_S:
-        whole = round(ps / PS_PER_S)
+    """Three significant digits up to a minute, then two units: 412 ms, 14.2 s, 3 min 12 s."""
+    if ps == 0:
+        return "0 s"
+    if ps < PS_PER_NS:
+        return "<1 ns"
+    # A unit serves as long as its *rounded* value stays below the next one: 999.6 ms is 1.00 s.
+    for unit_ps, unit in UNITS:
+        limit = 60 if unit == "s" else 1000
+        value = ps / unit_ps
+        for decimals, below in ((2, 10), (1, 100), (0, limit)):
+            if decimals and unit == "ns":
+                continue  # nothing is measured that finely
+            if round(value, decimals) < min(below, limit):
+                return f"{value:.{decimals}f} {unit}"
+    whole = round(ps / PS_PER_S)
+    if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
-    for unit, name in ((PS_PER_S, "s"), (PS_PER_MS, "ms"), (PS_PER_US, "µs")):
-        if ps >= unit:
-            value = ps / unit
-            return f"{value:.2f} {name}" if value < 10 else f"{value:.1f} {name}"
-    return "0 s"
+    minutes = round(ps / PS_PER_S / 60)
+    return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def percent(part: int, whole: int) -> str:
-    share = 100 * part / whole if whole else 0.0
-    return f"{share:.1f} %" if 0 < share < 10 else f"{share:.0f} %"
+    """A share in whole percent that never rounds something to nothing, nor a part to all."""
+    if whole <= 0 or part <= 0:
+        return "0 %"
+    if part >= whole:
+        return "100 %"
+    share = 100 * part / whole
+    if share < 1:
+        return "<1 %"
+    if share > 99:
+        return ">99 %"
+    return f"{share:.0f} %"

@@ -32,6 +32,7 @@ class Iterations:
     end_ps: Int64s
     training: Bools  # else validation
     source: str  # "marker" | "function" | "iterator"
+    eager: bool  # the training thread runs the ops itself, one by one
     epoch: Int64s | None = None  # where the markers say it
 
 
@@ -62,15 +63,17 @@ def find_iterations(trace: Trace, training: TrainingThread, landmarks: Landmarks
     marked = marked[(marked >= span.start) & (marked < span.stop)]
     fetches = eager_rows(trace, training, FETCH_OPS.__contains__)
     stepping = training.calls.concrete >= 0
+    # A custom loop calls a function for each batch; run_eagerly hardly calls anything.
+    eager = int(stepping.sum()) * 2 < max(len(fetches), len(marked), 1)
     if len(marked):
-        return _marked(trace, marked)
-    # A custom loop fetches once per call; run_eagerly fetches and hardly calls anything.
-    if stepping.any() and len(fetches) <= 2 * int(stepping.sum()):
+        return _marked(trace, marked, eager)
+    if not eager:
         return Iterations(
             training.calls.start_ps[stepping],
             training.calls.end_ps[stepping],
             _calls_that_train(trace, training, landmarks)[stepping],
             "function",
+            eager=False,
         )
     return _fetched(trace, training, fetches)
 
@@ -96,12 +99,13 @@ def _clusters(trace: Trace, rows: Int64s, gap_ps: int) -> tuple[Int64s, Int64s, 
     return start[opens], end[closes - 1], closes - opens
 
 
-def _marked(trace: Trace, rows: Int64s) -> Iterations:
+def _marked(trace: Trace, rows: Int64s, eager: bool) -> Iterations:
     events = trace.events
     validation = rows_named(trace, lambda name: name in ("test", "predict"))
     epoch = stat_of(trace, "epoch_num", rows) if len(rows_with(trace, "epoch_num")) else None
+    trains = ~np.isin(rows, validation)
     return Iterations(
-        events.start_ps[rows], events.end_ps[rows], ~np.isin(rows, validation), "marker", epoch
+        events.start_ps[rows], events.end_ps[rows], trains, "marker", eager, epoch
     )
 
 
@@ -138,6 +142,6 @@ def _fetched(trace: Trace, training: TrainingThread, fetches: Int64s) -> Iterati
     end = np.append(start[1:], last)[: len(start)]
     updates = events.start_ps[eager_rows(trace, training, UPDATE_OPS.__contains__)]
     updated = np.searchsorted(updates, end) > np.searchsorted(updates, start)
-    # The fetch that finds the end of the data begins no step.
-    return Iterations(start, end, updated if updated.any() else np.ones(len(start), np.bool_),
-                      "iterator")  # fmt: skip
+    # Nothing is updated by the fetch that finds the end of the data, nor in validation.
+    trains = updated if updated.any() else np.ones(len(start), np.bool_)
+    return Iterations(start, end, trains, "iterator", eager=True)

@@ -223,8 +223,10 @@ class FunctionRuns:
     """
 
     id: Int64s
-    start_ps: Int64s  # the wait on the training thread
+    row: Int64s  # the event in which the training thread waits
+    start_ps: Int64s
     end_ps: Int64s
+    launch_ps: Int64s  # when the executor was started
     bits: UInt32s  # what its ops were (vocabulary.BIT_*)
     call: Int32s  # index into Calls, -1 outside of any tf.function call
 
@@ -274,7 +276,7 @@ class Window:
     duration_ps: int
     start_source: str  # how each end was found, in words
     end_source: str
-    epoch: int = 0
+    epoch: int | None = 0  # None: no training was found, the window is the whole trace
 
 
 @dataclass(frozen=True)
@@ -286,6 +288,7 @@ class AlignedTrace:
     shift_ps: int
     covered_ps: tuple[int, int]  # what the profiler recorded, clipped to the window
     training: TrainingThread | None
+    eager: bool = False  # it trains op by op, without tf.function
 
 
 @dataclass(frozen=True)

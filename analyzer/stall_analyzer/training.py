@@ -98,12 +98,15 @@ def _function_runs(trace: Trace, line: int, calls: Calls) -> FunctionRuns:
     waits = events.parent[launches]
     known = (ids != ABSENT) & (waits >= 0)
     launches, ids, waits = launches[known], ids[known], waits[known]
-    order = np.argsort(ids, kind="stable")
-    ids, waits = ids[order], waits[order]
+    # A graph on several devices is launched once per device, under one id.
+    ids, first = np.unique(ids, return_index=True)
+    waits, launches = waits[first].astype(np.int64), launches[first]
     return FunctionRuns(
         id=ids,
+        row=waits,
         start_ps=events.start_ps[waits],
         end_ps=events.end_ps[waits],
+        launch_ps=events.start_ps[launches],
         bits=_bits_of_runs(trace, ids),
         call=enclosing(calls.start_ps, calls.end_ps, events.start_ps[waits]),
     )

@@ -16,6 +16,9 @@ class Scenario:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
+# Makes the CPU's allocator count, wait and fail as a GPU's does.
+LIMITED = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "500"}
+
 SCENARIOS = (
     Scenario("in_py_map", "input_stalls", "input", "py_function in map, 25 ms a batch"),
     Scenario("in_generator", "input_stalls", "input", "from_generator, 30 ms a batch"),
@@ -46,15 +49,41 @@ SCENARIOS = (
     Scenario("h_sleep", "host_stalls", "host", "a callback sleeps 30 ms a batch"),
     Scenario("h_sleep_no_events", "host_stalls", "host", "the same without event files"),
     Scenario("h_checkpoint", "host_stalls", "host", "ModelCheckpoint every 2 batches"),
-    Scenario("h_tf_checkpoint", "host_stalls", "host", "tf.train.Checkpoint every 5 batches"),
+    Scenario("h_tf_checkpoint", "host_stalls", "host", "tf.train.Checkpoint every 2 batches"),
     Scenario("h_busy_python", "host_stalls", "host", "garbage collection every batch"),
     Scenario("h_histograms", "host_stalls", "host", "histograms of all weights every batch"),
     Scenario("ok_healthy", "host_stalls", "compute", "ready batches, heavy steps"),
-    Scenario("ok_conv", "host_stalls", "compute", "a small convolutional net under Adam"),
+    Scenario("ok_conv", "host_stalls", "compute", "a small convolutional net"),
     Scenario("ok_mixed_precision", "host_stalls", "compute", "mixed_bfloat16"),
     Scenario("v_compute", "host_stalls", "compute", "validation takes half of the epoch"),
     Scenario("v_input", "host_stalls", "input", "validation waits for its data"),
     Scenario("n_nan", "numerics_stalls", "numerics", "a NaN in batch 12 poisons the weights"),
     Scenario("n_explodes", "numerics_stalls", "numerics", "a learning rate of 10,000"),
     Scenario("n_loss_scale", "numerics_stalls", "numerics", "loss scaling skips most updates"),
+    Scenario("m_retry", "memory_stalls", "memory", "waits 1.6 s for memory", "memory", LIMITED),
+    Scenario("m_retry_often", "memory_stalls", "memory", "three such waits", "memory", LIMITED),
+    Scenario(
+        "m_out_of_memory", "memory_stalls", "memory", "ten seconds in vain", "memory", LIMITED
+    ),
+    Scenario("e_healthy", "eager_stalls", "compute", "run_eagerly, heavy kernels", "eager"),
+    Scenario("e_python_bound", "eager_stalls", "host", "run_eagerly, tiny kernels", "eager"),
+    Scenario("e_input", "eager_stalls", "input", "run_eagerly, slow generator", "eager"),
+    Scenario("x_straggler", "communication_stalls", "communication", "the other worker is late"),
+    Scenario(
+        "x_straggler_twice", "communication_stalls", "communication", "it is very late, twice"
+    ),
+    Scenario(
+        "mix_generator_trace_callback", "mixes", "input", "generator, tracing, sleeping callback"
+    ),
+    Scenario(
+        "mix_map_checkpoint_validation", "mixes", "input", "Python map, checkpoints, validation"
+    ),
+    Scenario("mix_xla_bursts_callback", "mixes", "compile", "XLA, bursts of input, callback"),
+    Scenario("mix_first_element_heavy_steps", "mixes", "input", "late first batch, heavy steps"),
+    Scenario("mix_many_steps_per_call", "mixes", "host", "5 steps a call, input, callback"),
+    Scenario("mix_nan_slow_input", "mixes", "numerics", "NaN, prefetched input, callback"),
+    Scenario(
+        "mix_memory_input_callback", "mixes", "memory", "memory, input, callback", "memory", LIMITED
+    ),
+    Scenario("mix_loop", "mixes", "input", "custom loop that retraces, waits and sleeps"),
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.scenarios.catalogue import SCENARIOS, Scenario
 from tests.scenarios.instruments import Instruments
+from tests.scenarios.make_samples import SAMPLES
 from tests.scenarios.truth import NS_PER_S, buckets_ns
 
 HOW = {
@@ -20,7 +21,8 @@ HOW = {
 
 
 def main(name: str, folder: Path) -> None:
-    scenario = next(s for s in SCENARIOS if s.name == name)
+    known = [*SCENARIOS, *(sample.scenario for sample in SAMPLES)]
+    scenario = next(s for s in known if s.name == name)
     instruments = Instruments(folder / "logs")
     module = importlib.import_module(f"tests.scenarios.{scenario.module}")
     getattr(module, name)(instruments)

@@ -42,7 +42,7 @@ def h_tf_checkpoint(it: Instruments) -> None:
     prefix = str(it.logdir.parent / "ckpt")
 
     def save(batch: int) -> None:
-        if batch % 5 == 0:
+        if batch % 2 == 0:
             checkpoint.write(prefix)
 
     it.fit(model, batches(40, batch=16), [every_batch(save)])
@@ -51,7 +51,7 @@ def h_tf_checkpoint(it: Instruments) -> None:
 def h_busy_python(it: Instruments) -> None:
     """Garbage collection over many objects after each batch."""
     litter = [[index] for index in range(400_000)]
-    it.fit(dense_model(), batches(60), [every_batch(lambda _: gc.collect())])
+    it.fit(dense_model(), batches(25), [every_batch(lambda _: gc.collect())])
     assert litter
 
 
@@ -65,7 +65,7 @@ def h_histograms(it: Instruments) -> None:
             for number, weight in enumerate(model.trainable_variables):
                 tf.summary.histogram(f"weight/{number}", weight.numpy())
 
-    it.fit(model, batches(40, batch=16), [every_batch(write)])
+    it.fit(model, batches(20, batch=16), [every_batch(write)])
 
 
 def ok_healthy(it: Instruments) -> None:
@@ -85,13 +85,13 @@ def ok_conv(it: Instruments) -> None:
         ]
     )
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile("adam", loss, metrics=["accuracy"])
-    it.fit(model, batches(60, batch=64, features=1024), tensorboard="epoch")
+    model.compile("sgd", loss)
+    it.fit(model, batches(110, batch=64, features=1024), tensorboard="epoch")
 
 
 def ok_mixed_precision(it: Instruments) -> None:
     keras.mixed_precision.set_global_policy("mixed_bfloat16")
-    it.fit(dense_model(layers=3, units=768), batches(40, batch=512))
+    it.fit(dense_model(layers=3, units=768), batches(55, batch=512))
 
 
 def v_compute(it: Instruments) -> None:

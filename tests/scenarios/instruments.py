@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
@@ -35,9 +36,7 @@ class StampLog:
         with tf.control_dependencies(list(after)):
             now = tf.timestamp()
         slot = self._count.assign_add(1) - 1
-        tf.raw_ops.ResourceScatterUpdate(
-            resource=self._times.handle, indices=slot, updates=now
-        )
+        tf.raw_ops.ResourceScatterUpdate(resource=self._times.handle, indices=slot, updates=now)
         return now
 
     def times_ns(self) -> list[int]:
@@ -91,9 +90,7 @@ class Instruments:
                 return result
             finally:
                 interval = Interval(begin, time.time_ns())
-                self.clocks.calls.append(
-                    Call(kind, interval, self._traces_seen > traces, raised)
-                )
+                self.clocks.calls.append(Call(kind, interval, self._traces_seen > traces, raised))
 
         return call
 
@@ -134,6 +131,7 @@ class Instruments:
         data: Any,
         callbacks: Sequence[keras.callbacks.Callback] = (),
         tensorboard: str | int | None = "batch",
+        profiled: bool = True,
         **options: Any,
     ) -> None:
         """model.fit under the profiler, with every clock running."""
@@ -143,7 +141,7 @@ class Instruments:
             keras.callbacks.TensorBoard(str(self.logdir), update_freq=tensorboard, profile_batch=0)
         ]  # fmt: skip
         bell = EpochBell(self.clocks)
-        with self.profile():
+        with self.profile() if profiled else contextlib.nullcontext():
             model.fit(
                 data,
                 verbose=0,
@@ -154,9 +152,9 @@ class Instruments:
     def read_stamps(self) -> None:
         """Moves the in-graph stamps into `clocks`; call it once, after training."""
         begins, ends = self._fetch_begin.times_ns(), self._fetch_end.times_ns()
-        # The read that finds the end of the data begins and does not end.
-        pairs = zip(begins, ends, strict=False)
-        self.clocks.fetches = [*self._eager_fetches, *(Interval(b, e) for b, e in pairs)]
+        # The read that finds the end of the data begins and does not end, so ends look back.
+        in_graph = [Interval(begins[bisect_right(begins, end) - 1], end) for end in ends]
+        self.clocks.fetches = [*self._eager_fetches, *in_graph]
         self.clocks.fetches.sort(key=lambda fetch: fetch.begin_ns)
         self.clocks.step_begins = self._step_begin.times_ns()
         self.clocks.step_ends = self._step_end.times_ns()

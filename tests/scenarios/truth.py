@@ -133,7 +133,8 @@ def _coats(clocks: Clocks, knowledge: Knowledge) -> Iterable[Coat]:
         if call.raised:  # the end of the data is found out by asking for more of it
             yield Coat("input", call.interval)
     train_steps = [step for step in steps if step.kind == "train"]
-    usual = _median([s.interval.length_ns for s in train_steps if s.call not in knowledge.xla_calls])
+    ordinary = [step for step in train_steps if step.call not in knowledge.xla_calls]
+    usual = _median([step.interval.length_ns for step in ordinary])
     wasted = {id(step) for i, step in enumerate(train_steps) if i in knowledge.wasted_steps}
     for step in steps:
         yield Coat("numerics" if id(step) in wasted else "compute", step.interval)

@@ -26,6 +26,8 @@ EVENT_MANAGERS = ("tf_GPU_Event_Manager", "tf_Device_Event_Manager")
 @dataclass(frozen=True)
 class DeviceView:
     tiling: Tiling  # cause codes, NOTHING while all devices are idle
+    traced: bool  # some device has events
+    used: bool  # a device worked, traced or not
     sentence: str  # what could be seen of devices
 
 
@@ -37,7 +39,14 @@ def device_view(trace: Trace, begin: int, end: int) -> DeviceView | None:
     rows = np.flatnonzero(_on_device(trace)[trace.events.line])
     events = trace.events
     if len(rows) == 0:
-        return DeviceView(Tiling(np.array([begin, end]), np.array([NOTHING])), _untraced(trace))
+        idle = Tiling(np.array([begin, end]), np.array([NOTHING]))
+        used = _was_used(trace)
+        sentence = (
+            "Device not traced: it was used, but its plane is empty, so its time is unknown."
+            if used
+            else "GPU not used: a device is listed, but no event shows it at work."
+        )
+        return DeviceView(idle, False, used, sentence)
     copies = names_where(trace, lambda n: n.lower().startswith(("memcpy", "memset")))
     to_device = names_where(trace, lambda n: n.startswith(("MemcpyH2D", "MemcpyHtoD")))
     collective = names_where(trace, lambda n: "nccl" in n.lower() or "all-reduce" in n.lower())
@@ -53,9 +62,8 @@ def device_view(trace: Trace, begin: int, end: int) -> DeviceView | None:
         for mask, cause in groups
     ]
     busy = len({trace.lines[line].plane for line in np.unique(events.line[rows])})
-    return DeviceView(
-        paint(begin, end, layers), f"{busy} of {len(listed)} listed devices have events."
-    )
+    sentence = f"{busy} of {len(listed)} listed devices have events."
+    return DeviceView(paint(begin, end, layers), True, True, sentence)
 
 
 def _on_device(trace: Trace) -> Bools:
@@ -69,10 +77,9 @@ def _on_device(trace: Trace) -> Bools:
     )
 
 
-def _untraced(trace: Trace) -> str:
-    managed = any(line.name.startswith(EVENT_MANAGERS) for line in trace.lines)
+def _was_used(trace: Trace) -> bool:
+    """Threads that watch device events, or allocations on a device, exist only where one works."""
     column = trace.stats.get("allocator_name")
     pools = {trace.strings[text] for text in np.unique(column.values)} if column else set()
-    if managed or any(pool.startswith("GPU") for pool in pools):
-        return "Device not traced: it was used, but its plane is empty, so its time is unknown."
-    return "GPU not used: a device is listed, but no event shows it at work."
+    managed = any(line.name.startswith(EVENT_MANAGERS) for line in trace.lines)
+    return managed or any(pool.startswith("GPU") for pool in pools)

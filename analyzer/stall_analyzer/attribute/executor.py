@@ -21,6 +21,7 @@ from stall_analyzer.intervals import (
     inherit,
     innermost,
     paint,
+    simplify,
 )
 from stall_analyzer.model import Bools, Int32s, Int64s, Trace, TrainingThread
 from stall_analyzer.names import ABSENT, rows_named, stat_of, text_is
@@ -67,29 +68,48 @@ class Work:
     run: Int64s
 
 
-def executor_work(trace: Trace, training: TrainingThread) -> Work:
-    """Every piece of every line that belongs to a run of the training thread."""
+def executor_work(trace: Trace, training: TrainingThread) -> tuple[Work, Work]:
+    """Pieces of lines that belong to a run of the training thread, and pieces of those that run
+    other graphs at the same time (`run` is -1)."""
     events = trace.events
     label = inherit(_own_labels(trace), events.parent)
     owner_id = inherit(_own_ids(trace), events.parent)
     pieces = innermost(events.start_ps, events.duration_ps, events.parent, events.line)
-    run = run_of(training.runs.id, owner_id[pieces.owner])
-    mine = (run >= 0) & (label[pieces.owner] != NOTHING)
-    start, end, owner, run = (x[mine] for x in (pieces.start, pieces.end, pieces.owner, run))
-    waits = _async_waits(trace, training)
-    start, end = np.concatenate([start, waits.start]), np.concatenate([end, waits.end])
-    run = np.concatenate([run, waits.run])
-    return Work(
-        start=np.maximum(start, training.runs.start_ps[run]),
-        end=np.minimum(end, training.runs.end_ps[run]),
-        line=np.concatenate([events.line[owner], waits.line]),
-        label=np.concatenate([label[owner], waits.label]),
-        run=run,
+    known = label[pieces.owner] != NOTHING
+    start, end, owner = pieces.start[known], pieces.end[known], pieces.owner[known]
+    run = run_of(training.runs.id, owner_id[owner])
+    every = Work(start, end, events.line[owner], label[owner], run)
+    own = _join(_where(every, run >= 0), _async_waits(trace, training))
+    clipped = Work(
+        start=np.maximum(own.start, training.runs.start_ps[own.run]),
+        end=np.minimum(own.end, training.runs.end_ps[own.run]),
+        line=own.line,
+        label=own.label,
+        run=own.run,
     )
+    return clipped, _where(every, run < 0)
 
 
-def run_tiling(work: Work, regions: Iterable[Region], default: int, begin: int, end: int) -> Tiling:
-    """Causes of the runs over [begin, end); `default` where a run did nothing that shows."""
+def _where(work: Work, mask: Bools) -> Work:
+    return Work(*(column[mask] for column in _columns(work)))
+
+
+def _join(one: Work, other: Work) -> Work:
+    pairs = zip(_columns(one), _columns(other), strict=True)
+    return Work(*(np.concatenate(pair) for pair in pairs))
+
+
+def _columns(work: Work) -> tuple[Int64s, Int64s, Int32s, Int64s, Int64s]:
+    return work.start, work.end, work.line, work.label, work.run
+
+
+def run_tiling(
+    work: Work, regions: Iterable[Region], outside: int, between: int, begin: int, end: int
+) -> Tiling:
+    """Causes of the runs over [begin, end).
+
+    `outside` holds before a run's first op and after its last, `between` while none of them runs.
+    """
     layers = {
         cause: [(work.start[mask], work.end[mask])]
         for cause in PRIORITY
@@ -102,7 +122,7 @@ def run_tiling(work: Work, regions: Iterable[Region], default: int, begin: int, 
         layers.setdefault(region.cause, []).append(
             (np.array([region.start_ps]), np.array([region.end_ps]))
         )
-    return paint(
+    tiling = paint(
         begin,
         end,
         [
@@ -113,9 +133,30 @@ def run_tiling(work: Work, regions: Iterable[Region], default: int, begin: int, 
             )
             for cause in PRIORITY
             if layers.get(cause)
-        ],
-        default,
+        ]
+        + [Layer(*_extents(work), between)],
+        outside,
     )
+    return _until_next_op(tiling, between)
+
+
+def _until_next_op(tiling: Tiling, between: int) -> Tiling:
+    """A wait lasts until an op runs again: waking the thread that goes on is part of it."""
+    idle = tiling.labels[1:] == between
+    waited = tiling.labels[:-1] == code("input.wait")
+    labels = tiling.labels.copy()
+    labels[1:][idle & waited] = code("input.wait")
+    return simplify(Tiling(tiling.bounds, labels))
+
+
+def _extents(work: Work) -> tuple[Int64s, Int64s]:
+    """From the first to the last thing that each run did."""
+    runs, index = np.unique(work.run, return_inverse=True)
+    first = np.full(len(runs), 1 << 62, dtype=np.int64)
+    last = np.zeros(len(runs), dtype=np.int64)
+    np.minimum.at(first, index, work.start)
+    np.maximum.at(last, index, work.end)
+    return first, last
 
 
 def _compute_outside(work: Work, regions: tuple[Region, ...]) -> list[tuple[Int64s, Int64s]]:

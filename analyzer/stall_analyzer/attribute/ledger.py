@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from stall_analyzer.attribute.allocator import allocator_regions, allocator_rows
-from stall_analyzer.attribute.devices import device_view
+from stall_analyzer.attribute.allocator import allocator_regions
+from stall_analyzer.attribute.contention import with_contention
+from stall_analyzer.attribute.devices import DeviceView, device_view
+from stall_analyzer.attribute.evidence import what_could_be_seen
 from stall_analyzer.attribute.executor import executor_work, run_tiling
 from stall_analyzer.attribute.numerics import wasted_from_ps
 from stall_analyzer.attribute.refine import (
@@ -56,7 +58,7 @@ def _host_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -
         ledger=_ledger(tiling),
         covered_ps=duration - int(untraced),
         training_thread=threads[0] if threads else None,
-        evidence=_evidence(parts),
+        evidence=what_could_be_seen(parts),
         notes=tuple(note for part in parts for note in part.trace.notes),
     )
 
@@ -64,29 +66,35 @@ def _host_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -
 def _traced(aligned: AlignedTrace, timeline: Timeline, begin: int, end: int) -> Tiling:
     """Causes over what the trace covers, in trace time."""
     trace, training = aligned.trace, aligned.training
+    devices = device_view(trace, begin, end)
     if training is None:
         tiling = untrained_tiling(trace, begin, end)
     else:
-        thread = thread_tiling(trace, training, begin, end)
+        thread = thread_tiling(trace, training, aligned.eager, begin, end)
+        own, others = executor_work(trace, training)
         regions = (*xla_regions(trace), *allocator_regions(trace, training))
-        runs = run_tiling(executor_work(trace, training), regions, _default(trace), begin, end)
-        tiling = _follow(thread, runs)
+        outside, between = _idle_causes(trace, devices)
+        tiling = _follow(thread, run_tiling(own, regions, outside, between, begin, end))
         tiling = with_warm_up(tiling, trace, training)
         tiling = with_skipped_updates(tiling, training)
         start, stop = _training_steps(timeline, -aligned.shift_ps)
         tiling = with_first_wait(tiling, trace, start, stop)
-    view = device_view(trace, begin, end)
-    if view is None or (view.tiling.labels == NOTHING).all():
+        if devices is None or not devices.used:
+            tiling = with_contention(tiling, trace, own, others)
+    if devices is None or not devices.traced:
         return tiling
     # With a device at work, the executors on the host only launch kernels.
     launching = np.isin(tiling.labels, codes_of_bucket("compute"))
-    return _overlay(view.tiling, relabel(tiling, launching, "host.dispatch"))
+    return _overlay(devices.tiling, relabel(tiling, launching, "host.dispatch"))
 
 
-def _default(trace: Trace) -> int:
-    """What a graph run is where nothing shows; without executor events nothing ever does."""
-    shown = rows_named(trace, lambda name: name.startswith("ExecutorState::"))
-    return code("compute.runtime" if len(shown) else "unknown.no_evidence")
+def _idle_causes(trace: Trace, devices: DeviceView | None) -> tuple[int, int]:
+    """What a graph run is before its first and after its last op, and between them."""
+    nothing = code("unknown.no_evidence")
+    if not len(rows_named(trace, lambda name: name.startswith("ExecutorState::"))):
+        return nothing, nothing
+    unseen = devices is not None and devices.used and not devices.traced
+    return code("host.dispatch"), nothing if unseen else code("compute.runtime")
 
 
 def _follow(thread: Tiling, runs: Tiling) -> Tiling:
@@ -142,20 +150,3 @@ def _ledger(tiling: Tiling) -> Ledger:
     bounds, labels = simplify(tiling)
     assert bounds[0] == 0 and (np.diff(bounds) >= 0).all(), "a ledger tiles its window"
     return Ledger(bounds, labels.astype(np.uint8), ONE_TIME[labels])
-
-
-def _evidence(parts: Sequence[AlignedTrace]) -> Mapping[str, str]:
-    """What the traces can and cannot show, so that silence is not read as zero."""
-    traces = [part.trace for part in parts]
-    allocations = sum(len(allocator_rows(trace)) for trace in traces)
-    python = sum(len(rows_named(trace, lambda name: name.startswith("$"))) for trace in traces)
-    views = [device_view(part.trace, 0, 1) for part in parts]
-    seen = {
-        "memory": f"{allocations} allocator events."
-        if allocations
-        else "No allocator events: memory waits could not be seen.",
-        "python": f"{python} Python calls recorded."
-        if python
-        else "No Python tracer: time in Python has no names.",
-    }
-    return seen | {"device": view.sentence for view in views if view is not None}

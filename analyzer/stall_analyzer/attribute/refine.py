@@ -64,6 +64,7 @@ def with_warm_up(tiling: Tiling, trace: Trace, training: TrainingThread) -> Tili
     calls = training.calls
     spent = time_in(tiling, calls.start_ps, calls.end_ps, COMPUTE)
     is_xla = text_is(trace, "tf_function_call", calls.row, lambda text: text.endswith("-xla"))
+    is_xla |= time_in(tiling, calls.start_ps, calls.end_ps, codes("compile.xla")) > 0
     for graph in np.unique(calls.concrete[calls.traced & (calls.concrete >= 0)]):
         mine = np.flatnonzero(calls.concrete == graph)
         if len(mine) <= WARM_UP_LATER_RUNS or not calls.traced[mine[0]]:
@@ -76,7 +77,7 @@ def with_warm_up(tiling: Tiling, trace: Trace, training: TrainingThread) -> Tili
                 int(calls.end_ps[mine[0]]),
                 COMPUTE,
                 first - usual,
-                "compile.xla" if is_xla[mine[0]] else "compile.warm_up",
+                "compile.xla" if is_xla[mine[0]] else "compute.warm_up",
             )
     return tiling
 

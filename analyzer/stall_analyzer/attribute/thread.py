@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.attribute.refine import relabel_inside
 from stall_analyzer.causes import code, codes_of_bucket
 from stall_analyzer.intervals import NOTHING, Layer, Segments, Tiling, inherit, innermost, paint
 from stall_analyzer.model import PS_PER_US, Int64s, Trace, TrainingThread
-from stall_analyzer.names import rows_with, stat_of, text_is
+from stall_analyzer.names import names_where, rows_with, stat_of, text_is
 from stall_analyzer.training import FUNCTION_PREFIX, INITIALIZER_PREFIX, rows_of_line
 from stall_analyzer.vocabulary import CHECK_OPS, INPUT_OPS
 
@@ -32,29 +33,32 @@ CHECKPOINT_OPS = frozenset(
 )
 
 
-def thread_tiling(trace: Trace, training: TrainingThread, begin: int, end: int) -> Tiling:
+def thread_tiling(
+    trace: Trace, training: TrainingThread, eager: bool, begin: int, end: int
+) -> Tiling:
     """Cause codes (or FOLLOW) of the training thread over [begin, end) of trace time."""
     span = rows_of_line(trace, training.line)
     events = trace.events
-    labels = _labels(trace, training, span)
+    labels = _labels(trace, training, span, eager)
     pieces = innermost(
         events.start_ps[span],
         events.duration_ps[span],
         np.where(events.parent[span] >= 0, events.parent[span] - span.start, -1).astype(np.int32),
         events.line[span],
     )
-    label = labels[pieces.owner]
-    label = _with_instantiation(trace, span, pieces, label)
-    label = _with_retracing(trace, training, pieces, label)
+    label = _with_retracing(trace, training, pieces, labels[pieces.owner])
     layers = [
         Layer(pieces.start[label == value], pieces.end[label == value], int(value))
         for value in np.unique(label)
         if value != NOTHING
     ]
-    return paint(begin, end, layers, default=code("host.python"))
+    tiling = paint(begin, end, layers, default=code("host.python"))
+    start, stop = _instantiations(trace, training, span)
+    starting = np.array([code("host.dispatch"), FOLLOW])
+    return relabel_inside(tiling, start, stop, starting, "compile.instantiate")
 
 
-def _labels(trace: Trace, training: TrainingThread, span: slice) -> Int64s:
+def _labels(trace: Trace, training: TrainingThread, span: slice, eager: bool) -> Int64s:
     """The label of each event of the line, own or inherited."""
     events = trace.events
     name = events.name[span]
@@ -70,17 +74,19 @@ def _labels(trace: Trace, training: TrainingThread, span: slice) -> Int64s:
         traced, code("compile.tracing"), code("host.dispatch")
     )
     weak = weak_names[name]
-    is_run = _named(trace, KERNEL_RUNS)[name]
+    is_run = names_where(trace, KERNEL_RUNS.__contains__)[name]
     around = inherit(strong, parent)
-    followed = is_run & np.isin(events.start_ps[span], training.runs.start_ps)
-    followed &= around != code("compile.variable_init")
+    followed = training.runs.row - span.start
+    followed = followed[around[followed] != code("compile.variable_init")]
     strong[followed] = FOLLOW
     # An eager op inside tracing is part of tracing; elsewhere it speaks for itself.
     compiling = np.isin(inherit(strong, parent), codes_of_bucket("compile"))
     own = np.where(strong != NOTHING, strong, np.where(compiling, NOTHING, weak))
-    # Inside an eager op, the kernel computes and the rest is the host's work of starting it.
-    around = inherit(own, parent)
-    own[is_run & (own == NOTHING) & (around == code("host.eager"))] = code("compute.eager_op")
+    if eager:
+        # In an eager op the kernel computes, and the rest is the host's work of starting it.
+        # Where graphs train, an eager op is a callback's or Keras's own: the host's in any case.
+        around = inherit(own, parent)
+        own[is_run & (own == NOTHING) & (around == code("host.eager"))] = code("compute.eager_op")
     return inherit(own, parent)
 
 
@@ -116,28 +122,19 @@ def _eager_cause(op: str) -> str:
     return "host.eager"
 
 
-def _named(trace: Trace, wanted: frozenset[str]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    return np.fromiter((name in wanted for name in trace.names), np.bool_, len(trace.names))
-
-
-def _with_instantiation(trace: Trace, span: slice, pieces: Segments, label: Int64s) -> Int64s:
-    """Before its kernel runs for the first time, a graph is optimised and instantiated."""
+def _instantiations(
+    trace: Trace, training: TrainingThread, span: slice
+) -> tuple[Int64s, Int64s]:
+    """Before it is launched for the first time, a graph is optimised and instantiated."""
     events = trace.events
-    is_graph = np.fromiter(
-        (n.startswith(FUNCTION_PREFIX) for n in trace.names), np.bool_, len(trace.names)
-    )
-    graphs = np.flatnonzero(is_graph[events.name[span]])
-    _, first = np.unique(events.name[span][graphs], return_index=True)
-    graphs = graphs[first]
-    kernel_start = np.full(span.stop - span.start, -1, dtype=np.int64)
-    kernels = np.flatnonzero(_named(trace, frozenset({"EagerKernelExecute"}))[events.name[span]])
-    around = events.parent[span][kernels] - span.start
-    kernel_start[around[around >= 0]] = events.start_ps[span][kernels[around >= 0]]
-    slow = kernel_start[graphs] - events.start_ps[span][graphs] > INSTANTIATE_FROM_PS
-    until = np.full(span.stop - span.start, -1, dtype=np.int64)
-    until[graphs[slow]] = kernel_start[graphs[slow]]
-    before_kernel = (label == code("host.dispatch")) & (pieces.end <= until[pieces.owner])
-    return np.where(before_kernel, code("compile.instantiate"), label)
+    is_graph = names_where(trace, lambda name: name.startswith(FUNCTION_PREFIX))
+    graphs = np.flatnonzero(is_graph[events.name[span]]) + span.start
+    _, first = np.unique(events.name[graphs], return_index=True)
+    start, end = events.start_ps[graphs[first]], events.end_ps[graphs[first]]
+    launches = np.sort(training.runs.launch_ps)
+    launch = np.append(launches, 1 << 62)[np.searchsorted(launches, start)]
+    slow = (launch - start > INSTANTIATE_FROM_PS) & (launch < end)
+    return start[slow], launch[slow]
 
 
 def _with_retracing(

@@ -45,7 +45,7 @@ typedef struct {
 } Totals;
 
 typedef struct {
-    bool complete; /* false: the line's bytes made no sense or ended before its end */
+    int64_t stopped_at; /* its end, or where its bytes stopped making sense */
     int64_t good, bad;
     int64_t name_begin, name_end; /* display name in the file; it is written after the events */
 } LineResult;
@@ -83,7 +83,9 @@ typedef struct {
 static bool parse_stat(Span body, Stat *stat) {
     Field field;
     int status;
-    *stat = (Stat){.kind = KIND_NONE};
+    uint64_t id = 0;
+    take_varint(&body, 1 << 3 | VARINT, &id);
+    *stat = (Stat){.id = (int64_t)id, .kind = KIND_NONE};
     while ((status = next_field(&body, &field)) > 0) {
         int kind = KIND_NONE;
         if (field.type == VARINT) {
@@ -125,31 +127,35 @@ static int32_t slot_of(Reader *reader, int64_t id) {
 enum { BAD = -1, DROPPED = 0, FOUND = 1 };
 
 static int parse_event(Reader *reader, Span body, int64_t shift_ps, Event *event) {
-    int64_t id = 0, offset = 0, duration = 0;
+    uint64_t id = 0, offset_bits = 0, duration_bits = 0;
     bool aggregated = false, pinned = false;
     Field field;
     Stat stat;
     int status;
+    take_varint(&body, 1 << 3 | VARINT, &id);
+    take_varint(&body, 2 << 3 | VARINT, &offset_bits);
+    take_varint(&body, 3 << 3 | VARINT, &duration_bits);
     while ((status = next_field(&body, &field)) > 0) {
         if (field.number == 4 && field.type == BYTES) {
             if (!parse_stat(field.bytes, &stat)) return BAD;
             uint8_t column = column_of(reader, &stat);
             if (column != NO_COLUMN && reader->pinned[column]) pinned = true;
         } else if (field.type == VARINT) {
-            if (field.number == 1) id = (int64_t)field.value;
-            if (field.number == 2) offset = (int64_t)field.value, aggregated = false;
-            if (field.number == 3) duration = (int64_t)field.value;
+            if (field.number == 1) id = field.value;
+            if (field.number == 2) offset_bits = field.value, aggregated = false;
+            if (field.number == 3) duration_bits = field.value;
             if (field.number == 5) aggregated = true; /* takes the place of the offset */
         }
     }
     if (status < 0) return BAD;
     if (aggregated) return DROPPED; /* a sum over many events has no place in time */
+    int64_t offset = (int64_t)offset_bits, duration = (int64_t)duration_bits;
     if (offset <= -TIME_LIMIT_PS || offset >= TIME_LIMIT_PS) return BAD;
     if (duration < 0 || duration >= TIME_LIMIT_PS) return BAD;
     int64_t start = shift_ps + offset;
     if (start < 0 || start + duration >= TIME_LIMIT_PS) return BAD;
 
-    int32_t slot = slot_of(reader, id);
+    int32_t slot = slot_of(reader, (int64_t)id);
     event->start_ps = start;
     event->duration_ps = duration;
     event->slot = slot;
@@ -297,6 +303,7 @@ static int walk_line(Reader *reader, LineRange line, LineResult *result, Sorter 
     Event event;
     *result = (LineResult){0};
     while (position < line.end) {
+        result->stopped_at = position;
         Span header, body;
         Field field;
         int64_t left = line.end - position;
@@ -342,7 +349,7 @@ static int walk_line(Reader *reader, LineRange line, LineResult *result, Sorter 
         }
         position += (int64_t)field.size;
     }
-    result->complete = true;
+    result->stopped_at = line.end;
     return DONE;
 }
 

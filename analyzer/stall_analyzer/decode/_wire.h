@@ -65,7 +65,7 @@ static inline bool read_field_header(Span *span, Field *field) {
     if (!read_varint(span, &key)) return false;
     field->number = key >> 3;
     field->type = (int)(key & 7);
-    field->size = 0;
+    field->value = field->size = 0;
     if (field->number == 0) return false;
     switch (field->type) {
     case VARINT: return read_varint(span, &field->value);
@@ -86,6 +86,16 @@ static inline int next_field(Span *span, Field *field) {
     span->at += field->size;
     field->bytes.end = span->at;
     return 1;
+}
+
+/* The number after the one-byte key, if that key is next: the quick way for fields that are always
+ * written in the same order. Leaves the span alone otherwise, damage included. */
+static inline bool take_varint(Span *span, uint8_t key, uint64_t *value) {
+    if (span->at == span->end || *span->at != key) return false;
+    Span rest = {span->at + 1, span->end};
+    if (!read_varint(&rest, value)) return false;
+    *span = rest;
+    return true;
 }
 
 typedef struct {

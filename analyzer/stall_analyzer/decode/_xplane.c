@@ -61,9 +61,9 @@ static bool read_lines(Reader *reader, const LineRange *ranges, Py_ssize_t count
             if (!PyErr_Occurred()) PyErr_NoMemory();
             return false;
         }
-        PyObject *item = Py_BuildValue("(nLLOLL)", (Py_ssize_t)reader->rows.count,
+        PyObject *item = Py_BuildValue("(nLLLLL)", (Py_ssize_t)reader->rows.count,
                                        (long long)line.good, (long long)line.bad,
-                                       line.complete ? Py_True : Py_False,
+                                       (long long)line.stopped_at,
                                        (long long)line.name_begin, (long long)line.name_end);
         if (!item || PyList_Append(lines, item) || PyErr_CheckSignals()) {
             Py_XDECREF(item);

@@ -17,5 +17,5 @@ def read_plane(
     unnamed_rows: int,
     /,
 ) -> tuple[
-    list[tuple[int, int, int, bool, int, int]], list[int], bytes, list[bytes]
+    list[tuple[int, int, int, int, int, int]], list[int], bytes, list[bytes]
 ]: ...

@@ -89,7 +89,7 @@ class LineResult(NamedTuple):
     last_row: int  # one past the line's last row
     good: int
     bad: int  # events that make no sense
-    complete: bool  # False: the line's bytes made no sense or ended before its end
+    stopped_at: int  # its end, or where its bytes stopped making sense
     name_begin: int  # the display name in the file; both 0 where there is none
     name_end: int
 
@@ -116,7 +116,7 @@ class Core(Protocol):
         stats: tuple[StatRows, ...],
         unnamed_rows: int,
         /,
-    ) -> tuple[list[tuple[int, int, int, bool, int, int]], list[int], bytes, list[bytes]]: ...
+    ) -> tuple[list[tuple[int, int, int, int, int, int]], list[int], bytes, list[bytes]]: ...
 
 
 def read_plane(

@@ -41,7 +41,7 @@ def read_plane(
     stats: tuple[StatRows, ...],
     unnamed_rows: int,
     /,
-) -> tuple[list[tuple[int, int, int, bool, int, int]], list[int], bytes, list[bytes]]:
+) -> tuple[list[tuple[int, int, int, int, int, int]], list[int], bytes, list[bytes]]:
     """See columns.Core. Holds the events of one line in memory at a time."""
     plane = _Plane(fd, event_ids, keep_from_ps, stat_ids, stat_column, pinned, unnamed_rows)
     bits = array("I", fold_bits)
@@ -50,11 +50,15 @@ def read_plane(
     results = []
     numbers = array("q", lines)
     for begin, end, shift_ps in zip(numbers[0::3], numbers[1::3], numbers[2::3], strict=True):
-        events, good, bad, complete, name = plane.line(begin, end, shift_ps)
+        events, good, bad, stopped_at, name = plane.line(begin, end, shift_ps)
         write_line(events, bits, totals, columns)
-        results.append((len(columns), good, bad, complete, *name))
+        results.append((len(columns), good, bad, stopped_at, *name))
     unnamed = list(plane.slots)[plane.known :]
     return results, unnamed, totals.to_bytes(len(plane.slots)), list(plane.texts)
+
+
+class _BadEvent(Exception):
+    """Not a WireError: that ends the line, this only the event."""
 
 
 class _Plane:
@@ -80,35 +84,41 @@ class _Plane:
 
     def line(
         self, begin: int, end: int, shift_ps: int
-    ) -> tuple[list[Event], int, int, bool, tuple[int, int]]:
-        """Its events that are not dropped, good, bad, complete, display name."""
+    ) -> tuple[list[Event], int, int, int, tuple[int, int]]:
+        """Its events that are not dropped, good, bad, where it stopped, display name."""
         events: list[Event] = []
         good = bad = 0
         name = 0, 0
+        position = begin
         try:
             for number, wire_type, start, stop in self.window.fields(begin, end):
-                if wire_type != wire.BYTES:
-                    continue
-                if number == 11:
+                if number == 11 and wire_type == wire.BYTES:
                     name = start, stop
-                elif number == 4:
-                    if stop - start > EVENT_LIMIT:
-                        bad += 1
-                        continue
-                    at = self.window.find(start, stop - start)
+                elif number == 4 and wire_type == wire.BYTES:
                     try:
-                        event = self.event(at, at + stop - start, shift_ps)
-                    except WireError:
+                        event = self.event(start, stop, shift_ps)
+                        good += 1
+                    except _BadEvent:
+                        event = None
                         bad += 1
-                        continue
-                    good += 1
                     if event:
                         events.append(event)
+                position = stop
         except WireError:
-            return events, good, bad, False, name
-        return events, good, bad, True, name
+            return events, good, bad, position, name
+        return events, good, bad, end, name
 
     def event(self, begin: int, end: int, shift_ps: int) -> Event | None:
+        """None where it is dropped. WireError where the file ends early."""
+        if end - begin > EVENT_LIMIT:
+            raise _BadEvent
+        at = self.window.find(begin, end - begin)
+        try:
+            return self.parse_event(at, at + end - begin, shift_ps)
+        except WireError as error:
+            raise _BadEvent from error
+
+    def parse_event(self, begin: int, end: int, shift_ps: int) -> Event | None:
         event_id = offset = duration = 0
         aggregated = is_pinned = False
         stats = []

@@ -18,6 +18,7 @@ from stall_analyzer.errors import WireError
 from stall_analyzer.model import StatValue
 
 FIELD_HEADER_BYTES = 20  # the longest key and number
+ANYTHING = 1 << 64  # nothing says how long the file was meant to be
 
 
 class FileCut(WireError):
@@ -108,7 +109,7 @@ class LineRange:
     name: str
     timestamp_ns: int
     has_events: bool
-    cut: bool  # the file ends inside it
+    promised_end: int  # beyond `end` where the file is cut inside the line
 
 
 @dataclass
@@ -141,15 +142,15 @@ class _Scanner:
         self.size = size
         self.found = ScannedFile()
 
-    def parts(self, begin: int, end: int) -> Iterator[tuple[int, int, int]]:
+    def parts(self, begin: int, promised_end: int) -> Iterator[tuple[int, int, int]]:
         """(number, begin, end) of the length-delimited fields of a message. Where it stops
         making sense, that is noted and they end; the last one may reach beyond the file."""
-        cut = end >= self.size if begin == 0 else end > self.size
+        end, cut = min(promised_end, self.size), promised_end > self.size
         try:
-            for number, wire_type, start, stop in self.window.fields(
-                begin, min(end, self.size), cut=cut
-            ):
+            for number, wire_type, start, stop in self.window.fields(begin, end, cut=cut):
                 if wire_type == wire.BYTES:
+                    if stop > promised_end:
+                        raise WireError("a field is longer than its message")
                     self.found.cut |= stop > self.size
                     yield number, start, stop
         except FileCut:
@@ -158,7 +159,7 @@ class _Scanner:
             self.found.damaged += 1
 
     def read_space(self) -> None:
-        for number, begin, end in self.parts(0, self.size):
+        for number, begin, end in self.parts(0, ANYTHING):
             self.found.known_fields += 1 <= number <= 4
             if number == 1:
                 self.found.planes.append(self.plane(begin, end))
@@ -204,8 +205,7 @@ class _Scanner:
                     timestamp_ns = wire.signed(start)
         except WireError:
             pass  # the second pass meets the same bytes and counts them
-        cut = end > self.size
-        return LineRange(begin, min(end, self.size), line_id, name, timestamp_ns, has_events, cut)
+        return LineRange(begin, min(end, self.size), line_id, name, timestamp_ns, has_events, end)
 
     def map_entry(self, begin: int, end: int) -> tuple[int, str]:
         """Key and name of an entry of the two metadata maps. Key 0 is not written."""

@@ -204,7 +204,7 @@ class _Document:
                 )
                 events.append(Event(start_ps - base_ps, duration_ps, slot, kept, resolved))
             write_line(events, bits, totals, assembler.columns)
-            results.append(LineResult(len(assembler.columns), len(events), 0, True, 0, 0))
+            results.append(LineResult(len(assembler.columns), len(events), 0, 0, 0, 0))
         assembler.add_plane(
             Plane(process.name, {}),
             [(tid, line.name) for tid, line in lines],

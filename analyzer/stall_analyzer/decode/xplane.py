@@ -23,7 +23,7 @@ from stall_analyzer.decode.columns import (
     Tables,
     read_plane,
 )
-from stall_analyzer.decode.scan import LineRange, ScannedFile, Window, scan
+from stall_analyzer.decode.scan import FileCut, LineRange, ScannedFile, Window, scan
 from stall_analyzer.errors import UnreadableFile, WireError
 from stall_analyzer.model import PS_PER_NS, HostFile, Note, Plane, Trace
 
@@ -50,7 +50,7 @@ def read(fd: int, host_file: HostFile, core: Core) -> Trace:
         result = read_plane(
             core, fd, ranges, tables, assembler.columns, max(0, UNNAMED_ROWS - damage.unnamed_events)
         )
-        damage.add(lines, result, len(tables.names))
+        damage.add(fd, lines, result, len(tables.names))
         names = [_line_name(fd, line, found)
                  for line, found in zip(lines, result.lines, strict=True)]  # fmt: skip
         assembler.add_plane(
@@ -99,6 +99,21 @@ def _line_name(fd: int, line: LineRange, found: LineResult) -> str:
         return line.name
 
 
+def _ends_there(fd: int, line: LineRange, position: int) -> bool:
+    """Whether the line stops at `position` because the file is cut inside the next field, and not
+    because its bytes make no sense."""
+    if line.promised_end == line.end:
+        return False
+    try:
+        fields = Window(fd, ahead=0).fields(position, line.end, cut=True)
+        *_, end = next(fields)
+        return line.end < end <= line.promised_end
+    except FileCut:
+        return True
+    except WireError:
+        return False
+
+
 @dataclass
 class _Damage:
     """What went wrong, and whether enough went right."""
@@ -107,24 +122,29 @@ class _Damage:
     places: int  # where the bytes stopped making sense
     good: int = 0
     bad: int = 0
+    line_bytes: int = 0
+    lost_bytes: int = 0
     unnamed_kinds: int = 0
     unnamed_events: int = 0
 
-    def add(self, lines: list[LineRange], result: PlaneResult, named: int) -> None:
+    def add(self, fd: int, lines: list[LineRange], result: PlaneResult, named: int) -> None:
         for line, found in zip(lines, result.lines, strict=True):
             self.good += found.good
             self.bad += found.bad
-            # The line that the file's end cuts stops early by right.
-            self.places += not found.complete and not line.cut
+            self.line_bytes += line.end - line.begin
+            if found.stopped_at < line.end and not _ends_there(fd, line, found.stopped_at):
+                self.places += 1
+                self.lost_bytes += line.end - found.stopped_at
         counts = np.frombuffer(result.totals, np.int64)[::3]
         self.unnamed_kinds += len(result.unnamed)
         self.unnamed_events += int(counts[named:].sum())
 
     @property
     def hopeless(self) -> bool:
-        """Bytes that are no trace decode to a few events by luck: a file is believed only when
-        more of its events make sense than do not."""
-        return self.bad + self.places > 0 and self.good <= self.bad + self.places
+        """Bytes that are no trace decode to a few events by luck: a damaged file is believed only
+        when most of its events make sense and more than a tenth of its bytes could be read."""
+        faults = self.bad + self.places
+        return faults > 0 and (self.good <= faults or self.lost_bytes > 0.9 * self.line_bytes)
 
     def notes(self, path: str) -> list[Note]:
         texts = []

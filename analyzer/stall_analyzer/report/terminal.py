@@ -23,6 +23,7 @@ class Terminal:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._ascii_only = console.options.ascii_only
+        self._is_empty = True
         self.width = max(NARROWEST, min(console.width, WIDEST))
 
     def text(self, string: str, style: str = "") -> Text:
@@ -34,7 +35,9 @@ class Terminal:
         self._hang(Text(" " * indent), Text.assemble(*parts))
 
     def gap(self) -> None:
-        self._console.print()
+        """An empty line, but not at the very top."""
+        if not self._is_empty:
+            self._console.print()
 
     def heading(self, title: str) -> None:
         name = self.text(self._shortened(title, self.width - 4), "bold")
@@ -67,6 +70,7 @@ class Terminal:
         return f"…{name}"
 
     def _hang(self, head: Text, body: Text) -> None:
+        self._is_empty = False
         room = max(self.width - head.cell_len, 10)
         wrapped = body.wrap(self._console, room) or [Text()]
         for number, line in enumerate(wrapped):

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from rich.console import Console
 from rich.text import Text
 
-from stall_analyzer.report.format import percent, seconds
+from stall_analyzer.format import percent, seconds
 from stall_analyzer.report.glyphs import bar, cells_per_part, sparkline
 from stall_analyzer.report.terminal import Terminal
 
@@ -54,6 +54,7 @@ NAME_WIDTH = 26
 FIGURES_WIDTH = 19  # time and share
 SMALL_BAR = 12
 SHORTEST_NAME = 12
+LEGEND_ENTRIES = 5  # on a line
 CAUSES_SHOWN = 4
 CAUSE_FROM_SHARE = 200  # a cause below 1/200 of the window is not worth a line
 SLOW_STEP = 2  # times the median
@@ -104,7 +105,9 @@ def _overview(terminal: Terminal, runs: Sequence[Json]) -> None:
         for bucket in BUCKET_LETTERS
         if bucket in used
     ]
-    terminal.line(*legend)
+    for entries in (legend[:LEGEND_ENTRIES], legend[LEGEND_ENTRIES:]):
+        if entries:
+            terminal.line(*entries)
 
 
 def _small_bar(terminal: Terminal, buckets_ps: Mapping[str, int]) -> Text:
@@ -122,8 +125,7 @@ def _swatch(terminal: Terminal, bucket: str, count: int) -> Text:
 def _run(terminal: Terminal, run: Json) -> None:
     terminal.heading(_name(run))
     verdict = run["verdict"]
-    sentence = terminal.text(verdict["sentence"], "bold")
-    terminal.line(_status(terminal, verdict["status"]), terminal.text(": "), sentence)
+    terminal.line(terminal.text(verdict["sentence"], f"bold {STATUS_COLOURS[verdict['status']]}"))
     if run["window"]["duration_ps"]:
         _window(terminal, run)
         _buckets(terminal, run)
@@ -299,8 +301,6 @@ def _hosts(terminal: Terminal, ledgers: Sequence[Json]) -> None:
             ]
         )
     terminal.rows(table, indent=2)
-    for ledger in ledgers:
-        _notes(terminal, [note | {"where": ledger["host"]} for note in ledger.get("notes", ())])
 
 
 def _findings(terminal: Terminal, findings: Sequence[Json]) -> None:
@@ -356,5 +356,4 @@ def _notes(terminal: Terminal, notes: Sequence[Json]) -> None:
         ]
         for note in notes
     ]
-    if table:
-        terminal.rows(table)
+    terminal.rows(table)

@@ -1,0 +1,54 @@
+"""What the traces of a host can and cannot show, so that silence is not read as zero."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from stall_analyzer.attribute.allocator import allocator_rows
+from stall_analyzer.attribute.devices import device_view
+from stall_analyzer.format import percent
+from stall_analyzer.intervals import total
+from stall_analyzer.model import AlignedTrace, Trace
+from stall_analyzer.names import rows_named, stat_of
+from stall_analyzer.vocabulary import PY_FUNC_OPS, op_type
+
+
+def what_could_be_seen(parts: Sequence[AlignedTrace]) -> Mapping[str, str]:
+    traces = [part.trace for part in parts]
+    allocations = sum(len(allocator_rows(trace)) for trace in traces)
+    python = sum(len(rows_named(trace, lambda name: name.startswith("$"))) for trace in traces)
+    seen = {
+        "memory": f"{allocations} allocator events."
+        if allocations
+        else "No allocator events: memory waits could not be seen.",
+        "python": f"{python} Python calls recorded."
+        if python
+        else "No Python tracer: time in Python has no names.",
+    }
+    if sentence := _python_in_pipeline(parts):
+        seen["input"] = sentence
+    views = (device_view(trace, 0, 1) for trace in traces)
+    return seen | {"device": view.sentence for view in views if view is not None}
+
+
+def _python_in_pipeline(parts: Sequence[AlignedTrace]) -> str:
+    """Python functions and generators that tf.data called: slow ones are the usual culprit."""
+    covered = sum(end - begin for begin, end in (part.covered_ps for part in parts))
+    busy = sum(_pipeline_python_ps(part.trace) for part in parts)
+    if not busy or not covered:
+        return ""
+    share = percent(min(busy, covered), covered)
+    return f"Python code in the input pipeline ran during {share} of the traced time."
+
+
+def _pipeline_python_ps(trace: Trace) -> int:
+    events = trace.events
+    calls = rows_named(trace, lambda name: op_type(name) in PY_FUNC_OPS)
+    captured = rows_named(trace, lambda name: name.startswith("InstantiatedCapturedFunction::"))
+    of_pipeline = np.unique(stat_of(trace, "id", captured))
+    around = events.parent[calls]
+    calls, around = calls[around >= 0], around[around >= 0]
+    calls = calls[np.isin(stat_of(trace, "id", around), of_pipeline)]
+    return total(events.start_ps[calls], events.end_ps[calls])

@@ -1,0 +1,105 @@
+"""Two workers on this machine; the recorded one waits for the other."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from typing import Any
+
+import tensorflow as tf
+
+from tests.scenarios.instruments import Instruments, StampLog
+from tests.scenarios.truth import Coat, Interval
+from tests.scenarios.workloads import CLASSES, FEATURES, arrays
+
+STEPS = 40
+
+
+def x_straggler(it: Instruments) -> None:
+    """The other worker sleeps 50 ms before each step."""
+    _chief(it, peer_sleeps=dict.fromkeys(range(STEPS), 0.05))
+
+
+def x_straggler_twice(it: Instruments) -> None:
+    """The other worker sleeps for most of a second before two of the steps."""
+    _chief(it, peer_sleeps={15: 0.9, 30: 0.7})
+
+
+def _chief(it: Instruments, peer_sleeps: dict[int, float]) -> None:
+    workers = [f"localhost:{_free_port()}" for _ in range(2)]
+    peer = subprocess.Popen(
+        [sys.executable, "-m", "tests.scenarios.communication_stalls", json.dumps(peer_sleeps)],
+        env={**os.environ, "TF_CONFIG": _config(workers, index=1)},
+    )
+    os.environ["TF_CONFIG"] = _config(workers, index=0)
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    asked, answered = StampLog(), StampLog()
+    step = it.stamped_step(_training_step(strategy, asked, answered))
+    step = it.timed(tf.function(step, autograph=False))
+    x, y = (tf.constant(part) for part in arrays(256))
+    with it.profile(), it.epoch():
+        for number in range(STEPS):
+            with tf.profiler.experimental.Trace("train", step_num=number, _r=1):
+                step(x, y)
+    for begin, end in zip(asked.times_ns(), answered.times_ns(), strict=True):
+        it.knowledge.coats.append(Coat("communication", Interval(begin, end)))
+    it.how["communication"] = "timestamps in the graph around the collective"
+    peer.wait(timeout=60)
+
+
+def _training_step(
+    strategy: tf.distribute.Strategy, asked: StampLog | None, answered: StampLog | None
+) -> Any:
+    with strategy.scope():
+        hidden = tf.Variable(tf.random.normal((FEATURES, 512), seed=1) * 0.05)
+        output = tf.Variable(tf.random.normal((512, CLASSES), seed=1) * 0.05)
+    weights = [hidden, output]
+
+    def replica_step(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            logits = tf.matmul(tf.nn.relu(tf.matmul(x, hidden)), output)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
+            loss = tf.reduce_mean(losses)
+        gradients = tape.gradient(loss, weights)
+        flat = tf.concat([tf.reshape(g, [-1]) for g in gradients], axis=0)
+        before = [asked.stamp(after=[flat])] if asked else []
+        with tf.control_dependencies(before):
+            summed = tf.distribute.get_replica_context().all_reduce("SUM", tf.identity(flat))
+        after = [answered.stamp(after=[summed])] if answered else []
+        with tf.control_dependencies(after):
+            parts = tf.split(tf.identity(summed), [FEATURES * 512, 512 * CLASSES])
+        for weight, part in zip(weights, parts, strict=True):
+            weight.assign_sub(0.01 * tf.reshape(part, weight.shape))
+        return loss
+
+    def train_step(x: Any, y: Any) -> Any:
+        return strategy.run(replica_step, args=(x, y))
+
+    return train_step
+
+
+def _peer(sleeps: dict[str, float]) -> None:
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    step = tf.function(_training_step(strategy, None, None), autograph=False)
+    x, y = (tf.constant(part) for part in arrays(256))
+    for number in range(STEPS):
+        time.sleep(sleeps.get(str(number), 0.0))  # JSON has text for keys
+        step(x, y)
+
+
+def _config(workers: list[str], index: int) -> str:
+    return json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}})
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return int(probe.getsockname()[1])
+
+
+if __name__ == "__main__":
+    _peer(json.loads(sys.argv[1]))

@@ -1,0 +1,56 @@
+"""The programs behind sample_logs/: a few small steps each, so that their logs stay small."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import tensorflow as tf
+
+from tests.scenarios.compile_stalls import SlowToTrace
+from tests.scenarios.instruments import Instruments
+from tests.scenarios.memory_stalls import fit_with_holder
+from tests.scenarios.mixes import pause, sleepy_batches
+from tests.scenarios.numerics_stalls import with_one_nan
+from tests.scenarios.workloads import batches, dense_model, rows
+
+
+def input_py_function(it: Instruments) -> None:
+    def slow(x: Any) -> Any:
+        time.sleep(0.08)
+        return x
+
+    def load(x: Any, y: Any) -> tuple[Any, Any]:
+        return tf.ensure_shape(tf.py_function(slow, [x], tf.float32), (None, 64)), y
+
+    it.fit(dense_model(layers=1), rows(20 * 64).batch(64).map(load))
+
+
+def compile_tracing(it: Instruments) -> None:
+    model = dense_model(layers=1, units=512, extra=[SlowToTrace(1.0)])
+    it.fit(model, batches(12, batch=256), epochs=2)
+
+
+def memory_allocator_wait(it: Instruments) -> None:
+    fit_with_holder(it, {3: 1.5}, batches(6))
+
+
+def numerics_nan(it: Instruments) -> None:
+    it.knowledge.wasted_steps = set(range(4, 20))
+    it.how["numerics"] = "compute of every step from the poisoned batch on"
+    model = dense_model(layers=1, units=4096, features=64)
+    it.fit(model, with_one_nan(20, 4, batch=1024), epochs=2, tensorboard="batch")
+
+
+def healthy(it: Instruments) -> None:
+    it.fit(dense_model(layers=2, units=2048), batches(16, batch=1024))
+
+
+def event_files_only(it: Instruments) -> None:
+    """No profile was captured: only the scalars of three epochs."""
+    model = dense_model(layers=1, extra=[SlowToTrace(1.0)])
+    it.fit(model, batches(10), profiled=False, epochs=3)
+
+
+def mixed_host_and_input(it: Instruments) -> None:
+    it.fit(dense_model(layers=1), sleepy_batches(0.09), [pause(0.05)], steps_per_epoch=16)

@@ -1,0 +1,72 @@
+"""The scorer counts every second that is in the wrong place, once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.scenarios.score import Score, compare, passed
+
+TRUTH = {
+    "name": "case",
+    "mode": "graph",
+    "expected_primary": "input",
+    "epoch_start_unix_ns": 1_000_000_000,
+    "epoch_end_unix_ns": 3_000_000_000,
+    "buckets_s": {"input": 1.5, "compute": 0.5},
+}
+
+
+def _run(seconds: dict[str, float], start_ns: int = 1_000_000_000) -> dict[str, Any]:
+    buckets = {bucket: round(value * 10**12) for bucket, value in seconds.items()}
+    return {
+        "window": {"start_unix_ns": start_ns, "duration_ps": sum(buckets.values())},
+        "verdict": {"primary": "input"},
+        "buckets_ps": buckets,
+    }
+
+
+def _score(seconds: dict[str, float], start_ns: int = 1_000_000_000) -> Score:
+    return compare(TRUTH, _run(seconds, start_ns))
+
+
+def test_the_right_answer_has_no_error() -> None:
+    score = _score({"input": 1.5, "compute": 0.5})
+    assert score.misattributed == 0
+    assert (score.begin_error_ms, score.end_error_ms) == (0, 0)
+    assert score.passed
+
+
+def test_a_second_in_the_wrong_bucket_counts_once() -> None:
+    assert _score({"input": 1.4, "compute": 0.6}).misattributed == pytest.approx(0.05)
+
+
+def test_unknown_time_is_in_the_wrong_place() -> None:
+    score = _score({"input": 1.4, "compute": 0.5, "unknown": 0.1})
+    assert score.misattributed == pytest.approx(0.05)
+
+
+def test_a_window_that_misses_its_begin_is_an_error() -> None:
+    score = _score({"input": 1.4, "compute": 0.5}, start_ns=1_100_000_000)
+    assert score.misattributed == pytest.approx(0.025)
+    assert score.begin_error_ms == pytest.approx(100)
+    assert score.end_error_ms == pytest.approx(0)
+
+
+def test_a_ledger_that_does_not_sum_fails() -> None:
+    run = _run({"input": 1.5, "compute": 0.5})
+    run["window"]["duration_ps"] += 1
+    score = compare(TRUTH, run)
+    assert not score.ledger_exact
+    assert not score.passed
+
+
+def test_all_must_pass_and_the_median_must_be_small() -> None:
+    good, middling = (
+        _score({"input": 1.5, "compute": 0.5}),
+        _score({"input": 1.47, "compute": 0.53}),
+    )
+    assert middling.passed  # 1.5 % is within the limit of one scenario
+    assert passed([good])
+    assert not passed([middling])  # and beyond the limit of the median

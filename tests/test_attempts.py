@@ -1,0 +1,117 @@
+"""Restarts that wrote into one folder, and which profile session belongs to which of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from stall_analyzer.discover import discover
+from tests import corpus
+from tests.event_files import file_name
+from tests.logdirs import NOON, PROFILE, lay_out, texts
+
+
+def attempts_of(root: str) -> list[tuple[list[str], list[str]]]:
+    """Per attempt: its event files and its sessions, by name."""
+    return [
+        (
+            [Path(file.path).name for file in run.event_files],
+            [Path(session.path).name for session in run.sessions],
+        )
+        for run in discover([root]).runs
+    ]
+
+
+def test_restarts_are_attempts_and_take_their_validation_with_them(tmp_path: Path) -> None:
+    first, second = file_name(NOON, pid=1), file_name(NOON + 100, pid=2)
+    # The first process validated after the second had begun.
+    first_validation = file_name(NOON + 150, pid=1, n=1)
+    second_validation = file_name(NOON + 160, pid=2, n=1)
+    root = lay_out(
+        tmp_path,
+        f"train/{first}", f"train/{second}",
+        f"validation/{first_validation}", f"validation/{second_validation}",
+    )  # fmt: skip
+    assert attempts_of(root) == [([first, first_validation], []), ([second, second_validation], [])]
+    discovery = discover([root])
+    assert [(run.name, run.attempt) for run in discovery.runs] == [(".", 1), (".", 2)]
+    assert "2 attempts" in discovery.notes[0].text
+
+
+def test_a_second_fit_in_the_same_process_is_an_attempt(tmp_path: Path) -> None:
+    first, second = file_name(NOON), file_name(NOON + 60, n=2)
+    root = lay_out(tmp_path, f"train/{first}", f"train/{second}")
+    assert attempts_of(root) == [([first], []), ([second], [])]
+
+
+def test_two_writers_that_began_together_are_one_attempt(tmp_path: Path) -> None:
+    root = lay_out(tmp_path, file_name(NOON), file_name(NOON + 1, n=1))
+    assert len(attempts_of(root)) == 1
+
+
+def test_workers_on_other_hosts_belong_to_the_same_attempt(tmp_path: Path) -> None:
+    root = lay_out(tmp_path, file_name(NOON, host="w0"), file_name(NOON + 20, host="w1", pid=9))
+    (run,) = discover([root]).runs
+    assert "several hosts" in texts([run])
+
+
+def test_files_that_do_not_name_their_process_stay_together(tmp_path: Path) -> None:
+    root = lay_out(
+        tmp_path, f"events.out.tfevents.{NOON}.box", f"events.out.tfevents.{NOON + 500}.box"
+    )
+    (run,) = discover([root]).runs
+    assert "may be wrong" in texts([run])
+
+
+INDIA = "17_30"  # noon UTC there
+
+
+@pytest.mark.parametrize("evidence", ["profile-empty", "time of the file", "best fit"])
+def test_sessions_in_local_time_find_their_attempt(tmp_path: Path, evidence: str) -> None:
+    first, second = file_name(NOON, pid=1), file_name(NOON + 600, pid=2)
+    sessions = [f"2023_11_15_{INDIA}_20", "2023_11_15_17_40_15"]
+    traces = [f"train/{PROFILE}/{session}/box.xplane.pb" for session in sessions]
+    root = lay_out(tmp_path, f"train/{first}", f"train/{second}", *traces)
+    if evidence == "profile-empty":
+        lay_out(tmp_path, f"train/events.out.tfevents.{NOON + 20}.box.profile-empty")
+    if evidence == "time of the file":
+        os.utime(tmp_path / traces[0], (NOON + 22, NOON + 22))
+    assert attempts_of(root) == [([first], [sessions[0]]), ([second], [sessions[1]])]
+
+
+def test_a_file_with_a_strange_name_begins_no_attempt(tmp_path: Path) -> None:
+    root = lay_out(tmp_path, "my.tfevents", file_name(NOON))
+    assert len(attempts_of(root)) == 1
+
+
+def test_the_time_of_a_file_outweighs_the_best_fit(tmp_path: Path) -> None:
+    """A capture of the whole first run ends long after its start: near to the second one's."""
+    first, second = file_name(NOON, pid=1), file_name(NOON + 7200, pid=2)
+    session = "2023_11_15_13_50_00"  # UTC, 110 minutes into the first attempt
+    trace = f"{PROFILE}/{session}/box.xplane.pb"
+    root = lay_out(tmp_path, f"train/{first}", f"train/{second}", trace)
+    os.utime(tmp_path / trace, (NOON + 6600, NOON + 6605))
+    assert attempts_of(root) == [([first], [session]), ([second], [])]
+
+
+def test_sessions_without_a_time_in_their_name_go_by_order(tmp_path: Path) -> None:
+    first, second = file_name(NOON, pid=1), file_name(NOON + 600, pid=2)
+    root = lay_out(
+        tmp_path, first, second, f"{PROFILE}/a/box.xplane.pb", f"{PROFILE}/b/box.xplane.pb"
+    )
+    assert attempts_of(root) == [([first], ["a"]), ([second], ["b"])]
+    lay_out(tmp_path, f"{PROFILE}/c/box.xplane.pb")
+    assert attempts_of(root) == [([first], []), ([second], ["a", "b", "c"])]
+
+
+def test_seven_restarts_in_one_public_folder_each_with_its_session() -> None:
+    runs = discover([corpus.case("L15")]).runs
+    assert [run.attempt for run in runs] == [1, 2, 3, 4, 5, 6, 7]
+    assert [Path(session.path).name[-8:] for run in runs for session in run.sessions] == [
+        "20_23_35", "20_24_38", "20_53_59", "20_54_59", "21_04_47", "21_11_23", "21_35_23",
+    ]  # fmt: skip
+    assert all(len(run.sessions) == 1 for run in runs)
+    # Two of them died before their first epoch ended, so they never validated.
+    assert [len(run.event_files) for run in runs] == [1, 2, 1, 2, 2, 2, 2]

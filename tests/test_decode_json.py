@@ -1,0 +1,107 @@
+"""Legacy Chrome traces give the same shape of Trace."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from corpus import case
+
+from stall_analyzer import decode
+from stall_analyzer.errors import UnreadableFile
+from stall_analyzer.model import PS_PER_MS, HostFile, Trace
+
+
+def meta(name: str, value: str, **place: int) -> dict[str, object]:
+    return {"ph": "M", "name": name, "args": {"name": value}, **place}
+
+
+def event(name: str, ts: float, dur: float, **args: object) -> dict[str, object]:
+    return {"ph": "X", "pid": 1, "tid": 2, "name": name, "ts": ts, "dur": dur, "args": args}
+
+
+HEAD = [meta("process_name", "/host:CPU", pid=1), meta("thread_name", "python", pid=1, tid=2)]
+
+
+def document(*events: dict[str, object]) -> bytes:
+    items: Sequence[object] = [*HEAD, *events, {}]
+    return json.dumps({"displayTimeUnit": "ns", "traceEvents": items}).encode()
+
+
+def read(tmp_path: Path, data: bytes) -> Trace:
+    path = tmp_path / "vm.trace.json.gz"
+    path.write_bytes(data)
+    return decode.read_trace(HostFile("vm", str(path), "trace_json", len(data)))
+
+
+def test_processes_are_planes_threads_are_lines(tmp_path: Path) -> None:
+    trace = read(tmp_path, gzip.compress(document(
+        event("EagerExecute", 10.5, 4.25), event("FunctionRun", 11.0, 1.0, id="-7", eager_op="Add"),
+    )))  # fmt: skip
+    assert [plane.name for plane in trace.planes] == ["/host:CPU"]
+    assert [(line.id, line.name, line.last_event) for line in trace.lines] == [(2, "python", 2)]
+    assert trace.names == ("EagerExecute", "FunctionRun")
+    assert trace.events.start_ps.tolist() == [0, 500_000]
+    assert trace.events.duration_ps.tolist() == [4_250_000, 1_000_000]
+    assert trace.events.parent.tolist() == [-1, 0]
+    assert trace.base_unix_ns is None
+    assert (trace.stats["id"].kind, trace.stats["id"].values.tolist()) == ("int", [-7])
+    assert [trace.strings[i] for i in trace.stats["eager_op"].values] == ["Add"]
+
+
+def test_the_long_name_is_the_name(tmp_path: Path) -> None:
+    data = document(event("MatMul", 0, 2000, long_name="dense/MatMul:MatMul"))
+    assert read(tmp_path, data).names == ("dense/MatMul:MatMul",)
+
+
+def test_a_cut_file_gives_what_stands_before_the_cut(tmp_path: Path) -> None:
+    whole = document(*(event("EagerExecute", 10 * i, 5) for i in range(1000)))
+    for data in (whole[: len(whole) // 2], gzip.compress(whole)[:-500]):
+        trace = read(tmp_path, data)
+        assert 300 < len(trace.events) < 1000
+        assert "cut off" in trace.notes[0].text
+
+
+def test_events_that_make_no_sense_are_left_out(tmp_path: Path) -> None:
+    bad = event("EagerExecute", 0, -1), {"ph": "X", "pid": 1, "ts": "x"}, event("a", 1e999, 1)
+    trace = read(tmp_path, document(*bad, event("EagerExecute", 0, 1)))
+    assert len(trace.events) == 1
+    assert "3 damaged events were left out; 1 were read" in trace.notes[0].text
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [(b"", "is empty"), (b'{"traceE', "cut off before"), (b"[]", "cut off before"),
+     (gzip.compress(b"{}")[:12], "cut off before")],
+)  # fmt: skip
+def test_what_is_no_trace_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
+    with pytest.raises(UnreadableFile, match=message):
+        read(tmp_path, data)
+
+
+def corpus_trace(path: Path, trace_format: str) -> Trace:
+    return decode.read_trace(HostFile("vm", str(path), trace_format, path.stat().st_size))
+
+
+def test_the_large_public_trace_shows_its_graph_building() -> None:
+    (path,) = Path(case("L06")).glob("**/*.trace.json.gz")
+    trace = corpus_trace(path, "trace_json")
+    assert trace.totals.count.sum() == 207_975
+    building = trace.names.index("tf.function-graph_building")
+    longest_ps = trace.events.duration_ps[trace.events.name == building].max()
+    assert abs(longest_ps / PS_PER_MS - 234.6) < 0.1
+
+
+def test_both_formats_of_one_capture_agree() -> None:
+    folder = Path(case("L14"))
+    (old,), (new,) = folder.glob("**/*.trace.json.gz"), folder.glob("**/*.xplane.pb")
+    legacy, modern = corpus_trace(old, "trace_json"), corpus_trace(new, "xplane")
+    shared = set(legacy.names) & set(modern.names)
+    assert len(shared) > 90  # the old format words a few names differently
+    for name in shared:
+        a = legacy.totals.total_ps[legacy.names.index(name)]
+        b = modern.totals.total_ps[modern.names.index(name)]
+        assert abs(int(a) - int(b)) <= 1000, name
