@@ -12,7 +12,8 @@ bounds and undefined behaviour too, build the decoder with the sanitizers (one l
 and run this with
 
     LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)" \
-        ASAN_OPTIONS=detect_leaks=0 python tests/fuzz_decode.py --core "$DIR/_xplane.abi3.so" TRACE...
+        ASAN_OPTIONS=detect_leaks=0 \
+        python tests/fuzz_decode.py --core "$DIR/_xplane.abi3.so" TRACE...
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import math
 import tempfile
 from pathlib import Path
 
+import fsspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -199,6 +200,22 @@ def test_a_file_that_is_gone_is_a_note(tmp_path: Path) -> None:
     log = read_events(Run(".", str(tmp_path), (), (gone,)))
     assert "does not exist" in log.notes[0].text
     assert log.notes[0].level == "error"
+
+
+def test_event_files_behind_a_url() -> None:
+    memory = fsspec.filesystem("memory")
+    records = (
+        write.graph(2 * HEAD_BYTES),
+        write.summary(write.model(MODEL), at_s=1_700_000_002),
+        write.summary(write.scalar("loss", 1.0)),
+    )
+    memory.pipe(f"/logs/{write.file_name()}", b"".join(map(write.framed, records)))
+    try:
+        log = read_events(discover(["memory://logs"]).runs[0])
+    finally:
+        memory.rm("/logs", recursive=True)
+    assert (values(log, "loss"), log.records, log.notes) == ([1.0], 3, ())
+    assert log.keras is not None
 
 
 RECORDS = [

@@ -9,7 +9,12 @@ import numpy as np
 
 from stall_analyzer.clock import base_from_summaries, session_second
 from stall_analyzer.epochs import RESET, Epoch, find_epochs
-from stall_analyzer.iterations import Iterations, find_iterations, find_landmarks
+from stall_analyzer.iterations import (
+    Iterations,
+    device_iterations,
+    find_iterations,
+    find_landmarks,
+)
 from stall_analyzer.logged import LoggedEpoch, batch_times, epoch_from_events
 from stall_analyzer.model import (
     PS_PER_MS,
@@ -95,8 +100,8 @@ def align(run: Run, traces: Sequence[tuple[str, Trace]], events: EventLog | None
         end_source=bounds.end_source,
         epoch=0 if reference is not None or logged is not None else None,
     )
-    aligned = tuple(_align_one(p, reference, bounds, notes) for p in placed)
-    steps = _steps(reference, aligned, events, window)
+    aligned = tuple(_align_one(p, clock_ns, bounds, notes) for p in placed)
+    steps = _steps(placed, reference, aligned, events, window)
     return Timeline(
         window=window,
         traces=aligned,
@@ -129,7 +134,7 @@ def _place(
     origin = None if base_ns is None or clock_ns is None else (base_ns - clock_ns) * PS_PER_NS
     training = follow_training(trace)
     if training is None:
-        return _Placed(trace, session, None, None, (), origin, exact)
+        return _Placed(trace, session, None, device_iterations(trace), (), origin, exact)
     landmarks = find_landmarks(trace, training)
     steps = find_iterations(trace, training, landmarks)
     return _Placed(
@@ -163,7 +168,7 @@ def _bounds(
         if not logged.finished:
             notes.append(Note("warning", "The event files show no finished epoch."))
     if reference is None or (reference.origin_ps is None and from_log is not None):
-        return from_log or _whole_traces(placed, notes)
+        return from_log or _without_epoch(placed, notes)
     if from_log is not None and not reference.exact:
         return from_log
     return _from_trace(reference, from_log, notes)
@@ -194,28 +199,36 @@ def _from_trace(reference: _Placed, from_log: _Bounds | None, notes: list[Note])
     return _Bounds(start, origin + reference.last_work_ps, start_source, "last step in the trace")
 
 
-def _whole_traces(placed: Sequence[_Placed], notes: list[Note]) -> _Bounds:
+def _without_epoch(placed: Sequence[_Placed], notes: list[Note]) -> _Bounds:
+    """Without an epoch: the steps that a device shows or, without those, all that was traced."""
+    if not placed:
+        return _Bounds(0, 0, "nothing was recorded", "nothing was recorded")
+    for p in placed:
+        if p.steps is not None:
+            origin = p.origin_ps or 0
+            notes.append(Note("info", "No thread trains here: the window is the device's steps."))
+            start, end = int(p.steps.start_ps.min()), int(p.steps.end_ps.max())
+            return _Bounds(origin + start, origin + end, "first step", "last step of the device")
     notes.append(
         Note("warning", "No training step was found: the whole trace is the window, not an epoch.")
     )
     extents = [
         ((p.origin_ps or 0) + p.extent_ps[0], (p.origin_ps or 0) + p.extent_ps[1]) for p in placed
     ]
-    if not extents:
-        return _Bounds(0, 0, "nothing was recorded", "nothing was recorded")
     start, end = min(e[0] for e in extents), max(e[1] for e in extents)
     return _Bounds(start, end, "the trace begins", "the trace ends")
 
 
 def _align_one(
-    placed: _Placed, reference: _Placed | None, bounds: _Bounds, notes: list[Note]
+    placed: _Placed, clock_ns: int | None, bounds: _Bounds, notes: list[Note]
 ) -> AlignedTrace:
     origin = placed.origin_ps
     begin, end = placed.extent_ps
     duration = bounds.end_ps - bounds.start_ps
     if origin is None:
-        # Without a clock the trace keeps its own time, or sits at the window's beginning.
-        origin = 0 if placed is reference else bounds.start_ps - begin
+        # Where nothing has a clock, the traces' own times are all there is. Where only this one
+        # has none, it sits at the window's beginning.
+        origin = 0 if clock_ns is None else bounds.start_ps - begin
     shift = origin - bounds.start_ps
     if not placed.exact:
         shift = min(max(shift, -begin), max(duration - end, -begin))
@@ -233,6 +246,7 @@ def _align_one(
 
 
 def _steps(
+    placed: Sequence[_Placed],
     reference: _Placed | None,
     aligned: Sequence[AlignedTrace],
     events: EventLog | None,
@@ -240,9 +254,10 @@ def _steps(
 ) -> tuple[Step, ...]:
     duration = window.duration_ps
     traced: tuple[Step, ...] = ()
-    if reference is not None and reference.steps is not None:
-        shift = next(a.shift_ps for a in aligned if a.trace is reference.trace)
-        traced = _traced_steps(reference.steps, shift, duration)
+    telling = reference or next((p for p in placed if p.steps is not None), None)
+    if telling is not None and telling.steps is not None:
+        shift = next(a.shift_ps for a in aligned if a.trace is telling.trace)
+        traced = _traced_steps(telling.steps, shift, duration)
     if events is None or window.start_unix_ns is None:
         return traced
     walls = (batch_times(events) - window.start_unix_ns) * PS_PER_NS

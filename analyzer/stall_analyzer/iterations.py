@@ -31,7 +31,7 @@ class Iterations:
     start_ps: Int64s
     end_ps: Int64s
     training: Bools  # else validation
-    source: str  # "marker" | "function" | "iterator"
+    source: str  # "marker" | "function" | "iterator" | "device"
     eager: bool  # the training thread runs the ops itself, one by one
     epoch: Int64s | None = None  # where the markers say it
 
@@ -76,6 +76,20 @@ def find_iterations(trace: Trace, training: TrainingThread, landmarks: Landmarks
             eager=False,
         )
     return _fetched(trace, training, fetches)
+
+
+def device_iterations(trace: Trace) -> Iterations | None:
+    """Steps as the profiler marked them on a device, for traces in which no thread trains."""
+    steps = [
+        slice(line.first_event, line.last_event)
+        for line in trace.lines
+        if line.name == "Steps" and trace.planes[line.plane].name.startswith("/device:")
+    ]
+    longest = max(steps, key=lambda rows: rows.stop - rows.start, default=slice(0, 0))
+    start, end = trace.events.start_ps[longest], trace.events.end_ps[longest]
+    if len(start) == 0:
+        return None
+    return Iterations(start, end, np.ones(len(start), np.bool_), "device", eager=False)
 
 
 def eager_rows(trace: Trace, training: TrainingThread, test: object) -> Int64s:

@@ -12,7 +12,15 @@ import numpy as np
 
 from stall_analyzer.attribute.executor import Work
 from stall_analyzer.causes import code, codes
-from stall_analyzer.intervals import Layer, Tiling, innermost, label_at, paint, simplify
+from stall_analyzer.intervals import (
+    Layer,
+    Tiling,
+    distinct,
+    innermost,
+    label_at,
+    paint,
+    simplify,
+)
 from stall_analyzer.model import Bools, Int64s, Trace
 
 COMPUTE = codes("compute.step", "compute.runtime", "compute.warm_up", "compute.eager_op")
@@ -36,7 +44,7 @@ def with_contention(tiling: Tiling, trace: Trace, own: Work, others: Work) -> Ti
     computing = own.label == code("compute.step")
     steps = _count(own.start[computing], own.end[computing])
     inputs = _count(input_start, input_end)
-    fine = np.unique(np.concatenate([tiling.bounds, steps.bounds, inputs.bounds]))
+    fine = distinct(tiling.bounds, steps.bounds, inputs.bounds)
     fine = fine[(fine >= tiling.bounds[0]) & (fine <= tiling.bounds[-1])]
     at = fine[:-1]
     p = np.maximum(label_at(steps, at), 1)
@@ -88,13 +96,10 @@ def _busy_stages(trace: Trace, on_pipeline: Bools) -> tuple[Int64s, Int64s]:
 
 def _count(start: Int64s, end: Int64s) -> Tiling:
     """How many of the intervals cover each instant."""
-    times = np.concatenate([start, end])
-    change = np.concatenate([np.ones(len(start), np.int64), -np.ones(len(end), np.int64)])
-    order = np.argsort(times, kind="stable")
-    bounds, first = np.unique(times[order], return_index=True)
-    if len(bounds) == 0:
-        return Tiling(bounds, bounds)
-    return Tiling(bounds, np.cumsum(np.add.reduceat(change[order], first))[:-1])
+    bounds = distinct(start, end)
+    begun = np.searchsorted(np.sort(start), bounds, side="right")
+    ended = np.searchsorted(np.sort(end), bounds, side="right")
+    return Tiling(bounds, (begun - ended)[:-1])
 
 
 def _give_first_part(tiling: Tiling, amounts: Int64s) -> Tiling:
@@ -103,7 +108,7 @@ def _give_first_part(tiling: Tiling, amounts: Int64s) -> Tiling:
     start, end = starts[amounts > 0], (starts + amounts)[amounts > 0]
     begin, finish = int(tiling.bounds[0]), int(tiling.bounds[-1])
     taken = paint(begin, finish, [Layer(start, end, code("input.contention"))])
-    bounds = np.union1d(tiling.bounds, taken.bounds)
+    bounds = distinct(tiling.bounds, taken.bounds)
     above = label_at(taken, bounds[:-1])
     below = label_at(tiling, bounds[:-1])
     return simplify(Tiling(bounds, np.where(above >= 0, above, below)))

@@ -23,7 +23,7 @@ from stall_analyzer.attribute.thread import FOLLOW, thread_tiling
 from stall_analyzer.attribute.untrained import untrained_tiling
 from stall_analyzer.attribute.xla import xla_regions
 from stall_analyzer.causes import ONE_TIME, code, codes_of_bucket
-from stall_analyzer.intervals import NOTHING, Tiling, label_at, simplify
+from stall_analyzer.intervals import NOTHING, Tiling, distinct, label_at, simplify
 from stall_analyzer.model import AlignedTrace, HostLedger, Int64s, Ledger, Timeline, Trace
 from stall_analyzer.names import rows_named
 
@@ -98,14 +98,14 @@ def _idle_causes(trace: Trace, devices: DeviceView | None) -> tuple[int, int]:
 
 
 def _follow(thread: Tiling, runs: Tiling) -> Tiling:
-    bounds = np.union1d(thread.bounds, runs.bounds)
+    bounds = distinct(thread.bounds, runs.bounds)
     at = bounds[:-1]
     own = label_at(thread, at)
     return simplify(Tiling(bounds, np.where(own == FOLLOW, label_at(runs, at), own)))
 
 
 def _overlay(top: Tiling, below: Tiling) -> Tiling:
-    bounds = np.union1d(top.bounds, below.bounds)
+    bounds = distinct(top.bounds, below.bounds)
     above = label_at(top, bounds[:-1])
     return simplify(
         Tiling(bounds, np.where(above == NOTHING, label_at(below, bounds[:-1]), above))

@@ -25,9 +25,7 @@ __all__ = ["backend", "read_trace"]
 NATIVE, PURE = "native", "pure python"
 
 
-def read_trace(
-    host_file: HostFile, open_file: Callable[[str], BinaryIO] | None = None
-) -> Trace:
+def read_trace(host_file: HostFile, open_file: Callable[[str], BinaryIO] | None = None) -> Trace:
     """The trace in `host_file`; what was cut or damaged is told in its notes.
 
     Remote files come through `open_file` (fsspec's, say) and are copied to a temporary file first:
@@ -60,7 +58,7 @@ def backend() -> str:
 
 
 def _open_local(path: str) -> BinaryIO:
-    return open(path, "rb", buffering=0)  # noqa: SIM115, PTH123  closed by the caller
+    return open(path, "rb", buffering=0)  # noqa: PTH123  closed by the caller
 
 
 def _native() -> Core | None:

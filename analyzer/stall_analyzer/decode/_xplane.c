@@ -83,7 +83,7 @@ static PyObject *read_plane(PyObject *module, PyObject *args) {
     PyObject *row_arrays, *stat_arrays, *lines = NULL, *result = NULL;
     long long unnamed_rows;
     int fd;
-    if (!PyArg_ParseTuple(args, "iy#y#y#y#y#y#y#OOL", &fd, &ranges, &ranges_size, &event_ids,
+    if (!PyArg_ParseTuple(args, "iy#(y#y#y#y#y#y#)(OO)L", &fd, &ranges, &ranges_size, &event_ids,
                           &event_ids_size, &keep_from, &keep_from_size, &bits, &bits_size,
                           &stat_ids, &stat_ids_size, &stat_column, &stat_column_size, &pinned,
                           &pinned_size, &row_arrays, &stat_arrays, &unnamed_rows))

@@ -1,21 +1,11 @@
-from stall_analyzer.decode.columns import LineResult, PlaneResult
+from stall_analyzer.decode.columns import RawResult, RawTables, Rows, StatRows
 
-__all__ = ["LineResult", "PlaneResult", "read_plane"]
-
-# Takes what pure.read_plane takes and gives back equal plain tuples.
+# A columns.Core.
 def read_plane(
     fd: int,
     lines: bytes,
-    event_ids: bytes,
-    keep_from_ps: bytes,
-    fold_bits: bytes,
-    stat_ids: bytes,
-    stat_column: bytes,
-    pinned: bytes,
-    rows: tuple[bytearray, ...],
-    stats: tuple[tuple[bytearray, bytearray, bytearray], ...],
+    tables: RawTables,
+    columns: tuple[Rows, tuple[StatRows, ...]],
     unnamed_rows: int,
     /,
-) -> tuple[
-    list[tuple[int, int, int, int, int, int]], list[int], bytes, list[bytes]
-]: ...
+) -> RawResult: ...

@@ -31,6 +31,8 @@ from stall_analyzer.model import (
     Trace,
 )
 
+KIND_NAMES = {KIND_INT: "int", KIND_DOUBLE: "double", KIND_TEXT: "text"}
+
 
 @dataclass(frozen=True)
 class Clock:
@@ -99,7 +101,7 @@ class Assembler:
             number_of_stat = np.zeros(len(stat_names), np.int64)
             seen = np.zeros(len(stat_names), np.bool_)
             seen[references] = True
-            for i in np.flatnonzero(seen):
+            for i in np.flatnonzero(seen).tolist():
                 number_of_stat[i] = self._strings.setdefault(stat_names[i], len(self._strings))
             values[is_reference] = number_of_stat[references]
             kinds[is_reference] = KIND_TEXT
@@ -150,13 +152,14 @@ class Assembler:
         events = np.frombuffer(stat[0], np.int32)
         values = np.frombuffer(stat[1], np.int64)
         kinds = np.frombuffer(stat[2], np.uint8)
-        repeated = np.flatnonzero(events[1:] == events[:-1])
-        if len(repeated):  # a stat twice on one event: the last one counts, as in protobuf
-            events, values, kinds = (np.delete(a, repeated) for a in (events, values, kinds))
-        kind = int(kinds[0])
-        if (kinds != kind).any():
-            for i in np.flatnonzero(kinds != KIND_TEXT):
-                number = int(values[i]) if kinds[i] == KIND_INT else float(values[i : i + 1].view(np.float64)[0])
-                values[i] = self._strings.setdefault(str(number), len(self._strings))
-            kind = KIND_TEXT
-        return StatColumn(events, values, {KIND_INT: "int", KIND_DOUBLE: "double"}.get(kind, "text"))
+        repeated = events[:-1] == events[1:]
+        if repeated.any():  # a stat twice on one event: the last one counts, as in protobuf
+            last = np.append(~repeated, True)
+            events, values, kinds = events[last], values[last], kinds[last]
+        if (kinds == kinds[0]).all():
+            return StatColumn(events, values, KIND_NAMES[int(kinds[0])])
+        doubles = values.view(np.float64)
+        for i in np.flatnonzero(kinds != KIND_TEXT).tolist():
+            text = str(values[i] if kinds[i] == KIND_INT else doubles[i])
+            values[i] = self._strings.setdefault(text, len(self._strings))
+        return StatColumn(events, values, KIND_NAMES[KIND_TEXT])

@@ -7,7 +7,7 @@ and pure. Both append to the same bytearrays, which numpy then reads without a c
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -101,32 +101,49 @@ class PlaneResult(NamedTuple):
     texts: list[bytes]
 
 
+# event_ids, keep_from_ps, fold_bits, stat_ids, stat_column of Tables, and PINNED
+RawTables: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
+# LineResults, unnamed, totals, texts
+RawResult: TypeAlias = tuple[
+    list[tuple[int, int, int, int, int, int]], list[int], bytes, list[bytes]
+]
+
+
 class Core(Protocol):
+    """The hot loop: appends the kept events of a plane to `columns`.
+
+    `lines` holds begin, end and shift_ps of each line as int64; at most `unnamed_rows` events
+    without a name get rows.
+    """
+
     def __call__(
         self,
         fd: int,
-        lines: bytes,  # begin, end, shift_ps of each line as int64
-        event_ids: bytes,
-        keep_from_ps: bytes,
-        fold_bits: bytes,
-        stat_ids: bytes,
-        stat_column: bytes,
-        pinned: bytes,
-        rows: Rows,
-        stats: tuple[StatRows, ...],
+        lines: bytes,
+        tables: RawTables,
+        columns: tuple[Rows, tuple[StatRows, ...]],
         unnamed_rows: int,
         /,
-    ) -> tuple[list[tuple[int, int, int, int, int, int]], list[int], bytes, list[bytes]]: ...
+    ) -> RawResult: ...
 
 
-def read_plane(
-    core: Core, fd: int, lines: list[tuple[int, int, int]], tables: Tables, columns: Columns,
-    unnamed_rows: int,
-) -> PlaneResult:  # fmt: skip
-    """Append the events of a plane's lines, given as (begin, end, shift_ps), to `columns`."""
-    found, unnamed, totals, texts = core(
-        fd, _int64s(number for line in lines for number in line),
-        tables.event_ids, tables.keep_from_ps, tables.fold_bits,
-        tables.stat_ids, tables.stat_column, PINNED, columns.rows, columns.stats, unnamed_rows,
-    )  # fmt: skip
-    return PlaneResult([LineResult(*line) for line in found], unnamed, totals, texts)
+@dataclass(frozen=True)
+class PlaneReader:
+    """A core, ready to read the planes of one file into `columns`."""
+
+    core: Core
+    fd: int
+    columns: Columns
+
+    def read(
+        self, lines: Sequence[tuple[int, int, int]], tables: Tables, unnamed_rows: int
+    ) -> PlaneResult:
+        """Append the events of a plane's lines, given as (begin, end, shift_ps)."""
+        raw_tables = (tables.event_ids, tables.keep_from_ps, tables.fold_bits, tables.stat_ids,
+                      tables.stat_column, PINNED)  # fmt: skip
+        numbers = _int64s(number for line in lines for number in line)
+        columns = self.columns.rows, self.columns.stats
+        found, unnamed, totals, texts = self.core(
+            self.fd, numbers, raw_tables, columns, unnamed_rows
+        )
+        return PlaneResult([LineResult(*line) for line in found], unnamed, totals, texts)

@@ -17,6 +17,8 @@ from stall_analyzer.decode.columns import (
     TIME_LIMIT_PS,
     UNNAMED_KINDS,
     Columns,
+    RawResult,
+    RawTables,
     Rows,
     StatRows,
 )
@@ -31,28 +33,22 @@ _NUMBER_KINDS = {3: KIND_INT, 4: KIND_INT, 7: KIND_REF}
 def read_plane(
     fd: int,
     lines: bytes,
-    event_ids: bytes,
-    keep_from_ps: bytes,
-    fold_bits: bytes,
-    stat_ids: bytes,
-    stat_column: bytes,
-    pinned: bytes,
-    rows: Rows,
-    stats: tuple[StatRows, ...],
+    tables: RawTables,
+    columns: tuple[Rows, tuple[StatRows, ...]],
     unnamed_rows: int,
     /,
-) -> tuple[list[tuple[int, int, int, int, int, int]], list[int], bytes, list[bytes]]:
-    """See columns.Core. Holds the events of one line in memory at a time."""
-    plane = _Plane(fd, event_ids, keep_from_ps, stat_ids, stat_column, pinned, unnamed_rows)
-    bits = array("I", fold_bits)
+) -> RawResult:
+    """A columns.Core. Holds the events of one line in memory at a time."""
+    plane = _Plane(fd, tables, unnamed_rows)
+    bits = array("I", tables[2])
     totals = Totals()
-    columns = Columns(rows, stats)
+    out = Columns(*columns)
     results = []
     numbers = array("q", lines)
     for begin, end, shift_ps in zip(numbers[0::3], numbers[1::3], numbers[2::3], strict=True):
         events, good, bad, stopped_at, name = plane.line(begin, end, shift_ps)
-        write_line(events, bits, totals, columns)
-        results.append((len(columns), good, bad, stopped_at, *name))
+        write_line(events, bits, totals, out)
+        results.append((len(out), good, bad, stopped_at, *name))
     unnamed = list(plane.slots)[plane.known :]
     return results, unnamed, totals.to_bytes(len(plane.slots)), list(plane.texts)
 
@@ -62,16 +58,8 @@ class _BadEvent(Exception):
 
 
 class _Plane:
-    def __init__(
-        self,
-        fd: int,
-        event_ids: bytes,
-        keep_from_ps: bytes,
-        stat_ids: bytes,
-        stat_column: bytes,
-        pinned: bytes,
-        unnamed_rows: int,
-    ) -> None:
+    def __init__(self, fd: int, tables: RawTables, unnamed_rows: int) -> None:
+        event_ids, keep_from_ps, _, stat_ids, stat_column, pinned = tables
         self.window = Window(fd, 256 << 10)
         self.slots = {event_id: slot for slot, event_id in enumerate(array("q", event_ids))}
         self.known = len(self.slots)

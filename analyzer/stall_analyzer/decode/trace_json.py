@@ -52,8 +52,9 @@ def read(file: BinaryIO, host_file: HostFile) -> Trace:
     if source.size == 0:
         raise UnreadableFile(f"{host_file.path} is empty")
     if not source.began:
-        what = "is cut off before its first event" if source.cut else "is not a Chrome trace"
-        raise UnreadableFile(f"{host_file.path} {what}")
+        raise UnreadableFile(
+            f"{host_file.path} is no Chrome trace, or is cut off before its first event"
+        )
     notes = []
     if source.cut:
         text = "The trace is cut off: the file ends early. Everything before was read."
@@ -165,9 +166,11 @@ class _Document:
             raise ValueError("an event ends before it begins")
         args = item.get("args") or {}
         # Where the shown name is an abbreviation, the whole one is an argument.
-        name = sys.intern(str(args.get("long_name", item["name"])))
+        name = str(args.get("long_name", item["name"]))
+        if args.get("step_name") == name:  # the root of a step is shown with the step's number
+            name = name.removesuffix(f" {args.get('group_id')}")
         stats = tuple((_COLUMN[key], value) for key, value in args.items() if key in _COLUMN)
-        self._line(item).events.append((start_ps, duration_ps, name, stats))
+        self._line(item).events.append((start_ps, duration_ps, sys.intern(name), stats))
 
     def assemble(self, assembler: Assembler) -> None:
         """Times count from the earliest event: the format knows no absolute clock."""

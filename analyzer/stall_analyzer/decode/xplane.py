@@ -19,9 +19,9 @@ from stall_analyzer.decode.columns import (
     UNNAMED_ROWS,
     Core,
     LineResult,
+    PlaneReader,
     PlaneResult,
     Tables,
-    read_plane,
 )
 from stall_analyzer.decode.scan import FileCut, LineRange, ScannedFile, Window, scan
 from stall_analyzer.errors import UnreadableFile, WireError
@@ -38,18 +38,20 @@ def read(fd: int, host_file: HostFile, core: Core) -> Trace:
     if size == 0:
         raise UnreadableFile(f"{host_file.path} is empty")
     scanned = scan(fd, size)
-    if not scanned.known_fields:
-        raise UnreadableFile(f"{host_file.path} is not a profiler trace (XSpace)")
+    has_lines = any(plane.lines for plane in scanned.planes)
+    if not scanned.known_fields or (scanned.cut and not has_lines):
+        raise UnreadableFile(
+            f"{host_file.path} is no profiler trace, or is cut off before its first event"
+        )
     base_ns, clock = _clock(scanned)
     assembler = Assembler()
+    reader = PlaneReader(core, fd, assembler.columns)
     damage = _Damage(scanned.cut, scanned.damaged)
     for plane in scanned.planes:
         lines = [line for line in plane.lines if not vocabulary.drop_line(plane.name, line.name)]
         tables = Tables.of(plane.name, plane.event_names, plane.stat_names)
         ranges = [(line.begin, line.end, _shift_ps(line, base_ns)) for line in lines]
-        result = read_plane(
-            core, fd, ranges, tables, assembler.columns, max(0, UNNAMED_ROWS - damage.unnamed_events)
-        )
+        result = reader.read(ranges, tables, max(0, UNNAMED_ROWS - damage.unnamed_events))
         damage.add(fd, lines, result, len(tables.names))
         names = [_line_name(fd, line, found)
                  for line, found in zip(lines, result.lines, strict=True)]  # fmt: skip
@@ -61,8 +63,6 @@ def read(fd: int, host_file: HostFile, core: Core) -> Trace:
         )
     if damage.hopeless:
         raise UnreadableFile(f"{host_file.path} is damaged: {_how(fd)}")
-    if damage.cut and not scanned.planes:
-        raise UnreadableFile(f"{host_file.path} is cut off before its first event")
     return assembler.trace(host_file, clock, scanned.errors, damage.notes(host_file.path))
 
 
