@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stall_analyzer.clock import base_from_summaries, session_second
+from stall_analyzer.clock import base_from_summaries
 from stall_analyzer.epochs import RESET, Epoch, find_epochs
 from stall_analyzer.iterations import (
     Iterations,
@@ -22,7 +22,7 @@ from stall_analyzer.model import (
     AlignedTrace,
     EventLog,
     Note,
-    Run,
+    Session,
     Step,
     Timeline,
     Trace,
@@ -42,7 +42,7 @@ class _Placed:
     """A trace, what it shows of training, and its place on the common clock."""
 
     trace: Trace
-    session: str
+    session: Session
     training: TrainingThread | None
     steps: Iterations | None
     epochs: tuple[Epoch, ...]
@@ -59,7 +59,6 @@ class _Placed:
         if self.trace.stop_unix_ns is not None:
             last = max(last, (self.trace.stop_unix_ns - self.trace.base_unix_ns) * PS_PER_NS)
         return 0, last
-
 
     @property
     def last_work_ps(self) -> int:
@@ -85,12 +84,12 @@ class _Bounds:
     end_source: str
 
 
-def align(run: Run, traces: Sequence[tuple[str, Trace]], events: EventLog | None) -> Timeline:
+def align(traces: Sequence[tuple[Session, Trace]], events: EventLog | None) -> Timeline:
     """The first epoch's window, its steps and phases, and each trace's place in it."""
     notes: list[Note] = []
     logged = epoch_from_events(events)
     clock_ns = _clock_origin(traces, logged)
-    placed = [_place(run, session, trace, events, clock_ns) for session, trace in traces]
+    placed = [_place(session, trace, events, clock_ns) for session, trace in traces]
     reference = _reference(placed)
     bounds = _bounds(placed, reference, logged, clock_ns, notes)
     window = Window(
@@ -106,7 +105,7 @@ def align(run: Run, traces: Sequence[tuple[str, Trace]], events: EventLog | None
         window=window,
         traces=aligned,
         steps=steps,
-        phases=phases_of(steps, window.duration_ps),
+        phases=phases_of(steps if _are_all(steps, window) else (), window.duration_ps),
         later_epochs_ps=_later_epochs(reference, logged),
         events=events,
         notes=tuple(notes),
@@ -114,7 +113,7 @@ def align(run: Run, traces: Sequence[tuple[str, Trace]], events: EventLog | None
 
 
 def _clock_origin(
-    traces: Sequence[tuple[str, Trace]], logged: LoggedEpoch | None
+    traces: Sequence[tuple[Session, Trace]], logged: LoggedEpoch | None
 ) -> int | None:
     """Unix ns from which the common clock counts: small numbers of ps, whatever the century."""
     starts = [trace.base_unix_ns for _, trace in traces if trace.base_unix_ns is not None]
@@ -124,30 +123,28 @@ def _clock_origin(
 
 
 def _place(
-    run: Run, session: str, trace: Trace, events: EventLog | None, clock_ns: int | None
+    session: Session, trace: Trace, events: EventLog | None, clock_ns: int | None
 ) -> _Placed:
     base_ns, exact = trace.base_unix_ns, True
     if base_ns is None and events is not None:
         base_ns = base_from_summaries(trace, events)
-    if base_ns is None and (second := session_second(run, session)) is not None:
-        base_ns, exact = second * 1_000_000_000, False
+    if base_ns is None and session.exported_unix_s is not None:
+        # The name of a session is the second in which it was exported, after its end.
+        last_ns = int(trace.events.end_ps.max(initial=0)) // PS_PER_NS
+        base_ns, exact = session.exported_unix_s * 1_000_000_000 - last_ns, False
     origin = None if base_ns is None or clock_ns is None else (base_ns - clock_ns) * PS_PER_NS
     training = follow_training(trace)
     if training is None:
         return _Placed(trace, session, None, device_iterations(trace), (), origin, exact)
     landmarks = find_landmarks(trace, training)
     steps = find_iterations(trace, training, landmarks)
-    return _Placed(
-        trace, session, training, steps, find_epochs(steps, landmarks), origin, exact
-    )
+    return _Placed(trace, session, training, steps, find_epochs(steps, landmarks), origin, exact)
 
 
 def _reference(placed: Sequence[_Placed]) -> _Placed | None:
     """The trace that tells the epoch best: the earliest that saw one begin, else the earliest."""
     telling = [p for p in placed if p.epochs]
-    return min(
-        telling, key=lambda p: (not p.epochs[0].begin_seen, p.origin_ps or 0), default=None
-    )
+    return min(telling, key=lambda p: (not p.epochs[0].begin_seen, p.origin_ps or 0), default=None)
 
 
 def _bounds(
@@ -237,12 +234,12 @@ def _align_one(
                 "info",
                 "This trace has no clock of its own; its place in the epoch is known to about a "
                 "second.",
-                placed.session,
+                placed.session.id,
             )
         )
     covered = (min(max(begin + shift, 0), duration), min(max(end + shift, 0), duration))
     eager = placed.steps is not None and placed.steps.eager
-    return AlignedTrace(placed.trace, placed.session, shift, covered, placed.training, eager)
+    return AlignedTrace(placed.trace, placed.session.id, shift, covered, placed.training, eager)
 
 
 def _steps(
@@ -265,6 +262,11 @@ def _steps(
     return traced if len(traced) >= len(walls) // 2 else _logged_steps([int(w) for w in walls])
 
 
+def _are_all(steps: Sequence[Step], window: Window) -> bool:
+    """Do the steps tell the epoch's course, or are they the few that were profiled?"""
+    return sum(step.end_ps - step.start_ps for step in steps) > window.duration_ps // 4
+
+
 def _traced_steps(steps: Iterations, shift: int, duration: int) -> tuple[Step, ...]:
     """Each step lasts until the next one begins: what callbacks do after it belongs to it."""
     start = steps.start_ps + shift
@@ -279,9 +281,7 @@ def _traced_steps(steps: Iterations, shift: int, duration: int) -> tuple[Step, .
         ends = np.where(last, np.minimum(steps.end_ps[inside] + shift, ends), ends)
     return tuple(
         Step(index, int(begin), int(end), "training" if trains else "validation", steps.source)
-        for index, (begin, end, trains) in enumerate(
-            zip(start[inside], ends, kind, strict=True)
-        )
+        for index, (begin, end, trains) in enumerate(zip(start[inside], ends, kind, strict=True))
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import PurePosixPath
 
@@ -139,20 +139,21 @@ def _place_sessions(
     export_stamps_s: Sequence[int],
     notes: list[Note],
 ) -> None:
-    if len(attempts) == 1:
-        attempts[0].sessions.extend(found.session for found in sessions)
-        return
     timed = [(found, _local_seconds(found.session.id)) for found in sessions]
-    offset_s = _zone_offset(
-        attempts, [(found, s) for found, s in timed if s is not None], export_stamps_s
-    )
+    known = [(found, local_s) for found, local_s in timed if local_s is not None]
+    seen_s = _offset_seen(known, export_stamps_s)
+    offset_s = _offset_guessed(attempts, known) if seen_s is None else seen_s
     for index, (found, local_s) in enumerate(timed):
+        session = found.session
         if local_s is not None:
-            _running_at(attempts, local_s - offset_s).sessions.append(found.session)
+            exported_s = None if seen_s is None else local_s - seen_s
+            session = replace(session, exported_unix_s=exported_s)
+            _running_at(attempts, local_s - offset_s).sessions.append(session)
         elif len(sessions) == len(attempts):
-            attempts[index].sessions.append(found.session)
+            attempts[index].sessions.append(session)
         else:
-            attempts[-1].sessions.append(found.session)
+            attempts[-1].sessions.append(session)
+        if local_s is None and 1 < len(attempts) != len(sessions):
             text = (
                 f"The name of session {found.session.id} holds no time: "
                 "it is counted to the last attempt in its folder."
@@ -173,26 +174,24 @@ def _local_seconds(session_id: str) -> int | None:
     return int(moment.timestamp())
 
 
-def _zone_offset(
-    attempts: Sequence[Attempt],
-    timed: Sequence[tuple[FoundSession, int]],
-    export_stamps_s: Sequence[int],
-) -> int:
-    """By how much the sessions' local times are ahead of UTC.
-
-    The time of a file written with the session decides. Without one (copied files lose theirs),
-    the offset that puts the sessions soonest after the starts of the attempts does.
-    """
+def _offset_seen(
+    timed: Sequence[tuple[FoundSession, int]], export_stamps_s: Sequence[int]
+) -> int | None:
+    """By how much the sessions' local times are ahead of UTC, from the times of files that were
+    written with them; None where no file tells (copied files lose their times)."""
     all_local_s = [local_s for _, local_s in timed]
     seen = [_offset_between(all_local_s, unix_s) for unix_s in export_stamps_s]
     for found, local_s in timed:
         seen.extend(_offset_between([local_s], unix_s) for unix_s in found.written_unix_s)
     votes = Counter(offset_s for offset_s in seen if offset_s is not None)
-    if votes:
-        return min(votes, key=lambda offset_s: (-votes[offset_s], abs(offset_s)))
+    return min(votes, key=lambda offset_s: (-votes[offset_s], abs(offset_s)), default=None)
+
+
+def _offset_guessed(attempts: Sequence[Attempt], timed: Sequence[tuple[FoundSession, int]]) -> int:
+    """The offset that puts the sessions soonest after the starts of the attempts."""
 
     def unlikeliness(offset_s: int) -> tuple[int, int, int]:
-        moments = [local_s - offset_s for local_s in all_local_s]
+        moments = [local_s - offset_s for _, local_s in timed]
         after_s = [moment - _running_at(attempts, moment).start_s for moment in moments]
         before = sum(1 for value in after_s if value < -SAME_START_S)
         return before, sum(after_s), abs(offset_s)

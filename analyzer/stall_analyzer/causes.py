@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.model import Bools, UInt8s
+from stall_analyzer.model import Bools, Int64s
 
 BUCKETS = (
     "input", "compile", "memory", "numerics", "compute",
@@ -63,13 +63,13 @@ def code(cause: str) -> int:
     return _CODES[cause]
 
 
-def codes(*causes: str) -> UInt8s:
-    return np.array([_CODES[cause] for cause in causes], dtype=np.uint8)
+def codes(*causes: str) -> Int64s:
+    return np.array([_CODES[cause] for cause in causes], dtype=np.int64)
 
 
 def bucket_of(cause: str) -> str:
     return cause.partition(".")[0]
 
 
-def codes_of_bucket(bucket: str) -> UInt8s:
+def codes_of_bucket(bucket: str) -> Int64s:
     return codes(*(cause for cause in CAUSES if bucket_of(cause) == bucket))

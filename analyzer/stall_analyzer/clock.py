@@ -7,11 +7,9 @@ sequences agree is the clock.
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
-from stall_analyzer.model import PS_PER_MS, EventLog, Int64s, Run, Trace
+from stall_analyzer.model import PS_PER_MS, EventLog, Int64s, Trace
 from stall_analyzer.names import rows_named
 
 SUMMARY_WRITES = frozenset(
@@ -44,14 +42,3 @@ def base_from_summaries(trace: Trace, events: EventLog) -> int | None:
 def _wall_times(events: EventLog) -> Int64s:
     series = [s.wall_ns for s in (*events.train.values(), *events.validation.values())]
     return np.sort(np.concatenate(series)) if series else np.empty(0, dtype=np.int64)
-
-
-def session_second(run: Run, session_id: str) -> int | None:
-    """Unix second at which a session was exported, from the empty event file written with it."""
-    seconds = [
-        int(match[1])
-        for file in run.event_files
-        if (match := re.search(r"tfevents\.(\d{9,11})\..*\.profile-empty$", file.path))
-    ]
-    index = sorted(session.id for session in run.sessions).index(session_id)
-    return sorted(seconds)[index] if len(seconds) == len(run.sessions) else None

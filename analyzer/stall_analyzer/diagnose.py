@@ -127,7 +127,9 @@ def _stalled(
         return Verdict("learning_nothing", primary, sentence, confidence)
     noun = _noun(timeline)
     if once >= ONCE_SHARE * cost:
-        sentence = f"Slow once: {said} of the {noun} went to {primary} ({where}); it will not recur."
+        sentence = (
+            f"Slow once: {said} of the {noun} went to {primary} ({where}); it will not recur."
+        )
         return Verdict("slow_once", primary, sentence, confidence)
     sentence = f"Slow in every epoch: {said} of the {noun} went to {primary} ({where})."
     return Verdict("slow_always", primary, sentence, confidence)

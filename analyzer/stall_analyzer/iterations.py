@@ -6,6 +6,7 @@ train function are the steps. In eager training each fetch of a batch begins one
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,15 +93,15 @@ def device_iterations(trace: Trace) -> Iterations | None:
     return Iterations(start, end, np.ones(len(start), np.bool_), "device", eager=False)
 
 
-def eager_rows(trace: Trace, training: TrainingThread, test: object) -> Int64s:
+def eager_rows(trace: Trace, training: TrainingThread, wanted: Callable[[str], bool]) -> Int64s:
     """Eager ops of the training thread that no function call encloses."""
-    assert callable(test)
     prefix = "EagerLocalExecute: "
     span = rows_of_line(trace, training.line)
-    rows = rows_named(trace, lambda n: n.startswith(prefix) and test(n[len(prefix) :]))
+    rows = rows_named(trace, lambda n: n.startswith(prefix) and wanted(n.removeprefix(prefix)))
     rows = rows[(rows >= span.start) & (rows < span.stop)]
     calls = training.calls
-    return rows[enclosing(calls.start_ps, calls.end_ps, trace.events.start_ps[rows]) < 0]
+    outside = enclosing(calls.start_ps, calls.end_ps, trace.events.start_ps[rows]) < 0
+    return np.asarray(rows[outside], dtype=np.int64)
 
 
 def _clusters(trace: Trace, rows: Int64s, gap_ps: int) -> tuple[Int64s, Int64s, Int64s]:
@@ -118,9 +119,7 @@ def _marked(trace: Trace, rows: Int64s, eager: bool) -> Iterations:
     validation = rows_named(trace, lambda name: name in ("test", "predict"))
     epoch = stat_of(trace, "epoch_num", rows) if len(rows_with(trace, "epoch_num")) else None
     trains = ~np.isin(rows, validation)
-    return Iterations(
-        events.start_ps[rows], events.end_ps[rows], trains, "marker", eager, epoch
-    )
+    return Iterations(events.start_ps[rows], events.end_ps[rows], trains, "marker", eager, epoch)
 
 
 def _calls_that_train(trace: Trace, training: TrainingThread, landmarks: Landmarks) -> Bools:

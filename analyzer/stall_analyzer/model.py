@@ -55,6 +55,7 @@ class Session:
     id: str
     path: str
     hosts: tuple[HostFile, ...]
+    exported_unix_s: int | None = None  # from its name, where the writer's time zone is known
 
 
 @dataclass(frozen=True)

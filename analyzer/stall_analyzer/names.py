@@ -21,7 +21,7 @@ def rows_named(trace: Trace, test: Callable[[str], bool]) -> Int64s:
 
 
 def name_of(trace: Trace, row: int) -> str:
-    return trace.names[trace.events.name[row]]
+    return trace.names[int(trace.events.name[row])]
 
 
 def rows_with(trace: Trace, stat: str) -> Int32s:

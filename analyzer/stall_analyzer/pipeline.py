@@ -10,7 +10,7 @@ from stall_analyzer.decode import read_trace
 from stall_analyzer.diagnose import diagnose
 from stall_analyzer.errors import UnreadableFile
 from stall_analyzer.events import read_events
-from stall_analyzer.model import EventLog, Note, Report, Run, Trace
+from stall_analyzer.model import EventLog, Note, Report, Run, Session, Trace
 
 
 def analyze(run: Run) -> Report:
@@ -18,7 +18,7 @@ def analyze(run: Run) -> Report:
     notes = list(run.notes)
     traces = _read_traces(run, notes)
     events = _read_events(run, notes)
-    timeline = align(run, traces, events)
+    timeline = align(traces, events)
     hosts = attribute(timeline)
     ledger, verdict = diagnose(timeline, hosts)
     notes += timeline.notes
@@ -26,13 +26,13 @@ def analyze(run: Run) -> Report:
     return Report(run, timeline, hosts, ledger, verdict, tuple(dict.fromkeys(notes)))
 
 
-def _read_traces(run: Run, notes: list[Note]) -> list[tuple[str, Trace]]:
-    traces: list[tuple[str, Trace]] = []
+def _read_traces(run: Run, notes: list[Note]) -> list[tuple[Session, Trace]]:
+    traces: list[tuple[Session, Trace]] = []
     for session in run.sessions:
         for host_file in session.hosts:
             try:
-                traces.append((session.id, read_trace(host_file)))
-            except (UnreadableFile, OSError) as error:
+                traces.append((session, read_trace(host_file)))
+            except (UnreadableFile, OSError) as error:  # noqa: PERF203  one bad host hides no other
                 notes.append(Note("error", str(error), f"{session.id}/{host_file.host}"))
     return traces
 

@@ -58,7 +58,8 @@ def _long_ops(trace: Trace) -> Int64s:
     events = trace.events
     ops = rows_named(trace, lambda name: bool(op_type(name)))
     on_host = np.array([trace.planes[line.plane].name == HOST_PLANE for line in trace.lines])
-    return ops[(events.duration_ps[ops] > WAIT_FROM_PS) & on_host[events.line[ops]]]
+    long = (events.duration_ps[ops] > WAIT_FROM_PS) & on_host[events.line[ops]]
+    return np.asarray(ops[long], dtype=np.int64)
 
 
 def _failed_calls(trace: Trace, training: TrainingThread) -> list[tuple[int, int]]:

@@ -15,7 +15,7 @@ from stall_analyzer.names import rows_named, stat_of
 from stall_analyzer.vocabulary import PY_FUNC_OPS, op_type
 
 
-def what_could_be_seen(parts: Sequence[AlignedTrace]) -> Mapping[str, str]:
+def what_could_be_seen(parts: Sequence[AlignedTrace], input_wait_ps: int) -> Mapping[str, str]:
     traces = [part.trace for part in parts]
     allocations = sum(len(allocator_rows(trace)) for trace in traces)
     python = sum(len(rows_named(trace, lambda name: name.startswith("$"))) for trace in traces)
@@ -27,20 +27,24 @@ def what_could_be_seen(parts: Sequence[AlignedTrace]) -> Mapping[str, str]:
         if python
         else "No Python tracer: time in Python has no names.",
     }
-    if sentence := _python_in_pipeline(parts):
+    if sentence := _python_in_pipeline(parts, input_wait_ps):
         seen["input"] = sentence
-    views = (device_view(trace, 0, 1) for trace in traces)
-    return seen | {"device": view.sentence for view in views if view is not None}
+    for trace in traces:
+        if (view := device_view(trace, 0, 1)) is not None:
+            seen["device"] = view.sentence
+    return seen
 
 
-def _python_in_pipeline(parts: Sequence[AlignedTrace]) -> str:
+def _python_in_pipeline(parts: Sequence[AlignedTrace], input_wait_ps: int) -> str:
     """Python functions and generators that tf.data called: slow ones are the usual culprit."""
     covered = sum(end - begin for begin, end in (part.covered_ps for part in parts))
     busy = sum(_pipeline_python_ps(part.trace) for part in parts)
     if not busy or not covered:
         return ""
-    share = percent(min(busy, covered), covered)
-    return f"Python code in the input pipeline ran during {share} of the traced time."
+    return (
+        f"Python code in the input pipeline ran during {percent(busy, covered)} of the traced "
+        f"time; training was held up by input during {percent(input_wait_ps, covered)}."
+    )
 
 
 def _pipeline_python_ps(trace: Trace) -> int:

@@ -91,16 +91,17 @@ def executor_work(trace: Trace, training: TrainingThread) -> tuple[Work, Work]:
 
 
 def _where(work: Work, mask: Bools) -> Work:
-    return Work(*(column[mask] for column in _columns(work)))
+    return Work(work.start[mask], work.end[mask], work.line[mask], work.label[mask], work.run[mask])
 
 
 def _join(one: Work, other: Work) -> Work:
-    pairs = zip(_columns(one), _columns(other), strict=True)
-    return Work(*(np.concatenate(pair) for pair in pairs))
-
-
-def _columns(work: Work) -> tuple[Int64s, Int64s, Int32s, Int64s, Int64s]:
-    return work.start, work.end, work.line, work.label, work.run
+    return Work(
+        start=np.concatenate([one.start, other.start]),
+        end=np.concatenate([one.end, other.end]),
+        line=np.concatenate([one.line, other.line]),
+        label=np.concatenate([one.label, other.label]),
+        run=np.concatenate([one.run, other.run]),
+    )
 
 
 def run_tiling(
@@ -233,9 +234,7 @@ def _async_waits(trace: Trace, training: TrainingThread) -> Work:
     )
 
 
-def _done_times(
-    trace: Trace, training: TrainingThread, starts: Int64s, run: Int64s
-) -> Int64s:
+def _done_times(trace: Trace, training: TrainingThread, starts: Int64s, run: Int64s) -> Int64s:
     """When each async kernel was done; a lost done event ends where the run's next op begins."""
     events = trace.events
     done = rows_named(trace, lambda name: name == ASYNC_DONE)

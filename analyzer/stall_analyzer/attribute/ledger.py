@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -52,13 +52,14 @@ def _host_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -
     tiling = _with_wasted(tiling, timeline)
     lengths = np.diff(tiling.bounds)
     untraced = lengths[tiling.labels == code("unknown.not_traced")].sum()
+    waited = int(lengths[np.isin(tiling.labels, codes_of_bucket("input"))].sum())
     threads = [p.trace.lines[p.training.line].name for p in parts if p.training]
     return HostLedger(
         host=host,
         ledger=_ledger(tiling),
         covered_ps=duration - int(untraced),
         training_thread=threads[0] if threads else None,
-        evidence=what_could_be_seen(parts),
+        evidence=what_could_be_seen(parts, waited),
         notes=tuple(note for part in parts for note in part.trace.notes),
     )
 
@@ -107,9 +108,7 @@ def _follow(thread: Tiling, runs: Tiling) -> Tiling:
 def _overlay(top: Tiling, below: Tiling) -> Tiling:
     bounds = distinct(top.bounds, below.bounds)
     above = label_at(top, bounds[:-1])
-    return simplify(
-        Tiling(bounds, np.where(above == NOTHING, label_at(below, bounds[:-1]), above))
-    )
+    return simplify(Tiling(bounds, np.where(above == NOTHING, label_at(below, bounds[:-1]), above)))
 
 
 def _training_steps(timeline: Timeline, shift: int) -> tuple[Int64s, Int64s]:

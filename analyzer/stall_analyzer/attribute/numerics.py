@@ -21,7 +21,9 @@ def wasted_from_ps(timeline: Timeline) -> int | None:
     if series is None or start_ns is None:
         return None
     at = (series.wall_ns - start_ns) * PS_PER_NS
-    bad = np.flatnonzero(~np.isfinite(series.value) & (at >= 0) & (at < timeline.window.duration_ps))
+    bad = np.flatnonzero(
+        ~np.isfinite(series.value) & (at >= 0) & (at < timeline.window.duration_ps)
+    )
     if len(bad) == 0 or _recovers(series, at, timeline.window.duration_ps):
         return None
     logged = int(at[bad[0]])

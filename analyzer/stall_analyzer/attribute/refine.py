@@ -31,9 +31,7 @@ def relabel(tiling: Tiling, where: Bools, cause: str) -> Tiling:
     return Tiling(tiling.bounds, np.where(where, code(cause), tiling.labels))
 
 
-def relabel_inside(
-    tiling: Tiling, start: Int64s, end: Int64s, old: Int64s, cause: str
-) -> Tiling:
+def relabel_inside(tiling: Tiling, start: Int64s, end: Int64s, old: Int64s, cause: str) -> Tiling:
     """Give `cause` to what bears one of the `old` codes inside the intervals."""
     start, end = union(start, end)
     tiling = refine(tiling, np.concatenate([start, end]))
@@ -41,7 +39,9 @@ def relabel_inside(
     return relabel(tiling, inside & np.isin(tiling.labels, old), cause)
 
 
-def first_part(tiling: Tiling, begin: int, end: int, old: Int64s, amount: int, cause: str) -> Tiling:
+def first_part(
+    tiling: Tiling, begin: int, end: int, old: Int64s, amount: int, cause: str
+) -> Tiling:
     """Give `cause` to the first `amount` ps of the `old` codes between begin and end."""
     tiling = refine(tiling, np.array([begin, end]))
     bounds, labels = tiling
@@ -99,9 +99,7 @@ def with_skipped_updates(tiling: Tiling, training: TrainingThread) -> Tiling:
     )
 
 
-def with_first_wait(
-    tiling: Tiling, trace: Trace, step_start: Int64s, step_end: Int64s
-) -> Tiling:
+def with_first_wait(tiling: Tiling, trace: Trace, step_start: Int64s, step_end: Int64s) -> Tiling:
     """The first batch is often late: buffers fill and files open once."""
     wait = codes("input.wait")
     waits = time_in(tiling, step_start, step_end, wait)

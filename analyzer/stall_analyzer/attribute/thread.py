@@ -122,9 +122,7 @@ def _eager_cause(op: str) -> str:
     return "host.eager"
 
 
-def _instantiations(
-    trace: Trace, training: TrainingThread, span: slice
-) -> tuple[Int64s, Int64s]:
+def _instantiations(trace: Trace, training: TrainingThread, span: slice) -> tuple[Int64s, Int64s]:
     """Before it is launched for the first time, a graph is optimised and instantiated."""
     events = trace.events
     is_graph = names_where(trace, lambda name: name.startswith(FUNCTION_PREFIX))

@@ -47,7 +47,9 @@ def xla_regions(trace: Trace) -> Iterator[Region]:
         yield Region(line, int(start), int(runs.min(initial=end)), "compile.xla")
 
 
-def _enclosing_call(trace: Trace, row: int, calls: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int:
+def _enclosing_call(
+    trace: Trace, row: int, calls: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> int:
     """The compiled call around an event, or -1."""
     around = int(trace.events.parent[row])
     while around >= 0:

@@ -38,11 +38,9 @@ def read(fd: int, host_file: HostFile, core: Core) -> Trace:
     if size == 0:
         raise UnreadableFile(f"{host_file.path} is empty")
     scanned = scan(fd, size)
-    has_lines = any(plane.lines for plane in scanned.planes)
-    if not scanned.known_fields or (scanned.cut and not has_lines):
-        raise UnreadableFile(
-            f"{host_file.path} is no profiler trace, or is cut off before its first event"
-        )
+    nothing = f"{host_file.path} is no profiler trace, or is cut off before its first event"
+    if not scanned.known_fields:
+        raise UnreadableFile(nothing)
     base_ns, clock = _clock(scanned)
     assembler = Assembler()
     reader = PlaneReader(core, fd, assembler.columns)
@@ -63,6 +61,8 @@ def read(fd: int, host_file: HostFile, core: Core) -> Trace:
         )
     if damage.hopeless:
         raise UnreadableFile(f"{host_file.path} is damaged: {_how(fd)}")
+    if damage.cut and not any(plane.lines for plane in scanned.planes):
+        raise UnreadableFile(nothing)
     return assembler.trace(host_file, clock, scanned.errors, damage.notes(host_file.path))
 
 

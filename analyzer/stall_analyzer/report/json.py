@@ -43,9 +43,7 @@ def run_document(report: Report) -> dict[str, Any]:
          "source": s.source}
         for s in timeline.steps
     ]  # fmt: skip
-    phases = [
-        {"name": p.name, "start_ps": p.start_ps, "end_ps": p.end_ps} for p in timeline.phases
-    ]
+    phases = [{"name": p.name, "start_ps": p.start_ps, "end_ps": p.end_ps} for p in timeline.phases]
     return {
         "run": report.run.name,
         "attempt": report.run.attempt,
@@ -111,8 +109,7 @@ def _sums(ledger: Ledger, spans: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     start = np.array([span["start_ps"] for span in spans], dtype=np.int64)
     end = np.array([span["end_ps"] for span in spans], dtype=np.int64)
     members = {
-        b: np.array([i for i, cause in enumerate(CAUSES) if bucket_of(cause) == b])
-        for b in BUCKETS
+        b: np.array([i for i, cause in enumerate(CAUSES) if bucket_of(cause) == b]) for b in BUCKETS
     }
     return {bucket: time_in(tiling, start, end, members[bucket]) for bucket in BUCKETS}
 

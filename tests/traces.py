@@ -1,0 +1,114 @@
+"""Small traces of training, written in milliseconds and read by the real decoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from stall_analyzer.align import align
+from stall_analyzer.attribute import attribute
+from stall_analyzer.decode import read_trace
+from stall_analyzer.diagnose import bucket_totals, totals
+from stall_analyzer.model import (
+    PS_PER_MS,
+    EventLog,
+    HostFile,
+    Ledger,
+    Session,
+    Timeline,
+    Trace,
+)
+from tests.xspace import Event, Line, Plane, Value, space
+
+GRAPH = "__inference_train_step_7"
+
+
+def event(name: str, start_ms: float, end_ms: float, **stats: Value) -> Event:
+    return Event(name, start_ms * 1e6, (end_ms - start_ms) * 1e6, stats)
+
+
+def call(
+    start_ms: float,
+    end_ms: float,
+    run: int,
+    *,
+    traced_ms: float = 0,
+    instantiated_ms: float = 0,
+    count: int = 1,
+    graph: str = GRAPH,
+) -> list[Event]:
+    """One call of a train function: traced for a while, made ready for a while, then run."""
+    begin = start_ms + traced_ms
+    ready = begin + instantiated_ms
+    how = "traced-nonXla" if traced_ms else "notTraced-nonXla"
+    building = [event("tf.function-graph_building", start_ms, begin)] if traced_ms else []
+    return [
+        event("train_step", start_ms, end_ms, tf_function_call=how, tracing_count=count),
+        *building,
+        event(f"EagerLocalExecute: {graph}", begin, end_ms),
+        event("EagerKernelExecute", ready, end_ms),
+        event("KernelAndDeviceFunc::Run", ready, end_ms),
+        event("FunctionRun", ready, ready + 0.01, id=run, _r=1, _p=run),
+    ]
+
+
+def ops(start_ms: float, end_ms: float, run: int, *names: str) -> list[Event]:
+    """An executor at work for a run; the ops share the time."""
+    width = (end_ms - start_ms) / max(len(names), 1)
+    inner = [
+        event(name, start_ms + i * width, start_ms + (i + 1) * width)
+        for i, name in enumerate(names)
+    ]
+    return [event("ExecutorState::Process", start_ms, end_ms, id=run), *inner]
+
+
+def wait(start_ms: float, end_ms: float, run: int) -> list[Event]:
+    """The consumer of the input pipeline, waiting for a batch."""
+    return [event("IteratorGetNextOp::DoCompute", start_ms, end_ms, id=run)]
+
+
+TRAIN_OPS = (
+    "dense/MatMul:MatMul",
+    "gradient_tape/dense/MatMul:MatMul",
+    "sgd/Sub:AssignSubVariableOp",
+)
+
+
+def host(*lines: tuple[str, Sequence[Event]]) -> bytes:
+    """The host's plane; a line is a thread's name and its events."""
+    return Plane("/host:CPU").to_bytes(
+        [Line(name, sorted(events, key=_order), id=i) for i, (name, events) in enumerate(lines)]
+    )
+
+
+def device(name: str, *lines: tuple[str, Sequence[Event]]) -> bytes:
+    return Plane(name).to_bytes(
+        [Line(line, events, id=i) for i, (line, events) in enumerate(lines)]
+    )
+
+
+def _order(event: Event) -> tuple[float, float]:
+    return event.start_ns, -event.duration_ns
+
+
+def trace_of(folder: Path, *planes: bytes, errors: Sequence[str] = ()) -> Trace:
+    path = folder / "host.xplane.pb"
+    path.write_bytes(space(*planes, errors=errors))
+    return read_trace(HostFile("host", str(path), "xplane", path.stat().st_size))
+
+
+def timeline_of(folder: Path, *planes: bytes, events: EventLog | None = None) -> Timeline:
+    return align([(Session("session", str(folder), ()), trace_of(folder, *planes))], events)
+
+
+def ledger_of(folder: Path, *planes: bytes, events: EventLog | None = None) -> Ledger:
+    (only,) = attribute(timeline_of(folder, *planes, events=events))
+    return only.ledger
+
+
+def causes_ms(ledger: Ledger) -> dict[str, float]:
+    return {cause: round(ps / PS_PER_MS, 3) for cause, ps in totals(ledger).items()}
+
+
+def buckets_ms(ledger: Ledger) -> dict[str, float]:
+    return {b: round(ps / PS_PER_MS, 3) for b, ps in bucket_totals(ledger).items() if ps}
