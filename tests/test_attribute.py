@@ -15,6 +15,7 @@ from tests.traces import (
     buckets_ms,
     call,
     causes_ms,
+    clock,
     device,
     event,
     host,
@@ -23,7 +24,7 @@ from tests.traces import (
     timeline_of,
     wait,
 )
-from tests.xspace import Event, Plane
+from tests.xspace import Event
 
 
 def test_a_step_waits_for_input_and_then_computes(tmp_path: Path) -> None:
@@ -387,7 +388,6 @@ def losses(values: list[float], wall_ms: list[float]) -> EventLog:
 def test_computing_after_a_loss_that_is_no_number_is_wasted(
     tmp_path: Path, values: list[float], wasted_ms: float
 ) -> None:
-    started = device_clock(10**18)
     ledger = ledger_of(
         tmp_path,
         host(
@@ -397,13 +397,7 @@ def test_computing_after_a_loss_that_is_no_number_is_wasted(
                 [e for n in range(3) for e in ops(n * 10, n * 10 + 10, n + 1, *TRAIN_OPS)],
             ),
         ),
-        started,
+        clock(10**18, 1),
         events=losses(values, [9, 19, 29.999]),
     )
     assert causes_ms(ledger).get("numerics.nonfinite", 0.0) == wasted_ms
-
-
-def device_clock(start_ns: int) -> bytes:
-    return Plane("Task Environment").to_bytes(
-        [], {"profile_start_time": start_ns, "profile_stop_time": start_ns + 10**9}
-    )

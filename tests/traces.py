@@ -87,6 +87,13 @@ def device(name: str, *lines: tuple[str, Sequence[Event]]) -> bytes:
     )
 
 
+def clock(start_unix_ns: int, seconds: float) -> bytes:
+    """The plane in which newer profilers write when they began and ended."""
+    stop = start_unix_ns + round(seconds * 1e9)
+    stats = {"profile_start_time": start_unix_ns, "profile_stop_time": stop}
+    return Plane("Task Environment").to_bytes([], stats)
+
+
 def _order(event: Event) -> tuple[float, float]:
     return event.start_ns, -event.duration_ns
 

@@ -201,7 +201,7 @@ def _without_epoch(placed: Sequence[_Placed], notes: list[Note]) -> _Bounds:
     if not placed:
         return _Bounds(0, 0, "nothing was recorded", "nothing was recorded")
     for p in placed:
-        if p.steps is not None:
+        if p.steps is not None and len(p.steps.start_ps):
             origin = p.origin_ps or 0
             notes.append(Note("info", "No thread trains here: the window is the device's steps."))
             start, end = int(p.steps.start_ps.min()), int(p.steps.end_ps.max())

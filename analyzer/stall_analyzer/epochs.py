@@ -43,6 +43,8 @@ def find_epochs(steps: Iterations, landmarks: Landmarks) -> tuple[Epoch, ...]:
         for step in _candidates(steps, landmarks)
         if (begin := _begin_at(step, steps, landmarks))
     ]
+    if not begins:
+        return ()
     ends: list[_Begin | None] = [*begins[1:], None]
     return tuple(
         Epoch(

@@ -31,7 +31,7 @@ SCENARIOS = (
     Scenario("in_python_generator", "input_stalls", "input", "a plain Python generator"),
     Scenario("in_shuffle_fill", "input_stalls", "input", "shuffle(500) over a slow map"),
     Scenario("in_cache_fill", "input_stalls", "input", "cache() in its first pass"),
-    Scenario("in_small_files", "input_stalls", "input", "12000 files, read one by one"),
+    Scenario("in_small_files", "input_stalls", "input", "24000 files, read one by one"),
     Scenario("in_jpeg", "input_stalls", "input", "decode_jpeg in a serial map"),
     Scenario("in_tfrecord_gz", "input_stalls", "input", "a gzipped TFRecord file"),
     Scenario("in_steps_per_execution", "input_stalls", "input", "8 steps a call, slow reads"),
@@ -65,7 +65,7 @@ SCENARIOS = (
     Scenario(
         "m_out_of_memory", "memory_stalls", "memory", "ten seconds in vain", "memory", LIMITED
     ),
-    Scenario("e_healthy", "eager_stalls", "compute", "run_eagerly, heavy kernels", "eager"),
+    Scenario("e_heavy_kernels", "eager_stalls", "compute", "run_eagerly, heavy kernels", "eager"),
     Scenario("e_python_bound", "eager_stalls", "host", "run_eagerly, tiny kernels", "eager"),
     Scenario("e_input", "eager_stalls", "input", "run_eagerly, slow generator", "eager"),
     Scenario("x_straggler", "communication_stalls", "communication", "the other worker is late"),

@@ -151,7 +151,7 @@ def in_small_files(it: Instruments) -> None:
     folder = it.logdir.parent / "files"
     folder.mkdir()
     x, _ = arrays(1)
-    for index in range(12000):
+    for index in range(24000):
         (folder / f"{index:04d}.raw").write_bytes(x.tobytes())
 
     def read(path: Any) -> tuple[Any, Any]:
@@ -159,7 +159,7 @@ def in_small_files(it: Instruments) -> None:
         return row, tf.constant(1)
 
     files = tf.data.Dataset.list_files(str(folder / "*.raw"), shuffle=False)
-    data = _as_written(files.map(read).batch(200))
+    data = _as_written(files.map(read).batch(400))
     it.fit(dense_model(), data)
 
 
@@ -206,7 +206,7 @@ def in_steps_per_execution(it: Instruments) -> None:
     def read() -> Iterator[tuple[Any, Any]]:
         x, y = arrays(256)
         while True:
-            time.sleep(0.025)
+            time.sleep(0.05)
             yield x, y
 
     data = tf.data.Dataset.from_generator(read, output_signature=signature())

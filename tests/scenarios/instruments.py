@@ -20,29 +20,32 @@ from tensorflow.python.data.ops import iterator_ops
 
 from tests.scenarios.truth import NS_PER_S, Call, Clocks, Interval, Knowledge, steps_of
 
-STAMP_CAPACITY = 8192
-
 
 class StampLog:
-    """Times written from inside graphs, in the order in which they happened."""
+    """Times written from inside graphs, in the order in which they happened.
+
+    A staging area takes them: one cheap op per stamp, and no variable that the program could see.
+    """
 
     def __init__(self) -> None:
-        with tf.device("CPU:0"):
-            self._times = tf.Variable(tf.zeros([STAMP_CAPACITY], tf.float64), trainable=False)
-            self._count = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self._area = {"shared_name": f"stamps_{id(self)}"}
+        self._times_ns: list[int] = []
 
     def stamp(self, after: Sequence[Any] = ()) -> tf.Tensor:
         """Adds "write the time once `after` is done" to the graph being built; gives the time."""
-        with tf.control_dependencies(list(after)):
-            now = tf.timestamp()
-        slot = self._count.assign_add(1) - 1
-        tf.raw_ops.ResourceScatterUpdate(resource=self._times.handle, indices=slot, updates=now)
+        with tf.device("CPU:0"):
+            with tf.control_dependencies(list(after)):
+                now = tf.timestamp()
+            tf.raw_ops.Stage(values=[now], **self._area)
         return now
 
     def times_ns(self) -> list[int]:
-        count = int(self._count.numpy())
-        assert count <= STAMP_CAPACITY, "more stamps than the log holds"
-        return [round(t * NS_PER_S) for t in self._times.numpy()[:count]]
+        with tf.device("CPU:0"):
+            waiting = int(tf.raw_ops.StageSize(dtypes=[tf.float64], **self._area))
+            for _ in range(waiting):
+                (now,) = tf.raw_ops.Unstage(dtypes=[tf.float64], **self._area)
+                self._times_ns.append(round(float(now) * NS_PER_S))
+        return list(self._times_ns)
 
 
 class Instruments:
@@ -54,27 +57,17 @@ class Instruments:
         self.knowledge = Knowledge()
         self.how: dict[str, str] = {}
         self.notes: list[str] = []
+        self._fetch_begin, self._fetch_end = StampLog(), StampLog()
+        self._step_begin, self._step_end = StampLog(), StampLog()
         self._eager_fetches: list[Interval] = []
         self._traces_seen = 0
         self._watch_iterators()
         self._watch_step_results()
 
-    # The logs hold variables, and some programs must set TensorFlow up before their first variable.
-    _fetch_begin = functools.cached_property(lambda self: StampLog())
-    _fetch_end = functools.cached_property(lambda self: StampLog())
-    _step_begin = functools.cached_property(lambda self: StampLog())
-    _step_end = functools.cached_property(lambda self: StampLog())
-
     # ------------------------------------------------------------ what a scenario calls
-
-    def open_logs(self) -> None:
-        """Creates the variables of the logs now, rather than while a graph is built."""
-        for log in (self._fetch_begin, self._fetch_end, self._step_begin, self._step_end):
-            log.times_ns()
 
     def watch(self, model: keras.Model) -> None:
         """Times each call that fit() and evaluate() make."""
-        self.open_logs()
         model.make_train_function()
         model.train_function = self.timed(model.train_function)
         model.make_test_function()
@@ -96,13 +89,14 @@ class Instruments:
 
     def stamped_step(self, step: Callable[..., Any]) -> Callable[..., Any]:
         """For the step function of a custom loop, to be wrapped in tf.function afterwards."""
-        self.open_logs()
 
         @functools.wraps(step)
         def with_stamps(*args: Any, **kwargs: Any) -> Any:
             self._traces_seen += 1
-            self._step_begin.stamp()
-            outputs = step(*args, **kwargs)
+            begin = self._step_begin.stamp()
+            with tf.control_dependencies([begin]):  # no op may start before the stamp
+                args = tuple(tf.identity(a) if tf.is_tensor(a) else a for a in args)
+                outputs = step(*args, **kwargs)
             graph = tf.compat.v1.get_default_graph()
             effects = [op for op in graph.get_operations() if op.op_def.is_stateful]
             self._step_end.stamp(after=[*effects, *tf.nest.flatten(outputs)])
@@ -177,38 +171,46 @@ class Instruments:
     # ------------------------------------------------------------ hooks into TensorFlow
 
     def _watch_iterators(self) -> None:
-        """A batch is waited for inside `_next_internal` or `get_next_as_optional`, nowhere else."""
+        """Batches are waited for in two ops; iterators also take time to make and to take down."""
+        ops = iterator_ops.gen_dataset_ops
+        ops.iterator_get_next = self._stamped_fetch(ops.iterator_get_next)
+        ops.iterator_get_next_as_optional = self._stamped_fetch(ops.iterator_get_next_as_optional)
         iterator = iterator_ops.OwnedIterator
-        iterator._next_internal = self._stamped_fetch(iterator._next_internal)
-        iterator.get_next_as_optional = self._stamped_fetch(iterator.get_next_as_optional)
         create = iterator.__init__
 
         @functools.wraps(create)
         def timed_create(this: Any, *args: Any, **kwargs: Any) -> None:
-            begin = time.time_ns()
-            create(this, *args, **kwargs)
-            if not tf.inside_function():
-                self.clocks.iterator_creations.append(Interval(begin, time.time_ns()))
+            with self._iterator_work():
+                create(this, *args, **kwargs)
+
+        def timed_delete(this: Any) -> None:
+            with self._iterator_work():
+                this.__dict__.pop("_iterator_resource", None)
 
         iterator.__init__ = timed_create
+        iterator.__del__ = timed_delete
+
+    @contextlib.contextmanager
+    def _iterator_work(self) -> Iterator[None]:
+        begin = time.time_ns()
+        yield
+        if not tf.inside_function():
+            self.clocks.iterator_work.append(Interval(begin, time.time_ns()))
 
     def _stamped_fetch(self, fetch: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(fetch)
-        def stamped(iterator: Any) -> Any:
+        def stamped(*args: Any, **kwargs: Any) -> Any:
             if not tf.inside_function():
                 begin = time.time_ns()
                 try:
-                    return fetch(iterator)
+                    return fetch(*args, **kwargs)
                 finally:
                     self._eager_fetches.append(Interval(begin, time.time_ns()))
             self._traces_seen += 1
             asked = self._fetch_begin.stamp()
             with tf.control_dependencies([asked]):
-                batch = fetch(iterator)
-            if isinstance(batch, tf.experimental.Optional):
-                self._fetch_end.stamp(after=[batch._variant_tensor])
-                return batch
-            arrival = self._fetch_end.stamp(after=tf.nest.flatten(batch, expand_composites=True))
+                batch = fetch(*args, **kwargs)
+            arrival = self._fetch_end.stamp(after=tf.nest.flatten(batch))
             with tf.control_dependencies([arrival]):  # no op may take the batch before the stamp
                 return tf.nest.map_structure(tf.identity, batch)
 

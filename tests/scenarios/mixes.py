@@ -70,7 +70,7 @@ def mix_xla_bursts_callback(it: Instruments) -> None:
 
 
 def mix_first_element_heavy_steps(it: Instruments) -> None:
-    data = sleepy_batches(0.0, batch=1024, first_s=1.8).prefetch(2)
+    data = sleepy_batches(0.0, batch=1024, first_s=2.6).prefetch(2)
     it.fit(dense_model(layers=3, units=768), data, [pause(0.01)], steps_per_epoch=30)
 
 
@@ -84,7 +84,8 @@ def mix_nan_slow_input(it: Instruments) -> None:
     it.knowledge.wasted_steps = set(range(bad, steps))
     it.how["numerics"] = "compute of every step from the poisoned batch on"
     data = with_one_nan(steps, bad, 1024)
-    it.fit(dense_model(layers=3, units=768), data, [pause(0.012)], epochs=2)
+    model = dense_model(layers=3, units=768, activation="tanh")
+    it.fit(model, data, [pause(0.012)], epochs=2)
 
 
 def mix_memory_input_callback(it: Instruments) -> None:
@@ -96,7 +97,7 @@ def mix_loop(it: Instruments) -> None:
     """A custom loop that retraces, waits and sleeps."""
     model = dense_model(layers=4, units=256)
     step = it.timed(tf.function(it.stamped_step(training_step(model))))
-    data = sleepy_batches(0.05).take(40)
+    data = sleepy_batches(0.075).take(40)
     with it.profile(), it.epoch():
         for number, (x, y) in enumerate(data):
             with tf.profiler.experimental.Trace("train", step_num=number, _r=1):

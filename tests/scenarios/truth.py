@@ -53,7 +53,7 @@ class Clocks:
     epoch: Interval | None = None
     calls: list[Call] = field(default_factory=list)
     fetches: list[Interval] = field(default_factory=list)  # waits for the iterator
-    iterator_creations: list[Interval] = field(default_factory=list)
+    iterator_work: list[Interval] = field(default_factory=list)  # made or taken down
     step_begins: list[int] = field(default_factory=list)  # custom loops only
     step_ends: list[int] = field(default_factory=list)
 
@@ -123,8 +123,8 @@ def steps_of(clocks: Clocks) -> list[StepTime]:
 
 def _coats(clocks: Clocks, knowledge: Knowledge) -> Iterable[Coat]:
     steps = steps_of(clocks)
-    for creation in clocks.iterator_creations:
-        yield Coat("input", creation)
+    for work in clocks.iterator_work:
+        yield Coat("input", work)
     for kind in ("train", "test"):
         yield from _making_code(clocks, kind)
     for fetch in clocks.fetches:

@@ -34,12 +34,13 @@ def dense_model(
     layers: int = 2,
     units: int = 256,
     features: int = FEATURES,
+    activation: str = "relu",
     optimizer: Any = "sgd",
     extra: list[keras.layers.Layer] | None = None,
     **compile_options: Any,
 ) -> keras.Model:
     keras.utils.set_random_seed(1)
-    hidden = [keras.layers.Dense(units, activation="relu") for _ in range(layers)]
+    hidden = [keras.layers.Dense(units, activation=activation) for _ in range(layers)]
     model = keras.Sequential(
         [keras.layers.Input((features,)), *(extra or []), *hidden, keras.layers.Dense(CLASSES)]
     )

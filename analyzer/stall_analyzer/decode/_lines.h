@@ -34,6 +34,14 @@ typedef struct {
 } Event;
 
 typedef struct {
+    int64_t id;
+    int kind;
+    uint8_t column;
+    uint64_t value;
+    Span text;
+} Stat;
+
+typedef struct {
     int64_t end_ps;
     int32_t slot;
     int32_t row; /* of the innermost kept event from here outwards, or -1 */
@@ -60,6 +68,8 @@ typedef struct {
     Table rows, *stat_tables;
     size_t stat_table_count;
     int64_t unnamed_rows_left;
+    Stat *found; /* those of the current event that have a column */
+    size_t found_count, found_capacity;
     TextMap texts;
     Totals *totals, *line_totals; /* by slot; the second of the current line only */
     size_t totals_capacity;
@@ -72,13 +82,6 @@ typedef struct {
 } Reader;
 
 /* ------------------------------------------------------------------ one stat, one event */
-
-typedef struct {
-    int64_t id;
-    int kind;
-    uint64_t value;
-    Span text;
-} Stat;
 
 static bool parse_stat(Span body, Stat *stat) {
     Field field;
@@ -106,9 +109,20 @@ static bool parse_stat(Span body, Stat *stat) {
     return status == 0;
 }
 
-static uint8_t column_of(const Reader *reader, const Stat *stat) {
-    int32_t number = id_find(&reader->stats, stat->id);
-    return number < 0 ? NO_COLUMN : reader->stat_column[number];
+/* Remembers the stat if it has a column. False when its bytes make no sense. */
+static bool find_stat(Reader *reader, Span body, bool *pinned) {
+    Stat stat;
+    if (!parse_stat(body, &stat)) return false;
+    int32_t number = id_find(&reader->stats, stat.id);
+    stat.column = number < 0 ? NO_COLUMN : reader->stat_column[number];
+    if (stat.column == NO_COLUMN) return true;
+    if (reader->pinned[stat.column]) *pinned = true;
+    if (make_room((void **)&reader->found, reader->found_count, &reader->found_capacity,
+                  sizeof stat))
+        reader->found[reader->found_count++] = stat;
+    else
+        reader->no_memory = true;
+    return true;
 }
 
 /* The slot of an event id; ids that the tables do not name get slots of their own. */
@@ -130,16 +144,14 @@ static int parse_event(Reader *reader, Span body, int64_t shift_ps, Event *event
     uint64_t id = 0, offset_bits = 0, duration_bits = 0;
     bool aggregated = false, pinned = false;
     Field field;
-    Stat stat;
     int status;
+    reader->found_count = 0;
     take_varint(&body, 1 << 3 | VARINT, &id);
     take_varint(&body, 2 << 3 | VARINT, &offset_bits);
     take_varint(&body, 3 << 3 | VARINT, &duration_bits);
     while ((status = next_field(&body, &field)) > 0) {
         if (field.number == 4 && field.type == BYTES) {
-            if (!parse_stat(field.bytes, &stat)) return BAD;
-            uint8_t column = column_of(reader, &stat);
-            if (column != NO_COLUMN && reader->pinned[column]) pinned = true;
+            if (!find_stat(reader, field.bytes, &pinned)) return BAD;
         } else if (field.type == VARINT) {
             if (field.number == 1) id = field.value;
             if (field.number == 2) offset_bits = field.value, aggregated = false;
@@ -182,25 +194,21 @@ static bool room_in(Reader *reader, Table *table) {
     return grown;
 }
 
-static bool add_stats(Reader *reader, Span body, int32_t row) {
-    Field field;
-    Stat stat;
-    while (next_field(&body, &field) > 0) {
-        if (field.number != 4 || field.type != BYTES || !parse_stat(field.bytes, &stat)) continue;
-        uint8_t column = column_of(reader, &stat);
-        if (column == NO_COLUMN || stat.kind == KIND_NONE) continue;
-        int64_t value = (int64_t)stat.value;
-        if (stat.kind == KIND_REF && (value = id_find(&reader->stats, value)) < 0) continue;
-        if (stat.kind == KIND_TEXT) {
-            size_t size = (size_t)(stat.text.end - stat.text.at);
-            value = text_number(&reader->texts, stat.text.at, size < TEXT_LIMIT ? size : TEXT_LIMIT);
+static bool add_stats(Reader *reader, int32_t row) {
+    for (const Stat *stat = reader->found; stat < reader->found + reader->found_count; stat++) {
+        int64_t value = (int64_t)stat->value;
+        if (stat->kind == KIND_NONE) continue;
+        if (stat->kind == KIND_REF && (value = id_find(&reader->stats, value)) < 0) continue;
+        if (stat->kind == KIND_TEXT) {
+            size_t size = (size_t)(stat->text.end - stat->text.at);
+            value = text_number(&reader->texts, stat->text.at, size < TEXT_LIMIT ? size : TEXT_LIMIT);
             if (value < 0) return false;
         }
-        Table *table = &reader->stat_tables[column];
+        Table *table = &reader->stat_tables[stat->column];
         if (!room_in(reader, table)) return false;
         CELL(table, int32_t, STAT_EVENT, table->count) = row;
         CELL(table, int64_t, STAT_VALUE, table->count) = value;
-        CELL(table, uint8_t, STAT_KIND, table->count) = (uint8_t)stat.kind;
+        CELL(table, uint8_t, STAT_KIND, table->count) = (uint8_t)stat->kind;
         table->count++;
     }
     return true;
@@ -220,8 +228,8 @@ static bool grow_totals(Reader *reader) {
     return true;
 }
 
-/* Nests the event into those before it on the line; `body` are its bytes. */
-static bool add_event(Reader *reader, const Event *event, Span body) {
+/* Nests the event into those before it on the line; its stats are in reader->found. */
+static bool add_event(Reader *reader, const Event *event) {
     int64_t end = event->start_ps + event->duration_ps;
     const Frame *top = NULL;
     while (reader->depth) {
@@ -259,7 +267,7 @@ static bool add_event(Reader *reader, const Event *event, Span body) {
         CELL(rows, int32_t, PARENT, i) = row;
         CELL(rows, uint32_t, FOLDED, i) = bits;
         row = (int32_t)i;
-        if (!add_stats(reader, body, row)) return false;
+        if (!add_stats(reader, row)) return false;
     }
     if (!make_room((void **)&reader->stack, reader->depth, &reader->stack_capacity,
                    sizeof *reader->stack))
@@ -343,7 +351,7 @@ static int walk_line(Reader *reader, LineRange line, LineResult *result, Sorter 
                         return UNSORTED;
                     last_start = event.start_ps;
                     last_duration = event.duration_ps;
-                    if (!add_event(reader, &event, body)) return FAILED;
+                    if (!add_event(reader, &event)) return FAILED;
                 }
             }
         }
@@ -358,6 +366,18 @@ static int by_time(const void *left, const void *right) {
     if (a->start_ps != b->start_ps) return a->start_ps < b->start_ps ? -1 : 1;
     if (a->duration_ps != b->duration_ps) return a->duration_ps > b->duration_ps ? -1 : 1;
     return a->position < b->position ? -1 : a->position > b->position;
+}
+
+static void find_stats_again(Reader *reader, const Event *event) {
+    Span body;
+    Field field;
+    bool pinned;
+    reader->found_count = 0;
+    if (!event->kept || !window_get(&reader->far, event->position, event->size, &body,
+                                    &reader->no_memory))
+        return;
+    while (next_field(&body, &field) > 0)
+        if (field.number == 4 && field.type == BYTES) find_stat(reader, field.bytes, &pinned);
 }
 
 static bool read_line(Reader *reader, LineRange line, LineResult *result) {
@@ -380,10 +400,8 @@ static bool read_line(Reader *reader, LineRange line, LineResult *result) {
         if (sorter.count) qsort(sorter.events, sorter.count, sizeof *sorter.events, by_time);
         for (size_t i = 0; i < sorter.count && status == DONE; i++) {
             const Event *event = &sorter.events[i];
-            Span body = {NULL, NULL};
-            if (event->kept)
-                window_get(&reader->far, event->position, event->size, &body, &reader->no_memory);
-            if (reader->no_memory || !add_event(reader, event, body)) status = FAILED;
+            find_stats_again(reader, event);
+            if (reader->no_memory || !add_event(reader, event)) status = FAILED;
         }
         free(sorter.events);
     }

@@ -139,6 +139,7 @@ done:
     free(reader.line_totals);
     free(reader.touched);
     free(reader.stack);
+    free(reader.found);
     id_free(&reader.events);
     id_free(&reader.stats);
     text_free(&reader.texts);

@@ -73,8 +73,8 @@ def write_line(
             stats.extend((column, first_row + row, value, kind)
                          for column, kind, value in event_stats)  # fmt: skip
         stack.append((end, slot, row))
-    for column, code, index in zip(columns.rows, "qqii", range(4), strict=False):
-        column += array(code, [row[index] for row in rows]).tobytes()  # noqa: PLW2901  in place
+    for i, type_code in enumerate("qqii"):
+        columns.rows[i].extend(array(type_code, [row[i] for row in rows]).tobytes())
     columns.rows[4].extend(array("I", folded).tobytes())
     for stat_column, event_row, value, kind in stats:
         event_rows, values, kinds = columns.stats[stat_column]

@@ -26,7 +26,6 @@ from stall_analyzer.decode.nest import Event, Totals, write_line
 from stall_analyzer.decode.scan import Window
 from stall_analyzer.errors import WireError
 
-_TEXT_KINDS = {5: KIND_TEXT, 6: KIND_TEXT}
 _NUMBER_KINDS = {3: KIND_INT, 4: KIND_INT, 7: KIND_REF}
 
 
@@ -164,7 +163,7 @@ class _Plane:
                 elif number in _NUMBER_KINDS:
                     kind, value = _NUMBER_KINDS[number], wire.signed(start)
             elif wire_type == wire.BYTES:
-                if number in _TEXT_KINDS:
+                if number in {5, 6}:
                     kind, value = KIND_TEXT, data[start : min(stop, start + TEXT_LIMIT)]
             elif wire_type == wire.FIXED64 and number == 2:
                 kind, value = KIND_DOUBLE, int.from_bytes(data[start:stop], "little", signed=True)

@@ -1,0 +1,50 @@
+"""The decoder against the protobuf library, on real traces: nothing lost, nothing invented."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from corpus import case
+from xspace import host_file
+
+from stall_analyzer import decode, vocabulary
+from stall_analyzer.decode.columns import PINNED_STATS
+from stall_analyzer.model import PS_PER_NS
+
+pb2 = pytest.importorskip("tensorflow.tsl.profiler.protobuf.xplane_pb2")
+
+
+@pytest.mark.parametrize("number", ["L01", "L03", "L05", "L14", "L15", "L17"])
+def test_counts_times_and_stats_agree_with_protobuf(number: str) -> None:
+    path = min(Path(case(number)).glob("**/*.xplane.pb"))
+    trace = decode.read_trace(host_file(path))
+    space = pb2.XSpace.FromString(path.read_bytes())
+
+    assert [plane.name for plane in trace.planes] == [plane.name for plane in space.planes]
+    count: dict[str, int] = defaultdict(int)
+    kept = stats = 0
+    starts = set()
+    for plane in space.planes:
+        stat_name = {key: metadata.name for key, metadata in plane.stat_metadata.items()}
+        for line in plane.lines:
+            if vocabulary.drop_line(plane.name, line.name):
+                continue
+            for event in line.events:
+                name = plane.event_metadata[event.metadata_id].name
+                names = {stat_name.get(stat.metadata_id) for stat in event.stats}
+                keep_from = vocabulary.keep_from_ps(plane.name, name)
+                pinned = bool(names & PINNED_STATS)
+                if keep_from == vocabulary.DROP and not pinned:
+                    continue
+                count[name] += 1
+                if pinned or event.duration_ps >= keep_from:
+                    kept += 1
+                    stats += len(names & vocabulary.KEPT_STATS)
+                    starts.add(line.timestamp_ns * PS_PER_NS + event.offset_ps)
+    assert dict(zip(trace.names, trace.totals.count.tolist(), strict=True)) == count
+    assert len(trace.events) == kept > 0
+    assert sum(len(column.values) for column in trace.stats.values()) == stats
+    first = 0 if trace.base_unix_ns else min(starts) - int(trace.events.start_ps.min())
+    assert {start - first for start in starts} == set(trace.events.start_ps.tolist())

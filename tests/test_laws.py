@@ -1,0 +1,94 @@
+"""The laws of ARCHITECTURE.md, on traces that no program would write."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stall_analyzer.discover import discover
+from stall_analyzer.pipeline import analyze
+from stall_analyzer.report.json import document
+from tests.traces import GRAPH, clock, device, event, host
+from tests.xspace import Event, space
+
+NAMES = (
+    "train_step", "tf.function-graph_building", f"EagerLocalExecute: {GRAPH}",
+    "EagerLocalExecute: IteratorGetNext", "EagerLocalExecute: MakeIterator",
+    "EagerLocalExecute: AssignVariableOp", "EagerLocalExecute: WriteSummary",
+    "EagerExecute", "EagerKernelExecute", "KernelAndDeviceFunc::Run", "FunctionRun",
+    "ExecutorState::Process", "ExecutorState::ProcessAsync::Start",
+    "ExecutorState::ProcessAsync::Done", "IteratorGetNextOp::DoCompute",
+    "dense/MatMul:MatMul", "gradient_tape/x:Mul", "sgd:AssignSubVariableOp", "f:IsFinite",
+    "map/PyFunc:PyFunc", "CpuCompiler::RunBackend", "CpuExecutable::ExecuteAsyncOnStream",
+    "MemoryAllocation", "MemoryDeallocation", "CollectiveReduceV2", "Iterator::Root::Shuffle",
+    "TFE_DeleteTensorHandle", "MemcpyH2D", "anything else",
+)  # fmt: skip
+LINES = ("python", "tf_Compute/1", "tf_data_iterator_get_next/2", "tf_data_private_threadpool/3")
+SCHEMA = json.loads((files("stall_analyzer.report") / "schema.json").read_text())
+
+small = st.integers(0, 3)
+stats = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": small, "step_id": small, "_p": small, "_c": small, "step_num": small,
+        "epoch_num": small, "tracing_count": small, "cpu_budget": st.integers(0, 4),
+        "bytes_available": small, "requested_bytes": small,
+        "tf_function_call": st.sampled_from(["traced-nonXla", "notTraced-xla", "eager"]),
+        "kernel_type": st.sampled_from(["IteratorGetNext", "CollectiveReduceV2", "MatMul"]),
+    },
+)  # fmt: skip
+
+
+@st.composite
+def events(draw: st.DrawFn) -> Event:
+    start = draw(st.integers(0, 200))
+    length = draw(st.sampled_from([0, 0.01, 1, 5, 50, 200]))
+    return event(draw(st.sampled_from(NAMES)), start, start + length, **draw(stats))
+
+
+lines = st.tuples(st.sampled_from(LINES), st.lists(events(), max_size=25))
+traces = st.builds(
+    lambda threads, kernels, known: space(
+        host(*threads),
+        device("/device:GPU:0", ("Stream #1(Compute)", kernels)),
+        *([clock(10**18, 0.3)] if known else []),
+    ),
+    st.lists(lines, min_size=1, max_size=4),
+    st.lists(events(), max_size=3),
+    st.booleans(),
+)
+
+
+def report_on(trace: bytes) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "host.xplane.pb")
+        path.write_bytes(trace)
+        return document([analyze(run) for run in discover([str(path)]).runs])
+
+
+def sums(entries: list[dict[str, Any]]) -> int:
+    return sum(ps for entry in entries for ps in entry["buckets_ps"].values())
+
+
+@settings(max_examples=150, deadline=None)
+@given(traces)
+def test_time_is_conserved_and_the_report_keeps_its_contract(trace: bytes) -> None:
+    report = report_on(trace)
+    jsonschema.validate(report, SCHEMA)
+    (run,) = report["runs"]
+    duration = run["window"]["duration_ps"]
+    assert sum(run["buckets_ps"].values()) == duration
+    assert sum(run["causes_ps"].values()) == duration
+    assert run["one_time_ps"] + run["recurring_ps"] == duration
+    assert sums(run["phases"]) == duration
+    assert sums(run["steps"]) + sum(run["outside_steps_ps"].values()) == duration
+    assert 0 <= run["window"]["covered_ps"] <= duration
+    for step in run["steps"]:
+        assert sum(step["buckets_ps"].values()) == step["end_ps"] - step["start_ps"]
