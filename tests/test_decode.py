@@ -377,7 +377,7 @@ def test_a_remote_file_is_read_through_a_copy() -> None:
 
 def test_the_slow_decoder_says_so_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STALL_PURE_PYTHON", "1")
-    decode._slow_note_once.cache_clear()
+    monkeypatch.setattr(decode, "_hints", [decode.SLOW])
     path = tmp_path / "vm.xplane.pb"
     path.write_bytes(host_space(Line("python", [Event("EagerExecute", 0, 1)])))
     first, second = (decode.read_trace(host_file(path)) for _ in range(2))

@@ -7,7 +7,6 @@ otherwise, or with STALL_PURE_PYTHON=1, pure.py gives the same result more slowl
 from __future__ import annotations
 
 import dataclasses
-import functools
 import io
 import os
 import shutil
@@ -23,6 +22,13 @@ from stall_analyzer.model import HostFile, Note, Trace
 __all__ = ["backend", "read_trace"]
 
 NATIVE, PURE = "native", "pure python"
+SLOW = Note(
+    "info",
+    "The trace was read by the slow decoder. For the fast one, install a C compiler and then "
+    "reinstall: pip install --force-reinstall --no-deps "
+    "--no-binary tensorboard-plugin-stall tensorboard-plugin-stall",
+)
+_hints = [SLOW]  # not yet given: once per process is enough
 
 
 def read_trace(host_file: HostFile, open_file: Callable[[str], BinaryIO] | None = None) -> Trace:
@@ -77,21 +83,6 @@ def _core() -> tuple[Core, tuple[Note, ...]]:
         return native, ()
     from stall_analyzer.decode import pure  # noqa: PLC0415  not needed otherwise
 
-    return pure.read_plane, _slow_note()
-
-
-@functools.cache
-def _slow_note_once() -> list[Note]:
-    text = (
-        "The trace was read by the slow decoder. For the fast one, install a C compiler and then "
-        "stall again (pip install --force-reinstall --no-binary :all: --no-deps)."
-    )
-    return [Note("info", text)]
-
-
-def _slow_note() -> tuple[Note, ...]:
-    """The hint, the first time only: once per process is enough."""
-    pending = _slow_note_once()
-    notes = tuple(pending)
-    pending.clear()
-    return notes
+    notes = tuple(_hints)
+    _hints.clear()
+    return pure.read_plane, notes

@@ -1,4 +1,4 @@
-"""The decoder's hot loop without a C compiler: same arguments, same results, some fifty times
+"""The decoder's hot loop without a C compiler: same arguments, same results, about a hundred times
 slower. _lines.h is the same program; the tests hold the two against each other."""
 
 from __future__ import annotations
