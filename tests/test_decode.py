@@ -139,6 +139,27 @@ def test_a_kept_op_leaves_its_bits_on_itself_and_on_its_parent(read: Read) -> No
     assert trace.events.folded.tolist() == [bits, bits]
 
 
+def test_executor_events_of_one_run_that_follow_closely_share_a_row(read: Read) -> None:
+    name, other = "ExecutorState::Process", "a:IsFinite"
+    trace = read(host_space(Line("tf_Compute", [
+        Event(name, 0, 100, {"id": 7}),
+        Event(name, 2_000, 100, {"id": 7}), Event(other, 2_010, 10),
+        Event(name, 2_200, 100, {"id": 8}),
+        Event(name, 9_000, 100, {"id": 8}),
+        Event(name, 9_200, 100),
+    ])))  # fmt: skip
+    assert rows(trace) == [
+        (name, 0, 2_100, -1),  # two runs of 7, with a pause of 2 µs
+        (name, 2_200, 100, -1),  # another run
+        (name, 9_000, 100, -1),  # the same, too long after
+        (name, 9_200, 100, -1),  # nobody knows whose
+    ]
+    assert stat(trace, "id") == {0: 7, 1: 8, 2: 8}
+    bits = vocabulary.BIT_OP | vocabulary.BIT_IS_FINITE
+    assert trace.events.folded.tolist() == [bits, 0, 0, 0]
+    assert trace.totals.count[trace.names.index(name)] == 5
+
+
 def test_the_pool_listener_never_existed(read: Read) -> None:
     trace = read(host_space(Line("python", [
         Event("ThreadpoolListener::Record", 0, 0), Event("EagerExecute", 0, 100),

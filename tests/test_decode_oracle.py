@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 from corpus import case
 from xspace import host_file
@@ -26,6 +27,7 @@ def test_counts_times_and_stats_agree_with_protobuf(number: str) -> None:
     count: dict[str, int] = defaultdict(int)
     kept = stats = 0
     starts = set()
+    joined: set[str] = set()
     for plane in space.planes:
         stat_name = {key: metadata.name for key, metadata in plane.stat_metadata.items()}
         for line in plane.lines:
@@ -39,12 +41,16 @@ def test_counts_times_and_stats_agree_with_protobuf(number: str) -> None:
                 if keep_from == vocabulary.DROP and not pinned:
                     continue
                 count[name] += 1
-                if pinned or event.duration_ps >= keep_from:
+                if vocabulary.join_gap_ps(name):
+                    joined.add(name)  # how many rows they share is tested on made traces
+                elif pinned or event.duration_ps >= keep_from:
                     kept += 1
                     stats += len(names & vocabulary.KEPT_STATS)
                     starts.add(line.timestamp_ns * PS_PER_NS + event.offset_ps)
     assert dict(zip(trace.names, trace.totals.count.tolist(), strict=True)) == count
-    assert len(trace.events) == kept > 0
-    assert sum(len(column.values) for column in trace.stats.values()) == stats
-    first = 0 if trace.base_unix_ns else min(starts) - int(trace.events.start_ps.min())
-    assert {start - first for start in starts} == set(trace.events.start_ps.tolist())
+    alone = np.array([name not in joined for name in trace.names])[trace.events.name]
+    found = trace.events.start_ps[alone]
+    assert len(found) == kept > 0
+    assert sum(int(alone[column.event].sum()) for column in trace.stats.values()) == stats
+    first = 0 if trace.base_unix_ns else min(starts) - int(found.min())
+    assert {start - first for start in starts} == set(found.tolist())

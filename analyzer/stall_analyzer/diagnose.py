@@ -13,7 +13,7 @@ ACTIONABLE = ("input", "compile", "memory", "numerics", "communication", "host")
 # Below a fifth of the epoch, no change to a bucket is felt; the run is as fast as its model. What
 # will not recur can be waited for, and must be more to be worth acting on.
 ACT_SHARE = 0.2
-ACT_SHARE_ONCE = 1 / 3
+ACT_SHARE_ONCE = 0.25
 # A bucket is "slow once" when most of its time will not come back.
 ONCE_SHARE = 0.6
 # A healthy run computes for at least this share of its time; else something is hidden.

@@ -3,7 +3,8 @@
 The decoder asks `keep_from_ps` and `fold_bits` once per distinct name, so a trace of fifty million
 events costs a few thousand questions. An event at least `keep_from_ps` long gets a row of its own;
 a shorter one is folded into the event around it, leaving its bits there and its time in the name's
-totals; DROP means that it never existed.
+totals; DROP means that it never existed. Events of one kind that follow each other without a pause
+share a row if `join_gap_ps` allows it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ PIPELINE_KEEP_FROM_PS = 50 * PS_PER_US
 OTHER_KEEP_FROM_PS = 200 * PS_PER_US  # names we have no rule for, HLO ops among them
 PYTHON_KEEP_FROM_PS = PS_PER_MS  # `$file.py:12 function` of the Python tracer
 DELETE_KEEP_FROM_PS = PS_PER_MS  # deleting a handle takes this long only when an iterator ends
+
+# An executor writes an event for each handful of ops, a microsecond apart, 96 of 100 within this.
+EXECUTOR_JOIN_GAP_PS = 5 * PS_PER_US
 
 # Bits that a folded op leaves on the executor run around it.
 BIT_OP = 1  # any op at all
@@ -67,8 +71,8 @@ FILLER = frozenset(
 
 # Stats worth a column. Everything else is stepped over.
 KEPT_STATS = frozenset(
-    {"id", "step_id", "parent_id", "step_num", "epoch_num", "iter_num", "group_id", "_r",
-     "_p", "_c", "_pt", "_ct", "tf_function_call", "tracing_count", "eager_op", "is_func",
+    {"id", "step_id", "parent_id", "step_num", "epoch_num", "group_id", "_r",
+     "_p", "_c", "tf_function_call", "tracing_count", "eager_op", "is_func",
      "kernel_type", "name", "buffer_size", "batch_size", "cpu_budget", "threadpool_size",
      "num_parallel_calls", "parallelism", "element_size", "buffered_elements", "buffer_limit",
      "bytes_reserved", "bytes_allocated", "bytes_available", "requested_bytes",
@@ -117,6 +121,11 @@ def keep_from_ps(plane_name: str, name: str) -> int:
         special = kind in PY_FUNC_OPS or kind in CHECK_OPS or kind in INPUT_OPS or kind in XLA_OPS
         return KEEP if special or kind.startswith("Collective") else OP_KEEP_FROM_PS
     return KEEP if name.startswith("Collective") else OTHER_KEEP_FROM_PS
+
+
+def join_gap_ps(name: str) -> int:
+    """Pauses up to this long do not separate events of this name and of one `id`; 0: all do."""
+    return EXECUTOR_JOIN_GAP_PS if name == "ExecutorState::Process" else 0
 
 
 def fold_bits(name: str) -> int:

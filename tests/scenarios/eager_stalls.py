@@ -20,7 +20,7 @@ import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 
 from tests.scenarios.instruments import Instruments
-from tests.scenarios.truth import NS_PER_S
+from tests.scenarios.truth import NS_PER_S, Interval
 from tests.scenarios.workloads import arrays, batches, dense_model, signature
 
 
@@ -84,9 +84,7 @@ def _split_by_control(it: Instruments, clock: OpClock, steps: int) -> None:
     )
     with it.profile(it.logdir.parent / "control"):
         tiny.fit(batches(steps, batch=1, features=1), verbose=0, callbacks=[board])
-    ops = [
-        _ops_inside(clock, call.interval.begin_ns, call.interval.end_ns) for call in it.clocks.calls
-    ]
+    ops = [_ops_inside(clock, call.interval) for call in it.clocks.calls]
     by_name: defaultdict[str, list[int]] = defaultdict(list)
     for name, duration in (op for call in ops[steps:] for op in call):
         by_name[name].append(duration)
@@ -101,9 +99,10 @@ def _split_by_control(it: Instruments, clock: OpClock, steps: int) -> None:
     it.how["compute"] = "timers around each op, less what the op takes on tiny tensors"
 
 
-def _ops_inside(clock: OpClock, begin_ns: int, end_ns: int) -> list[tuple[str, int]]:
+def _ops_inside(clock: OpClock, call: Interval) -> list[tuple[str, int]]:
     return [
         (name, duration)
         for begin, name, duration in clock.ops
-        if begin_ns <= begin < end_ns and name != "IteratorGetNext"  # that one is the wait
+        if call.begin_ns <= begin < call.end_ns
+        and name != "IteratorGetNext"  # that one is the wait
     ]

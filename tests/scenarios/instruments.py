@@ -144,7 +144,7 @@ class Instruments:
             )
 
     def read_stamps(self) -> None:
-        """Moves the in-graph stamps into `clocks`; call it once, after training."""
+        """Brings `clocks` up to date with what the graphs wrote."""
         begins, ends = self._fetch_begin.times_ns(), self._fetch_end.times_ns()
         # The read that finds the end of the data begins and does not end, so ends look back.
         in_graph = [Interval(begins[bisect_right(begins, end) - 1], end) for end in ends]

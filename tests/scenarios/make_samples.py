@@ -133,11 +133,11 @@ def _expected(sample: Sample, truth: dict[str, object]) -> dict[str, object]:
     assert isinstance(buckets, dict)
     whole = sum(buckets.values())
     primary = sample.scenario.primary
-    share = round(SAFE_SHARE * buckets.get(primary, 0.0) / whole, 2)
+    shares = {bucket: round(SAFE_SHARE * s / whole, 2) for bucket, s in buckets.items()}
     return {
         "primary": primary,
         "status": list(sample.status),
-        "min_share": {primary: share},
+        "min_share": {primary: shares[primary]} if primary in shares else {},
         "truth": {key: truth[key] for key in ("epoch_start_unix_ns", "epoch_end_unix_ns", "steps")},
         "truth_s": {bucket: round(seconds, 4) for bucket, seconds in buckets.items()},
     }

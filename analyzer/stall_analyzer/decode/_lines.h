@@ -62,9 +62,10 @@ typedef struct {
     Window window, far; /* the second for bytes read out of order */
     IdMap events, stats;
     size_t known_events; /* the first ones of `events`; those after them have no name */
-    const int64_t *keep_from_ps;
+    const int64_t *keep_from_ps, *join_gap_ps;
     const uint32_t *bits;
     const uint8_t *stat_column, *pinned; /* by stat number; by column */
+    uint8_t identity_column;
     Table rows, *stat_tables;
     size_t stat_table_count;
     int64_t unnamed_rows_left;
@@ -77,6 +78,8 @@ typedef struct {
     size_t touched_count, touched_capacity;
     Frame *stack;
     size_t depth, stack_capacity;
+    size_t line_first_row;
+    Stat last_identity; /* of the last row */
     PyThreadState *thread; /* while the GIL is released */
     bool no_memory;
 } Reader;
@@ -194,6 +197,8 @@ static bool room_in(Reader *reader, Table *table) {
     return grown;
 }
 
+/* Stats of an event that joins a row have no place in it: `row` is then -1. Their texts are still
+ * numbered, as pure.py does. */
 static bool add_stats(Reader *reader, int32_t row) {
     for (const Stat *stat = reader->found; stat < reader->found + reader->found_count; stat++) {
         int64_t value = (int64_t)stat->value;
@@ -204,6 +209,7 @@ static bool add_stats(Reader *reader, int32_t row) {
             value = text_number(&reader->texts, stat->text.at, size < TEXT_LIMIT ? size : TEXT_LIMIT);
             if (value < 0) return false;
         }
+        if (row < 0) continue;
         Table *table = &reader->stat_tables[stat->column];
         if (!room_in(reader, table)) return false;
         CELL(table, int32_t, STAT_EVENT, table->count) = row;
@@ -226,6 +232,29 @@ static bool grow_totals(Reader *reader) {
     }
     reader->totals_capacity = capacity;
     return true;
+}
+
+static Stat identity_of(const Reader *reader) {
+    Stat identity = {.kind = KIND_NONE};
+    for (const Stat *stat = reader->found; stat < reader->found + reader->found_count; stat++)
+        if (stat->column == reader->identity_column) identity = *stat;
+    return identity;
+}
+
+/* Whether the event goes on what the last row of its line began. */
+static bool goes_on(const Reader *reader, const Event *event, int32_t parent) {
+    const Table *rows = &reader->rows;
+    if ((size_t)event->slot >= reader->known_events || rows->count == reader->line_first_row)
+        return false;
+    size_t last = rows->count - 1;
+    int64_t gap = event->start_ps - CELL(rows, int64_t, START, last) -
+                  CELL(rows, int64_t, DURATION, last);
+    Stat identity = identity_of(reader);
+    return gap < reader->join_gap_ps[event->slot] &&
+           CELL(rows, int32_t, NAME, last) == event->slot &&
+           CELL(rows, int32_t, PARENT, last) == parent && identity.kind == KIND_INT &&
+           reader->last_identity.kind == KIND_INT &&
+           reader->last_identity.value == identity.value;
 }
 
 /* Nests the event into those before it on the line; its stats are in reader->found. */
@@ -258,7 +287,13 @@ static bool add_event(Reader *reader, const Event *event) {
     int32_t row = top ? top->row : -1;
     Table *rows = &reader->rows;
     if (row >= 0) CELL(rows, uint32_t, FOLDED, row) |= bits;
-    if (event->kept) {
+    if (event->kept && goes_on(reader, event, row)) {
+        size_t last = rows->count - 1;
+        CELL(rows, int64_t, DURATION, last) = end - CELL(rows, int64_t, START, last);
+        CELL(rows, uint32_t, FOLDED, last) |= bits;
+        row = (int32_t)last;
+        if (!add_stats(reader, -1)) return false;
+    } else if (event->kept) {
         if (rows->count >= INT32_MAX || !room_in(reader, rows)) return false;
         size_t i = rows->count++;
         CELL(rows, int64_t, START, i) = event->start_ps;
@@ -268,6 +303,7 @@ static bool add_event(Reader *reader, const Event *event) {
         CELL(rows, uint32_t, FOLDED, i) = bits;
         row = (int32_t)i;
         if (!add_stats(reader, row)) return false;
+        reader->last_identity = identity_of(reader);
     }
     if (!make_room((void **)&reader->stack, reader->depth, &reader->stack_capacity,
                    sizeof *reader->stack))
@@ -381,7 +417,7 @@ static void find_stats_again(Reader *reader, const Event *event) {
 }
 
 static bool read_line(Reader *reader, LineRange line, LineResult *result) {
-    size_t first_row = reader->rows.count;
+    size_t first_row = reader->line_first_row = reader->rows.count;
     int64_t unnamed_rows_left = reader->unnamed_rows_left;
     reader->depth = 0;
     int status = walk_line(reader, line, result, NULL);

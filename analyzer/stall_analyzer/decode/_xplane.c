@@ -77,18 +77,21 @@ static bool read_lines(Reader *reader, const LineRange *ranges, Py_ssize_t count
 static PyObject *read_plane(PyObject *module, PyObject *args) {
     (void)module;
     Reader reader = {0};
-    const char *ranges, *event_ids, *keep_from, *bits, *stat_ids, *stat_column, *pinned;
-    Py_ssize_t ranges_size, event_ids_size, keep_from_size, bits_size, stat_ids_size,
+    const char *ranges, *event_ids, *keep_from, *join_gap, *bits, *stat_ids, *stat_column,
+        *pinned;
+    Py_ssize_t ranges_size, event_ids_size, keep_from_size, join_gap_size, bits_size, stat_ids_size,
         stat_column_size, pinned_size;
+    unsigned char identity_column;
     PyObject *row_arrays, *stat_arrays, *lines = NULL, *result = NULL;
     long long unnamed_rows;
     int fd;
-    if (!PyArg_ParseTuple(args, "iy#(y#y#y#y#y#y#)(OO)L", &fd, &ranges, &ranges_size, &event_ids,
-                          &event_ids_size, &keep_from, &keep_from_size, &bits, &bits_size,
-                          &stat_ids, &stat_ids_size, &stat_column, &stat_column_size, &pinned,
-                          &pinned_size, &row_arrays, &stat_arrays, &unnamed_rows))
+    if (!PyArg_ParseTuple(args, "iy#(y#y#y#y#y#y#y#b)(OO)L", &fd, &ranges, &ranges_size,
+                          &event_ids, &event_ids_size, &keep_from, &keep_from_size, &join_gap,
+                          &join_gap_size, &bits, &bits_size, &stat_ids, &stat_ids_size,
+                          &stat_column, &stat_column_size, &pinned, &pinned_size,
+                          &identity_column, &row_arrays, &stat_arrays, &unnamed_rows))
         return NULL;
-    if (keep_from_size != event_ids_size || bits_size * 2 != event_ids_size ||
+    if (keep_from_size != event_ids_size || join_gap_size != event_ids_size || bits_size * 2 != event_ids_size ||
         stat_column_size * 8 != stat_ids_size || !PyTuple_Check(stat_arrays) ||
         PyTuple_Size(stat_arrays) != pinned_size || pinned_size >= NO_COLUMN) {
         PyErr_SetString(PyExc_ValueError, "tables of unequal length");
@@ -103,9 +106,11 @@ static PyObject *read_plane(PyObject *module, PyObject *args) {
     reader.far = (Window){.fd = fd, .ahead = 1};
     reader.known_events = (size_t)event_ids_size / 8;
     reader.keep_from_ps = (const int64_t *)keep_from; /* bytes objects are aligned for int64 */
+    reader.join_gap_ps = (const int64_t *)join_gap;
     reader.bits = (const uint32_t *)bits;
     reader.stat_column = (const uint8_t *)stat_column;
     reader.pinned = (const uint8_t *)pinned;
+    reader.identity_column = identity_column;
     reader.unnamed_rows_left = unnamed_rows;
     reader.stat_table_count = (size_t)pinned_size;
     reader.stat_tables = calloc(reader.stat_table_count + 1, sizeof *reader.stat_tables);

@@ -28,6 +28,8 @@ STAT_NAMES = tuple(sorted(vocabulary.KEPT_STATS))
 # of a tf.function and the roots of an execution.
 PINNED_STATS = frozenset({"tf_function_call", "step_num", "_r"})
 PINNED = bytes(name in PINNED_STATS for name in STAT_NAMES)
+# Only events that agree in this one may share a row.
+IDENTITY_COLUMN = STAT_NAMES.index("id")
 
 # start_ps, duration_ps, slot, parent, folded
 Rows: TypeAlias = tuple[bytearray, bytearray, bytearray, bytearray, bytearray]
@@ -62,6 +64,7 @@ class Tables:
     names: tuple[str, ...]
     event_ids: bytes  # int64
     keep_from_ps: bytes  # int64
+    join_gap_ps: bytes  # int64
     fold_bits: bytes  # uint32
     stat_names: tuple[str, ...]
     stat_ids: bytes  # int64
@@ -74,6 +77,7 @@ class Tables:
             names=tuple(names.values()),
             event_ids=_int64s(names),
             keep_from_ps=_int64s(vocabulary.keep_from_ps(plane_name, n) for n in names.values()),
+            join_gap_ps=_int64s(map(vocabulary.join_gap_ps, names.values())),
             fold_bits=array("I", map(vocabulary.fold_bits, names.values())).tobytes(),
             stat_names=tuple(stats.values()),
             stat_ids=_int64s(stats),
@@ -101,8 +105,9 @@ class PlaneResult(NamedTuple):
     texts: list[bytes]
 
 
-# event_ids, keep_from_ps, fold_bits, stat_ids, stat_column of Tables, and PINNED
-RawTables: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
+# event_ids, keep_from_ps, join_gap_ps, fold_bits, stat_ids, stat_column of Tables, PINNED and
+# IDENTITY_COLUMN
+RawTables: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes, int]
 # LineResults, unnamed, totals, texts
 RawResult: TypeAlias = tuple[
     list[tuple[int, int, int, int, int, int]], list[int], bytes, list[bytes]
@@ -139,8 +144,9 @@ class PlaneReader:
         self, lines: Sequence[tuple[int, int, int]], tables: Tables, unnamed_rows: int
     ) -> PlaneResult:
         """Append the events of a plane's lines, given as (begin, end, shift_ps)."""
-        raw_tables = (tables.event_ids, tables.keep_from_ps, tables.fold_bits, tables.stat_ids,
-                      tables.stat_column, PINNED)  # fmt: skip
+        raw_tables = (tables.event_ids, tables.keep_from_ps, tables.join_gap_ps,
+                      tables.fold_bits, tables.stat_ids, tables.stat_column, PINNED,
+                      IDENTITY_COLUMN)  # fmt: skip
         numbers = _int64s(number for line in lines for number in line)
         columns = self.columns.rows, self.columns.stats
         found, unnamed, totals, texts = self.core(

@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from stall_analyzer.decode.columns import OVERHANG_PS, Columns
+from stall_analyzer.decode.columns import IDENTITY_COLUMN, KIND_INT, OVERHANG_PS, Columns
 
 
 class Event(NamedTuple):
@@ -18,6 +18,13 @@ class Event(NamedTuple):
     slot: int
     kept: bool
     stats: tuple[tuple[int, int, int], ...]  # column, kind, value; only of kept events
+
+
+class Rules(NamedTuple):
+    """By slot; slots beyond have neither."""
+
+    join_gap_ps: Sequence[int]
+    fold_bits: Sequence[int]
 
 
 class Totals:
@@ -40,13 +47,12 @@ class Totals:
         return array("q", wrapped).tobytes()
 
 
-def write_line(
-    events: list[Event], fold_bits: Sequence[int], totals: Totals, columns: Columns
-) -> None:
-    """Append the line's kept events; slots beyond `fold_bits` have no bits."""
+def write_line(events: list[Event], rules: Rules, totals: Totals, columns: Columns) -> None:
+    """Append the line's kept events."""
     events.sort(key=lambda event: (event.start_ps, -event.duration_ps))
     first_row = len(columns)
     rows: list[tuple[int, int, int, int]] = []
+    identity: int | None = None  # of the last row
     folded: list[int] = []
     stats: list[tuple[int, int, int, int]] = []
     stack: list[tuple[int, int, int]] = []  # end, slot, row of the innermost kept event or -1
@@ -63,13 +69,23 @@ def write_line(
         own[0] += 1
         own[1] += end - start
         own[2] += end - start
-        bits = fold_bits[slot] if slot < len(fold_bits) else 0
+        known = slot < len(rules.fold_bits)
+        bits = rules.fold_bits[slot] if known else 0
         if row >= 0:
             folded[row] |= bits
-        if kept:
-            rows.append((start, end - start, slot, first_row + row if row >= 0 else -1))
+        parent = first_row + row if row >= 0 else -1
+        own_identity = _identity(event_stats)
+        gap = start - rows[-1][0] - rows[-1][1] if rows else 0
+        same = rows and rows[-1][2:] == (slot, parent) and own_identity == identity is not None
+        if kept and known and same and gap < rules.join_gap_ps[slot]:
+            row = len(rows) - 1
+            rows[row] = (rows[row][0], end - rows[row][0], slot, parent)
+            folded[row] |= bits
+        elif kept:
+            rows.append((start, end - start, slot, parent))
             folded.append(bits)
             row = len(rows) - 1
+            identity = own_identity
             stats.extend((column, first_row + row, value, kind)
                          for column, kind, value in event_stats)  # fmt: skip
         stack.append((end, slot, row))
@@ -81,3 +97,12 @@ def write_line(
         event_rows += event_row.to_bytes(4, "little")
         values += value.to_bytes(8, "little", signed=True)
         kinds.append(kind)
+
+
+def _identity(stats: Sequence[tuple[int, int, int]]) -> int | None:
+    """What events must agree in to share a row."""
+    found = None
+    for column, kind, value in stats:
+        if column == IDENTITY_COLUMN:
+            found = value if kind == KIND_INT else None
+    return found

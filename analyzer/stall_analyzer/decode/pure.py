@@ -22,7 +22,7 @@ from stall_analyzer.decode.columns import (
     Rows,
     StatRows,
 )
-from stall_analyzer.decode.nest import Event, Totals, write_line
+from stall_analyzer.decode.nest import Event, Rules, Totals, write_line
 from stall_analyzer.decode.scan import Window
 from stall_analyzer.errors import WireError
 
@@ -39,14 +39,14 @@ def read_plane(
 ) -> RawResult:
     """A columns.Core. Holds the events of one line in memory at a time."""
     plane = _Plane(fd, tables, unnamed_rows)
-    bits = array("I", tables[2])
+    rules = Rules(array("q", tables[2]), array("I", tables[3]))
     totals = Totals()
     out = Columns(*columns)
     results = []
     numbers = array("q", lines)
     for begin, end, shift_ps in zip(numbers[0::3], numbers[1::3], numbers[2::3], strict=True):
         events, good, bad, stopped_at, name = plane.line(begin, end, shift_ps)
-        write_line(events, bits, totals, out)
+        write_line(events, rules, totals, out)
         results.append((len(out), good, bad, stopped_at, *name))
     unnamed = list(plane.slots)[plane.known :]
     return results, unnamed, totals.to_bytes(len(plane.slots)), list(plane.texts)
@@ -58,7 +58,7 @@ class _BadEvent(Exception):
 
 class _Plane:
     def __init__(self, fd: int, tables: RawTables, unnamed_rows: int) -> None:
-        event_ids, keep_from_ps, _, stat_ids, stat_column, pinned = tables
+        event_ids, keep_from_ps, _, _, stat_ids, stat_column, pinned, _ = tables
         self.window = Window(fd, 256 << 10)
         self.slots = {event_id: slot for slot, event_id in enumerate(array("q", event_ids))}
         self.known = len(self.slots)

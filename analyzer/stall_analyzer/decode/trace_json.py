@@ -30,7 +30,7 @@ from stall_analyzer.decode.columns import (
     PlaneResult,
     Tables,
 )
-from stall_analyzer.decode.nest import Event, Totals, write_line
+from stall_analyzer.decode.nest import Event, Rules, Totals, write_line
 from stall_analyzer.errors import UnreadableFile
 from stall_analyzer.model import PS_PER_US, HostFile, Note, Plane, Trace
 
@@ -188,7 +188,8 @@ class _Document:
         names = {event[2] for _, line in lines for event in line.events}
         slots = {name: slot for slot, name in enumerate(sorted(names))}
         tables = Tables.of(process.name, {slot: name for name, slot in slots.items()}, {})
-        keep_from_ps, bits = array("q", tables.keep_from_ps), array("I", tables.fold_bits)
+        keep_from_ps = array("q", tables.keep_from_ps)
+        rules = Rules(array("q", tables.join_gap_ps), array("I", tables.fold_bits))
         totals = Totals()
         texts: dict[bytes, int] = {}
         results = []
@@ -206,7 +207,7 @@ class _Document:
                     (column, *_stat_value(value, texts)) for column, value in stats if kept
                 )
                 events.append(Event(start_ps - base_ps, duration_ps, slot, kept, resolved))
-            write_line(events, bits, totals, assembler.columns)
+            write_line(events, rules, totals, assembler.columns)
             results.append(LineResult(len(assembler.columns), len(events), 0, 0, 0, 0))
         assembler.add_plane(
             Plane(process.name, {}),
