@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from stall_analyzer import vocabulary
 
-# The same constants stand in _lines.h.
+# The same constants stand in _events.h.
 TIME_LIMIT_PS = 1 << 60  # thirteen days; sums of three still fit in int64
 OVERHANG_PS = 1_000  # a child may end so much after its parent: clocks are read in nanoseconds
 EVENT_LIMIT = 16 << 20  # bytes; real events have some hundred at most
