@@ -168,10 +168,13 @@ def _bounds(
         return from_log or _without_epoch(placed, notes)
     if from_log is not None and not reference.exact:
         return from_log
-    return _from_trace(reference, from_log, notes)
+    more_logged = logged is not None and bool(logged.later_ns)
+    return _from_trace(reference, from_log, more_logged, notes)
 
 
-def _from_trace(reference: _Placed, from_log: _Bounds | None, notes: list[Note]) -> _Bounds:
+def _from_trace(
+    reference: _Placed, from_log: _Bounds | None, more_logged: bool, notes: list[Note]
+) -> _Bounds:
     epoch = reference.epochs[0]
     origin = reference.origin_ps or 0
     begin = origin + reference.extent_ps[0]
@@ -179,15 +182,20 @@ def _from_trace(reference: _Placed, from_log: _Bounds | None, notes: list[Note])
         notes.append(Note("warning", "The profile was taken after the first epoch."))
         return from_log
     start, start_source = origin + epoch.start_ps, epoch.start_source
-    if from_log is not None and begin > from_log.start_ps + BEGIN_TOLERANCE_PS:
+    late = from_log is not None and begin > from_log.start_ps + BEGIN_TOLERANCE_PS
+    if from_log is not None and (late or not epoch.begin_seen):
         start, start_source = from_log.start_ps, from_log.start_source
-        notes.append(Note("warning", "The profile began after the first epoch had begun."))
+        if late:
+            notes.append(Note("warning", "The profile began after the first epoch had begun."))
     elif not epoch.begin_seen:
         start, start_source = begin, "the trace begins"
         notes.append(
             Note("warning", "The trace begins inside an epoch: what came before is not in it.")
         )
-    if epoch.end_ps is not None and (from_log is None or origin + epoch.end_ps > from_log.end_ps):
+    # Callbacks may go on after the scalars; but if only one epoch was logged, what begins next in
+    # the trace is another fit().
+    goes_on = from_log is None or (more_logged and origin + (epoch.end_ps or 0) > from_log.end_ps)
+    if epoch.end_ps is not None and goes_on:
         return _Bounds(start, origin + epoch.end_ps, start_source, epoch.end_source)
     if from_log is not None and from_log.end_ps > start:
         return _Bounds(start, from_log.end_ps, start_source, from_log.end_source)

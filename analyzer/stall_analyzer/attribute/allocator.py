@@ -37,7 +37,7 @@ def allocator_regions(trace: Trace, training: TrainingThread) -> Iterator[Region
     ops = _long_ops(trace)
     allocations = rows[stat_of(trace, "requested_bytes", rows) != ABSENT]
     inside = events.parent[allocations]
-    at, available = events.start_ps[rows], stat_of(trace, "bytes_available", rows)
+    pools = _Pools(trace, rows)
     failed = _failed_calls(trace, training)
     for op in ops:
         mine = allocations[inside == op]
@@ -47,11 +47,26 @@ def allocator_regions(trace: Trace, training: TrainingThread) -> Iterator[Region
                 yield Region(line, start, end, "memory.out_of_memory")
             continue
         granted = int(events.start_ps[mine[0]])
-        before = int(np.searchsorted(at, start, side="right")) - 1
-        requested = int(stat_of(trace, "requested_bytes", mine[:1])[0])
-        short = before >= 0 and ABSENT < int(available[before]) < requested
-        if granted - start > WAIT_FROM_PS and short:
+        if granted - start > WAIT_FROM_PS and pools.was_short(mine[0], start):
             yield Region(line, start, granted, "memory.allocator_wait")
+
+
+class _Pools:
+    """What was free in each allocator at any time."""
+
+    def __init__(self, trace: Trace, rows: Int64s) -> None:
+        self._trace, self._rows = trace, rows
+        self._pool = stat_of(trace, "allocator_name", rows)
+        self._available = stat_of(trace, "bytes_available", rows)
+
+    def was_short(self, allocation: int, at_ps: int) -> bool:
+        """Did the allocator have less, at that time, than was then taken from it?"""
+        row = np.array([allocation])
+        mine = self._pool == stat_of(self._trace, "allocator_name", row)[0]
+        times = self._trace.events.start_ps[self._rows[mine]]
+        before = int(np.searchsorted(times, at_ps, side="right")) - 1
+        requested = int(stat_of(self._trace, "requested_bytes", row)[0])
+        return before >= 0 and ABSENT < int(self._available[mine][before]) < requested
 
 
 def _long_ops(trace: Trace) -> Int64s:
