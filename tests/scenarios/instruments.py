@@ -163,10 +163,14 @@ class Instruments:
             if step.kind == "train" and epoch.begin_ns <= step.interval.begin_ns <= epoch.end_ns
         ]
 
-    def quiet_step_seconds(self, after_step: int) -> float:
-        """The usual step of a control run that followed the first `after_step` steps."""
-        steps = [step for step in steps_of(self.clocks) if step.kind == "train"]
-        return median(step.interval.length_ns for step in steps[after_step:]) / NS_PER_S
+    def quiet_step_seconds(self, epoch_steps: int) -> float:
+        """The usual step of the control epochs that followed the first one.
+
+        The quietest of them counts: other load on the machine can only make a step longer.
+        """
+        lengths = [s.interval.length_ns for s in steps_of(self.clocks) if s.kind == "train"]
+        controls = range(epoch_steps, len(lengths), epoch_steps)
+        return min(median(lengths[i : i + epoch_steps]) for i in controls) / NS_PER_S
 
     # ------------------------------------------------------------ hooks into TensorFlow
 
