@@ -20,13 +20,14 @@ from stall_analyzer.model import Trace
 
 native = pytest.importorskip("stall_analyzer.decode._xplane", reason="not built: no C compiler?")
 
-NAMES = ["ExecutorState::Process", "ExecutorState::Process", "EagerExecute", "FunctionRun", "a/b:MatMul", "gradient_tape/x:Mul", "c:PyFunc",
+NAMES = ["ExecutorState::Process", "ExecutorState::Process", "EagerExecute", "FunctionRun",
+         "a/b:MatMul", "gradient_tape/x:Mul", "c:PyFunc",
          "ThreadpoolListener::Record", "Iterator::Root", "$x.py:1 f", "TFE_Py_Execute"]  # fmt: skip
 STATS = ["id", "_r", "step_num", "eager_op", "name", "not kept", "fragmentation"]
 
 values = st.one_of(
-    st.integers(0, 1), st.integers(-(2**63), 2**63 - 1), st.floats(), st.text(max_size=5), st.binary(max_size=5),
-    st.sampled_from(["a", "b"]).map(Ref),
+    st.integers(0, 1), st.integers(-(2**63), 2**63 - 1), st.floats(), st.text(max_size=5),
+    st.binary(max_size=5), st.sampled_from(["a", "b"]).map(Ref),
 )  # fmt: skip
 times = st.one_of(st.integers(0, 60), st.integers(0, 60).map(lambda t: t * 100_000),
                   st.just(2**62 / 1000), st.just(-1))  # fmt: skip

@@ -64,9 +64,15 @@ STRUCTURE = frozenset(
 FILLER = frozenset(
     {"convert_to_tensor", "tf.constant", "TFE_Py_FastPathExecute_C", "TFE_Py_ExecuteCancelable",
      "EagerCopyToDevice", "ValidateInputTypeAndPlacement", "ExecutorPropagateOutputs",
-     "ExecutorDoneCallback", "TensorHandle::GetResourceHandleInfo WaitReady",
+     "TensorHandle::GetResourceHandleInfo WaitReady",
      "PrefetchConsume", "ParallelMapConsume", "MapAndBatchConsume", "ParallelInterleaveConsume",
      "ParallelBatchConsume"}
+)  # fmt: skip
+
+# The callback of a map function copies its result into the batch.
+PIPELINE_PREFIXES = (
+    "Iterator::", "PrefetchProduce", "ParallelMapProduce", "MapAndBatch", "ParallelInterleave",
+    "InstantiatedCapturedFunction::", "MemoryCacheImpl", "ExecutorDoneCallback",
 )  # fmt: skip
 
 # Stats worth a column. Everything else is stepped over.
@@ -112,9 +118,7 @@ def keep_from_ps(plane_name: str, name: str) -> int:
         return DELETE_KEEP_FROM_PS
     if name.startswith("$"):
         return PYTHON_KEEP_FROM_PS
-    if name.startswith(("Iterator::", "PrefetchProduce", "ParallelMapProduce", "MapAndBatch",
-                        "ParallelInterleave", "InstantiatedCapturedFunction::",
-                        "MemoryCacheImpl")):  # fmt: skip
+    if name.startswith(PIPELINE_PREFIXES):
         return PIPELINE_KEEP_FROM_PS
     kind = op_type(name)
     if kind:

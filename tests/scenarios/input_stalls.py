@@ -227,9 +227,13 @@ def in_hidden(it: Instruments) -> None:
     it.fit(dense_model(layers=3, units=1024), data, steps_per_epoch=50)
 
 
+CONTROL_STEPS = 15
+CONTROL_ROUNDS = 8
+
+
 def in_contention(it: Instruments) -> None:
     """Parallel native input is always in time, and takes the cores that the step needs."""
-    steps, batch = 60, 512
+    batch = 512
     x, y = arrays(batch)
 
     def burn(index: Any) -> tuple[Any, Any]:
@@ -238,20 +242,48 @@ def in_contention(it: Instruments) -> None:
             noise = tf.tanh(tf.matmul(noise, noise)) * 0.1
         return tf.constant(x) + noise[0, 0] * 1e-9, tf.constant(y)
 
-    busy = tf.data.Dataset.range(10**6).map(burn, num_parallel_calls=2).prefetch(64)
-    model = dense_model(layers=2, units=768)
+    busy = tf.data.Dataset.range(10**6).map(burn, num_parallel_calls=2).prefetch(2)
+    _contended(it, dense_model(layers=2, units=768), busy, batches(CONTROL_STEPS, batch))
+
+
+def in_contention_jpeg(it: Instruments) -> None:
+    """Pictures are decoded in the background, while a network of convolutions needs the cores."""
+    side, batch = 48, 32
+    noise = np.random.default_rng(1).integers(0, 255, (220, 220, 3))
+    picture = tf.io.encode_jpeg(tf.constant(noise, tf.uint8))
+
+    def decode(jpeg: Any) -> tuple[Any, Any]:
+        image = tf.image.resize(tf.io.decode_jpeg(jpeg, channels=3), (side, side))
+        return image / 255.0, tf.constant(1)
+
+    files = tf.data.Dataset.from_tensors(picture).repeat()
+    busy = files.map(decode, num_parallel_calls=tf.data.AUTOTUNE).batch(batch).prefetch(2)
+    one = tf.random.uniform((batch, side, side, 3), seed=1), tf.ones((batch,), tf.int32)
+    ready = tf.data.Dataset.from_tensors(one).cache().repeat(CONTROL_STEPS).prefetch(2)
+    keras.utils.set_random_seed(1)
+    layers = [keras.layers.Conv2D(24, 3, activation="relu") for _ in range(3)]
+    ends = [keras.layers.GlobalAveragePooling2D(), keras.layers.Dense(10)]
+    model = keras.Sequential([keras.layers.Input((side, side, 3)), *layers, *ends])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("sgd", loss=loss)
+    _contended(it, model, busy, ready)
+
+
+def _contended(it: Instruments, model: keras.Model, busy: Any, ready: Any) -> None:
+    steps = 60
     it.fit(model, busy, steps_per_epoch=steps)
-    # The control: the same steps on ready batches, under the same profiler.
+    # The control: short epochs on both kinds of data in turns, under the same profiler.
     with it.profile(it.logdir.parent / "control"):
-        model.fit(batches(steps, batch), verbose=0, epochs=3)
+        for _ in range(CONTROL_ROUNDS):
+            for data in (busy, ready):
+                it.wait_until_idle()
+                model.fit(data, verbose=0, epochs=1, steps_per_epoch=CONTROL_STEPS)
     it.read_stamps()
-    quiet = it.quiet_step_seconds(epoch_steps=steps)
-    it.notes.append(f"a step on ready batches takes {quiet * 1000:.1f} ms")
-    lost = sum(it.train_step_seconds()) - steps * quiet
-    it.knowledge.moves.append(("compute", "input", lost))
-    it.how["input"] = (
-        "wait in graph, plus the step time lost against the same steps on ready batches"
-    )
+    slowed = it.slowed_by(first_control=steps, steps=CONTROL_STEPS)
+    it.notes.append(f"a step takes {slowed:.2f} times as long as on ready batches")
+    computed = sum(it.train_step_seconds())
+    it.knowledge.moves.append(("compute", "input", computed * (1 - 1 / slowed)))
+    it.how["input"] = "wait in graph, plus what steps lose against steps on ready batches in turns"
 
 
 def in_loop(it: Instruments) -> None:

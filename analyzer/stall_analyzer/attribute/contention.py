@@ -2,8 +2,15 @@
 
 Such input is always in time, so nothing waits, and yet the step is slow. With `cores` cores, a step
 that keeps p threads busy while q threads of tf.data compute gets cores / (p + q) of what it would
-get alone, as soon as p + q is more than the cores; the rest of its time is input's. Threads inside
-Python functions do not count (they may be asleep), nor stages that only wait for other stages.
+get alone, as soon as p + q is more than the cores; the rest of its time is input's.
+
+A long op spreads over all cores through the intra-op threads, whose work has no events of its own.
+Such an op ends with its slowest part, and a part that shares its core takes twice as long unless
+work moves to other cores; the truth lies between, and so does the estimate.
+
+Threads inside Python functions do not count (they may be asleep), nor stages that only wait for
+other stages. What shared caches and memory cost is not in here: the estimate is low rather than
+high (tests/scenarios: in_contention, in_contention_jpeg).
 """
 
 from __future__ import annotations
@@ -15,16 +22,21 @@ from stall_analyzer.causes import code, codes
 from stall_analyzer.intervals import (
     Layer,
     Tiling,
+    covered,
     distinct,
     innermost,
     label_at,
     paint,
     simplify,
+    union,
 )
-from stall_analyzer.model import Bools, Int64s, Trace
+from stall_analyzer.model import Bools, Float64s, Int64s, Trace
+from stall_analyzer.names import rows_named
+from stall_analyzer.vocabulary import OP_KEEP_FROM_PS, op_type
 
 COMPUTE = codes("compute.step", "compute.runtime", "compute.warm_up", "compute.eager_op")
 PIPELINE_THREADS = "tf_data_"
+INTRA_OP_THREADS = "_Eigen"
 # Stages whose own time is waiting for the threads that do their work.
 WAITING_STAGES = (
     "Prefetch", "ParallelMap", "MapAndBatch", "ParallelInterleave", "ParallelBatch", "Root",
@@ -47,14 +59,34 @@ def with_contention(tiling: Tiling, trace: Trace, own: Work, others: Work) -> Ti
     fine = distinct(tiling.bounds, steps.bounds, inputs.bounds)
     fine = fine[(fine >= tiling.bounds[0]) & (fine <= tiling.bounds[-1])]
     at = fine[:-1]
-    p = np.maximum(label_at(steps, at), 1)
-    q = np.maximum(label_at(inputs, at), 0)
-    share = np.minimum(cores, p) * (p + q) / np.maximum(np.minimum(cores, p + q) * p, 1)
-    lost = np.diff(fine) * (1 - 1 / np.maximum(share, 1))
+    spread = covered(at, *_spread_ops(trace, on_pipeline))
+    lost = np.diff(fine) * _lost_share(
+        np.maximum(label_at(steps, at), 1), np.maximum(label_at(inputs, at), 0), spread, cores
+    )
     tile = np.searchsorted(tiling.bounds, at, side="right") - 1
     eligible = np.isin(tiling.labels, COMPUTE)
     per_tile = np.bincount(tile, weights=lost, minlength=len(tiling.labels)).astype(np.int64)
     return _give_first_part(tiling, np.where(eligible, per_tile, 0))
+
+
+def _lost_share(p: Int64s, q: Int64s, spread: Bools, cores: int) -> Float64s:
+    """The share of its time that a step with p busy threads loses to q threads of the pipeline."""
+    p = np.where(spread, np.maximum(p, cores), p)
+    alone, together = np.minimum(p, cores), np.minimum(p + q, cores) * p / (p + q)
+    balanced = 1 - together / alone
+    slowest_part = np.where(spread & (q > 0), np.maximum(balanced, 0.5), balanced)
+    shared_cores = np.minimum(1.0, 2 * q / cores)
+    return np.asarray(balanced + 0.5 * shared_cores * (slowest_part - balanced))
+
+
+def _spread_ops(trace: Trace, on_pipeline: Bools) -> tuple[Int64s, Int64s]:
+    """When an op of the step was long enough to be worth spreading over the intra-op threads."""
+    if not any(INTRA_OP_THREADS in line.name for line in trace.lines):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    events = trace.events
+    ops = rows_named(trace, lambda name: bool(op_type(name)))
+    long = (events.duration_ps[ops] >= OP_KEEP_FROM_PS) & ~on_pipeline[events.line[ops]]
+    return union(events.start_ps[ops[long]], events.end_ps[ops[long]])
 
 
 def _cores(trace: Trace) -> int | None:
@@ -72,8 +104,11 @@ def _busy_stages(trace: Trace, on_pipeline: Bools) -> tuple[Int64s, Int64s]:
     events = trace.events
     works = np.fromiter(
         (
-            name.startswith("Iterator::")
-            and not name.rpartition("::")[2].split("[")[0].startswith(WAITING_STAGES)
+            name == "ExecutorDoneCallback"
+            or (
+                name.startswith("Iterator::")
+                and not name.rpartition("::")[2].split("[")[0].startswith(WAITING_STAGES)
+            )
             for name in trace.names
         ),
         np.bool_,
