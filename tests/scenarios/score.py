@@ -21,7 +21,7 @@ NS_PER_MS = 1e6
 ANALYZER_TIMEOUT_S = 120
 
 # Of the epoch, for every scenario. What input costs by taking cores is estimated, not observed.
-LIMIT = {"graph": 0.02, "eager": 0.05, "memory": 0.05, "estimate": 0.08}
+LIMIT = {"graph": 0.02, "eager": 0.05, "memory": 0.05, "estimate": 0.05}
 MEDIAN_LIMIT = 0.01  # of the epoch, over all scenarios
 
 

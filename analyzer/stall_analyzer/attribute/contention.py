@@ -1,16 +1,17 @@
 """Cores that background input takes from a step that computes on the CPU.
 
-Such input is always in time, so nothing waits, and yet the step is slow. With `cores` cores, a step
-that keeps p threads busy while q threads of tf.data compute gets cores / (p + q) of what it would
-get alone, as soon as p + q is more than the cores; the rest of its time is input's.
+Such input is always in time, so nothing waits, and yet the step is slow. The estimate follows the
+operating system's scheduler. A burst of input shorter than a time slice runs as soon as it wakes
+and leaves the step the other cores. Longer work shares: with `cores` cores left, a step with p
+busy threads beside q of the pipeline gets cores / (p + q) of its needs as soon as p + q exceeds
+the cores. Needs of the step that are not met are time of the input.
 
 A long op spreads over all cores through the intra-op threads, whose work has no events of its own.
 Such an op ends with its slowest part, and a part that shares its core takes twice as long unless
 work moves to other cores; the truth lies between, and so does the estimate.
 
 Threads inside Python functions do not count (they may be asleep), nor stages that only wait for
-other stages. What shared caches and memory cost is not in here: the estimate is low rather than
-high (tests/scenarios: in_contention, in_contention_jpeg).
+other stages. tests/scenarios (in_contention, in_contention_jpeg) hold it against real controls.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ from stall_analyzer.intervals import (
     simplify,
     union,
 )
-from stall_analyzer.model import Bools, Float64s, Int64s, Trace
+from stall_analyzer.model import PS_PER_MS, Bools, Float64s, Int64s, Trace
 from stall_analyzer.names import rows_named
 from stall_analyzer.vocabulary import OP_KEEP_FROM_PS, op_type
 
 COMPUTE = codes("compute.step", "compute.runtime", "compute.warm_up", "compute.eager_op")
 PIPELINE_THREADS = "tf_data_"
 INTRA_OP_THREADS = "_Eigen"
+TIME_SLICE_PS = 3 * PS_PER_MS  # Linux's default
 # Stages whose own time is waiting for the threads that do their work.
 WAITING_STAGES = (
     "Prefetch", "ParallelMap", "MapAndBatch", "ParallelInterleave", "ParallelBatch", "Root",
@@ -54,14 +56,19 @@ def with_contention(tiling: Tiling, trace: Trace, own: Work, others: Work) -> Ti
     input_start = np.concatenate([others.start[native], stages[0]])
     input_end = np.concatenate([others.end[native], stages[1]])
     computing = own.label == code("compute.step")
-    steps = _count(own.start[computing], own.end[computing])
-    inputs = _count(input_start, input_end)
-    fine = distinct(tiling.bounds, steps.bounds, inputs.bounds)
+    busy = _count(own.start[computing], own.end[computing])
+    is_short = input_end - input_start < TIME_SLICE_PS
+    short = _count(input_start[is_short], input_end[is_short])
+    long = _count(input_start[~is_short], input_end[~is_short])
+    fine = distinct(tiling.bounds, busy.bounds, short.bounds, long.bounds)
     fine = fine[(fine >= tiling.bounds[0]) & (fine <= tiling.bounds[-1])]
     at = fine[:-1]
-    spread = covered(at, *_spread_ops(trace, on_pipeline))
     lost = np.diff(fine) * _lost_share(
-        np.maximum(label_at(steps, at), 1), np.maximum(label_at(inputs, at), 0), spread, cores
+        np.maximum(label_at(busy, at), 1),
+        np.maximum(label_at(short, at), 0),
+        np.maximum(label_at(long, at), 0),
+        covered(at, *_spread_ops(trace, on_pipeline)),
+        cores,
     )
     tile = np.searchsorted(tiling.bounds, at, side="right") - 1
     eligible = np.isin(tiling.labels, COMPUTE)
@@ -69,13 +76,14 @@ def with_contention(tiling: Tiling, trace: Trace, own: Work, others: Work) -> Ti
     return _give_first_part(tiling, np.where(eligible, per_tile, 0))
 
 
-def _lost_share(p: Int64s, q: Int64s, spread: Bools, cores: int) -> Float64s:
-    """The share of its time that a step with p busy threads loses to q threads of the pipeline."""
+def _lost_share(p: Int64s, short: Int64s, long: Int64s, spread: Bools, cores: int) -> Float64s:
+    """The share of its time that a step with p busy threads loses to threads of the pipeline."""
     p = np.where(spread, np.maximum(p, cores), p)
-    alone, together = np.minimum(p, cores), np.minimum(p + q, cores) * p / (p + q)
-    balanced = 1 - together / alone
-    slowest_part = np.where(spread & (q > 0), np.maximum(balanced, 0.5), balanced)
-    shared_cores = np.minimum(1.0, 2 * q / cores)
+    left = np.maximum(cores - short, 0)
+    got = np.minimum(p + long, left) * p / (p + long)
+    balanced = 1 - np.minimum(got / np.minimum(p, cores), 1)
+    slowest_part = np.where(spread & (long > 0), np.maximum(balanced, 0.5), balanced)
+    shared_cores = np.minimum(1.0, 2 * long / cores)
     return np.asarray(balanced + 0.5 * shared_cores * (slowest_part - balanced))
 
 
