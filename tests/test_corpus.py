@@ -1,0 +1,86 @@
+"""Public logs of other people: every run gets an answer, and the known ones the right one."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jsonschema
+import pytest
+
+from stall_analyzer.discover import discover
+from stall_analyzer.pipeline import analyze
+from stall_analyzer.report.json import document
+from tests.corpus import CORPUS, case
+from tests.test_laws import SCHEMA
+
+pytestmark = pytest.mark.skipif(
+    not CORPUS.is_dir(), reason="the public logs are not beside this repository"
+)
+
+
+@cache
+def runs(number: str) -> list[dict[str, Any]]:
+    report = document([analyze(run) for run in discover([case(number)]).runs])
+    jsonschema.validate(report, SCHEMA)
+    return list(report["runs"])
+
+
+@pytest.mark.parametrize("number", sorted(p.name[:3] for p in CORPUS.glob("L*")))
+def test_every_run_is_answered_and_its_time_adds_up(number: str) -> None:
+    for run in runs(number):
+        assert run["verdict"]["sentence"]
+        assert sum(run["buckets_ps"].values()) == run["window"]["duration_ps"]
+        for host in run["host_ledgers"]:
+            assert sum(host["buckets_ps"].values()) == run["window"]["duration_ps"]
+
+
+def test_both_hosts_of_a_session_are_there_and_agree() -> None:
+    """L01: one file under two host names."""
+    (run,) = runs("L01")
+    assert len(run["hosts"]) == 2
+    first, second = run["host_ledgers"]
+    assert first["buckets_ps"] == second["buckets_ps"]
+    assert run["steps"][0]["source"] == "device"
+
+
+def test_a_damaged_trace_is_unreadable_and_says_why() -> None:
+    (run,) = runs("L04")
+    (error,) = [note for note in run["notes"] if note["level"] == "error"]
+    assert "converted as if they were text" in error["text"]
+    assert run["verdict"]["status"] == "unknown"
+
+
+def test_the_profilers_own_cost_is_no_stall() -> None:
+    legacy = next(run for run in runs("L05") if run["run"].endswith("jax_conv_minimal_legacy"))
+    assert legacy["buckets_ps"]["profiler"] > 0.95 * legacy["window"]["duration_ps"]
+    assert legacy["verdict"]["primary"] == "unknown"
+
+
+def test_tracing_is_the_cause_where_the_trace_is_full_of_it() -> None:
+    (run,) = runs("L06")
+    assert run["verdict"]["primary"] == "compile"
+    assert run["causes_ps"]["compile.tracing"] / 1e9 == pytest.approx(215, abs=25)
+
+
+def test_a_gpu_that_is_listed_and_idle_is_not_waiting_for_input() -> None:
+    (run,) = runs("L14")
+    assert run["evidence"]["device"].startswith("GPU not used")
+    assert run["buckets_ps"]["input"] < 0.01 * run["window"]["duration_ps"]
+
+
+def test_a_python_generator_is_seen_and_the_untraced_gpu_too() -> None:
+    attempts = runs("L15")
+    assert [run["attempt"] for run in attempts] == list(range(1, 8))
+    last = attempts[-1]
+    assert "Python code in the input pipeline ran during 88 %" in last["verdict"]["sentence"]
+    assert last["evidence"]["device"].startswith("Device not traced")
+    unfinished = [run for run in attempts if "no epoch" in run["window"]["end_source"]]
+    assert len(unfinished) == 2
+
+
+def test_event_files_alone_show_that_the_first_epoch_was_slow() -> None:
+    slow = next(run for run in runs("L19") if run["later_epochs"]["count"] == 7)
+    assert slow["verdict"]["status"] == "slow_once"
+    assert slow["window"]["duration_ps"] / 1e12 == pytest.approx(44, abs=2)
+    assert slow["one_time_ps"] / 1e12 == pytest.approx(24, abs=2)
