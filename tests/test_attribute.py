@@ -99,6 +99,13 @@ def test_a_lost_done_event_ends_the_wait_where_the_next_op_begins(tmp_path: Path
     assert causes_ms(ledger) == {"input.wait": 60, "compute.step": 40}
 
 
+def test_a_run_whose_id_was_lost_is_unknown_and_not_the_hosts(tmp_path: Path) -> None:
+    """A cut file loses the names of stats, and with them the ids."""
+    nameless = [e for e in call(0, 100, run=1) if e.name != "FunctionRun"]
+    ledger = ledger_of(tmp_path, host(("python", nameless)))
+    assert causes_ms(ledger) == {"unknown.no_evidence": 100}
+
+
 def test_a_first_call_is_traced_and_instantiated(tmp_path: Path) -> None:
     ledger = ledger_of(
         tmp_path,

@@ -11,7 +11,7 @@ from stall_analyzer.attribute.refine import relabel_inside
 from stall_analyzer.causes import code, codes_of_bucket
 from stall_analyzer.intervals import NOTHING, Layer, Segments, Tiling, inherit, innermost, paint
 from stall_analyzer.model import PS_PER_US, Int64s, Trace, TrainingThread
-from stall_analyzer.names import names_where, rows_with, stat_of, text_is
+from stall_analyzer.names import names_where, rows_named, rows_with, stat_of, text_is
 from stall_analyzer.training import FUNCTION_PREFIX, INITIALIZER_PREFIX, rows_of_line
 from stall_analyzer.vocabulary import CHECK_OPS, INPUT_OPS
 
@@ -79,6 +79,7 @@ def _labels(trace: Trace, training: TrainingThread, span: slice, eager: bool) ->
     followed = training.runs.row - span.start
     followed = followed[around[followed] != code("compile.variable_init")]
     strong[followed] = FOLLOW
+    strong[_lost_runs(trace, span, followed)] = code("unknown.no_evidence")
     # An eager op inside tracing is part of tracing; elsewhere it speaks for itself.
     compiling = np.isin(inherit(strong, parent), codes_of_bucket("compile"))
     own = np.where(strong != NOTHING, strong, np.where(compiling, NOTHING, weak))
@@ -88,6 +89,19 @@ def _labels(trace: Trace, training: TrainingThread, span: slice, eager: bool) ->
         around = inherit(own, parent)
         own[is_run & (own == NOTHING) & (around == code("host.eager"))] = code("compute.eager_op")
     return inherit(own, parent)
+
+
+def _lost_runs(trace: Trace, span: slice, followed: Int64s) -> Int64s:
+    """Graph runs whose id is not known (a cut file, a remote worker): what they did is unknown."""
+    events = trace.events
+    kernels = rows_named(trace, "EagerKernelExecute".__eq__)
+    kernels = kernels[(kernels >= span.start) & (kernels < span.stop)]
+    is_graph = names_where(trace, lambda name: name.startswith(FUNCTION_PREFIX))
+    around = events.parent[kernels]
+    kernels = kernels[(around >= 0) & is_graph[events.name[around]]]
+    starts = np.append(np.sort(events.start_ps[span][followed]), 1 << 62)
+    next_run = starts[np.searchsorted(starts, events.start_ps[kernels])]
+    return kernels[next_run >= events.end_ps[kernels]] - span.start
 
 
 def _by_name(trace: Trace) -> tuple[Int64s, Int64s]:
