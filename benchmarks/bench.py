@@ -50,6 +50,10 @@ XPROF = [
     "data, _ = xspace_to_tool_data([sys.argv[1]], 'overview_page', {}); "
     "sys.exit(not data)", "{trace}",
 ]  # fmt: skip
+HELP = [sys.executable, "-m", "stall_analyzer.cli", "--help"]
+NOTHING = [sys.executable, "-c", "pass"]
+HELP_SECONDS, HELP_FACTOR = 0.4, 4  # whichever is larger
+HELP_ROUNDS = 9
 PROGRAMS = {"stall": ANALYZE, "decode only": DECODE, "read bytes": READ, "xprof": XPROF}
 
 
@@ -149,6 +153,15 @@ def report(name: str, trace: Path, found: dict[str, Cost]) -> list[str]:
     return missed
 
 
+def help_answers() -> list[str]:
+    """Print how soon --help answers; returns the target if it misses it."""
+    turns = [(run(HELP).seconds, run(NOTHING).seconds) for _ in range(HELP_ROUNDS)]
+    ours, bare = (statistics.median(times) for times in zip(*turns, strict=True))
+    print(f"help_seconds: {ours:.3f} ({ours / bare:.1f} times an empty Python)")
+    limit = max(HELP_SECONDS, HELP_FACTOR * bare)
+    return [f"--help takes {ours:.3f} s, not {limit:.3f}"] if ours > limit else []
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--workdir", type=Path, help="where the traces are made and kept")
@@ -157,7 +170,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         workdir = (options.workdir or Path(temporary)).resolve()
         workdir.mkdir(parents=True, exist_ok=True)
-        missed = []
+        missed = help_answers()
         traces = {name: real_trace(workdir, name) for name in REAL_TRACES}
         for name, trace in traces.items():
             missed += report(name, trace, figures(trace, list(PROGRAMS), ROUNDS))
