@@ -276,6 +276,21 @@ def test_the_first_batch_waits_for_the_shuffle_buffer(tmp_path: Path) -> None:
     assert causes_ms(ledger)["input.wait"] == pytest.approx(4)
 
 
+def test_waiting_while_a_cache_fills_comes_once(tmp_path: Path) -> None:
+    behind = "Iterator::Root::Prefetch::BatchV2::MemoryCacheImpl::Map"
+    ledger = ledger_of(
+        tmp_path,
+        host(
+            ("python", [*call(0, 50, run=1), *call(50, 100, run=2)]),
+            ("tf_Compute", [*ops(40, 50, 1, *TRAIN_OPS), *ops(90, 100, 2, *TRAIN_OPS)]),
+            ("tf_data_iterator_get_next", [*wait(0, 40, 1), *wait(50, 90, 2)]),
+            ("tf_data_iterator_resource", [event(behind, 0, 40), event(behind, 50, 90)]),
+        ),
+    )
+    assert causes_ms(ledger) == {"input.cache_fill": 80, "compute.step": 20}
+    assert np.diff(ledger.bounds_ps)[ledger.one_time].sum() == 80 * 10**9
+
+
 def test_background_input_takes_cores_that_the_step_needs(tmp_path: Path) -> None:
     """Two cores, two busy threads of the step, two of the pipeline: each gets half."""
     pipeline = [

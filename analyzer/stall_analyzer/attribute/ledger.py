@@ -15,6 +15,7 @@ from stall_analyzer.attribute.numerics import wasted_from_ps
 from stall_analyzer.attribute.refine import (
     relabel,
     relabel_inside,
+    with_cache_fill,
     with_first_wait,
     with_skipped_updates,
     with_warm_up,
@@ -78,8 +79,10 @@ def _traced(aligned: AlignedTrace, timeline: Timeline, begin: int, end: int) -> 
         tiling = _follow(thread, run_tiling(own, regions, outside, between, begin, end))
         tiling = with_warm_up(tiling, trace, training)
         tiling = with_skipped_updates(tiling, training)
-        start, stop = _training_steps(timeline, -aligned.shift_ps)
-        tiling = with_first_wait(tiling, trace, start, stop)
+        if aligned.covered_ps[0] == 0:  # else the first step in the trace is not the first
+            start, stop = _training_steps(timeline, -aligned.shift_ps)
+            tiling = with_first_wait(tiling, trace, start, stop)
+        tiling = with_cache_fill(tiling, trace)
         if devices is None or not devices.used:
             tiling = with_contention(tiling, trace, own, others)
     if devices is None or not devices.traced:

@@ -24,6 +24,9 @@ FIRST_WAIT_LEAST_PS = 20 * PS_PER_MS
 # A shuffle buffer that was being filled for this share of the first wait explains it.
 SHUFFLE_SHARE = 0.5
 
+# Stages behind a cache, by how their path in the pipeline is written.
+FILLING_CACHE = ("MemoryCacheImpl::", "FileCacheImpl::", "FileWriterIterator::")
+
 COMPUTE = codes("compute.step", "compute.runtime")
 
 
@@ -97,6 +100,14 @@ def with_skipped_updates(tiling: Tiling, training: TrainingThread) -> Tiling:
         codes_of_bucket("compute"),
         "numerics.skipped_update",
     )
+
+
+def with_cache_fill(tiling: Tiling, trace: Trace) -> Tiling:
+    """A cache that is being filled asks the stages behind it; once it is full it never does."""
+    filling = rows_named(trace, lambda name: any(mark in name for mark in FILLING_CACHE))
+    events = trace.events
+    start, end = events.start_ps[filling], events.end_ps[filling]
+    return relabel_inside(tiling, start, end, codes("input.wait"), "input.cache_fill")
 
 
 def with_first_wait(tiling: Tiling, trace: Trace, step_start: Int64s, step_end: Int64s) -> Tiling:

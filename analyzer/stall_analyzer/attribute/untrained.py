@@ -11,8 +11,6 @@ from stall_analyzer.intervals import Layer, Tiling, paint
 from stall_analyzer.model import Trace
 from stall_analyzer.names import rows_named
 
-PROFILER_NAMES = ("start_trace", "stop_trace", "ProfilerSession", "export_trace")
-
 
 def untrained_tiling(trace: Trace, begin: int, end: int) -> Tiling:
     events = trace.events
