@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -423,3 +424,18 @@ def test_computing_after_a_loss_that_is_no_number_is_wasted(
         events=losses(values, [9, 19, 29.999]),
     )
     assert causes_ms(ledger).get("numerics.nonfinite", 0.0) == wasted_ms
+
+
+def test_a_batch_that_is_logged_late_after_the_profile_waited_for_the_profiler(
+    tmp_path: Path,
+) -> None:
+    """The trace ends at 100 ms; the next batch would be due 20 ms later and comes after 220."""
+    log = losses([3.0, 2.0, 1.0, 1.0, 1.0], [50, 320, 340, 360, 380])
+    scalars = {**log.train, "epoch_loss": losses([1.0], [400]).train["batch_loss"]}
+    ledger = ledger_of(
+        tmp_path,
+        host(("python", call(0, 100, run=1)), ("tf_Compute", ops(0, 100, 1, *TRAIN_OPS))),
+        clock(10**18, 0.1),
+        events=replace(log, train=scalars, first_wall_ns=10**18),
+    )
+    assert causes_ms(ledger)["profiler.stop"] == 200

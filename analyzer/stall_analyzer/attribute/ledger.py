@@ -12,6 +12,7 @@ from stall_analyzer.attribute.devices import DeviceView, device_view
 from stall_analyzer.attribute.evidence import what_could_be_seen
 from stall_analyzer.attribute.executor import executor_work, run_tiling
 from stall_analyzer.attribute.numerics import wasted_from_ps
+from stall_analyzer.attribute.profiler import with_profiler_stop
 from stall_analyzer.attribute.refine import (
     relabel,
     relabel_inside,
@@ -50,6 +51,8 @@ def _host_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -
             traced = _traced(part, timeline, begin - part.shift_ps, end - part.shift_ps)
             tiling = _overlay(tiling, Tiling(traced.bounds + part.shift_ps, traced.labels))
     tiling = relabel(tiling, tiling.labels == NOTHING, "unknown.not_traced")
+    for part in parts:
+        tiling = with_profiler_stop(tiling, part, timeline)
     tiling = _with_wasted(tiling, timeline)
     lengths = np.diff(tiling.bounds)
     untraced = lengths[tiling.labels == code("unknown.not_traced")].sum()
