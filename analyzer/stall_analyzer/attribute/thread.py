@@ -101,7 +101,8 @@ def _lost_runs(trace: Trace, span: slice, followed: Int64s) -> Int64s:
     kernels = kernels[(around >= 0) & is_graph[events.name[around]]]
     starts = np.append(np.sort(events.start_ps[span][followed]), 1 << 62)
     next_run = starts[np.searchsorted(starts, events.start_ps[kernels])]
-    return kernels[next_run >= events.end_ps[kernels]] - span.start
+    lost = next_run >= events.end_ps[kernels]
+    return np.asarray(kernels[lost] - span.start, dtype=np.int64)
 
 
 def _by_name(trace: Trace) -> tuple[Int64s, Int64s]:
