@@ -192,10 +192,12 @@ def _from_trace(
         notes.append(
             Note("warning", "The trace begins inside an epoch: what came before is not in it.")
         )
-    # Callbacks may go on after the scalars; but if only one epoch was logged, what begins next in
-    # the trace is another fit().
-    goes_on = from_log is None or (more_logged and origin + (epoch.end_ps or 0) > from_log.end_ps)
-    if epoch.end_ps is not None and goes_on:
+    # Callbacks may go on after the scalars were written. But if only one epoch was logged, what
+    # begins next in the trace is another fit().
+    ends_later = more_logged and epoch.end_exact
+    if epoch.end_ps is not None and (
+        from_log is None or (ends_later and origin + epoch.end_ps > from_log.end_ps)
+    ):
         return _Bounds(start, origin + epoch.end_ps, start_source, epoch.end_source)
     if from_log is not None and from_log.end_ps > start:
         return _Bounds(start, from_log.end_ps, start_source, from_log.end_source)

@@ -40,5 +40,8 @@ def base_from_summaries(trace: Trace, events: EventLog) -> int | None:
 
 
 def _wall_times(events: EventLog) -> Int64s:
-    series = [s.wall_ns for s in (*events.train.values(), *events.validation.values())]
-    return np.sort(np.concatenate(series)) if series else np.empty(0, dtype=np.int64)
+    """Of every record that a summary op wrote: the scalars, and the model before them."""
+    walls = [s.wall_ns for s in (*events.train.values(), *events.validation.values())]
+    if events.keras is not None:
+        walls.append(np.array([events.keras.wall_ns], dtype=np.int64))
+    return np.sort(np.concatenate(walls)) if walls else np.empty(0, dtype=np.int64)

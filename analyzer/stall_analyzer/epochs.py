@@ -22,6 +22,7 @@ class Epoch:
     end_ps: int | None  # None: the trace does not show where it ends
     start_source: str
     end_source: str
+    end_exact: bool  # nothing but the end of the epoch lies before it
     first_step: int  # its steps in Iterations are [first_step, last_step)
     last_step: int
     begin_seen: bool  # False: the trace began in the middle of it
@@ -52,6 +53,8 @@ def find_epochs(steps: Iterations, landmarks: Landmarks) -> tuple[Epoch, ...]:
             end_ps=following.previous_end_ps if following else None,
             start_source=begin.source,
             end_source=f"the next epoch begins ({following.source})" if following else "",
+            # Keras 2 takes the old iterator down, and only then resets its metrics.
+            end_exact=following is not None and following.source == RESET and steps.epoch is None,
             first_step=begin.step,
             last_step=following.step if following else len(steps.start_ps),
             begin_seen=begin.seen,
@@ -87,16 +90,17 @@ def _begin_at(step: int, steps: Iterations, marks: Landmarks) -> _Begin | None:
     """How an epoch begins before this training step, or None if it goes on."""
     first = not steps.training[:step].any()
     since, until = int(_gaps(steps)[step]), int(steps.start_ps[step])
-    if steps.epoch is not None and not first:
-        return _Begin(step, until, until, "step marker")
     made = _last_between(marks.iterator_start_ps, since, until)
     reset = _last_between(marks.reset_start_ps, since, until)
     if reset is not None and (made is not None or first or not _remade(marks, steps)):
         end = int(marks.reset_end_ps[reset])
         return _Begin(step, end, int(marks.reset_start_ps[reset]), RESET)
     if made is not None:
-        at = int(marks.iterator_start_ps[made])
-        return _Begin(step, at, at, "iterator made")
+        # Keras 2 makes the iterator before the epoch begins, a loop when it begins.
+        ends = marks.iterator_end_ps if steps.epoch is not None else marks.iterator_start_ps
+        return _Begin(step, int(ends[made]), int(marks.iterator_start_ps[made]), "iterator made")
+    if steps.epoch is not None and not first:
+        return _Begin(step, until, until, "step marker")
     return _Begin(step, until, until, "first step in the trace", seen=False) if first else None
 
 

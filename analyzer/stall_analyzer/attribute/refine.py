@@ -11,7 +11,8 @@ import numpy as np
 from stall_analyzer.causes import code, codes, codes_of_bucket
 from stall_analyzer.intervals import Tiling, covered, refine, time_in, union
 from stall_analyzer.model import PS_PER_MS, Bools, Int64s, Trace, TrainingThread
-from stall_analyzer.names import rows_named, text_is
+from stall_analyzer.names import rows_named, rows_with, text_is
+from stall_analyzer.training import enclosing
 from stall_analyzer.vocabulary import BIT_GRADIENT, BIT_IS_FINITE, BIT_UPDATE
 
 # A first run must be this much slower than the usual one before the excess is called warm-up.
@@ -66,8 +67,7 @@ def with_warm_up(tiling: Tiling, trace: Trace, training: TrainingThread) -> Tili
     """The first run of a graph makes kernels and touches its memory for the first time."""
     calls = training.calls
     spent = time_in(tiling, calls.start_ps, calls.end_ps, COMPUTE)
-    is_xla = text_is(trace, "tf_function_call", calls.row, lambda text: text.endswith("-xla"))
-    is_xla |= time_in(tiling, calls.start_ps, calls.end_ps, codes("compile.xla")) > 0
+    is_xla = _compiles_with_xla(trace, training)
     for graph in np.unique(calls.concrete[calls.traced & (calls.concrete >= 0)]):
         mine = np.flatnonzero(calls.concrete == graph)
         if len(mine) <= WARM_UP_LATER_RUNS or not calls.traced[mine[0]]:
@@ -83,6 +83,18 @@ def with_warm_up(tiling: Tiling, trace: Trace, training: TrainingThread) -> Tili
                 "compile.xla" if is_xla[mine[0]] else "compute.warm_up",
             )
     return tiling
+
+
+def _compiles_with_xla(trace: Trace, training: TrainingThread) -> Bools:
+    """Calls that trace a function for XLA, themselves or inside: older versions of TensorFlow show
+    nothing else of the compiler."""
+    functions = rows_with(trace, "tf_function_call").astype(np.int64)
+    for_xla = text_is(trace, "tf_function_call", functions, "traced-xla".__eq__)
+    calls = training.calls
+    around = enclosing(calls.start_ps, calls.end_ps, trace.events.start_ps[functions[for_xla]])
+    found = np.zeros(len(calls.row), dtype=np.bool_)
+    found[around[around >= 0]] = True
+    return found
 
 
 def with_skipped_updates(tiling: Tiling, training: TrainingThread) -> Tiling:

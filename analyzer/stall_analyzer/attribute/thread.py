@@ -79,7 +79,7 @@ def _labels(trace: Trace, training: TrainingThread, span: slice, eager: bool) ->
     followed = training.runs.row - span.start
     followed = followed[around[followed] != code("compile.variable_init")]
     strong[followed] = FOLLOW
-    strong[_lost_runs(trace, span, followed)] = code("unknown.no_evidence")
+    strong[_lost_runs(trace, training, span)] = code("unknown.no_evidence")
     # An eager op inside tracing is part of tracing; elsewhere it speaks for itself.
     compiling = np.isin(inherit(strong, parent), codes_of_bucket("compile"))
     own = np.where(strong != NOTHING, strong, np.where(compiling, NOTHING, weak))
@@ -91,7 +91,7 @@ def _labels(trace: Trace, training: TrainingThread, span: slice, eager: bool) ->
     return inherit(own, parent)
 
 
-def _lost_runs(trace: Trace, span: slice, followed: Int64s) -> Int64s:
+def _lost_runs(trace: Trace, training: TrainingThread, span: slice) -> Int64s:
     """Graph runs whose id is not known (a cut file, a remote worker): what they did is unknown."""
     events = trace.events
     kernels = rows_named(trace, "EagerKernelExecute".__eq__)
@@ -99,7 +99,7 @@ def _lost_runs(trace: Trace, span: slice, followed: Int64s) -> Int64s:
     is_graph = names_where(trace, lambda name: name.startswith(FUNCTION_PREFIX))
     around = events.parent[kernels]
     kernels = kernels[(around >= 0) & is_graph[events.name[around]]]
-    starts = np.append(np.sort(events.start_ps[span][followed]), 1 << 62)
+    starts = np.append(np.sort(training.runs.start_ps), 1 << 62)
     next_run = starts[np.searchsorted(starts, events.start_ps[kernels])]
     lost = next_run >= events.end_ps[kernels]
     return np.asarray(kernels[lost] - span.start, dtype=np.int64)
