@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types check-python bench scenarios sample-logs clean
+.PHONY: help demo test lint types check-python bench scenarios faults accuracy docs sample-logs clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,17 @@ bench: $(VENV)/.installed-test  ## the figures of the README, on this machine
 
 scenarios: $(VENV)/.installed-test  ## train models whose right answer is known, and compare
 	$(BIN)/python -m tests.scenarios.run
+	$(MAKE) faults
+
+faults: $(VENV)/.installed-test  ## train faulty and mended programs, and check what is advised
+	$(BIN)/python -m tests.scenarios.faults.run
+
+accuracy: $(VENV)/.installed-test  ## docs/ACCURACY.md anew, with XProf on the same traces
+	-$(BIN)/python -m tests.scenarios.faults.run --workdir build/faults --markdown docs/ACCURACY.md
+	$(BIN)/python -m tests.scenarios.faults.xprof --workdir build/faults --markdown docs/ACCURACY.md
+
+docs: $(VENV)/.installed  ## docs/findings/, from the detectors
+	$(BIN)/python -m scripts.write_findings_docs
 
 sample-logs: $(VENV)/.installed-test  ## record sample_logs/ anew
 	$(BIN)/python -m tests.scenarios.make_samples
@@ -41,7 +52,7 @@ sample-logs: $(VENV)/.installed-test  ## record sample_logs/ anew
 clean:  ## remove everything that make made
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -rf *.egg-info analyzer/*.egg-info
-	find analyzer tb_stall_plugin tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	find analyzer tb_stall_plugin tests benchmarks scripts -name __pycache__ -prune -exec rm -rf {} +
 	find analyzer -name '*.so' -delete
 
 # Stamps: pip runs again only when what it installs has changed.

@@ -61,6 +61,7 @@ def run(
             "count": 4 if later_ms else 0, "median_ps": later_ms * MS if later_ms else None,
         },
         "findings": [],
+        "plan": None,
         "evidence": {
             "memory": "no allocator events: the default CPU allocator writes none",
             "numerics": "loss of every step",
@@ -87,6 +88,33 @@ def note(level: str, text: str, where: str = "") -> dict[str, str]:
     return {"level": level, "text": text, "where": where}
 
 
+def finding(
+    id: str,
+    bucket: str,
+    title: str,
+    lost_ms: int,
+    *,
+    gain_ms: tuple[int, int] = (0, 0),
+    later_ms: tuple[int, int] = (0, 0),
+    severity: str = "act",
+    change: str = "Change it.",
+    before: str = "",
+    after: str = "",
+) -> dict[str, Any]:
+    return {
+        "id": id, "name": "made_up", "bucket": bucket, "severity": severity,
+        "lost_ps": lost_ms * MS,
+        "gain_ps": {"low": gain_ms[0] * MS, "high": gain_ms[1] * MS},
+        "later_gain_ps": {"low": later_ms[0] * MS, "high": later_ms[1] * MS},
+        "confidence": 0.8, "title": title, "explanation": "It is so.",
+        "change": {"text": change, "before": before, "after": after}, "evidence": [],
+    }  # fmt: skip
+
+
+def forecast(now_ms: int, low_ms: int, high_ms: int) -> dict[str, int]:
+    return {"now": now_ms * MS, "low": low_ms * MS, "high": high_ms * MS}
+
+
 def input_bound() -> dict[str, Any]:
     return run(
         "input_bound",
@@ -96,6 +124,18 @@ def input_bound() -> dict[str, Any]:
         one_time_ms=850, later_ms=9700,
         steps=steps({"compile": 610, "input": 240, "compute": 30},
                     *[{"input": 205 + 9 * (i % 3), "compute": 36} for i in range(40)]),
+        findings=[
+            finding("ST001", "input", "py_function in MapDataset:3 takes 205 ms a batch", 8200,
+                    gain_ms=(6560, 7800), later_ms=(6560, 7800),
+                    change="Write the map with TensorFlow ops, so that it runs in parallel.",
+                    before="ds = ds.map(lambda x: tf.py_function(load, [x], tf.float32))",
+                    after="ds = ds.map(\n    load,\n    num_parallel_calls=tf.data.AUTOTUNE,\n)"),
+            finding("ST101", "compile", "Tracing takes 610 ms", 610, gain_ms=(200, 400),
+                    severity="consider", change="Trace once."),
+            finding("ST403", "host", "The profiler takes 1 % of the epoch", 90, severity="note"),
+        ],
+        plan={"findings": ["ST001", "ST101"], "first_epoch_ps": forecast(10_620, 2420, 3860),
+              "later_epoch_ps": forecast(9700, 1900, 3140)},
     )  # fmt: skip
 
 
@@ -130,12 +170,8 @@ def learning_nothing() -> dict[str, Any]:
         steps=steps({"compile": 700, "compute": 14}, *[{"compute": 14}] * 14,
                     *[{"numerics": 14}] * 270),
         findings=[
-            {"id": "ST301", "name": "nonfinite_loss", "bucket": "numerics", "severity": "act",
-             "lost_ps": 3900 * MS, "gain_ps": {"low": 3000 * MS, "high": 3900 * MS},
-             "confidence": 0.8, "title": "The loss became NaN at step 15",
-             "explanation": "Every later step computes on NaN.",
-             "change": {"text": "Look at batch 15 first: bad data, then the learning rate."},
-             "evidence": []}
+            finding("ST301", "numerics", "The loss became NaN at step 15", 3900,
+                    change="Look at batch 15 first: bad data, then the learning rate.")
         ],
     )  # fmt: skip
 

@@ -21,7 +21,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "analyzer" / "stall_analyzer"
 SAMPLES = sorted(path.parent for path in (ROOT / "sample_logs").glob("*/expected.json"))
 
-STAGES = ("discover", "decode", "events", "align", "attribute", "diagnose", "report")
+STAGES = (
+    "discover", "decode", "events", "align", "attribute",
+    "signals", "whatif", "detectors", "verdict", "diagnose", "report",
+)  # fmt: skip
 COMPOSITION = ("pipeline", "batch", "cli")  # right of every stage
 FOREIGN = ("tensorflow", "keras", "tensorboard", "tb_stall_plugin", "google.protobuf", "pandas")
 

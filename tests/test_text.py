@@ -12,9 +12,10 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from stall_analyzer.causes import BUCKETS
-from stall_analyzer.format import percent, seconds
+from stall_analyzer.format import between, percent, seconds
 from stall_analyzer.report.glyphs import ASCII, bar, cells_per_part, sparkline
-from stall_analyzer.report.text import BUCKET_COLOURS, BUCKET_LETTERS, STATUS_COLOURS, render
+from stall_analyzer.report.palette import BUCKET_COLOURS, BUCKET_LETTERS, STATUS_COLOURS
+from stall_analyzer.report.text import render
 
 
 def shown(document: dict[str, Any], *, width: int = 80, encoding: str = "utf-8") -> str:
@@ -63,6 +64,20 @@ def test_times_have_three_digits_and_the_unit_that_fits(ps: int, text: str) -> N
 )
 def test_a_share_is_0_or_100_only_when_it_is_exactly_that(part: int, whole: int, text: str) -> None:
     assert percent(part, whole) == text
+
+
+@pytest.mark.parametrize(
+    ("low_ms", "high_ms", "text"),
+    [
+        (1030, 1290, "1.03–1.29 s"),
+        (850, 1290, "850 ms to 1.29 s"),
+        (0, 1290, "up to 1.29 s"),
+        (1290, 1290, "1.29 s"),
+        (62_000, 135_000, "1 min 02 s to 2 min 15 s"),
+    ],
+)
+def test_a_range_says_its_unit_once_where_it_can(low_ms: int, high_ms: int, text: str) -> None:
+    assert between(low_ms * MS, high_ms * MS) == text
 
 
 # ---------------------------------------------------------------- bars
@@ -155,11 +170,66 @@ def test_phases_are_shown_only_when_there_is_more_than_training() -> None:
     assert "phases" not in shown(documents.document(documents.input_bound()))
 
 
-def test_a_finding_says_what_to_change_and_what_it_wins() -> None:
+def test_a_finding_says_what_it_costs_what_to_change_and_what_that_wins() -> None:
+    lines = shown(documents.document(documents.input_bound())).splitlines()
+    start = lines.index("findings")
+    assert lines[start + 1 : lines.index("", start)] == [
+        "  act       ST001  py_function in MapDataset:3 takes 205 ms a batch",
+        "    costs 8.20 s; the change should win 6.56–7.80 s, in every epoch",
+        "    Write the map with TensorFlow ops, so that it runs in parallel.",
+        "      - ds = ds.map(lambda x: tf.py_function(load, [x], tf.float32))",
+        "      + ds = ds.map(",
+        "      +     load,",
+        "      +     num_parallel_calls=tf.data.AUTOTUNE,",
+        "      + )",
+        "  consider  ST101  Tracing takes 610 ms",
+        "    costs 610 ms; the change should win 200–400 ms, in the first epoch only",
+        "    Trace once.",
+        "  note      ST403  The profiler takes 1 % of the epoch (costs 90.0 ms)",
+        "  do these, in this order: ST001, ST101: first epoch 10.6 s -> 2.42–3.86 s,",
+        "  later epochs 9.70 s -> 1.90–3.14 s",
+        "  stall-analyze --explain ST001 tells how this is found and measured",
+    ]
+
+
+def test_only_the_first_two_findings_are_shown_in_full() -> None:
+    many = [documents.finding(f"ST00{n}", "input", "Slow", 9, change=f"C{n}") for n in range(4)]
+    text = shown(documents.document(documents.input_bound() | {"findings": many, "plan": None}))
+    assert "C0" in text and "C1" in text
+    assert "C2" not in text and "C3" not in text
+    assert "act       ST003  Slow (costs 9.00 ms)" in text
+
+
+def test_a_finding_without_seconds_to_win_promises_none() -> None:
     text = shown(documents.document(documents.learning_nothing()))
-    assert "ST301 The loss became NaN at step 15 (costs 3.90 s)" in text
+    assert "act       ST301  The loss became NaN at step 15" in text
     assert "Look at batch 15 first" in text
-    assert "wins 3.00 s to 3.90 s, confidence 80 %" in text
+    assert "win" not in text
+
+
+def test_a_gain_says_in_which_epochs_it_comes() -> None:
+    def worth(gain_ms: tuple[int, int], later_ms: tuple[int, int]) -> str:
+        made = documents.finding("ST001", "input", "Slow", 900, gain_ms=gain_ms, later_ms=later_ms)
+        run = documents.input_bound() | {"findings": [made]}
+        text = shown(documents.document(run), width=100)
+        return text.partition("the change should win ")[2].partition("\n")[0]
+
+    assert worth((700, 900), (700, 900)) == "700–900 ms, in every epoch"
+    assert worth((700, 900), (0, 0)) == "700–900 ms, in the first epoch only"
+    assert worth((700, 900), (300, 400)) == "700–900 ms, and 300–400 ms in each later epoch"
+    assert worth((0, 0), (300, 400)) == "300–400 ms in each later epoch"
+
+
+def test_a_plan_says_so_when_later_epochs_stay_as_they_are() -> None:
+    run = documents.input_bound()
+    run["plan"] |= {"findings": ["ST101"], "later_epoch_ps": documents.forecast(410, 410, 410)}
+    text = shown(documents.document(run), width=100)
+    assert "with ST101 done: first epoch 10.6 s -> 2.42–3.86 s, later epochs 410 ms as now" in text
+
+
+def test_a_healthy_run_is_told_that_there_is_nothing_to_change() -> None:
+    assert "Nothing to change" in shown(documents.document(documents.healthy()))
+    assert "Nothing to change" not in shown(documents.document(documents.events_only()))
 
 
 def test_without_a_trace_the_view_says_so_and_claims_no_one_time_cost() -> None:

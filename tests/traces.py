@@ -8,7 +8,6 @@ from pathlib import Path
 from stall_analyzer.align import align
 from stall_analyzer.attribute import attribute
 from stall_analyzer.decode import read_trace
-from stall_analyzer.diagnose import bucket_totals, totals
 from stall_analyzer.model import (
     PS_PER_MS,
     EventLog,
@@ -18,6 +17,7 @@ from stall_analyzer.model import (
     Timeline,
     Trace,
 )
+from stall_analyzer.sums import bucket_totals, totals
 from tests.xspace import Event, Line, Plane, Value, space
 
 GRAPH = "__inference_train_step_7"

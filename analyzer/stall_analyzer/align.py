@@ -29,12 +29,15 @@ from stall_analyzer.model import (
     TrainingThread,
     Window,
 )
+from stall_analyzer.names import rows_named
 from stall_analyzer.phases import phases_of
 from stall_analyzer.training import follow_training, rows_of_line
 
 # A trace that begins this soon after the epoch has seen its beginning: the event files' own idea
 # of the beginning is early by 2 to 10 ms.
 BEGIN_TOLERANCE_PS = 50 * PS_PER_MS
+# What begins this soon after a loop's last step still belongs to the loop.
+LOOP_END_PS = 50 * PS_PER_MS
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,17 @@ class _Placed:
         last = max(
             int(self.steps.end_ps.max(initial=0)), int(self.training.runs.end_ps.max(initial=0))
         )
-        if self.epochs[0].start_source != RESET:
-            return last
-        # Keras still works out the epoch's metrics after its last batch.
-        rows = rows_of_line(self.trace, self.training.line)
-        return max(last, int(self.trace.events.end_ps[rows].max(initial=0)))
+        ends = self.trace.events.end_ps
+        if self.epochs[0].start_source == RESET:
+            # Keras still works out the epoch's metrics after its last batch.
+            return max(last, int(ends[rows_of_line(self.trace, self.training.line)].max(initial=0)))
+        # A loop takes its iterator down when it ends; deleting has a row only when it is slow.
+        span = rows_of_line(self.trace, self.training.line)
+        deleted = rows_named(self.trace, "TFE_DeleteTensorHandle".__eq__)
+        deleted = deleted[(deleted >= span.start) & (deleted < span.stop)]
+        starts = self.trace.events.start_ps[deleted]
+        after = deleted[(starts >= last) & (starts < last + LOOP_END_PS)]
+        return max(last, int(ends[after].max(initial=0)))
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,7 @@ def _failure(run: Run, reason: str, trace: str = "") -> Outcome:
         "host_ledgers": [],
         "later_epochs": {"count": 0, "median_ps": None},
         "findings": [],
+        "plan": None,
         "evidence": {},
         "notes": [{"level": "error", "text": text, "where": run.path}],
     }

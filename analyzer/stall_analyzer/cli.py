@@ -55,6 +55,7 @@ examples:
   stall-analyze logs/                    every run under logs/
   stall-analyze logs/ --run 'resnet*'    only some of them
   stall-analyze logs/ --json -o stall.json
+  stall-analyze --explain ST104          what a finding means, and what to do
 
 exit codes:
   0    a report was made, whatever its verdict
@@ -67,9 +68,13 @@ exit codes:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    needs_path = arguments.explain is None and not arguments.list_findings
+    if needs_path and not arguments.paths:
+        parser.error("a PATH is required: a log directory, or a run in it")
     try:
-        return _analyze(arguments)
+        return _analyze(arguments) if needs_path else _show_manual(arguments)
     except StallError as error:
         _complain(str(error))
         return error.exit_code
@@ -92,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("paths", metavar="PATH", nargs="+", help="log directory, or a run in it")
+    parser.add_argument("paths", metavar="PATH", nargs="*", help="log directory, or a run in it")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE")
     parser.add_argument(
@@ -107,6 +112,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         type=_positive,
         help=f"processes (default: as many as pay off, at most {MOST_PROCESSES})",
+    )
+    parser.add_argument(
+        "--explain", metavar="ID", help="the manual page of a finding, by id or name; needs no PATH"
+    )
+    parser.add_argument(
+        "--list-findings", action="store_true", help="everything that can be found; needs no PATH"
     )
     parser.add_argument("--no-color", action="store_true", help="no colour; NO_COLOR does the same")
     parser.add_argument(
@@ -129,6 +140,20 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
     return int(text)
+
+
+def _show_manual(arguments: argparse.Namespace) -> int:
+    from stall_analyzer import manual  # noqa: PLC0415
+
+    if arguments.explain is not None:
+        page = manual.page(arguments.explain)
+        _print(f"{page.id} {page.name} ({page.bucket})\n\n{page.text}\n")
+    else:
+        pages = manual.pages()
+        width = max((len(page.name) for page in pages), default=0)
+        lines = (f"{p.id}  {p.bucket:13}  {p.name:{width}}  {p.summary}\n" for p in pages)
+        _print("".join(lines))
+    return 0
 
 
 def _analyze(arguments: argparse.Namespace) -> int:
@@ -203,11 +228,15 @@ def _progress(runs: int, shown: bool) -> Iterator[Callable[[], None]]:
 def _deliver(report: Mapping[str, Any], arguments: argparse.Namespace) -> None:
     if arguments.output:
         _write_file(arguments.output, _rendered(report, io.StringIO(), arguments))
-        return
+    else:
+        _print(_rendered(report, sys.stdout, arguments))
+
+
+def _print(text: str) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a name may not fit the terminal's encoding
     try:
-        sys.stdout.write(_rendered(report, sys.stdout, arguments))
+        sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,164 +1,64 @@
-"""From the ledger to one verdict: what holds the run up, and whether to wait or to act."""
+"""Run the detectors over a run's signals, and judge.
+
+Nothing that one detector does can hide what the others find.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
 
-from stall_analyzer.attribute.numerics import ends_nonfinite
-from stall_analyzer.causes import BUCKETS, CAUSES, bucket_of
-from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import HostLedger, Ledger, Timeline, Verdict
+from stall_analyzer.detectors import DETECTORS
+from stall_analyzer.detectors.base import Detector, detector_of
+from stall_analyzer.model import Finding, HostLedger, Ledger, Note, Plan, Timeline, Verdict
+from stall_analyzer.signals import Signals
+from stall_analyzer.verdict import judge
+from stall_analyzer.whatif import plan
 
-ACTIONABLE = ("input", "compile", "memory", "numerics", "communication", "host")
-# Below a fifth of the epoch, no change to a bucket is felt; the run is as fast as its model. What
-# will not recur can be waited for, and must be more to be worth acting on.
-ACT_SHARE = 0.2
-ACT_SHARE_ONCE = 0.25
-# A bucket is "slow once" when most of its time will not come back.
-ONCE_SHARE = 0.6
-# A healthy run computes for at least this share of its time; else something is hidden.
-HEALTHY_SHARE = 0.4
-# A profile of less than this says little about the epoch.
-COVERED_SHARE = 0.9
-# What the instruments cost is named in the ledger and left out of the verdict.
-INSTRUMENTS = frozenset({"host.summary", "profiler.start", "profiler.stop"})
-# Later epochs shorter by this factor show one-time cost without any trace.
-SLOWER_FIRST = 1.5
+SEVERITIES = ("act", "consider", "note")
 
 
-def diagnose(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> tuple[Ledger, Verdict]:
-    """The ledger that stands for the run, and the verdict on it."""
+@dataclass(frozen=True)
+class Diagnosis:
+    ledger: Ledger  # of the host that stands for the run
+    findings: tuple[Finding, ...]
+    plan: Plan | None
+    verdict: Verdict
+    notes: tuple[Note, ...]
+
+
+def diagnose(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Diagnosis:
+    signals = signals_of(timeline, hosts)
+    findings: list[Finding] = []
+    notes: list[Note] = []
+    for module in DETECTORS:
+        detector = detector_of(module)
+        finding = _checked(detector, signals, notes)
+        if finding is not None:
+            findings.append(finding)
+    ordered = tuple(sorted(findings, key=_most_worth_first))
+    return Diagnosis(
+        signals.host.ledger,
+        ordered,
+        plan(signals, ordered),
+        judge(signals, ordered),
+        tuple(notes),
+    )
+
+
+def signals_of(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Signals:
     reference = max(hosts, key=lambda host: (host.training_thread is not None, host.covered_ps))
-    return reference.ledger, _verdict(timeline, reference)
+    return Signals(timeline, hosts, reference)
 
 
-def totals(ledger: Ledger) -> dict[str, int]:
-    """Picoseconds per cause, only those that occur."""
-    sums = np.zeros(len(CAUSES), dtype=np.int64)
-    np.add.at(sums, ledger.cause, np.diff(ledger.bounds_ps))
-    return {cause: int(ps) for cause, ps in zip(CAUSES, sums, strict=True) if ps}
+def _checked(detector: Detector, signals: Signals, notes: list[Note]) -> Finding | None:
+    try:
+        return detector.check(signals)
+    except Exception as error:  # a fault of ours in one detector must not hide the others
+        text = f"Detector {detector.id} ({detector.name}) failed: {type(error).__name__}: {error}"
+        notes.append(Note("warning", text))
+        return None
 
 
-def bucket_totals(ledger: Ledger) -> dict[str, int]:
-    """Picoseconds per bucket, all nine."""
-    sums = dict.fromkeys(BUCKETS, 0)
-    for cause, ps in totals(ledger).items():
-        sums[bucket_of(cause)] += ps
-    return sums
-
-
-def one_time_ps(ledger: Ledger, bucket: str | None = None) -> int:
-    lengths = np.diff(ledger.bounds_ps)
-    mine = ledger.one_time.copy()
-    if bucket is not None:
-        member = np.array([bucket_of(cause) == bucket for cause in CAUSES])
-        mine &= member[ledger.cause]
-    return int(lengths[mine].sum())
-
-
-def _verdict(timeline: Timeline, host: HostLedger) -> Verdict:
-    if timeline.window.duration_ps == 0:
-        return Verdict("unknown", "unknown", "Nothing could be read of this run.", 0.0)
-    if timeline.events is not None and ends_nonfinite(timeline.events):
-        return _not_a_number(host.ledger)
-    costs = _costs(host.ledger)
-    worked = _worked_ps(host.ledger)
-    primary = max(ACTIONABLE, key=lambda bucket: costs[bucket])
-    unknown = bucket_totals(host.ledger)["unknown"]
-    confidence = round(min(0.95, 1 - unknown / timeline.window.duration_ps), 2)
-    if _worth_acting(host.ledger, primary, costs[primary], worked) and costs[primary] > unknown / 2:
-        return _stalled(timeline, host.ledger, primary, costs[primary], confidence)
-    if costs["compute"] < HEALTHY_SHARE * timeline.window.duration_ps:
-        return _unknown(timeline, host, confidence)
-    return Verdict(
-        "healthy",
-        "compute",
-        f"Healthy: {percent(costs['compute'], worked)} of the {_noun(timeline)} "
-        f"({seconds(timeline.window.duration_ps)}) is the model's own computing.",
-        confidence,
-    )
-
-
-def _costs(ledger: Ledger) -> dict[str, int]:
-    """Picoseconds per bucket, without what the instruments cost."""
-    costs = bucket_totals(ledger)
-    for cause, ps in totals(ledger).items():
-        if cause in INSTRUMENTS:
-            costs[bucket_of(cause)] -= ps
-    return costs
-
-
-def _worked_ps(ledger: Ledger) -> int:
-    """The window without what the instruments cost."""
-    return sum(ps for cause, ps in totals(ledger).items() if cause not in INSTRUMENTS)
-
-
-def _worth_acting(ledger: Ledger, bucket: str, cost: int, worked: int) -> bool:
-    once = one_time_ps(ledger, bucket) >= ONCE_SHARE * cost
-    return cost > 0 and cost >= (ACT_SHARE_ONCE if once else ACT_SHARE) * worked
-
-
-def _noun(timeline: Timeline) -> str:
-    return "trace" if timeline.window.epoch is None else "first epoch"
-
-
-def _not_a_number(ledger: Ledger) -> Verdict:
-    wasted = bucket_totals(ledger)["numerics"]
-    lost = f" {seconds(wasted)} of the first epoch were computed for nothing." if wasted else ""
-    return Verdict(
-        "learning_nothing",
-        "numerics",
-        f"The loss is not a number: the run has stopped learning.{lost}",
-        0.95,
-    )
-
-
-def _stalled(
-    timeline: Timeline, ledger: Ledger, primary: str, cost: int, confidence: float
-) -> Verdict:
-    worked = _worked_ps(ledger)
-    once = one_time_ps(ledger, primary)
-    causes = {c: ps for c, ps in totals(ledger).items() if bucket_of(c) == primary}
-    worst = max((c for c in causes if c not in INSTRUMENTS), key=lambda c: causes[c])
-    where = f"{worst.partition('.')[2].replace('_', ' ')} {seconds(causes[worst])}"
-    said = f"{seconds(cost)} of {seconds(worked)} ({percent(cost, worked)})"
-    if primary == "numerics":
-        sentence = f"Learning nothing: {said} were computed in vain ({where})."
-        return Verdict("learning_nothing", primary, sentence, confidence)
-    noun = _noun(timeline)
-    if once >= ONCE_SHARE * cost:
-        sentence = (
-            f"Slow once: {said} of the {noun} went to {primary} ({where}); it will not recur."
-        )
-        return Verdict("slow_once", primary, sentence, confidence)
-    sentence = f"Slow in every epoch: {said} of the {noun} went to {primary} ({where})."
-    return Verdict("slow_always", primary, sentence, confidence)
-
-
-def _unknown(timeline: Timeline, host: HostLedger, confidence: float) -> Verdict:
-    duration, later = timeline.window.duration_ps, timeline.later_epochs_ps
-    noun = _noun(timeline)
-    usual = int(np.median(later)) if later else duration
-    why = _why_unknown(timeline, host)
-    if duration > SLOWER_FIRST * usual:
-        sentence = (
-            f"The first epoch took {seconds(duration)}, later ones {seconds(usual)}: "
-            f"{seconds(duration - usual)} came once. {why}"
-        )
-        return Verdict("slow_once", "unknown", sentence, max(confidence, 0.5))
-    sentence = f"The {noun} took {seconds(duration)}. {why}"
-    return Verdict("unknown", "unknown", sentence, confidence)
-
-
-def _why_unknown(timeline: Timeline, host: HostLedger) -> str:
-    """Why no cause is named, and what little the trace shows."""
-    duration = timeline.window.duration_ps
-    if not host.covered_ps:
-        return "There is no profile of it, so the cause is not known."
-    observed = " " + host.evidence["input"] if "input" in host.evidence else ""
-    if host.covered_ps < COVERED_SHARE * duration:
-        covered = percent(host.covered_ps, duration)
-        return f"The profile covers only {covered} of it.{observed}"
-    if host.training_thread is None:
-        return "No thread that trains was found in the trace, so the cause is not known."
-    return f"Most of it left no evidence.{observed}"
+def _most_worth_first(finding: Finding) -> tuple[int, bool, int]:
+    learns = finding.bucket != "numerics"
+    return SEVERITIES.index(finding.severity), learns, -finding.gain.high_ps

@@ -29,6 +29,19 @@ def seconds(ps: int) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def between(low_ps: int, high_ps: int) -> str:
+    """A range, its unit said once where that is possible: 1.03–1.29 s, 850 ms to 1.29 s."""
+    low, high = seconds(low_ps), seconds(high_ps)
+    if low == high:
+        return high
+    if low_ps == 0:
+        return f"up to {high}"
+    number, unit = low.split(" ", 1)
+    if high.split(" ", 1)[1] == unit and unit.isalpha():
+        return f"{number}–{high}"
+    return f"{low} to {high}"
+
+
 def percent(part: int, whole: int) -> str:
     """A share in whole percent that never rounds something to nothing, nor a part to all."""
     if whole <= 0 or part <= 0:
@@ -41,3 +54,12 @@ def percent(part: int, whole: int) -> str:
     if share > 99:
         return ">99 %"
     return f"{share:.0f} %"
+
+
+def size(count: int) -> str:
+    """Bytes in the unit that suits them: 512 kB, 300 MB, 1.5 GB."""
+    for unit_bytes, unit in ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")):
+        if count >= unit_bytes:
+            value = count / unit_bytes
+            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
+    return f"{count} bytes"

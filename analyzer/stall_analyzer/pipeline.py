@@ -20,10 +20,19 @@ def analyze(run: Run) -> Report:
     events = _read_events(run, notes)
     timeline = align(traces, events)
     hosts = attribute(timeline)
-    ledger, verdict = diagnose(timeline, hosts)
-    notes += timeline.notes
+    diagnosis = diagnose(timeline, hosts)
+    notes += (*timeline.notes, *diagnosis.notes)
     notes += [replace(n, where=n.where or h.host) for h in hosts for n in h.notes]
-    return Report(run, timeline, hosts, ledger, verdict, tuple(dict.fromkeys(notes)))
+    return Report(
+        run,
+        timeline,
+        hosts,
+        diagnosis.ledger,
+        diagnosis.findings,
+        diagnosis.plan,
+        diagnosis.verdict,
+        tuple(dict.fromkeys(notes)),
+    )
 
 
 def _read_traces(run: Run, notes: list[Note]) -> list[tuple[Session, Trace]]:

@@ -25,6 +25,11 @@ LIMIT = {"graph": 0.02, "eager": 0.05, "memory": 0.05, "estimate": 0.05}
 MEDIAN_LIMIT = 0.01  # of the epoch, over all scenarios
 
 
+ACTIONABLE = ("input", "compile", "memory", "numerics", "communication", "host")
+TIE = 0.02  # of the epoch: what the truth itself cannot tell apart
+CLEARLY = 0.25  # of the epoch: no longer "as fast as its model"
+
+
 @dataclass(frozen=True)
 class Score:
     name: str
@@ -50,7 +55,7 @@ def score(folder: Path) -> Score:
     """Runs the analyzer on one captured scenario."""
     truth = json.loads((folder / "truth.json").read_text())
     try:
-        run = _analyze(folder / "logs")
+        run = analyze(folder / "logs")
         return compare(truth, run)
     except (KeyError, IndexError, ValueError, OSError, subprocess.SubprocessError) as error:
         return _unanswered(truth, f"{type(error).__name__}: {error}")
@@ -76,10 +81,27 @@ def compare(truth: Mapping[str, Any], run: Mapping[str, Any]) -> Score:
         misattributed=sum(differences) / 2 / epoch_s,
         begin_error_ms=(start_ns - begin_ns) / NS_PER_MS,
         end_error_ms=(stop_ns - end_ns) / NS_PER_MS,
-        expected_primary=truth["expected_primary"],
+        expected_primary=right_primary(truth),
         primary=str(run["verdict"]["primary"]),
         ledger_exact=_ledger_exact(run),
     )
+
+
+def right_primary(truth: Mapping[str, Any]) -> str:
+    """The bucket that the verdict must name, by the clocks of the run itself.
+
+    Usually the one that the scenario was made for. But other load on the machine stretches tracing
+    and computing and leaves sleeps alone, and then another bucket may really cost most.
+    """
+    meant, seconds = str(truth["expected_primary"]), truth["buckets_s"]
+    if meant == "numerics":
+        return meant  # a run that learns nothing is that, whatever its time went to
+    epoch_s = (truth["epoch_end_unix_ns"] - truth["epoch_start_unix_ns"]) / 1e9
+    costliest = max(ACTIONABLE, key=lambda bucket: float(seconds.get(bucket, 0.0)))
+    lead = seconds[costliest] - seconds.get(meant, 0.0)
+    if meant == "compute":
+        return costliest if seconds[costliest] > CLEARLY * epoch_s else meant
+    return costliest if lead > TIE * epoch_s else meant
 
 
 def _ledger_exact(run: Mapping[str, Any]) -> bool:
@@ -90,7 +112,8 @@ def _ledger_exact(run: Mapping[str, Any]) -> bool:
     return exact and (not causes or sum(causes.values()) == whole)
 
 
-def _analyze(logdir: Path) -> Mapping[str, Any]:
+def analyze(logdir: Path) -> Mapping[str, Any]:
+    """The first run of what the command line prints for a log directory."""
     root = Path(__file__).resolve().parents[2]
     finished = subprocess.run(
         [sys.executable, "-m", "stall_analyzer.cli", str(logdir), "--json"],

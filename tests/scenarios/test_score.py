@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.scenarios.score import Score, compare, passed
+from tests.scenarios.score import Score, compare, passed, right_primary
 
 TRUTH = {
     "name": "case",
@@ -70,3 +70,20 @@ def test_all_must_pass_and_the_median_must_be_small() -> None:
     assert middling.passed  # 1.5 % is within the limit of one scenario
     assert passed([good])
     assert not passed([middling])  # and beyond the limit of the median
+
+
+@pytest.mark.parametrize(
+    ("meant", "seconds", "right"),
+    [
+        ("input", {"input": 1.5, "compute": 0.5}, "input"),
+        ("input", {"input": 0.7, "compile": 1.2, "compute": 0.1}, "compile"),  # a loaded machine
+        ("input", {"input": 0.70, "compile": 0.72, "compute": 0.58}, "input"),  # a tie
+        ("compute", {"compile": 0.3, "compute": 1.7}, "compute"),
+        ("compute", {"compile": 0.9, "compute": 1.1}, "compile"),
+        ("numerics", {"numerics": 0.2, "compile": 1.8}, "numerics"),
+    ],
+)
+def test_the_right_primary_is_what_really_cost_most(
+    meant: str, seconds: dict[str, float], right: str
+) -> None:
+    assert right_primary({**TRUTH, "expected_primary": meant, "buckets_s": seconds}) == right

@@ -37,9 +37,3 @@ def batch_loss(events: EventLog) -> Series | None:
 def _recovers(series: Series, at: np.ndarray[tuple[int], np.dtype[np.int64]], end_ps: int) -> bool:
     later = np.flatnonzero(at > end_ps)
     return len(later) > 0 and bool(np.isfinite(series.value[later[0]]))
-
-
-def ends_nonfinite(events: EventLog) -> bool:
-    """Is the last training loss that was logged NaN or infinite?"""
-    losses = [events.train[tag] for tag in ("epoch_loss", *BATCH_LOSSES) if tag in events.train]
-    return any(len(s) > 0 and not np.isfinite(s.value[-1]) for s in losses)

@@ -9,9 +9,18 @@ from typing import Any
 import numpy as np
 
 from stall_analyzer.causes import BUCKETS, CAUSES, bucket_of
-from stall_analyzer.diagnose import bucket_totals, one_time_ps, totals
 from stall_analyzer.intervals import Tiling, time_in
-from stall_analyzer.model import HostLedger, Ledger, Note, Report
+from stall_analyzer.model import (
+    Finding,
+    Forecast,
+    Gain,
+    HostLedger,
+    Ledger,
+    Note,
+    Plan,
+    Report,
+)
+from stall_analyzer.sums import bucket_totals, one_time_ps, totals
 
 SCHEMA_VERSION = 1
 
@@ -75,7 +84,8 @@ def run_document(report: Report) -> dict[str, Any]:
             "count": len(later),
             "median_ps": int(np.median(later)) if later else None,
         },
-        "findings": [],
+        "findings": [_finding(finding) for finding in report.findings],
+        "plan": _plan(report.plan) if report.plan else None,
         "host_ledgers": [_host(host) for host in report.hosts if host.host],
         "evidence": dict(reference.evidence),
         "notes": [_note(note) for note in report.notes],
@@ -112,6 +122,45 @@ def _sums(ledger: Ledger, spans: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         b: np.array([i for i, cause in enumerate(CAUSES) if bucket_of(cause) == b]) for b in BUCKETS
     }
     return {bucket: time_in(tiling, start, end, members[bucket]) for bucket in BUCKETS}
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    change = finding.change
+    return {
+        "id": finding.id,
+        "name": finding.name,
+        "bucket": finding.bucket,
+        "severity": finding.severity,
+        "lost_ps": finding.lost_ps,
+        "gain_ps": _gain(finding.gain),
+        "later_gain_ps": _gain(finding.later_gain),
+        "confidence": finding.confidence,
+        "title": finding.title,
+        "explanation": finding.explanation,
+        "change": {"text": change.text, "before": change.before, "after": change.after},
+        "evidence": [
+            {"host": e.host, "line": e.line, "start_ps": e.start_ps, "end_ps": e.end_ps,
+             "label": e.label}
+            for e in finding.evidence
+        ],
+    }  # fmt: skip
+
+
+def _gain(gain: Gain) -> dict[str, int]:
+    return {"low": gain.low_ps, "high": gain.high_ps}
+
+
+def _plan(plan: Plan) -> dict[str, Any]:
+    later = plan.later_epoch
+    return {
+        "findings": list(plan.findings),
+        "first_epoch_ps": _forecast(plan.first_epoch),
+        "later_epoch_ps": _forecast(later) if later else None,
+    }
+
+
+def _forecast(forecast: Forecast) -> dict[str, int]:
+    return {"now": forecast.now_ps, "low": forecast.low_ps, "high": forecast.high_ps}
 
 
 def _host(host: HostLedger) -> dict[str, Any]:

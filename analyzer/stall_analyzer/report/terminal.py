@@ -34,6 +34,12 @@ class Terminal:
         """One paragraph: wrapped lines hang under the first."""
         self._hang(Text(" " * indent), Text.assemble(*parts))
 
+    def code(self, line: str, sign: str, indent: int) -> None:
+        """A line of code after a sign of its own; the code's indentation stays."""
+        body = line.lstrip(" ")
+        depth = len(line) - len(body)
+        self._hang(Text(f"{' ' * indent}{sign} {' ' * depth}"), self.text(body))
+
     def gap(self) -> None:
         """An empty line, but not at the very top."""
         if not self._is_empty:

@@ -10,45 +10,17 @@ from rich.console import Console
 from rich.text import Text
 
 from stall_analyzer.format import percent, seconds
+from stall_analyzer.report.findings import show_findings
 from stall_analyzer.report.glyphs import bar, cells_per_part, sparkline
+from stall_analyzer.report.palette import (
+    BUCKET_COLOURS,
+    BUCKET_LETTERS,
+    NOTE_COLOURS,
+    STATUS_COLOURS,
+)
 from stall_analyzer.report.terminal import Terminal
 
 Json: TypeAlias = Mapping[str, Any]
-
-# Okabe and Ito's palette: told apart with any kind of colour vision. The letter stands for the
-# bucket in the small bars, which must also be readable without colour.
-BUCKET_COLOURS = {
-    "input": "#E69F00",
-    "compile": "#56B4E9",
-    "memory": "#D55E00",
-    "numerics": "#CC79A7",
-    "compute": "#009E73",
-    "communication": "#F0E442",
-    "host": "#0072B2",
-    "profiler": "#999999",
-    "unknown": "#777777",
-}
-BUCKET_LETTERS = {
-    "input": "i",
-    "compile": "c",
-    "memory": "m",
-    "numerics": "n",
-    "compute": "=",
-    "communication": "x",
-    "host": "h",
-    "profiler": "p",
-    "unknown": "?",
-}
-STATUS_COLOURS = {
-    "healthy": "#009E73",
-    "slow_once": "#56B4E9",
-    "slow_always": "#E69F00",
-    "learning_nothing": "#CC79A7",
-    "stuck": "#D55E00",
-    "dead": "#D55E00",
-    "unknown": "#999999",
-}
-NOTE_COLOURS = {"error": "#D55E00", "warning": "#E69F00", "info": "dim"}
 
 NAME_WIDTH = 26
 FIGURES_WIDTH = 19  # time and share
@@ -129,10 +101,11 @@ def _run(terminal: Terminal, run: Json) -> None:
     if run["window"]["duration_ps"]:
         _window(terminal, run)
         _buckets(terminal, run)
+    show_findings(terminal, run)
+    if run["window"]["duration_ps"]:
         _steps(terminal, run)
         _phases(terminal, run["phases"])
         _hosts(terminal, run["host_ledgers"])
-    _findings(terminal, run["findings"])
     _evidence(terminal, run)
     if run["notes"]:
         terminal.gap()
@@ -303,31 +276,6 @@ def _hosts(terminal: Terminal, ledgers: Sequence[Json]) -> None:
     terminal.rows(table, indent=2)
 
 
-def _findings(terminal: Terminal, findings: Sequence[Json]) -> None:
-    if not findings:
-        return
-    terminal.gap()
-    terminal.line(terminal.text("what to change", "bold"))
-    for finding in findings:
-        change, gain_ps = finding["change"], finding["gain_ps"]
-        title = f"{finding['id']} {finding['title']}"
-        lost = f" (costs {seconds(finding['lost_ps'])})"
-        colour = BUCKET_COLOURS[finding["bucket"]]
-        terminal.line(terminal.text(title, colour), terminal.text(lost), indent=2)
-        terminal.line(terminal.text(change["text"]), indent=4)
-        for sign, code in (("-", change.get("before", "")), ("+", change.get("after", ""))):
-            for line in code.splitlines():
-                terminal.line(terminal.text(f"{sign} {line}"), indent=6)
-        if gain_ps["high"]:
-            wins = f"wins {seconds(gain_ps['low'])} to {seconds(gain_ps['high'])}"
-            sure = f"confidence {_certainty(finding['confidence'])}"
-            terminal.line(terminal.text(f"{wins}, {sure}", "dim"), indent=4)
-
-
-def _certainty(confidence: float) -> str:
-    return f"{100 * confidence:.0f} %"
-
-
 def _evidence(terminal: Terminal, run: Json) -> None:
     window = run["window"]
     if not window["duration_ps"]:
@@ -337,7 +285,7 @@ def _evidence(terminal: Terminal, run: Json) -> None:
     else:
         covered = percent(window["covered_ps"], window["duration_ps"])
         seen = f"the trace covers {covered} of the epoch"
-    sure = _certainty(run["verdict"]["confidence"])
+    sure = f"{100 * run['verdict']['confidence']:.0f} %"
     terminal.gap()
     terminal.line(terminal.text("evidence", "bold"))
     terminal.line(terminal.text(f"{seen}; confidence in the verdict {sure}"), indent=2)

@@ -1,0 +1,59 @@
+"""What all detectors share: the form of their manual pages, and how a finding is made.
+
+The docstring of a detector begins with one line that says what it finds, and then has these
+headings, in this order, each followed by text. The command line and docs/ show it as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import getdoc
+from types import ModuleType
+
+from stall_analyzer.model import Finding
+from stall_analyzer.signals import Signals
+
+# XProf calls a run input-bound from 5 % and highly so from 20 % of its time: the same steps here,
+# so that people can compare.
+CONSIDER_SHARE = 0.05
+ACT_SHARE = 0.20
+
+HEADINGS = (
+    "What it finds",
+    "Why it stalls",
+    "How it is measured",
+    "Example",
+    "What to do",
+    "Blind spots",
+)
+
+
+@dataclass(frozen=True)
+class Detector:
+    id: str
+    name: str
+    bucket: str
+    check: Callable[[Signals], Finding | None]
+    page: str
+
+    @property
+    def summary(self) -> str:
+        return self.page.partition("\n")[0]
+
+
+def detector_of(module: ModuleType) -> Detector:
+    return Detector(
+        id=module.ID,
+        name=module.NAME,
+        bucket=module.BUCKET,
+        check=module.check,
+        page=getdoc(module) or "",
+    )
+
+
+def severity_of(share: float) -> str | None:
+    """How loudly to say that this share of the first epoch is lost; None: not at all."""
+    if share >= ACT_SHARE:
+        return "act"
+    return "consider" if share >= CONSIDER_SHARE else None

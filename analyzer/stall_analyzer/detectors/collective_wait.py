@@ -1,0 +1,88 @@
+"""This host waits for the others in every step.
+
+What it finds
+Time in collectives (all-reduce and the like), during which the host computes nothing, where no
+other host was recorded that could explain it.
+
+Why it stalls
+In synchronous training all replicas meet in each step. The meeting lasts until the slowest has
+come, and then as long as the network needs.
+
+How it is measured
+Collective ops of the step, while no other op of it ran. Where the same collectives took very
+different times, the long ones are waits for a late replica rather than the network.
+
+Example
+2.1 s of 2.4 s in CollectiveReduceV2: 53 ms in each of 40 steps, 0.6 ms when the peer was on time.
+
+What to do
+Profile the other workers too, in the same seconds: the one that waits least is the one to look at.
+If all wait alike it is the network: larger batches per worker, fewer and larger all-reduces.
+
+Blind spots
+One host alone cannot tell a slow peer from a slow network.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.format import percent, seconds
+from stall_analyzer.model import PS_PER_MS, Change, Finding
+from stall_analyzer.signals import Signals
+from stall_analyzer.whatif import every_epoch, partly
+
+ID = "ST501"
+NAME = "collective_wait"
+BUCKET = "communication"
+
+# Sending takes the same time in each step. A step this many times longer than the shortest has
+# waited for somebody.
+UNEVEN_FACTOR = 3
+# Threads and the network need a few milliseconds for a collective, however punctual the others are.
+PUNCTUAL_PS = 5 * PS_PER_MS
+LEAST_WON, MOST_WON = 0.0, 1.0
+
+
+def check(signals: Signals) -> Finding | None:
+    lost = signals.causes_ps["communication.collective"]
+    severity = severity_of(signals.share(lost))
+    if severity is None or signals.collectives.meetings:
+        return None
+    # In the first step hosts wait for each other's tracing, once.
+    steps = signals.per_step_ps("communication.collective")[1:]
+    steps = steps[steps > 0]
+    each = int(steps.mean()) if len(steps) else lost
+    shortest = int(np.percentile(steps, 5)) if len(steps) else lost
+    uneven = int(steps.max(initial=0)) > UNEVEN_FACTOR * shortest
+    gain = partly(lost, LEAST_WON, MOST_WON)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity if each > PUNCTUAL_PS else "note",
+        title=f"This host waits {seconds(each)} a step for the others",
+        explanation=(
+            f"{seconds(lost)}, {percent(lost, signals.window_ps)} of the first epoch, went by in "
+            f"collectives while this host had nothing else to do. "
+            + (
+                "Some took far less time than others, so the long ones are waits for a late worker "
+                "rather than the network."
+                if uneven
+                else "All took about the same: a worker that is always late, or the network."
+            )
+        ),
+        change=Change(
+            "Profile all workers in the same seconds; the one that waits least holds up the "
+            "others, and its own ledger says why.",
+            "",
+            'hosts = ["grpc://worker0:6009", "grpc://worker1:6009"]\n'
+            'tf.profiler.experimental.client.trace(",".join(hosts), logdir, duration_ms=5000)',
+        ),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.7,
+        evidence=signals.evidence_of("communication.collective", "waits for other hosts"),
+    )

@@ -1,0 +1,75 @@
+"""The learning rate is so low that the loss does not move.
+
+What it finds
+A learning rate far below the usual range of its optimizer, in a run whose loss moves by less than
+its own scatter.
+
+Why it stalls
+Every step runs in full and changes the weights by next to nothing: at 1e-8, Adam needs ten million
+steps to move a weight by 0.1.
+
+How it is measured
+The highest rate that the run can have used: of the stored optimizer, of its schedule and of what
+was logged at the end of each epoch. A run that is still warming up is therefore not meant. The loss
+counts as still when the epochs differ by less than 1 % and no trend stands out of the scatter of
+the steps.
+
+Example
+Adam at 1e-8 on five classes: the loss is 1.74 in each of three epochs.
+
+What to do
+Start at the optimizer's default (1e-3 for Adam, 1e-2 for SGD) and change it by factors of 3. A rate
+of exactly 0 is often a schedule whose number of steps is too small.
+
+Blind spots
+Optimizers we have no range for, schedules of one's own, models whose settings were not stored.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.model import Change, Finding
+from stall_analyzer.signals import Signals
+from stall_analyzer.signals.rates import effective_rate, usual_rates
+
+ID = "ST304"
+NAME = "learning_rate_too_low"
+BUCKET = "numerics"
+
+# A tenth of the lowest usual rate is worth a question; a hundredth cannot be meant.
+LOW = 0.1
+ABSURD = 0.01
+# Less than this, over all the epochs, is no learning in any first epoch.
+STILL = 0.01
+
+
+def check(signals: Signals) -> Finding | None:
+    learning = signals.learning
+    settings, rate, usual = learning.settings, learning.highest_rate, usual_rates(learning.settings)
+    if rate is None or usual is None or not learning.is_flat(STILL):
+        return None
+    effective = effective_rate(settings, rate)
+    if effective > LOW * usual.low:
+        return None
+    absurd = effective <= ABSURD * usual.low
+    epochs = len(learning.epoch_losses)
+    where = f"in {epochs} epochs" if epochs > 1 else "in the first epoch"
+    last = learning.last_loss
+    level = f" from about {last:.3g}" if last is not None else ""
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="act" if absurd else "consider",
+        title=f"The loss stands still: rate {rate:.3g} is too low for {settings.optimizer}",
+        explanation=(
+            f"{settings.optimizer} is usually run between {usual.low:.0e} and {usual.high:.3g}. "
+            f"At {rate:.3g} the loss did not move{level} {where}, beyond its own scatter."
+        ),
+        change=Change(
+            f"Begin with a learning rate of {usual.start:.3g} and change it by factors of 3.",
+            before=f"optimizer = keras.optimizers.{settings.optimizer}(learning_rate={rate:.3g})",
+            after=f"optimizer = keras.optimizers.{settings.optimizer}"
+            f"(learning_rate={usual.start:.3g})",
+        ),
+        confidence=0.95 if absurd else 0.7,
+    )

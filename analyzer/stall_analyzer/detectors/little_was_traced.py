@@ -1,0 +1,59 @@
+"""The profile covers less than half of the first epoch.
+
+What it finds
+Profiles of a few batches, or profiles that began late or ended early.
+
+Why it stalls
+It does not. But what makes a first epoch slow (tracing, the first batch, buffers that fill) happens
+at its beginning, which such a profile usually misses.
+
+How it is measured
+The part of the window in which the profiler recorded.
+
+Example
+profile_batch=(20, 22) covered 2 % of the epoch; the 3.9 s before batch 20 are not known.
+
+What to do
+Profile the whole first epoch, once: three lines do it.
+
+Blind spots
+Very long epochs make very large traces; then profile the first few hundred batches.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.capture import THREE_LINES
+from stall_analyzer.format import percent, seconds
+from stall_analyzer.model import Change, Finding
+from stall_analyzer.signals import Signals
+
+ID = "ST411"
+NAME = "little_was_traced"
+BUCKET = "unknown"
+
+# With less than half of it, most of an answer would be a guess.
+ENOUGH_SHARE = 0.5
+
+
+def check(signals: Signals) -> Finding | None:
+    window = signals.timeline.window
+    if not signals.traces or window.epoch is None or signals.covered_share >= ENOUGH_SHARE:
+        return None
+    missing = signals.window_ps - signals.host.covered_ps
+    first = min(aligned.covered_ps[0] for aligned in signals.traces)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="note",
+        title=f"Only {percent(signals.host.covered_ps, signals.window_ps)} of the epoch was traced",
+        explanation=(
+            f"The profile covers {seconds(signals.host.covered_ps)} of the first epoch's "
+            f"{seconds(signals.window_ps)}{f', from {seconds(first)} on' if first else ''}. What "
+            f"the other {seconds(missing)} went to is not known; tracing, the first batch and the "
+            f"filling of buffers all happen at the start of an epoch."
+        ),
+        change=Change("Profile the whole first epoch, once.", "", THREE_LINES),
+        lost_ps=missing,
+        confidence=0.95,
+    )

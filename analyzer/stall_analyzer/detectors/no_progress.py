@@ -1,0 +1,161 @@
+"""The loss stays at the level of a constant guess.
+
+What it finds
+A classifier whose loss stays at ln(K), what it costs to give each of K classes the same chance,
+with an accuracy that does not rise; or a loss that is the same number in epoch after epoch.
+
+Why it stalls
+The steps run, and the model does not get better at telling the classes apart. Either the updates do
+not reach the weights, or there is nothing in the data to learn.
+
+How it is measured
+Number of classes from the stored model; losses from the event files. The last epochs must lie
+within 2 % of ln(K) and differ by less than 0.5 %, over at least two epochs and a hundred steps. A
+loss that is the same to six digits in three epochs needs no number of classes. Where the learning
+rate or the last layer explains it, those findings stand instead of this one.
+
+Example
+Loss 2.303 in all of three epochs on ten classes, which is ln(10): the labels had been shuffled
+without the images.
+
+What to do
+Train on one batch of 32 examples. If the loss does not go to 0, the updates do not arrive: look for
+frozen layers, dead relu units, vanishing gradients. If it does, the labels do not belong to the
+inputs: look at a few of both, as they leave the input pipeline.
+
+Blind spots
+Regressions: what a constant guess costs there is the variance of the targets, which is not logged.
+Classes of unequal size: their constant guess costs less than ln(K).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.detectors import learning_rate_too_high, learning_rate_too_low
+from stall_analyzer.model import Change, Finding
+from stall_analyzer.signals import Signals
+from stall_analyzer.signals.learning import LearningSignals
+
+ID = "ST305"
+NAME = "no_progress"
+BUCKET = "numerics"
+
+# Fewer steps or epochs are too early to say.
+LEAST_STEPS = 100
+LEAST_EPOCHS = 2
+LEAST_EPOCHS_UNCOUNTED = 4  # where the number of steps is not known, with an accuracy at hand
+# How close to ln(K) counts as a guess, and how little the last epochs may differ: a slow but
+# healthy beginning falls by a per cent and more per epoch.
+NEAR_GUESS = 0.02
+STILL = 0.005
+# An accuracy this far above chance has learned something.
+ABOVE_CHANCE = 0.05
+# The same number to the digits that float32 has, in this many epochs: no update arrives.
+SAME = 1e-6
+LEAST_SAME = 3
+
+
+def check(signals: Signals) -> Finding | None:
+    learning = signals.learning
+    epochs = learning.epoch_losses
+    if len(epochs) < LEAST_EPOCHS or not np.isfinite(epochs).all():
+        return None
+    if learning_rate_too_low.check(signals) or learning_rate_too_high.check(signals):
+        return None
+    if learning.settings.frozen:
+        return _frozen(learning)
+    if _guesses(learning):
+        return _guessing(learning)
+    if len(epochs) >= LEAST_SAME and epochs[0] != 0 and np.ptp(epochs) <= SAME * abs(epochs[0]):
+        return _constant(learning)
+    return None
+
+
+def _guesses(learning: LearningSignals) -> bool:
+    guess, classes = learning.settings.guess_loss, learning.settings.classes
+    if guess is None or classes is None or not _is_late_enough(learning):
+        return False
+    last = learning.epoch_losses[-2:]
+    if np.abs(last - guess).max() > NEAR_GUESS * guess or np.ptp(last) > STILL * guess:
+        return False
+    accuracies = learning.accuracies
+    return not len(accuracies) or bool(accuracies[-1] < 1 / classes + ABOVE_CHANCE)
+
+
+def _is_late_enough(learning: LearningSignals) -> bool:
+    if learning.step_count is not None:
+        return learning.step_count >= LEAST_STEPS
+    return min(len(learning.epoch_losses), len(learning.accuracies)) >= LEAST_EPOCHS_UNCOUNTED
+
+
+def _guessing(learning: LearningSignals) -> Finding:
+    settings, epochs = learning.settings, learning.epoch_losses
+    rate = f" at a learning rate of {learning.rate:.3g}" if learning.rate is not None else ""
+    accuracy = (
+        f" The accuracy is {learning.accuracies[-1]:.3g}." if len(learning.accuracies) else ""
+    )
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="consider",
+        title=f"The loss stays at {epochs[-1]:.3g}: a guess among {settings.classes} classes",
+        explanation=(
+            f"After {len(epochs)} epochs{rate} the loss is still ln({settings.classes}), the cost "
+            f"of giving each class the same chance.{accuracy} Either the labels do not belong to "
+            "the inputs, and then no model can learn them, or the updates do not reach the "
+            "weights. The log cannot tell which."
+        ),
+        change=_one_batch(),
+        confidence=0.7,
+    )
+
+
+def _constant(learning: LearningSignals) -> Finding:
+    epochs = learning.epoch_losses
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="consider",
+        title=f"The loss is {epochs[-1]:.6g} in each of {len(epochs)} epochs",
+        explanation=(
+            "It is the same to six digits, although weights that are updated always move it a "
+            "little. The gradient is zero: units that are dead or saturated, an operation without "
+            "a gradient, or variables that the optimizer was not given."
+        ),
+        change=_one_batch(),
+        confidence=0.7,
+    )
+
+
+def _frozen(learning: LearningSignals) -> Finding:
+    epochs = learning.epoch_losses
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="act" if learning.is_flat(STILL) else "consider",
+        title="Every layer of the model is frozen",
+        explanation=(
+            f"All layers with weights have trainable=False. The loss is {epochs[0]:.4g} in the "
+            f"first and {epochs[-1]:.4g} in the last of {len(epochs)} epochs: there is nothing to "
+            "train."
+        ),
+        change=Change(
+            "Set trainable=True on the layers that are to learn, and compile the model again.",
+            before="model.trainable = False",
+            after="model.layers[-1].trainable = True\nmodel.compile(...)",
+        ),
+        confidence=0.95,
+    )
+
+
+def _one_batch() -> Change:
+    return Change(
+        "Train on a single batch until its loss is near 0. If it gets there, look at the labels "
+        "as they leave the input pipeline; if not, look at layers, gradients and loss.",
+        before="model.fit(data, epochs=3)",
+        after="model.fit(data.take(1).cache().repeat(200))",
+    )

@@ -1,0 +1,87 @@
+"""Reading the data itself is slower than the step.
+
+What it finds
+A reader of records or lines (TFRecord, text, fixed length, CSV) that holds up the step.
+
+Why it stalls
+One reader reads one file after the other on one thread. Compressed files are also unpacked there,
+at some 100 MB/s; storage over a network answers late.
+
+How it is measured
+While the step waits for its batch, the innermost stage of the pipeline that is at work is to blame.
+That stage is the reader.
+
+Example
+A single gzip TFRecord file: 0.7 ms a record in the reader, 20 ms a batch.
+
+What to do
+Split the data over several files and read them at once: `interleave` or `num_parallel_reads`. Drop
+the compression where the disk is fast. Store smaller records.
+
+Blind spots
+Whether the time goes to the disk, the network or unpacking is not in the trace.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.format import percent, seconds
+from stall_analyzer.model import Change, Finding
+from stall_analyzer.signals import Signals
+from stall_analyzer.signals.culprit import SOURCE, waited_ps
+from stall_analyzer.whatif import every_epoch, faster_stage
+
+ID = "ST013"
+NAME = "slow_source"
+BUCKET = "input"
+
+# Two readers on busy cores; or no unpacking at all.
+LEAST_TIMES = 1.3
+MOST_TIMES = 20
+
+
+def check(signals: Signals) -> Finding | None:
+    culprit = signals.input_culprit
+    if culprit is None or culprit.reason != SOURCE:
+        return None
+    lost = waited_ps(signals.causes_ps, culprit)
+    severity = severity_of(signals.share(lost))
+    if severity is None:
+        return None
+    stage, pipeline = culprit.stage, signals.pipeline
+    files = stage.iterators
+    wide = any(s.kind.startswith("ParallelInterleave") for s in pipeline.around(stage))
+    gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES)
+    each = seconds(stage.total_ps // max(stage.count, 1))
+    how = (
+        "Several files are already read at once, so the storage or the unpacking is the limit."
+        if wide
+        else "One thread reads and unpacks it all."
+    )
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=f"Reading records ({stage.label}) takes {seconds(culprit.per_batch_ps)} a batch",
+        explanation=(
+            f"Training waited {seconds(lost)} for input, {percent(lost, signals.window_ps)} of the "
+            f"first epoch. For {culprit.share:.0%} of the waiting the reader {stage.label} was at "
+            f"work: {each} a record, {files} {'file' if files == 1 else 'files'}. {how}"
+        ),
+        change=Change(
+            text="Store the records uncompressed or smaller, nearer to the machine."
+            if wide
+            else (
+                "Split the data over several files and read them at once; without compression, if "
+                "the disk is fast."
+            ),
+            before='tf.data.TFRecordDataset("all.tfrecord.gz", "GZIP")',
+            after="tf.data.TFRecordDataset(shards, num_parallel_reads=tf.data.AUTOTUNE)",
+        ),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=round(0.85 * culprit.share, 2),
+        evidence=signals.evidence_of("input.wait", f"waits for {stage.label}"),
+    )

@@ -1,0 +1,38 @@
+"""The colours and letters of every view."""
+
+from __future__ import annotations
+
+# Okabe and Ito's palette: told apart with any kind of colour vision. The letter stands for the
+# bucket in the small bars, which must also be readable without colour.
+BUCKET_COLOURS = {
+    "input": "#E69F00",
+    "compile": "#56B4E9",
+    "memory": "#D55E00",
+    "numerics": "#CC79A7",
+    "compute": "#009E73",
+    "communication": "#F0E442",
+    "host": "#0072B2",
+    "profiler": "#999999",
+    "unknown": "#777777",
+}
+BUCKET_LETTERS = {
+    "input": "i",
+    "compile": "c",
+    "memory": "m",
+    "numerics": "n",
+    "compute": "=",
+    "communication": "x",
+    "host": "h",
+    "profiler": "p",
+    "unknown": "?",
+}
+STATUS_COLOURS = {
+    "healthy": "#009E73",
+    "slow_once": "#56B4E9",
+    "slow_always": "#E69F00",
+    "learning_nothing": "#CC79A7",
+    "stuck": "#D55E00",
+    "dead": "#D55E00",
+    "unknown": "#999999",
+}
+NOTE_COLOURS = {"error": "#D55E00", "warning": "#E69F00", "info": "dim"}

@@ -1,0 +1,162 @@
+"""What the allocators said: how much memory was in use, how much there was, who waited for it.
+
+On a CPU the allocator of oneDNN counts its large blocks and knows no limit. A pool with a limit
+("bfc" in its name) exists on every GPU, and on a CPU where TF_CPU_ALLOCATOR_USE_BFC asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stall_analyzer.attribute.allocator import allocator_regions, allocator_rows
+from stall_analyzer.attribute.executor import Region
+from stall_analyzer.model import AlignedTrace, Int64s, Trace
+from stall_analyzer.names import ABSENT, name_of, rows_named, stat_of, text_is, text_of
+from stall_analyzer.vocabulary import BIT_GRADIENT, op_type
+
+POOL = "bfc"
+
+
+@dataclass(frozen=True)
+class AllocatorSignals:
+    """One allocator over what was traced of the first epoch."""
+
+    name: str
+    events: int
+    limit_bytes: int | None  # None: it has none, or does not say
+    peak_bytes: int
+    least_available_bytes: int | None  # None where there is no limit
+    largest_request_bytes: int
+    fragmentation: float  # at the peak: 0 = all that was free lay in one piece
+    kept_bytes: Int64s  # least in use between each training step and the next
+
+
+@dataclass(frozen=True)
+class MemoryWait:
+    """An op that stood still until memory came back, or in vain; in window time."""
+
+    allocator: str  # empty where nothing says which
+    op: str
+    start_ps: int
+    end_ps: int
+    asked_bytes: int | None  # a request that fails is not recorded
+    available_bytes: int | None  # when it asked
+    failed: bool
+
+
+def allocator_signals(traces: Sequence[AlignedTrace]) -> tuple[AllocatorSignals, ...]:
+    """Every allocator that the traces heard of, the busiest first."""
+    found = [
+        _one_allocator(aligned, name, rows)
+        for aligned in traces
+        for name, rows in _by_allocator(aligned).items()
+    ]
+    return tuple(sorted(found, key=lambda allocator: -allocator.events))
+
+
+def memory_waits(traces: Sequence[AlignedTrace]) -> tuple[MemoryWait, ...]:
+    """Every wait that the ledger counts as memory's, with what is known about it."""
+    return tuple(
+        _wait(aligned, region)
+        for aligned in traces
+        if aligned.training is not None
+        for region in allocator_regions(aligned.trace, aligned.training)
+    )
+
+
+def _by_allocator(aligned: AlignedTrace) -> dict[str, Int64s]:
+    """Rows of each allocator inside the window, in order of time."""
+    trace = aligned.trace
+    rows = allocator_rows(trace)
+    begin, end = aligned.covered_ps
+    at = trace.events.start_ps[rows] + aligned.shift_ps
+    rows = rows[(at >= begin) & (at < end)]
+    names = stat_of(trace, "allocator_name", rows)
+    return {trace.strings[n]: rows[names == n] for n in np.unique(names[names != ABSENT])}
+
+
+def _one_allocator(aligned: AlignedTrace, name: str, rows: Int64s) -> AllocatorSignals:
+    trace = aligned.trace
+    in_use = stat_of(trace, "bytes_allocated", rows)
+    available = stat_of(trace, "bytes_available", rows)
+    requested = stat_of(trace, "requested_bytes", rows)
+    rows = rows[in_use != ABSENT]
+    available = available[in_use != ABSENT]
+    in_use = in_use[in_use != ABSENT]
+    is_pool = POOL in name.lower() and bool((available != ABSENT).any())
+    known = available[available != ABSENT]
+    return AllocatorSignals(
+        name=name,
+        events=len(rows),
+        limit_bytes=int((in_use + available)[available != ABSENT].max()) if is_pool else None,
+        peak_bytes=int(in_use.max(initial=0)),
+        least_available_bytes=int(known.min()) if is_pool else None,
+        largest_request_bytes=max(int(requested.max(initial=0)), 0),
+        fragmentation=_fragmentation(trace, int(rows[in_use.argmax()])) if len(rows) else 0.0,
+        kept_bytes=_kept(aligned, trace.events.start_ps[rows], in_use),
+    )
+
+
+def _fragmentation(trace: Trace, row: int) -> float:
+    column = trace.stats.get("fragmentation")
+    value = stat_of(trace, "fragmentation", np.array([row]))
+    if column is None or value[0] == ABSENT or column.kind != "double":
+        return 0.0
+    return float(value.view(np.float64)[0])
+
+
+def _kept(aligned: AlignedTrace, at: Int64s, in_use: Int64s) -> Int64s:
+    """Temporaries of a step come and go; what is left before the next step is kept."""
+    if aligned.training is None or len(at) == 0:
+        return np.empty(0, dtype=np.int64)
+    calls = aligned.training.calls
+    begin, end = (bound - aligned.shift_ps for bound in aligned.covered_ps)
+    trains = (calls.bits & BIT_GRADIENT > 0) & (calls.end_ps >= max(begin, int(at[0])))
+    trains &= calls.end_ps <= end
+    done, again = calls.end_ps[trains][:-1], calls.start_ps[trains][1:]
+    first = np.maximum(np.searchsorted(at, done, side="right") - 1, 0)
+    last = np.maximum(np.searchsorted(at, again, side="left"), first + 1)
+    least = [in_use[i:j].min() for i, j in zip(first, last, strict=True)]
+    return np.array(least, dtype=np.int64)
+
+
+def _wait(aligned: AlignedTrace, region: Region) -> MemoryWait:
+    trace = aligned.trace
+    events = trace.events
+    ops = rows_named(trace, lambda name: bool(op_type(name)))
+    here = (events.line[ops] == region.line) & (events.start_ps[ops] == region.start_ps)
+    op = int(ops[here][0])
+    node = name_of(trace, op).rpartition(":")[0]
+    failed = region.cause == "memory.out_of_memory"
+    asked, allocator = _request(trace, op, node, failed)
+    rows = allocator_rows(trace)
+    if allocator:
+        rows = rows[text_is(trace, "allocator_name", rows, lambda name: name == allocator)]
+    before = rows[events.start_ps[rows] <= region.start_ps]
+    free = int(stat_of(trace, "bytes_available", before[-1:])[0]) if len(before) else ABSENT
+    return MemoryWait(
+        allocator=allocator or (text_of(trace, "allocator_name", before[-1]) if failed else ""),
+        op=node,
+        start_ps=region.start_ps + aligned.shift_ps,
+        end_ps=region.end_ps + aligned.shift_ps,
+        asked_bytes=asked,
+        available_bytes=free if free != ABSENT else None,
+        failed=failed,
+    )
+
+
+def _request(trace: Trace, op: int, node: str, failed: bool) -> tuple[int | None, str]:
+    """What the op asked for, and of whom: this time or, where that failed, in earlier steps."""
+    rows = rows_named(trace, lambda name: name == "MemoryAllocation")
+    if failed:
+        mine = rows[text_is(trace, "tf_op", rows, lambda text: text == node)]
+    else:
+        mine = rows[trace.events.parent[rows] == op][:1]
+    if len(mine) == 0:
+        return None, ""
+    requested = stat_of(trace, "requested_bytes", mine)
+    largest = int(requested.argmax())
+    return int(requested[largest]), text_of(trace, "allocator_name", int(mine[largest]))

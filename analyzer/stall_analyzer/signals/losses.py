@@ -1,0 +1,115 @@
+"""The loss of each step, from what was logged of it.
+
+Keras logs the mean of the epoch so far, which hides both sudden changes and flat ends. A mean over
+t steps is a sum divided by t, so two of them give the loss in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stall_analyzer.attribute.numerics import batch_loss
+from stall_analyzer.model import PS_PER_NS, EventLog, Float64s, Int64s, Series
+
+# Stored as float32, a mean gives back its sum only to this share of it: one rounding of the mean
+# itself, one of the sum that Keras keeps.
+ROUNDING = 2 * float(np.finfo(np.float32).eps)
+# Below zero by more than this, a loss was never part of a mean.
+BELOW_ROUNDING = 10.0
+BELOW_SHARE = 0.01
+
+
+def _no_floats() -> Float64s:
+    return np.empty(0)
+
+
+def _no_ints() -> Int64s:
+    return np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class StepLosses:
+    """One entry per logged step; where not every step was logged, the mean since the last entry."""
+
+    step: Int64s = field(default_factory=_no_ints)  # as logged: from 1 in Keras
+    epoch: Int64s = field(default_factory=_no_ints)
+    at_ps: Int64s = field(default_factory=_no_ints)  # when it was logged, in window time
+    value: Float64s = field(default_factory=_no_floats)
+    rounding: Float64s = field(default_factory=_no_floats)  # how far `value` may be off
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+
+def step_losses(events: EventLog, window_start_ns: int | None) -> StepLosses:
+    series = first_fit(batch_loss(events))
+    if series is None or len(series) == 0:
+        return StepLosses()
+    epoch_loss = first_fit(events.train.get("epoch_loss"))
+    ends = epoch_loss.wall_ns if epoch_loss is not None else _no_ints()
+    epoch = np.searchsorted(ends, series.wall_ns).astype(np.int64)
+    start_ns = window_start_ns if window_start_ns is not None else int(series.wall_ns[0])
+    at_ps = (series.wall_ns - start_ns) * PS_PER_NS
+    as_logged = StepLosses(series.step, epoch, at_ps, series.value, np.zeros(len(series)))
+    if "batch_loss" not in events.train:
+        return as_logged  # not written by Keras
+    undone = _undone(series, epoch, at_ps)
+    return as_logged if _is_impossible(undone, series) else undone
+
+
+def first_fit(series: Series | None) -> Series | None:
+    """Up to where the steps begin anew: what follows is another fit() in the same files."""
+    if series is None:
+        return None
+    again = np.flatnonzero(np.diff(series.step) < 0)
+    if len(again) == 0:
+        return series
+    end = int(again[0]) + 1
+    return Series(series.step[:end], series.wall_ns[:end], series.value[:end])
+
+
+def _is_impossible(undone: StepLosses, series: Series) -> bool:
+    """Was the series no running mean after all?
+
+    A train_step() of one's own may return the loss of the batch alone, and TensorFlow 2.0 and 2.1
+    logged nothing else. Undoing a mean that never was makes losses far below zero.
+    """
+    finite = series.value[np.isfinite(series.value)]
+    if len(finite) == 0 or finite.min() < 0:
+        return False
+    below = -undone.value - BELOW_ROUNDING * undone.rounding
+    return bool((below > BELOW_SHARE * np.median(finite)).any())
+
+
+def _undone(series: Series, epoch: Int64s, at_ps: Int64s) -> StepLosses:
+    pieces = []
+    for number in np.unique(epoch):
+        rows = np.flatnonzero(epoch == number)
+        count = _steps_into_epoch(series.step[rows], first=number == 0)
+        if count is None:
+            continue
+        mean = series.value[rows]
+        width = np.diff(count, prepend=0)
+        with np.errstate(invalid="ignore", over="ignore"):
+            total = count * mean
+            value = np.diff(total, prepend=0.0) / width
+        # A sum that was infinite once says nothing about the steps after it.
+        value[~np.isfinite(mean)] = np.nan
+        pieces.append((rows, value, ROUNDING * np.abs(total) / width))
+    if not pieces:
+        return StepLosses()
+    rows = np.concatenate([piece[0] for piece in pieces])
+    value = np.concatenate([piece[1] for piece in pieces])
+    rounding = np.concatenate([piece[2] for piece in pieces])
+    return StepLosses(series.step[rows], epoch[rows], at_ps[rows], value, rounding)
+
+
+def _steps_into_epoch(step: Int64s, first: bool) -> Int64s | None:
+    """How many steps each mean is over; None where the records do not say."""
+    if first:
+        return step if step[0] >= 1 else step + 1  # some versions count from 0
+    # Where only every n-th step was logged, the epoch's first record has an unknown place in it.
+    dense = bool((np.diff(step) == 1).all())
+    return np.arange(1, len(step) + 1, dtype=np.int64) if dense else None

@@ -1,0 +1,224 @@
+"""The signals of one run, behind one door.
+
+A detector never touches a trace itself: it asks here, so that the same question always has the same
+answer and the measuring is tested once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from stall_analyzer.causes import BUCKETS, CAUSES, bucket_of, code
+from stall_analyzer.intervals import Tiling, time_in
+from stall_analyzer.model import (
+    AlignedTrace,
+    EventLog,
+    Evidence,
+    HostLedger,
+    Int64s,
+    KerasConfig,
+    Step,
+    Timeline,
+)
+from stall_analyzer.signals.allocator import (
+    AllocatorSignals,
+    MemoryWait,
+    allocator_signals,
+    memory_waits,
+)
+from stall_analyzer.signals.collectives import CollectiveSignals, collective_signals
+from stall_analyzer.signals.culprit import MOST, Culprit, culprit_of
+from stall_analyzer.signals.devices import DeviceSignals, device_signals
+from stall_analyzer.signals.functions import FunctionSignals, function_signals
+from stall_analyzer.signals.learning import LearningSignals, learning_signals
+from stall_analyzer.signals.ops import OpSignals, op_signals
+from stall_analyzer.signals.pipeline import PipelineSignals, Stage, pipeline_signals
+from stall_analyzer.signals.progress import Progress, progress_of
+from stall_analyzer.signals.threads import BetweenSteps, between_steps
+
+EVIDENCE_MOST = 8  # intervals shown with a finding; the longest ones
+
+
+@dataclass(frozen=True)
+class Signals:
+    """One run. `host` is the one whose ledger stands for the run."""
+
+    timeline: Timeline
+    hosts: tuple[HostLedger, ...]
+    host: HostLedger
+
+    # ------------------------------------------------------------ time
+
+    @property
+    def window_ps(self) -> int:
+        return self.timeline.window.duration_ps
+
+    @cached_property
+    def causes_ps(self) -> dict[str, int]:
+        """Picoseconds per cause, zeros included."""
+        ledger = self.host.ledger
+        sums = np.zeros(len(CAUSES), dtype=np.int64)
+        np.add.at(sums, ledger.cause, np.diff(ledger.bounds_ps))
+        return {cause: int(ps) for cause, ps in zip(CAUSES, sums, strict=True)}
+
+    @cached_property
+    def buckets_ps(self) -> dict[str, int]:
+        sums = dict.fromkeys(BUCKETS, 0)
+        for cause, ps in self.causes_ps.items():
+            sums[bucket_of(cause)] += ps
+        return sums
+
+    def share(self, ps: int) -> float:
+        """Of the window."""
+        return ps / self.window_ps if self.window_ps else 0.0
+
+    @property
+    def covered_share(self) -> float:
+        return self.share(self.host.covered_ps)
+
+    @property
+    def later_epoch_ps(self) -> int | None:
+        """How long a later epoch takes, where one was logged or traced."""
+        later = self.timeline.later_epochs_ps
+        return int(np.median(later)) if later else None
+
+    # ------------------------------------------------------------ steps
+
+    @cached_property
+    def training_steps(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.timeline.steps if step.phase == "training")
+
+    def per_step_ps(self, *causes: str) -> Int64s:
+        """How much of the causes lies in each training step."""
+        steps = self.training_steps
+        start = np.array([step.start_ps for step in steps], dtype=np.int64)
+        end = np.array([step.end_ps for step in steps], dtype=np.int64)
+        return self.time_of(start, end, *causes)
+
+    def step_periods(self) -> tuple[Int64s, Int64s]:
+        """From the end of one step to the end of the next: a loop reads its data in between."""
+        steps = self.timeline.steps
+        end = np.array([step.end_ps for step in steps], dtype=np.int64)
+        first = np.array([step.start_ps for step in steps[:1]], dtype=np.int64)
+        return np.concatenate([first, end[:-1]]), end
+
+    def time_of(self, start: Int64s, end: Int64s, *causes: str) -> Int64s:
+        """How much of the causes lies in each interval."""
+        return time_in(self._tiling, start, end, np.array([code(cause) for cause in causes]))
+
+    def intervals_of(self, *causes: str) -> tuple[Int64s, Int64s]:
+        """When the causes held, in window time."""
+        ledger = self.host.ledger
+        mine = np.isin(ledger.cause, [code(cause) for cause in causes])
+        return ledger.bounds_ps[:-1][mine], ledger.bounds_ps[1:][mine]
+
+    @cached_property
+    def _tiling(self) -> Tiling:
+        ledger = self.host.ledger
+        return Tiling(ledger.bounds_ps, ledger.cause.astype(np.int64))
+
+    # ------------------------------------------------------------ evidence
+
+    def evidence_of(self, cause: str, label: str) -> tuple[Evidence, ...]:
+        """The longest stretches of a cause, in order of time."""
+        return self.evidence_at(*self.intervals_of(cause), label)
+
+    def evidence_at(self, start: Int64s, end: Int64s, label: str) -> tuple[Evidence, ...]:
+        """The longest of the stretches, in order of time, inside the window."""
+        start, end = (np.clip(bound, 0, self.window_ps) for bound in (start, end))
+        longest = np.argsort(start - end, kind="stable")[:EVIDENCE_MOST]
+        line = self.host.training_thread or ""
+        return tuple(
+            Evidence(self.host.host, line, int(start[i]), int(end[i]), label)
+            for i in sorted(longest, key=lambda i: start[i])
+        )
+
+    # ------------------------------------------------------------ what was traced and logged
+
+    @cached_property
+    def traces(self) -> tuple[AlignedTrace, ...]:
+        """Traces of `host` that saw something of the window."""
+        return tuple(
+            aligned
+            for aligned in self.timeline.traces
+            if aligned.trace.host == self.host.host
+            and aligned.covered_ps[1] > aligned.covered_ps[0]
+        )
+
+    @property
+    def events(self) -> EventLog | None:
+        return self.timeline.events
+
+    @property
+    def keras(self) -> KerasConfig | None:
+        return self.events.keras if self.events is not None else None
+
+    @cached_property
+    def pipeline(self) -> PipelineSignals:
+        return pipeline_signals(self.traces)
+
+    @cached_property
+    def input_culprit(self) -> Culprit | None:
+        """What training waits for in every epoch, where one reason explains most of it.
+
+        A pipeline that is fast enough, and only does not work ahead, has no culprit.
+        """
+        culprit = culprit_of(self.pipeline, self.intervals_of("input.wait"))
+        if culprit is None or self.pipeline.works_ahead:
+            return culprit
+        hidden = self.hidden_if_ahead_ps(self.produce_ps(culprit.stage))
+        return culprit if hidden < MOST * self.causes_ps["input.wait"] else None
+
+    def produce_ps(self, through: Stage | None = None) -> int:
+        """What the batches of one call take to be produced."""
+        batches = (self.keras and self.keras.steps_per_execution) or 1
+        return batches * self.pipeline.produce_ps(through)
+
+    def hidden_if_ahead_ps(self, produce_ps: int) -> int:
+        """How much less would be waited if each call's data took `produce_ps`, beside the steps."""
+        start, end = self.step_periods()
+        waits = self.time_of(start, end, "input.wait")
+        left = np.maximum(produce_ps - (end - start - waits), 0)
+        return int(np.maximum(waits - left, 0).sum())
+
+    @cached_property
+    def functions(self) -> Sequence[FunctionSignals]:
+        return function_signals(self.traces, self._tiling)
+
+    @cached_property
+    def allocators(self) -> Sequence[AllocatorSignals]:
+        return allocator_signals(self.traces)
+
+    @cached_property
+    def memory_waits(self) -> tuple[MemoryWait, ...]:
+        return memory_waits(self.traces)
+
+    @cached_property
+    def between_steps(self) -> BetweenSteps:
+        """What the training thread does while no graph runs."""
+        return between_steps(self.traces, self._tiling)
+
+    @cached_property
+    def ops(self) -> OpSignals:
+        return op_signals(self.traces)
+
+    @cached_property
+    def devices(self) -> DeviceSignals:
+        return device_signals(self.traces)
+
+    @cached_property
+    def collectives(self) -> CollectiveSignals:
+        """Of all hosts, not only of `host`."""
+        return collective_signals(self.timeline.traces)
+
+    @cached_property
+    def progress(self) -> Progress | None:
+        return progress_of(self.events)
+
+    @cached_property
+    def learning(self) -> LearningSignals:
+        return learning_signals(self.timeline)

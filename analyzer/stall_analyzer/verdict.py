@@ -1,0 +1,136 @@
+"""From findings and the ledger to one verdict: what holds the run up, and whether to act.
+
+Numerics are judged before time: a run that learns nothing is never told to tune its input.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.causes import bucket_of
+from stall_analyzer.format import percent, seconds
+from stall_analyzer.model import Finding, HostLedger, Ledger, Timeline, Verdict
+from stall_analyzer.signals import Signals
+from stall_analyzer.sums import bucket_totals, one_time_ps, totals
+
+ACTIONABLE = ("input", "compile", "memory", "numerics", "communication", "host")
+# Below a fifth of the epoch, no change to a bucket is felt; the run is as fast as its model. What
+# will not recur can be waited for, and must be more to be worth acting on.
+ACT_SHARE = 0.2
+ACT_SHARE_ONCE = 0.25
+# A bucket is "slow once" when most of its time will not come back.
+ONCE_SHARE = 0.6
+# A healthy run computes for at least this share of its time; else something is hidden.
+HEALTHY_SHARE = 0.4
+# A profile of less than this says little about the epoch.
+COVERED_SHARE = 0.9
+# What the instruments cost is named in the ledger and left out of the verdict.
+INSTRUMENTS = frozenset({"host.summary", "profiler.start", "profiler.stop"})
+# In these causes the steps themselves were in vain; checking numbers only makes them slower.
+LEARNS_NOTHING = frozenset({"numerics.nonfinite", "numerics.skipped_update"})
+# Later epochs shorter by this factor show one-time cost without any trace.
+SLOWER_FIRST = 1.5
+
+
+def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
+    """One sentence for a tired person, with status, bucket and confidence."""
+    timeline, host = signals.timeline, signals.host
+    if timeline.window.duration_ps == 0:
+        return Verdict("unknown", "unknown", "Nothing could be read of this run.", 0.0)
+    hopeless = [f for f in findings if f.bucket == "numerics" and f.severity == "act"]
+    if hopeless:
+        return _learning_nothing(host.ledger, hopeless[0])
+    costs = _costs(host.ledger)
+    worked = _worked_ps(host.ledger)
+    primary = max(ACTIONABLE, key=lambda bucket: costs[bucket])
+    unknown = bucket_totals(host.ledger)["unknown"]
+    confidence = round(min(0.95, 1 - unknown / timeline.window.duration_ps), 2)
+    if _worth_acting(host.ledger, primary, costs[primary], worked) and costs[primary] > unknown / 2:
+        return _stalled(signals, findings, primary, confidence)
+    if costs["compute"] < HEALTHY_SHARE * timeline.window.duration_ps:
+        return _unknown(timeline, host, confidence)
+    return Verdict(
+        "healthy",
+        "compute",
+        f"Healthy: {percent(costs['compute'], worked)} of the {_noun(timeline)} "
+        f"({seconds(timeline.window.duration_ps)}) is the model's own computing.",
+        confidence,
+    )
+
+
+def _costs(ledger: Ledger) -> dict[str, int]:
+    """Picoseconds per bucket, without what the instruments cost."""
+    costs = bucket_totals(ledger)
+    for cause, ps in totals(ledger).items():
+        if cause in INSTRUMENTS:
+            costs[bucket_of(cause)] -= ps
+    return costs
+
+
+def _worked_ps(ledger: Ledger) -> int:
+    """The window without what the instruments cost."""
+    return sum(ps for cause, ps in totals(ledger).items() if cause not in INSTRUMENTS)
+
+
+def _worth_acting(ledger: Ledger, bucket: str, cost: int, worked: int) -> bool:
+    once = one_time_ps(ledger, bucket) >= ONCE_SHARE * cost
+    return cost > 0 and cost >= (ACT_SHARE_ONCE if once else ACT_SHARE) * worked
+
+
+def _noun(timeline: Timeline) -> str:
+    return "trace" if timeline.window.epoch is None else "first epoch"
+
+
+def _learning_nothing(ledger: Ledger, finding: Finding) -> Verdict:
+    wasted = bucket_totals(ledger)["numerics"]
+    lost = f" {seconds(wasted)} of the first epoch were computed for nothing." if wasted else ""
+    return Verdict("learning_nothing", "numerics", f"{finding.title}.{lost}", finding.confidence)
+
+
+def _stalled(
+    signals: Signals, findings: tuple[Finding, ...], primary: str, confidence: float
+) -> Verdict:
+    ledger = signals.host.ledger
+    cost, worked = _costs(ledger)[primary], _worked_ps(ledger)
+    causes = {c: ps for c, ps in totals(ledger).items() if bucket_of(c) == primary}
+    worst = max((c for c in causes if c not in INSTRUMENTS), key=lambda c: causes[c])
+    where = f"{worst.partition('.')[2].replace('_', ' ')} {seconds(causes[worst])}"
+    said = f"{seconds(cost)} of {seconds(worked)} ({percent(cost, worked)})"
+    if worst in LEARNS_NOTHING:
+        sentence = f"Learning nothing: {said} were computed in vain ({where})."
+        return Verdict("learning_nothing", primary, sentence, confidence)
+    named = next((f for f in findings if f.bucket == primary and f.severity == "act"), None)
+    why = f". {named.title}." if named else f" ({where})."
+    what = f"{said} of the {_noun(signals.timeline)} went to {primary}{why}"
+    if one_time_ps(ledger, primary) >= ONCE_SHARE * cost:
+        return Verdict("slow_once", primary, f"Slow once, not again: {what}", confidence)
+    return Verdict("slow_always", primary, f"Slow in every epoch: {what}", confidence)
+
+
+def _unknown(timeline: Timeline, host: HostLedger, confidence: float) -> Verdict:
+    duration, later = timeline.window.duration_ps, timeline.later_epochs_ps
+    noun = _noun(timeline)
+    usual = int(np.median(later)) if later else duration
+    why = _why_unknown(timeline, host)
+    if duration > SLOWER_FIRST * usual:
+        sentence = (
+            f"The first epoch took {seconds(duration)}, later ones {seconds(usual)}: "
+            f"{seconds(duration - usual)} came once. {why}"
+        )
+        return Verdict("slow_once", "unknown", sentence, max(confidence, 0.5))
+    sentence = f"The {noun} took {seconds(duration)}. {why}"
+    return Verdict("unknown", "unknown", sentence, confidence)
+
+
+def _why_unknown(timeline: Timeline, host: HostLedger) -> str:
+    """Why no cause is named, and what little the trace shows."""
+    duration = timeline.window.duration_ps
+    if not host.covered_ps:
+        return "There is no profile of it, so the cause is not known."
+    observed = " " + host.evidence["input"] if "input" in host.evidence else ""
+    if host.covered_ps < COVERED_SHARE * duration:
+        covered = percent(host.covered_ps, duration)
+        return f"The profile covers only {covered} of it.{observed}"
+    if host.training_thread is None:
+        return "No thread that trains was found in the trace, so the cause is not known."
+    return f"Most of it left no evidence.{observed}"

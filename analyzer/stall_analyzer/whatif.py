@@ -1,0 +1,142 @@
+"""What a change would win: the ledger with a cause taken out.
+
+A wait is time in which nothing else of the step ran, so taking it out shortens the step by as much,
+down to the next thing that holds the step up. For input that thing is the pipeline itself: a faster
+pipeline still needs its time, and training waits for what does not fit behind the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stall_analyzer.causes import BUCKETS
+from stall_analyzer.model import Finding, Forecast, Gain, Plan
+from stall_analyzer.signals import Signals
+from stall_analyzer.signals.culprit import Culprit
+
+# What a prediction cannot know: noise of the machine, and effects on what was not changed.
+SURE_SHARE = 0.8
+
+
+def removed(ps: int, *, surely: float = SURE_SHARE) -> Gain:
+    """A cost that goes away whole: at the least this share of it."""
+    return Gain(round(ps * surely), ps)
+
+
+def partly(ps: int, least: float, most: float) -> Gain:
+    """A cost of which between `least` and `most` goes away."""
+    return Gain(round(ps * least), round(ps * most))
+
+
+def faster_input(signals: Signals, produce_ps: int) -> int:
+    """Wait won in the first epoch if a batch took `produce_ps` to produce, in the background.
+
+    The pipeline works while the step runs; what does not fit behind the step is still waited for.
+    """
+    return signals.hidden_if_ahead_ps(produce_ps)
+
+
+def faster_stage(signals: Signals, culprit: Culprit, least: float, most: float) -> Gain:
+    """Won if what holds the pipeline up ran `least` to `most` times as fast, the rest as it is.
+
+    A shuffle buffer above it would fill as much faster.
+    """
+    produce = signals.produce_ps(culprit.stage)
+    fill = signals.causes_ps["input.shuffle_fill"] if culprit.below_shuffle else 0
+
+    def won(times: float) -> int:
+        saved = culprit.share * (1 - 1 / times)
+        return faster_input(signals, round(produce * (1 - saved))) + round(fill * saved)
+
+    most_ps = won(most)
+    return Gain(min(won(least), round(most_ps * SURE_SHARE)), most_ps)
+
+
+def every_epoch(gain: Gain, signals: Signals) -> Gain:
+    """The same gain in a later epoch, never more than such an epoch takes."""
+    later = signals.later_epoch_ps
+    if later is None:
+        return gain
+    return Gain(min(gain.low_ps, later), min(gain.high_ps, later))
+
+
+def plan(signals: Signals, findings: Sequence[Finding]) -> Plan | None:
+    """The changes worth making, most seconds first, and what they come to together.
+
+    Of findings that blame the same time only the one that wins most is in the plan: the others
+    would win it again.
+    """
+    chosen: list[Finding] = []
+    for finding in sorted(findings, key=_most_seconds_first):
+        if not _worth_doing(finding):
+            continue
+        if not any(_blame_the_same_time(signals, finding, other) for other in chosen):
+            chosen.append(finding)
+    if not any(f.gain.high_ps or f.later_gain.high_ps for f in chosen):
+        return None
+    later_ps, compute_ps = signals.later_epoch_ps, signals.buckets_ps["compute"]
+    return Plan(
+        tuple(finding.id for finding in chosen),
+        _forecast(signals.window_ps, compute_ps, signals, [(f, f.gain) for f in chosen]),
+        None
+        if later_ps is None
+        else _forecast(
+            later_ps,
+            compute_ps - signals.causes_ps["compute.warm_up"],
+            signals,
+            [(f, f.later_gain) for f in chosen],
+        ),
+    )
+
+
+def _worth_doing(finding: Finding) -> bool:
+    if finding.severity == "note":
+        return False
+    return bool(_hopeless(finding) or finding.gain.high_ps or finding.later_gain.high_ps)
+
+
+def _hopeless(finding: Finding) -> bool:
+    """The run learns nothing: until that is mended, no second is worth winning."""
+    return finding.bucket == "numerics" and finding.severity == "act"
+
+
+def _most_seconds_first(finding: Finding) -> tuple[bool, int, int]:
+    return not _hopeless(finding), -finding.gain.high_ps, -finding.later_gain.high_ps
+
+
+def _blame_the_same_time(signals: Signals, one: Finding, other: Finding) -> bool:
+    """Whether their evidence overlaps; without evidence they cannot be told apart.
+
+    Buckets are apart by themselves, unless a finding blames more time than its bucket holds: a
+    validation that is too long, say, whatever its time went to.
+    """
+    if one.bucket != other.bucket and not any(
+        finding.lost_ps > signals.buckets_ps[finding.bucket] for finding in (one, other)
+    ):
+        return False
+    if not one.evidence or not other.evidence:
+        return True
+    return any(
+        a.start_ps < b.end_ps and b.start_ps < a.end_ps
+        for a in one.evidence
+        for b in other.evidence
+    )
+
+
+def _forecast(
+    now_ps: int, compute_ps: int, signals: Signals, gains: Sequence[tuple[Finding, Gain]]
+) -> Forecast:
+    """An epoch after all gains: not below its compute time, less what a gain claims of that."""
+    low = high = claimed = 0
+    for bucket in BUCKETS:
+        mine = [gain for finding, gain in gains if finding.bucket == bucket]
+        spent = signals.buckets_ps[bucket]
+        largest = max((gain.high_ps for gain in mine), default=0)
+        # Evidence is a sample: gains that seem apart still cannot win more than there was.
+        most = max(spent, largest)
+        low += min(sum(gain.low_ps for gain in mine), most)
+        high += min(sum(gain.high_ps for gain in mine), most)
+        # What a finding wins beyond its bucket, it wins by computing less.
+        claimed += largest if bucket == "compute" else max(largest - spent, 0)
+    floor = min(max(compute_ps - claimed, 0), now_ps)
+    return Forecast(now_ps, max(now_ps - high, floor), max(now_ps - low, floor))

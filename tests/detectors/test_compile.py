@@ -1,0 +1,511 @@
+"""What it costs to make and to start code: each detector fires on its case, and not next to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stall_analyzer.attribute import attribute
+from stall_analyzer.detectors import (
+    dispatch_dominates,
+    eager_hot_loop,
+    instantiation,
+    retracing,
+    tracing,
+    unrolled_graph,
+    variable_initialisation,
+    warm_up,
+    xla_compilation,
+    xla_recompilation,
+)
+from stall_analyzer.diagnose import signals_of
+from stall_analyzer.model import PS_PER_MS, EventLog, KerasConfig
+from stall_analyzer.signals import Signals
+from stall_analyzer.signals.overhead import step_overhead
+from tests.traces import GRAPH, TRAIN_OPS, call, event, host, ops, timeline_of
+from tests.xspace import Event
+
+MS = PS_PER_MS
+
+
+def signals(
+    folder: Path,
+    python: Sequence[Event],
+    work: Sequence[Event] = (),
+    keras: KerasConfig | None = None,
+) -> Signals:
+    log = EventLog({}, {}, keras, None, None, None, 0) if keras is not None else None
+    timeline = timeline_of(folder, host(("python", python), ("tf_Compute", work)), events=log)
+    return signals_of(timeline, attribute(timeline))
+
+
+def steps(
+    start_ms: float,
+    count: int,
+    *,
+    first_run: int,
+    length_ms: float = 10,
+    pause_ms: float = 0,
+    busy: float = 1,
+    graph: str = GRAPH,
+    names: Sequence[str] = TRAIN_OPS,
+    traced: int = 1,
+) -> tuple[list[Event], list[Event]]:
+    """Calls one after the other, and their ops, which take the last part of each call."""
+    python: list[Event] = []
+    work: list[Event] = []
+    for number in range(count):
+        begin = start_ms + number * (length_ms + pause_ms)
+        run = first_run + number
+        python += call(begin, begin + length_ms, run=run, graph=graph, count=traced)
+        work += ops(begin + (1 - busy) * length_ms, begin + length_ms, run, *names)
+    return python, work
+
+
+def after_first_call(
+    folder: Path,
+    first: Sequence[Event],
+    until_ms: float,
+    names: Sequence[str] = TRAIN_OPS,
+    count: int = 4,
+) -> Signals:
+    """A first call that begins at 0, and some usual calls after it."""
+    python, work = steps(until_ms, count, first_run=100, names=names)
+    return signals(folder, [*first, *python], [*ops(until_ms - 10, until_ms, 1, *names), *work])
+
+
+# ------------------------------------------------------------ signals
+
+
+def test_a_function_knows_its_calls_and_when_its_code_was_made(tmp_path: Path) -> None:
+    first = call(0, 100, run=1, traced_ms=60, instantiated_ms=30)
+    (function,) = after_first_call(tmp_path, first, 100).functions
+    assert (function.name, function.trains, function.calls) == ("train_step", True, 5)
+    assert function.usual_call_ps == 10 * MS
+    assert function.graphs == (GRAPH,)
+    (build,) = function.builds
+    assert (build.tracing_ps, build.instantiate_ps, build.call) == (60 * MS, 30 * MS, 0)
+    assert function.retraces == function.recompilations == ()
+
+
+def test_training_and_validation_of_one_name_are_two_functions(tmp_path: Path) -> None:
+    train, train_work = steps(0, 3, first_run=1)
+    validate, validate_work = steps(
+        30, 2, first_run=10, graph="__inference_train_step_9", names=["dense/MatMul:MatMul"]
+    )
+    found = signals(tmp_path, [*train, *validate], [*train_work, *validate_work]).functions
+    assert [(f.trains, f.calls) for f in found] == [(True, 3), (False, 2)]
+
+
+def test_a_loop_without_functions_has_none(tmp_path: Path) -> None:
+    assert signals(tmp_path, [event("EagerExecute", 0, 10)]).functions == ()
+
+
+def copies(count: int) -> list[str]:
+    return [f"gradient_tape/model/cell/MatMul_{n}/MatMul:MatMul" for n in range(1, count + 1)]
+
+
+def updates(count: int) -> list[str]:
+    return [f"sgd/AssignSubVariableOp_{n}:AssignSubVariableOp" for n in range(1, count + 1)]
+
+
+def test_copies_of_a_node_are_counted_in_the_backward_pass(tmp_path: Path) -> None:
+    pipeline = [f"mul_{n}:Mul" for n in range(300)]
+    python, work = steps(0, 3, first_run=1, names=[*copies(50), *updates(4), *pipeline])
+    shape = signals(tmp_path, python, work).functions[0].shape
+    assert shape is not None
+    assert (shape.copies, shape.updates, shape.copied) == (50, 4, "model/cell/MatMul_#")
+    assert shape.unrolled
+
+
+def test_layers_of_one_kind_are_no_unrolled_loop(tmp_path: Path) -> None:
+    python, work = steps(0, 3, first_run=1, names=[*copies(50), *updates(100)])
+    shape = signals(tmp_path, python, work).functions[0].shape
+    assert shape is not None
+    assert not shape.unrolled
+
+
+def test_long_gaps_between_steps_are_not_the_loops_own(tmp_path: Path) -> None:
+    python, work = steps(0, 4, first_run=1, pause_ms=2)
+    late, late_work = steps(100, 1, first_run=10)
+    run = signals(tmp_path, [*python, *late], [*work, *late_work])
+    overhead = step_overhead(run.host.ledger, run.training_steps)
+    assert overhead.short_gaps_ps == 6 * MS
+    assert overhead.long_gaps_ps == (100 - 46) * MS
+    assert overhead.steps == 5
+
+
+# ------------------------------------------------------------ tracing
+
+
+def traced_twice(first_ms: float, second_ms: float, name: str = "train_step") -> list[Event]:
+    """A call that makes variables: traced with them, then initialised, then traced without."""
+    again = first_ms + 10
+    ready = again + second_ms
+    graph = f"__inference_{name}_7"
+    return [
+        event(name, 0, ready + 20, tf_function_call="traced-nonXla", tracing_count=2),
+        event("tf.function-graph_building", 0, first_ms),
+        event("EagerExecute", first_ms, again),
+        event("EagerLocalExecute: __inference_initialize_variables_3", first_ms, again),
+        event("tf.function-graph_building", again, ready),
+        event(f"EagerLocalExecute: {graph}", ready, ready + 20),
+        event("EagerKernelExecute", ready, ready + 20),
+        event("KernelAndDeviceFunc::Run", ready, ready + 20),
+        event("FunctionRun", ready, ready + 0.01, id=1, _r=1, _p=1),
+    ]
+
+
+def test_a_step_that_is_traced_twice_wins_one_of_the_traces(tmp_path: Path) -> None:
+    run = after_first_call(tmp_path, traced_twice(300, 200), 530)
+    finding = tracing.check(run)
+    assert finding is not None
+    assert finding.severity == "act"
+    assert finding.title == "train_step() is traced twice, for 500 ms in all"
+    assert finding.gain.low_ps == 150 * MS
+    assert finding.gain.high_ps == 300 * MS
+    assert "optimizer.build(model.trainable_variables)" in finding.change.after
+
+
+def test_keras_is_told_where_to_build_its_optimizer(tmp_path: Path) -> None:
+    first = traced_twice(300, 200, name="multi_step_on_iterator")
+    finding = tracing.check(after_first_call(tmp_path, first, 530))
+    assert finding is not None
+    assert finding.title.startswith("The Keras training step is traced twice")
+    assert "model.fit(data)" in finding.change.after
+
+
+def test_one_trace_that_takes_most_of_the_epoch_is_a_note(tmp_path: Path) -> None:
+    first = call(0, 400, run=1, traced_ms=250, instantiated_ms=100)
+    finding = tracing.check(after_first_call(tmp_path, first, 400))
+    assert finding is not None
+    assert (finding.severity, finding.gain.high_ps) == ("note", 0)
+
+
+def test_python_that_does_more_than_build_a_graph_is_named(tmp_path: Path) -> None:
+    first = call(0, 2000, run=1, traced_ms=1900, instantiated_ms=50)
+    finding = tracing.check(after_first_call(tmp_path, first, 2000))
+    assert finding is not None
+    assert finding.severity == "act"
+    assert finding.gain.low_ps == (1900 - 10 * 50 - 500) * MS
+    assert "__init__" in finding.change.text
+
+
+def test_a_big_graph_takes_long_to_trace_for_good_reason(tmp_path: Path) -> None:
+    first = call(0, 2600, run=1, traced_ms=1900, instantiated_ms=600)
+    finding = tracing.check(after_first_call(tmp_path, first, 2600))
+    assert finding is not None
+    assert finding.severity == "note"
+
+
+def test_short_tracing_is_not_worth_a_word(tmp_path: Path) -> None:
+    first = call(0, 30, run=1, traced_ms=15)
+    assert tracing.check(after_first_call(tmp_path, first, 30, count=20)) is None
+
+
+# ------------------------------------------------------------ graphs
+
+
+def test_an_unrolled_loop_is_named_with_its_turns(tmp_path: Path) -> None:
+    names = [*copies(200), *updates(6)]
+    first = call(0, 900, run=1, traced_ms=600, instantiated_ms=250)
+    run = after_first_call(tmp_path, first, 900, names)
+    finding = unrolled_graph.check(run)
+    assert finding is not None
+    assert finding.severity == "act"
+    assert finding.title == "A Python loop is unrolled into 200 copies of cell/MatMul_#"
+    assert finding.lost_ps == 850 * MS
+    assert "range(200)" in finding.change.before
+    assert tracing.check(run) is None and instantiation.check(run) is None
+
+
+def test_an_unrolled_layer_is_told_to_keep_its_loop(tmp_path: Path) -> None:
+    names = [*copies(200), *updates(6)]
+    python, work = steps(900, 4, first_run=100, names=names)
+    first = call(0, 900, run=1, traced_ms=600, instantiated_ms=250)
+    lstm = {"class_name": "LSTM", "name": "lstm", "unroll": True}
+    run = signals(
+        tmp_path,
+        [*first, *python],
+        [*ops(850, 900, 1, *names), *work],
+        KerasConfig(0, "Sequential", (lstm,)),
+    )
+    finding = unrolled_graph.check(run)
+    assert finding is not None
+    assert finding.change.before == "keras.layers.LSTM(units, unroll=True)"
+
+
+def test_an_unrolled_loop_that_long_training_repays_is_a_note(tmp_path: Path) -> None:
+    names = [*copies(200), *updates(6)]
+    first = call(0, 110, run=1, traced_ms=60, instantiated_ms=40)
+    finding = unrolled_graph.check(after_first_call(tmp_path, first, 110, names, count=30))
+    assert finding is not None
+    assert (finding.severity, finding.gain.low_ps) == ("note", 0)
+
+
+def test_a_model_of_many_layers_is_not_unrolled(tmp_path: Path) -> None:
+    names = [*copies(70), *updates(140)]
+    first = call(0, 900, run=1, traced_ms=600, instantiated_ms=250)
+    run = after_first_call(tmp_path, first, 900, names)
+    assert unrolled_graph.check(run) is None
+    finding = instantiation.check(run)
+    assert finding is not None
+    assert (finding.severity, finding.lost_ps) == ("note", 250 * MS)
+
+
+def test_a_small_graph_is_soon_ready(tmp_path: Path) -> None:
+    first = call(0, 60, run=1, traced_ms=30, instantiated_ms=10)
+    assert instantiation.check(after_first_call(tmp_path, first, 60)) is None
+
+
+# ------------------------------------------------------------ retracing
+
+
+def retraced(
+    folder: Path, at: Sequence[int], calls: int, *, new_functions: bool = False
+) -> Signals:
+    """Calls of 10 ms, those in `at` of 100 ms, of which 80 ms for a new graph."""
+    python: list[Event] = []
+    work: list[Event] = []
+    now, graph, count = 0.0, GRAPH, 0
+    for number in range(calls):
+        traces = number in at
+        if traces:
+            graph, count = f"{GRAPH}{number}", 1 if new_functions else count + 1
+        end = now + (100 if traces else 10)
+        python += call(
+            now,
+            end,
+            run=number + 1,
+            traced_ms=60 if traces else 0,
+            instantiated_ms=20 if traces else 0,
+            count=count,
+            graph=graph,
+        )
+        work += ops(end - 10, end, number + 1, *TRAIN_OPS)
+        now = end
+    return signals(folder, python, work)
+
+
+def test_retraces_in_the_middle_are_counted_and_priced(tmp_path: Path) -> None:
+    finding = retracing.check(retraced(tmp_path, (0, 3, 6), 10))
+    assert finding is not None
+    assert finding.severity == "act"
+    assert finding.title == "train_step() is traced again 2 times in 10 calls"
+    assert finding.lost_ps == finding.gain.high_ps == 180 * MS  # calls of 100 ms, usually 10
+    assert "(calls 1, 4, 7)" in finding.explanation
+    assert "reduce_retracing=True" in finding.change.after
+    assert [piece.label for piece in finding.evidence] == [
+        "traced again in call 4",
+        "traced again in call 7",
+    ]
+
+
+def test_a_trace_in_every_call_speaks_of_arguments(tmp_path: Path) -> None:
+    finding = retracing.check(retraced(tmp_path, range(10), 10))
+    assert finding is not None
+    assert "Every call brought something new" in finding.explanation
+
+
+def test_a_retrace_in_the_last_call_is_a_smaller_batch(tmp_path: Path) -> None:
+    finding = retracing.check(retraced(tmp_path, (0, 9), 10))
+    assert finding is not None
+    assert finding.title == "The last batch makes train_step() trace again"
+    assert "drop_remainder=True" in finding.change.after
+
+
+def test_a_new_function_in_every_call_is_told_from_a_retrace(tmp_path: Path) -> None:
+    finding = retracing.check(retraced(tmp_path, range(8), 8, new_functions=True))
+    assert finding is not None
+    assert "a new tf.function object" in finding.explanation
+    assert "before the loop" in finding.change.text
+
+
+def test_two_graphs_may_be_meant(tmp_path: Path) -> None:
+    finding = retracing.check(retraced(tmp_path, (0, 3), 10))
+    assert finding is not None
+    assert (finding.severity, finding.gain.low_ps) == ("note", 0)
+
+
+def test_a_function_that_is_traced_once_is_not_retraced(tmp_path: Path) -> None:
+    assert retracing.check(retraced(tmp_path, (0,), 10)) is None
+
+
+# ------------------------------------------------------------ XLA and variables
+
+
+def compiled(run: int, start_ms: float, done_ms: float, end_ms: float) -> list[Event]:
+    """XLA compiles until `done_ms`, then the compiled code runs."""
+    return [
+        event("ExecutorState::Process", start_ms, end_ms, id=run),
+        event(
+            "ExecutorState::ProcessAsync::Start",
+            start_ms,
+            end_ms,
+            kernel_type="StatefulPartitionedCall",
+            step_id=run,
+        ),
+        event("CpuCompiler::RunBackend", start_ms, done_ms),
+        event("CpuExecutable::ExecuteAsyncOnStream", done_ms, end_ms),
+    ]
+
+
+def xla_run(folder: Path, count: int, last_ms: float = 10) -> Signals:
+    """A first call that compiles for 490 ms, usual ones of 10 ms, and a last one."""
+    python, work = steps(500, count, first_run=10, names=["run:XlaHostCompute"])
+    begin = 500 + count * 10
+    python = [*call(0, 500, run=1), *python, *call(begin, begin + last_ms, run=99)]
+    last = compiled(99, begin, begin + last_ms - 5, begin + last_ms) if last_ms > 10 else []
+    return signals(folder, python, [*compiled(1, 0, 490, 500), *work, *last])
+
+
+def test_xla_that_a_short_epoch_cannot_repay(tmp_path: Path) -> None:
+    run = xla_run(tmp_path, count=8)
+    finding = xla_compilation.check(run)
+    assert finding is not None
+    assert finding.severity == "act"
+    assert finding.lost_ps == finding.gain.high_ps == 490 * MS
+    assert finding.gain.low_ps == (392 - 9 * 10) * MS
+    assert "6 epochs to repay" in finding.explanation
+    assert xla_recompilation.check(run) is None
+
+
+def test_xla_that_long_training_repays_is_a_note(tmp_path: Path) -> None:
+    run = xla_run(tmp_path, count=8)
+    longer = replace(run, timeline=replace(run.timeline, later_epochs_ps=(90 * MS,) * 9))
+    finding = xla_compilation.check(longer)
+    assert finding is not None
+    assert finding.severity == "note"
+
+
+def test_xla_that_the_first_epoch_repays_is_left_alone(tmp_path: Path) -> None:
+    assert xla_compilation.check(xla_run(tmp_path, count=300)) is None
+
+
+def test_xla_again_for_the_last_batch(tmp_path: Path) -> None:
+    finding = xla_recompilation.check(xla_run(tmp_path, count=8, last_ms=200))
+    assert finding is not None
+    assert finding.title == "The last batch makes XLA compile again"
+    assert finding.lost_ps == 195 * MS
+    assert "drop_remainder=True" in finding.change.after
+
+
+def initialised(folder: Path, until_ms: float) -> Signals:
+    first = [
+        event("train_step", 0, until_ms + 10, tf_function_call="traced-nonXla", tracing_count=1),
+        event("EagerExecute", 0, until_ms),
+        event("EagerLocalExecute: __inference_initialize_variables_3", 0, until_ms),
+    ]
+    return after_first_call(folder, first, until_ms + 10, count=20)
+
+
+def test_variables_that_the_first_step_fills(tmp_path: Path) -> None:
+    finding = variable_initialisation.check(initialised(tmp_path, 300))
+    assert finding is not None
+    assert (finding.severity, finding.lost_ps) == ("consider", 300 * MS)
+    assert variable_initialisation.check(initialised(tmp_path, 5)) is None
+
+
+def test_one_change_is_one_finding(tmp_path: Path) -> None:
+    """Building before fit() mends both, so that only one of the two speaks."""
+    short = after_first_call(tmp_path, traced_twice(300, 200), 530, count=4)
+    assert tracing.check(short) is not None and variable_initialisation.check(short) is None
+    filled = after_first_call(tmp_path, traced_twice(30, 20), 80, count=4)
+    assert tracing.check(filled) is None
+    finding = variable_initialisation.check(filled)
+    assert finding is not None
+    assert finding.lost_ps == (10 + 30 + 20) * MS
+    assert (finding.gain.low_ps, finding.gain.high_ps) == (23 * MS, 40 * MS)
+
+
+def test_a_slow_first_run_is_a_note(tmp_path: Path) -> None:
+    first = call(0, 300, run=1, traced_ms=20)
+    python, work = steps(300, 20, first_run=100)
+    run = signals(tmp_path, [*first, *python], [*ops(20, 300, 1, *TRAIN_OPS), *work])
+    finding = warm_up.check(run)
+    assert finding is not None
+    assert (finding.severity, finding.lost_ps) == ("note", 270 * MS)
+    usual = after_first_call(tmp_path, call(0, 30, run=1, traced_ms=20), 30, count=20)
+    assert warm_up.check(usual) is None
+
+
+# ------------------------------------------------------------ eager ops and dispatch
+
+
+def eager_steps(
+    folder: Path, count: int, *, kernel_ms: float, python_ms: float, pause_ms: float = 0
+) -> Signals:
+    """Steps of a fetch and ten ops, with Python between them and a callback at the end."""
+    python: list[Event] = []
+    now = 0.0
+    for _ in range(count):
+        python.append(event("EagerLocalExecute: IteratorGetNext", now, now + 0.1))
+        now += 0.1
+        for op in ("MatMul",) * 9 + ("AssignSubVariableOp",):
+            now += python_ms
+            python += [
+                event("EagerExecute", now, now + kernel_ms),
+                event(f"EagerLocalExecute: {op}", now, now + kernel_ms),
+                event("KernelAndDeviceOp::Run", now, now + kernel_ms),
+            ]
+            now += kernel_ms
+        now += pause_ms
+    python.append(event("EagerLocalExecute: IteratorGetNext", now, now + 0.1))
+    return signals(folder, python)
+
+
+def test_training_op_by_op_wins_its_python(tmp_path: Path) -> None:
+    run = eager_steps(tmp_path, 100, kernel_ms=0.1, python_ms=1)
+    finding = eager_hot_loop.check(run)
+    assert finding is not None
+    assert finding.severity == "act"
+    assert finding.lost_ps == finding.gain.high_ps == 100 * 10 * MS
+    assert finding.gain.low_ps == (90 - 25) * 10 * MS
+    assert "@tf.function" in finding.change.after
+
+
+def test_run_eagerly_is_named_where_the_model_says_so(tmp_path: Path) -> None:
+    run = eager_steps(tmp_path, 100, kernel_ms=0.1, python_ms=1)
+    model = KerasConfig(0, "Sequential", (), run_eagerly=True)
+    log = EventLog({}, {}, model, None, None, None, 0)
+    finding = eager_hot_loop.check(replace(run, timeline=replace(run.timeline, events=log)))
+    assert finding is not None
+    assert "run_eagerly=True" in finding.change.before
+
+
+def test_heavy_eager_ops_and_slow_callbacks_are_not_eager_overhead(tmp_path: Path) -> None:
+    assert eager_hot_loop.check(eager_steps(tmp_path, 50, kernel_ms=9, python_ms=0.1)) is None
+    slow_callback = eager_steps(tmp_path, 50, kernel_ms=0.1, python_ms=0.1, pause_ms=80)
+    assert eager_hot_loop.check(slow_callback) is None
+
+
+def short_steps(folder: Path, count: int = 100, busy: float = 0.2, pause_ms: float = 1) -> Signals:
+    python, work = steps(0, count, first_run=1, length_ms=2, pause_ms=pause_ms, busy=busy)
+    return signals(folder, python, work)
+
+
+def test_steps_shorter_than_their_start(tmp_path: Path) -> None:
+    finding = dispatch_dominates.check(short_steps(tmp_path))
+    assert finding is not None
+    assert finding.severity == "act"
+    assert finding.lost_ps == pytest.approx(99 * (1.6 + 1) * MS, rel=0.01)
+    assert finding.later_gain == finding.gain
+    assert "tf.range(16)" in finding.change.after
+
+
+def test_steps_that_compute_or_wait_for_callbacks_are_started_well_enough(tmp_path: Path) -> None:
+    assert dispatch_dominates.check(short_steps(tmp_path, busy=0.9)) is None
+    assert dispatch_dominates.check(short_steps(tmp_path, pause_ms=20)) is None
+    assert dispatch_dominates.check(short_steps(tmp_path, count=30)) is None
+
+
+def test_several_steps_a_call_are_set_already(tmp_path: Path) -> None:
+    run = short_steps(tmp_path)
+    model = KerasConfig(0, "Sequential", (), steps_per_execution=8)
+    log = EventLog({}, {}, model, None, None, None, 0)
+    assert (
+        dispatch_dominates.check(replace(run, timeline=replace(run.timeline, events=log))) is None
+    )

@@ -1,0 +1,283 @@
+"""Python around the steps: each detector fires on its own case and is silent next to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stall_analyzer.align import align
+from stall_analyzer.detectors import (
+    callback_time,
+    checkpoint_in_steps,
+    gpu_not_traced,
+    gpu_unused,
+    little_was_traced,
+    no_trace,
+    profiler_overhead,
+    python_in_graph,
+    summaries_in_steps,
+    thread_settings,
+    validation_in_epoch,
+)
+from stall_analyzer.model import PS_PER_MS, EventLog, Finding, Series
+from tests.detectors.training import STEP_MS, eager, found, signals_for, training
+from tests.traces import TRAIN_OPS, call, clock, device, event, host, ops, timeline_of
+from tests.xspace import Event
+
+NS_PER_S = 1_000_000_000
+
+
+# ---------------------------------------------------------------- callbacks
+
+
+def test_python_after_each_step_is_found(tmp_path: Path) -> None:
+    signals = training(tmp_path, pause_ms=30)
+    finding = found(callback_time.check(signals), "act")
+    assert "30.0 ms after each step" in finding.title
+    # The pause before the second step is Keras's own: it sets itself up there.
+    assert finding.lost_ps == 18 * 30 * PS_PER_MS
+    assert finding.gain.low_ps < 18 * 25 * PS_PER_MS < finding.gain.high_ps
+    assert "Python tracer" in finding.explanation
+
+
+@pytest.mark.parametrize("pause_ms", [0.5, 3, 5])
+def test_pauses_that_keras_needs_are_not(tmp_path: Path, pause_ms: float) -> None:
+    assert callback_time.check(training(tmp_path, pause_ms=pause_ms)) is None
+
+
+def test_a_named_function_is_named(tmp_path: Path) -> None:
+    def between(number: int, at: float) -> list[Event]:
+        return [
+            event("$callback_list.py:172 on_train_batch_end", at, at + 29),
+            event("$train.py:41 report", at + 1, at + 28),
+            event("$time sleep", at + 2, at + 27),
+        ]
+
+    signals = training(tmp_path, pause_ms=30, between=between)
+    finding = found(callback_time.check(signals), "act")
+    assert finding.title.startswith("train.py:41 report takes")
+    assert "Python tracer" not in finding.explanation
+    (report, *_) = signals.between_steps.python_calls
+    assert report.count == 19
+
+
+def test_where_another_thread_holds_the_interpreter_callbacks_are_not_blamed(
+    tmp_path: Path,
+) -> None:
+    """Then starting a graph is slow as well, and some pauses are long while others are not."""
+
+    def most_are_short(number: int, at: float) -> Sequence[Event]:
+        return () if number % 3 else [eager("TensorSliceDataset", at, at + 8)]
+
+    busy = training(tmp_path, pause_ms=8, dispatch_ms=5, between=most_are_short)
+    assert callback_time.check(busy) is None
+    free = training(tmp_path, pause_ms=8, between=most_are_short)
+    assert found(callback_time.check(free), "act").confidence == 0.8
+    always = training(tmp_path, pause_ms=8, dispatch_ms=5)
+    assert found(callback_time.check(always), "act").confidence == 0.5
+
+
+def test_saving_and_summaries_are_not_blamed_on_callbacks(tmp_path: Path) -> None:
+    signals = training(tmp_path, pause_ms=30, between=keras_saves)
+    assert callback_time.check(signals) is None
+    assert signals.between_steps.unnamed_ps.max() <= PS_PER_MS
+
+
+# ---------------------------------------------------------------- saving
+
+
+def keras_saves(number: int, at: float) -> Sequence[Event]:
+    return [eager("ReadVariableOp", at + n, at + n + 0.1) for n in range(1, 6)]
+
+
+def tensorflow_saves(number: int, at: float) -> Sequence[Event]:
+    return [
+        eager("StringJoin", at + 1, at + 1.1),
+        eager("ReadVariableOp", at + 2, at + 2.1),
+        eager("SaveV2", at + 3, at + 25),
+        eager("MergeV2Checkpoints", at + 26, at + 29),
+    ]
+
+
+def test_ops_that_write_checkpoints_are_found(tmp_path: Path) -> None:
+    signals = training(tmp_path, pause_ms=30, between=tensorflow_saves)
+    finding = found(checkpoint_in_steps.check(signals), "act")
+    assert finding.title == "The model is saved 19 times in the epoch, 28.0 ms each"
+    assert finding.confidence > 0.8
+
+
+def test_a_row_of_variable_reads_is_how_keras_saves(tmp_path: Path) -> None:
+    finding = found(
+        checkpoint_in_steps.check(training(tmp_path, pause_ms=30, between=keras_saves)), "act"
+    )
+    assert "19 times" in finding.title
+    assert "for another purpose looks the same" in finding.explanation
+
+
+def test_one_save_at_the_end_is_what_one_asks_for(tmp_path: Path) -> None:
+    signals = training(
+        tmp_path, pause_ms=30, between=lambda n, at: keras_saves(n, at) if n == 18 else ()
+    )
+    assert len(signals.between_steps.saves) == 1
+    assert checkpoint_in_steps.check(signals) is None
+
+
+def test_a_learning_rate_that_is_read_is_no_save(tmp_path: Path) -> None:
+    signals = training(
+        tmp_path,
+        pause_ms=30,
+        between=lambda n, at: [eager("ReadVariableOp", at + 1, at + 1.1)],
+    )
+    assert len(signals.between_steps.saves) == 0
+
+
+# ---------------------------------------------------------------- summaries
+
+
+def histogram(number: int, at: float) -> Sequence[Event]:
+    return [
+        *(eager("OneHot", at + n, at + n + 0.9) for n in range(1, 28)),
+        eager("WriteSummary", at + 28, at + 29),
+    ]
+
+
+def test_histograms_are_found_and_never_loud(tmp_path: Path) -> None:
+    signals = training(tmp_path, pause_ms=30, between=histogram)
+    finding = found(summaries_in_steps.check(signals), "consider")
+    assert "28.0 ms in each of 19 pauses" in finding.title
+    assert "histogram_freq" in finding.change.after
+
+
+def test_a_few_scalars_are_a_note(tmp_path: Path) -> None:
+    def scalar(number: int, at: float) -> Sequence[Event]:
+        return [eager("_EagerConst", at, at + 0.1), eager("WriteSummary", at + 0.5, at + 1)]
+
+    finding = found(summaries_in_steps.check(training(tmp_path, between=scalar)), "note")
+    assert "update_freq" in finding.change.after
+
+
+def test_ops_of_a_callback_next_to_a_summary_are_its_own(tmp_path: Path) -> None:
+    def asks_the_model(number: int, at: float) -> Sequence[Event]:
+        return [
+            eager("MatMul", at + 1, at + 26),
+            eager("Relu", at + 26, at + 27),
+            eager("WriteSummary", at + 28, at + 28.5),
+        ]
+
+    signals = training(tmp_path, pause_ms=30, between=asks_the_model)
+    assert signals.between_steps.summaries.host_ps == 19 * PS_PER_MS // 2
+    assert callback_time.check(signals) is not None
+
+
+# ---------------------------------------------------------------- the step
+
+
+def test_python_inside_the_step_is_found(tmp_path: Path) -> None:
+    names = (*TRAIN_OPS, "loss/EagerPyFunc:EagerPyFunc")
+    finding = found(python_in_graph.check(training(tmp_path, names=names)), "act")
+    assert "2.50 ms of each step" in finding.title
+    assert python_in_graph.check(training(tmp_path)) is None
+
+
+def test_python_in_the_input_pipeline_is_not_in_the_step(tmp_path: Path) -> None:
+    pipeline = ops(0, 200, 999, "map/EagerPyFunc:EagerPyFunc")
+    signals = training(tmp_path, lines=[("tf_data_private_threadpool", pipeline)])
+    assert python_in_graph.check(signals) is None
+
+
+def heavy(
+    folder: Path, threads: int, cores: int, names: Sequence[str] = TRAIN_OPS[:2]
+) -> Finding | None:
+    pool = [(f"tf_numa_-1_Eigen/{n}", [event("work", 0, 1)]) for n in range(threads)]
+    stage = [event("Iterator::Root", 0, 1, cpu_budget=cores)]
+    lines = [*pool, ("tf_data_iterator_resource", stage)]
+    return thread_settings.check(training(folder, names=names, lines=lines))
+
+
+def test_a_small_thread_pool_on_many_cores_is_found(tmp_path: Path) -> None:
+    finding = found(heavy(tmp_path, threads=2, cores=8), "act")
+    assert finding.title == "Ops run on 2 of 8 cores"
+    # 200 ms of ops on a quarter of the cores are 50 ms on all of them.
+    assert finding.lost_ps == 150 * PS_PER_MS
+
+
+@pytest.mark.parametrize(("threads", "cores"), [(8, 8), (6, 8), (1, 1), (0, 8)])
+def test_a_pool_of_about_all_cores_is_not(tmp_path: Path, threads: int, cores: int) -> None:
+    assert heavy(tmp_path, threads, cores) is None
+
+
+def test_ops_that_threads_do_not_help_say_nothing_about_the_pool(tmp_path: Path) -> None:
+    assert heavy(tmp_path, 1, 8, names=("gradient_tape/x:Reshape", "y:Gather")) is None
+
+
+# ---------------------------------------------------------------- validation and devices
+
+
+def validated(folder: Path, validation_steps: int) -> Finding | None:
+    python: list[Event] = []
+    work: list[Event] = []
+    for number in range(20 + validation_steps):
+        start = number * STEP_MS
+        trains = number < 20
+        graph = "__inference_train_step_7" if trains else "__inference_test_step_8"
+        python += call(start, start + STEP_MS, run=number + 1, graph=graph)
+        names = TRAIN_OPS if trains else TRAIN_OPS[:1]
+        work += ops(start, start + STEP_MS, number + 1, *names)
+    timeline = timeline_of(folder, host(("python", python), ("tf_Compute", work)))
+    return validation_in_epoch.check(signals_for(timeline))
+
+
+def test_a_large_validation_is_found_and_a_small_one_is_not(tmp_path: Path) -> None:
+    finding = found(validated(tmp_path, 20), "consider")
+    assert "validation_steps=5" in finding.change.after
+    assert validated(tmp_path, 4) is None
+
+
+def test_a_device_that_stands_idle_is_told_from_one_that_was_not_traced(tmp_path: Path) -> None:
+    idle = training(tmp_path, planes=[device("/device:GPU:0")])
+    assert found(gpu_unused.check(idle), "consider").title == "GPU:0 is there and was not used"
+    assert gpu_not_traced.check(idle) is None
+    watched = [("tf_GPU_Event_Manager", [event("poll", 0, 1)])]
+    unseen = training(tmp_path, planes=[device("/device:GPU:0")], lines=watched)
+    assert found(gpu_not_traced.check(unseen), "note")
+    assert gpu_unused.check(unseen) is None
+    kernels = ("Stream #1(Compute)", [event("MatMul", 0, 200)])
+    at_work = training(tmp_path, planes=[device("/device:GPU:0", kernels)])
+    assert gpu_unused.check(at_work) is None
+    assert gpu_not_traced.check(at_work) is None
+
+
+# ---------------------------------------------------------------- what was captured
+
+
+def epochs_ending_at(*seconds: float) -> EventLog:
+    walls = np.array([round(s * NS_PER_S) for s in seconds], dtype=np.int64)
+    steps = np.arange(len(walls), dtype=np.int64)
+    losses = Series(steps, walls, np.ones(len(walls)))
+    return EventLog({"epoch_loss": losses}, {}, None, NS_PER_S, int(walls[-1]), None, 1)
+
+
+def test_event_files_alone_tell_that_the_first_epoch_was_slow() -> None:
+    slow = signals_for(align([], epochs_ending_at(15, 17, 19)))
+    finding = found(no_trace.check(slow), "note")
+    assert finding.title.startswith("The first epoch took 7.0 times as long")
+    assert finding.lost_ps == 12_000 * PS_PER_MS
+    even = signals_for(align([], epochs_ending_at(3, 5, 7)))
+    assert found(no_trace.check(even), "note").lost_ps == 0
+
+
+def test_a_profile_of_a_part_of_the_epoch_is_not_the_epoch(tmp_path: Path) -> None:
+    log = epochs_ending_at(11)
+    part = training(tmp_path, planes=[clock(5 * NS_PER_S, 0.3)], events=log)
+    finding = found(little_was_traced.check(part), "note")
+    assert finding.title == "Only 3 % of the epoch was traced"
+    assert "profiler.experimental" in finding.change.after
+    assert no_trace.check(part) is None
+    assert little_was_traced.check(training(tmp_path)) is None
+
+
+def test_a_run_without_profiler_events_has_no_profiler_cost(tmp_path: Path) -> None:
+    assert profiler_overhead.check(training(tmp_path)) is None

@@ -1,0 +1,286 @@
+"""What each input detector makes of a pipeline, and of its near misses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from stall_analyzer.attribute import attribute
+from stall_analyzer.detectors import (
+    cache_before_slow_stage,
+    cache_first_pass,
+    heavy_map,
+    image_decoding,
+    input_hidden,
+    input_takes_cores,
+    many_small_files,
+    map_before_batch,
+    no_prefetch,
+    pipeline_made_each_epoch,
+    python_function_in_map,
+    python_generator,
+    serial_map,
+    shuffle_fill,
+    slow_first_element,
+    slow_source,
+)
+from stall_analyzer.diagnose import signals_of
+from stall_analyzer.model import PS_PER_MS
+from stall_analyzer.signals import Signals
+from tests.detectors.pipelines import (
+    CACHED,
+    CACHED_TOO_EARLY,
+    DECODING_MAP,
+    FILES,
+    GENERATOR,
+    LATE_FIRST,
+    NATIVE,
+    NO_PREFETCH,
+    PARALLEL_MAP,
+    PREFETCH,
+    PYTHON,
+    PYTHON_MAP,
+    RECORDS,
+    ROOT,
+    SERIAL_MAP,
+    SHUFFLE,
+    SHUFFLED,
+    STEPS,
+    TINY_RECORD_FILES,
+    UNBATCHED_MAP,
+    Program,
+    Stage,
+    below_prefetch,
+    map_stage,
+    nested,
+)
+from tests.traces import TRAIN_OPS, call, host, ops, timeline_of
+
+CULPRITS: list[tuple[ModuleType, Program]] = [
+    (python_function_in_map, PYTHON_MAP),
+    (python_generator, GENERATOR),
+    (serial_map, SERIAL_MAP),
+    (many_small_files, FILES),
+    (many_small_files, TINY_RECORD_FILES),
+    (image_decoding, DECODING_MAP),
+    (slow_source, RECORDS),
+    (map_before_batch, UNBATCHED_MAP),
+    (heavy_map, PARALLEL_MAP),
+]
+ONE_CULPRIT = tuple(dict.fromkeys(module for module, _ in CULPRITS))
+
+
+@pytest.mark.parametrize(("module", "program"), CULPRITS)
+def test_one_culprit_is_named_and_no_other(
+    module: ModuleType, program: Program, tmp_path: Path
+) -> None:
+    signals = program.signals(tmp_path)
+    found = {other.ID for other in ONE_CULPRIT if other.check(signals) is not None}
+    assert found == {module.ID}
+    assert input_hidden.check(signals) is None
+    finding = module.check(signals)
+    assert finding.severity == "act"
+    assert finding.lost_ps == signals.causes_ps["input.wait"]
+    assert 0 < finding.gain.high_ps <= finding.lost_ps
+    assert finding.evidence
+
+
+@pytest.mark.parametrize(("module", "program"), CULPRITS)
+def test_no_culprit_where_hardly_anything_was_waited_for(
+    module: ModuleType, program: Program, tmp_path: Path
+) -> None:
+    quick = Program(program.consumer, program.producer, program.functions, wait_ms=0.4, work_ms=100)
+    assert module.check(quick.signals(tmp_path)) is None
+
+
+def test_the_title_names_the_users_stage_and_its_time(tmp_path: Path) -> None:
+    finding = python_function_in_map.check(PYTHON_MAP.signals(tmp_path))
+    assert finding is not None
+    assert finding.title == "Python function in MapDataset:1 takes 19.6 ms a batch"
+
+
+def test_a_stage_is_not_blamed_for_what_it_waits_for(tmp_path: Path) -> None:
+    program = below_prefetch(
+        Stage("Root::Prefetch::ParallelMapV2", 0.999, 1, {"parallelism": 2}),
+        Stage("Root::Prefetch::ParallelMapV2::Map", 0.99, 1, {"name": "MapDataset:1"}),
+        functions=PYTHON,
+    )
+    culprit = program.signals(tmp_path).input_culprit
+    assert culprit is not None
+    assert culprit.stage.kind == "Map"
+
+
+def test_no_stage_is_blamed_when_none_explains_most_of_the_wait(tmp_path: Path) -> None:
+    program = below_prefetch(
+        map_stage("Map", share=0.3), Stage("Root::Prefetch::Map::TFRecord", 0.05), functions=NATIVE
+    )
+    assert program.signals(tmp_path).input_culprit is None
+
+
+def test_a_parallel_map_with_one_call_is_serial(tmp_path: Path) -> None:
+    program = below_prefetch(map_stage("ParallelMapV2", parallelism=1), functions=NATIVE)
+    assert serial_map.check(program.signals(tmp_path)) is not None
+
+
+def test_a_parallel_map_that_leaves_the_cores_idle_is_not_heavy(tmp_path: Path) -> None:
+    program = below_prefetch(map_stage("ParallelMapV2", parallelism=2), functions=())
+    assert heavy_map.check(program.signals(tmp_path)) is None
+
+
+# ------------------------------------------------------------ the other detectors
+
+
+def test_producing_and_computing_take_turns(tmp_path: Path) -> None:
+    finding = no_prefetch.check(NO_PREFETCH.signals(tmp_path))
+    assert finding is not None
+    # 20 ms of producing, of which 15 would fit behind a step of 15 ms.
+    assert finding.lost_ps == pytest.approx(STEPS * 15 * PS_PER_MS, rel=0.02)
+    assert [m.ID for m in ONE_CULPRIT if m.check(NO_PREFETCH.signals(tmp_path))] == []
+
+
+@pytest.mark.parametrize("program", [PYTHON_MAP, SERIAL_MAP, PARALLEL_MAP])
+def test_a_pipeline_that_works_ahead_lacks_no_prefetch(program: Program, tmp_path: Path) -> None:
+    assert no_prefetch.check(program.signals(tmp_path)) is None
+
+
+def test_the_queue_of_a_pydataset_is_taken_for_a_prefetch(tmp_path: Path) -> None:
+    generator = (Stage("Root::FlatMap"), Stage("Root::FlatMap[0]::Generator"))
+    program = Program((ROOT, *generator), functions=PYTHON, work_ms=15)
+    assert no_prefetch.check(program.signals(tmp_path)) is None
+
+
+def test_a_buffer_is_filled_while_the_steps_could_run(tmp_path: Path) -> None:
+    finding = shuffle_fill.check(SHUFFLED.signals(tmp_path))
+    assert finding is not None
+    assert finding.severity == "act"
+    assert finding.title.startswith("shuffle(500) was filled for 400 ms")
+    assert "MapDataset:1" in finding.explanation
+    assert finding.later_gain.high_ps == 0
+
+
+def test_a_buffer_above_a_pipeline_that_is_too_slow_anyway(tmp_path: Path) -> None:
+    slow = Program(PREFETCH, SHUFFLE, PYTHON, wait_ms=40, work_ms=2, first_wait_ms=800)
+    signals = slow.signals(tmp_path)
+    finding = shuffle_fill.check(signals)
+    assert finding is not None
+    assert (finding.severity, finding.gain.high_ps) == ("note", 0)
+    culprit = python_function_in_map.check(signals)
+    assert culprit is not None
+    filled = signals.causes_ps["input.shuffle_fill"]
+    assert culprit.lost_ps == signals.causes_ps["input.wait"] + filled
+
+
+def test_the_first_batch_is_late_once(tmp_path: Path) -> None:
+    signals = LATE_FIRST.signals(tmp_path)
+    finding = slow_first_element.check(signals)
+    assert finding is not None
+    assert "generator" in finding.explanation
+    assert finding.later_gain.high_ps == 0
+    assert python_generator.check(signals) is None
+
+
+def test_the_first_batch_of_any_pipeline_takes_a_little_longer(tmp_path: Path) -> None:
+    usual = Program(PREFETCH, GENERATOR.producer, PYTHON, 0, work_ms=10, first_wait_ms=150)
+    assert slow_first_element.check(usual.signals(tmp_path)) is None
+
+
+def test_every_batch_is_as_late_as_the_first(tmp_path: Path) -> None:
+    assert slow_first_element.check(GENERATOR.signals(tmp_path)) is None
+    assert shuffle_fill.check(GENERATOR.signals(tmp_path)) is None
+
+
+def test_filling_a_cache_is_a_note_and_blames_nobody(tmp_path: Path) -> None:
+    signals = CACHED.signals(tmp_path)
+    finding = cache_first_pass.check(signals)
+    assert finding is not None
+    assert finding.severity == "note"
+    assert "MapDataset:1" in finding.explanation
+    assert [module.ID for module in ONE_CULPRIT if module.check(signals)] == []
+
+
+def test_a_cache_in_front_of_the_slow_map(tmp_path: Path) -> None:
+    signals = CACHED_TOO_EARLY.signals(tmp_path)
+    finding = cache_before_slow_stage.check(signals)
+    assert finding is not None
+    assert finding.gain.high_ps == 0
+    assert finding.later_gain.high_ps > 0
+    assert cache_first_pass.check(signals) is None
+
+
+@pytest.mark.parametrize("program", [CACHED, PYTHON_MAP])
+def test_a_cache_behind_the_slow_map_or_none(program: Program, tmp_path: Path) -> None:
+    assert cache_before_slow_stage.check(program.signals(tmp_path)) is None
+
+
+def test_input_that_takes_cores_from_the_step(tmp_path: Path) -> None:
+    finding = input_takes_cores.check(_contended(tmp_path, input_threads=2))
+    assert finding is not None
+    assert 0 < finding.gain.low_ps < finding.gain.high_ps == finding.lost_ps
+
+
+def test_input_on_a_core_that_the_step_leaves_free(tmp_path: Path) -> None:
+    assert input_takes_cores.check(_contended(tmp_path, input_threads=1)) is None
+
+
+def _contended(folder: Path, input_threads: int) -> Signals:
+    """Steps of 20 ms on one thread; the machine has two cores."""
+    calls = [e for n in range(STEPS) for e in call(n * 20, n * 20 + 20, n + 1)]
+    steps = [e for n in range(STEPS) for e in ops(n * 20, n * 20 + 20, n + 1, *TRAIN_OPS)]
+    reading = nested([Stage("Root", stats={"cpu_budget": 2})], 0, 0.1)
+    lines = [("python", calls), ("tf_Compute", steps), ("tf_data_iterator_get_next", reading)]
+    work = ops(0, STEPS * 20, 9001, *NATIVE)
+    lines += [("tf_data_private_threadpool", work) for _ in range(input_threads)]
+    timeline = timeline_of(folder, host(*lines))
+    return signals_of(timeline, attribute(timeline))
+
+
+def test_busy_input_that_costs_nothing_is_left_alone(tmp_path: Path) -> None:
+    signals = _hidden(tmp_path, produce_ms=15)
+    finding = input_hidden.check(signals)
+    assert finding is not None
+    assert (finding.severity, finding.lost_ps) == ("note", 0)
+    assert finding.title == "Input takes 15.0 ms a batch, hidden behind the steps"
+
+
+def test_idle_input_is_not_worth_a_note(tmp_path: Path) -> None:
+    assert input_hidden.check(_hidden(tmp_path, produce_ms=1)) is None
+
+
+def _hidden(folder: Path, produce_ms: float) -> Signals:
+    """Steps of 30 ms, and a generator beside them that is always in time."""
+    calls = [e for n in range(STEPS) for e in call(n * 30, n * 30 + 30, n + 1)]
+    steps = [e for n in range(STEPS) for e in ops(n * 30, n * 30 + 30, n + 1, *TRAIN_OPS)]
+    made = [
+        e
+        for n in range(STEPS)
+        for e in nested(
+            [Stage("Root::Prefetch::FlatMap"), Stage("Root::Prefetch::FlatMap[0]::Generator")],
+            n * 30,
+            n * 30 + produce_ms,
+        )
+    ]
+    reading = nested(PREFETCH, 0, 0.1)
+    timeline = timeline_of(
+        folder,
+        host(
+            ("python", calls),
+            ("tf_Compute", steps),
+            ("tf_data_iterator_get_next", reading),
+            ("tf_data_iterator_resource", made),
+        ),
+    )
+    return signals_of(timeline, attribute(timeline))
+
+
+def test_an_iterator_made_in_each_epoch(tmp_path: Path) -> None:
+    again = Program(PREFETCH, wait_ms=0.1, work_ms=5, made_at=(0, STEPS // 2))
+    finding = pipeline_made_each_epoch.check(again.signals(tmp_path))
+    assert finding is not None
+    assert finding.later_gain.high_ps > 0
+
+
+def test_the_iterator_that_every_epoch_needs(tmp_path: Path) -> None:
+    once = Program(PREFETCH, wait_ms=0.1, work_ms=5, made_at=(0,))
+    assert pipeline_made_each_epoch.check(once.signals(tmp_path)) is None

@@ -1,0 +1,234 @@
+"""Memory: what the allocators said, and the detectors that listen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from stall_analyzer.detectors import (
+    allocator_wait,
+    copies_hold_the_device,
+    memory_grows,
+    near_the_limit,
+    optimizer_traffic,
+    out_of_memory,
+)
+from stall_analyzer.model import PS_PER_MS, EventLog, KerasConfig
+from stall_analyzer.signals import Signals
+from tests.detectors.training import STEP_MS, found, signals_for, training
+from tests.traces import TRAIN_OPS, call, device, event, host, ops, timeline_of
+from tests.xspace import Event
+
+MB = 1_000_000
+LIMIT = 500 * MB
+POOL = "GPU_0_bfc"
+
+
+def memory(
+    kind: str, at_ms: float, in_use: int, requested: int, allocator: str = POOL, op: str = ""
+) -> Event:
+    return event(
+        f"Memory{kind}",
+        at_ms,
+        at_ms,
+        allocator_name=allocator,
+        bytes_allocated=in_use,
+        bytes_available=LIMIT - in_use,
+        requested_bytes=requested,
+        fragmentation=0.25,
+        tf_op=op,
+    )
+
+
+# ---------------------------------------------------------------- waits and failures
+
+
+def test_an_op_that_waits_for_memory_is_found_with_what_it_asked(tmp_path: Path) -> None:
+    def between(number: int, at: float) -> Sequence[Event]:
+        return [memory("Deallocation", at, 400 * MB, MB)]
+
+    waiting = [
+        event("ExecutorState::Process", 200, 300, id=99),
+        event("big/Fill:Fill", 200, 300),
+        memory("Allocation", 280, 300 * MB, 300 * MB, op="big/Fill"),
+    ]
+    python = [e for n in range(20) for e in call(n * 10, n * 10 + 10, run=n + 1)]
+    python += [memory("Deallocation", 195, 400 * MB, MB), *call(200, 300, run=99)]
+    work = [e for n in range(20) for e in ops(n * 10, n * 10 + 10, n + 1, *TRAIN_OPS)]
+    lines = host(("python", python), ("tf_Compute", [*work, *waiting]))
+    signals = signals_for(timeline_of(tmp_path, lines))
+    finding = found(allocator_wait.check(signals), "act")
+    assert finding.lost_ps == 80 * PS_PER_MS
+    assert "asked for 300 MB while 100 MB were free in GPU_0_bfc" in finding.explanation
+    assert out_of_memory.check(signals) is None
+    assert allocator_wait.check(training(tmp_path, between=between)) is None
+
+
+def failing(folder: Path, *, asked_before: bool, seconds: float = 10) -> Signals:
+    end = 200 + seconds * 1000
+    python = [e for n in range(20) for e in call(n * 10, n * 10 + 10, run=n + 1)]
+    raised = call(200, end, run=99, instantiated_ms=0.1)[1:]  # its own event says no result
+    work = [e for n in range(20) for e in ops(n * 10, n * 10 + 10, n + 1, *TRAIN_OPS)]
+    work += [event("ExecutorState::Process", 201, end, id=99), event("big/Fill:Fill", 201, end)]
+    if asked_before:
+        work.append(memory("Allocation", 5, 350 * MB, 300 * MB, op="big/Fill"))
+    work.append(memory("Deallocation", 190, 400 * MB, MB))
+    lines = host(("python", [*python, *raised]), ("tf_Compute", work))
+    return signals_for(timeline_of(folder, lines))
+
+
+def test_a_step_that_fails_for_memory_is_found(tmp_path: Path) -> None:
+    finding = found(out_of_memory.check(failing(tmp_path, asked_before=True)), "act")
+    assert finding.title == "big/Fill ran out of memory after 10.0 s"
+    assert "300 MB in the steps before" in finding.explanation
+    assert "100 MB were free in GPU_0_bfc" in finding.explanation
+    unknown = found(out_of_memory.check(failing(tmp_path, asked_before=False)), "act")
+    assert "asked for more than there was: 100 MB were free" in unknown.explanation
+
+
+def test_a_step_that_fails_at_once_has_another_reason(tmp_path: Path) -> None:
+    assert out_of_memory.check(failing(tmp_path, asked_before=True, seconds=0.5)) is None
+
+
+# ---------------------------------------------------------------- how full, and how it grows
+
+
+def using(folder: Path, peak: int, allocator: str = POOL) -> Signals:
+    return training(
+        folder, between=lambda n, at: [memory("Allocation", at, peak, 100 * MB, allocator)]
+    )
+
+
+def test_a_pool_that_is_nearly_full_is_found(tmp_path: Path) -> None:
+    finding = found(near_the_limit.check(using(tmp_path, 490 * MB)), "consider")
+    assert finding.title == "GPU_0_bfc was 98 % full"
+    assert "10 MB were left" in finding.explanation
+
+
+@pytest.mark.parametrize(("peak", "allocator"), [(450 * MB, POOL), (490 * MB, "mklcpu")])
+def test_a_pool_with_room_or_without_a_limit_is_not(
+    tmp_path: Path, peak: int, allocator: str
+) -> None:
+    assert near_the_limit.check(using(tmp_path, peak, allocator)) is None
+
+
+def test_allocators_are_measured(tmp_path: Path) -> None:
+    (allocator,) = using(tmp_path, 400 * MB).allocators
+    assert allocator.limit_bytes == LIMIT
+    assert allocator.peak_bytes == 400 * MB
+    assert allocator.least_available_bytes == 100 * MB
+    assert allocator.largest_request_bytes == 100 * MB
+    assert allocator.fragmentation == 0.25
+    assert set(allocator.kept_bytes) == {400 * MB}
+
+
+def growing(folder: Path, kept: Sequence[int]) -> Signals:
+    """What is in use after each step; the step itself needs 50 MB more for a moment."""
+
+    def between(number: int, at: float) -> Sequence[Event]:
+        return [
+            memory("Allocation", at - STEP_MS / 2, kept[number] + 50 * MB, 50 * MB),
+            memory("Deallocation", at + 0.1, kept[number], 50 * MB),
+        ]
+
+    return training(folder, steps=len(kept), between=between)
+
+
+def test_memory_that_grows_with_every_step_is_found(tmp_path: Path) -> None:
+    signals = growing(tmp_path, [10 * MB + n * 4 * MB for n in range(30)])
+    finding = found(memory_grows.check(signals), "consider")
+    assert finding.title == "Memory in use grows by 4.0 MB with every step"
+    assert "full after 94 more steps" in finding.explanation
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        [100 * MB] * 30,
+        [100 * MB + n * 10_000 for n in range(30)],
+        [100 * MB + (n % 5) * 20 * MB for n in range(30)],
+        [10 * MB + min(n, 4) * 50 * MB for n in range(30)],
+        [10 * MB + n * 4 * MB for n in range(12)],
+    ],
+    ids=["level", "immaterial", "given back", "slots of the first steps", "too few steps"],
+)
+def test_memory_that_does_not_leak_is_not(tmp_path: Path, kept: Sequence[int]) -> None:
+    assert memory_grows.check(growing(tmp_path, kept)) is None
+
+
+def test_a_cache_that_fills_is_no_leak(tmp_path: Path) -> None:
+    kept = [10 * MB + n * 4 * MB for n in range(30)]
+    fills = [
+        e
+        for n in range(30)
+        for e in (
+            event("Iterator::Root::MemoryCache", n * 11, n * 11 + 2),
+            event("Iterator::Root::MemoryCacheImpl", n * 11, n * 11 + 1.9),
+            event("Iterator::Root::MemoryCacheImpl::Map", n * 11, n * 11 + 1.8),
+        )
+    ]
+
+    def between(number: int, at: float) -> Sequence[Event]:
+        return [memory("Deallocation", at + 0.1, kept[number], 50 * MB)]
+
+    plain = training(tmp_path, steps=30, between=between)
+    assert memory_grows.check(plain) is not None
+    cached = training(
+        tmp_path, steps=30, between=between, lines=[("tf_data_iterator_resource", fills)]
+    )
+    assert memory_grows.check(cached) is None
+
+
+# ---------------------------------------------------------------- traffic
+
+
+def test_copies_that_hold_the_device_are_found(tmp_path: Path) -> None:
+    def on_device(copy: str) -> Signals:
+        stream = [
+            e
+            for n in range(20)
+            for e in (event(copy, n * 11, n * 11 + 3), event("MatMul", n * 11 + 3, n * 11 + 11))
+        ]
+        plane = device("/device:GPU:0", ("Stream #1(Compute)", stream))
+        return training(tmp_path, planes=[plane])
+
+    to_device = found(copies_hold_the_device.check(on_device("MemcpyH2D")), "act")
+    assert "to the device" in to_device.title
+    assert "uint8" in to_device.change.after
+    back = found(copies_hold_the_device.check(on_device("MemcpyD2H")), "act")
+    assert "from the device" in back.title
+    assert copies_hold_the_device.check(on_device("Kernel")) is None
+
+
+UPDATES = (
+    "gradient_tape/dense/MatMul:MatMul",
+    "adam_1/Mul_3:Mul",
+    "adam_1/Sqrt:Sqrt",
+    "adam_1/AssignSubVariableOp:AssignSubVariableOp",
+)
+
+
+def stored(optimizer: str, *layers: dict[str, object]) -> EventLog:
+    keras = KerasConfig(0, "Sequential", layers, optimizer=optimizer)
+    return EventLog({}, {}, keras, None, None, None, 0)
+
+
+def test_an_optimizer_that_takes_most_of_the_step_is_found(tmp_path: Path) -> None:
+    table: dict[str, object] = {"class_name": "Embedding", "name": "words", "input_dim": 60_000}
+    embedded = training(tmp_path, names=UPDATES, events=stored("Adam", table))
+    finding = found(optimizer_traffic.check(embedded), "consider")
+    assert "75 % of the op time" in finding.title
+    assert "'words' with 60000 rows" in finding.explanation
+    assert "SGD" in finding.change.after
+
+
+def test_without_an_embedding_only_a_larger_batch_is_advised(tmp_path: Path) -> None:
+    finding = found(optimizer_traffic.check(training(tmp_path, names=UPDATES)), "consider")
+    assert "SGD" not in finding.change.after
+    assert "batch" in finding.change.after
+
+
+def test_an_ordinary_optimizer_is_not_blamed(tmp_path: Path) -> None:
+    assert optimizer_traffic.check(training(tmp_path)) is None

@@ -1,0 +1,93 @@
+"""The pipeline as it ran: its stages, their own time, and what faster input would win."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stall_analyzer.attribute import attribute
+from stall_analyzer.diagnose import signals_of
+from stall_analyzer.model import PS_PER_MS
+from stall_analyzer.signals.pipeline import overlap_ps
+from stall_analyzer.whatif import faster_input
+from tests.detectors.pipelines import (
+    FILES,
+    GENERATOR,
+    PYTHON_MAP,
+    RECORDS,
+    STEPS,
+    TINY_RECORD_FILES,
+    UNBATCHED_MAP,
+    Stage,
+    below_prefetch,
+)
+from tests.traces import call, host, timeline_of
+
+
+def test_a_stage_is_described_by_what_it_wrote(tmp_path: Path) -> None:
+    stages = {stage.kind: stage for stage in UNBATCHED_MAP.signals(tmp_path).pipeline.stages}
+    assert list(stages) == ["Root", "Prefetch", "BatchV2", "Map"]
+    assert (stages["Prefetch"].name, stages["Prefetch"].label) == ("", "Prefetch")
+    assert stages["BatchV2"].parameters == {"batch_size": 400}
+    assert stages["Map"].path == "Root::Prefetch::BatchV2::Map"
+    assert stages["Map"].count == 400 * STEPS
+    (named,) = FILES.signals(tmp_path).pipeline.of_kind("Map")
+    assert (named.name, named.count) == ("MapDataset:1", 8 * STEPS)
+
+
+def test_inner_iterators_of_a_stage_are_one_stage(tmp_path: Path) -> None:
+    (records,) = TINY_RECORD_FILES.signals(tmp_path).pipeline.of_kind("TFRecord")
+    assert records.path == "Root::Prefetch::FlatMap::TFRecord"
+    assert records.count == 2 * STEPS
+    assert records.iterators == 2 * STEPS
+
+
+def test_the_first_of_two_fused_stages_gives_the_label(tmp_path: Path) -> None:
+    fused = below_prefetch(
+        Stage("Root::Prefetch::MapAndBatch", 0.9, 1, {"name": "fused(MapDataset:2,Batch:3)"})
+    )
+    (stage,) = fused.signals(tmp_path).pipeline.of_kind("MapAndBatch")
+    assert stage.label == "MapDataset:2"
+
+
+def test_short_elements_without_rows_are_still_counted(tmp_path: Path) -> None:
+    """400 elements of 49.5 µs in 20 ms: too short for rows, and nearly all of the time."""
+    signals = UNBATCHED_MAP.signals(tmp_path)
+    (stage,) = signals.pipeline.of_kind("Map")
+    assert stage.seen_share < 0.1
+    waits = signals.intervals_of("input.wait")
+    own = signals.pipeline.own_ps(waits)
+    assert own[stage.path] == pytest.approx(0.99 * overlap_ps(waits, waits), rel=0.02)
+
+
+def test_own_times_never_exceed_the_wait_on_one_thread(tmp_path: Path) -> None:
+    for program in (PYTHON_MAP, GENERATOR, UNBATCHED_MAP, RECORDS):
+        signals = program.signals(tmp_path)
+        waits = signals.intervals_of("input.wait")
+        own = signals.pipeline.own_ps(waits)
+        assert 0 <= sum(own.values()) <= overlap_ps(waits, waits)
+
+
+def test_the_overlap_is_what_both_cover() -> None:
+    def spans(*pairs: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+        return np.array([p[0] for p in pairs], np.int64), np.array([p[1] for p in pairs], np.int64)
+
+    assert overlap_ps(spans((0, 10), (20, 30)), spans((5, 25))) == 10
+    assert overlap_ps(spans((0, 10)), spans((10, 20))) == 0
+    assert overlap_ps(spans((0, 10), (5, 20)), spans((0, 100))) == 20
+    assert overlap_ps(spans(), spans((0, 5))) == 0
+
+
+def test_a_trace_without_a_pipeline_has_no_stages(tmp_path: Path) -> None:
+    timeline = timeline_of(tmp_path, host(("python", call(0, 10, 1))))
+    pipeline = signals_of(timeline, attribute(timeline)).pipeline
+    assert pipeline.stages == ()
+    assert pipeline.produce_ps() == 0
+
+
+def test_faster_input_wins_what_then_fits_behind_the_step(tmp_path: Path) -> None:
+    signals = PYTHON_MAP.signals(tmp_path)  # 20 ms of waiting, 5 ms of work
+    won_ms = [faster_input(signals, ms * PS_PER_MS) / PS_PER_MS / STEPS for ms in (0, 5, 15, 25)]
+    assert won_ms == pytest.approx([20, 20, 10, 0], abs=0.1)

@@ -1,0 +1,62 @@
+"""A made training run with something between its steps, as the detectors see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from stall_analyzer.attribute import attribute
+from stall_analyzer.diagnose import signals_of
+from stall_analyzer.model import EventLog, Finding, Timeline
+from stall_analyzer.signals import Signals
+from tests.traces import TRAIN_OPS, call, event, host, ops, timeline_of
+from tests.xspace import Event
+
+STEP_MS = 10.0
+
+Between = Callable[[int, float], Sequence[Event]]  # number of the step, when its pause begins
+
+
+def nothing(number: int, at_ms: float) -> Sequence[Event]:
+    return ()
+
+
+def eager(op: str, start_ms: float, end_ms: float) -> Event:
+    return event(f"EagerLocalExecute: {op}", start_ms, end_ms)
+
+
+def training(
+    folder: Path,
+    *,
+    steps: int = 20,
+    pause_ms: float = 1.0,
+    between: Between = nothing,
+    names: Sequence[str] = TRAIN_OPS,
+    dispatch_ms: float = 0.0,
+    lines: Sequence[tuple[str, Sequence[Event]]] = (),
+    planes: Sequence[bytes] = (),
+    events: EventLog | None = None,
+) -> Signals:
+    """Steps of 10 ms with pauses; `between` says what the training thread does in each pause."""
+    python: list[Event] = []
+    work: list[Event] = []
+    for number in range(steps):
+        start = number * (STEP_MS + pause_ms)
+        end = start + STEP_MS
+        python += call(start, end, run=number + 1)
+        python += between(number, end)
+        work += ops(start + dispatch_ms, end, number + 1, *names)
+    main = host(("python", python), ("tf_Compute", work), *lines)
+    return signals_for(timeline_of(folder, main, *planes, events=events))
+
+
+def signals_for(timeline: Timeline) -> Signals:
+    return signals_of(timeline, attribute(timeline))
+
+
+def found(finding: Finding | None, severity: str) -> Finding:
+    """The finding, if it is there and as loud as it must be."""
+    assert finding is not None
+    assert finding.severity == severity
+    assert 0 <= finding.gain.low_ps <= finding.gain.high_ps <= finding.lost_ps
+    return finding

@@ -1,0 +1,192 @@
+"""The fault matrix as text for a terminal, as Markdown for docs/ACCURACY.md and as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from math import isfinite
+from pathlib import Path
+
+from tests.scenarios.faults.score import (
+    NOISE_SHARE,
+    Judgement,
+    Target,
+    confusion,
+    passed,
+    reliabilities,
+    targets,
+)
+
+TITLE = "Faulty programs and their mended forms"
+INTRODUCTION = """\
+Each row is a real program, as people write it, and the same program with the advice applied; both
+train under the profiler in a process of their own. *Predicted* is what the finding promised to win
+in the first epoch, *measured* the difference between the first epochs of the two forms. Programs
+without seconds to promise (a loss that is NaN, say) have no prediction. *Within noise*: outside of
+the range by less than {noise:.0%} of the epoch, while runs of one program differ by more; it counts
+as inside. `make accuracy` does it all again."""
+
+
+def line(judgement: Judgement) -> str:
+    """One line for the terminal."""
+    name = f"{judgement.expected.name:32}"
+    if judgement.problem:
+        return f"{name} FAILED: {judgement.problem}"
+    cells = [
+        f"{_found(judgement):14}",
+        f"primary {_primary(judgement)}",
+        f"predicted {_predicted(judgement)}, measured {_measured(judgement)}, {_range(judgement)}",
+    ]
+    if judgement.other_acts:
+        cells.append(f"also act: {' '.join(judgement.other_acts)}")
+    if judgement.fixed_acts:
+        cells.append(f"mended: {' '.join(judgement.fixed_acts)}")
+    return f"{name} {'; '.join(cells)}"
+
+
+def summary(judgements: Sequence[Judgement]) -> str:
+    lines = [f"{t.what}: {_value(t)} (target {_limit(t)}, {t.count})" for t in targets(judgements)]
+    return "\n".join([*lines, "PASS" if passed(judgements) else "FAIL"])
+
+
+def markdown(judgements: Sequence[Judgement]) -> str:
+    met = [
+        [target.what, _value(target), _limit(target), str(target.count)]
+        for target in targets(judgements)
+    ]
+    programs = [
+        [
+            j.expected.name,
+            j.expected.finding or "none",
+            _found(j),
+            _primary(j),
+            _predicted(j),
+            _measured(j),
+            _range(j),
+            " ".join(j.other_acts) or "–",
+            " ".join(j.fixed_acts) or "–",
+        ]
+        for j in judgements
+    ]
+    findings = [
+        [name, str(r.expected), _percent(r.recall), _percent(r.precision)]
+        for name, r in reliabilities(judgements).items()
+    ]
+    return "\n\n".join(
+        [
+            INTRODUCTION.format(noise=NOISE_SHARE),
+            table(["", "measured", "target", "programs"], met),
+            table(
+                ["program", "fault", "found", "primary bucket", "predicted", "measured", "inside",
+                 "also to act on", "to act on when mended"],
+                programs,
+            ),
+            "Primary buckets: what the program was made for, against what was answered. *Not "
+            "numerics* are tiny programs that learn well, whatever their first epoch goes to.",
+            _confusion(judgements),
+            "Findings. The precision is a lower bound: it counts every finding to act on as wrong "
+            "where the program was not made for it, though a short program may well have it too.",
+            table(["finding", "programs", "recall", "precision"], findings),
+        ]
+    )  # fmt: skip
+
+
+def write_section(path: Path, title: str, text: str) -> None:
+    """Puts a section into a Markdown file, in the place of the one with that title."""
+    old = path.read_text(encoding="utf-8") if path.exists() else "# How accurate it is\n"
+    section = f"## {title}\n\n{text.rstrip()}\n"
+    pattern = re.compile(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", re.DOTALL | re.MULTILINE)
+    if pattern.search(old):
+        new = pattern.sub(lambda _: f"{section}\n", old)
+    else:
+        new = f"{old.rstrip()}\n\n{section}"
+    path.write_text(f"{new.rstrip()}\n", encoding="utf-8")
+
+
+def as_json(judgements: Sequence[Judgement]) -> str:
+    rows = [
+        {
+            **asdict(j),
+            "primary_right": j.primary_right,
+            "in_range": j.in_range,
+            "relative_error": _finite(j.relative_error),
+        }
+        for j in judgements
+    ]
+    met = [{**asdict(t), "value": _finite(t.value), "met": t.met} for t in targets(judgements)]
+    return json.dumps({"passed": passed(judgements), "targets": met, "faults": rows}, indent=1)
+
+
+# ---------------------------------------------------------------- cells
+
+
+def _found(judgement: Judgement) -> str:
+    if judgement.expected.finding is None:
+        return "–"
+    return "yes" if judgement.found else "**no**"
+
+
+def _primary(judgement: Judgement) -> str:
+    if judgement.primary_right:
+        return judgement.primary
+    return f"**{judgement.primary}** (made for: {judgement.expected.made_for})"
+
+
+def _predicted(judgement: Judgement) -> str:
+    if judgement.predicted_s is None:
+        return "–"
+    low, high = judgement.predicted_s
+    return f"{low:.2f}–{high:.2f} s"
+
+
+def _measured(judgement: Judgement) -> str:
+    return "–" if judgement.measured_s is None else f"{judgement.measured_s:.2f} s"
+
+
+def _range(judgement: Judgement) -> str:
+    if judgement.in_range is None:
+        return "–"
+    if not judgement.in_range:
+        return "**outside**"
+    return "within noise" if judgement.outside_s else "inside"
+
+
+def _value(target: Target) -> str:
+    if target.value is None:
+        return "–"
+    return f"{target.value:.0f}" if _is_count(target) else _percent(target.value)
+
+
+def _limit(target: Target) -> str:
+    if _is_count(target):
+        return "none"
+    return f"{'at least' if target.at_least else 'at most'} {target.limit:.0%}"
+
+
+def _is_count(target: Target) -> bool:
+    return target.limit == 0
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.1%}"
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) else None
+
+
+def _confusion(judgements: Sequence[Judgement]) -> str:
+    matrix = confusion(judgements)
+    answers = sorted({answer for row in matrix.values() for answer in row})
+    rows = [
+        [expected, *(str(row[answer] or "") for answer in answers)]
+        for expected, row in matrix.items()
+    ]
+    return table(["made for \\ answered", *answers], rows)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

@@ -1,0 +1,36 @@
+"""What the programs of the fault matrix share.
+
+A fault is a program as people write it and the same program with our advice applied. The analyzer
+must find the fault in the first, stay silent on the second, and have said how much it would win.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import keras
+import tensorflow as tf
+
+Program = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Fault:
+    name: str
+    finding: str | None  # the id that must be found; None for a healthy program
+    bucket: str
+    faulty: Program
+    fixed: Program | None  # None where no other form exists (healthy programs)
+    description: str
+    env: Mapping[str, str] = field(default_factory=dict)
+    healthy: bool = False
+
+
+@contextmanager
+def profiled(logdir: str, update_freq: str | int = "batch") -> Iterator[keras.callbacks.Callback]:
+    """Profiles the block, and gives the callback that writes the event files."""
+    board = keras.callbacks.TensorBoard(logdir, update_freq=update_freq, profile_batch=0)
+    with tf.profiler.experimental.Profile(logdir):
+        yield board

@@ -1,0 +1,163 @@
+"""Programs on several workers, and runs that never finished an epoch."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tests.scenarios.faults.base import Fault, profiled
+from tests.scenarios.workloads import CLASSES, FEATURES, arrays, batches, dense_model
+
+STEPS = 40
+
+
+def training_step(strategy: tf.distribute.Strategy) -> Any:
+    with strategy.scope():
+        hidden = tf.Variable(tf.random.normal((FEATURES, 512), seed=1) * 0.05)
+        output = tf.Variable(tf.random.normal((512, CLASSES), seed=1) * 0.05)
+
+    def replica_step(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            logits = tf.matmul(tf.nn.relu(tf.matmul(x, hidden)), output)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
+            loss = tf.reduce_mean(losses)
+        gradients = tape.gradient(loss, [hidden, output])
+        summed = tf.distribute.get_replica_context().all_reduce("SUM", gradients)
+        hidden.assign_sub(0.01 * summed[0])
+        output.assign_sub(0.01 * summed[1])
+        return loss
+
+    return tf.function(lambda x, y: strategy.run(replica_step, args=(x, y)), autograph=False)
+
+
+def work(logdir: str, pause_s: float, barrier: Path) -> None:
+    """One worker: the same steps as every other, after a pause of its own."""
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    step = training_step(strategy)
+    x, y = (tf.constant(part) for part in arrays(256))
+    with tf.profiler.experimental.Profile(logdir):
+        for number in range(STEPS):
+            time.sleep(pause_s)
+            with tf.profiler.experimental.Trace("train", step_num=number, _r=1):
+                step(x, y)
+    barrier.touch()  # stopping a profiler takes a while; nobody leaves before all are done
+
+
+def two_workers(logdir: str, peer_pause_s: float, peer_is_recorded: bool) -> None:
+    workers = [f"localhost:{free_port()}" for _ in range(2)]
+    with tempfile.TemporaryDirectory() as scratch:
+        peer_logs = Path(scratch) / "peer"
+        barriers = [Path(scratch) / name for name in ("chief_done", "peer_done")]
+        arguments = [str(peer_logs), str(peer_pause_s), str(barriers[1]), str(barriers[0])]
+        peer = subprocess.Popen(
+            [sys.executable, "-m", "tests.scenarios.faults.cluster", *arguments],
+            env={**os.environ, "TF_CONFIG": config(workers, index=1)},
+        )
+        os.environ["TF_CONFIG"] = config(workers, index=0)
+        work(logdir, 0.0, barriers[0])
+        peer.wait(timeout=120)
+        if peer_is_recorded:
+            bring_together(Path(logdir), peer_logs)
+
+
+def bring_together(logdir: Path, peer_logs: Path) -> None:
+    """Both workers run on one machine under one name; in a cluster each writes its own file."""
+    (session,) = (logdir / "plugins" / "profile").iterdir()
+    (theirs,) = peer_logs.glob("plugins/profile/*/*.xplane.pb")
+    shutil.copy(theirs, session / "worker1.xplane.pb")
+
+
+def config(workers: list[str], index: int) -> str:
+    return json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}})
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return int(probe.getsockname()[1])
+
+
+def waits_for_an_unseen_peer(logdir: str) -> None:
+    two_workers(logdir, peer_pause_s=0.05, peer_is_recorded=False)
+
+
+def even_with_an_unseen_peer(logdir: str) -> None:
+    two_workers(logdir, peer_pause_s=0.0, peer_is_recorded=False)
+
+
+def one_worker_is_late(logdir: str) -> None:
+    two_workers(logdir, peer_pause_s=0.05, peer_is_recorded=True)
+
+
+def workers_are_even(logdir: str) -> None:
+    two_workers(logdir, peer_pause_s=0.0, peer_is_recorded=True)
+
+
+class Interrupt(keras.callbacks.Callback):
+    """The job ends in the middle of its first epoch."""
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if batch == 40:
+            raise KeyboardInterrupt
+
+
+def never_finishes(logdir: str) -> None:
+    board = keras.callbacks.TensorBoard(logdir, update_freq="batch", profile_batch=0)
+    model = dense_model()
+    try:
+        model.fit(batches(400), verbose=0, callbacks=[board, Interrupt()])
+    except KeyboardInterrupt:
+        board.on_train_end()
+
+
+def finishes(logdir: str) -> None:
+    with profiled(logdir) as board:
+        dense_model().fit(batches(60), verbose=0, callbacks=[board])
+
+
+FAULTS = (
+    Fault(
+        name="collective_wait",
+        finding="ST501",
+        bucket="communication",
+        faulty=waits_for_an_unseen_peer,
+        fixed=even_with_an_unseen_peer,
+        description="this worker waits for one that was not recorded",
+    ),
+    Fault(
+        name="straggler",
+        finding="ST502",
+        bucket="communication",
+        faulty=one_worker_is_late,
+        fixed=workers_are_even,
+        description="one of two recorded workers pauses 50 ms before each step",
+    ),
+    Fault(
+        name="first_epoch_never_finished",
+        finding="ST510",
+        bucket="unknown",
+        faulty=never_finishes,
+        fixed=finishes,
+        description="the job ends in the middle of its first epoch",
+    ),
+)
+
+
+if __name__ == "__main__":
+    logs, pause_s, mine, theirs = sys.argv[1:]
+    work(logs, float(pause_s), Path(mine))
+    for _ in range(600):
+        if Path(theirs).exists():
+            break
+        time.sleep(0.1)

@@ -1,0 +1,212 @@
+"""Programs that are short of memory, lose it or spend time moving it, and how to mend them."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tests.scenarios.faults.base import Fault, profiled
+from tests.scenarios.workloads import arrays, batches, dense_model, training_step
+
+# Makes the CPU's allocator count, wait and fail as a GPU's does.
+LIMITED = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "500"}
+COUNTED = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "2000"}
+FLOATS_PER_MB = 250_000
+WORDS, WIDTH = 60_000, 64
+
+
+class Temporary(keras.layers.Layer):
+    """Needs some megabytes for a moment in every step."""
+
+    def __init__(self, megabytes: int) -> None:
+        super().__init__()
+        self._floats = megabytes * FLOATS_PER_MB
+
+    def call(self, x: Any) -> Any:
+        value = tf.stop_gradient(x[0, 0])
+        return x + 0.0 * tf.reduce_max(tf.fill([self._floats], value))
+
+
+def hold(megabytes: int, seconds: float) -> None:
+    """Another thread of the program keeps a tensor for a while; returns once it has it."""
+    taken = threading.Event()
+
+    def run() -> None:
+        tensor = tf.fill([megabytes * FLOATS_PER_MB], 1.0)
+        taken.set()
+        time.sleep(seconds)
+        del tensor
+
+    threading.Thread(target=run).start()
+    taken.wait()
+
+
+def train_beside_a_holder(logdir: str, megabytes: int) -> None:
+    def before(batch: int, logs: Any = None) -> None:
+        if batch in (3, 7, 11):
+            hold(megabytes, seconds=0.7)
+
+    holder = keras.callbacks.LambdaCallback(on_train_batch_begin=before)
+    model = dense_model(extra=[Temporary(300)])
+    with profiled(logdir) as board:
+        model.fit(batches(24), verbose=0, callbacks=[holder, board])
+
+
+def scores_in_one_piece(logdir: str) -> None:
+    train_beside_a_holder(logdir, megabytes=300)
+
+
+def scores_in_small_pieces(logdir: str) -> None:
+    train_beside_a_holder(logdir, megabytes=30)
+
+
+def custom_loop(logdir: str, megabytes: int) -> None:
+    """One step of the loop needs more than there is; the program goes on without it."""
+    model = dense_model()
+    train_step = training_step(model)
+    temporary = Temporary(megabytes)
+    temporary_held = tf.fill([280 * FLOATS_PER_MB], 1.0)
+
+    @tf.function
+    def step(x: Any, y: Any, hungry: Any) -> Any:
+        loss = train_step(x, y)
+        if hungry:
+            loss += tf.reduce_sum(temporary(x)) * 0.0
+        return loss
+
+    x, y = (tf.constant(part) for part in arrays(64))
+    with profiled(logdir):
+        for number in range(40):
+            with contextlib.suppress(tf.errors.ResourceExhaustedError):
+                step(x, y, tf.constant(number == 30))
+    assert temporary_held is not None
+
+
+def asks_for_too_much(logdir: str) -> None:
+    custom_loop(logdir, megabytes=300)
+
+
+def asks_for_what_is_there(logdir: str) -> None:
+    custom_loop(logdir, megabytes=100)
+
+
+def nearly_full(logdir: str) -> None:
+    with profiled(logdir) as board:
+        dense = dense_model(extra=[Temporary(495)])
+        dense.fit(batches(16), verbose=0, callbacks=[board])
+
+
+def half_full(logdir: str) -> None:
+    with profiled(logdir) as board:
+        dense = dense_model(extra=[Temporary(240)])
+        dense.fit(batches(16), verbose=0, callbacks=[board])
+
+
+class KeepOutputs(keras.callbacks.Callback):
+    """Keeps what the model said about a sample after every batch."""
+
+    def __init__(self, as_numbers: bool) -> None:
+        super().__init__()
+        self._sample = tf.constant(arrays(1024)[0])
+        self._as_numbers = as_numbers
+        self.kept: list[Any] = []
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        hidden = self.model.layers[0](self._sample)  # 1024 rows of 256 floats: 1 MB
+        self.kept.append(float(tf.reduce_mean(hidden)) if self._as_numbers else hidden)
+
+
+def keep_outputs(logdir: str, as_numbers: bool) -> None:
+    model = dense_model()
+    with profiled(logdir) as board:
+        model.fit(batches(60), verbose=0, callbacks=[KeepOutputs(as_numbers), board])
+
+
+def keeps_tensors(logdir: str) -> None:
+    keep_outputs(logdir, as_numbers=False)
+
+
+def keeps_numbers(logdir: str) -> None:
+    keep_outputs(logdir, as_numbers=True)
+
+
+def train_embedding(logdir: str, optimizer: str) -> None:
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential(
+        [
+            keras.layers.Input((16,), dtype="int32"),
+            keras.layers.Embedding(WORDS, WIDTH),
+            keras.layers.GlobalAveragePooling1D(),
+            keras.layers.Dense(10),
+        ]
+    )
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(optimizer, loss)
+    random = np.random.default_rng(seed=1)
+    words = random.integers(0, WORDS, size=(64, 16)).astype("int32")
+    labels = random.integers(0, 10, size=64).astype("int32")
+    one = tf.data.Dataset.from_tensors((words, labels))
+    with profiled(logdir) as board:
+        model.fit(one.cache().repeat(60).prefetch(2), verbose=0, callbacks=[board])
+
+
+def adam_over_all_rows(logdir: str) -> None:
+    train_embedding(logdir, "adam")
+
+
+def sgd_over_used_rows(logdir: str) -> None:
+    train_embedding(logdir, "sgd")
+
+
+FAULTS = (
+    Fault(
+        name="memory_held_elsewhere",
+        finding="ST201",
+        bucket="memory",
+        faulty=scores_in_one_piece,
+        fixed=scores_in_small_pieces,
+        description="the step waits until another thread gives 300 MB back",
+        env=LIMITED,
+    ),
+    Fault(
+        name="memory_exhausted",
+        finding="ST202",
+        bucket="memory",
+        faulty=asks_for_too_much,
+        fixed=asks_for_what_is_there,
+        description="a step asks for more than there is, for ten seconds, and fails",
+        env=LIMITED,
+    ),
+    Fault(
+        name="memory_nearly_full",
+        finding="ST203",
+        bucket="memory",
+        faulty=nearly_full,
+        fixed=half_full,
+        description="the step needs nearly all of the memory",
+        env=LIMITED,
+    ),
+    Fault(
+        name="memory_leak",
+        finding="ST204",
+        bucket="memory",
+        faulty=keeps_tensors,
+        fixed=keeps_numbers,
+        description="a callback keeps a tensor of every batch",
+        env=COUNTED,
+    ),
+    Fault(
+        name="optimizer_over_wide_embedding",
+        finding="ST206",
+        bucket="compute",
+        faulty=adam_over_all_rows,
+        fixed=sgd_over_used_rows,
+        description="Adam touches every row of an embedding, the batch uses a few",
+    ),
+)

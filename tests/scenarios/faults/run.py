@@ -1,0 +1,137 @@
+"""Trains every faulty program and its mended form, and scores what the analyzer says of them.
+
+python -m tests.scenarios.faults.run [names…] [--workdir DIR] [--repeats N] [--only-score]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.scenarios.faults.accuracy import TITLE, as_json, line, markdown, summary, write_section
+from tests.scenarios.faults.score import Expected, Json, Judgement, judge, passed
+from tests.scenarios.faults.table import all_faults, expected_of
+from tests.scenarios.score import analyze
+
+if TYPE_CHECKING:
+    from tests.scenarios.faults.base import Fault
+
+CAPTURE_TIMEOUT_S = 240
+ROOT = Path(__file__).resolve().parents[3]
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One fault and the folder that its logs go to."""
+
+    group: str
+    fault: Fault
+    folder: Path
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        return ("faulty", "fixed") if self.fault.fixed else ("faulty",)
+
+    @property
+    def expected(self) -> Expected:
+        return expected_of(self.group, self.fault)
+
+    def logs(self, form: str, turn: int) -> Path:
+        return self.folder / (form if turn == 0 else f"{form}_{turn + 1}") / "logs"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    known = all_faults()
+    unknown = [name for name in options.names if name not in known]
+    if unknown:
+        print(f"no such fault: {', '.join(unknown)} (see --list)", file=sys.stderr)
+        return 2
+    chosen = [known[name] for name in options.names or known]
+    if options.list:
+        for group, fault in chosen:
+            print(f"{fault.name:32} {group:10} {fault.finding or 'none':6} {fault.description}")
+        return 0
+    workdir = Path(options.workdir or tempfile.mkdtemp(prefix="stall-faults-"))
+    judgements = []
+    for group, fault in chosen:
+        case = Case(group, fault, workdir / fault.name)
+        judgements.append(judged(case, options.repeats, not options.only_score))
+        print(line(judgements[-1]), flush=True)
+    print(f"\n{summary(judgements)}")
+    if options.markdown:
+        write_section(options.markdown, TITLE, markdown(judgements))
+    if options.json:
+        options.json.write_text(as_json(judgements) + "\n")
+    return 0 if passed(judgements) else 1
+
+
+def judged(case: Case, repeats: int, capture: bool) -> Judgement:
+    """Whatever goes wrong with one program is its own problem."""
+    try:
+        if capture:
+            for turn in range(repeats):  # the forms take turns, so that both see the same machine
+                for form in case.forms:
+                    train(case, form, turn)
+        runs = [
+            typical([analyze(case.logs(form, turn)) for turn in range(repeats)])
+            for form in case.forms
+        ]
+    except (KeyError, IndexError, ValueError, OSError, subprocess.SubprocessError) as error:
+        return Judgement(case.expected, problem=f"{type(error).__name__}: {error}")
+    return judge(case.expected, runs[0], runs[1] if len(runs) > 1 else None)
+
+
+def typical(runs: Sequence[Json]) -> Json:
+    """The run with the median epoch; of two, the shorter one."""
+    return sorted(runs, key=lambda run: run["window"]["duration_ps"])[(len(runs) - 1) // 2]
+
+
+def train(case: Case, form: str, turn: int) -> None:
+    """Runs one program afresh; its output goes to a file beside its logs."""
+    logs = case.logs(form, turn)
+    shutil.rmtree(logs.parent, ignore_errors=True)
+    logs.parent.mkdir(parents=True)
+    child = [sys.executable, "-m", "tests.scenarios.faults.child"]
+    with (logs.parent / "output.txt").open("w") as output:
+        subprocess.run(
+            [*child, case.group, case.fault.name, form, str(logs)],
+            check=True,
+            cwd=ROOT,
+            env={**os.environ, **QUIET, **case.fault.env},
+            stderr=subprocess.STDOUT,
+            stdout=output,
+            timeout=CAPTURE_TIMEOUT_S,
+        )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.scenarios.faults.run", description=__doc__
+    )
+    parser.add_argument("names", nargs="*", help="faults to run (all of them by default)")
+    parser.add_argument("--workdir", help="where the captures go (a temporary folder by default)")
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        default=1,
+        help="runs of each form; the one with the median epoch counts",
+    )
+    parser.add_argument("--only-score", action="store_true", help="score what --workdir holds")
+    parser.add_argument("--markdown", type=Path, help="put the tables into this Markdown file")
+    parser.add_argument("--json", type=Path, help="also write the scores to this file")
+    parser.add_argument("--list", action="store_true", help="list the faults and stop")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

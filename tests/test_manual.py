@@ -1,0 +1,111 @@
+"""The manual pages: in the terminal, in docs/findings/ and in the source they are one text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scripts.write_findings_docs import FOLDER, documents
+from stall_analyzer import cli, manual
+from stall_analyzer.detectors import DETECTORS
+from stall_analyzer.detectors.base import HEADINGS, detector_of
+from tests.test_layers import modules_after
+
+OK, USAGE = 0, 2
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two detectors, and a module that is none."""
+
+    def write(id: str, name: str, bucket: str) -> None:
+        body = "\n\n".join(f"{heading}\nText." for heading in HEADINGS)
+        constants = f'ID = "{id}"\nNAME = "{name}"\nBUCKET = "{bucket}"\n'
+        page = f'"""Finds {name}.\n\n{body}\n"""\n\nimport numpy\n\n{constants}'
+        (tmp_path / f"{name}.py").write_text(page)
+
+    write("ST104", "retracing", "compile")
+    write("ST001", "python_map", "input")
+    (tmp_path / "base.py").write_text('"""No detector."""\nID = "ST999"\n')
+    monkeypatch.setattr(manual, "DETECTORS", tmp_path)
+
+
+def test_the_pages_are_those_of_the_detectors() -> None:
+    expected = [(d.id, d.name, d.bucket, d.page) for d in map(detector_of, DETECTORS)]
+    assert [(p.id, p.name, p.bucket, p.text) for p in manual.pages()] == sorted(expected)
+
+
+@pytest.mark.usefixtures("shelf")
+@pytest.mark.parametrize("wanted", ["ST104", "st104", "retracing", "Retracing"])
+def test_explain_prints_the_page_by_id_or_name(
+    wanted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["--explain", wanted]) == OK
+    output = capsys.readouterr().out
+    assert output.startswith("ST104 retracing (compile)\n\nFinds retracing.\n")
+    assert "What to do" in output
+
+
+@pytest.mark.usefixtures("shelf")
+@pytest.mark.parametrize(
+    ("wanted", "near"),
+    [
+        ("ST105", "ST104 (retracing)"),
+        ("retrace", "ST104 (retracing)"),
+        ("map", "ST001 (python_map)"),
+    ],
+)
+def test_an_unknown_finding_is_an_error_that_names_the_nearest(
+    wanted: str, near: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["--explain", wanted]) == USAGE
+    said = capsys.readouterr().err
+    assert f"there is no finding {wanted}; near to it: {near}" in said
+    assert "--list-findings" in said
+
+
+@pytest.mark.usefixtures("shelf")
+@pytest.mark.parametrize("wanted", ["", "quicksilver"])
+def test_what_is_near_to_nothing_is_not_guessed_at(
+    wanted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["--explain", wanted]) == USAGE
+    assert "near to it" not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("shelf")
+def test_list_findings_has_one_line_for_each_in_order_of_id(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["--list-findings"]) == OK
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.split() == ["ST001", "input", "python_map", "Finds", "python_map."]
+    assert second.split() == ["ST104", "compile", "retracing", "Finds", "retracing."]
+
+
+def test_without_path_and_without_question_the_usage_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([])
+    assert stopped.value.code == USAGE
+    assert "a PATH is required" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("question", [["--list-findings"], ["--explain", "ST001"]])
+def test_a_question_about_findings_does_not_wait_for_numpy(question: list[str]) -> None:
+    assert not modules_after(*question) & {"numpy", "rich", "fsspec"}
+
+
+def test_docs_findings_is_what_make_docs_writes() -> None:
+    written = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md")}
+    assert written == documents(), "run `make docs`"
+
+
+def test_the_docs_have_a_heading_for_each_part_of_a_page() -> None:
+    index = documents()["README.md"]
+    for page in manual.pages():
+        text = documents()[f"{page.id}.md"]
+        assert [h for h in HEADINGS if f"\n## {h}\n" in text] == list(HEADINGS)
+        assert f"[{page.id}]({page.id}.md)" in index
