@@ -34,7 +34,6 @@ bench: $(VENV)/.installed-test  ## the figures of the README, on this machine
 
 scenarios: $(VENV)/.installed-test  ## train models whose right answer is known, and compare
 	$(BIN)/python -m tests.scenarios.run
-	$(MAKE) faults
 
 faults: $(VENV)/.installed-test  ## train faulty and mended programs, and check what is advised
 	$(BIN)/python -m tests.scenarios.faults.run
