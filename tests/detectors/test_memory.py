@@ -27,7 +27,13 @@ POOL = "GPU_0_bfc"
 
 
 def memory(
-    kind: str, at_ms: float, in_use: int, requested: int, allocator: str = POOL, op: str = ""
+    kind: str,
+    at_ms: float,
+    in_use: int,
+    requested: int,
+    allocator: str = POOL,
+    op: str = "",
+    given: int | None = None,
 ) -> Event:
     return event(
         f"Memory{kind}",
@@ -37,6 +43,7 @@ def memory(
         bytes_allocated=in_use,
         bytes_available=LIMIT - in_use,
         requested_bytes=requested,
+        allocation_bytes=requested if given is None else given,
         fragmentation=0.25,
         tf_op=op,
     )
@@ -112,6 +119,18 @@ def test_a_pool_with_room_or_without_a_limit_is_not(
     tmp_path: Path, peak: int, allocator: str
 ) -> None:
     assert near_the_limit.check(using(tmp_path, peak, allocator)) is None
+
+
+def test_a_block_larger_than_asked_for_does_not_fill_a_pool(tmp_path: Path) -> None:
+    def between(number: int, at: float) -> Sequence[Event]:
+        return [
+            memory("Allocation", at, 490 * MB, 300 * MB, given=490 * MB),
+            memory("Deallocation", at + 0.5, 0, 300 * MB, given=490 * MB),
+        ]
+
+    signals = training(tmp_path, between=between)
+    assert signals.allocators[0].peak_bytes == 300 * MB
+    assert near_the_limit.check(signals) is None
 
 
 def test_allocators_are_measured(tmp_path: Path) -> None:

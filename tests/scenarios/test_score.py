@@ -79,7 +79,9 @@ def test_all_must_pass_and_the_median_must_be_small() -> None:
         ("input", {"input": 0.7, "compile": 1.2, "compute": 0.1}, "compile"),  # a loaded machine
         ("input", {"input": 0.70, "compile": 0.72, "compute": 0.58}, "input"),  # a tie
         ("compute", {"compile": 0.3, "compute": 1.7}, "compute"),
+        ("compute", {"compile": 0.45, "compute": 1.55}, "compute"),
         ("compute", {"compile": 0.9, "compute": 1.1}, "compile"),
+        ("compute", {"host": 0.45, "compute": 1.55}, "host"),
         ("numerics", {"numerics": 0.2, "compile": 1.8}, "numerics"),
     ],
 )

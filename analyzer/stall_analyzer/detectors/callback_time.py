@@ -46,6 +46,8 @@ SLOW_DISPATCH_PS = 3 * PS_PER_MS
 SLOW_DISPATCH_SHARE = 0.3
 # A callback after each step makes every pause long; waiting for the interpreter only some of them.
 SHORTEST_PERCENT = 10
+# What happens once or twice in an epoch is seldom already; only a large part of it is worth saying.
+OFTEN = 3
 # A function that holds this share of the pauses is the one to name.
 NAMED_SHARE = 0.5
 # How much less often the advice calls it.
@@ -60,16 +62,17 @@ BETTER_CAPTURE = (
 def check(signals: Signals) -> Finding | None:
     pauses = signals.between_steps
     long = pauses.recurs & (pauses.unnamed_ps > KERAS_PAUSE_PS)
-    lost = int(pauses.unnamed_ps[long].sum())
+    lost, count = int(pauses.unnamed_ps[long].sum()), int(long.sum())
     severity = severity_of(signals.share(lost))
-    if severity is None:
+    if severity is None or (count < OFTEN and severity != "act"):
         return None
     slow_python = _python_is_slow(signals, lost)
     shortest = np.percentile(pauses.unnamed_ps[pauses.recurs], SHORTEST_PERCENT)
     if slow_python and shortest <= KERAS_PAUSE_PS:
         return None
-    count = int(long.sum())
     usual = int(np.median(pauses.unnamed_ps[long]))
+    if count >= len(signals.training_steps) / 2:
+        lost += min(usual, int(pauses.unnamed_ps[1]))  # it ran after the first step as well
     name = _culprit(signals, lost)
     gain = Gain(round(0.8 * max(lost - count * KERAS_PAUSE_PS, 0)), lost)
     return Finding(

@@ -10,7 +10,8 @@ enough to make the allocator wait, or the step fail. Little free memory also kee
 from choosing their fast algorithms, which need room to work in.
 
 How it is measured
-Bytes in use and bytes available in the allocator's events, at the highest point.
+Bytes that were asked for and held at once, against the limit, in the allocator's events. Blocks
+that the pool made larger than asked for count as they were asked for.
 
 Example
 522 MB of 524 MB were in use in every step; the largest single request was 495 MB.

@@ -14,7 +14,15 @@ import numpy as np
 from stall_analyzer.attribute.allocator import allocator_regions, allocator_rows
 from stall_analyzer.attribute.executor import Region
 from stall_analyzer.model import AlignedTrace, Int64s, Trace
-from stall_analyzer.names import ABSENT, name_of, rows_named, stat_of, text_is, text_of
+from stall_analyzer.names import (
+    ABSENT,
+    name_of,
+    names_where,
+    rows_named,
+    stat_of,
+    text_is,
+    text_of,
+)
 from stall_analyzer.vocabulary import BIT_GRADIENT, op_type
 
 POOL = "bfc"
@@ -27,7 +35,7 @@ class AllocatorSignals:
     name: str
     events: int
     limit_bytes: int | None  # None: it has none, or does not say
-    peak_bytes: int
+    peak_bytes: int  # asked for and held at once; a pool may hand out larger blocks than that
     least_available_bytes: int | None  # None where there is no limit
     largest_request_bytes: int
     fragmentation: float  # at the peak: 0 = all that was free lay in one piece
@@ -80,24 +88,33 @@ def _by_allocator(aligned: AlignedTrace) -> dict[str, Int64s]:
 
 def _one_allocator(aligned: AlignedTrace, name: str, rows: Int64s) -> AllocatorSignals:
     trace = aligned.trace
+    rows = rows[stat_of(trace, "bytes_allocated", rows) != ABSENT]
     in_use = stat_of(trace, "bytes_allocated", rows)
     available = stat_of(trace, "bytes_available", rows)
     requested = stat_of(trace, "requested_bytes", rows)
-    rows = rows[in_use != ABSENT]
-    available = available[in_use != ABSENT]
-    in_use = in_use[in_use != ABSENT]
-    is_pool = POOL in name.lower() and bool((available != ABSENT).any())
-    known = available[available != ABSENT]
+    asked = in_use - _surplus(trace, rows)
+    known = available != ABSENT
+    is_pool = POOL in name.lower() and bool(known.any())
     return AllocatorSignals(
         name=name,
         events=len(rows),
-        limit_bytes=int((in_use + available)[available != ABSENT].max()) if is_pool else None,
-        peak_bytes=int(in_use.max(initial=0)),
-        least_available_bytes=int(known.min()) if is_pool else None,
+        limit_bytes=int((in_use + available)[known].max()) if is_pool else None,
+        peak_bytes=max(int(asked.max(initial=0)), 0),
+        least_available_bytes=int(available[known].min()) if is_pool else None,
         largest_request_bytes=max(int(requested.max(initial=0)), 0),
-        fragmentation=_fragmentation(trace, int(rows[in_use.argmax()])) if len(rows) else 0.0,
+        fragmentation=_fragmentation(trace, int(rows[asked.argmax()])) if len(rows) else 0.0,
         kept_bytes=_kept(aligned, trace.events.start_ps[rows], in_use),
     )
+
+
+def _surplus(trace: Trace, rows: Int64s) -> Int64s:
+    """Bytes in blocks that are larger than what was asked for, after each event."""
+    requested = stat_of(trace, "requested_bytes", rows)
+    given = stat_of(trace, "allocation_bytes", rows)
+    surplus = np.where((requested != ABSENT) & (given != ABSENT), given - requested, 0)
+    allocates = names_where(trace, lambda name: name == "MemoryAllocation")
+    surplus[~allocates[trace.events.name[rows]]] *= -1
+    return np.asarray(np.maximum(np.cumsum(surplus), 0), dtype=np.int64)
 
 
 def _fragmentation(trace: Trace, row: int) -> float:

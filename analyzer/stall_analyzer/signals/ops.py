@@ -1,4 +1,4 @@
-"""What the ops of the graph say about how the machine was used."""
+"""What the ops of the graph spent their time on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stall_analyzer.attribute.contention import INTRA_OP_THREADS
 from stall_analyzer.attribute.thread import EAGER_PREFIX
 from stall_analyzer.model import AlignedTrace, Bools, Trace
 from stall_analyzer.names import names_where
@@ -22,7 +21,6 @@ ELEMENT_WISE = frozenset(
      "Pow", "Maximum", "Minimum", "Neg", "Sign", "AssignVariableOp", "AssignAddVariableOp",
      "AssignSubVariableOp", "UnsortedSegmentSum", "ReadVariableOp", "ResourceScatterAdd"}
 )  # fmt: skip
-MATRIX_OPS = ("MatMul", "Conv2D", "Conv3D", "Conv1D", "Einsum")
 
 
 @dataclass(frozen=True)
@@ -31,25 +29,16 @@ class OpSignals:
 
     op_ps: int
     optimizer_ps: int  # element-wise ops of the optimizer
-    matrix_ps: int  # products and convolutions: what more threads make faster
-    cores: int | None  # as tf.data counted them
-    intra_op_threads: int  # that showed themselves at work
 
 
 def op_signals(traces: Sequence[AlignedTrace]) -> OpSignals:
-    op_ps = optimizer_ps = matrix_ps = intra = 0
-    cores: int | None = None
+    op_ps = optimizer_ps = 0
     for trace in (aligned.trace for aligned in traces):
         spent = trace.totals.self_ps
         ops = _graph_ops(trace)
         op_ps += int(spent[ops].sum())
         optimizer_ps += int(spent[ops & names_where(trace, _updates)].sum())
-        matrix_ps += int(spent[ops & names_where(trace, _multiplies)].sum())
-        intra = max(intra, sum(INTRA_OP_THREADS in line.name for line in trace.lines))
-        budget = trace.stats.get("cpu_budget")
-        if budget is not None and len(budget.values):
-            cores = max(cores or 0, int(budget.values.max()))
-    return OpSignals(op_ps, optimizer_ps, matrix_ps, cores, intra)
+    return OpSignals(op_ps, optimizer_ps)
 
 
 def _graph_ops(trace: Trace) -> Bools:
@@ -64,7 +53,3 @@ def _updates(name: str) -> bool:
     kind = op_type(name)
     fused = kind.startswith("ResourceApply")
     return fused or (kind in ELEMENT_WISE and OPTIMIZER.search(name) is not None)
-
-
-def _multiplies(name: str) -> bool:
-    return any(word in op_type(name) for word in MATRIX_OPS)
