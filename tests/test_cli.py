@@ -18,6 +18,7 @@ from jsonschema import Draft202012Validator
 
 from stall_analyzer import batch, cli
 from stall_analyzer.model import HostFile, Note, Run, Session
+from stall_analyzer.outcome import Outcome
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = sorted(path.parent for path in (ROOT / "sample_logs").glob("*/expected.json"))
@@ -52,8 +53,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
         found = FakeDiscovery(tuple(fake_run(name) for name in entries), notes)
         monkeypatch.setattr("stall_analyzer.discover.discover", lambda paths: found)
-        monkeypatch.setattr("stall_analyzer.batch.analyze", analyze)
-        monkeypatch.setattr("stall_analyzer.batch.document", fake_document)
+        monkeypatch.setattr("stall_analyzer.outcome.analyze", analyze)
+        monkeypatch.setattr("stall_analyzer.outcome.document", fake_document)
         monkeypatch.setattr("stall_analyzer.report.json.document", fake_document)
 
     return set_up
@@ -230,14 +231,14 @@ def test_a_device_is_written_to_and_not_replaced(world: Any) -> None:
 # ---------------------------------------------------------------- processes
 
 
-def kills_its_process_on_b(run: Run) -> batch.Outcome:
+def kills_its_process_on_b(run: Run) -> Outcome:
     if run.name == "b":
         os._exit(1)
-    return batch.Outcome({"run": run.name, "process": os.getpid()})
+    return Outcome({"run": run.name, "process": os.getpid()})
 
 
 def test_a_killed_worker_costs_only_its_own_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch, "analyze_one", kills_its_process_on_b)
+    monkeypatch.setattr("stall_analyzer.outcome.analyze_one", kills_its_process_on_b)
     finished: list[None] = []
     outcomes = batch.analyze_all(
         [fake_run(name) for name in "abc"], 2, lambda: finished.append(None)

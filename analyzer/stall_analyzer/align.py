@@ -29,7 +29,7 @@ from stall_analyzer.model import (
     TrainingThread,
     Window,
 )
-from stall_analyzer.names import rows_named
+from stall_analyzer.names import rows_called
 from stall_analyzer.phases import phases_of
 from stall_analyzer.training import follow_training, rows_of_line
 
@@ -76,7 +76,7 @@ class _Placed:
             return max(last, int(ends[rows_of_line(self.trace, self.training.line)].max(initial=0)))
         # A loop takes its iterator down when it ends; deleting has a row only when it is slow.
         span = rows_of_line(self.trace, self.training.line)
-        deleted = rows_named(self.trace, "TFE_DeleteTensorHandle".__eq__)
+        deleted = rows_called(self.trace, "TFE_DeleteTensorHandle")
         deleted = deleted[(deleted >= span.start) & (deleted < span.stop)]
         starts = self.trace.events.start_ps[deleted]
         after = deleted[(starts >= last) & (starts < last + LOOP_END_PS)]

@@ -18,7 +18,15 @@ from stall_analyzer.model import (
     TrainingThread,
     UInt32s,
 )
-from stall_analyzer.names import ABSENT, names_where, rows_named, rows_with, stat_of, text_is
+from stall_analyzer.names import (
+    ABSENT,
+    names_where,
+    rows_called,
+    rows_named,
+    rows_with,
+    stat_of,
+    text_is,
+)
 
 HOST_PLANE = "/host:CPU"
 FUNCTION_PREFIX = "EagerLocalExecute: __inference_"
@@ -47,9 +55,10 @@ def rows_of_line(trace: Trace, line: int) -> slice:
 
 def _training_line(trace: Trace) -> int | None:
     events = trace.events
-    eager = rows_named(trace, lambda name: name == "EagerExecute")
+    eager = rows_called(trace, "EagerExecute")
     function = rows_with(trace, "tf_function_call")
-    marker = np.setdiff1d(rows_with(trace, "step_num"), function)
+    marker = rows_with(trace, "step_num")
+    marker = marker[~np.isin(marker, function)]
     score = np.zeros(len(trace.lines), dtype=np.float64)
     for rows, weight in ((marker, MARKER_WEIGHT), (function, CALL_WEIGHT), (eager, EAGER_WEIGHT)):
         outermost = rows[~np.isin(events.parent[rows], rows)]
@@ -91,7 +100,7 @@ def _calls(trace: Trace, line: int) -> Calls:
 def _function_runs(trace: Trace, line: int, calls: Calls) -> FunctionRuns:
     events = trace.events
     span = rows_of_line(trace, line)
-    launches = rows_named(trace, lambda name: name == "FunctionRun")
+    launches = rows_called(trace, "FunctionRun")
     launches = launches[(launches >= span.start) & (launches < span.stop)]
     ids = stat_of(trace, "id", launches)
     # The launch itself is short; the kernel run around it lasts until the graph is done.

@@ -24,7 +24,7 @@ from stall_analyzer.intervals import (
     simplify,
 )
 from stall_analyzer.model import Bools, Int32s, Int64s, Trace, TrainingThread
-from stall_analyzer.names import ABSENT, rows_named, stat_of, text_is
+from stall_analyzer.names import ABSENT, rows_called, rows_named, stat_of, text_is
 from stall_analyzer.training import run_of
 from stall_analyzer.vocabulary import CHECK_OPS, INPUT_OPS, PY_FUNC_OPS, op_type
 
@@ -182,7 +182,7 @@ def _own_labels(trace: Trace) -> Int64s:
         if cause:
             by_name[index] = code(cause)
     labels = by_name[trace.events.name]
-    starts = rows_named(trace, lambda name: name == ASYNC_START)
+    starts = rows_called(trace, ASYNC_START)
     labels[starts[_is_input(trace, starts)]] = code("input.wait")
     labels[starts[_is_collective(trace, starts)]] = code("communication.collective")
     return labels
@@ -219,7 +219,7 @@ def _own_ids(trace: Trace) -> Int64s:
 def _async_waits(trace: Trace, training: TrainingThread) -> Work:
     """Kernels that wait without a thread: from their start to their done event elsewhere."""
     events = trace.events
-    starts = rows_named(trace, lambda name: name == ASYNC_START)
+    starts = rows_called(trace, ASYNC_START)
     is_input = _is_input(trace, starts)
     waits = is_input | _is_collective(trace, starts)
     starts, is_input = starts[waits], is_input[waits]
@@ -237,7 +237,7 @@ def _async_waits(trace: Trace, training: TrainingThread) -> Work:
 def _done_times(trace: Trace, training: TrainingThread, starts: Int64s, run: Int64s) -> Int64s:
     """When each async kernel was done; a lost done event ends where the run's next op begins."""
     events = trace.events
-    done = rows_named(trace, lambda name: name == ASYNC_DONE)
+    done = rows_called(trace, ASYNC_DONE)
     produced, consumed = stat_of(trace, "_p", starts), stat_of(trace, "_c", done)
     order = np.argsort(consumed, kind="stable")
     done, consumed = done[order], consumed[order]
@@ -247,7 +247,7 @@ def _done_times(trace: Trace, training: TrainingThread, starts: Int64s, run: Int
     end[found] = events.start_ps[done[match[found]]]
     lost = ~found
     if lost.any():
-        ops = rows_named(trace, lambda name: name == "ExecutorState::Process")
+        ops = rows_called(trace, "ExecutorState::Process")
         op_run = run_of(training.runs.id, stat_of(trace, "id", ops))
         for index in np.flatnonzero(lost):
             after = events.start_ps[ops[op_run == run[index]]]

@@ -11,7 +11,7 @@ from stall_analyzer.attribute.refine import relabel_inside
 from stall_analyzer.causes import code, codes_of_bucket
 from stall_analyzer.intervals import NOTHING, Layer, Segments, Tiling, inherit, innermost, paint
 from stall_analyzer.model import PS_PER_US, Int64s, Trace, TrainingThread
-from stall_analyzer.names import names_where, rows_named, rows_with, stat_of, text_is
+from stall_analyzer.names import names_where, rows_called, rows_with, stat_of, text_is
 from stall_analyzer.training import FUNCTION_PREFIX, INITIALIZER_PREFIX, rows_of_line
 from stall_analyzer.vocabulary import CHECK_OPS, INPUT_OPS
 
@@ -94,7 +94,7 @@ def _labels(trace: Trace, training: TrainingThread, span: slice, eager: bool) ->
 def _lost_runs(trace: Trace, training: TrainingThread, span: slice) -> Int64s:
     """Graph runs whose id is not known (a cut file, a remote worker): what they did is unknown."""
     events = trace.events
-    kernels = rows_named(trace, "EagerKernelExecute".__eq__)
+    kernels = rows_called(trace, "EagerKernelExecute")
     kernels = kernels[(kernels >= span.start) & (kernels < span.stop)]
     is_graph = names_where(trace, lambda name: name.startswith(FUNCTION_PREFIX))
     around = events.parent[kernels]

@@ -13,7 +13,7 @@ import numpy as np
 
 from stall_analyzer.attribute.executor import ASYNC_START, Region
 from stall_analyzer.model import Trace
-from stall_analyzer.names import rows_named
+from stall_analyzer.names import rows_called, rows_named
 from stall_analyzer.vocabulary import XLA_OPS, op_type
 
 EXECUTE = "CpuExecutable::ExecuteAsyncOnStream"
@@ -33,7 +33,7 @@ def xla_regions(trace: Trace) -> Iterator[Region]:
     passes = rows_named(trace, is_compiler_event)
     outermost = passes[~np.isin(events.parent[passes], passes)]
     calls = rows_named(trace, lambda name: name == ASYNC_START or op_type(name) in XLA_OPS)
-    executes = rows_named(trace, lambda name: name == EXECUTE)
+    executes = rows_called(trace, EXECUTE)
     for call in sorted({c for p in outermost if (c := _enclosing_call(trace, p, calls)) >= 0}):
         line, start, end = int(events.line[call]), events.start_ps[call], events.end_ps[call]
         inside = outermost[

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable
 from typing import BinaryIO
 
-from stall_analyzer.decode import trace_json, xplane
+from stall_analyzer.decode import xplane
 from stall_analyzer.decode.columns import Core
 from stall_analyzer.errors import UnreadableFile
 from stall_analyzer.model import HostFile, Note, Trace
@@ -43,6 +43,8 @@ def read_trace(host_file: HostFile, open_file: Callable[[str], BinaryIO] | None 
     try:
         with (open_file or _open_local)(host_file.path) as file:
             if host_file.format == "trace_json":
+                from stall_analyzer.decode import trace_json  # noqa: PLC0415  seldom needed
+
                 return trace_json.read(file, host_file)
             core, notes = _core()
             if isinstance(file, io.BufferedReader | io.FileIO):

@@ -10,14 +10,16 @@ here: a field that is longer than the file is a cut, anything else that makes no
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from stall_analyzer import wire
 from stall_analyzer.errors import WireError
 from stall_analyzer.model import StatValue
 
 FIELD_HEADER_BYTES = 20  # the longest key and number
+SMALL_ENTRY = 4096  # bytes of a metadata entry that are worth reading at once
 ANYTHING = 1 << 64  # nothing says how long the file was meant to be
 
 
@@ -208,18 +210,30 @@ class _Scanner:
         return LineRange(begin, min(end, self.size), line_id, name, timestamp_ns, has_events, end)
 
     def map_entry(self, begin: int, end: int) -> tuple[int, str]:
-        """Key and name of an entry of the two metadata maps. Key 0 is not written."""
-        key, name, display_name = 0, "", ""
+        """Key and name of an entry of the two metadata maps."""
+        if end - begin > SMALL_ENTRY:  # it may carry a whole compiled program
+            return self.entry(self.window.fields, self.window.text, begin, end)
+        data = self.window.bytes(begin, end)
+        return self.entry(partial(wire.fields, data), partial(wire.text, data), 0, len(data))
+
+    def entry(
+        self,
+        fields: Callable[[int, int], Iterator[wire.Field]],
+        text: Callable[[int, int], str],
+        begin: int,
+        end: int,
+    ) -> tuple[int, str]:
+        key, name, display_name = 0, "", ""  # key 0 is not written
         try:
-            for number, wire_type, start, stop in self.window.fields(begin, end):
+            for number, wire_type, start, stop in fields(begin, end):
                 if number == 1 and wire_type == wire.VARINT:
                     key = wire.signed(start)
                 elif number == 2 and wire_type == wire.BYTES:
-                    for part, part_type, text_begin, text_end in self.window.fields(start, stop):
+                    for part, part_type, text_begin, text_end in fields(start, stop):
                         if part == 2 and part_type == wire.BYTES:
-                            name = self.window.text(text_begin, text_end)
+                            name = text(text_begin, text_end)
                         elif part == 4 and part_type == wire.BYTES:
-                            display_name = self.window.text(text_begin, text_end)
+                            display_name = text(text_begin, text_end)
         except WireError:
             self.found.damaged += 1
         return key, name or display_name

@@ -18,6 +18,7 @@ from stall_analyzer.names import (
     ABSENT,
     name_of,
     names_where,
+    rows_called,
     rows_named,
     stat_of,
     text_is,
@@ -167,7 +168,7 @@ def _wait(aligned: AlignedTrace, region: Region) -> MemoryWait:
 
 def _request(trace: Trace, op: int, node: str, failed: bool) -> tuple[int | None, str]:
     """What the op asked for, and of whom: this time or, where that failed, in earlier steps."""
-    rows = rows_named(trace, lambda name: name == "MemoryAllocation")
+    rows = rows_called(trace, "MemoryAllocation")
     if failed:
         mine = rows[text_is(trace, "tf_op", rows, lambda text: text == node)]
     else:

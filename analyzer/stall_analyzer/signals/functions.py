@@ -16,7 +16,7 @@ import numpy as np
 from stall_analyzer.causes import codes, codes_of_bucket
 from stall_analyzer.intervals import Tiling, time_in
 from stall_analyzer.model import PS_PER_MS, AlignedTrace, Int64s
-from stall_analyzer.names import name_of, rows_named, stat_of
+from stall_analyzer.names import name_of, rows_called, rows_named, stat_of
 from stall_analyzer.signals.graph import GraphShape, graph_shape
 from stall_analyzer.training import INITIALIZER_PREFIX
 from stall_analyzer.vocabulary import BIT_GRADIENT
@@ -228,7 +228,7 @@ def _traced_twice(aligned: AlignedTrace) -> tuple[Int64s, Int64s]:
     assert training is not None
     events, calls = trace.events, training.calls
     first, second = np.zeros((2, len(calls.row)), dtype=np.int64)
-    builds = rows_named(trace, lambda name: name == "tf.function-graph_building")
+    builds = rows_called(trace, "tf.function-graph_building")
     for row in rows_named(trace, lambda name: name.startswith(INITIALIZER_PREFIX)):
         call = int(np.searchsorted(calls.row, row, side="right")) - 1
         if events.line[row] != training.line or call < 0:
