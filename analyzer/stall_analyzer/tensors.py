@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from stall_analyzer import wire
 
-DT_STRING = 7
 DT_BFLOAT16 = 14
 STRING_VAL = 8
 TENSOR_CONTENT = 4

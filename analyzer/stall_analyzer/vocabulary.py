@@ -30,9 +30,6 @@ BIT_OP = 1  # any op at all
 BIT_GRADIENT = 2  # a backward pass: this is training, not validation
 BIT_UPDATE = 4  # a variable was changed by an optimizer
 BIT_IS_FINITE = 8  # loss scaling looked at the gradients
-BIT_CHECK = 16  # a numerics checker ran
-BIT_PY_FUNC = 32  # Python inside the graph
-BIT_SKIPPED = 64  # loss scaling took the branch that leaves the variables alone
 
 UPDATE_OPS = frozenset(
     {"AssignSubVariableOp", "ResourceApplyAdam", "ResourceApplyGradientDescent",
@@ -144,10 +141,4 @@ def fold_bits(name: str) -> int:
         bits |= BIT_UPDATE | BIT_GRADIENT
     if kind == "IsFinite":
         bits |= BIT_IS_FINITE
-    if kind in CHECK_OPS:
-        bits |= BIT_CHECK
-    if kind in PY_FUNC_OPS:
-        bits |= BIT_PY_FUNC
-    if "cond/else/" in name:
-        bits |= BIT_SKIPPED
     return bits
