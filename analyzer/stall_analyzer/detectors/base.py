@@ -13,6 +13,7 @@ from types import ModuleType
 
 from stall_analyzer.model import Finding
 from stall_analyzer.signals import Signals
+from stall_analyzer.signals.culprit import Culprit, waited_ps
 
 # XProf calls a run input-bound from 5 % and highly so from 20 % of its time: the same steps here,
 # so that people can compare.
@@ -57,3 +58,22 @@ def severity_of(share: float) -> str | None:
     if share >= ACT_SHARE:
         return "act"
     return "consider" if share >= CONSIDER_SHARE else None
+
+
+@dataclass(frozen=True)
+class Blame:
+    """A stage of the pipeline that keeps training waiting, and how much that matters."""
+
+    culprit: Culprit
+    lost_ps: int
+    severity: str
+
+
+def blame(signals: Signals, reason: str) -> Blame | None:
+    """The stage that holds the pipeline up, if it does so for this reason and enough is lost."""
+    culprit = signals.input_culprit
+    if culprit is None or culprit.reason != reason:
+        return None
+    lost = waited_ps(signals.causes_ps, culprit)
+    severity = severity_of(signals.share(lost))
+    return Blame(culprit, lost, severity) if severity is not None else None

@@ -25,11 +25,11 @@ In the first epoch a cache wins nothing, stored results win all: hence the wide 
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.base import blame
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.model import Change, Finding, Gain
 from stall_analyzer.signals import Signals
-from stall_analyzer.signals.culprit import HEAVY_MAP, waited_ps
+from stall_analyzer.signals.culprit import HEAVY_MAP
 from stall_analyzer.whatif import every_epoch, faster_stage, removed
 
 ID = "ST016"
@@ -40,13 +40,10 @@ MOST_TIMES = 50  # reading stored results takes next to nothing
 
 
 def check(signals: Signals) -> Finding | None:
-    culprit = signals.input_culprit
-    if culprit is None or culprit.reason != HEAVY_MAP:
+    blamed = blame(signals, HEAVY_MAP)
+    if blamed is None:
         return None
-    lost = waited_ps(signals.causes_ps, culprit)
-    severity = severity_of(signals.share(lost))
-    if severity is None:
-        return None
+    culprit, lost, severity = blamed.culprit, blamed.lost_ps, blamed.severity
     stage = culprit.stage
     stored = faster_stage(signals, culprit, 1, MOST_TIMES)
     cores = f" on {signals.pipeline.cores} cores" if signals.pipeline.cores else ""

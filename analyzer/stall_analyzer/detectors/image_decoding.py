@@ -26,11 +26,11 @@ A serial map is reported as such (serial_map), because that is the cheaper thing
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.base import blame
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
-from stall_analyzer.signals.culprit import DECODE_OPS, DECODING, op_share, waited_ps
+from stall_analyzer.signals.culprit import DECODE_OPS, DECODING, op_share
 from stall_analyzer.whatif import every_epoch, faster_stage
 
 ID = "ST008"
@@ -43,13 +43,10 @@ MOST_TIMES = 20
 
 
 def check(signals: Signals) -> Finding | None:
-    culprit = signals.input_culprit
-    if culprit is None or culprit.reason != DECODING:
+    blamed = blame(signals, DECODING)
+    if blamed is None:
         return None
-    lost = waited_ps(signals.causes_ps, culprit)
-    severity = severity_of(signals.share(lost))
-    if severity is None:
-        return None
+    culprit, lost, severity = blamed.culprit, blamed.lost_ps, blamed.severity
     stage, pipeline = culprit.stage, signals.pipeline
     share = op_share(pipeline, *DECODE_OPS)
     ops = [pipeline.ops[kind] for kind in DECODE_OPS if kind in pipeline.ops]

@@ -27,7 +27,7 @@ Files that are in the operating system's cache are fast; the first run after a s
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.base import blame
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
@@ -36,7 +36,6 @@ from stall_analyzer.signals.culprit import (
     SOURCES,
     elements_per_batch,
     is_serial,
-    waited_ps,
 )
 from stall_analyzer.whatif import every_epoch, faster_stage
 
@@ -50,13 +49,10 @@ MOST_TIMES = 20
 
 
 def check(signals: Signals) -> Finding | None:
-    culprit = signals.input_culprit
-    if culprit is None or culprit.reason != SMALL_FILES:
+    blamed = blame(signals, SMALL_FILES)
+    if blamed is None:
         return None
-    lost = waited_ps(signals.causes_ps, culprit)
-    severity = severity_of(signals.share(lost))
-    if severity is None:
-        return None
+    culprit, lost, severity = blamed.culprit, blamed.lost_ps, blamed.severity
     stage, pipeline = culprit.stage, signals.pipeline
     from_records = stage.kind.startswith(SOURCES)
     files = stage.iterators if from_records else pipeline.ops["ReadFile"].count

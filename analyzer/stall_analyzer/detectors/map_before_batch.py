@@ -23,11 +23,11 @@ Functions that need one element at a time (decoding, random crops) cannot be tur
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.base import blame
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
-from stall_analyzer.signals.culprit import TINY_ELEMENTS, elements_per_batch, waited_ps
+from stall_analyzer.signals.culprit import TINY_ELEMENTS, elements_per_batch
 from stall_analyzer.whatif import every_epoch, faster_stage
 
 ID = "ST015"
@@ -40,13 +40,10 @@ MOST_TIMES = 50
 
 
 def check(signals: Signals) -> Finding | None:
-    culprit = signals.input_culprit
-    if culprit is None or culprit.reason != TINY_ELEMENTS:
+    blamed = blame(signals, TINY_ELEMENTS)
+    if blamed is None:
         return None
-    lost = waited_ps(signals.causes_ps, culprit)
-    severity = severity_of(signals.share(lost))
-    if severity is None:
-        return None
+    culprit, lost, severity = blamed.culprit, blamed.lost_ps, blamed.severity
     stage = culprit.stage
     elements = elements_per_batch(signals.pipeline, stage)
     each = round(culprit.per_batch_ps / elements)

@@ -29,11 +29,11 @@ same work is in TensorFlow ops is not known before it is tried, so the gain is a
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.base import blame
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
-from stall_analyzer.signals.culprit import PYTHON_FUNCTION, is_serial, waited_ps
+from stall_analyzer.signals.culprit import PYTHON_FUNCTION, is_serial
 from stall_analyzer.whatif import every_epoch, faster_stage
 
 ID = "ST001"
@@ -47,13 +47,10 @@ MOST_TIMES = 50
 
 
 def check(signals: Signals) -> Finding | None:
-    culprit = signals.input_culprit
-    if culprit is None or culprit.reason != PYTHON_FUNCTION:
+    blamed = blame(signals, PYTHON_FUNCTION)
+    if blamed is None:
         return None
-    lost = waited_ps(signals.causes_ps, culprit)
-    severity = severity_of(signals.share(lost))
-    if severity is None:
-        return None
+    culprit, lost, severity = blamed.culprit, blamed.lost_ps, blamed.severity
     stage = culprit.stage
     gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES)
     how = "one element at a time" if is_serial(stage) else "in parallel calls that share one lock"

@@ -27,11 +27,11 @@ What the Python code does is not visible without the Python tracer.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.base import blame
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
-from stall_analyzer.signals.culprit import GENERATOR, elements_per_batch, waited_ps
+from stall_analyzer.signals.culprit import GENERATOR, elements_per_batch
 from stall_analyzer.whatif import every_epoch, faster_stage
 
 ID = "ST002"
@@ -47,13 +47,10 @@ ROWS_PER_BATCH = 2
 
 
 def check(signals: Signals) -> Finding | None:
-    culprit = signals.input_culprit
-    if culprit is None or culprit.reason != GENERATOR:
+    blamed = blame(signals, GENERATOR)
+    if blamed is None:
         return None
-    lost = waited_ps(signals.causes_ps, culprit)
-    severity = severity_of(signals.share(lost))
-    if severity is None:
-        return None
+    culprit, lost, severity = blamed.culprit, blamed.lost_ps, blamed.severity
     stage = culprit.stage
     rows = elements_per_batch(signals.pipeline, stage)
     by_rows = rows >= ROWS_PER_BATCH

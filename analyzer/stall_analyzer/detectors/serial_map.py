@@ -27,11 +27,11 @@ the gain is counted as if at least half of the other cores were free.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.base import blame
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
-from stall_analyzer.signals.culprit import DECODE_OPS, SERIAL_MAP, op_share, waited_ps
+from stall_analyzer.signals.culprit import DECODE_OPS, SERIAL_MAP, op_share
 from stall_analyzer.whatif import every_epoch, faster_stage
 
 ID = "ST003"
@@ -47,13 +47,10 @@ MENTION_SHARE = 0.5
 
 
 def check(signals: Signals) -> Finding | None:
-    culprit = signals.input_culprit
-    if culprit is None or culprit.reason != SERIAL_MAP:
+    blamed = blame(signals, SERIAL_MAP)
+    if blamed is None or signals.pipeline.cores == 1:
         return None
-    lost = waited_ps(signals.causes_ps, culprit)
-    severity = severity_of(signals.share(lost))
-    if severity is None or signals.pipeline.cores == 1:
-        return None
+    culprit, lost, severity = blamed.culprit, blamed.lost_ps, blamed.severity
     stage = culprit.stage
     cores = signals.pipeline.cores or CORES_AT_LEAST
     gain = faster_stage(signals, culprit, 1 + FREE_CORES * (cores - 1), cores)

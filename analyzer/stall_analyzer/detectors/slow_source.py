@@ -24,11 +24,11 @@ Whether the time goes to the disk, the network or unpacking is not in the trace.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.base import blame
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
-from stall_analyzer.signals.culprit import SOURCE, waited_ps
+from stall_analyzer.signals.culprit import SOURCE
 from stall_analyzer.whatif import every_epoch, faster_stage
 
 ID = "ST013"
@@ -41,13 +41,10 @@ MOST_TIMES = 20
 
 
 def check(signals: Signals) -> Finding | None:
-    culprit = signals.input_culprit
-    if culprit is None or culprit.reason != SOURCE:
+    blamed = blame(signals, SOURCE)
+    if blamed is None:
         return None
-    lost = waited_ps(signals.causes_ps, culprit)
-    severity = severity_of(signals.share(lost))
-    if severity is None:
-        return None
+    culprit, lost, severity = blamed.culprit, blamed.lost_ps, blamed.severity
     stage, pipeline = culprit.stage, signals.pipeline
     files = stage.iterators
     wide = any(s.kind.startswith("ParallelInterleave") for s in pipeline.around(stage))

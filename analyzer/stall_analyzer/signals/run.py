@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stall_analyzer.causes import BUCKETS, CAUSES, bucket_of, code
+from stall_analyzer.causes import CAUSES, code
 from stall_analyzer.intervals import Tiling, time_in
 from stall_analyzer.model import (
     AlignedTrace,
@@ -39,6 +39,7 @@ from stall_analyzer.signals.ops import OpSignals, op_signals
 from stall_analyzer.signals.pipeline import PipelineSignals, Stage, pipeline_signals
 from stall_analyzer.signals.progress import Progress, progress_of
 from stall_analyzer.signals.threads import BetweenSteps, between_steps
+from stall_analyzer.sums import bucket_totals, totals
 
 EVIDENCE_MOST = 8  # intervals shown with a finding; the longest ones
 
@@ -60,17 +61,11 @@ class Signals:
     @cached_property
     def causes_ps(self) -> dict[str, int]:
         """Picoseconds per cause, zeros included."""
-        ledger = self.host.ledger
-        sums = np.zeros(len(CAUSES), dtype=np.int64)
-        np.add.at(sums, ledger.cause, np.diff(ledger.bounds_ps))
-        return {cause: int(ps) for cause, ps in zip(CAUSES, sums, strict=True)}
+        return dict.fromkeys(CAUSES, 0) | totals(self.host.ledger)
 
     @cached_property
     def buckets_ps(self) -> dict[str, int]:
-        sums = dict.fromkeys(BUCKETS, 0)
-        for cause, ps in self.causes_ps.items():
-            sums[bucket_of(cause)] += ps
-        return sums
+        return bucket_totals(self.host.ledger)
 
     def share(self, ps: int) -> float:
         """Of the window."""
