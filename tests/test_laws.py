@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stall_analyzer.discover import discover
@@ -77,8 +77,18 @@ def sums(entries: list[dict[str, Any]]) -> int:
     return sum(ps for entry in entries for ps in entry["buckets_ps"].values())
 
 
+READ = {"id": 0, "kernel_type": "IteratorGetNext"}
+STEP_WHILE_ITS_ITERATOR_IS_MADE = [
+    event("EagerLocalExecute: MakeIterator", 26, 31),
+    event("train_step", 0, 0.01, tf_function_call="traced-nonXla", **READ),
+    event("train_step", 30, 30, step_num=0, **READ),
+    event("train_step", 0, 0, tf_function_call="traced-nonXla", epoch_num=0, **READ),
+]
+
+
 @settings(max_examples=150, deadline=None)
 @given(traces)
+@example(space(host(("python", STEP_WHILE_ITS_ITERATOR_IS_MADE))))
 def test_time_is_conserved_and_the_report_keeps_its_contract(trace: bytes) -> None:
     report = report_on(trace)
     jsonschema.validate(report, SCHEMA)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -101,6 +101,8 @@ def align(traces: Sequence[tuple[Session, Trace]], events: EventLog | None) -> T
     placed = [_place(session, trace, events, clock_ns) for session, trace in traces]
     reference = _reference(placed)
     bounds = _bounds(placed, reference, logged, clock_ns, notes)
+    # A damaged trace may hold its steps inside of what makes their iterator: an empty window.
+    bounds = replace(bounds, end_ps=max(bounds.start_ps, bounds.end_ps))
     window = Window(
         start_unix_ns=None if clock_ns is None else clock_ns + bounds.start_ps // PS_PER_NS,
         duration_ps=bounds.end_ps - bounds.start_ps,

@@ -12,7 +12,7 @@ class Scenario:
     module: str
     primary: str
     description: str
-    # "graph" | "eager" | "memory" | "estimate": how closely it must be recovered
+    # "graph" | "eager" | "memory": how closely it must be recovered
     mode: str = "graph"
     env: Mapping[str, str] = field(default_factory=dict)
 
@@ -37,8 +37,8 @@ SCENARIOS = (
     Scenario("in_tfrecord_gz", "input_stalls", "input", "a gzipped TFRecord file"),
     Scenario("in_steps_per_execution", "input_stalls", "input", "8 steps a call, slow reads"),
     Scenario("in_hidden", "input_stalls", "compute", "slow reads hidden behind the step"),
-    Scenario("in_contention", "input_stalls", "input", "input takes the step's cores", "estimate"),
-    Scenario("in_contention_jpeg", "input_stalls", "input", "decoding takes its cores", "estimate"),
+    Scenario("in_contention", "input_stalls", "input", "input takes the step's cores"),
+    Scenario("in_contention_jpeg", "input_stalls", "compute", "decoding takes its cores"),
     Scenario("in_loop", "input_stalls", "input", "custom loop with step markers"),
     Scenario("in_loop_unmarked", "input_stalls", "input", "custom loop without markers"),
     Scenario("c_trace", "compile_stalls", "compile", "0.7 s of Python in call(), traced twice"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from statistics import mean
 from typing import Any
 
 import keras
@@ -13,7 +14,6 @@ import tensorflow as tf
 from tests.scenarios.instruments import Instruments
 from tests.scenarios.workloads import (
     arrays,
-    batches,
     dense_model,
     rows,
     signature,
@@ -227,23 +227,33 @@ def in_hidden(it: Instruments) -> None:
     it.fit(dense_model(layers=3, units=1024), data, steps_per_epoch=50)
 
 
-CONTROL_STEPS = 15
-CONTROL_ROUNDS = 8
+# Input that takes cores works in turns: batches that cost nothing, then batches that keep the cores
+# busy. The control thus runs within a second of what it is compared with, because the machine's
+# own speed drifts by more than that over minutes.
+IDLE_STEPS, BUSY_STEPS = 12, 8
+LOOK_AHEAD = 5  # steps by which such a pipeline may be ahead of the training
+
+
+def _is_busy(step: Any) -> Any:
+    return step % (IDLE_STEPS + BUSY_STEPS) >= IDLE_STEPS
 
 
 def in_contention(it: Instruments) -> None:
     """Parallel native input is always in time, and takes the cores that the step needs."""
-    batch = 512
-    x, y = arrays(batch)
+    x, y = arrays(512)
 
-    def burn(index: Any) -> tuple[Any, Any]:
+    def burn(index: Any) -> Any:
         noise = tf.random.stateless_normal((160, 160), seed=[1, tf.cast(index, tf.int32)])
         for _ in range(150):
             noise = tf.tanh(tf.matmul(noise, noise)) * 0.1
-        return tf.constant(x) + noise[0, 0] * 1e-9, tf.constant(y)
+        return noise[0, 0] * 1e-9
 
-    busy = tf.data.Dataset.range(10**6).map(burn, num_parallel_calls=2).prefetch(2)
-    _contended(it, dense_model(layers=2, units=768), busy, batches(CONTROL_STEPS, batch))
+    def read(index: Any) -> tuple[Any, Any]:
+        extra = tf.cond(_is_busy(index), lambda: burn(index), lambda: 0.0)
+        return tf.constant(x) + extra, tf.constant(y)
+
+    data = tf.data.Dataset.range(10**6).map(read, num_parallel_calls=2).prefetch(2)
+    _contended(it, dense_model(layers=2, units=768), data, turns=30)
 
 
 def in_contention_jpeg(it: Instruments) -> None:
@@ -251,39 +261,44 @@ def in_contention_jpeg(it: Instruments) -> None:
     side, batch = 48, 32
     noise = np.random.default_rng(1).integers(0, 255, (220, 220, 3))
     picture = tf.io.encode_jpeg(tf.constant(noise, tf.uint8))
+    ready = tf.random.uniform((side, side, 3), seed=1)
 
-    def decode(jpeg: Any) -> tuple[Any, Any]:
-        image = tf.image.resize(tf.io.decode_jpeg(jpeg, channels=3), (side, side))
-        return image / 255.0, tf.constant(1)
+    def decode() -> Any:
+        image = tf.image.resize(tf.io.decode_jpeg(picture, channels=3), (side, side))
+        return image / 255.0
 
-    files = tf.data.Dataset.from_tensors(picture).repeat()
-    busy = files.map(decode, num_parallel_calls=tf.data.AUTOTUNE).batch(batch).prefetch(2)
-    one = tf.random.uniform((batch, side, side, 3), seed=1), tf.ones((batch,), tf.int32)
-    ready = tf.data.Dataset.from_tensors(one).cache().repeat(CONTROL_STEPS).prefetch(2)
+    def read(index: Any) -> tuple[Any, Any]:
+        return tf.cond(_is_busy(index // batch), decode, lambda: ready), tf.constant(1)
+
+    pictures = tf.data.Dataset.range(10**6).map(read, num_parallel_calls=tf.data.AUTOTUNE)
     keras.utils.set_random_seed(1)
     layers = [keras.layers.Conv2D(24, 3, activation="relu") for _ in range(3)]
     ends = [keras.layers.GlobalAveragePooling2D(), keras.layers.Dense(10)]
     model = keras.Sequential([keras.layers.Input((side, side, 3)), *layers, *ends])
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile("sgd", loss=loss)
-    _contended(it, model, busy, ready)
+    _contended(it, model, pictures.batch(batch).prefetch(2), turns=12)
 
 
-def _contended(it: Instruments, model: keras.Model, busy: Any, ready: Any) -> None:
-    steps = 60
-    it.fit(model, busy, steps_per_epoch=steps)
-    # The control: short epochs on both kinds of data in turns, under the same profiler.
-    with it.profile(it.logdir.parent / "control"):
-        for _ in range(CONTROL_ROUNDS):
-            for data in (busy, ready):
-                it.wait_until_idle()
-                model.fit(data, verbose=0, epochs=1, steps_per_epoch=CONTROL_STEPS)
+def _contended(it: Instruments, model: keras.Model, data: Any, turns: int) -> None:
+    period = IDLE_STEPS + BUSY_STEPS
+    it.fit(model, data, steps_per_epoch=turns * period + IDLE_STEPS)
     it.read_stamps()
-    slowed = it.slowed_by(first_control=steps, steps=CONTROL_STEPS)
-    it.notes.append(f"a step takes {slowed:.2f} times as long as on ready batches")
-    computed = sum(it.train_step_seconds())
-    it.knowledge.moves.append(("compute", "input", computed * (1 - 1 / slowed)))
-    it.how["input"] = "wait in graph, plus what steps lose against steps on ready batches in turns"
+    lengths = it.train_step_seconds()
+    # At the start of a turn the last busy batch is done and the next one not yet begun. Means, not
+    # medians: what the machine does to a step by chance is part of the sums they are taken from.
+    free = IDLE_STEPS - LOOK_AHEAD
+    usual = [
+        mean(lengths[turn * period + (2 if turn == 0 else 0) :][:free]) for turn in range(turns + 1)
+    ]
+    lost = sum(
+        sum(lengths[turn * period + free : (turn + 1) * period])
+        - (period - free) * (usual[turn] + usual[turn + 1]) / 2
+        for turn in range(turns)
+    )
+    it.notes.append("steps on idle input: " + ", ".join(f"{s * 1e3:.1f} ms" for s in usual))
+    it.knowledge.moves.append(("compute", "input", lost))
+    it.how["input"] = "wait in graph, plus what steps lose against their neighbours on idle input"
 
 
 def in_loop(it: Instruments) -> None:

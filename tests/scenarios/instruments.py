@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import gc
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import keras
@@ -144,15 +142,6 @@ class Instruments:
                 **options,
             )
 
-    def wait_until_idle(self) -> None:
-        """Until no thread of an earlier pipeline is still at work."""
-        gc.collect()
-        for _ in range(100):
-            before = time.process_time()
-            time.sleep(0.05)
-            if time.process_time() - before < 0.005:
-                return
-
     def read_stamps(self) -> None:
         """Brings `clocks` up to date with what the graphs wrote."""
         begins, ends = self._fetch_begin.times_ns(), self._fetch_end.times_ns()
@@ -172,19 +161,6 @@ class Instruments:
             for step in steps_of(self.clocks)
             if step.kind == "train" and epoch.begin_ns <= step.interval.begin_ns <= epoch.end_ns
         ]
-
-    def slowed_by(self, first_control: int, steps: int) -> float:
-        """How much longer a step takes on the first kind of data than on the second.
-
-        From step `first_control` on, epochs of `steps` steps on the two kinds take turns. Each is
-        compared with its neighbour, because the machine's own speed changes from second to second.
-        """
-        lengths = [s.interval.length_ns for s in steps_of(self.clocks) if s.kind == "train"]
-        usual = [
-            median(lengths[i + 2 : i + steps])  # the first ones may still be warming up
-            for i in range(first_control, len(lengths), steps)
-        ]
-        return median(one / other for one, other in zip(usual[0::2], usual[1::2], strict=True))
 
     # ------------------------------------------------------------ hooks into TensorFlow
 

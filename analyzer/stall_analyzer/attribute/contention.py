@@ -1,10 +1,9 @@
 """Cores that background input takes from a step that computes on the CPU.
 
 Such input is always in time, so nothing waits, and yet the step is slow. The estimate follows the
-operating system's scheduler. A burst of input shorter than a time slice runs as soon as it wakes
-and leaves the step the other cores. Longer work shares: with `cores` cores left, a step with p
-busy threads beside q of the pipeline gets cores / (p + q) of its needs as soon as p + q exceeds
-the cores. Needs of the step that are not met are time of the input.
+operating system's scheduler: a step with p busy threads beside q of the pipeline gets
+cores / (p + q) of its needs as soon as p + q exceeds the cores. Needs of the step that are not met
+are time of the input.
 
 A long op spreads over all cores through the intra-op threads, whose work has no events of its own.
 Such an op ends with its slowest part, and a part that shares its core takes twice as long unless
@@ -31,14 +30,13 @@ from stall_analyzer.intervals import (
     simplify,
     union,
 )
-from stall_analyzer.model import PS_PER_MS, Bools, Float64s, Int64s, Trace
+from stall_analyzer.model import Bools, Float64s, Int64s, Trace
 from stall_analyzer.names import rows_named
 from stall_analyzer.vocabulary import OP_KEEP_FROM_PS, op_type
 
 COMPUTE = codes("compute.step", "compute.runtime", "compute.warm_up", "compute.eager_op")
 PIPELINE_THREADS = "tf_data_"
 INTRA_OP_THREADS = "_Eigen"
-TIME_SLICE_PS = 3 * PS_PER_MS  # Linux's default
 # Stages whose own time is waiting for the threads that do their work.
 WAITING_STAGES = (
     "Prefetch", "ParallelMap", "MapAndBatch", "ParallelInterleave", "ParallelBatch", "Root",
@@ -57,16 +55,13 @@ def with_contention(tiling: Tiling, trace: Trace, own: Work, others: Work) -> Ti
     input_end = np.concatenate([others.end[native], stages[1]])
     computing = own.label == code("compute.step")
     busy = _count(own.start[computing], own.end[computing])
-    is_short = input_end - input_start < TIME_SLICE_PS
-    short = _count(input_start[is_short], input_end[is_short])
-    long = _count(input_start[~is_short], input_end[~is_short])
-    fine = distinct(tiling.bounds, busy.bounds, short.bounds, long.bounds)
+    taking = _count(input_start, input_end)
+    fine = distinct(tiling.bounds, busy.bounds, taking.bounds)
     fine = fine[(fine >= tiling.bounds[0]) & (fine <= tiling.bounds[-1])]
     at = fine[:-1]
     lost = np.diff(fine) * _lost_share(
         np.maximum(label_at(busy, at), 1),
-        np.maximum(label_at(short, at), 0),
-        np.maximum(label_at(long, at), 0),
+        np.maximum(label_at(taking, at), 0),
         covered(at, *_spread_ops(trace, on_pipeline)),
         cores,
     )
@@ -76,14 +71,12 @@ def with_contention(tiling: Tiling, trace: Trace, own: Work, others: Work) -> Ti
     return _give_first_part(tiling, np.where(eligible, per_tile, 0))
 
 
-def _lost_share(p: Int64s, short: Int64s, long: Int64s, spread: Bools, cores: int) -> Float64s:
-    """The share of its time that a step with p busy threads loses to threads of the pipeline."""
-    p = np.where(spread, np.maximum(p, cores), p)
-    left = np.maximum(cores - short, 0)
-    got = np.minimum(p + long, left) * p / (p + long)
-    balanced = 1 - np.minimum(got / np.minimum(p, cores), 1)
-    slowest_part = np.where(spread & (long > 0), np.maximum(balanced, 0.5), balanced)
-    shared_cores = np.minimum(1.0, 2 * long / cores)
+def _lost_share(p: Int64s, q: Int64s, spread: Bools, cores: int) -> Float64s:
+    """The share of its time that a step with p busy threads loses to q threads of the pipeline."""
+    p = np.minimum(np.where(spread, cores, p), cores)
+    balanced = 1 - np.minimum(cores / (p + q), 1)
+    slowest_part = np.where(spread & (q > 0), np.maximum(balanced, 0.5), balanced)
+    shared_cores = np.minimum(2 * q / cores, 1)
     return np.asarray(balanced + 0.5 * shared_cores * (slowest_part - balanced))
 
 
@@ -100,7 +93,8 @@ def _spread_ops(trace: Trace, on_pipeline: Bools) -> tuple[Int64s, Int64s]:
 def _cores(trace: Trace) -> int | None:
     """tf.data writes down how many cores it may use; older versions do not."""
     column = trace.stats.get("cpu_budget")
-    return int(column.values.max()) if column is not None and len(column.values) else None
+    most = int(column.values.max()) if column is not None and len(column.values) else 0
+    return most if most > 0 else None
 
 
 def _pipeline_lines(trace: Trace) -> Bools:
