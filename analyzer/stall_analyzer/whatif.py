@@ -12,10 +12,15 @@ from collections.abc import Sequence
 from stall_analyzer.causes import BUCKETS
 from stall_analyzer.model import Finding, Forecast, Gain, Plan
 from stall_analyzer.signals import Signals
-from stall_analyzer.signals.culprit import Culprit
+from stall_analyzer.signals.culprit import GENERATOR, PYTHON_FUNCTION, Culprit
 
 # What a prediction cannot know: noise of the machine, and effects on what was not changed.
 SURE_SHARE = 0.8
+# Python of the training thread waits for the interpreter's lock while Python of the pipeline holds
+# it: of its time beside that, 60 to 85 % went away with it in our runs.
+LOCK_SHARE = 0.85
+# Of the time beside a pipeline that keeps the other cores busy, at most so much goes away with it.
+CORE_SHARE = 0.5
 
 
 def removed(ps: int, *, surely: float = SURE_SHARE) -> Gain:
@@ -37,7 +42,7 @@ def faster_input(signals: Signals, produce_ps: int) -> int:
 
 
 def faster_stage(signals: Signals, culprit: Culprit, least: float, most: float) -> Gain:
-    """Won if what holds the pipeline up ran `least` to `most` times as fast, the rest as it is.
+    """Wait won if what holds the pipeline up ran `least` to `most` times as fast, the rest as now.
 
     A shuffle buffer above it would fill as much faster.
     """
@@ -50,6 +55,23 @@ def faster_stage(signals: Signals, culprit: Culprit, least: float, most: float) 
 
     most_ps = won(most)
     return Gain(min(won(least), round(most_ps * SURE_SHARE)), most_ps)
+
+
+def less_beside(signals: Signals, culprit: Culprit) -> Gain:
+    """Won besides the wait, if the culprit had less to do: what training did beside it is faster.
+
+    None of it is sure: a pipeline that sleeps or reads files holds neither the lock nor a core.
+    """
+    busy = signals.pipeline.busy_spans
+    beside = signals.time_of_buckets(busy, "host", "compile")
+    if culprit.reason in (GENERATOR, PYTHON_FUNCTION):
+        compute = signals.time_of_buckets(busy, "compute")
+        return Gain(0, round(LOCK_SHARE * beside + CORE_SHARE * compute))
+    return Gain(0, round(CORE_SHARE * beside) + signals.causes_ps["input.contention"])
+
+
+def both(one: Gain, other: Gain) -> Gain:
+    return Gain(one.low_ps + other.low_ps, one.high_ps + other.high_ps)
 
 
 def every_epoch(gain: Gain, signals: Signals) -> Gain:

@@ -37,6 +37,7 @@ class Program:
     first_wait_ms: float | None = None
     background_ms: float = 0  # of producing beside a step that does not wait
     between_ms: float = 0
+    never_rests: bool = False  # the functions go on beside the step, and between the steps
     made_at: Sequence[int] = ()  # steps before which an iterator is made, in 300 ms
 
     def signals(self, folder: Path) -> Signals:
@@ -59,7 +60,8 @@ class Program:
                 lines["tf_data_iterator_get_next"] += [reading, *nested(self.consumer, now, got)]
                 lines["tf_data_iterator_resource"] += nested(self.producer, now, got)
             if wait and self.functions:
-                lines["tf_data_private_threadpool"] += ops(now, got, 9000 + run, *self.functions)
+                until = done + self.between_ms if self.never_rests else got
+                lines["tf_data_private_threadpool"] += ops(now, until, 9000 + run, *self.functions)
             now = done + self.between_ms
         timeline = timeline_of(folder, host(*lines.items()))
         return signals_of(timeline, attribute(timeline))

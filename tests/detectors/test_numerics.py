@@ -262,8 +262,15 @@ def test_a_loss_at_the_level_of_a_guess_names_both_possibilities() -> None:
     assert found(no_progress, events(*[noisy(LN10, 0.02)] * 2, keras=model(rate=1e-8))) is None
 
 
+def test_three_epochs_of_guessing_with_an_accuracy_that_agrees_are_sure() -> None:
+    for epochs, expected in ((2, "consider"), (3, "act")):
+        guesses = [noisy(LN10, 0.02)] * epochs
+        log = events(*guesses, accuracy=[0.11] * epochs, keras=model())
+        assert severity(no_progress, log) == expected
+
+
 def test_epochs_alone_can_tell_if_there_are_enough_of_them() -> None:
-    for count, expected in ((3, None), (4, "consider")):
+    for count, expected in ((3, None), (4, "act")):
         log = events(
             epoch_loss=LN10 - 0.001 * np.arange(count),
             accuracy=[0.1] * count,
@@ -308,7 +315,7 @@ def with_model(log: EventLog, keras: KerasConfig) -> EventLog:
     ("keras", "still", "falls"),
     [
         (model("binary_crossentropy", 1, "softmax"), "act", "act"),
-        (model("categorical_crossentropy", 1, "sigmoid"), "act", "consider"),
+        (model("categorical_crossentropy", 1, "sigmoid"), "act", "act"),
         (model("sparse_categorical_crossentropy", 10, "linear"), "act", "consider"),
         (model("bce", 1, "relu"), "act", "consider"),
         (model("BinaryCrossentropy", 1, "tanh", from_logits=True), "act", "consider"),
@@ -404,6 +411,13 @@ def test_a_first_loss_far_above_a_guess() -> None:
 def test_logged_gradients(tag: str, values: Sequence[float], expected: bool) -> None:
     log = events(falling(1.0, 0.5), **{tag: values})
     assert (found(vanishing_or_exploding_gradients, log) is not None) == expected
+
+
+def test_gradients_that_vanish_under_a_loss_that_stands_still_teach_nothing() -> None:
+    gone = {"batch_gradient_norm": [1e-6] * 60}
+    assert severity(vanishing_or_exploding_gradients, events(noisy(1.6, 0.02), **gone)) == "act"
+    falls = events(falling(1.0, 0.5), **gone)
+    assert severity(vanishing_or_exploding_gradients, falls) == "consider"
 
 
 def test_checks_for_nan(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ from stall_analyzer.attribute import attribute
 from stall_analyzer.diagnose import signals_of
 from stall_analyzer.model import PS_PER_MS
 from stall_analyzer.signals.pipeline import overlap_ps
-from stall_analyzer.whatif import faster_input
+from stall_analyzer.whatif import faster_input, less_beside
 from tests.detectors.pipelines import (
+    DECODING_MAP,
     FILES,
     GENERATOR,
     PYTHON_MAP,
@@ -20,6 +22,7 @@ from tests.detectors.pipelines import (
     STEPS,
     TINY_RECORD_FILES,
     UNBATCHED_MAP,
+    Program,
     Stage,
     below_prefetch,
 )
@@ -91,3 +94,28 @@ def test_faster_input_wins_what_then_fits_behind_the_step(tmp_path: Path) -> Non
     signals = PYTHON_MAP.signals(tmp_path)  # 20 ms of waiting, 5 ms of work
     won_ms = [faster_input(signals, ms * PS_PER_MS) / PS_PER_MS / STEPS for ms in (0, 5, 15, 25)]
     assert won_ms == pytest.approx([20, 20, 10, 0], abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("program", "most_ms"),
+    [
+        (PYTHON_MAP, 0.85 * 5 + 0.5 * 5),  # waits for the interpreter's lock, shares the cores
+        (DECODING_MAP, 0.5 * 5),  # shares the cores
+    ],
+)
+def test_work_beside_a_pipeline_that_never_rests_may_be_faster_without_it(
+    tmp_path: Path, program: Program, most_ms: float
+) -> None:
+    busy = replace(program, between_ms=5, never_rests=True)  # 20 ms of waiting, 5 ms of work
+    signals = busy.signals(tmp_path)
+    assert signals.input_culprit is not None
+    gain = less_beside(signals, signals.input_culprit)
+    contention = signals.causes_ps["input.contention"]
+    assert gain.low_ps == 0
+    assert (gain.high_ps - contention) / PS_PER_MS / STEPS == pytest.approx(most_ms, rel=0.05)
+
+
+def test_work_beside_a_pipeline_at_rest_is_as_fast_as_it_can_be(tmp_path: Path) -> None:
+    signals = replace(PYTHON_MAP, between_ms=5).signals(tmp_path)
+    assert signals.input_culprit is not None
+    assert less_beside(signals, signals.input_culprit).high_ps == 0

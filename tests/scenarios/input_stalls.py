@@ -230,7 +230,7 @@ def in_hidden(it: Instruments) -> None:
 # Input that takes cores works in turns: batches that cost nothing, then batches that keep the cores
 # busy. The control thus runs within a second of what it is compared with, because the machine's
 # own speed drifts by more than that over minutes.
-IDLE_STEPS, BUSY_STEPS = 12, 8
+IDLE_STEPS, BUSY_STEPS, TURNS = 12, 8, 30
 LOOK_AHEAD = 5  # steps by which such a pipeline may be ahead of the training
 
 
@@ -253,7 +253,7 @@ def in_contention(it: Instruments) -> None:
         return tf.constant(x) + extra, tf.constant(y)
 
     data = tf.data.Dataset.range(10**6).map(read, num_parallel_calls=2).prefetch(2)
-    _contended(it, dense_model(layers=2, units=768), data, turns=30)
+    _contended(it, dense_model(layers=2, units=768), data)
 
 
 def in_contention_jpeg(it: Instruments) -> None:
@@ -277,24 +277,24 @@ def in_contention_jpeg(it: Instruments) -> None:
     model = keras.Sequential([keras.layers.Input((side, side, 3)), *layers, *ends])
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile("sgd", loss=loss)
-    _contended(it, model, pictures.batch(batch).prefetch(2), turns=12)
+    _contended(it, model, pictures.batch(batch).prefetch(2))
 
 
-def _contended(it: Instruments, model: keras.Model, data: Any, turns: int) -> None:
+def _contended(it: Instruments, model: keras.Model, data: Any) -> None:
     period = IDLE_STEPS + BUSY_STEPS
-    it.fit(model, data, steps_per_epoch=turns * period + IDLE_STEPS)
+    it.fit(model, data, steps_per_epoch=TURNS * period + IDLE_STEPS)
     it.read_stamps()
     lengths = it.train_step_seconds()
     # At the start of a turn the last busy batch is done and the next one not yet begun. Means, not
     # medians: what the machine does to a step by chance is part of the sums they are taken from.
     free = IDLE_STEPS - LOOK_AHEAD
     usual = [
-        mean(lengths[turn * period + (2 if turn == 0 else 0) :][:free]) for turn in range(turns + 1)
+        mean(lengths[turn * period + (2 if turn == 0 else 0) :][:free]) for turn in range(TURNS + 1)
     ]
     lost = sum(
         sum(lengths[turn * period + free : (turn + 1) * period])
         - (period - free) * (usual[turn] + usual[turn + 1]) / 2
-        for turn in range(turns)
+        for turn in range(TURNS)
     )
     it.notes.append("steps on idle input: " + ", ".join(f"{s * 1e3:.1f} ms" for s in usual))
     it.knowledge.moves.append(("compute", "input", lost))

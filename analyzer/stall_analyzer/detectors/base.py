@@ -11,14 +11,17 @@ from dataclasses import dataclass
 from inspect import getdoc
 from types import ModuleType
 
-from stall_analyzer.model import Finding
+from stall_analyzer.format import percent, seconds
+from stall_analyzer.model import Finding, Gain
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import Culprit, waited_ps
+from stall_analyzer.whatif import less_beside
 
 # XProf calls a run input-bound from 5 % and highly so from 20 % of its time: the same steps here,
 # so that people can compare.
 CONSIDER_SHARE = 0.05
 ACT_SHARE = 0.20
+BESIDE_SHARE = 0.1  # of the wait: what is lost besides it is mentioned from here on
 
 HEADINGS = (
     "What it finds",
@@ -65,8 +68,31 @@ class Blame:
     """A stage of the pipeline that keeps training waiting, and how much that matters."""
 
     culprit: Culprit
-    lost_ps: int
+    window_ps: int
+    waited_ps: int
+    beside: Gain  # what training might do faster without that work beside it
     severity: str
+
+    @property
+    def lost_ps(self) -> int:
+        return self.waited_ps + self.beside.high_ps
+
+    @property
+    def waited_text(self) -> str:
+        return (
+            f"Training waited {seconds(self.waited_ps)} for input, "
+            f"{percent(self.waited_ps, self.window_ps)} of the first epoch."
+        )
+
+    @property
+    def beside_text(self) -> str:
+        """A sentence for the explanation; empty where it is not worth one."""
+        if self.beside.high_ps < BESIDE_SHARE * self.waited_ps:
+            return ""
+        return (
+            f" Training's own work beside it was slower, too: up to {seconds(self.beside.high_ps)} "
+            "more may go with it."
+        )
 
 
 def blame(signals: Signals, reason: str) -> Blame | None:
@@ -74,6 +100,8 @@ def blame(signals: Signals, reason: str) -> Blame | None:
     culprit = signals.input_culprit
     if culprit is None or culprit.reason != reason:
         return None
-    lost = waited_ps(signals.causes_ps, culprit)
-    severity = severity_of(signals.share(lost))
-    return Blame(culprit, lost, severity) if severity is not None else None
+    waited = waited_ps(signals.causes_ps, culprit)
+    severity = severity_of(signals.share(waited))
+    if severity is None:
+        return None
+    return Blame(culprit, signals.window_ps, waited, less_beside(signals, culprit), severity)

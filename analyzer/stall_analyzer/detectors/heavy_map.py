@@ -26,11 +26,11 @@ In the first epoch a cache wins nothing, stored results win all: hence the wide 
 from __future__ import annotations
 
 from stall_analyzer.detectors.base import blame
-from stall_analyzer.format import percent, seconds
+from stall_analyzer.format import seconds
 from stall_analyzer.model import Change, Finding, Gain
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import HEAVY_MAP
-from stall_analyzer.whatif import every_epoch, faster_stage, removed
+from stall_analyzer.whatif import both, every_epoch, faster_stage, removed
 
 ID = "ST016"
 NAME = "heavy_map"
@@ -43,9 +43,9 @@ def check(signals: Signals) -> Finding | None:
     blamed = blame(signals, HEAVY_MAP)
     if blamed is None:
         return None
-    culprit, lost, severity = blamed.culprit, blamed.lost_ps, blamed.severity
+    culprit, severity = blamed.culprit, blamed.severity
     stage = culprit.stage
-    stored = faster_stage(signals, culprit, 1, MOST_TIMES)
+    stored = both(faster_stage(signals, culprit, 1, MOST_TIMES), blamed.beside)
     cores = f" on {signals.pipeline.cores} cores" if signals.pipeline.cores else ""
     return Finding(
         id=ID,
@@ -54,9 +54,9 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"{stage.label} takes {seconds(culprit.per_batch_ps)} a batch, in parallel",
         explanation=(
-            f"Training waited {seconds(lost)} for input, {percent(lost, signals.window_ps)} of the "
-            f"first epoch. For {culprit.share:.0%} of the waiting {stage.label} was at work. It "
-            f"already runs in parallel{cores}: the work itself is too much for the step to hide."
+            f"{blamed.waited_text} For {culprit.share:.0%} of the waiting {stage.label} was at "
+            f"work. It already runs in parallel{cores}: the work itself is too much for the step "
+            f"to hide.{blamed.beside_text}"
         ),
         change=Change(
             text=(
@@ -66,9 +66,9 @@ def check(signals: Signals) -> Finding | None:
             before=f"ds.map(f).batch(n)  # {stage.label}",
             after="ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).cache().batch(n)",
         ),
-        lost_ps=lost,
+        lost_ps=blamed.lost_ps,
         gain=Gain(0, stored.high_ps),  # a cache wins nothing in the first epoch
-        later_gain=every_epoch(removed(lost), signals),
+        later_gain=every_epoch(removed(blamed.waited_ps), signals),
         confidence=round(0.7 * culprit.share, 2),
         evidence=signals.evidence_of("input.wait", f"waits for {stage.label}"),
     )

@@ -27,11 +27,11 @@ A serial map is reported as such (serial_map), because that is the cheaper thing
 from __future__ import annotations
 
 from stall_analyzer.detectors.base import blame
-from stall_analyzer.format import percent, seconds
+from stall_analyzer.format import seconds
 from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import DECODE_OPS, DECODING, op_share
-from stall_analyzer.whatif import every_epoch, faster_stage
+from stall_analyzer.whatif import both, every_epoch, faster_stage
 
 ID = "ST008"
 NAME = "image_decoding"
@@ -46,12 +46,12 @@ def check(signals: Signals) -> Finding | None:
     blamed = blame(signals, DECODING)
     if blamed is None:
         return None
-    culprit, lost, severity = blamed.culprit, blamed.lost_ps, blamed.severity
+    culprit, severity = blamed.culprit, blamed.severity
     stage, pipeline = culprit.stage, signals.pipeline
     share = op_share(pipeline, *DECODE_OPS)
     ops = [pipeline.ops[kind] for kind in DECODE_OPS if kind in pipeline.ops]
     count, spent = sum(op.count for op in ops), sum(op.total_ps for op in ops)
-    gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES)
+    gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
     cores = f" on {pipeline.cores} cores" if pipeline.cores else ""
     return Finding(
         id=ID,
@@ -60,10 +60,9 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"Decoding an image takes {seconds(spent // max(count, 1))}, {share:.0%} of the map",
         explanation=(
-            f"Training waited {seconds(lost)} for input, {percent(lost, signals.window_ps)} of the "
-            f"first epoch. For {culprit.share:.0%} of the waiting, {stage.label} was at work; it "
-            f"already runs in parallel{cores}, and {share:.0%} of its time is decoding "
-            f"({count} images)."
+            f"{blamed.waited_text} For {culprit.share:.0%} of the waiting, {stage.label} was at "
+            f"work; it already runs in parallel{cores}, and {share:.0%} of its time is decoding "
+            f"({count} images).{blamed.beside_text}"
         ),
         change=Change(
             text=(
@@ -75,7 +74,7 @@ def check(signals: Signals) -> Finding | None:
             after="tf.io.decode_jpeg(data_stored_at_size)\n# or decode to a fraction of the size\n"
             "tf.image.resize(tf.io.decode_jpeg(data, ratio=4), size)",
         ),
-        lost_ps=lost,
+        lost_ps=blamed.lost_ps,
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=round(0.85 * culprit.share, 2),

@@ -28,10 +28,10 @@ from __future__ import annotations
 
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Finding, Gain
+from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import DECODE_OPS, is_map, op_share
-from stall_analyzer.whatif import partly
+from stall_analyzer.whatif import CORE_SHARE, both, every_epoch, partly
 
 ID = "ST010"
 NAME = "input_takes_cores"
@@ -39,7 +39,7 @@ BUCKET = "input"
 
 LEAST_SHARE = 0.1  # an estimate: a smaller share may be its own error
 # Fewer threads win some of it back; only input that needs no work at all wins it all.
-LEAST_WON = 0.2
+LEAST_WON = 0.5
 # From here on, the kind of work is worth naming.
 MOSTLY = 0.5
 
@@ -53,7 +53,8 @@ def check(signals: Signals) -> Finding | None:
     maps = [stage for stage in pipeline.stages if is_map(stage)]
     where = f" ({maps[0].label})" if maps else ""
     decoding = op_share(pipeline, *DECODE_OPS) >= MOSTLY
-    gain = partly(lost, LEAST_WON, 1.0)
+    beside = signals.time_of_buckets(pipeline.busy_spans, "host", "compile")
+    gain = both(partly(lost, LEAST_WON, 1.0), partly(beside, 0, CORE_SHARE))
     return Finding(
         id=ID,
         name=NAME,
@@ -75,9 +76,9 @@ def check(signals: Signals) -> Finding | None:
             before="ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).batch(n)",
             after="ds.map(f, num_parallel_calls=1).cache().batch(n).prefetch(tf.data.AUTOTUNE)",
         ),
-        lost_ps=lost,
+        lost_ps=lost + round(CORE_SHARE * beside),
         gain=gain,
-        later_gain=Gain(gain.low_ps, gain.high_ps),
+        later_gain=every_epoch(gain, signals),
         confidence=0.6,
         evidence=signals.evidence_of("input.contention", "shares its cores with input"),
     )

@@ -28,7 +28,7 @@ Files that are in the operating system's cache are fast; the first run after a s
 from __future__ import annotations
 
 from stall_analyzer.detectors.base import blame
-from stall_analyzer.format import percent, seconds
+from stall_analyzer.format import seconds
 from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import (
@@ -37,7 +37,7 @@ from stall_analyzer.signals.culprit import (
     elements_per_batch,
     is_serial,
 )
-from stall_analyzer.whatif import every_epoch, faster_stage
+from stall_analyzer.whatif import both, every_epoch, faster_stage
 
 ID = "ST007"
 NAME = "many_small_files"
@@ -52,11 +52,11 @@ def check(signals: Signals) -> Finding | None:
     blamed = blame(signals, SMALL_FILES)
     if blamed is None:
         return None
-    culprit, lost, severity = blamed.culprit, blamed.lost_ps, blamed.severity
+    culprit, severity = blamed.culprit, blamed.severity
     stage, pipeline = culprit.stage, signals.pipeline
     from_records = stage.kind.startswith(SOURCES)
     files = stage.iterators if from_records else pipeline.ops["ReadFile"].count
-    gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES)
+    gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
     per_batch = elements_per_batch(pipeline, stage)
     serially = " One after the other." if is_serial(stage) else ""
     return Finding(
@@ -66,10 +66,9 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"{files} small files are opened, {seconds(culprit.per_batch_ps)} a batch",
         explanation=(
-            f"Training waited {seconds(lost)} for input, {percent(lost, signals.window_ps)} of the "
-            f"first epoch. For {culprit.share:.0%} of the waiting, {stage.label} was at work. It "
-            f"opens a file for nearly every element: {files} files, {per_batch:.0f} elements a "
-            f"batch.{serially}"
+            f"{blamed.waited_text} For {culprit.share:.0%} of the waiting, {stage.label} was at "
+            f"work. It opens a file for nearly every element: {files} files, {per_batch:.0f} "
+            f"elements a batch.{serially}{blamed.beside_text}"
         ),
         change=Change(
             text=(
@@ -82,7 +81,7 @@ def check(signals: Signals) -> Finding | None:
                 ".batch(n).map(parse_batch)"
             ),
         ),
-        lost_ps=lost,
+        lost_ps=blamed.lost_ps,
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=round(0.85 * culprit.share, 2),

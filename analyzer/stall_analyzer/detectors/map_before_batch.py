@@ -24,11 +24,11 @@ Functions that need one element at a time (decoding, random crops) cannot be tur
 from __future__ import annotations
 
 from stall_analyzer.detectors.base import blame
-from stall_analyzer.format import percent, seconds
+from stall_analyzer.format import seconds
 from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import TINY_ELEMENTS, elements_per_batch
-from stall_analyzer.whatif import every_epoch, faster_stage
+from stall_analyzer.whatif import both, every_epoch, faster_stage
 
 ID = "ST015"
 NAME = "map_before_batch"
@@ -43,11 +43,11 @@ def check(signals: Signals) -> Finding | None:
     blamed = blame(signals, TINY_ELEMENTS)
     if blamed is None:
         return None
-    culprit, lost, severity = blamed.culprit, blamed.lost_ps, blamed.severity
+    culprit, severity = blamed.culprit, blamed.severity
     stage = culprit.stage
     elements = elements_per_batch(signals.pipeline, stage)
     each = round(culprit.per_batch_ps / elements)
-    gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES)
+    gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
     return Finding(
         id=ID,
         name=NAME,
@@ -55,17 +55,16 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"{stage.label} maps {elements:.0f} elements a batch, one by one",
         explanation=(
-            f"Training waited {seconds(lost)} for input, {percent(lost, signals.window_ps)} of the "
-            f"first epoch. For {culprit.share:.0%} of the waiting, {stage.label} was at work. It "
-            f"takes {seconds(each)} an element, which is about what starting its function takes, "
-            f"and {elements:.0f} elements make a batch."
+            f"{blamed.waited_text} For {culprit.share:.0%} of the waiting, {stage.label} was at "
+            f"work. It takes {seconds(each)} an element, which is about what starting its "
+            f"function takes, and {elements:.0f} elements make a batch.{blamed.beside_text}"
         ),
         change=Change(
             text="Batch first, then map whole batches.",
             before=f"ds.map(f).batch(n)  # {stage.label}",
             after="ds.batch(n).map(f)",
         ),
-        lost_ps=lost,
+        lost_ps=blamed.lost_ps,
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=round(0.85 * culprit.share, 2),

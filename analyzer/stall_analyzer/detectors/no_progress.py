@@ -51,6 +51,8 @@ NEAR_GUESS = 0.02
 STILL = 0.005
 # An accuracy this far above chance has learned something.
 ABOVE_CHANCE = 0.05
+# After so many epochs at a guess, with an accuracy that says the same, nothing has been learned.
+SURE_EPOCHS = 3
 # The same number to the digits that float32 has, in this many epochs: no update arrives.
 SAME = 1e-6
 LEAST_SAME = 3
@@ -95,11 +97,12 @@ def _guessing(learning: LearningSignals) -> Finding:
     accuracy = (
         f" The accuracy is {learning.accuracies[-1]:.3g}." if len(learning.accuracies) else ""
     )
+    sure = len(learning.accuracies) and len(epochs) >= SURE_EPOCHS
     return Finding(
         id=ID,
         name=NAME,
         bucket=BUCKET,
-        severity="consider",
+        severity="act" if sure else "consider",
         title=f"The loss stays at {epochs[-1]:.3g}: a guess among {settings.classes} classes",
         explanation=(
             f"After {len(epochs)} epochs{rate} the loss is still ln({settings.classes}), the cost "
@@ -108,7 +111,7 @@ def _guessing(learning: LearningSignals) -> Finding:
             "weights. The log cannot tell which."
         ),
         change=_one_batch(),
-        confidence=0.7,
+        confidence=0.85 if sure else 0.7,
     )
 
 

@@ -30,11 +30,11 @@ same work is in TensorFlow ops is not known before it is tried, so the gain is a
 from __future__ import annotations
 
 from stall_analyzer.detectors.base import blame
-from stall_analyzer.format import percent, seconds
+from stall_analyzer.format import seconds
 from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import PYTHON_FUNCTION, is_serial
-from stall_analyzer.whatif import every_epoch, faster_stage
+from stall_analyzer.whatif import both, every_epoch, faster_stage
 
 ID = "ST001"
 NAME = "python_function_in_map"
@@ -50,9 +50,9 @@ def check(signals: Signals) -> Finding | None:
     blamed = blame(signals, PYTHON_FUNCTION)
     if blamed is None:
         return None
-    culprit, lost, severity = blamed.culprit, blamed.lost_ps, blamed.severity
+    culprit, severity = blamed.culprit, blamed.severity
     stage = culprit.stage
-    gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES)
+    gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
     how = "one element at a time" if is_serial(stage) else "in parallel calls that share one lock"
     return Finding(
         id=ID,
@@ -61,10 +61,9 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"Python function in {stage.label} takes {seconds(culprit.per_batch_ps)} a batch",
         explanation=(
-            f"Training waited {seconds(lost)} for input, {percent(lost, signals.window_ps)} of the "
-            f"first epoch. For {culprit.share:.0%} of the waiting, {stage.label} was at work, and "
-            f"in it a py_function or numpy_function. It runs {how}: Python uses one core, "
-            "and tf.data cannot make it faster."
+            f"{blamed.waited_text} For {culprit.share:.0%} of the waiting, {stage.label} was at "
+            f"work, and in it a py_function or numpy_function. It runs {how}: Python uses one "
+            f"core, and tf.data cannot make it faster.{blamed.beside_text}"
         ),
         change=Change(
             text=(
@@ -74,7 +73,7 @@ def check(signals: Signals) -> Finding | None:
             before=f"ds.map(lambda x: tf.py_function(f, [x], tf.float32))  # {stage.label}",
             after="ds.map(f_in_tensorflow_ops, num_parallel_calls=tf.data.AUTOTUNE)",
         ),
-        lost_ps=lost,
+        lost_ps=blamed.lost_ps,
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=round(0.95 * culprit.share, 2),

@@ -28,11 +28,11 @@ What the Python code does is not visible without the Python tracer.
 from __future__ import annotations
 
 from stall_analyzer.detectors.base import blame
-from stall_analyzer.format import percent, seconds
+from stall_analyzer.format import seconds
 from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import GENERATOR, elements_per_batch
-from stall_analyzer.whatif import every_epoch, faster_stage
+from stall_analyzer.whatif import both, every_epoch, faster_stage
 
 ID = "ST002"
 NAME = "python_generator"
@@ -50,14 +50,14 @@ def check(signals: Signals) -> Finding | None:
     blamed = blame(signals, GENERATOR)
     if blamed is None:
         return None
-    culprit, lost, severity = blamed.culprit, blamed.lost_ps, blamed.severity
+    culprit, severity = blamed.culprit, blamed.severity
     stage = culprit.stage
     rows = elements_per_batch(signals.pipeline, stage)
     by_rows = rows >= ROWS_PER_BATCH
     each = (
         f" It is asked {rows:.0f} times for a batch, each time through Python." if by_rows else ""
     )
-    gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES)
+    gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
     return Finding(
         id=ID,
         name=NAME,
@@ -65,10 +65,9 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"Python generator takes {seconds(culprit.per_batch_ps)} to make a batch",
         explanation=(
-            f"Training waited {seconds(lost)} for input, {percent(lost, signals.window_ps)} of the "
-            f"first epoch, and for {culprit.share:.0%} of the waiting the generator "
-            f"({stage.label}) was at work. It makes one element after the other, in Python, on one "
-            f"thread.{each}"
+            f"{blamed.waited_text} For {culprit.share:.0%} of the waiting the generator "
+            f"({stage.label}) was at work. It makes one element after the other, in Python, on "
+            f"one thread.{each}{blamed.beside_text}"
         ),
         change=Change(
             text=(
@@ -84,7 +83,7 @@ def check(signals: Signals) -> Finding | None:
                 ".map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(n)"
             ),
         ),
-        lost_ps=lost,
+        lost_ps=blamed.lost_ps,
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=round(0.95 * culprit.share, 2),

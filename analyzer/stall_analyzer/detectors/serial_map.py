@@ -28,7 +28,7 @@ the gain is counted as if at least half of the other cores were free.
 from __future__ import annotations
 
 from stall_analyzer.detectors.base import blame
-from stall_analyzer.format import percent, seconds
+from stall_analyzer.format import seconds
 from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import DECODE_OPS, SERIAL_MAP, op_share
@@ -50,7 +50,7 @@ def check(signals: Signals) -> Finding | None:
     blamed = blame(signals, SERIAL_MAP)
     if blamed is None or signals.pipeline.cores == 1:
         return None
-    culprit, lost, severity = blamed.culprit, blamed.lost_ps, blamed.severity
+    culprit, lost, severity = blamed.culprit, blamed.waited_ps, blamed.severity
     stage = culprit.stage
     cores = signals.pipeline.cores or CORES_AT_LEAST
     gain = faster_stage(signals, culprit, 1 + FREE_CORES * (cores - 1), cores)
@@ -64,10 +64,10 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"{stage.label} runs serially and takes {seconds(culprit.per_batch_ps)} a batch",
         explanation=(
-            f"Training waited {seconds(lost)} for input, {percent(lost, signals.window_ps)} of the "
-            f"first epoch. For {culprit.share:.0%} of the waiting, {stage.label} was at work, one "
-            f"element at a time, on one of {cores} cores.{mostly} tf.data did not make it parallel "
-            "by itself: the function has state (random ops, variables), or its rewrites are off."
+            f"{blamed.waited_text} For {culprit.share:.0%} of the waiting, {stage.label} was at "
+            f"work, one element at a time, on one of {cores} cores.{mostly} tf.data did not make "
+            "it parallel by itself: the function has state (random ops, variables), or its "
+            "rewrites are off."
         ),
         change=Change(
             text="Give the map parallel calls.",

@@ -25,11 +25,11 @@ Whether the time goes to the disk, the network or unpacking is not in the trace.
 from __future__ import annotations
 
 from stall_analyzer.detectors.base import blame
-from stall_analyzer.format import percent, seconds
+from stall_analyzer.format import seconds
 from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import SOURCE
-from stall_analyzer.whatif import every_epoch, faster_stage
+from stall_analyzer.whatif import both, every_epoch, faster_stage
 
 ID = "ST013"
 NAME = "slow_source"
@@ -44,11 +44,11 @@ def check(signals: Signals) -> Finding | None:
     blamed = blame(signals, SOURCE)
     if blamed is None:
         return None
-    culprit, lost, severity = blamed.culprit, blamed.lost_ps, blamed.severity
+    culprit, severity = blamed.culprit, blamed.severity
     stage, pipeline = culprit.stage, signals.pipeline
     files = stage.iterators
     wide = any(s.kind.startswith("ParallelInterleave") for s in pipeline.around(stage))
-    gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES)
+    gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
     each = seconds(stage.total_ps // max(stage.count, 1))
     how = (
         "Several files are already read at once, so the storage or the unpacking is the limit."
@@ -62,9 +62,9 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"Reading records ({stage.label}) takes {seconds(culprit.per_batch_ps)} a batch",
         explanation=(
-            f"Training waited {seconds(lost)} for input, {percent(lost, signals.window_ps)} of the "
-            f"first epoch. For {culprit.share:.0%} of the waiting the reader {stage.label} was at "
-            f"work: {each} a record, {files} {'file' if files == 1 else 'files'}. {how}"
+            f"{blamed.waited_text} For {culprit.share:.0%} of the waiting the reader "
+            f"{stage.label} was at work: {each} a record, {files} "
+            f"{'file' if files == 1 else 'files'}. {how}{blamed.beside_text}"
         ),
         change=Change(
             text="Store the records uncompressed or smaller, nearer to the machine."
@@ -76,7 +76,7 @@ def check(signals: Signals) -> Finding | None:
             before='tf.data.TFRecordDataset("all.tfrecord.gz", "GZIP")',
             after="tf.data.TFRecordDataset(shards, num_parallel_reads=tf.data.AUTOTUNE)",
         ),
-        lost_ps=lost,
+        lost_ps=blamed.lost_ps,
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=round(0.85 * culprit.share, 2),

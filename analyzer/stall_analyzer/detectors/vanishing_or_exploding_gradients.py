@@ -45,6 +45,8 @@ STILL_RATIO = 1e-6
 # Norms of healthy runs fall, or grow by a factor of ten.
 EXPLODES = 1000.0
 LEAST_RECORDS = 10
+# A loss that moves by less of itself, beside gradients that vanish, is not learning.
+FLAT = 0.005
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def check(signals: Signals) -> Finding | None:
     for tag, values in sorted(signals.learning.gradients.items()):
         complaint = _complaint(tag, values) if len(values) >= LEAST_RECORDS else None
         if complaint is not None:
-            return _finding(tag, complaint)
+            return _finding(tag, complaint, signals.learning.is_flat(FLAT))
     return None
 
 
@@ -80,18 +82,19 @@ def _complaint(tag: str, values: Float64s) -> _Complaint | None:
     return None
 
 
-def _finding(tag: str, complaint: _Complaint) -> Finding:
+def _finding(tag: str, complaint: _Complaint, is_flat: bool) -> Finding:
     word = "vanish" if complaint.vanishes else "explode"
     return Finding(
         id=ID,
         name=NAME,
         bucket=BUCKET,
-        severity="consider",
+        severity="act" if complaint.vanishes and is_flat else "consider",
         title=f"Gradients {word}: {complaint.text} ({tag})",
         explanation=(
             f"The program logged {tag}, and it says that {complaint.text}. "
             + (
-                "The layers it is about do not learn."
+                "The layers it is about do not learn"
+                + (", and the loss does not move." if is_flat else ".")
                 if complaint.vanishes
                 else "The updates grow with it, and end in NaN."
             )

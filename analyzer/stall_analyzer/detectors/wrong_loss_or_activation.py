@@ -103,7 +103,7 @@ def _mismatch(settings: ModelSettings) -> _Mismatch | None:
             f"{loss} on the single unit of {layer}",
             "A loss over classes needs one unit per class; over one unit it is always 0.",
             Change("Use the loss for two classes.", _loss(loss), _loss(BINARY)),
-            "wrong",
+            "impossible",
         )
     if loss not in CROSS_ENTROPIES:
         return _squared(settings)

@@ -20,6 +20,7 @@ from stall_analyzer.names import ABSENT, names_where, rows_named, stat_of, text_
 from stall_analyzer.vocabulary import PY_FUNC_OPS, op_type
 
 Spans = tuple[Int64s, Int64s]  # disjoint intervals in order, in window time
+NEVER: Spans = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 ITERATOR = "Iterator::"
 MAKE_ITERATOR = "EagerLocalExecute: MakeIterator"
@@ -74,6 +75,7 @@ class PipelineSignals:
     stages: tuple[Stage, ...] = ()
     python_ps: int = 0  # Python in maps and generators, added up over threads
     functions_ps: int = 0  # graphs that maps and generators ran, added up over threads
+    functions_spans: Spans = NEVER  # when any of them ran
     ops: Mapping[str, OpTime] = field(default_factory=dict)  # by op type, of the whole trace
     made_ps: tuple[int, ...] = ()  # when iterators were made, in window time
     cores: int | None = None  # that tf.data may use
@@ -87,6 +89,13 @@ class PipelineSignals:
 
     def below(self, stage: Stage) -> tuple[Stage, ...]:
         return tuple(s for s in self.stages if s.path.startswith(stage.path + "::"))
+
+    @property
+    def busy_spans(self) -> Spans:
+        """When any stage was at work, or a function of one."""
+        working = [stage.spans for stage in self.stages if stage.kind not in PASSING]
+        working.append(self.functions_spans)
+        return union(*(np.concatenate(bounds) for bounds in zip(*working, strict=True)))
 
     def produce_ps(self, through: Stage | None = None) -> int:
         """What a batch takes to be produced: by the outermost stage that works, for each batch.
@@ -145,6 +154,7 @@ def pipeline_signals(traces: Sequence[AlignedTrace]) -> PipelineSignals:
                 stages=stages,
                 python_ps=int(trace.events.duration_ps[python].sum()),
                 functions_ps=int(trace.events.duration_ps[runs].sum()),
+                functions_spans=_spans(aligned, runs),
                 ops=_op_times(trace),
                 made_ps=tuple(
                     int(at) + aligned.shift_ps

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stall_analyzer.causes import CAUSES, code
+from stall_analyzer.causes import CAUSES, code, codes_of_bucket
 from stall_analyzer.intervals import Tiling, time_in
 from stall_analyzer.model import (
     AlignedTrace,
@@ -36,7 +36,7 @@ from stall_analyzer.signals.devices import DeviceSignals, device_signals
 from stall_analyzer.signals.functions import FunctionSignals, function_signals
 from stall_analyzer.signals.learning import LearningSignals, learning_signals
 from stall_analyzer.signals.ops import OpSignals, op_signals
-from stall_analyzer.signals.pipeline import PipelineSignals, Stage, pipeline_signals
+from stall_analyzer.signals.pipeline import PipelineSignals, Spans, Stage, pipeline_signals
 from stall_analyzer.signals.progress import Progress, progress_of
 from stall_analyzer.signals.threads import BetweenSteps, between_steps
 from stall_analyzer.sums import bucket_totals, totals
@@ -104,6 +104,11 @@ class Signals:
     def time_of(self, start: Int64s, end: Int64s, *causes: str) -> Int64s:
         """How much of the causes lies in each interval."""
         return time_in(self._tiling, start, end, np.array([code(cause) for cause in causes]))
+
+    def time_of_buckets(self, spans: Spans, *buckets: str) -> int:
+        """How much of the buckets lies in the spans."""
+        causes = np.concatenate([codes_of_bucket(bucket) for bucket in buckets])
+        return int(time_in(self._tiling, *spans, causes).sum())
 
     def intervals_of(self, *causes: str) -> tuple[Int64s, Int64s]:
         """When the causes held, in window time."""

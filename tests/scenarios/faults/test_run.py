@@ -68,7 +68,12 @@ def test_both_forms_are_trained_and_scored(
 
 def test_with_repeats_the_forms_take_turns(trained: list[str], tmp_path: Path) -> None:
     runner.main(["slow", "--repeats", "2", "--workdir", str(tmp_path)])
-    assert trained == ["slow/faulty", "slow/fixed", "slow/faulty_2", "slow/fixed_2"]
+    assert trained == ["slow/faulty", "slow/fixed", "slow/fixed_2", "slow/faulty_2"]
+
+
+def test_only_what_promises_seconds_is_repeated(trained: list[str], tmp_path: Path) -> None:
+    runner.main(["calm", "--repeats", "3", "--workdir", str(tmp_path)])
+    assert trained == ["calm/faulty"]
 
 
 @pytest.mark.parametrize(("seconds", "median"), [([5, 1, 3], 3), ([4, 2], 2), ([7], 7)])
