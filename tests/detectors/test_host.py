@@ -16,6 +16,7 @@ from stall_analyzer.detectors import (
     gpu_unused,
     little_was_traced,
     no_trace,
+    one_intra_op_thread,
     profiler_overhead,
     python_in_graph,
     summaries_in_steps,
@@ -27,6 +28,35 @@ from tests.traces import TRAIN_OPS, call, clock, device, event, host, ops, timel
 from tests.xspace import Event
 
 NS_PER_S = 1_000_000_000
+
+
+# ---------------------------------------------------------------- threads
+
+
+@pytest.mark.parametrize(
+    ("threads", "cores", "op", "is_found"),
+    [
+        (1, 2, "dense/MatMul:MatMul", True),
+        (2, 2, "dense/MatMul:MatMul", False),
+        (1, 1, "dense/MatMul:MatMul", False),
+        (1, 2, "embedding/Gather:GatherV2", False),  # is not divided anyway
+        (0, 2, "dense/MatMul:MatMul", False),  # the pool was never used
+    ],
+)
+def test_large_ops_on_one_thread(
+    tmp_path: Path, threads: int, cores: int, op: str, is_found: bool
+) -> None:
+    steps, updates = range(20), ("gradient_tape/x:Mul", "sgd/Sub:AssignSubVariableOp")
+    python = [one for n in steps for one in call(n * 30, n * 30 + 25, n + 1)]
+    work = [one for n in steps for one in ops(n * 30, n * 30 + 25, n + 1, op, *updates)]
+    pool = [(f"tf_numa_-1_Eigen/{n}", [event("part", 1, 24)]) for n in range(threads)]
+    reads = [event("Iterator::Root", n * 30, n * 30 + 0.1, cpu_budget=cores) for n in steps]
+    lines = [("python", python), ("tf_Compute/9", work), ("tf_data_iterator_get_next/8", reads)]
+    finding = one_intra_op_thread.check(signals_for(timeline_of(tmp_path, host(*lines, *pool))))
+    assert (finding is not None) == is_found
+    if finding is not None:
+        assert finding.severity == "note"
+        assert finding.gain.low_ps == 0 < finding.gain.high_ps <= finding.lost_ps
 
 
 # ---------------------------------------------------------------- callbacks

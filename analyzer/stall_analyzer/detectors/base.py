@@ -12,7 +12,7 @@ from inspect import getdoc
 from types import ModuleType
 
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Finding, Gain
+from stall_analyzer.model import PS_PER_S, Finding, Gain
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import Culprit, waited_ps
 from stall_analyzer.whatif import less_beside
@@ -21,6 +21,7 @@ from stall_analyzer.whatif import less_beside
 # so that people can compare.
 CONSIDER_SHARE = 0.05
 ACT_SHARE = 0.20
+ACT_ONCE_PS = PS_PER_S  # nobody need act on less that comes only once, be the epoch ever so short
 BESIDE_SHARE = 0.1  # of the wait: what is lost besides it is mentioned from here on
 
 HEADINGS = (
@@ -56,9 +57,12 @@ def detector_of(module: ModuleType) -> Detector:
     )
 
 
-def severity_of(share: float) -> str | None:
-    """How loudly to say that this share of the first epoch is lost; None: not at all."""
-    if share >= ACT_SHARE:
+def severity_of(share: float, once_ps: int | None = None) -> str | None:
+    """How loudly to say that this share of the first epoch is lost; None: not at all.
+
+    `once_ps`: what a change would win, where it wins that only once.
+    """
+    if share >= ACT_SHARE and (once_ps is None or once_ps >= ACT_ONCE_PS):
         return "act"
     return "consider" if share >= CONSIDER_SHARE else None
 

@@ -44,8 +44,8 @@ DOMINATES = 0.5
 # With fewer steps nothing can be said about the usual one.
 STEPS_LEAST = 50
 # What is left: the loop inside the call, and batches that now have to be waited for.
-GAIN_LEAST = 0.3
-GAIN_MOST = 0.95
+GAIN_LEAST = 0.5
+GAIN_MOST = 1.0
 # Beyond this many steps a call, hardly anything more is won and callbacks come too rarely.
 STEPS_PER_CALL_MOST = 32
 

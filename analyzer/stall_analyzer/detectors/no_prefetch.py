@@ -34,7 +34,7 @@ ID = "ST004"
 NAME = "no_prefetch"
 BUCKET = "input"
 
-SURE_SHARE = 0.5  # producing beside the step also takes cores from it
+SURE_SHARE = 0.7  # producing beside the step also takes cores from it
 
 
 def check(signals: Signals) -> Finding | None:

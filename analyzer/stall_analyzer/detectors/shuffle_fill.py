@@ -41,7 +41,7 @@ SURE_SHARE = 0.5
 
 def check(signals: Signals) -> Finding | None:
     lost = signals.causes_ps["input.shuffle_fill"]
-    severity = severity_of(signals.share(lost))
+    severity = severity_of(signals.share(lost), once_ps=lost)
     shuffles = signals.pipeline.of_kind("Shuffle")
     if severity is None or not shuffles:
         return None

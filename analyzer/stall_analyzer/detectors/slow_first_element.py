@@ -43,7 +43,7 @@ LEAST_WON = 0.5  # streaming still has to read the first part of the data
 
 def check(signals: Signals) -> Finding | None:
     lost = signals.causes_ps["input.first_element"]
-    severity = severity_of(signals.share(lost))
+    severity = severity_of(signals.share(lost), once_ps=lost)
     if severity is None or lost < LEAST_PS:
         return None
     culprit = culprit_of(signals.pipeline, signals.intervals_of("input.first_element"))

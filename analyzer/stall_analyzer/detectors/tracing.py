@@ -46,11 +46,11 @@ BUCKET = "compile"
 # The first trace of a process also loads what tracing needs: 0.1 to 0.3 s on the machines measured.
 FIRST_TRACE_PS = 500 * PS_PER_MS
 # Beyond that, tracing took 1.6 to 6 times as long as making the graph ready (2 to 100 layers).
-LEAST_RATIO = 1.6
+LEAST_RATIO, MOST_RATIO = 1.6, 6
 SLOW_RATIO = 10
 
 # Of two traces the first is the longer one. A part of that is what any first trace takes.
-SPARE_LEAST = 0.5
+SPARE_LEAST = 0.6
 SPARE_GRAPH = 0.5  # one of the two graphs
 
 
@@ -79,7 +79,8 @@ def _traced_twice(signals: Signals, function: FunctionSignals, build: Build) -> 
     gain = both(
         partly(build.spare_trace_ps, SPARE_LEAST, 1), partly(build.instantiate_ps, 0, SPARE_GRAPH)
     )
-    severity = severity_of(signals.share((gain.low_ps + gain.high_ps) // 2))
+    middle = (gain.low_ps + gain.high_ps) // 2
+    severity = severity_of(signals.share(middle), once_ps=middle)
     if severity is None:
         return None
     if function.is_keras:
@@ -120,10 +121,10 @@ def _traced_twice(signals: Signals, function: FunctionSignals, build: Build) -> 
 
 
 def _slow_python(signals: Signals, function: FunctionSignals, build: Build) -> Finding | None:
-    severity = severity_of(signals.share(build.tracing_ps))
+    severity = severity_of(signals.share(build.tracing_ps), once_ps=build.tracing_ps)
     if severity is None:
         return None
-    least = build.tracing_ps - SLOW_RATIO * build.instantiate_ps - FIRST_TRACE_PS
+    least = build.tracing_ps - MOST_RATIO * build.instantiate_ps - FIRST_TRACE_PS
     most = build.tracing_ps - round(LEAST_RATIO * build.instantiate_ps)
     return Finding(
         id=ID,

@@ -55,7 +55,7 @@ def check(signals: Signals) -> Finding | None:
         return None
     shape = function.shape
     lost = sum(build.made_ps for build in function.builds)
-    severity = severity_of(signals.share(lost))
+    severity = severity_of(signals.share(lost), once_ps=lost)
     if severity is None:
         return None
     slower = (SLOWER_STEPS - 1) * function.usual_call_ps

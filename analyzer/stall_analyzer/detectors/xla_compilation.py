@@ -49,7 +49,7 @@ def check(signals: Signals) -> Finding | None:
     repaid = function.usual_call_ps * (function.calls - 1)
     gain = Gain(max(removed(lost).low_ps - repaid, 0), lost)
     epochs = 1 + len(signals.timeline.later_epochs_ps)
-    severity = severity_of(signals.share(max(lost - epochs * repaid, 0)))
+    severity = severity_of(signals.share(max(lost - epochs * repaid, 0)), once_ps=lost)
     if severity is None and signals.share(lost) >= ACT_SHARE:
         severity = "note"
     if severity is None:

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Finding
+from stall_analyzer.model import Change, Finding, Gain
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.functions import FunctionSignals
 from stall_analyzer.whatif import removed
@@ -43,6 +43,7 @@ def check(signals: Signals) -> Finding | None:
     if function is None:
         return None
     again, lost = function.recompilations, _lost_ps(function)
+    traced = sum(build.made_ps for build in again)  # a new shape is traced before it is compiled
     severity = severity_of(signals.share(lost))
     if severity is None:
         return None
@@ -66,8 +67,8 @@ def check(signals: Signals) -> Finding | None:
             "shape costs a compilation once, and the first epoch meets them all."
         ),
         change=_change(last),
-        lost_ps=lost,
-        gain=removed(lost),
+        lost_ps=lost + traced,
+        gain=Gain(removed(lost).low_ps, lost + traced),
         confidence=0.9,
         evidence=signals.evidence_of("compile.xla", "XLA compiles"),
     )

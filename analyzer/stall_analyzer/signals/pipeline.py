@@ -160,7 +160,7 @@ def pipeline_signals(traces: Sequence[AlignedTrace]) -> PipelineSignals:
                     int(at) + aligned.shift_ps
                     for at in trace.events.start_ps[rows_named(trace, MAKE_ITERATOR.__eq__)]
                 ),
-                cores=_cores(trace),
+                cores=cores_of(trace),
             )
     return PipelineSignals()
 
@@ -235,7 +235,7 @@ def _pipeline_rows(trace: Trace, test: Callable[[str], bool]) -> Int64s:
     return np.asarray(rows[ours[trace.events.line[rows]]], dtype=np.int64)
 
 
-def _cores(trace: Trace) -> int | None:
+def cores_of(trace: Trace) -> int | None:
     """tf.data notes how many cores it may use, or how many threads it made for that reason."""
     for stat in ("cpu_budget", "threadpool_size"):
         column = trace.stats.get(stat)

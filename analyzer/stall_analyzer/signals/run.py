@@ -37,6 +37,7 @@ from stall_analyzer.signals.functions import FunctionSignals, function_signals
 from stall_analyzer.signals.learning import LearningSignals, learning_signals
 from stall_analyzer.signals.ops import OpSignals, op_signals
 from stall_analyzer.signals.pipeline import PipelineSignals, Spans, Stage, pipeline_signals
+from stall_analyzer.signals.pools import PoolSignals, pool_signals
 from stall_analyzer.signals.progress import Progress, progress_of
 from stall_analyzer.signals.threads import BetweenSteps, between_steps
 from stall_analyzer.sums import bucket_totals, totals
@@ -205,6 +206,10 @@ class Signals:
     @cached_property
     def ops(self) -> OpSignals:
         return op_signals(self.traces)
+
+    @cached_property
+    def pools(self) -> PoolSignals:
+        return pool_signals(self.traces)
 
     @cached_property
     def devices(self) -> DeviceSignals:

@@ -122,6 +122,18 @@ def histograms_once(logdir: str) -> None:
     histograms(logdir, batches_apart=24)
 
 
+# ---------------------------------------------------------------- threads
+
+
+def one_thread_for_ops(logdir: str) -> None:
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    fit(logdir, dense_model(layers=3, units=1024), batches(60, batch=512))
+
+
+def threads_as_they_come(logdir: str) -> None:
+    fit(logdir, dense_model(layers=3, units=1024), batches(60, batch=512))
+
+
 # ---------------------------------------------------------------- validation
 
 
@@ -244,6 +256,14 @@ FAULTS = (
         faulty=validates_on_too_much,
         fixed=validates_on_enough,
         description="validation sees three times as many batches as training",
+    ),
+    Fault(
+        name="one_thread_for_ops",
+        finding="ST407",
+        bucket="compute",
+        faulty=one_thread_for_ops,
+        fixed=threads_as_they_come,
+        description="intra-op threads set to one, on a machine with more cores",
     ),
     Fault(
         name="py_function_in_the_loss",

@@ -1,0 +1,48 @@
+"""The thread pools that the steps compute on: how many threads were seen, and what they had to do.
+
+TensorFlow makes one pool for ops side by side (inter-op, `tf_Compute`) and one for the parts of a
+single op (intra-op, `…_Eigen`). Each thread that did anything has a line of its own in the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stall_analyzer.intervals import total, union
+from stall_analyzer.model import AlignedTrace, Trace
+from stall_analyzer.names import rows_named
+from stall_analyzer.signals.pipeline import PIPELINE_THREADS, cores_of
+from stall_analyzer.vocabulary import op_type
+
+INTRA_OP = "_Eigen"
+# Ops that TensorFlow divides among the intra-op threads. Those with rows (1 ms and more) are long
+# enough for that.
+DIVISIBLE = ("MatMul", "BatchMatMul", "Conv", "DepthwiseConv", "Einsum", "_FusedMatMul",
+             "_FusedConv", "_MklMatMul", "_MklFused", "_MklNative", "_MklConv")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PoolSignals:
+    """Of the trace that saw most of the window."""
+
+    intra_op_threads: int = 0  # with a line of their own
+    divisible_ps: int = 0  # when ops ran that could be divided among them
+    cores: int | None = None  # that the process may use; None: not recorded
+
+
+def pool_signals(traces: Sequence[AlignedTrace]) -> PoolSignals:
+    if not traces:
+        return PoolSignals()
+    trace = max(traces, key=lambda a: a.covered_ps[1] - a.covered_ps[0]).trace
+    threads = {line.name for line in trace.lines if INTRA_OP in line.name}
+    return PoolSignals(len(threads), _divisible_ps(trace), cores_of(trace))
+
+
+def _divisible_ps(trace: Trace) -> int:
+    rows = rows_named(trace, lambda name: op_type(name).startswith(DIVISIBLE))
+    in_pipeline = np.array([line.name.startswith(PIPELINE_THREADS) for line in trace.lines])
+    rows = rows[~in_pipeline[trace.events.line[rows]]]
+    return total(*union(trace.events.start_ps[rows], trace.events.end_ps[rows]))
