@@ -99,12 +99,19 @@ def _stalled(
     if worst in LEARNS_NOTHING:
         sentence = f"Learning nothing: {said} were computed in vain ({where})."
         return Verdict("learning_nothing", primary, sentence, confidence)
-    named = next((f for f in findings if f.bucket == primary and f.severity == "act"), None)
+    named = next((f for f in findings if f.bucket == primary and _explains(f, cost)), None)
     why = f". {named.title}." if named else f" ({where})."
     what = f"{said} of the {_noun(signals.timeline)} went to {primary}{why}"
     if one_time_ps(ledger, primary) >= ONCE_SHARE * cost:
         return Verdict("slow_once", primary, f"Slow once, not again: {what}", confidence)
     return Verdict("slow_always", primary, f"Slow in every epoch: {what}", confidence)
+
+
+def _explains(finding: Finding, cost_ps: int) -> bool:
+    """Whether it is the reason to name: one to act on, or one that most of the cost goes to."""
+    return finding.severity == "act" or (
+        finding.severity == "consider" and finding.lost_ps >= cost_ps / 2
+    )
 
 
 def _unknown(timeline: Timeline, host: HostLedger, confidence: float) -> Verdict:

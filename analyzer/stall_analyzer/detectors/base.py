@@ -21,7 +21,8 @@ from stall_analyzer.whatif import less_beside
 # so that people can compare.
 CONSIDER_SHARE = 0.05
 ACT_SHARE = 0.20
-ACT_ONCE_PS = PS_PER_S  # nobody need act on less that comes only once, be the epoch ever so short
+# Nobody need act on less that comes only once, be the epoch ever so short.
+ACT_ONCE_PS = 5 * PS_PER_S
 BESIDE_SHARE = 0.1  # of the wait: what is lost besides it is mentioned from here on
 
 HEADINGS = (
