@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+REPEATED := --repeats 2
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
@@ -32,14 +33,15 @@ types: $(VENV)/.installed-test  ## types, by mypy
 bench: $(VENV)/.installed-test  ## the figures of the README, on this machine
 	$(BIN)/python benchmarks/bench.py
 
-scenarios: $(VENV)/.installed-test  ## train models whose right answer is known, and compare
-	$(BIN)/python -m tests.scenarios.run
+scenarios: $(VENV)/.installed-test  ## train models whose right answer is known, and compare (40 minutes)
+	$(BIN)/python -m tests.scenarios.run; ledger=$$?; \
+	$(BIN)/python -m tests.scenarios.faults.run $(REPEATED) && exit $$ledger
 
-faults: $(VENV)/.installed-test  ## train faulty and mended programs, and check what is advised
-	$(BIN)/python -m tests.scenarios.faults.run
+faults: $(VENV)/.installed-test  ## the half of it that checks findings: faulty and mended programs
+	$(BIN)/python -m tests.scenarios.faults.run $(REPEATED)
 
 accuracy: $(VENV)/.installed-test  ## docs/ACCURACY.md anew, with XProf on the same traces
-	-$(BIN)/python -m tests.scenarios.faults.run --workdir build/faults --markdown docs/ACCURACY.md
+	-$(BIN)/python -m tests.scenarios.faults.run $(REPEATED) --workdir build/faults --markdown docs/ACCURACY.md
 	$(BIN)/python -m tests.scenarios.faults.xprof --workdir build/faults --markdown docs/ACCURACY.md
 
 docs: $(VENV)/.installed  ## docs/findings/, from the detectors

@@ -22,7 +22,8 @@ from tests.scenarios.faults.score import (
 TITLE = "Faulty programs and their mended forms"
 INTRODUCTION = """\
 Each row is a real program, as people write it, and the same program with the advice applied; both
-train under the profiler in a process of their own. *Predicted* is what the finding promised to win
+train under the profiler in processes of their own, those that promise seconds several times, and
+the typical epoch of each form counts. *Predicted* is what the finding promised to win
 in the first epoch, *measured* the difference between the first epochs of the two forms. Programs
 without seconds to promise (a loss that is NaN, say) have no prediction. *Within noise*: outside of
 the range by less than {noise:.0%} of the epoch, while runs of one program differ by more; it counts
@@ -47,8 +48,10 @@ def line(judgement: Judgement) -> str:
 
 
 def summary(judgements: Sequence[Judgement]) -> str:
+    """Confusion matrix, findings and targets, for the terminal."""
     lines = [f"{t.what}: {_value(t)} (target {_limit(t)}, {t.count})" for t in targets(judgements)]
-    return "\n".join([*lines, "PASS" if passed(judgements) else "FAIL"])
+    end = "\n".join([*lines, "PASS" if passed(judgements) else "FAIL"])
+    return "\n\n".join([_confusion(judgements), _findings(judgements), end])
 
 
 def markdown(judgements: Sequence[Judgement]) -> str:
@@ -70,10 +73,6 @@ def markdown(judgements: Sequence[Judgement]) -> str:
         ]
         for j in judgements
     ]
-    findings = [
-        [name, str(r.expected), _percent(r.recall), _percent(r.precision)]
-        for name, r in reliabilities(judgements).items()
-    ]
     return "\n\n".join(
         [
             INTRODUCTION.format(noise=NOISE_SHARE),
@@ -88,7 +87,7 @@ def markdown(judgements: Sequence[Judgement]) -> str:
             _confusion(judgements),
             "Findings. The precision is a lower bound: it counts every finding to act on as wrong "
             "where the program was not made for it, though a short program may well have it too.",
-            table(["finding", "programs", "recall", "precision"], findings),
+            _findings(judgements),
         ]
     )  # fmt: skip
 
@@ -185,6 +184,14 @@ def _confusion(judgements: Sequence[Judgement]) -> str:
         for expected, row in matrix.items()
     ]
     return table(["made for \\ answered", *answers], rows)
+
+
+def _findings(judgements: Sequence[Judgement]) -> str:
+    rows = [
+        [name, str(r.expected), _percent(r.recall), _percent(r.precision)]
+        for name, r in reliabilities(judgements).items()
+    ]
+    return table(["finding", "programs", "recall", "precision"], rows)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
