@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-REPEATED := --repeats 2
+FAULTS := --workdir build/faults --repeats 2
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
@@ -35,13 +35,13 @@ bench: $(VENV)/.installed-test  ## the figures of the README, on this machine
 
 scenarios: $(VENV)/.installed-test  ## train models whose right answer is known, and compare (40 minutes)
 	$(BIN)/python -m tests.scenarios.run; ledger=$$?; \
-	$(BIN)/python -m tests.scenarios.faults.run $(REPEATED) && exit $$ledger
+	$(BIN)/python -m tests.scenarios.faults.run $(FAULTS) && exit $$ledger
 
 faults: $(VENV)/.installed-test  ## the half of it that checks findings: faulty and mended programs
-	$(BIN)/python -m tests.scenarios.faults.run $(REPEATED)
+	$(BIN)/python -m tests.scenarios.faults.run $(FAULTS)
 
-accuracy: $(VENV)/.installed-test  ## docs/ACCURACY.md anew, with XProf on the same traces
-	-$(BIN)/python -m tests.scenarios.faults.run $(REPEATED) --workdir build/faults --markdown docs/ACCURACY.md
+accuracy: $(VENV)/.installed-test  ## docs/ACCURACY.md from what was trained last, with XProf on it
+	-$(BIN)/python -m tests.scenarios.faults.run $(FAULTS) --only-score --markdown docs/ACCURACY.md
 	$(BIN)/python -m tests.scenarios.faults.xprof --workdir build/faults --markdown docs/ACCURACY.md
 
 docs: $(VENV)/.installed  ## docs/findings/, from the detectors

@@ -86,6 +86,12 @@ def histogram(tag: str, size: int) -> bytes:
     return tensor_value(tag, tensor(DOUBLE, message(4, bytes(size)), dims=(30, 3)), "histograms")
 
 
+def buckets(tag: str, *rows: tuple[float, float, float]) -> bytes:
+    """A histogram by its rows: both edges, and how many values lie between them."""
+    content = message(4, *(struct.pack("<3d", *row) for row in rows))
+    return tensor_value(tag, tensor(DOUBLE, content, dims=(len(rows), 3)), "histograms")
+
+
 def model(json_text: str) -> bytes:
     return tensor_value(
         "keras", tensor(STRING, message(8, json_text.encode())), "graph_keras_model"

@@ -6,6 +6,7 @@ import json
 import math
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from stall_analyzer.discover import discover
 from stall_analyzer.events import read_events
-from stall_analyzer.model import EventFile, EventLog, Run
+from stall_analyzer.model import EventFile, EventLog, HistogramSums, Run
 from stall_analyzer.records import HEAD_BYTES, masked_crc32c
 from tests import corpus
 from tests import event_files as write
@@ -299,3 +300,37 @@ def test_first_epoch_of_a_public_run_without_a_profile() -> None:
 )
 def test_old_tags_are_kept_as_written(case: str, tags: set[str]) -> None:
     assert tags <= set(read_events(discover([corpus.case(case)]).runs[0]).train)
+
+
+# ---------------------------------------------------------------- histograms
+
+SPREAD = ((0.0, 0.5, 3.0), (0.5, 1.0, 1.0))
+ALL_ZERO = ((0.0, 0.0, 0.0), (0.0, 0.0, 4.0))  # TensorFlow 2.21: the last bucket holds them
+EMPTY = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        ((SPREAD, SPREAD, SPREAD), HistogramSums(3, zero_run=0, same_run=3)),
+        ((ALL_ZERO, SPREAD), HistogramSums(2, zero_run=0, same_run=1)),
+        ((SPREAD, ALL_ZERO, ALL_ZERO), HistogramSums(3, zero_run=2, same_run=2)),
+        ((SPREAD, EMPTY), HistogramSums(1, zero_run=0, same_run=1)),
+    ],
+)
+def test_histograms_are_summed_up(
+    tmp_path: Path, records: tuple[Any, ...], expected: HistogramSums
+) -> None:
+    data = b"".join(write.framed(write.summary(write.buckets("h", *rows))) for rows in records)
+    assert write.read(tmp_path, data).histograms == {"h": expected}
+
+
+def test_histograms_of_validation_are_left_alone(tmp_path: Path) -> None:
+    data = write.framed(write.summary(write.buckets("h", *SPREAD)))
+    assert write.read(tmp_path, data, role="validation").histograms == {}
+
+
+def test_a_histogram_of_another_format_costs_its_record_nothing(tmp_path: Path) -> None:
+    both = write.summary(write.histogram("h", 32), write.scalar("loss", 0.5))
+    log = write.read(tmp_path, write.framed(both))
+    assert (log.histograms, values(log, "loss"), log.notes) == ({}, [0.5], ())

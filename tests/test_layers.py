@@ -22,7 +22,7 @@ PACKAGE = ROOT / "analyzer" / "stall_analyzer"
 SAMPLES = sorted(path.parent for path in (ROOT / "sample_logs").glob("*/expected.json"))
 
 STAGES = (
-    "discover", "decode", "events", "align", "attribute",
+    "discover", "decode", "events", "tfdbg", "align", "attribute",
     "signals", "whatif", "detectors", "verdict", "diagnose", "report",
 )  # fmt: skip
 COMPOSITION = ("pipeline", "batch", "cli")  # right of every stage

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import PurePosixPath
 
-from stall_analyzer.model import EventFile, Note, Session
+from stall_analyzer.model import DumpFiles, EventFile, Note, Session
 
 # Importing TensorFlow takes longer, so a restart cannot begin so soon after the first start.
 SAME_START_S = 2
@@ -55,6 +55,7 @@ class Attempt:
     writers: list[Writer] = field(default_factory=list)
     event_files: list[EventFile] = field(default_factory=list)
     sessions: list[Session] = field(default_factory=list)
+    dumps: list[DumpFiles] = field(default_factory=list)
 
 
 def writer_of(path: str) -> Writer | None:
@@ -83,6 +84,13 @@ def split_attempts(
     for attempt in attempts:
         attempt.event_files.sort(key=_by_start)
     return attempts, notes
+
+
+def place_dumps(attempts: Sequence[Attempt], dumps: Sequence[DumpFiles]) -> None:
+    """To the attempt that began next to it: a debugger starts a little before or after fit()."""
+    for dump in dumps:
+        nearest = min(attempts, key=lambda attempt: abs(attempt.start_s - dump.start_unix_s))
+        nearest.dumps.append(dump)
 
 
 def _begin_attempts(event_files: Sequence[EventFile], notes: list[Note]) -> list[Attempt]:

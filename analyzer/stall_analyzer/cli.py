@@ -190,7 +190,8 @@ def _selected(runs: Sequence[Run], patterns: Sequence[str]) -> list[Run]:
 
 def _size(run: Run) -> int:
     traces = sum(host.size for session in run.sessions for host in session.hosts)
-    return traces + sum(file.size for file in run.event_files)
+    dumps = sum(dump.size for dump in run.dumps)
+    return traces + dumps + sum(file.size for file in run.event_files)
 
 
 def _processes(runs: int, size: int) -> int:

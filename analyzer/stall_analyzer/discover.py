@@ -1,4 +1,4 @@
-"""Find the runs, profile sessions and event files under any path.
+"""Find the runs, profile sessions, event files and debugger dumps under any path.
 
 Names are those of the two plugins: a run is named by its folder relative to the logdir ("." for
 the logdir itself), a session by `<run folder>/<session>`. A folder named train or validation
@@ -7,15 +7,16 @@ belongs to the run of its parent, because Keras writes one run into those two.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from textwrap import indent
 
 from stall_analyzer import files
-from stall_analyzer.attempts import FoundSession, split_attempts, writer_of
+from stall_analyzer.attempts import FoundSession, place_dumps, split_attempts, writer_of
 from stall_analyzer.capture import THREE_LINES
 from stall_analyzer.errors import NothingFound, UnreadableFile
-from stall_analyzer.model import EventFile, HostFile, Note, Run, Session
+from stall_analyzer.model import DumpFiles, EventFile, HostFile, Note, Run, Session
 
 XPLANE = ".xplane.pb"
 TRACE_JSON = ".trace.json.gz"
@@ -23,6 +24,10 @@ EVENT_FILE = "tfevents"  # anywhere in a name, as TensorBoard has it
 PROFILE_EMPTY = ".profile-empty"  # written with a session so that TensorBoard sees its folder
 RAW_TRACES = (XPLANE, TRACE_JSON)
 ROLES = frozenset({"train", "validation"})
+DUMP_FILE = re.compile(
+    r"(?P<set>tfdbg_events\.(?P<start>\d{1,12})\..+)\."
+    r"(?P<part>metadata|source_files|stack_frames|graphs|execution|graph_execution_traces)"
+)
 
 Parts = tuple[str, ...]
 
@@ -41,6 +46,7 @@ class _RunFolder:
     event_files: list[EventFile] = field(default_factory=list)
     sessions: list[FoundSession] = field(default_factory=list)
     export_stamps_s: list[int] = field(default_factory=list)
+    dumps: list[DumpFiles] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
 
 
@@ -67,13 +73,14 @@ def _runs_under(root: str, prefix: str, notes: list[Note]) -> Iterator[Run]:
         notes.append(Note("error", f"{root or 'An empty path'} could not be read: {error}.", root))
         return
     for parts, folder in sorted(found.items()):
-        if not (folder.event_files or folder.sessions or folder.notes):
+        if not (folder.event_files or folder.sessions or folder.dumps or folder.notes):
             continue  # only a *.profile-empty whose session is gone
         name = "/".join((*((prefix,) if prefix else ()), *parts)) or "."
         folder.sessions.sort(key=lambda found: found.session.id)
         attempts, attempt_notes = split_attempts(
             folder.event_files, folder.sessions, folder.export_stamps_s
         )
+        place_dumps(attempts, folder.dumps)
         own_notes = (*folder.notes, *attempt_notes)
         if len(attempts) > 1:
             text = f"{len(attempts)} attempts wrote into the folder of run {name}."
@@ -87,6 +94,7 @@ def _runs_under(root: str, prefix: str, notes: list[Note]) -> Iterator[Run]:
                 event_files=tuple(attempt.event_files),
                 attempt=number,
                 notes=own_notes,
+                dumps=tuple(attempt.dumps),
             )
 
 
@@ -156,7 +164,9 @@ def _take_folder(place: _Place, root: str, found: dict[Parts, _RunFolder]) -> No
     """Add what one folder holds to the run that it belongs to."""
     names = place.folder.names
     events = [name for name in names if EVENT_FILE in name]
-    if not (place.is_session or events or any(name.endswith(RAW_TRACES) for name in names)):
+    dumped = [match for name in names if (match := DUMP_FILE.fullmatch(name))]
+    traced = place.is_session or any(name.endswith(RAW_TRACES) for name in names)
+    if not (traced or events or dumped):
         return
     run_parts = place.run_parts
     run = found.get(run_parts)
@@ -164,7 +174,8 @@ def _take_folder(place: _Place, root: str, found: dict[Parts, _RunFolder]) -> No
         run = found[run_parts] = _RunFolder(files.join(root, *run_parts))
     for name in events:
         _take_event_file(files.join(place.folder.path, name), place.role, run)
-    if place.is_session or len(events) < len(names):
+    _take_dumps(place.folder.path, dumped, run)
+    if traced:
         _take_session(place, run)
 
 
@@ -181,6 +192,18 @@ def _take_event_file(path: str, role: str, run: _RunFolder) -> None:
         text = "An event file is empty: its process wrote nothing, or has not yet."
         run.notes.append(Note("info", text, path))
     run.event_files.append(EventFile(path, role, info.size))
+
+
+def _take_dumps(folder: str, dumped: Sequence[re.Match[str]], run: _RunFolder) -> None:
+    """The files of the debugger, by the sets that belong together."""
+    for name in dict.fromkeys(match["set"] for match in dumped):
+        mine = [match for match in dumped if match["set"] == name]
+        infos = {
+            match["part"]: _info(files.join(folder, match.string), run.notes) for match in mine
+        }
+        sizes = {part: info.size for part, info in infos.items() if info is not None}
+        start_s, prefix = int(mine[0]["start"]), files.join(folder, name)
+        run.dumps.append(DumpFiles(prefix, tuple(sizes), start_s, sum(sizes.values())))
 
 
 def _take_session(place: _Place, run: _RunFolder) -> None:

@@ -1,4 +1,4 @@
-"""Event files: scalars, the stored model and wall times. Everything else is stepped over.
+"""Event files: scalars, histograms, the stored model, wall times. All else is stepped over.
 
 Event   1 wall_time (double)  2 step  3 file_version  4 graph_def  5 summary
 Summary 1 value*: 1 tag  2 simple_value (float)  8 tensor  9 metadata.plugin_data.plugin_name
@@ -14,14 +14,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from stall_analyzer import files, wire
+from stall_analyzer import wire
 from stall_analyzer.errors import UnreadableFile, WireError
+from stall_analyzer.histograms import HistogramReader
 from stall_analyzer.keras_config import parse_keras_config
 from stall_analyzer.model import EventFile, EventLog, KerasConfig, Note, Run, Series
-from stall_analyzer.records import Record, RecordFile, is_intact
+from stall_analyzer.records import Record, RecordFile, is_intact, read_records
 from stall_analyzer.tensors import scalar_of, text_of
 
 SCALARS_PLUGIN = "scalars"
+HISTOGRAMS_PLUGIN = "histograms"
 KERAS_PLUGIN = "graph_keras_model"
 KERAS_TAG = "keras"
 LATEST_WALL_S = 2.0**63 / 1e9  # what fits into int64 nanoseconds (the year 2262)
@@ -50,6 +52,7 @@ class _Value:
 class _Reader:
     def __init__(self) -> None:
         self.scalars: dict[str, dict[str, _Column]] = {"train": {}, "validation": {}}
+        self.histograms = HistogramReader()
         self.keras: KerasConfig | None = None
         self.first_wall_ns: int | None = None
         self.last_wall_ns: int | None = None
@@ -60,39 +63,12 @@ class _Reader:
 
     def read(self, file: EventFile) -> None:
         plugins: dict[str, str] = {}  # of a tag: often only its first record says
-        damaged = 0
-        try:
-            with files.open_binary(file.path) as stream:
-                records = RecordFile(stream)
-                for record in records:
-                    self.records += 1
-                    damaged += not self._take(records, record, file, plugins)
-        except UnreadableFile as error:
-            self._note("error", f"An event file could not be read: {error}.", file.path)
-            return
-        except OSError as error:  # while reading: a network file system, a bad disk
-            text = f"An event file could be read only in part: {error.strerror or error}."
-            self._note("error", text, file.path)
-            return
-        if damaged:
-            text = f"Damaged records in an event file were skipped: {damaged}."
-            self._note("warning", text, file.path)
-        if records.damage is not None:
-            text = (
-                f"An event file was read only in part: {records.damage}. "
-                "The records before that are used."
-            )
-            self._note("warning", text, file.path)
 
-    def _take(
-        self, records: RecordFile, record: Record, file: EventFile, plugins: dict[str, str]
-    ) -> bool:
-        """Take in one record; False when it is damaged."""
-        try:
+        def take(records: RecordFile, record: Record) -> None:
+            self.records += 1
             self._look_into(records, record, file, plugins)
-        except (WireError, IndexError, struct.error):  # the latter two: it leaves a record's head
-            return False
-        return True
+
+        read_records(file.path, "an event file", take, self.notes)
 
     def _look_into(
         self, records: RecordFile, record: Record, file: EventFile, plugins: dict[str, str]
@@ -104,7 +80,7 @@ class _Reader:
         summary: tuple[int, int] | None = None
         for number, wire_type, start, end in wire.fields(record.data, 0, record.length):
             if number == 1 and wire_type == wire.FIXED64:
-                wall_ns = _wall_ns(wire.double(record.data, start))
+                wall_ns = wall_ns_of(wire.double(record.data, start))
             elif number == 2 and wire_type == wire.VARINT:
                 step = wire.signed(start)
             elif number == 3:
@@ -135,6 +111,10 @@ class _Reader:
             plugin = plugins.get(value.tag)
             if value.tensor is not None and _is_model(value.tag, plugin):
                 self._model(record, value.tensor, wall_ns, file.path)
+                continue
+            if value.tensor is not None and plugin == HISTOGRAMS_PLUGIN:
+                if file.role != "validation":
+                    self.histograms.take(value.tag, record.data, *value.tensor)
                 continue
             scalar = _scalar(record.data, value, plugin)
             if scalar is not None:
@@ -187,6 +167,7 @@ def read_events(run: Run) -> EventLog:
         graph_wall_ns=reader.graph_wall_ns,
         records=reader.records,
         notes=tuple(reader.notes),
+        histograms=reader.histograms.result(),
     )
 
 
@@ -246,7 +227,7 @@ def _is_model(tag: str, plugin: str | None) -> bool:
     return plugin == KERAS_PLUGIN or (plugin is None and tag.rpartition("/")[2] == KERAS_TAG)
 
 
-def _wall_ns(wall_s: float) -> int:
+def wall_ns_of(wall_s: float) -> int:
     if not 0 <= wall_s < LATEST_WALL_S:  # NaN fails both
         raise WireError("a time that cannot be")
     seconds = int(wall_s)  # apart, because the product of the whole would lose 256 ns

@@ -66,6 +66,16 @@ class EventFile:
 
 
 @dataclass(frozen=True)
+class DumpFiles:
+    """One file set of the debugger (tfdbg2): `<prefix>.<part>` for each part that exists."""
+
+    prefix: str
+    parts: tuple[str, ...]  # "execution", "graphs" …
+    start_unix_s: int
+    size: int
+
+
+@dataclass(frozen=True)
 class Run:
     """One training attempt: a run directory with its train/ and validation/ children.
 
@@ -78,6 +88,7 @@ class Run:
     event_files: tuple[EventFile, ...]
     attempt: int = 1
     notes: tuple[Note, ...] = ()
+    dumps: tuple[DumpFiles, ...] = ()
 
 
 # ---------------------------------------------------------------- decode
@@ -200,6 +211,15 @@ class KerasConfig:
 
 
 @dataclass(frozen=True)
+class HistogramSums:
+    """What the histograms of one tag come to."""
+
+    records: int = 0
+    zero_run: int = 0  # of the last records so many hold nothing but zeros
+    same_run: int = 0  # … are the same to the last bit
+
+
+@dataclass(frozen=True)
 class EventLog:
     """Scalars and wall times of a run's event files."""
 
@@ -210,6 +230,61 @@ class EventLog:
     last_wall_ns: int | None
     graph_wall_ns: int | None  # when a graph was written
     records: int
+    notes: tuple[Note, ...] = ()
+    histograms: Mapping[str, HistogramSums] = field(default_factory=dict)  # of training
+
+
+# ---------------------------------------------------------------- tfdbg
+
+OpKey: TypeAlias = tuple[str, str]  # id of the graph, name of the op
+TensorKey: TypeAlias = tuple[str, str, int]  # and which of its outputs
+
+
+@dataclass(frozen=True)
+class CodeLine:
+    """A line of the user's own code."""
+
+    path: str
+    line: int
+    function: str
+    text: str = ""  # the line itself, where the dump holds its file
+
+
+@dataclass(frozen=True)
+class DumpedOp:
+    """An op as it was put into its graph, or one eager execution of it (then `graph` is "")."""
+
+    type: str
+    graph: str  # name of the graph
+    inputs: tuple[str, ...]  # "name:output"
+    line: CodeLine | None = None
+
+
+@dataclass(frozen=True)
+class DumpedTensor:
+    """All that was dumped of one output of an op."""
+
+    records: int
+    first_ns: int  # its first record
+    bad_ns: int | None = None  # when it first was not finite
+    after_bad_ns: int | None = None  # its next record
+    has_nan: bool = False  # then; both are True where the dump does not tell them apart
+    has_inf: bool = False
+    zero_share: float | None = None  # of its elements, over all records; None: not dumped
+    all_zero_run: int = 0  # of its last records so many hold nothing but zeros
+    nearly_zero_run: int = 0  # … hardly anything but zeros
+
+
+@dataclass(frozen=True)
+class DebugDump:
+    """What the debugger saw of a run's tensors."""
+
+    mode: str  # how much was dumped of each tensor, as TensorFlow calls it
+    looked_at: int  # records that tell whether a tensor was finite
+    start_ns: int
+    tensors: Mapping[TensorKey, DumpedTensor]
+    ops: Mapping[OpKey, DumpedOp]
+    call_ends_ns: Int64s  # when calls of tf.functions returned
     notes: tuple[Note, ...] = ()
 
 
@@ -301,6 +376,7 @@ class Timeline:
     later_epochs_ps: tuple[int, ...]
     events: EventLog | None
     notes: tuple[Note, ...] = ()
+    dump: DebugDump | None = None
 
 
 # ---------------------------------------------------------------- attribute

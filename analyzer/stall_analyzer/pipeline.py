@@ -10,7 +10,8 @@ from stall_analyzer.decode import read_trace
 from stall_analyzer.diagnose import diagnose
 from stall_analyzer.errors import UnreadableFile
 from stall_analyzer.events import read_events
-from stall_analyzer.model import EventLog, Note, Report, Run, Session, Trace
+from stall_analyzer.model import DebugDump, EventLog, Note, Report, Run, Session, Trace
+from stall_analyzer.tfdbg import read_dump
 
 
 def analyze(run: Run) -> Report:
@@ -18,7 +19,7 @@ def analyze(run: Run) -> Report:
     notes = list(run.notes)
     traces = _read_traces(run, notes)
     events = _read_events(run, notes)
-    timeline = align(traces, events)
+    timeline = replace(align(traces, events), dump=_read_dump(run, notes))
     hosts = attribute(timeline)
     diagnosis = diagnose(timeline, hosts)
     notes += (*timeline.notes, *diagnosis.notes)
@@ -52,3 +53,10 @@ def _read_events(run: Run, notes: list[Note]) -> EventLog | None:
     events = read_events(run)
     notes += events.notes
     return events
+
+
+def _read_dump(run: Run, notes: list[Note]) -> DebugDump | None:
+    dump = read_dump(run)
+    if dump is not None:
+        notes += dump.notes
+    return dump

@@ -1,4 +1,4 @@
-"""TFRecord framing: the envelope around every record of an event file.
+"""TFRecord framing: the envelope around every record of an event file or a debugger dump.
 
     uint64 length | uint32 masked crc32c of the length | data | uint32 masked crc32c of the data
 
@@ -11,9 +11,13 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import BinaryIO, NamedTuple
+
+from stall_analyzer import files
+from stall_analyzer.errors import UnreadableFile, WireError
+from stall_analyzer.model import Note
 
 # A longer record is mostly a graph, an image or a histogram: its head tells.
 HEAD_BYTES = 64 * 1024
@@ -89,6 +93,44 @@ class RecordFile:
             return None
         crc = _CRC.unpack_from(data, record.length)[0]
         return record._replace(data=data[: record.length], crc=crc)
+
+
+def read_records(
+    path: str, what: str, take: Callable[[RecordFile, Record], None], notes: list[Note]
+) -> None:
+    """Give each record of a file to `take`; what cannot be read of it becomes notes.
+
+    `what` is the kind of file in words, with its article. `take` raises on a damaged record.
+    """
+    damaged = 0
+    begin = what[0].upper() + what[1:]
+    try:
+        with files.open_binary(path) as stream:
+            records = RecordFile(stream)
+            for record in records:
+                damaged += not _is_taken(records, record, take)
+    except UnreadableFile as error:
+        notes.append(Note("error", f"{begin} could not be read: {error}.", path))
+        return
+    except OSError as error:  # while reading: a network file system, a bad disk
+        text = f"{begin} could be read only in part: {error.strerror or error}."
+        notes.append(Note("error", text, path))
+        return
+    if damaged:
+        notes.append(Note("warning", f"Damaged records in {what} were skipped: {damaged}.", path))
+    if records.damage is not None:
+        text = f"{begin} was read only in part: {records.damage}. The records before that are used."
+        notes.append(Note("warning", text, path))
+
+
+def _is_taken(
+    records: RecordFile, record: Record, take: Callable[[RecordFile, Record], None]
+) -> bool:
+    try:
+        take(records, record)
+    except (WireError, IndexError, struct.error):  # the latter two: it leaves a record's head
+        return False
+    return True
 
 
 def is_intact(record: Record) -> bool:

@@ -1,4 +1,4 @@
-"""TensorProto, as far as summaries use it: one number, or one text.
+"""TensorProto, as far as summaries and dumps use it: one number, one text, an array of floats.
 
 TensorProto 1 dtype  2 tensor_shape (2 dim)  4 tensor_content  and one repeated field per type
 """
@@ -8,7 +8,11 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+import numpy as np
+
 from stall_analyzer import wire
+from stall_analyzer.errors import WireError
+from stall_analyzer.model import Float64s
 
 DT_BFLOAT16 = 14
 STRING_VAL = 8
@@ -38,6 +42,7 @@ _TYPES = {
     22: _Type("<I", 16),
     23: _Type("<Q", 17),
 }
+_FLOATS = frozenset({1, 2, DT_BFLOAT16, 19})
 # What nearly all scalars begin with: float, no dimensions, four bytes of content. Looking for it
 # saves walking three fields for each of what may be millions of scalars.
 _USUAL = b"\x08\x01\x12\x00\x22\x04"
@@ -91,6 +96,42 @@ def _number(kind: _Type, value: float) -> float:
     if kind.content == _BITS16 and kind.field == 13:
         return float(struct.unpack("<f", struct.pack("<I", int(value) << 16))[0])
     return float(value)
+
+
+def floats_of(data: bytes, start: int, end: int) -> Float64s | None:
+    """All elements of a tensor of floats, whatever its shape; None for any other type."""
+    dtype = 0
+    kept: dict[int, wire.Field] = {}
+    for found in wire.fields(data, start, end):
+        if found[0] == 1 and found[1] == wire.VARINT:
+            dtype = found[2]
+        elif found[1] == wire.BYTES:
+            kept.setdefault(found[0], found)
+    kind = _TYPES.get(dtype)
+    if kind is None or dtype not in _FLOATS:
+        return None
+    if TENSOR_CONTENT in kept:
+        _, _, at, to = kept[TENSOR_CONTENT]
+        return _floats(kind.content, data[at:to])
+    if kind.field not in kept:
+        return np.empty(0)
+    _, _, at, to = kept[kind.field]
+    if kind.packed:
+        return _floats(kind.packed, data[at:to])
+    bits = bytearray()  # half and bfloat16: their 16 bits, as varints
+    while at < to:
+        value, at = wire.varint(data, at, to)
+        bits += struct.pack("<H", value & 0xFFFF)
+    return _floats(kind.content, bytes(bits))
+
+
+def _floats(pattern: str, content: bytes) -> Float64s:
+    if len(content) % struct.calcsize(pattern):
+        raise WireError("a tensor ends inside an element")
+    if pattern == _BITS16:
+        upper = np.frombuffer(content, "<u2").astype("<u4") << 16
+        return upper.view("<f4").astype(np.float64)
+    return np.frombuffer(content, pattern).astype(np.float64)
 
 
 def text_of(data: bytes, start: int, end: int) -> str | None:

@@ -35,11 +35,11 @@ SLOWER_FIRST = 1.5
 def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
     """One sentence for a tired person, with status, bucket and confidence."""
     timeline, host = signals.timeline, signals.host
-    if timeline.window.duration_ps == 0:
-        return Verdict("unknown", "unknown", "Nothing could be read of this run.", 0.0)
     hopeless = [f for f in findings if f.bucket == "numerics" and f.severity == "act"]
     if hopeless:
         return _learning_nothing(host.ledger, hopeless[0])
+    if timeline.window.duration_ps == 0:
+        return _without_window(signals)
     costs = _costs(host.ledger)
     worked = _worked_ps(host.ledger)
     primary = max(ACTIONABLE, key=lambda bucket: costs[bucket])
@@ -56,6 +56,16 @@ def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
         f"({seconds(timeline.window.duration_ps)}) is the model's own computing.",
         confidence,
     )
+
+
+def _without_window(signals: Signals) -> Verdict:
+    if signals.dump is None or not signals.dump.looked_at:
+        return Verdict("unknown", "unknown", "Nothing could be read of this run.", 0.0)
+    sentence = (
+        "Nothing says where the time of this run went. The debugger looked at "
+        f"{signals.dump.looked_at:,} tensors, and none of them ends the training."
+    )
+    return Verdict("unknown", "unknown", sentence, 0.0)
 
 
 def _costs(ledger: Ledger) -> dict[str, int]:

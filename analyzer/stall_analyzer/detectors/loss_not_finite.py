@@ -22,7 +22,8 @@ input held an empty field, read as NaN.
 What to do
 Stop such runs at once with keras.callbacks.TerminateOnNaN(). Then look at what comes first: a loss
 that grew before it broke says learning rate; a break out of the blue says data, or log(0), a
-division by 0 or sqrt(0) in a loss of one's own. tf.debugging.enable_check_numerics() names the op.
+division by 0 or sqrt(0) in a loss of one's own. tf.debugging.enable_check_numerics() names the op;
+so does a dump of the debugger, with the line that made it (ST313).
 
 Blind spots
 Without a loss per batch only the epoch is known. relu turns NaN into 0 on CPUs, so weights can be
@@ -47,6 +48,13 @@ DIVERGED = 10.0
 LOOK_BACK = 10  # steps before the break
 
 
+_MEND_THE_OP = Change(
+    "Mend the operation that ST313 names, and stop broken runs at once.",
+    before="model.fit(...)",
+    after="model.fit(..., callbacks=[keras.callbacks.TerminateOnNaN()])",
+)
+
+
 def check(signals: Signals) -> Finding | None:
     learning = signals.learning
     broken = learning.not_finite
@@ -62,11 +70,16 @@ def check(signals: Signals) -> Finding | None:
         severity="consider" if survived else "act",
         title=_title(broken, survived),
         explanation=_explanation(signals, broken, diverged, survived, lost),
-        change=_change(learning, broken, diverged),
+        change=_MEND_THE_OP if _is_op_known(signals) else _change(learning, broken, diverged),
         lost_ps=lost,
         confidence=0.6 if survived else 0.97,
         evidence=signals.evidence_of("numerics.nonfinite", "computed after the loss was lost"),
     )
+
+
+def _is_op_known(signals: Signals) -> bool:
+    origin = signals.origin
+    return origin is not None and bool(origin.spoils) and not origin.is_older_than_dump
 
 
 def _survived(signals: Signals, learning: LearningSignals, broken: NotFinite) -> str:

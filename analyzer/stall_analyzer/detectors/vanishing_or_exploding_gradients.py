@@ -21,7 +21,7 @@ relu or gelu instead of sigmoid and tanh in hidden layers, He initialisation, ba
 normalisation, residual connections; clipnorm against explosions.
 
 Blind spots
-Most programs do not log gradients; then this says nothing. Histograms are not read.
+Most programs do not log gradients; then this says nothing. Histograms of gradients are not read.
 """
 
 from __future__ import annotations

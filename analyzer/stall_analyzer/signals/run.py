@@ -16,6 +16,7 @@ from stall_analyzer.causes import CAUSES, code, codes_of_bucket
 from stall_analyzer.intervals import Tiling, time_in
 from stall_analyzer.model import (
     AlignedTrace,
+    DebugDump,
     EventLog,
     Evidence,
     HostLedger,
@@ -33,7 +34,9 @@ from stall_analyzer.signals.allocator import (
 from stall_analyzer.signals.collectives import CollectiveSignals, collective_signals
 from stall_analyzer.signals.culprit import MOST, Culprit, culprit_of
 from stall_analyzer.signals.devices import DeviceSignals, device_signals
+from stall_analyzer.signals.dumps import Origin, ZeroOutputs, origin_of, zero_outputs
 from stall_analyzer.signals.functions import FunctionSignals, function_signals
+from stall_analyzer.signals.histograms import HistogramSignals, histogram_signals
 from stall_analyzer.signals.learning import LearningSignals, learning_signals
 from stall_analyzer.signals.ops import OpSignals, op_signals
 from stall_analyzer.signals.pipeline import PipelineSignals, Spans, Stage, pipeline_signals
@@ -157,6 +160,23 @@ class Signals:
     @property
     def keras(self) -> KerasConfig | None:
         return self.events.keras if self.events is not None else None
+
+    @property
+    def dump(self) -> DebugDump | None:
+        return self.timeline.dump
+
+    @cached_property
+    def origin(self) -> Origin | None:
+        """Where the first NaN or infinity was made that mattered."""
+        return origin_of(self.dump) if self.dump is not None else None
+
+    @cached_property
+    def zero_outputs(self) -> tuple[ZeroOutputs, ...]:
+        return zero_outputs(self.dump) if self.dump is not None else ()
+
+    @cached_property
+    def histograms(self) -> HistogramSignals:
+        return histogram_signals(self.events)
 
     @cached_property
     def pipeline(self) -> PipelineSignals:

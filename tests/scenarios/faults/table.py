@@ -11,7 +11,7 @@ from tests.scenarios.faults.score import Expected
 if TYPE_CHECKING:
     from tests.scenarios.faults.base import Fault
 
-GROUPS = ("input", "compile", "memory", "host", "cluster", "numerics")
+GROUPS = ("input", "compile", "memory", "host", "cluster", "numerics", "numerics_dumps")
 
 
 def all_faults() -> dict[str, tuple[str, Fault]]:

@@ -1,0 +1,411 @@
+"""Findings from debugger dumps and histograms: the origin of a NaN, and dead units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from stall_analyzer.align import align
+from stall_analyzer.attribute import attribute
+from stall_analyzer.detectors import dead_units, loss_not_finite, origin_of_nonfinite
+from stall_analyzer.diagnose import signals_of
+from stall_analyzer.model import EventLog, Finding, HistogramSums, KerasConfig
+from stall_analyzer.signals import Signals
+from stall_analyzer.signals.dumps import Origin, origin_of
+from tests.detectors.test_numerics import events, falling
+from tests.dumps import Dump, read
+
+INNER = "inner-graph"
+LOST = events([0.5, 0.4, float("nan")], [float("nan")] * 3)
+
+
+def signals_with(dump: Dump, folder: Path, log: EventLog | None = None) -> Signals:
+    timeline = replace(align([], log), dump=read(dump.write(folder)))
+    return signals_of(timeline, attribute(timeline))
+
+
+def found(
+    detector: ModuleType, dump: Dump, folder: Path, log: EventLog | None = None
+) -> Finding | None:
+    finding: Finding | None = detector.check(signals_with(dump, folder, log))
+    return finding
+
+
+def origin(dump: Dump, folder: Path) -> Origin:
+    made = origin_of(read(dump.write(folder)))
+    assert made is not None
+    return made
+
+
+def step(dump: Dump, **bad: dict[str, int]) -> Dump:
+    """One call of the function, in which these ops are bad; the others are finite."""
+    for op in ("x", "w", "product", "log", "loss", "gradient"):
+        dump.tensor(op, **bad.get(op, {}))
+    return dump.call()
+
+
+def program(mode: str = "FULL_HEALTH") -> Dump:
+    """w -= gradient of the log of (w x)."""
+    dump = Dump(mode).source("/home/ann/train.py", "loss = tf.math.log(w * x)", "model.fit(x)")
+    dump.frame("own", 0, 1).frame("fit", 0, 2)
+    dump.op("IteratorGetNext", "x").op("ReadVariableOp", "w", "handle")
+    dump.op("Mul", "product", "w", "x", frames=["fit"])
+    dump.op("Log", "log", "product", frames=["fit", "own"])
+    dump.op("Identity", "same", "log").op("Sum", "loss", "same")  # never dumped
+    dump.op("RealDiv", "gradient", "loss", "product")
+    return dump.op("AssignSubVariableOp", "update", "handle", "gradient")
+
+
+NAN, INF = {"nan": 1}, {"inf": 1}
+FROM_LOG = {"log": INF, "loss": INF, "gradient": NAN}
+EVERYTHING = dict.fromkeys(("w", "product", "log", "loss", "gradient"), NAN)
+
+
+# ---------------------------------------------------------------- ST313
+
+
+def test_the_op_that_made_the_first_bad_value_is_named_with_its_line(tmp_path: Path) -> None:
+    dump = step(step(step(program()), **FROM_LOG), **EVERYTHING)
+    finding = found(origin_of_nonfinite, dump, tmp_path)
+    assert finding is not None and finding.severity == "act"
+    assert finding.title == "The first infinity was made by Log at train.py:1"
+    assert finding.change.before == "loss = tf.math.log(w * x)  # train.py:1"
+    assert "reached the weights" in finding.explanation
+
+
+def test_the_order_of_the_records_does_not_decide(tmp_path: Path) -> None:
+    dump = step(program())
+    for op in ("gradient", "loss", "log", "product", "w", "x"):
+        dump.tensor(op, **FROM_LOG.get(op, {}))
+    assert origin(step(dump.call(), **EVERYTHING), tmp_path).name == "log"
+
+
+def test_what_went_bad_in_later_steps_is_no_origin(tmp_path: Path) -> None:
+    """In the next step the weights are bad, and so is all that comes before the origin."""
+    assert origin(step(step(program(), **FROM_LOG), **EVERYTHING), tmp_path).name == "log"
+
+
+def test_without_calls_only_what_came_before_counts(tmp_path: Path) -> None:
+    dump = program()
+    for bad in ({}, FROM_LOG, EVERYTHING):
+        step(dump, **bad)
+    dump.parts["execution"].clear()
+    assert origin(dump, tmp_path).name == "log"
+
+
+def test_several_steps_in_one_call(tmp_path: Path) -> None:
+    dump = program()
+    for bad in ({}, FROM_LOG, EVERYTHING):
+        for op in ("x", "w", "product", "log", "loss", "gradient"):
+            dump.tensor(op, **bad.get(op, {}))
+    assert origin(dump.call(), tmp_path).name == "log"
+
+
+@pytest.mark.parametrize("mode", ["CURT_HEALTH", "CONCISE_HEALTH"])
+def test_infinities_that_go_no_further_are_passed_over(tmp_path: Path, mode: str) -> None:
+    dump = program(mode).op("SelectV2", "mask").op("Softmax", "softmax", "mask")
+    for bad in ({}, {}, FROM_LOG, EVERYTHING):
+        dump.tensor("mask", inf=1).tensor("softmax")
+        step(dump, **bad)
+    assert origin(dump, tmp_path).name == "log"
+
+
+@pytest.mark.parametrize(("bad", "expected"), [("inf", None), ("nan", "note")])
+def test_what_goes_no_further(tmp_path: Path, bad: str, expected: str | None) -> None:
+    dump = program().op("SelectV2", "mask").op("Softmax", "softmax", "mask")
+    for _ in range(3):
+        dump.tensor("mask", **{bad: 1}).tensor("softmax")
+        step(dump)
+    finding = found(origin_of_nonfinite, dump, tmp_path)
+    assert (finding.severity if finding else None) == expected
+
+
+def test_an_infinite_constant_is_meant(tmp_path: Path) -> None:
+    dump = program().op("Const", "huge").op("Minimum", "least", "x", "huge")
+    assert origin_of(read(step(dump.tensor("huge", inf=1)).write(tmp_path))) is None
+
+
+def test_bad_data_is_called_so(tmp_path: Path) -> None:
+    dump = step(step(program()), x=NAN, **EVERYTHING | {"w": {}})
+    finding = found(origin_of_nonfinite, dump, tmp_path)
+    assert finding is not None
+    assert finding.title == "The first NaN came in with the data"
+    assert "filter" in finding.change.after
+
+
+def inner_function(dump: Dump) -> Dump:
+    """The step in a function of its own, whose arguments the debugger does not look at."""
+    dump.op("Placeholder", "data", graph=INNER).op("MatMul", "product", "data", "w", graph=INNER)
+    dump.op("ReadVariableOp", "w", "handle", graph=INNER)
+    return dump.op("AssignSubVariableOp", "update", "handle", "product", graph=INNER)
+
+
+def inner_step(dump: Dump, **counts: int) -> Dump:
+    return dump.tensor("w", graph=INNER).tensor("product", graph=INNER, **counts)
+
+
+def test_a_map_is_named_for_data_that_the_step_itself_takes_in(tmp_path: Path) -> None:
+    """In Keras 2 the iterator and the step are in one graph."""
+    dump = program().op("Log", "scaled", "args_0", graph="map", graph_name="Dataset_map_scale")
+    dump.tensor("args_0", graph="map").tensor("scaled", graph="map", nan=1)
+    bad = EVERYTHING | {"x": NAN, "w": {}}
+    assert origin(step(step(dump), **bad), tmp_path).name == "scaled"
+
+
+def test_bad_data_is_found_outside_of_an_inner_function(tmp_path: Path) -> None:
+    """TensorFlow writes the record of the data after those of the inner function."""
+    dump = inner_function(Dump().op("IteratorGetNext", "x", "iterator"))
+    for counts in ({}, NAN):
+        inner_step(dump, **counts).tensor("x", **counts).call()
+    assert origin(dump, tmp_path).type == "IteratorGetNext"
+
+
+def test_data_that_is_fine_is_not_blamed_for_what_an_inner_function_makes(tmp_path: Path) -> None:
+    dump = inner_function(Dump().op("IteratorGetNext", "x", "iterator"))
+    inner_step(dump).tensor("x").call()
+    made = origin(inner_step(dump, inf=1).tensor("x").call(), tmp_path)
+    assert (made.type, made.inputs_seen) == ("MatMul", False)
+
+
+def test_a_map_that_makes_bad_data_is_named(tmp_path: Path) -> None:
+    dump = inner_function(Dump().op("IteratorGetNext", "x", "iterator"))
+    dump.op("Placeholder", "args_0", graph="map", graph_name="Dataset_map_scale")
+    dump.op("RealDiv", "scaled", "args_0", graph="map", graph_name="Dataset_map_scale")
+    for counts in ({}, NAN):
+        dump.tensor("args_0", graph="map").tensor("scaled", graph="map", **counts)
+    for counts in ({}, NAN):  # the pipeline works ahead
+        inner_step(dump, **counts).tensor("x", **counts).call()
+    assert origin(dump, tmp_path).name == "scaled"
+
+
+@pytest.mark.parametrize("kind", ["StatelessIf", None])
+def test_an_origin_in_a_function_that_the_step_calls(tmp_path: Path, kind: str | None) -> None:
+    """The debugger does not look at what a call gives back, nor tells of all of them."""
+    dump = Dump().op("Mul", "gradient", "call")
+    if kind is not None:
+        dump.op(kind, "call", "x")
+    dump.op("AssignSubVariableOp", "update", "handle", "gradient")
+    dump.op("Placeholder", "p", graph=INNER).op("Mul", "scaled", "p", graph=INNER)
+    dump.op("Log", "log", "scaled", graph=INNER).op("Neg", "loss", "log", graph=INNER)
+    for before, after in (({}, {}), ({}, INF), (NAN, NAN)):
+        dump.tensor("scaled", graph=INNER, **before).tensor("log", graph=INNER, **after)
+        dump.tensor("loss", graph=INNER, **after).tensor("gradient", **after).call()
+    assert origin(dump, tmp_path).name == "log"
+
+
+def test_bad_data_of_an_eager_loop(tmp_path: Path) -> None:
+    dump = inner_function(Dump())
+    inner_step(dump.eager("IteratorGetNext", outputs=[1])).call()
+    inner_step(dump.eager("IteratorGetNext", outputs=[2], nan=1), nan=1).call()
+    assert origin(dump, tmp_path).type == "IteratorGetNext"
+
+
+def test_a_dump_that_begins_too_late_says_so(tmp_path: Path) -> None:
+    finding = found(origin_of_nonfinite, step(step(program(), **EVERYTHING)), tmp_path)
+    assert finding is not None and finding.severity == "act"
+    assert finding.title == "A variable already held NaN when the debugger's dump begins"
+    assert "circular_buffer_size=-1" in finding.change.after
+
+
+def test_a_dump_that_begins_within_a_step_says_so_too(tmp_path: Path) -> None:
+    dump = program().tensor("gradient", nan=1).call()
+    assert origin(step(step(dump, **EVERYTHING), **EVERYTHING), tmp_path).is_older_than_dump
+
+
+def test_a_line_that_starts_the_training_is_not_blamed(tmp_path: Path) -> None:
+    bad = EVERYTHING | {"w": {}}
+    finding = found(origin_of_nonfinite, step(step(program()), **bad), tmp_path)
+    assert finding is not None
+    assert finding.title == "The first NaN was made by Mul"
+    assert "fit" not in finding.change.before
+
+
+def test_a_gradient_is_blamed_on_the_line_of_its_op(tmp_path: Path) -> None:
+    """Which is found by what it is given: the output of the op, or its input."""
+    dump = program().op("Reciprocal", "gradient_tape/log/Reciprocal", "log", frames=["fit"])
+    dump.op("AssignSubVariableOp", "update_2", "handle", "gradient_tape/log/Reciprocal")
+    step(dump.tensor("gradient_tape/log/Reciprocal"))
+    step(dump.tensor("gradient_tape/log/Reciprocal", inf=1))
+    finding = found(origin_of_nonfinite, dump, tmp_path)
+    assert finding is not None
+    assert finding.title == "The first infinity was made by Reciprocal at train.py:1"
+
+
+def test_eager_ops_are_followed_to_the_variable(tmp_path: Path) -> None:
+    dump = Dump().source("/home/ann/train.py", "scale = tf.exp(x)").frame("own", 0, 1)
+    dump.eager("Exp", inputs=[1], outputs=[2], frames=["own"], inf=1)
+    dump.eager("Mul", inputs=[2, 3], outputs=[4], nan=1)
+    dump.eager("AssignSubVariableOp", inputs=[9, 4])
+    finding = found(origin_of_nonfinite, dump, tmp_path)
+    assert finding is not None and finding.severity == "act"
+    assert finding.title == "The first infinity was made by Exp at train.py:1"
+
+
+def test_a_metric_that_is_no_number_is_not_lost_training(tmp_path: Path) -> None:
+    dump = program().op("RealDiv", "metric", "x").op("AssignAddVariableOp", "m", "handle", "metric")
+    for _ in range(2):
+        step(dump.tensor("metric", nan=1))
+    finding = found(origin_of_nonfinite, dump, tmp_path)
+    assert finding is not None and finding.severity == "consider"
+
+
+def test_weights_are_known_by_the_layers_that_read_them(tmp_path: Path) -> None:
+    """Keras 2 adds its updates, as metrics do."""
+    dump = Dump().op("Log", "log", "x").op("AssignAddVariableOp", "update", "handle", "log")
+    dump.op("ReadVariableOp", "w", "handle").op("MatMul", "product", "x", "w")
+    for weight, counts in (({}, {}), ({}, INF), (INF, INF)):
+        dump.tensor("w", **weight).tensor("product", **weight).tensor("log", **counts).call()
+    made = origin(dump, tmp_path)
+    assert (made.name, made.spoils) == ("log", "weights")
+
+
+def test_weights_come_before_metrics(tmp_path: Path) -> None:
+    dump = program().op("RealDiv", "metric", "x").op("AssignAddVariableOp", "m", "handle", "metric")
+    for bad in ({}, {}, FROM_LOG, EVERYTHING):
+        step(dump.tensor("metric", nan=1), **bad)
+    assert origin(dump, tmp_path).name == "log"
+
+
+def test_a_dump_without_its_graphs_names_the_first_bad_op(tmp_path: Path) -> None:
+    dump = step(step(program()), **FROM_LOG)
+    dump.parts["graphs"].clear()
+    finding = found(origin_of_nonfinite, dump, tmp_path, LOST)
+    assert finding is not None and finding.severity == "consider"
+    assert finding.title == "The first infinity was made by log"
+
+
+def test_a_healthy_dump_has_no_origin(tmp_path: Path) -> None:
+    assert found(origin_of_nonfinite, step(step(program())), tmp_path) is None
+
+
+def test_the_finding_about_the_loss_points_to_the_op(tmp_path: Path) -> None:
+    dump = step(step(program()), **FROM_LOG)
+    finding = found(loss_not_finite, dump, tmp_path, LOST)
+    assert finding is not None and "ST313" in finding.change.text
+
+
+# ---------------------------------------------------------------- ST312
+
+
+def rectifier(*zeros: int, kind: str = "Relu") -> Dump:
+    dump = Dump().op(kind, "model/dense_1/Relu", "x")
+    for count in zeros:
+        dump.tensor("model/dense_1/Relu", size=1000, zero=count)
+    return dump
+
+
+@pytest.mark.parametrize(
+    ("zeros", "expected"),
+    [
+        ([500] * 40, None),
+        ([900] * 40, None),
+        ([980] * 40, None),
+        ([995] * 40, "note"),
+        ([1000] * 19, None),
+        ([500] * 5 + [1000] * 30, "consider"),
+        ([1000] * 30 + [500], None),
+        ([1000, 1000, 990] * 20, "note"),
+    ],
+)
+def test_dead_units(tmp_path: Path, zeros: list[int], expected: str | None) -> None:
+    finding = found(dead_units, rectifier(*zeros), tmp_path)
+    assert (finding.severity if finding else None) == expected
+    if finding is not None:
+        assert "model/dense_1" in finding.title
+
+
+def test_dead_units_and_a_loss_that_stands_still(tmp_path: Path) -> None:
+    dead = rectifier(*[1000] * 60)
+    finding = found(dead_units, dead, tmp_path, events([2.3] * 60, [2.3] * 60))
+    assert finding is not None and finding.severity == "act"
+    finding = found(dead_units, dead, tmp_path, events(falling(2.3, 0.5), falling(0.5, 0.2)))
+    assert finding is not None and finding.severity == "consider"
+
+
+def test_zeros_of_other_ops_are_no_dead_units(tmp_path: Path) -> None:
+    assert found(dead_units, rectifier(*[1000] * 40, kind="ZerosLike"), tmp_path) is None
+
+
+def test_the_graph_that_ran_most_speaks_for_the_layer(tmp_path: Path) -> None:
+    dump = rectifier(*[500] * 60).op("Relu", "model/dense_1/Relu", graph="validation")
+    for _ in range(30):
+        dump.tensor("model/dense_1/Relu", graph="validation", size=10, zero=10)
+    assert found(dead_units, dump, tmp_path) is None
+
+
+# ---------------------------------------------------------------- ST312, from histograms
+
+MOVES = HistogramSums(records=9, same_run=1)
+STILL = HistogramSums(records=9, same_run=9)
+ZEROS = HistogramSums(records=9, zero_run=9, same_run=9)
+
+
+def layers(**trainable: bool) -> KerasConfig:
+    config = ({"name": name, "trainable": value} for name, value in trainable.items())
+    return KerasConfig(0, "Sequential", tuple(config))
+
+
+def histograms(
+    keras: KerasConfig | None = None,
+    epochs: Sequence[Sequence[float]] = (),
+    **sums: HistogramSums,
+) -> Finding | None:
+    named = {tag.replace("__", "/"): value for tag, value in sums.items()}
+    log = replace(events(*epochs), keras=keras, histograms=named)
+    timeline = align([], log)
+    return dead_units.check(signals_of(timeline, attribute(timeline)))
+
+
+def test_weights_that_stand_still_while_others_move() -> None:
+    finding = histograms(
+        layers(hidden=True, head=True),
+        model__hidden__kernel__histogram=STILL,
+        model__head__kernel__histogram=STILL,
+        model__head__bias__histogram=MOVES,
+    )
+    assert finding is not None and finding.severity == "consider"
+    assert finding.title == "The weights of hidden and head do not change any more"
+
+
+def test_weights_that_stand_still_while_the_loss_does_too() -> None:
+    still = {"keras": layers(a=True), "a__kernel__histogram": STILL, "a__bias__histogram": MOVES}
+    finding = histograms(epochs=[[9.0] * 9] + [[1.6] * 9] * 8, **still)
+    assert finding is not None and finding.severity == "act"
+    finding = histograms(epochs=[[2.0 - n / 9] * 9 for n in range(9)], **still)
+    assert finding is not None and finding.severity == "consider"
+
+
+@pytest.mark.parametrize(
+    ("keras", "kernel", "other"),
+    [
+        (layers(a=False), STILL, MOVES),  # frozen
+        (layers(a=True), STILL, STILL),  # nothing is trained
+        (layers(a=True), HistogramSums(9, same_run=4), MOVES),
+        (layers(a=True), MOVES, MOVES),
+        (None, STILL, MOVES),  # nobody says that it is trainable
+    ],
+)
+def test_weights_that_may_stand_still(
+    keras: KerasConfig | None, kernel: HistogramSums, other: HistogramSums
+) -> None:
+    assert histograms(keras, a__kernel__histogram=kernel, b__bias__histogram=other) is None
+
+
+@pytest.mark.parametrize(
+    ("tag", "sums", "expected"),
+    [
+        ("layer1__relu", ZEROS, True),
+        ("activations__conv", ZEROS, True),
+        ("layer1__relu", HistogramSums(9, zero_run=4), False),
+        ("layer1__relu", MOVES, False),
+        ("gradients__relu", ZEROS, False),
+        ("activation_layer__bias", ZEROS, False),
+        ("layer1__x", ZEROS, False),
+    ],
+)
+def test_activations_that_are_all_zero(tag: str, sums: HistogramSums, expected: bool) -> None:
+    assert (histograms(**{tag: sums}) is not None) == expected
