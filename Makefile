@@ -1,24 +1,29 @@
-# Needs python3 (3.10 or newer) and make; everything else goes into .venv.
+# Needs python3 (3.10 or newer) and make; everything else goes into .venv. The tab's page and its
+# tests also need node (20 or newer), npm and Chromium; its libraries go into frontend/node_modules.
 # Paths are relative, so the checkout may lie anywhere.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 FAULTS := --workdir build/faults --repeats 2
+NODE_MODULES := frontend/node_modules/.installed
+BUILT := $(CURDIR)/build/static
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types check-python bench scenarios faults accuracy docs sample-logs clean
+.PHONY: frontend test-frontend test-browser screenshots
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.installed  ## install, analyse the sample logs, say what to do next
 	@$(BIN)/stall-analyze sample_logs || test $$? -eq 4
-	@printf '\nYour own logs:  %s path/to/logdir\n' '$(BIN)/stall-analyze'
+	@printf '\nThe Stall tab:  %s --logdir sample_logs, then open http://localhost:6006/#stall\n' '$(BIN)/tensorboard'
+	@printf 'Your own logs:  %s path/to/logdir\n' '$(BIN)/stall-analyze'
 	@printf 'How to capture: %s --help\n' '$(BIN)/stall-analyze'
 
-test: lint types check-python  ## everything that must pass before a commit
+test: lint types check-python test-frontend test-browser  ## everything that must pass before a commit
 
 check-python: $(VENV)/.installed-test
 	$(BIN)/python -m pytest
@@ -29,6 +34,27 @@ lint: $(VENV)/.installed-test  ## style, by ruff
 
 types: $(VENV)/.installed-test  ## types, by mypy
 	$(BIN)/mypy
+
+frontend: $(NODE_MODULES)  ## the tab's page, from frontend/ into tb_stall_plugin/static
+	npm --prefix frontend run --silent build
+
+ifeq ($(shell command -v npm),)
+test-frontend test-browser:
+	@echo '$@: NOT RUN, because node and npm are not installed'
+else
+test-frontend: $(NODE_MODULES)  ## the page's style, types and tests; is the built page up to date?
+	npm --prefix frontend run --silent lint
+	npm --prefix frontend run --silent test
+	@node frontend/scripts/build.mjs $(BUILT)
+	@diff -rq $(BUILT) tb_stall_plugin/static || { echo 'run: make frontend' >&2; exit 1; }
+
+test-browser: $(NODE_MODULES) $(VENV)/.installed-test  ## the tab in Chromium, against TensorBoard
+	@if scripts/install_chromium; then npm --prefix frontend run --silent test:browser; \
+	else echo 'test-browser: NOT RUN, because there is no Chromium'; fi
+endif
+
+screenshots: $(NODE_MODULES) $(VENV)/.installed-test  ## docs/images/, from sample_logs/
+	npm --prefix frontend run --silent screenshots
 
 bench: $(VENV)/.installed-test  ## the figures of the README, on this machine
 	$(BIN)/python benchmarks/bench.py
@@ -51,7 +77,7 @@ sample-logs: $(VENV)/.installed-test  ## record sample_logs/ anew
 	$(BIN)/python -m tests.scenarios.make_samples
 
 clean:  ## remove everything that make made
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) frontend/node_modules build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -rf *.egg-info analyzer/*.egg-info
 	find analyzer tb_stall_plugin tests benchmarks scripts -name __pycache__ -prune -exec rm -rf {} +
 	find analyzer -name '*.so' -delete
@@ -61,6 +87,11 @@ SOURCES := pyproject.toml $(wildcard analyzer/stall_analyzer/decode/*.c analyzer
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
+
+$(NODE_MODULES): frontend/package-lock.json
+	@echo "installing into frontend/node_modules ..."
+	@npm --prefix frontend ci --silent
+	@touch $@
 
 $(VENV)/.installed: $(SOURCES) | $(BIN)/python
 	@echo "installing into $(VENV) ..."

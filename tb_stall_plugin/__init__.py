@@ -1,7 +1,4 @@
-"""The TensorBoard tab of Stall. Not here yet: the analyzer and its command line come first."""
+"""The TensorBoard tab of Stall.
 
-from __future__ import annotations
-
-from stall_analyzer import __version__
-
-__all__ = ["__version__"]
+Imports nothing: TensorBoard imports this package when it starts, and does not start if that fails.
+"""

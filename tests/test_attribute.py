@@ -206,6 +206,28 @@ def test_xla_compiles_from_the_call_to_the_first_run_of_its_code(tmp_path: Path)
     assert causes_ms(ledger) == {"compile.xla": 70, "compute.step": 30}
 
 
+def test_what_new_code_takes_longer_in_its_first_run_is_part_of_compiling(tmp_path: Path) -> None:
+    compiling = {"kernel_type": "StatefulPartitionedCall", "step_id": 1}
+    work = [
+        event("ExecutorState::Process", 0, 100, id=1),
+        event("ExecutorState::ProcessAsync::Start", 0, 100, **compiling),
+        event("CpuCompiler::RunBackend", 10, 60),
+        event("CpuExecutable::ExecuteAsyncOnStream", 80, 100),
+    ]
+    later = range(4)
+    for n in later:  # which take 5 ms each
+        begin = 100 + 10 * n
+        work += [
+            event("ExecutorState::Process", begin, begin + 5, id=2 + n),
+            event("CpuExecutable::ExecuteAsyncOnStream", begin, begin + 5),
+        ]
+    calls = call(0, 100, run=1) + [
+        one for n in later for one in call(100 + 10 * n, 105 + 10 * n, run=2 + n)
+    ]
+    ledger = ledger_of(tmp_path, host(("python", calls), ("tf_Compute", work)))
+    assert causes_ms(ledger)["compile.xla"] == 95
+
+
 def allocation(at_ms: float, available: int, requested: int | None = None) -> Event:
     stats = {"bytes_available": available}
     if requested is not None:

@@ -231,7 +231,7 @@ def test_a_device_is_written_to_and_not_replaced(world: Any) -> None:
 # ---------------------------------------------------------------- processes
 
 
-def kills_its_process_on_b(run: Run) -> Outcome:
+def kills_its_process_on_b(run: Run, also: object = None) -> Outcome:
     if run.name == "b":
         os._exit(1)
     return Outcome({"run": run.name, "process": os.getpid()})

@@ -12,9 +12,10 @@ import stall_analyzer.detectors
 from stall_analyzer.attribute import attribute
 from stall_analyzer.causes import BUCKETS
 from stall_analyzer.detectors import DETECTORS
-from stall_analyzer.detectors.base import HEADINGS, Detector, detector_of
+from stall_analyzer.detectors.base import Detector, detector_of
 from stall_analyzer.diagnose import signals_of
 from stall_analyzer.discover import discover
+from stall_analyzer.manual import HEADINGS
 from stall_analyzer.model import EventLog, Timeline
 from stall_analyzer.pipeline import analyze
 from stall_analyzer.signals import Signals

@@ -19,6 +19,7 @@ from stall_analyzer.intervals import (
     paint,
     refine,
     simplify,
+    stack,
     time_in,
     total,
     union,
@@ -122,3 +123,16 @@ def test_a_label_is_inherited_from_the_nearest_ancestor_that_has_one() -> None:
     own = np.array([7, NOTHING, NOTHING, 3, NOTHING, NOTHING])
     parent = np.array([-1, 0, 1, 2, 3, -1], dtype=np.int32)
     assert list(inherit(own, parent)) == [7, 7, 7, 3, 3, NOTHING]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), max_size=12), st.integers(1, 3))
+def test_stacked_intervals_do_not_overlap_in_a_row(spans: list[tuple[int, int]], most: int) -> None:
+    spans.sort()
+    start = np.array([begin for begin, _ in spans], dtype=np.int64)
+    end = np.array([begin + length for begin, length in spans], dtype=np.int64)
+    rows = stack(start, end, most)
+    for row in range(most):
+        assert (start[rows == row][1:] >= end[rows == row][:-1]).all()
+    for left_out in np.flatnonzero(rows == NOTHING):
+        at = start[left_out]
+        assert np.sum((rows != NOTHING) & (start <= at) & (end > at)) == most

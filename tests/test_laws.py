@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import jsonschema
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from stall_analyzer.answers import Report
+from stall_analyzer.chart import charts_of, timeline
 from stall_analyzer.discover import discover
 from stall_analyzer.pipeline import analyze
 from stall_analyzer.report.json import document
@@ -66,11 +69,12 @@ traces = st.builds(
 )
 
 
-def report_on(trace: bytes) -> dict[str, Any]:
+def report_on(trace: bytes) -> Report:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "host.xplane.pb")
         path.write_bytes(trace)
-        return document([analyze(run) for run in discover([str(path)]).runs])
+        (run,) = discover([str(path)]).runs
+        return analyze(run)
 
 
 def sums(entries: list[dict[str, Any]]) -> int:
@@ -90,7 +94,7 @@ STEP_WHILE_ITS_ITERATOR_IS_MADE = [
 @given(traces)
 @example(space(host(("python", STEP_WHILE_ITS_ITERATOR_IS_MADE))))
 def test_time_is_conserved_and_the_report_keeps_its_contract(trace: bytes) -> None:
-    report = report_on(trace)
+    report = document([report_on(trace)])
     jsonschema.validate(report, SCHEMA)
     (run,) = report["runs"]
     duration = run["window"]["duration_ps"]
@@ -102,3 +106,20 @@ def test_time_is_conserved_and_the_report_keeps_its_contract(trace: bytes) -> No
     assert 0 <= run["window"]["covered_ps"] <= duration
     for step in run["steps"]:
         assert sum(step["buckets_ps"].values()) == step["end_ps"] - step["start_ps"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(traces, st.sampled_from([1, 7, 1000]))
+def test_a_chart_shows_the_whole_window_at_any_width(trace: bytes, pixels: int) -> None:
+    (chart,) = charts_of(report_on(trace))
+    shown = timeline(chart, 0, chart.duration_ps, pixels)
+    ledger = next((lane for lane in shown["lanes"] if lane["id"] == "ledger"), {"items": []})
+    held = 0
+    for start, end, _, _, count, *parts in ledger["items"]:
+        held += sum(ps for _, ps in parts[0]) if count > 1 else end - start
+    assert held == chart.duration_ps
+    for lane in shown["lanes"]:
+        for row in range(lane["depth"]):
+            items = [item for item in lane["items"] if item[3] == row]
+            assert len(items) <= pixels + 2
+            assert all(left[1] <= right[0] for left, right in pairwise(items))

@@ -23,9 +23,9 @@ SAMPLES = sorted(path.parent for path in (ROOT / "sample_logs").glob("*/expected
 
 STAGES = (
     "discover", "decode", "events", "tfdbg", "align", "attribute",
-    "signals", "whatif", "detectors", "verdict", "diagnose", "report",
+    "signals", "whatif", "detectors", "verdict", "diagnose", "chart", "report",
 )  # fmt: skip
-COMPOSITION = ("pipeline", "batch", "cli")  # right of every stage
+COMPOSITION = ("pipeline", "outcome", "batch", "extras", "cli")  # right of every stage
 FOREIGN = ("tensorflow", "keras", "tensorboard", "tb_stall_plugin", "google.protobuf", "pandas")
 
 LIST_MODULES = (

@@ -9,7 +9,8 @@ import pytest
 from scripts.write_findings_docs import FOLDER, documents
 from stall_analyzer import cli, manual
 from stall_analyzer.detectors import DETECTORS
-from stall_analyzer.detectors.base import HEADINGS, detector_of
+from stall_analyzer.detectors.base import detector_of
+from stall_analyzer.manual import HEADINGS
 from tests.test_layers import modules_after
 
 OK, USAGE = 0, 2
@@ -109,3 +110,10 @@ def test_the_docs_have_a_heading_for_each_part_of_a_page() -> None:
         text = documents()[f"{page.id}.md"]
         assert [h for h in HEADINGS if f"\n## {h}\n" in text] == list(HEADINGS)
         assert f"[{page.id}]({page.id}.md)" in index
+
+
+def test_a_page_falls_into_its_sections() -> None:
+    for page in manual.pages():
+        assert [heading for heading, _ in page.sections] == list(HEADINGS)
+        assert all(text for _, text in page.sections)
+        assert page.summary not in dict(page.sections).values()

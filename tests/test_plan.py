@@ -5,20 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stall_analyzer.answers import Change, Evidence, Finding, Forecast, Gain, Plan
 from stall_analyzer.causes import code
-from stall_analyzer.model import (
-    PS_PER_MS,
-    Change,
-    Evidence,
-    Finding,
-    Forecast,
-    Gain,
-    HostLedger,
-    Ledger,
-    Plan,
-    Timeline,
-    Window,
-)
+from stall_analyzer.model import PS_PER_MS, HostLedger, Ledger, Timeline, Window
 from stall_analyzer.signals import Signals
 from stall_analyzer.whatif import plan
 

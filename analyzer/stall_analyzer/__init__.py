@@ -18,24 +18,13 @@ if TYPE_CHECKING:
     from stall_analyzer.pipeline import analyze
     from stall_analyzer.report.json import document
 
-    __version__: str
-
+__version__ = "0.1.0"  # pyproject.toml reads it here: asking the installed package takes longer
 __all__ = ["__version__", "analyze", "document"]
 
 _HOMES = {"analyze": "stall_analyzer.pipeline", "document": "stall_analyzer.report.json"}
 
 
 def __getattr__(name: str) -> object:
-    if name == "__version__":
-        return _version()
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def _version() -> str:
-    metadata = import_module("importlib.metadata")
-    try:
-        return str(metadata.version("tensorboard-plugin-stall"))
-    except metadata.PackageNotFoundError:
-        return "0+uninstalled"  # run straight from a source tree

@@ -18,11 +18,12 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any, TextIO
 
 from stall_analyzer.capture import THREE_LINES
-from stall_analyzer.errors import NothingFound, StallError, UnreadableFile, UsageError
+from stall_analyzer.errors import NothingFound, StallError, UnreadableFile
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from stall_analyzer.extras import Extra
     from stall_analyzer.model import Run
 
 PROGRAM = "stall-analyze"
@@ -55,6 +56,8 @@ examples:
   stall-analyze logs/                    every run under logs/
   stall-analyze logs/ --run 'resnet*'    only some of them
   stall-analyze logs/ --json -o stall.json
+  stall-analyze logs/ --html stall.html  one file to pass on: the tab's page
+  stall-analyze logs/ --annotate out/    traces with our lines in them
   stall-analyze --explain ST104          what a finding means, and what to do
 
 exit codes:
@@ -76,17 +79,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _analyze(arguments) if needs_path else _show_manual(arguments)
     except StallError as error:
-        _complain(str(error))
+        _say(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        _complain("interrupted")
+        _say("interrupted")
         return INTERRUPTED
     except Exception as error:
         if arguments.verbose:
             import traceback  # noqa: PLC0415
 
             traceback.print_exc()
-        _complain(f"internal error: {type(error).__name__}: {error} (-v shows where)")
+        _say(f"internal error: {type(error).__name__}: {error} (-v shows where)")
         return INTERNAL_ERROR
 
 
@@ -98,8 +101,20 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("paths", metavar="PATH", nargs="*", help="log directory, or a run in it")
-    parser.add_argument("--json", action="store_true", help="print one JSON document instead")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print one JSON document instead")
+    form.add_argument("--markdown", action="store_true", help="print Markdown, for issues and chat")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE")
+    more = parser.add_mutually_exclusive_group()
+    more.add_argument(
+        "--html", metavar="FILE", type=Path, help="write the tab's page with all data into FILE"
+    )
+    more.add_argument(
+        "--annotate",
+        metavar="FOLDER",
+        type=Path,
+        help="write copies of the traces into FOLDER, with buckets, steps and findings as lines",
+    )
     parser.add_argument(
         "--run",
         metavar="NAME",
@@ -161,19 +176,36 @@ def _analyze(arguments: argparse.Namespace) -> int:
     from stall_analyzer.discover import discover  # noqa: PLC0415
     from stall_analyzer.report.json import document  # noqa: PLC0415
 
-    if arguments.output:
-        _check_output(arguments.output)  # before minutes of work, not after
+    extra = _extra(arguments)
     discovery = discover(arguments.paths)
     runs = _selected(discovery.runs, arguments.run)
-    size = sum(_size(run) for run in runs)
+    size = sum(run.size for run in runs)
     with _progress(len(runs), shown=size >= WORTH_PROCESSES_BYTES) as finished:
-        outcomes = analyze_all(runs, arguments.jobs or _processes(len(runs), size), finished)
+        processes = arguments.jobs or _processes(len(runs), size)
+        outcomes = analyze_all(runs, processes, finished, extra.of_each if extra else None)
     if arguments.verbose:
         sys.stderr.writelines(outcome.traceback for outcome in outcomes)
     report = document([], notes=discovery.notes)
     report["runs"] = [outcome.entry for outcome in outcomes]
-    _deliver(report, arguments)
+    if extra:
+        written = extra.write(report, [outcome.also for outcome in outcomes])
+        _say("\n".join(f"wrote {path}" for path in written) or "there was nothing to write")
+    if arguments.output or arguments.json or arguments.markdown or not extra:
+        _deliver(report, arguments)
     return UnreadableFile.exit_code if _has_errors(report) else 0
+
+
+def _extra(arguments: argparse.Namespace) -> Extra | None:
+    """What to write beside the report. Refuses what cannot be written, before the work."""
+    from stall_analyzer import extras, output  # noqa: PLC0415
+
+    if arguments.output:
+        output.check_file(arguments.output)
+    if arguments.html:
+        return extras.page_in(arguments.html)
+    if arguments.annotate:
+        return extras.annotated_traces_in(arguments.annotate, arguments.paths)
+    return None
 
 
 def _selected(runs: Sequence[Run], patterns: Sequence[str]) -> list[Run]:
@@ -186,12 +218,6 @@ def _selected(runs: Sequence[Run], patterns: Sequence[str]) -> list[Run]:
         some = ", ".join(run.name for run in runs[:10]) + (", …" if len(runs) > 10 else "")
         raise NothingFound(f"no run is called {' or '.join(patterns)}; there are: {some}")
     return chosen
-
-
-def _size(run: Run) -> int:
-    traces = sum(host.size for session in run.sessions for host in session.hosts)
-    dumps = sum(dump.size for dump in run.dumps)
-    return traces + dumps + sum(file.size for file in run.event_files)
 
 
 def _processes(runs: int, size: int) -> int:
@@ -208,7 +234,7 @@ def _has_errors(report: Mapping[str, Any]) -> bool:
 # ---------------------------------------------------------------- output
 
 
-def _complain(message: str) -> None:
+def _say(message: str) -> None:
     print(f"{PROGRAM}: {message}", file=sys.stderr)
 
 
@@ -227,8 +253,10 @@ def _progress(runs: int, shown: bool) -> Iterator[Callable[[], None]]:
 
 
 def _deliver(report: Mapping[str, Any], arguments: argparse.Namespace) -> None:
+    from stall_analyzer.output import write_file  # noqa: PLC0415
+
     if arguments.output:
-        _write_file(arguments.output, _rendered(report, io.StringIO(), arguments))
+        write_file(arguments.output, _rendered(report, io.StringIO(), arguments))
     else:
         _print(_rendered(report, sys.stdout, arguments))
 
@@ -245,6 +273,10 @@ def _print(text: str) -> None:
 
 def _rendered(report: Mapping[str, Any], stream: TextIO, arguments: argparse.Namespace) -> str:
     """The report as it fits `stream`: its width, colours and encoding."""
+    if arguments.markdown:
+        from stall_analyzer.report import markdown  # noqa: PLC0415
+
+        return markdown.render(report)
     if arguments.json:
         # Compact: indenting is many times slower, and people have the text view.
         return json.dumps(report, allow_nan=False) + "\n"
@@ -266,31 +298,6 @@ def _console(stream: TextIO, arguments: argparse.Namespace) -> Console:
         width=None if stream.isatty() else PLAIN_WIDTH,
         highlight=False,
     )
-
-
-def _check_output(path: Path) -> None:
-    if path.is_dir():
-        raise UsageError(f"cannot write {path}: it is a directory")
-    if not path.parent.is_dir():
-        raise UsageError(f"cannot write {path}: there is no directory {path.parent}")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UsageError(f"cannot write {path}: permission denied")
-
-
-def _write_file(path: Path, text: str) -> None:
-    """All or nothing: whoever reads `path` never sees half a report."""
-    target = path.resolve()
-    in_place = target.exists() and not target.is_file()  # a device or pipe cannot be replaced
-    written = target if in_place else target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        written.write_text(text, encoding="utf-8", errors="replace")
-        if not in_place:
-            written.replace(target)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
-    finally:
-        if not in_place:
-            written.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

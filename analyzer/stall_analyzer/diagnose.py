@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stall_analyzer.answers import Finding, Plan, Verdict
 from stall_analyzer.detectors import DETECTORS
 from stall_analyzer.detectors.base import Detector, detector_of
-from stall_analyzer.model import Finding, HostLedger, Ledger, Note, Plan, Timeline, Verdict
+from stall_analyzer.model import HostLedger, Ledger, Note, Timeline
 from stall_analyzer.signals import Signals
 from stall_analyzer.verdict import judge
 from stall_analyzer.whatif import plan

@@ -55,14 +55,20 @@ def discover(paths: Sequence[str]) -> Discovery:
 
     Raises NothingFound when there is none at all.
     """
+    found = find_runs(paths)
+    if not found.runs:
+        raise NothingFound(_nothing_found(list(dict.fromkeys(paths)), found.notes))
+    return found
+
+
+def find_runs(paths: Sequence[str]) -> Discovery:
+    """The same for logdirs in which nothing need be yet."""
     runs: list[Run] = []
     notes: list[Note] = []
     roots = list(dict.fromkeys(paths))
-    prefixes = _prefixes(roots) if len(roots) > 1 else [""]
+    prefixes = _prefixes(roots) if len(roots) > 1 else [""] * len(roots)
     for root, prefix in zip(roots, prefixes, strict=True):
         runs.extend(_runs_under(root, prefix, notes))
-    if not runs:
-        raise NothingFound(_nothing_found(roots, notes))
     return Discovery(tuple(runs), tuple(notes))
 
 

@@ -128,6 +128,20 @@ def simplify(tiling: Tiling) -> Tiling:
     return Tiling(np.append(starts[fresh], bounds[-1]), labels[fresh])
 
 
+def stack(start: Int64s, end: Int64s, most: int) -> Int64s:
+    """For intervals in order of their start, the first row in which each finds room; NOTHING where
+    all `most` rows are taken."""
+    free_from: list[int] = []
+    rows = np.full(len(start), NOTHING, dtype=np.int64)
+    for i, (begin, finish) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
+        row = next((r for r, at in enumerate(free_from) if at <= begin), len(free_from))
+        if row == most:
+            continue
+        free_from[row : row + 1] = [finish]
+        rows[i] = row
+    return rows
+
+
 class Segments(NamedTuple):
     """Pieces of lines: `owner` is the innermost event of its line during the piece."""
 

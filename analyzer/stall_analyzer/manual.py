@@ -14,6 +14,14 @@ from stall_analyzer.errors import UsageError
 
 DETECTORS = Path(__file__).parent / "detectors"
 NEAR_MATCHES = 3
+HEADINGS = (
+    "What it finds",
+    "Why it stalls",
+    "How it is measured",
+    "Example",
+    "What to do",
+    "Blind spots",
+)
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,17 @@ class Page:
     @property
     def summary(self) -> str:
         return self.text.partition("\n")[0]
+
+    @property
+    def sections(self) -> tuple[tuple[str, str], ...]:
+        """Heading and text of each section."""
+        lines = self.text.splitlines()
+        at = [i for i, line in enumerate(lines) if line in HEADINGS]
+        ends = [*at[1:], len(lines)]
+        return tuple(
+            (lines[i], "\n".join(lines[i + 1 : end]).strip())
+            for i, end in zip(at, ends, strict=True)
+        )
 
 
 def pages() -> tuple[Page, ...]:

@@ -1,19 +1,24 @@
 """One run, analysed: its entry of the JSON document, whatever happened.
 
 A run becomes its entry in the process that analysed it, so that only plain data crosses from one
-process to another.
+process to another. Whoever needs more of the report than its entry says what, by a function.
 """
 
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
+from stall_analyzer.answers import Report
 from stall_analyzer.causes import BUCKETS
 from stall_analyzer.model import Run
-from stall_analyzer.pipeline import analyze
+from stall_analyzer.pipeline import Progress, analyze
 from stall_analyzer.report.json import document
+
+# What else to make of a report, as plain data; a function that a process can be told by name.
+Also: TypeAlias = Callable[[Report], Any]
 
 
 @dataclass(frozen=True)
@@ -22,11 +27,14 @@ class Outcome:
 
     entry: dict[str, Any]
     traceback: str = ""
+    also: Any = None
 
 
-def analyze_one(run: Run) -> Outcome:
+def analyze_one(run: Run, also: Also | None = None, progress: Progress | None = None) -> Outcome:
     try:
-        return Outcome(document([analyze(run)], notes=())["runs"][0])
+        report = analyze(run, progress) if progress else analyze(run)
+        entry = document([report], notes=())["runs"][0]
+        return Outcome(entry, also=also(report) if also else None)
     except Exception as error:  # a fault of ours in one run must not hide the others
         return failure(run, f"{type(error).__name__}: {error}", traceback.format_exc())
 
@@ -59,6 +67,7 @@ def failure(run: Run, reason: str, trace: str = "") -> Outcome:
         "phases": [],
         "steps": [],
         "host_ledgers": [],
+        "traces": [],
         "later_epochs": {"count": 0, "median_ps": None},
         "findings": [],
         "plan": None,

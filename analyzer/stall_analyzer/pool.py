@@ -10,13 +10,15 @@ from concurrent.futures.process import BrokenProcessPool
 
 from stall_analyzer import outcome
 from stall_analyzer.model import Run
-from stall_analyzer.outcome import Outcome, failure
+from stall_analyzer.outcome import Also, Outcome, failure
 
 
-def analyze_all(runs: Sequence[Run], processes: int, finished: Callable[[], None]) -> list[Outcome]:
+def analyze_all(
+    runs: Sequence[Run], processes: int, finished: Callable[[], None], also: Also | None = None
+) -> list[Outcome]:
     """The outcomes in the order of `runs`; `finished` is called after each."""
     with _workers(processes) as pool:
-        futures = {pool.submit(outcome.analyze_one, run): run for run in runs}
+        futures = {pool.submit(outcome.analyze_one, run, also): run for run in runs}
         try:
             for future in as_completed(futures):
                 if not isinstance(future.exception(), BrokenProcessPool):
@@ -24,10 +26,12 @@ def analyze_all(runs: Sequence[Run], processes: int, finished: Callable[[], None
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return [_result(future, run, finished) for future, run in futures.items()]
+    return [_result(future, run, finished, also) for future, run in futures.items()]
 
 
-def _result(future: Future[Outcome], run: Run, finished: Callable[[], None]) -> Outcome:
+def _result(
+    future: Future[Outcome], run: Run, finished: Callable[[], None], also: Also | None
+) -> Outcome:
     """A killed worker takes the whole pool with it: its victims get a process of their own."""
     error = future.exception()
     if error is None:
@@ -35,7 +39,7 @@ def _result(future: Future[Outcome], run: Run, finished: Callable[[], None]) -> 
     if not isinstance(error, BrokenProcessPool):
         return failure(run, f"{type(error).__name__}: {error}")
     with _workers(1) as pool:
-        alone = pool.submit(outcome.analyze_one, run)
+        alone = pool.submit(outcome.analyze_one, run, also)
         error = alone.exception()
         finished()
         if error is None:

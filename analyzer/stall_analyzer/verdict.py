@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.answers import Finding, Verdict
 from stall_analyzer.causes import bucket_of
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Finding, HostLedger, Ledger, Timeline, Verdict
+from stall_analyzer.model import HostLedger, Ledger, Timeline
 from stall_analyzer.signals import Signals
 from stall_analyzer.sums import bucket_totals, one_time_ps, totals
 

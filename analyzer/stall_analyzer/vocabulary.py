@@ -84,6 +84,9 @@ KEPT_STATS = frozenset(
      "kind_dst", "flops", "bytes_accessed", "hlo_op", "hlo_module", "program_id", "run_id"}
 )  # fmt: skip
 
+# Lines that `--annotate` adds to a copy of a trace: our own words, not what the profiler saw.
+ANNOTATIONS = "Stall: "
+
 # Lines that the profiler derived from other lines of the same device plane.
 DERIVED_DEVICE_LINES = frozenset(
     {"TensorFlow Ops", "TensorFlow Name Scope", "Framework Ops", "Framework Name Scope",
@@ -98,6 +101,8 @@ def op_type(name: str) -> str:
 
 
 def drop_line(plane_name: str, line_name: str) -> bool:
+    if line_name.startswith(ANNOTATIONS):
+        return True
     return plane_name.startswith("/device:") and line_name in DERIVED_DEVICE_LINES
 
 

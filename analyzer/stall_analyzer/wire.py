@@ -1,4 +1,4 @@
-"""Protobuf's wire format, just enough to look into a message without parsing it.
+"""Protobuf's wire format, just enough to look into a message without parsing it, and to append one.
 
 The protobuf library parses whole messages; event files and traces hold hundreds of megabytes of
 which we need a few fields, so we walk the bytes and step over the rest.
@@ -71,3 +71,28 @@ def double(buffer: Buffer, start: int) -> float:
 
 def text(buffer: Buffer, start: int, end: int) -> str:
     return bytes(buffer[start:end]).decode("utf-8", "replace")
+
+
+def number_field(number: int, value: int) -> bytes:
+    """A field with a whole number; zero is the default and not written."""
+    return _varint_bytes(number << 3 | VARINT) + _varint_bytes(value) if value else b""
+
+
+def bytes_field(number: int, payload: bytes) -> bytes:
+    """A field with a text or a message."""
+    return bytes_header(number, len(payload)) + payload
+
+
+def bytes_header(number: int, size: int) -> bytes:
+    """What stands before `size` bytes of text or message."""
+    return _varint_bytes(number << 3 | BYTES) + _varint_bytes(size)
+
+
+def _varint_bytes(value: int) -> bytes:
+    value &= 0xFFFF_FFFF_FFFF_FFFF  # a negative int64 as its two's complement
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from stall_analyzer.align import align
+from stall_analyzer.answers import Finding
 from stall_analyzer.attribute import attribute
 from stall_analyzer.detectors import (
     learning_rate_too_high,
@@ -27,7 +28,7 @@ from stall_analyzer.detectors import (
     wrong_loss_or_activation,
 )
 from stall_analyzer.diagnose import diagnose, signals_of
-from stall_analyzer.model import EventLog, Finding, Float64s, KerasConfig, Series, Timeline
+from stall_analyzer.model import EventLog, Float64s, KerasConfig, Series, Timeline
 from tests.traces import TRAIN_OPS, call, host, ops, timeline_of
 
 SECOND = 10**9

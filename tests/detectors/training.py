@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from stall_analyzer.answers import Finding
 from stall_analyzer.attribute import attribute
 from stall_analyzer.diagnose import signals_of
-from stall_analyzer.model import EventLog, Finding, Timeline
+from stall_analyzer.model import EventLog, Timeline
 from stall_analyzer.signals import Signals
 from tests.traces import TRAIN_OPS, call, event, host, ops, timeline_of
 from tests.xspace import Event

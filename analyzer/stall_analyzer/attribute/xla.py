@@ -2,7 +2,8 @@
 
 The compiler names its passes, but half of its work (turning the graph into HLO) has no event. So
 the whole stretch from the start of the compiled call to the start of the compiled code counts, if
-the compiler shows itself in between.
+the compiler shows itself in between. New code also makes kernels in its first run; what that takes
+longer than later runs is part of it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from stall_analyzer.names import rows_called, rows_named
 from stall_analyzer.vocabulary import XLA_OPS, op_type
 
 EXECUTE = "CpuExecutable::ExecuteAsyncOnStream"
+LATER_RUNS = 3  # fewer do not show how long a run usually takes
 COMPILER_PREFIXES = (
     "HLO passes", "CpuCompiler::", "GpuCompiler::", "NVPTXCompiler::", "JitCompiler::Compile",
     "XlaCompile", "Codegen", "CompileToHlo", "TfrtTpuCompiler::", "backend_compile",
@@ -34,6 +36,7 @@ def xla_regions(trace: Trace) -> Iterator[Region]:
     outermost = passes[~np.isin(events.parent[passes], passes)]
     calls = rows_named(trace, lambda name: name == ASYNC_START or op_type(name) in XLA_OPS)
     executes = rows_called(trace, EXECUTE)
+    usual = int(np.median(events.duration_ps[executes])) if len(executes) else 0
     for call in sorted({c for p in outermost if (c := _enclosing_call(trace, p, calls)) >= 0}):
         line, start, end = int(events.line[call]), events.start_ps[call], events.end_ps[call]
         inside = outermost[
@@ -42,9 +45,12 @@ def xla_regions(trace: Trace) -> Iterator[Region]:
             & (events.start_ps[outermost] < end)
         ]
         compiled = events.end_ps[inside].max()
-        runs = events.start_ps[executes[events.line[executes] == line]]
-        runs = runs[(runs >= compiled) & (runs < end)]
-        yield Region(line, int(start), int(runs.min(initial=end)), "compile.xla")
+        runs = executes[events.line[executes] == line]
+        runs = runs[(events.start_ps[runs] >= compiled) & (events.start_ps[runs] < end)]
+        until = int(events.start_ps[runs].min(initial=end))
+        if len(runs) and len(executes) > LATER_RUNS:
+            until += max(int(events.duration_ps[runs[0]]) - usual, 0)
+        yield Region(line, int(start), until, "compile.xla")
 
 
 def _enclosing_call(

@@ -66,6 +66,11 @@ def read(fd: int, host_file: HostFile, core: Core) -> Trace:
     return assembler.trace(host_file, clock, scanned.errors, damage.notes(host_file.path))
 
 
+def time_zero_ns(scanned: ScannedFile) -> int:
+    """What a line's timestamp must be for its events to count from the trace's time zero."""
+    return _clock(scanned)[0]
+
+
 def _clock(scanned: ScannedFile) -> tuple[int, Clock]:
     """Which timestamp of a line is the trace's zero, and when that was."""
     timestamps = [line.timestamp_ns for plane in scanned.planes for line in plane.lines

@@ -27,9 +27,9 @@ TF_CPU_ALLOCATOR_USE_BFC. Who held the memory is not in a trace.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import percent, seconds, size
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.allocator import MemoryWait
 from stall_analyzer.whatif import every_epoch, removed

@@ -1,7 +1,7 @@
 """What all detectors share: the form of their manual pages, and how a finding is made.
 
-The docstring of a detector begins with one line that says what it finds, and then has these
-headings, in this order, each followed by text. The command line and docs/ show it as it is.
+The docstring of a detector begins with one line that says what it finds, and then has the headings
+of manual.py, in that order, each followed by text. The command line, docs/ and the tab show it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from inspect import getdoc
 from types import ModuleType
 
+from stall_analyzer.answers import Finding, Gain
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import PS_PER_S, Finding, Gain
+from stall_analyzer.model import PS_PER_S
 from stall_analyzer.signals import Signals
-from stall_analyzer.signals.culprit import Culprit, waited_ps
+from stall_analyzer.signals.culprit import GENERATOR, PYTHON_FUNCTION, Culprit, waited_ps
 from stall_analyzer.whatif import less_beside
 
 # XProf calls a run input-bound from 5 % and highly so from 20 % of its time: the same steps here,
@@ -24,15 +25,6 @@ ACT_SHARE = 0.20
 # Nobody need act on less that comes only once, be the epoch ever so short.
 ACT_ONCE_PS = 5 * PS_PER_S
 BESIDE_SHARE = 0.1  # of the wait: what is lost besides it is mentioned from here on
-
-HEADINGS = (
-    "What it finds",
-    "Why it stalls",
-    "How it is measured",
-    "Example",
-    "What to do",
-    "Blind spots",
-)
 
 
 @dataclass(frozen=True)
@@ -109,4 +101,5 @@ def blame(signals: Signals, reason: str) -> Blame | None:
     severity = severity_of(signals.share(waited))
     if severity is None:
         return None
-    return Blame(culprit, signals.window_ps, waited, less_beside(signals, culprit), severity)
+    beside = less_beside(signals, in_python=reason in (GENERATOR, PYTHON_FUNCTION))
+    return Blame(culprit, signals.window_ps, waited, beside, severity)

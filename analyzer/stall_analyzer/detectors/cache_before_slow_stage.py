@@ -23,9 +23,9 @@ Whether the function is random cannot be told from the trace. The first epoch do
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import is_map
 from stall_analyzer.whatif import every_epoch, partly

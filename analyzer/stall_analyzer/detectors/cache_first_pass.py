@@ -23,9 +23,9 @@ A cache larger than the memory makes everything slow; the trace does not show th
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import culprit_of
 from stall_analyzer.whatif import partly

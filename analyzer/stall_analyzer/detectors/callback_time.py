@@ -28,11 +28,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.answers import Change, Finding, Gain
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import PS_PER_MS, Change, Finding, Gain
+from stall_analyzer.model import PS_PER_MS
 from stall_analyzer.signals import Signals
-from stall_analyzer.whatif import every_epoch
+from stall_analyzer.whatif import both, every_epoch, warmer_steps
 
 ID = "ST401"
 NAME = "callback_time"
@@ -71,10 +72,12 @@ def check(signals: Signals) -> Finding | None:
     if slow_python and shortest <= KERAS_PAUSE_PS:
         return None
     usual = int(np.median(pauses.unnamed_ps[long]))
+    warmer = Gain()
     if count >= len(signals.training_steps) / 2:
         lost += min(usual, int(pauses.unnamed_ps[1]))  # it ran after the first step as well
+        warmer = warmer_steps(signals)
     name = _culprit(signals, lost)
-    gain = Gain(round(0.8 * max(lost - count * KERAS_PAUSE_PS, 0)), lost)
+    gain = both(Gain(round(0.8 * max(lost - count * KERAS_PAUSE_PS, 0)), lost), warmer)
     return Finding(
         id=ID,
         name=NAME,
@@ -98,7 +101,7 @@ def check(signals: Signals) -> Finding | None:
             f"    if batch % {SELDOM} == 0:\n"
             "        self.work(logs)",
         ),
-        lost_ps=lost,
+        lost_ps=lost + warmer.high_ps,
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=0.9 if name else 0.5 if slow_python else 0.8,

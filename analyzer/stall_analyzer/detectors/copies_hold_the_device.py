@@ -23,9 +23,9 @@ Needs a trace of the device. Copies between devices count as copies back.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.whatif import every_epoch, partly
 

@@ -38,7 +38,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stall_analyzer.model import Change, Finding, Float64s, KerasConfig
+from stall_analyzer.answers import Change, Finding
+from stall_analyzer.model import Float64s, KerasConfig
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.learning import FLAT_LEAST_STEPS
 from stall_analyzer.signals.trend import trend_of

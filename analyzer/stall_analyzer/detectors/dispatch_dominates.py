@@ -27,9 +27,9 @@ afterwards.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.functions import FunctionSignals
 from stall_analyzer.signals.overhead import Overhead, step_overhead

@@ -29,9 +29,9 @@ step that needs them must stay eager, or use tf.print and tf.py_function.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding, Gain
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Finding, Gain
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.overhead import Overhead, step_overhead
 from stall_analyzer.whatif import every_epoch, removed

@@ -22,8 +22,8 @@ Other reasons for an empty plane (another profiler already attached) look the sa
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.format import percent
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 
 ID = "ST406"

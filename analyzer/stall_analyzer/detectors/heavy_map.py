@@ -25,9 +25,9 @@ In the first epoch a cache wins nothing, stored results win all: hence the wide 
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding, Gain
 from stall_analyzer.detectors.base import blame
 from stall_analyzer.format import seconds
-from stall_analyzer.model import Change, Finding, Gain
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import HEAVY_MAP
 from stall_analyzer.whatif import both, every_epoch, faster_stage, removed

@@ -26,9 +26,9 @@ A serial map is reported as such (serial_map), because that is the cheaper thing
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import blame
 from stall_analyzer.format import seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import DECODE_OPS, DECODING, op_share
 from stall_analyzer.whatif import both, every_epoch, faster_stage

@@ -24,9 +24,9 @@ On the CPU, native input takes cores from the step; that is estimated and must b
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import CONSIDER_SHARE
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 
 ID = "ST012"

@@ -26,12 +26,12 @@ It is a model of the scheduler, not a measurement. It says nothing about runs on
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding, Gain
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import DECODE_OPS, is_map, op_share
-from stall_analyzer.whatif import CORE_SHARE, both, every_epoch, partly
+from stall_analyzer.whatif import every_epoch, less_beside
 
 ID = "ST010"
 NAME = "input_takes_cores"
@@ -53,8 +53,8 @@ def check(signals: Signals) -> Finding | None:
     maps = [stage for stage in pipeline.stages if is_map(stage)]
     where = f" ({maps[0].label})" if maps else ""
     decoding = op_share(pipeline, *DECODE_OPS) >= MOSTLY
-    beside = signals.time_of_buckets(pipeline.busy_spans, "host", "compile")
-    gain = both(partly(lost, LEAST_WON, 1.0), partly(beside, 0, CORE_SHARE))
+    most = less_beside(signals, in_python=False).high_ps
+    gain = Gain(round(LEAST_WON * lost), most)
     return Finding(
         id=ID,
         name=NAME,
@@ -76,7 +76,7 @@ def check(signals: Signals) -> Finding | None:
             before="ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).batch(n)",
             after="ds.map(f, num_parallel_calls=1).cache().batch(n).prefetch(tf.data.AUTOTUNE)",
         ),
-        lost_ps=lost + round(CORE_SHARE * beside),
+        lost_ps=most,
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=0.6,

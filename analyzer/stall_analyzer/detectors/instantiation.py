@@ -25,9 +25,9 @@ Optimising and instantiating have no events of their own and cannot be told apar
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import ACT_SHARE
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.functions import FunctionSignals
 

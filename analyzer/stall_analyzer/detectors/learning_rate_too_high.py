@@ -30,7 +30,7 @@ settings were not stored. A high rate with a loss that falls is left alone.
 
 from __future__ import annotations
 
-from stall_analyzer.model import Change, Finding
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.learning import LearningSignals
 from stall_analyzer.signals.rates import effective_rate, usual_rates

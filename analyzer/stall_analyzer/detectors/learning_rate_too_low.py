@@ -27,7 +27,7 @@ Optimizers we have no range for, schedules of one's own, models whose settings w
 
 from __future__ import annotations
 
-from stall_analyzer.model import Change, Finding
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.rates import effective_rate, usual_rates
 

@@ -22,9 +22,9 @@ Very long epochs make very large traces; then profile the first few hundred batc
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.capture import THREE_LINES
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 
 ID = "ST411"

@@ -27,8 +27,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors import learning_rate_too_high
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.learning import LearningSignals
 

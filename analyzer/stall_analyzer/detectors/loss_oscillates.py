@@ -24,8 +24,8 @@ Data that alternates by itself, such as two sources taken in turns, while the lo
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors import learning_rate_too_high, loss_explodes
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.trend import Trend
 

@@ -23,9 +23,9 @@ Functions that need one element at a time (decoding, random crops) cannot be tur
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import blame
 from stall_analyzer.format import seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import TINY_ELEMENTS, elements_per_batch
 from stall_analyzer.whatif import both, every_epoch, faster_stage

@@ -28,8 +28,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.format import seconds, size
-from stall_analyzer.model import Change, Finding, Int64s
+from stall_analyzer.model import Int64s
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.allocator import AllocatorSignals
 

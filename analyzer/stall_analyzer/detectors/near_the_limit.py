@@ -26,8 +26,8 @@ have used up already. oneDNN's allocator on CPUs has no limit and is left out.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.format import percent, size
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 
 ID = "ST203"

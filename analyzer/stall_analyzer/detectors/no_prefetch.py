@@ -24,9 +24,9 @@ consists of a generator alone is left out.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.whatif import every_epoch, faster_input, removed
 

@@ -32,8 +32,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors import learning_rate_too_high, learning_rate_too_low
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.learning import LearningSignals
 

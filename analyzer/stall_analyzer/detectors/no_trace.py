@@ -23,9 +23,9 @@ Without later epochs there is nothing to compare the first one with.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.capture import THREE_LINES
 from stall_analyzer.format import seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 
 ID = "ST412"

@@ -26,9 +26,9 @@ of everything.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding, Gain
 from stall_analyzer.detectors.base import CONSIDER_SHARE
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Finding, Gain
 from stall_analyzer.signals import Signals
 from stall_analyzer.whatif import every_epoch, partly, removed
 

@@ -28,9 +28,9 @@ then more threads win little. Traces without tf.data do not say how many cores t
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.whatif import every_epoch, partly
 

@@ -26,9 +26,10 @@ the model learns; only you can judge that.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import CONSIDER_SHARE
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Finding, KerasConfig
+from stall_analyzer.model import KerasConfig
 from stall_analyzer.signals import Signals
 from stall_analyzer.whatif import every_epoch, partly
 

@@ -38,9 +38,10 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
+from stall_analyzer.answers import Change, Evidence, Finding
 from stall_analyzer.detectors import loss_not_finite
 from stall_analyzer.format import seconds
-from stall_analyzer.model import PS_PER_NS, Change, CodeLine, Evidence, Finding
+from stall_analyzer.model import PS_PER_NS, CodeLine
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.dumps import DATA, Origin
 

@@ -25,9 +25,9 @@ program that dies at its first failure leaves no trace at all.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import percent, seconds, size
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.allocator import MemoryWait
 from stall_analyzer.whatif import every_epoch, removed

@@ -23,9 +23,9 @@ What the profiler costs while it runs (some 2 ms a step for a small model) has n
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.capture import THREE_LINES
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 
 ID = "ST409"

@@ -29,9 +29,9 @@ same work is in TensorFlow ops is not known before it is tried, so the gain is a
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import blame
 from stall_analyzer.format import seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import PYTHON_FUNCTION, is_serial
 from stall_analyzer.whatif import both, every_epoch, faster_stage

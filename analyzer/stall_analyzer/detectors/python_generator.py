@@ -27,9 +27,9 @@ What the Python code does is not visible without the Python tracer.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import blame
 from stall_analyzer.format import seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import GENERATOR, elements_per_batch
 from stall_analyzer.whatif import both, every_epoch, faster_stage

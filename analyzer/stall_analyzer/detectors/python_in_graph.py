@@ -26,11 +26,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
-from stall_analyzer.whatif import every_epoch, partly
+from stall_analyzer.whatif import both, every_epoch, partly, warmer_steps
 
 ID = "ST408"
 NAME = "python_in_graph"
@@ -47,7 +47,8 @@ def check(signals: Signals) -> Finding | None:
         return None
     steps = signals.per_step_ps("host.py_func")
     each = int(np.median(steps[steps > 0])) if (steps > 0).any() else lost
-    gain = partly(lost, LEAST_WON, MOST_WON)
+    warmer = warmer_steps(signals)
+    gain = both(partly(lost, LEAST_WON, MOST_WON), warmer)
     return Finding(
         id=ID,
         name=NAME,
@@ -64,7 +65,7 @@ def check(signals: Signals) -> Finding | None:
             "weight = tf.py_function(weigh, [labels, logits], tf.float32)",
             "weight = (1 - keras.ops.max(keras.ops.softmax(logits), axis=-1)) ** 2",
         ),
-        lost_ps=lost,
+        lost_ps=lost + warmer.high_ps,
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=0.9,

@@ -22,7 +22,7 @@ Devices that other programs use are idle here too. A profiler limited to one dev
 
 from __future__ import annotations
 
-from stall_analyzer.model import Change, Finding
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.signals import Signals
 
 ID = "ST503"

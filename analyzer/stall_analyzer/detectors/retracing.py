@@ -32,9 +32,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stall_analyzer.answers import Change, Evidence, Finding, Gain
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Evidence, Finding, Gain
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.functions import Build, FunctionSignals
 from stall_analyzer.whatif import removed

@@ -27,9 +27,9 @@ the gain is counted as if at least half of the other cores were free.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import blame
 from stall_analyzer.format import seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import DECODE_OPS, SERIAL_MAP, op_share
 from stall_analyzer.whatif import every_epoch, faster_stage

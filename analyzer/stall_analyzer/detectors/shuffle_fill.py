@@ -24,9 +24,9 @@ nothing that would not be waited for later; the gain counts only what would hide
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import CONSIDER_SHARE, severity_of
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.pipeline import Stage
 from stall_analyzer.whatif import partly

@@ -27,9 +27,9 @@ Steps compiled by XLA show no ops, so their skipped updates are not seen.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import ACT_SHARE, CONSIDER_SHARE
 from stall_analyzer.format import seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 
 ID = "ST308"

@@ -25,9 +25,10 @@ What Python does before its first `yield` is not visible without the Python trac
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import PS_PER_MS, Change, Finding
+from stall_analyzer.model import PS_PER_MS
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import GENERATOR, culprit_of
 from stall_analyzer.whatif import partly

@@ -24,9 +24,9 @@ Whether the time goes to the disk, the network or unpacking is not in the trace.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import blame
 from stall_analyzer.format import seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import SOURCE
 from stall_analyzer.whatif import both, every_epoch, faster_stage

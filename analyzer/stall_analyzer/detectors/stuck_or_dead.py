@@ -25,8 +25,8 @@ nothing until its end. A log directory cannot say whether its process still runs
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.format import seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.progress import Progress
 

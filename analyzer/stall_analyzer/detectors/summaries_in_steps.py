@@ -25,9 +25,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import CONSIDER_SHARE
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import PS_PER_MS, Change, Finding
+from stall_analyzer.model import PS_PER_MS
 from stall_analyzer.signals import Signals
 from stall_analyzer.whatif import every_epoch, partly
 

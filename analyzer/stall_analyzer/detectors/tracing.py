@@ -32,9 +32,10 @@ that TensorFlow loads from a saved model no tracing shows.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding, Gain
 from stall_analyzer.detectors.base import ACT_SHARE, CONSIDER_SHARE, severity_of
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import PS_PER_MS, Change, Finding, Gain
+from stall_analyzer.model import PS_PER_MS
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.functions import Build, FunctionSignals
 from stall_analyzer.whatif import both, partly

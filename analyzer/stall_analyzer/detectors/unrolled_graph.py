@@ -31,9 +31,9 @@ without gradients are not named.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding, Gain
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import seconds
-from stall_analyzer.model import Change, Finding, Gain
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.functions import FunctionSignals
 

@@ -26,7 +26,7 @@ and so do weights loaded from another task.
 
 from __future__ import annotations
 
-from stall_analyzer.model import Change, Finding
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.signals import Signals
 
 ID = "ST309"

@@ -24,8 +24,8 @@ training steps. How many batches are enough is your judgement.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Evidence, Finding
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Evidence, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.whatif import every_epoch, partly
 

@@ -30,7 +30,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stall_analyzer.model import Change, Finding, Float64s
+from stall_analyzer.answers import Change, Finding
+from stall_analyzer.model import Float64s
 from stall_analyzer.signals import Signals
 
 ID = "ST310"

@@ -28,10 +28,10 @@ the trace cannot show.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding, Gain
 from stall_analyzer.detectors.base import CONSIDER_SHARE
 from stall_analyzer.detectors.tracing import SPARE_LEAST
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Finding, Gain
 from stall_analyzer.signals import Signals
 from stall_analyzer.whatif import partly, removed
 

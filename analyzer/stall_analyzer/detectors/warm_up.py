@@ -26,8 +26,8 @@ Nothing in a trace tells new kernels from new memory.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Finding
 from stall_analyzer.signals import Signals
 
 ID = "ST110"

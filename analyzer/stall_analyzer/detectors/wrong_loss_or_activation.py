@@ -33,7 +33,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stall_analyzer.model import Change, Finding
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.learning import LearningSignals
 from stall_analyzer.signals.settings import BINARY, CATEGORICAL, CROSS_ENTROPIES, ModelSettings

@@ -28,9 +28,9 @@ call. Compilations of single ops outside of the step are not seen.
 
 from __future__ import annotations
 
+from stall_analyzer.answers import Change, Finding, Gain
 from stall_analyzer.detectors.base import ACT_SHARE, severity_of
 from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Change, Finding, Gain
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.functions import FunctionSignals
 from stall_analyzer.whatif import removed

@@ -69,10 +69,10 @@ def _in_short(terminal: Terminal, findings: Sequence[Json]) -> None:
 def _worth(finding: Json) -> str:
     """`costs 1.29 s; the change should win 1.03–1.29 s, in every epoch`"""
     cost = f"costs {seconds(finding['lost_ps'])}" if finding["lost_ps"] else ""
-    return "; ".join(part for part in (cost, _gain(finding)) if part)
+    return "; ".join(part for part in (cost, gain_in_words(finding)) if part)
 
 
-def _gain(finding: Json) -> str:
+def gain_in_words(finding: Json) -> str:
     first, later = finding["gain_ps"], finding["later_gain_ps"]
     if not first["high"] and not later["high"]:
         return ""

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
+from stall_analyzer import __version__
+from stall_analyzer.answers import Finding, Forecast, Gain, Plan, Report
 from stall_analyzer.causes import BUCKETS, CAUSES, bucket_of
 from stall_analyzer.intervals import Tiling, time_in
-from stall_analyzer.model import (
-    Finding,
-    Forecast,
-    Gain,
-    HostLedger,
-    Ledger,
-    Note,
-    Plan,
-    Report,
-)
+from stall_analyzer.model import HostLedger, Ledger, Note
 from stall_analyzer.sums import bucket_totals, one_time_ps, totals
 
 SCHEMA_VERSION = 1
@@ -28,17 +20,10 @@ SCHEMA_VERSION = 1
 def document(reports: Iterable[Report], notes: Sequence[Note] = ()) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
-        "tool_version": tool_version(),
+        "tool_version": __version__,
         "runs": [run_document(report) for report in reports],
         "notes": [_note(note) for note in notes],
     }
-
-
-def tool_version() -> str:
-    try:
-        return version("tensorboard-plugin-stall")
-    except PackageNotFoundError:  # run from the source tree without an install
-        return "0"
 
 
 def run_document(report: Report) -> dict[str, Any]:
@@ -87,6 +72,10 @@ def run_document(report: Report) -> dict[str, Any]:
         "findings": [_finding(finding) for finding in report.findings],
         "plan": _plan(report.plan) if report.plan else None,
         "host_ledgers": [_host(host) for host in report.hosts if host.host],
+        "traces": [
+            {"session": a.session, "host": a.trace.host, "start_ps": a.shift_ps}
+            for a in timeline.traces
+        ],
         "evidence": dict(reference.evidence),
         "notes": [_note(note) for note in report.notes],
     }

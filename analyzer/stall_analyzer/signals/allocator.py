@@ -66,6 +66,22 @@ def allocator_signals(traces: Sequence[AlignedTrace]) -> tuple[AllocatorSignals,
     return tuple(sorted(found, key=lambda allocator: -allocator.events))
 
 
+def memory_in_use(traces: Sequence[AlignedTrace]) -> dict[str, tuple[Int64s, Int64s]]:
+    """Per allocator when it said how much was in use, in window time, and how many bytes."""
+    found: dict[str, tuple[Int64s, Int64s]] = {}
+    for aligned in traces:
+        for name, rows in _by_allocator(aligned).items():
+            in_use = stat_of(aligned.trace, "bytes_allocated", rows)
+            at = aligned.trace.events.start_ps[rows] + aligned.shift_ps
+            known = in_use != ABSENT
+            before = found.get(name, (at[:0], in_use[:0]))
+            found[name] = (
+                np.concatenate([before[0], at[known]]),
+                np.concatenate([before[1], in_use[known]]),
+            )
+    return found
+
+
 def memory_waits(traces: Sequence[AlignedTrace]) -> tuple[MemoryWait, ...]:
     """Every wait that the ledger counts as memory's, with what is known about it."""
     return tuple(

@@ -12,13 +12,13 @@ from functools import cached_property
 
 import numpy as np
 
+from stall_analyzer.answers import Evidence
 from stall_analyzer.causes import CAUSES, code, codes_of_bucket
 from stall_analyzer.intervals import Tiling, time_in
 from stall_analyzer.model import (
     AlignedTrace,
     DebugDump,
     EventLog,
-    Evidence,
     HostLedger,
     Int64s,
     KerasConfig,

@@ -1,0 +1,48 @@
+"""What `stall-analyze` can write beside its report: the page in one file, annotated traces.
+
+Each needs more of a report than its entry in the document, made in the process that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stall_analyzer.outcome import Also
+from stall_analyzer.output import check_file, write_file
+
+
+@dataclass(frozen=True)
+class Extra:
+    of_each: Also
+    # From the document and what `of_each` made of each of its runs; gives what was written.
+    write: Callable[[Mapping[str, Any], Sequence[Any]], list[Path]]
+
+
+def page_in(path: Path) -> Extra:
+    """Raises UsageError, before the work, where the page cannot be made or written."""
+    from stall_analyzer.report import html  # noqa: PLC0415  only whoever wants it waits for it
+
+    check_file(path)
+    html.bundle_path()
+
+    def write(document: Mapping[str, Any], made: Sequence[Any]) -> list[Path]:
+        write_file(path, html.render(document, made))
+        return [path]
+
+    return Extra(html.timelines_of, write)
+
+
+def annotated_traces_in(folder: Path, logdirs: Sequence[str]) -> Extra:
+    """Raises UsageError, before the work, where `folder` must not be written into."""
+    from stall_analyzer.report import annotate  # noqa: PLC0415
+
+    annotate.check_folder(folder, logdirs)
+
+    def write(_: Mapping[str, Any], made: Sequence[Any]) -> list[Path]:
+        every = [annotation for annotations in made for annotation in annotations or ()]
+        return annotate.write_copies(every, folder)
+
+    return Extra(annotate.annotations_of, write)

@@ -1,0 +1,34 @@
+"""Writing a report into a file: refused before the work, and all or nothing after it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from stall_analyzer.errors import UsageError
+
+
+def check_file(path: Path) -> None:
+    """Before minutes of work, not after."""
+    if path.is_dir():
+        raise UsageError(f"cannot write {path}: it is a directory")
+    if not path.parent.is_dir():
+        raise UsageError(f"cannot write {path}: there is no directory {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UsageError(f"cannot write {path}: permission denied")
+
+
+def write_file(path: Path, text: str) -> None:
+    """Whoever reads `path` never sees half a report."""
+    target = path.resolve()
+    in_place = target.exists() and not target.is_file()  # a device or pipe cannot be replaced
+    written = target if in_place else target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        written.write_text(text, encoding="utf-8", errors="replace")
+        if not in_place:
+            written.replace(target)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        if not in_place:
+            written.unlink(missing_ok=True)

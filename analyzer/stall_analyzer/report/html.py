@@ -1,0 +1,121 @@
+"""The report as one file: the tab's own page with its data inside. It needs no server and no
+network; its content policy forbids both.
+
+The page's script is built into tb_stall_plugin/static. It is found by its place, not imported: the
+analyzer must work where the plugin cannot.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from stall_analyzer import manual
+from stall_analyzer.answers import Report
+from stall_analyzer.chart import charts_of, timeline
+from stall_analyzer.errors import UsageError
+from stall_analyzer.report.page import (
+    READY,
+    known_of,
+    manual_answer,
+    report_answer,
+    run_ids,
+    run_summary,
+    runs_answer,
+)
+
+PIXELS = 4000
+WINDOWS = 8  # beside the whole one: eight times closer
+MOST_ITEMS = 150_000  # of a run, about 6 MB: a file that mail and browsers still take
+LEAST_PIXELS = 500
+
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "img-src data: blob:; font-src data:"
+)
+PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Stall: where the first epoch went</title>
+</head>
+<body>
+<noscript>This report needs JavaScript.</noscript>
+<script type="application/json" id="stall-data">{data}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+
+def timelines_of(report: Report) -> list[dict[str, Any]]:
+    """The whole window and its parts, in as much detail as a file may hold."""
+    chart = charts_of(report)[0]
+    whole_ps = chart.duration_ps
+    edges = [whole_ps * i // WINDOWS for i in range(WINDOWS + 1)]
+    windows = [(0, whole_ps), *pairwise(edges)]
+    pixels = PIXELS
+    while True:
+        made = [timeline(chart, start, end, pixels) for start, end in windows if start < end]
+        items = sum(len(lane["items"]) for part in made for lane in part["lanes"])
+        if items <= MOST_ITEMS or pixels <= LEAST_PIXELS:
+            return made
+        pixels //= 2
+
+
+def render(document: Mapping[str, Any], timelines: Sequence[Sequence[Any] | None]) -> str:
+    """The page for a JSON document; `timelines` of each of its runs, in order."""
+    runs = document["runs"]
+    ids = run_ids((run["run"], run["attempt"]) for run in runs)
+    found = {finding["id"] for run in runs for finding in run["findings"]}
+    data = {
+        "runs": runs_answer(
+            [
+                run_summary(run_id, READY, known_of(run))
+                for run_id, run in zip(ids, runs, strict=True)
+            ],
+            document["notes"],
+            logdir="",
+            profile_plugin=False,
+        ),
+        "reports": {
+            run_id: report_answer(run, version="") for run_id, run in zip(ids, runs, strict=True)
+        },
+        "timelines": {
+            run_id: list(parts or ()) for run_id, parts in zip(ids, timelines, strict=True)
+        },
+        "manuals": {page.id: manual_answer(page) for page in manual.pages() if page.id in found},
+    }
+    return PAGE.format(policy=POLICY, data=_inside_html(data), script=_script())
+
+
+def _inside_html(data: object) -> str:
+    """JSON in which nothing can end the element around it, whatever the names in it are."""
+    return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _script() -> str:
+    """The bundle. In a script only these two can end the element, or hide its end; in JavaScript
+    both can stand only in a text or a comment, where the backslash changes nothing."""
+    text = bundle_path().read_text(encoding="utf-8")
+    return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def bundle_path() -> Path:
+    """Raises UsageError where the page has not been built."""
+    found = find_spec("tb_stall_plugin")
+    for place in (found.submodule_search_locations or ()) if found else ():
+        path = Path(place) / "static" / "index.js"
+        if path.is_file():
+            return path
+    raise UsageError(
+        "--html needs the tab's page, tb_stall_plugin/static/index.js, which this installation "
+        "lacks: install the package again, or run `make frontend` in a checkout"
+    )

@@ -1,0 +1,106 @@
+"""How long the tab waits for its data, beside XProf's overview page in the same TensorBoard.
+
+    python benchmarks/tab.py LOGDIR
+
+Works on a copy of LOGDIR, because XProf writes into log directories. Cold: the first question to a
+new TensorBoard, with no cache. Warm: the first question to another one, with what the first left
+in its caches. Ours ends with report and timeline of the first run; the page has only to draw them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+SCREEN_PIXELS = 1600
+ASK_EVERY_S = 0.02
+START_WITHIN_S = 120
+
+
+def main(logdir: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        logs = shutil.copytree(logdir, Path(folder) / "logs")
+        print(f"{'':6}{'Stall':>10}{'XProf':>10}{'ratio':>8}")
+        for name in ("cold", "warm"):
+            with _tensorboard(logs, Path(folder) / "cache") as board:
+                ours, run, report = _stall(board)
+                theirs = _xprof(board, report)
+            print(f"{name:6}{ours:8.2f} s{theirs:8.2f} s{theirs / ours:8.0f}", flush=True)
+        print(f"run {run}: {report['verdict']['sentence']}")
+
+
+def _stall(board: str) -> tuple[float, str, dict[str, Any]]:
+    """Seconds until report and timeline are there, the run's name, its report."""
+    begin = time.perf_counter()
+    runs = _ask(f"{board}/stall/runs")["runs"]
+    run = runs[0]["run"]
+    answer = _ask(f"{board}/stall/report", run=run)
+    while answer["state"] in {"waiting", "running"}:
+        time.sleep(ASK_EVERY_S)
+        answer = _ask(f"{board}/stall/report", run=run)
+    end = answer["report"]["window"]["duration_ps"]
+    _ask(f"{board}/stall/timeline", run=run, start_ps=0, end_ps=end, pixels=SCREEN_PIXELS)
+    return time.perf_counter() - begin, run, answer["report"]
+
+
+def _xprof(board: str, report: dict[str, Any]) -> float:
+    begin = time.perf_counter()
+    session, host = report["sessions"][0], report["hosts"][0]
+    _fetch(f"{board}/profile/data", run=session, tag="overview_page", host=host)
+    return time.perf_counter() - begin
+
+
+def _ask(url: str, **arguments: object) -> Any:
+    return json.loads(_fetch(url, **arguments))
+
+
+def _fetch(url: str, **arguments: object) -> bytes:
+    with urlopen(f"{url}?{urlencode(arguments)}") as answer:
+        return bytes(answer.read())
+
+
+@contextmanager
+def _tensorboard(logs: Path, cache: Path) -> Iterator[str]:
+    """Its address, down to the plugins."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logs), "--port", str(port)]
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, "STALL_CACHE_DIR": str(cache)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    address = f"http://localhost:{port}/data"
+    try:
+        until = time.monotonic() + START_WITHIN_S
+        while True:
+            try:
+                _ask(f"{address}/plugins_listing")
+                break
+            except URLError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.2)
+        yield f"{address}/plugin"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

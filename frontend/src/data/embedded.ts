@@ -1,0 +1,71 @@
+/** The data of the one-file report: what was stored is all there is. */
+
+import type {
+  EmbeddedData,
+  Hit,
+  ManualPage,
+  ReportAnswer,
+  RunsAnswer,
+  SearchAnswer,
+  TimelineAnswer,
+} from "../types";
+import { bestFor } from "../timeline/answers";
+import type { DataSource, Detail, SearchRequest, TimelineRequest } from "./source";
+
+const HITS_MOST = 50;
+const STORED_PIXELS = 4000; // of a stored timeline that does not say
+
+export class EmbeddedSource implements DataSource {
+  readonly isLive = false;
+
+  constructor(private readonly data: EmbeddedData) {}
+
+  async runs(): Promise<RunsAnswer> {
+    return this.data.runs;
+  }
+
+  async report(run: string): Promise<ReportAnswer> {
+    return this.data.reports[run] ?? missing(`There is no run ${run} in this report.`);
+  }
+
+  async timeline(request: TimelineRequest): Promise<Detail> {
+    const stored = (this.data.timelines[request.run] ?? []).map((answer) => ({
+      answer,
+      psPerPixel: (answer.end_ps - answer.start_ps) / (answer.pixels ?? STORED_PIXELS),
+    }));
+    return bestFor(stored, request) ?? missing("This report was written without a timeline.");
+  }
+
+  async search({ run, text }: SearchRequest): Promise<SearchAnswer> {
+    const hits = new Map<string, Hit>(); // the stored timelines overlap
+    for (const timeline of this.data.timelines[run] ?? []) {
+      for (const hit of hitsIn(timeline, text)) {
+        hits.set(`${hit.lane} ${hit.start_ps} ${hit.name}`, hit);
+      }
+    }
+    const inOrder = [...hits.values()].sort((a, b) => a.start_ps - b.start_ps);
+    return { hits: inOrder.slice(0, HITS_MOST), total: inOrder.length };
+  }
+
+  async manual(id: string): Promise<ManualPage> {
+    return this.data.manuals[id] ?? missing(`There is no manual page ${id} in this report.`);
+  }
+}
+
+function* hitsIn(timeline: TimelineAnswer, text: string): Iterable<Hit> {
+  const wanted = text.toLowerCase();
+  const matching = new Set(
+    timeline.names.flatMap((name, index) => (name.toLowerCase().includes(wanted) ? [index] : [])),
+  );
+  for (const lane of timeline.lanes) {
+    for (const [start_ps, end_ps, name] of lane.items) {
+      if (matching.has(name)) {
+        yield { name: timeline.names[name] ?? "", lane: lane.id, start_ps, end_ps };
+      }
+    }
+  }
+}
+
+function missing(text: string): never {
+  throw new Error(text);
+}

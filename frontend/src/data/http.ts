@@ -1,0 +1,72 @@
+/** The data of a running TensorBoard. */
+
+import type { ManualPage, ReportAnswer, RunsAnswer, SearchAnswer, TimelineAnswer } from "../types";
+import type { DataSource, Detail, SearchRequest, TimelineRequest } from "./source";
+
+const PIXELS_MOST = 10_000; // the back end refuses more
+
+export class HttpSource implements DataSource {
+  readonly isLive = true;
+
+  /** TensorBoard gives the page a <base>, so that a path prefix needs no care here. */
+  constructor(private readonly base: string) {}
+
+  runs(): Promise<RunsAnswer> {
+    return this.get("runs", {});
+  }
+
+  report(run: string): Promise<ReportAnswer> {
+    return this.get("report", { run });
+  }
+
+  async timeline(request: TimelineRequest, signal?: AbortSignal): Promise<Detail> {
+    const { run, host, start_ps, end_ps, pixels } = request;
+    const query = {
+      run,
+      ...hostQuery(host),
+      start_ps: String(Math.floor(start_ps)),
+      end_ps: String(Math.ceil(end_ps)),
+      pixels: String(Math.min(Math.ceil(pixels), PIXELS_MOST)),
+    };
+    const answer = await this.get<TimelineAnswer | { state: string }>("timeline", query, signal);
+    if ("state" in answer) throw new Error("This run is still being analysed.");
+    return { answer, psPerPixel: (end_ps - start_ps) / pixels };
+  }
+
+  search({ run, host, text }: SearchRequest, signal?: AbortSignal): Promise<SearchAnswer> {
+    return this.get("search", { run, ...hostQuery(host), text }, signal);
+  }
+
+  manual(id: string): Promise<ManualPage> {
+    return this.get("manual", { id });
+  }
+
+  private async get<Answer>(
+    route: string,
+    query: Record<string, string>,
+    signal?: AbortSignal,
+  ): Promise<Answer> {
+    const url = new URL(route, this.base);
+    url.search = new URLSearchParams(query).toString();
+    let response: Response;
+    try {
+      response = await fetch(url, signal ? { signal } : {});
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw new Error("TensorBoard does not answer. Is it still running?");
+    }
+    const answer: unknown = await response.json().catch(() => null);
+    if (!response.ok || answer === null) throw new Error(reason(answer, response));
+    return answer as Answer;
+  }
+}
+
+/** A host that is not named is the one that trains. */
+function hostQuery(host: string | null): Record<string, string> {
+  return host === null ? {} : { host };
+}
+
+function reason(answer: unknown, response: Response): string {
+  const given = (answer as { error?: unknown } | null)?.error;
+  return typeof given === "string" ? given : `TensorBoard answered with status ${response.status}.`;
+}

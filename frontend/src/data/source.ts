@@ -1,0 +1,51 @@
+/** Where the page's data come from. Views know this interface and nothing behind it. */
+
+import type {
+  ManualPage,
+  Ps,
+  ReportAnswer,
+  RunsAnswer,
+  SearchAnswer,
+  Span,
+  TimelineAnswer,
+} from "../types";
+import { EmbeddedSource } from "./embedded";
+import { HttpSource } from "./http";
+
+export interface TimelineRequest extends Span {
+  run: string;
+  host: string | null;
+  pixels: number;
+}
+
+export interface SearchRequest {
+  run: string;
+  host: string | null;
+  text: string;
+}
+
+/** A timeline, and the length of one of the pixels that it was made for. */
+export interface Detail {
+  answer: TimelineAnswer;
+  psPerPixel: Ps;
+}
+
+export interface DataSource {
+  /** False for a file: nothing will ever change, so nothing is asked twice. */
+  readonly isLive: boolean;
+  runs(): Promise<RunsAnswer>;
+  report(run: string): Promise<ReportAnswer>;
+  timeline(request: TimelineRequest, signal?: AbortSignal): Promise<Detail>;
+  search(request: SearchRequest, signal?: AbortSignal): Promise<SearchAnswer>;
+  manual(id: string): Promise<ManualPage>;
+}
+
+export const EMBEDDED_ID = "stall-data";
+
+/** The one-file report carries its data; everywhere else the back end is asked. */
+export function chooseSource(document: Document): DataSource {
+  const embedded = document.getElementById(EMBEDDED_ID);
+  return embedded
+    ? new EmbeddedSource(JSON.parse(embedded.textContent ?? ""))
+    : new HttpSource(document.baseURI);
+}

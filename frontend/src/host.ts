@@ -1,0 +1,75 @@
+/**
+ * The page around ours: TensorBoard's window, or nothing at all for the one-file report. Reaching
+ * into the parent can fail (another origin, a sandbox), and then the page is on its own.
+ */
+
+/** TensorBoard's document, if we may look at it. */
+function parentWindow(): Window | null {
+  try {
+    return window.parent !== window && window.parent.document.body ? window.parent : null;
+  } catch {
+    return null;
+  }
+}
+
+const hostWindow = parentWindow();
+const linkWindow = hostWindow ?? window;
+
+// ---------------------------------------------------------------- theme
+
+/** Calls back now and whenever the theme changes. */
+export function watchTheme(use: (isDark: boolean) => void): void {
+  if (hostWindow) {
+    const body = hostWindow.document.body;
+    const read = () => use(body.classList.contains("dark-mode"));
+    new MutationObserver(read).observe(body, { attributeFilter: ["class"] });
+    read();
+  } else {
+    const preference = window.matchMedia("(prefers-color-scheme: dark)");
+    preference.addEventListener("change", () => use(preference.matches));
+    use(preference.matches);
+  }
+}
+
+// ---------------------------------------------------------------- deep links
+
+export function readHash(): string {
+  return linkWindow.location.hash;
+}
+
+/** Replaces, so that zooming does not fill the history; TensorBoard sees no hashchange. */
+export function writeHash(hash: string): void {
+  if (hash !== linkWindow.location.hash) {
+    linkWindow.history.replaceState(linkWindow.history.state, "", hash);
+  }
+}
+
+export function watchHash(use: () => void): () => void {
+  linkWindow.addEventListener("hashchange", use);
+  return () => linkWindow.removeEventListener("hashchange", use);
+}
+
+// ---------------------------------------------------------------- reloads
+
+interface HostMessage {
+  type: string;
+  id: number;
+  isReply: boolean;
+}
+
+/**
+ * Calls back when TensorBoard has read its logs again. TensorBoard's plugin protocol: a port is
+ * posted to the parent, messages are JSON text, and each one wants a reply.
+ */
+export function watchReload(use: () => void): void {
+  if (!hostWindow) return;
+  const { port1: ours, port2: theirs } = new MessageChannel();
+  ours.onmessage = (event: MessageEvent<string>) => {
+    const message = JSON.parse(event.data) as HostMessage;
+    if (message.isReply) return;
+    const { type, id } = message;
+    ours.postMessage(JSON.stringify({ type, id, payload: null, error: null, isReply: true }));
+    if (type === "experimental.DataReloaded" || type === "experimental.RunsChanged") use();
+  };
+  hostWindow.postMessage("experimental.bootstrap", "*", [theirs]);
+}

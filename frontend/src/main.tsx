@@ -1,0 +1,27 @@
+/** The bundle's door: TensorBoard imports the module and calls render(); a file starts itself. */
+
+import { render as renderInto } from "preact";
+import { App } from "./app";
+import { EMBEDDED_ID, chooseSource } from "./data/source";
+import { styles } from "./styles";
+import { Guard } from "./ui/guard";
+
+export function render(): void {
+  const sheet = document.createElement("style");
+  sheet.textContent = styles;
+  document.head.append(sheet);
+  document.documentElement.lang = "en";
+  document.title ||= "Stall";
+  const root = document.createElement("div");
+  root.id = "stall";
+  document.body.append(root);
+  const source = chooseSource(document);
+  renderInto(
+    <Guard>
+      <App source={source} />
+    </Guard>,
+    root,
+  );
+}
+
+if (document.getElementById(EMBEDDED_ID)) render();

@@ -1,0 +1,250 @@
+/** What the views show, computed from the report. Pure: no DOM, no time, no network. */
+
+import { between, counted, percent, seconds } from "./format";
+import {
+  BUCKETS,
+  type Bucket,
+  type BucketTimes,
+  type Evidence,
+  type Finding,
+  type HostLedger,
+  type Ps,
+  type Range,
+  type Report,
+  type Span,
+  type Step,
+} from "./types";
+
+export interface Part {
+  bucket: Bucket;
+  ps: Ps;
+}
+
+/** Buckets that are not empty, in the order that every bar has. */
+export function parts(times: BucketTimes): Part[] {
+  return BUCKETS.map((bucket) => ({ bucket, ps: times[bucket] ?? 0 })).filter(({ ps }) => ps > 0);
+}
+
+/** The same, largest first: the order of every list. */
+export function largestFirst(times: BucketTimes): Part[] {
+  return parts(times).sort((a, b) => b.ps - a.ps);
+}
+
+export function total(times: BucketTimes): Ps {
+  return parts(times).reduce((sum, { ps }) => sum + ps, 0);
+}
+
+/** A cause below this share of the window is not worth a line. */
+const SMALLEST_CAUSE = 1 / 200;
+
+export function causesOf(report: Report, bucket: Bucket): { cause: string; ps: Ps }[] {
+  const smallest = report.window.duration_ps * SMALLEST_CAUSE;
+  return Object.entries(report.causes_ps)
+    .filter(([cause, ps]) => cause.startsWith(`${bucket}.`) && ps >= smallest)
+    .map(([cause, ps]) => ({ cause, ps }))
+    .sort((a, b) => b.ps - a.ps);
+}
+
+export function duration(span: Span): Ps {
+  return span.end_ps - span.start_ps;
+}
+
+// ---------------------------------------------------------------- steps
+
+export function median(values: readonly number[]): number {
+  if (values.length === 0) return 0;
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+/** One column of the step chart: a step or, where there are too many, the longest of several. */
+export interface StepColumn {
+  step: Step;
+  firstIndex: number;
+  lastIndex: number;
+}
+
+export function stepColumns(steps: readonly Step[], most: number): StepColumn[] {
+  const count = Math.min(steps.length, Math.max(1, Math.floor(most)));
+  return Array.from({ length: count }, (_, column) => {
+    const group = steps.slice(
+      Math.floor((steps.length * column) / count),
+      Math.floor((steps.length * (column + 1)) / count),
+    );
+    const step = group.reduce((longest, other) =>
+      duration(other) > duration(longest) ? other : longest,
+    );
+    return { step, firstIndex: group[0]!.index, lastIndex: group[group.length - 1]!.index };
+  });
+}
+
+/** One step many times longer than the others would make all others invisible. */
+const TALLEST_TO_MEDIAN = 4;
+const CAPPED_TO_MEDIAN = 2.5;
+
+/** Where the axis of the step chart ends; columns above it are drawn as cut. */
+export function stepAxisEnd(steps: readonly Step[]): Ps {
+  const durations = steps.map(duration);
+  // Not Math.max(...durations): a hundred thousand arguments would overflow the stack.
+  const longest = durations.reduce((most, ps) => Math.max(most, ps), 0);
+  const typical = median(durations);
+  return typical > 0 && longest > TALLEST_TO_MEDIAN * typical
+    ? CAPPED_TO_MEDIAN * typical
+    : longest;
+}
+
+/** "input 61 %, compute 30 %" */
+export function mostly(times: BucketTimes, wholePs: Ps, most = 3): string {
+  return largestFirst(times)
+    .slice(0, most)
+    .map(({ bucket, ps }) => `${bucket} ${percent(ps, wholePs)}`)
+    .join(", ");
+}
+
+/** What a screen reader says of a column, and the tooltip shows. */
+export function describeColumn({ step, firstIndex, lastIndex }: StepColumn): string {
+  const kind = step.phase === "validation" ? "validation step" : "step";
+  const name =
+    firstIndex === lastIndex
+      ? `${kind} ${step.index}`
+      : `${kind} ${step.index}, the longest of ${counted(lastIndex - firstIndex + 1, "step")}`;
+  const spent = mostly(step.buckets_ps, duration(step));
+  return `${name}: ${seconds(duration(step))}${spent ? ` (${spent})` : ""}`;
+}
+
+// ---------------------------------------------------------------- findings
+
+/** What the first epoch takes after this one change. */
+export function predicted(finding: Finding, nowPs: Ps): Range {
+  return {
+    low: Math.max(0, nowPs - finding.gain_ps.high),
+    high: Math.max(0, nowPs - finding.gain_ps.low),
+  };
+}
+
+/** "wins 1.03–1.29 s, in every epoch"; empty where nothing is predicted. */
+export function gainSentence(finding: Finding): string {
+  const { gain_ps: first, later_gain_ps: later } = finding;
+  if (first.high === 0 && later.high === 0) return "";
+  const [wins, winsLater] = [between(first), between(later)];
+  if (first.high === 0) return `${winsLater} in each later epoch`;
+  if (later.high === 0) return `${wins}, in the first epoch only`;
+  if (wins === winsLater) return `${wins}, in every epoch`;
+  return `${wins}, and ${winsLater} in each later epoch`;
+}
+
+/** Changes to make, and what is only worth knowing. Both in the report's own order. */
+export function sortedBySeverity(findings: readonly Finding[]): {
+  changes: Finding[];
+  notes: Finding[];
+} {
+  return {
+    changes: findings.filter(({ severity }) => severity !== "note"),
+    notes: findings.filter(({ severity }) => severity === "note"),
+  };
+}
+
+/** "shuffle fill 4.50 s"; an instant has no duration to tell. */
+export function evidenceLabel(evidence: Evidence): string {
+  const ps = duration(evidence);
+  return ps > 0 ? `${evidence.label} ${seconds(ps)}` : evidence.label;
+}
+
+/** "4.50 s at 270 ms": which one it is among others with the same label. */
+export function evidenceTime(evidence: Evidence): string {
+  const ps = duration(evidence);
+  return `${ps > 0 ? `${seconds(ps)} ` : ""}at ${seconds(evidence.start_ps)}`;
+}
+
+/** With the index that each has in the finding. */
+export function groupedByLabel(
+  evidence: readonly Evidence[],
+): Map<string, { evidence: Evidence; index: number }[]> {
+  const groups = new Map<string, { evidence: Evidence; index: number }[]>();
+  evidence.forEach((one, index) => {
+    const group = groups.get(one.label) ?? [];
+    groups.set(one.label, [...group, { evidence: one, index }]);
+  });
+  return groups;
+}
+
+// ---------------------------------------------------------------- comparing two runs
+
+export interface ComparedBucket {
+  bucket: Bucket;
+  before: Ps;
+  after: Ps;
+}
+
+export interface Comparison {
+  buckets: ComparedBucket[];
+  before: { durationPs: Ps; stepPs: Ps; steps: number };
+  after: { durationPs: Ps; stepPs: Ps; steps: number };
+  gone: Finding[];
+  kept: { before: Finding; after: Finding }[];
+  appeared: Finding[];
+}
+
+/** `before` is the run one has, `after` the one it is held against. */
+export function compare(before: Report, after: Report): Comparison {
+  const ofId = (findings: Finding[], id: string) => findings.find((other) => other.id === id);
+  return {
+    buckets: BUCKETS.map((bucket) => ({
+      bucket,
+      before: before.buckets_ps[bucket] ?? 0,
+      after: after.buckets_ps[bucket] ?? 0,
+    })).filter((row) => row.before > 0 || row.after > 0),
+    before: extent(before),
+    after: extent(after),
+    gone: before.findings.filter(({ id }) => !ofId(after.findings, id)),
+    kept: before.findings.flatMap((finding) => {
+      const same = ofId(after.findings, finding.id);
+      return same ? [{ before: finding, after: same }] : [];
+    }),
+    appeared: after.findings.filter(({ id }) => !ofId(before.findings, id)),
+  };
+}
+
+function extent(report: Report): { durationPs: Ps; stepPs: Ps; steps: number } {
+  const steps = report.steps.filter(({ phase }) => phase === "training");
+  return {
+    durationPs: report.window.duration_ps,
+    stepPs: median(steps.map(duration)),
+    steps: steps.length,
+  };
+}
+
+/** "1.49 s (74 %) shorter": what the second run won or lost against the first. */
+export function comparisonSentence({ before, after }: Comparison): string {
+  const won = before.durationPs - after.durationPs;
+  if (won === 0) return "Both first epochs take the same time.";
+  if (won > 0) {
+    return `The first epoch is ${seconds(won)} (${percent(won, before.durationPs)}) shorter.`;
+  }
+  const times = before.durationPs > 0 ? after.durationPs / before.durationPs : 0;
+  const ratio = times > 0 ? ` (${times.toFixed(1)} times as long)` : "";
+  return `The first epoch is ${seconds(-won)} longer${ratio}.`;
+}
+
+// ---------------------------------------------------------------- hosts
+
+export interface HeatRow {
+  host: string;
+  shares: Map<Bucket, number>;
+  trains: boolean;
+}
+
+/** Host × bucket, with only the buckets that some host spent time in. */
+export function heatMap(ledgers: readonly HostLedger[]): { buckets: Bucket[]; rows: HeatRow[] } {
+  const rows = ledgers.map((ledger) => {
+    const whole = total(ledger.buckets_ps);
+    return {
+      host: ledger.host,
+      shares: new Map(parts(ledger.buckets_ps).map(({ bucket, ps }) => [bucket, ps / whole])),
+      trains: Boolean(ledger.training_thread),
+    };
+  });
+  const buckets = BUCKETS.filter((bucket) => rows.some(({ shares }) => shares.has(bucket)));
+  return { buckets, rows };
+}

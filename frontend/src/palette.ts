@@ -1,0 +1,47 @@
+/**
+ * The colours of every view: Okabe and Ito's palette, told apart with any kind of colour vision.
+ * The same as stall_analyzer/report/palette.py; a test holds them together.
+ */
+
+import type { Bucket, LaneGroup, Status } from "./types";
+
+export const BUCKET_COLOURS: Record<Bucket, string> = {
+  input: "#E69F00",
+  compile: "#56B4E9",
+  memory: "#D55E00",
+  numerics: "#CC79A7",
+  compute: "#009E73",
+  communication: "#F0E442",
+  host: "#0072B2",
+  profiler: "#999999",
+  unknown: "#777777",
+};
+
+export const STATUS_COLOURS: Record<Status, string> = {
+  healthy: "#009E73",
+  slow_once: "#56B4E9",
+  slow_always: "#E69F00",
+  learning_nothing: "#CC79A7",
+  stuck: "#D55E00",
+  dead: "#D55E00",
+  unknown: "#999999",
+};
+
+/** Dark text reads on every colour but this one. */
+export function inkOn(bucket: Bucket): string {
+  return bucket === "host" ? "#FFFFFF" : "#000000";
+}
+
+/** Lanes of events are tinted by what they can hold up; full colours are the ledger's alone. */
+export const GROUP_COLOURS: Record<LaneGroup, string> = {
+  attribution: "#777777",
+  training: "#5B7083",
+  input: BUCKET_COLOURS.input,
+  compile: BUCKET_COLOURS.compile,
+  device: BUCKET_COLOURS.compute,
+};
+
+export function bucketOf(cause: string): Bucket {
+  const bucket = cause.split(".", 1)[0] as Bucket;
+  return bucket in BUCKET_COLOURS ? bucket : "unknown";
+}

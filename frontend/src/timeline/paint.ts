@@ -1,0 +1,213 @@
+/**
+ * The lanes on a canvas. Our own, not a chart library's: those keep an object for each interval,
+ * and a trace has a hundred thousand. Here an interval that no pixel could show costs one comparison.
+ */
+
+import { cut, tickLabel } from "../format";
+import { BUCKET_COLOURS, GROUP_COLOURS, bucketOf, inkOn } from "../palette";
+import { spokenCause } from "../words";
+import type { Bucket, Division, Ps, Span } from "../types";
+import { type LaneBox, type Layout, RULER_HEIGHT, rowTop } from "./layout";
+import { paintSeries } from "./paint_series";
+import { type Scale, ticks } from "./view";
+
+export interface Theme {
+  ink: string;
+  faint: string;
+  line: string;
+}
+
+export interface Picture {
+  layout: Layout;
+  names: readonly string[];
+  scale: Scale;
+  height: number;
+  theme: Theme;
+  marked: readonly Span[];
+  markedBucket: Bucket | null;
+  /** The cursor, and the stretch that is being dragged open. */
+  cursorPs: Ps | null;
+  selection: Span | null;
+}
+
+const FONT = "11px Roboto, 'Helvetica Neue', Arial, sans-serif";
+const CHARACTER_PX = 6;
+const TEXT_LEAST_PX = 30;
+const TICK_EVERY_PX = 110;
+const TICK_LABEL_PX = 48; // nearer to the edge a label would be cut
+
+export function paint(context: CanvasRenderingContext2D, picture: Picture): void {
+  const { layout, scale, height, theme } = picture;
+  context.clearRect(0, 0, scale.width, height);
+  context.font = FONT;
+  context.textBaseline = "middle";
+  paintRuler(context, picture);
+  for (const box of layout.boxes) {
+    if (box.kind === "lane") paintLane(context, box, scale, picture.names, theme);
+    else paintSeries(context, box, scale, theme);
+  }
+  paintMarks(context, picture);
+}
+
+function paintRuler(context: CanvasRenderingContext2D, { scale, height, theme }: Picture): void {
+  const { stepPs, at } = ticks(scale.view, scale.width / TICK_EVERY_PX);
+  for (const ps of at) {
+    const x = Math.round(scale.x(ps)) + 0.5;
+    context.fillStyle = theme.line;
+    context.fillRect(x - 0.5, RULER_HEIGHT - 6, 1, height);
+    if (x > scale.width - TICK_LABEL_PX) continue;
+    context.fillStyle = theme.faint;
+    context.fillText(tickLabel(ps, stepPs), x + 4, RULER_HEIGHT / 2 - 1);
+  }
+}
+
+/** Without a theme, the names are left out. */
+export function paintLane(
+  context: CanvasRenderingContext2D,
+  box: LaneBox,
+  scale: Scale,
+  names: readonly string[],
+  theme: Theme | null,
+): void {
+  const fillFor = fillsOf(context, box, names);
+  const paintedTo = new Float64Array(box.rows).fill(-1); // per row: where the colour ends
+  for (const item of box.lane.items) {
+    const endX = scale.x(item[1]);
+    const startX = scale.x(item[0]);
+    if (endX < 0 || startX > scale.width) continue;
+    const row = Math.min(item[3], box.rows - 1);
+    if (endX < paintedTo[row]!) continue; // inside a pixel that is painted already
+    // Whole pixels: sharper to the eye, and several times faster to paint.
+    const left = Math.max(Math.round(startX), 0);
+    const right = Math.max(Math.min(Math.round(endX), scale.width), left + 1);
+    const width = right - left;
+    paintedTo[row] = right;
+    const top = rowTop(box, item[3]);
+    if (item[5] && !isNearlyOne(item[5])) {
+      paintDivision(context, item[5], fillFor, { left, top, width, height: box.rowHeight });
+      continue;
+    }
+    context.fillStyle = fillFor(item[2]);
+    // A gap of a pixel between neighbours, as long as there is one to spare.
+    context.fillRect(left, top, width > 3 ? width - 1 : width, box.rowHeight);
+    if (theme && width >= TEXT_LEAST_PX) {
+      paintName(context, box, names[item[2]] ?? "", left, top, width, theme);
+    }
+  }
+}
+
+const NEARLY_ALL = 0.95;
+
+/** A long interval and the specks that begin in the same pixel. */
+function isNearlyOne(division: Division): boolean {
+  const whole = division.reduce((sum, [, ps]) => sum + ps, 0);
+  return (division[0]?.[1] ?? 0) >= NEARLY_ALL * whole;
+}
+
+/** Intervals too short to show apart, stacked in the share that each cause has of them. */
+function paintDivision(
+  context: CanvasRenderingContext2D,
+  division: Division,
+  fillFor: FillFor,
+  { left, top, width, height }: { left: number; top: number; width: number; height: number },
+): void {
+  const whole = division.reduce((sum, [, ps]) => sum + ps, 0);
+  let bottom = top + height;
+  for (const [name, ps] of division) {
+    const part = (height * ps) / whole;
+    context.fillStyle = fillFor(name);
+    context.fillRect(left, bottom - part, width, part);
+    bottom -= part;
+  }
+}
+
+function paintName(
+  context: CanvasRenderingContext2D,
+  box: LaneBox,
+  name: string,
+  left: number,
+  top: number,
+  width: number,
+  theme: Theme,
+): void {
+  const isLedger = box.id === "ledger";
+  const text = isLedger ? spokenCause(name) : name;
+  const room = Math.floor((width - 8) / CHARACTER_PX);
+  if (room < 3) return;
+  context.fillStyle = isLedger ? inkOn(bucketOf(name)) : theme.ink;
+  context.fillText(cut(text, room), left + 4, top + box.rowHeight / 2 + 0.5, width - 6);
+}
+
+// ---------------------------------------------------------------- colours
+
+type FillFor = (nameIndex: number) => string | CanvasPattern;
+
+const SHADES = ["59", "80", "6B", "92"]; // alpha: neighbours with other names look different
+let hatching: CanvasPattern | null = null;
+
+/** The ledger has the buckets' own colours, every other lane shades of its group's. */
+function fillsOf(
+  context: CanvasRenderingContext2D,
+  box: LaneBox,
+  names: readonly string[],
+): FillFor {
+  if (box.id === "ledger") {
+    return (nameIndex) => {
+      const bucket = bucketOf(names[nameIndex] ?? "");
+      return bucket === "unknown" ? (hatching ??= hatch(context)) : BUCKET_COLOURS[bucket];
+    };
+  }
+  const colour = GROUP_COLOURS[box.lane.group] ?? GROUP_COLOURS.training;
+  const shades = SHADES.map((alpha) => colour + alpha);
+  return (nameIndex) => shades[nameIndex % shades.length]!;
+}
+
+/** Two greys are hard to tell apart; what is unknown is hatched everywhere. */
+function hatch(context: CanvasRenderingContext2D): CanvasPattern {
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 8;
+  const pen = tile.getContext("2d")!;
+  pen.fillStyle = BUCKET_COLOURS.unknown;
+  pen.fillRect(0, 0, 8, 8);
+  pen.strokeStyle = "#FFFFFF66";
+  pen.lineWidth = 2;
+  for (const x of [-4, 4, 12]) {
+    pen.beginPath();
+    pen.moveTo(x - 4, 8);
+    pen.lineTo(x + 4, 0);
+    pen.stroke();
+  }
+  return context.createPattern(tile, "repeat")!;
+}
+
+// ---------------------------------------------------------------- marks over everything
+
+function paintMarks(context: CanvasRenderingContext2D, picture: Picture): void {
+  const { scale, height, theme, marked, markedBucket, cursorPs, selection } = picture;
+  const colour = markedBucket ? BUCKET_COLOURS[markedBucket] : theme.ink;
+  for (const span of marked) paintBand(context, span, colour, "1F", scale, height);
+  if (selection) paintBand(context, selection, theme.ink, "1F", scale, height);
+  if (cursorPs !== null) {
+    context.fillStyle = theme.faint;
+    context.fillRect(Math.round(scale.x(cursorPs)), RULER_HEIGHT - 6, 1, height);
+  }
+}
+
+function paintBand(
+  context: CanvasRenderingContext2D,
+  span: Span,
+  colour: string,
+  alpha: string,
+  scale: Scale,
+  height: number,
+): void {
+  const left = Math.max(scale.x(span.start_ps), -2);
+  const right = Math.min(scale.x(span.end_ps), scale.width + 2);
+  if (right < -1 || left > scale.width + 1) return;
+  const top = RULER_HEIGHT - 6;
+  context.fillStyle = colour + alpha;
+  context.fillRect(left, top, Math.max(right - left, 1), height - top);
+  context.fillStyle = colour;
+  context.fillRect(left, top, 1, height - top);
+  context.fillRect(right - 1, top, 1, height - top);
+}

@@ -1,0 +1,66 @@
+/** Asks for the timeline in the detail that the screen can show, as the view moves. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { DataSource, Detail } from "../data/source";
+import type { Ps, Span } from "../types";
+import { bestFor, isGoodEnough, kept, requestFor } from "./answers";
+
+const SETTLED_MS = 120; // the wheel turns faster than anyone reads
+const LEAST_PIXELS = 1200; // of the first request, which also serves the minimap
+
+export interface Answers {
+  /** The whole window: for the minimap and the layout, which must not jump. */
+  whole: Detail | null;
+  best: Detail | null;
+  error: string | null;
+}
+
+export function useAnswers(
+  source: DataSource,
+  { run, host, version }: { run: string; host: string | null; version: string },
+  windowPs: Ps,
+  view: Span,
+  width: number,
+): Answers {
+  const [details, setDetails] = useState<Detail[]>([]);
+  const [error, setError] = useState<string | null>(null);
+  const requested = useRef<AbortController | null>(null);
+
+  const ask = async (span: Span, pixels: number, keep: (detail: Detail) => void) => {
+    requested.current?.abort();
+    const request = new AbortController();
+    requested.current = request;
+    try {
+      const detail = await source.timeline({ run, host, ...span, pixels }, request.signal);
+      if (request.signal.aborted) return;
+      setError(null);
+      keep(detail);
+    } catch (failure) {
+      if (!request.signal.aborted) setError((failure as Error).message);
+    }
+  };
+
+  const isMeasured = width > 0;
+  useEffect(() => {
+    if (!isMeasured) return;
+    setDetails([]);
+    const span = { start_ps: 0, end_ps: windowPs };
+    void ask(span, Math.max(width, LEAST_PIXELS), (whole) => setDetails([whole]));
+    return () => requested.current?.abort();
+  }, [source, run, host, version, windowPs, isMeasured]);
+
+  const best = bestFor(details, view);
+  const psPerPixel = (view.end_ps - view.start_ps) / Math.max(1, width);
+  const isSatisfied = !details.length || isGoodEnough(best, psPerPixel);
+  useEffect(() => {
+    if (isSatisfied) return;
+    const timer = setTimeout(() => {
+      const span = requestFor(view, windowPs);
+      const pixels = (span.end_ps - span.start_ps) / psPerPixel;
+      void ask(span, pixels, (detail) => setDetails((all) => kept(all, detail)));
+    }, SETTLED_MS);
+    return () => clearTimeout(timer);
+  }, [isSatisfied, view.start_ps, view.end_ps, width]);
+
+  return { whole: details[0] ?? null, best, error };
+}

@@ -1,0 +1,30 @@
+/** Small hooks that several views need. */
+
+import type { RefObject } from "preact";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
+
+/** The width of an element, 0 before it is laid out. */
+export function useWidth(element: RefObject<HTMLElement | null>): number {
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    if (!element.current) return;
+    const observer = new ResizeObserver(([entry]) =>
+      setWidth(Math.floor(entry?.contentRect.width ?? 0)),
+    );
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, []);
+  return width;
+}
+
+/** Calls back once a value has stayed the same for a while. */
+export function useSettled<Value>(
+  value: Value,
+  afterMs: number,
+  use: (value: Value) => void,
+): void {
+  useEffect(() => {
+    const timer = setTimeout(() => use(value), afterMs);
+    return () => clearTimeout(timer);
+  }, [value]);
+}

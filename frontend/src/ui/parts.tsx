@@ -1,0 +1,103 @@
+/** Small pieces that several views share. */
+
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { STATUS_COLOURS } from "../palette";
+import { STATUS_SIGNS, STATUS_WORDS } from "../words";
+import type { Note, Progress, Status } from "../types";
+
+export function StatusBadge({ status }: { status: Status }) {
+  return (
+    <span class="status-badge" style={{ "--status": STATUS_COLOURS[status] }}>
+      <span aria-hidden="true">{STATUS_SIGNS[status]}</span>
+      {STATUS_WORDS[status]}
+    </span>
+  );
+}
+
+/** A part of the page with a title; `aside` stands beside the title. */
+export function Section(props: {
+  id: string;
+  title: string;
+  aside?: ComponentChildren;
+  children: ComponentChildren;
+}) {
+  const titleId = `${props.id}-title`;
+  return (
+    <section class="panel" id={props.id} aria-labelledby={titleId}>
+      <header class="panel-header">
+        <h2 id={titleId}>{props.title}</h2>
+        {props.aside && <div class="panel-aside">{props.aside}</div>}
+      </header>
+      {props.children}
+    </section>
+  );
+}
+
+/** Scrolls to a section. Not by a #link: under TensorBoard the <base> would lead away from here. */
+export function goTo(sectionId: string, block: "start" | "nearest" = "start"): void {
+  document.getElementById(sectionId)?.scrollIntoView({ behavior: "smooth", block });
+}
+
+const CONFIRM_MS = 1600;
+
+export function CopyButton({ text, label }: { text: string; label: string }) {
+  const [outcome, setOutcome] = useState<"copied" | "failed" | null>(null);
+  const copy = async () => {
+    setOutcome((await copied(text)) ? "copied" : "failed");
+    setTimeout(() => setOutcome(null), CONFIRM_MS);
+  };
+  return (
+    <button type="button" class="copy" aria-label={label} onClick={() => void copy()}>
+      {outcome === "copied" ? "Copied" : outcome === "failed" ? "Select and copy by hand" : "Copy"}
+    </button>
+  );
+}
+
+/** The clipboard needs a secure page; TensorBoard on another machine often is not one. */
+async function copied(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = document.createElement("textarea");
+    field.value = text;
+    field.className = "visually-hidden";
+    document.body.append(field);
+    field.select();
+    const isCopied = document.execCommand("copy");
+    field.remove();
+    return isCopied;
+  }
+}
+
+export function ProgressBar({ progress }: { progress: Progress | null }) {
+  const share = progress?.share ?? 0;
+  return (
+    <div class="progress">
+      <progress max={1} value={share} aria-label={progress?.text ?? "waiting"} />
+      <span class="faint">{progress?.text ?? "Waiting for its turn"}</span>
+    </div>
+  );
+}
+
+const NOTE_SIGNS: Record<Note["level"], string> = { error: "✕", warning: "!", info: "i" };
+
+export function Notes({ notes }: { notes: readonly Note[] }) {
+  if (notes.length === 0) return null;
+  return (
+    <ul class="notes">
+      {notes.map((note) => (
+        <li class={`note ${note.level}`}>
+          <span class="note-sign" aria-label={note.level}>
+            {NOTE_SIGNS[note.level]}
+          </span>
+          <span>
+            {note.text}
+            {note.where && <span class="faint note-where"> {note.where}</span>}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}

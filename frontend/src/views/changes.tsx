@@ -1,0 +1,70 @@
+/** Recommended changes: cards, the one that wins most first. */
+
+import { between, seconds } from "../format";
+import { sortedBySeverity } from "../model";
+import type { DataSource } from "../data/source";
+import type { Finding, Report, TraceOrigin } from "../types";
+import { Section } from "../ui/parts";
+import { FindingCard } from "./finding_card";
+
+interface Props {
+  source: DataSource;
+  report: Report;
+  /** Null where no trace viewer is there to link to. */
+  traces: readonly TraceOrigin[] | null;
+  chosen: string | null;
+  onEvidence: (finding: Finding, index: number | null) => void;
+}
+
+export function Changes({ source, report, traces, chosen, onEvidence }: Props) {
+  const { changes, notes } = sortedBySeverity(report.findings);
+  const card = (finding: Finding, isOpen: boolean) => (
+    <FindingCard
+      key={finding.id}
+      {...{ source, finding, traces, onEvidence }}
+      nowPs={report.window.duration_ps}
+      isOpen={isOpen || chosen === finding.id}
+      isChosen={chosen === finding.id}
+    />
+  );
+  return (
+    <Section id="changes" title="Recommended changes">
+      {report.plan && report.plan.findings.length > 1 && <PlanLine report={report} />}
+      {changes.length === 0 && <NothingToChange report={report} />}
+      {changes.map((finding, index) => card(finding, index === 0))}
+      {notes.length > 0 && (
+        <>
+          <h3 class="notes-title">Worth knowing</h3>
+          {notes.map((finding, index) => card(finding, changes.length === 0 && index === 0))}
+        </>
+      )}
+    </Section>
+  );
+}
+
+/** Several changes together; a single one says the same on its card. */
+function PlanLine({ report }: { report: Report }) {
+  const { findings, first_epoch_ps: first, later_epoch_ps: later } = report.plan!;
+  return (
+    <p class="plan-line">
+      Do these, in this order: <span class="plan-order">{findings.join(" → ")}</span>. First epoch{" "}
+      {seconds(first.now)} → <strong>{between(first)}</strong>
+      {later && (
+        <>
+          , later epochs {seconds(later.now)} → <strong>{between(later)}</strong>
+        </>
+      )}
+      .
+    </p>
+  );
+}
+
+function NothingToChange({ report }: { report: Report }) {
+  return (
+    <p class="faint">
+      {report.verdict.status === "healthy"
+        ? "Nothing to change. Enjoy the training."
+        : "No change can be recommended from what these logs show."}
+    </p>
+  );
+}

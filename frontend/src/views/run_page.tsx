@@ -1,0 +1,147 @@
+/** One run: verdict, where the time went, what to change, the timeline that proves it. */
+
+import { useEffect, useState } from "preact/hooks";
+import type { DataSource } from "../data/source";
+import { type Focus, focusOnBucket, focusOnFinding, focusOnStep } from "../focus";
+import type { Place } from "../links";
+import { rootUrl } from "../root";
+import { Timeline } from "../timeline/timeline";
+import { wakeProfilePlugin } from "../trace_viewer";
+import type { Bucket, Report, ReportAnswer } from "../types";
+import { Notes, ProgressBar, Section, goTo } from "../ui/parts";
+import { useReport } from "../use_data";
+import { Changes } from "./changes";
+import { Hosts } from "./hosts";
+import { MissingEvidence, WhenReady } from "./states";
+import { TimeSpent } from "./time_spent";
+import { Verdict } from "./verdict";
+
+interface Props {
+  source: DataSource;
+  run: string;
+  place: Place;
+  move: (change: Partial<Place>) => void;
+  reloads: number;
+  isDark: boolean;
+  hasTraceViewer: boolean;
+  /** The lines of code that capture a first epoch. */
+  capture: string;
+}
+
+export function RunPage(props: Props) {
+  const loaded = useReport(props.source, props.run, props.reloads);
+  return (
+    <WhenReady run={props.run} loaded={loaded}>
+      {(answer) => <ReadyRun {...props} answer={answer} />}
+    </WhenReady>
+  );
+}
+
+function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) {
+  const { source, run, place, move, answer, isDark, hasTraceViewer } = props;
+  const { report } = answer;
+  const [focus, setFocus] = useState<Focus | null>(() => focusFromLink(report, place));
+  const hasTimeline = report.window.duration_ps > 0;
+
+  const show = (next: Focus | null) => {
+    setFocus(next);
+    move({ finding: next?.findingId ?? null });
+  };
+  const showAndGo = (next: Focus | null) => {
+    show(next);
+    if (next) goTo("timeline", "nearest");
+  };
+  const showBucket = async (bucket: Bucket) => {
+    const span = { start_ps: 0, end_ps: report.window.duration_ps };
+    const request = { run, host: place.host, ...span, pixels: BUCKET_PIXELS };
+    const detail = await source.timeline(request).catch(() => null); // the timeline itself says why
+    if (detail) showAndGo(focusOnBucket(bucket, detail.answer));
+  };
+  useEffect(() => {
+    if (hasTraceViewer) void wakeProfilePlugin(rootUrl());
+  }, []);
+  // A link sent to an open page.
+  useEffect(() => {
+    if (place.finding !== (focus?.findingId ?? null)) setFocus(focusFromLink(report, place));
+  }, [place.finding]);
+
+  return (
+    <>
+      {answer.progress && <ProgressBar progress={answer.progress} />}
+      <Verdict report={report} />
+      <Notes notes={report.notes.filter(({ level }) => level === "error")} />
+      <MissingEvidence report={report} capture={props.capture} />
+      <div class="columns run-columns">
+        {hasTimeline && (
+          <TimeSpent
+            report={report}
+            chosen={focus?.findingId ? null : (focus?.bucket ?? null)}
+            onBucket={(bucket) => void showBucket(bucket)}
+            onStep={(step) => showAndGo(focusOnStep(step))}
+          />
+        )}
+        <Changes
+          source={source}
+          report={report}
+          traces={hasTraceViewer ? (answer.traces ?? []) : null}
+          chosen={focus?.findingId ?? null}
+          onEvidence={(finding, index) => showAndGo(focusOnFinding(finding, index))}
+        />
+      </div>
+      {hasTimeline && (
+        <Section id="timeline" title="Timeline">
+          <Timeline
+            key={answer.version}
+            {...{ source, report, isDark, focus, version: answer.version, host: place.host }}
+            runKey={run}
+            setFocus={show}
+            initialRange={place.range}
+            onRange={(range) => move({ range })}
+          />
+        </Section>
+      )}
+      <Hosts
+        ledgers={report.host_ledgers}
+        chosen={place.host}
+        onHost={(host) => move({ host: host === place.host ? null : host })}
+      />
+      <EvidenceNotes report={report} />
+    </>
+  );
+}
+
+const BUCKET_PIXELS = 1200;
+
+function focusFromLink(report: Report, place: Place): Focus | null {
+  const finding = report.findings.find(({ id }) => id === place.finding);
+  return finding ? focusOnFinding(finding) : null;
+}
+
+/** What could be seen at all, and what the reader should know about it. */
+function EvidenceNotes({ report }: { report: Report }) {
+  const { start_source, end_source } = report.window;
+  const subjects = Object.entries(report.evidence);
+  const notes = report.notes.filter(({ level }) => level !== "error"); // those stand on top
+  if (notes.length === 0 && subjects.length === 0) return null;
+  return (
+    <Section id="evidence" title="What could be seen">
+      <dl class="subjects">
+        {start_source && end_source && (
+          <>
+            <dt>window</dt>
+            <dd>
+              from “{start_source}” to “{end_source}”
+            </dd>
+          </>
+        )}
+        {subjects.map(([subject, sentence]) => (
+          <>
+            <dt>{subject}</dt>
+            <dd>{sentence}</dd>
+          </>
+        ))}
+      </dl>
+      <Notes notes={notes} />
+    </Section>
+  );
+}

@@ -1,0 +1,105 @@
+/** Pages for when there is nothing, or only half of something, to show. They teach. */
+
+import type { ComponentChildren } from "preact";
+import type { Progress, Report, ReportAnswer, RunsAnswer } from "../types";
+import type { Loaded } from "../use_data";
+import { CopyButton, Notes, ProgressBar } from "../ui/parts";
+
+export function CaptureCode({ code }: { code: string }) {
+  return (
+    <div class="code">
+      <CopyButton text={code} label="Copy the code" />
+      <pre class="after" tabIndex={0} aria-label="code that captures the first epoch">
+        {code}
+      </pre>
+    </div>
+  );
+}
+
+export function NoRuns({ problems, capture, logdir }: RunsAnswer) {
+  return (
+    <div class="state">
+      <h1>No training run found yet</h1>
+      <p>
+        Stall reads the profiler traces and event files below{" "}
+        <code>{logdir || "the log directory"}</code>. These lines capture a first epoch:
+      </p>
+      <CaptureCode code={capture} />
+      <p class="faint">
+        This page looks again whenever TensorBoard reloads. A long epoch needs a{" "}
+        <code>steps_per_epoch</code>: a trace of the first 200 steps answers the question.
+      </p>
+      <Notes notes={problems} />
+    </div>
+  );
+}
+
+export function Analysing({ run, progress }: { run: string; progress: Progress | null }) {
+  return (
+    <div class="state" role="status">
+      <h1>Reading {run}</h1>
+      <ProgressBar progress={progress} />
+      <p class="faint">You can leave this page; the work goes on, and its result is kept.</p>
+    </div>
+  );
+}
+
+export function Failed({
+  title,
+  error,
+  onRetry,
+}: {
+  title: string;
+  error: string;
+  onRetry: () => void;
+}) {
+  return (
+    <div class="state" role="alert">
+      <h1>{title}</h1>
+      <p>{error}</p>
+      <button type="button" onClick={onRetry}>
+        Try again
+      </button>
+    </div>
+  );
+}
+
+/** A report once it is there; until then, what is being done about it. */
+export function WhenReady(props: {
+  run: string;
+  loaded: Loaded<ReportAnswer>;
+  children: (answer: ReportAnswer & { state: "ready" }) => ComponentChildren;
+}) {
+  const { answer, error, reload } = props.loaded;
+  if (answer?.state === "ready") return <>{props.children(answer)}</>;
+  if (answer?.state === "failed") {
+    const title = `${props.run} could not be analysed`;
+    return <Failed title={title} error={answer.error} onRetry={reload} />;
+  }
+  if (error)
+    return <Failed title={`${props.run} could not be read`} error={error} onRetry={reload} />;
+  return answer && <Analysing run={props.run} progress={answer.progress} />;
+}
+
+const LITTLE_COVERED = 0.5;
+
+/** What is missing from this run's logs, and how to get it; null where nothing is. */
+export function MissingEvidence({ report, capture }: { report: Report; capture: string }) {
+  const { covered_ps, duration_ps } = report.window;
+  if (duration_ps > 0 && covered_ps >= duration_ps * LITTLE_COVERED) return null;
+  const isUntraced = covered_ps === 0;
+  return (
+    <section class="panel teach" aria-label="What is missing">
+      <h2>
+        {isUntraced ? "No profile of the first epoch" : "The profile saw little of the first epoch"}
+      </h2>
+      <p>
+        {isUntraced
+          ? "Event files tell that the time passed, not where it went."
+          : "Keras' own profile_batch starts late and stops soon: tracing and the first batch are over by then."}{" "}
+        These lines capture all of it:
+      </p>
+      <CaptureCode code={capture} />
+    </section>
+  );
+}

@@ -1,0 +1,98 @@
+/** Which run, alone or against another one. */
+
+import type { Place, View } from "../links";
+import { NOWHERE } from "../links";
+import { goTo } from "../ui/parts";
+import { STATUS_SIGNS } from "../words";
+import type { RunSummary } from "../types";
+
+interface Props {
+  runs: RunSummary[];
+  place: Place;
+  move: (change: Partial<Place>) => void;
+}
+
+export function TopBar({ runs, place, move }: Props) {
+  const tab = (view: View, title: string, change: Partial<Place>) => (
+    <button
+      type="button"
+      class="tab"
+      aria-current={place.view === view ? "page" : undefined}
+      onClick={() => move({ view, ...change })}
+    >
+      {title}
+    </button>
+  );
+  const choose = (name: string) =>
+    move({ ...NOWHERE, view: place.view, run: name, other: place.other });
+  const hasSeveral = runs.length > 1;
+  const isReady = runs.some(({ run, state }) => run === place.run && state === "ready");
+  return (
+    <nav class="top-bar" aria-label="Runs">
+      {hasSeveral && tab("runs", `${place.view === "runs" ? "" : "← "}All ${runs.length} runs`, {})}
+      {place.run !== null && place.view !== "runs" && (
+        <>
+          <RunPicker label="Run" {...{ runs, value: place.run, onChange: choose }} />
+          {hasSeveral && place.view === "run" && tab("compare", "Compare …", { other: null })}
+          {place.view === "compare" && place.other !== null && (
+            <>
+              <span class="faint">against</span>
+              <RunPicker
+                label="Compared run"
+                {...{ runs, value: place.other, onChange: (other) => move({ other }) }}
+              />
+            </>
+          )}
+          {place.view === "compare" && tab("run", "Stop comparing", { other: null })}
+        </>
+      )}
+      <span class="spacer" />
+      {place.view === "run" && isReady && <SectionLinks />}
+    </nav>
+  );
+}
+
+interface PickerProps {
+  label: string;
+  runs: RunSummary[];
+  value: string;
+  onChange: (run: string) => void;
+}
+
+function RunPicker({ label, runs, value, onChange }: PickerProps) {
+  const isKnown = runs.some(({ run }) => run === value);
+  return (
+    <select
+      class="run-picker"
+      aria-label={label}
+      value={value}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    >
+      {!isKnown && <option value={value}>{value} (not found)</option>}
+      {runs.map(({ run, status }) => (
+        <option key={run} value={run}>
+          {status ? `${STATUS_SIGNS[status]} ${run}` : run}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+const SECTIONS: [string, string][] = [
+  ["verdict", "Verdict"],
+  ["time-spent", "Time"],
+  ["changes", "Changes"],
+  ["timeline", "Timeline"],
+];
+
+function SectionLinks() {
+  return (
+    <span class="section-links">
+      {SECTIONS.map(([id, title]) => (
+        <button key={id} type="button" class="link" onClick={() => goTo(id)}>
+          {title}
+        </button>
+      ))}
+    </span>
+  );
+}

@@ -1,0 +1,98 @@
+/** The answer: one sentence, and the figures it rests on. */
+
+import { between, percent, seconds } from "../format";
+import { STATUS_COLOURS } from "../palette";
+import { STATUS_ADVICE } from "../words";
+import type { Report } from "../types";
+import { StatusBadge, goTo } from "../ui/parts";
+
+export function Verdict({ report }: { report: Report }) {
+  const { verdict, window } = report;
+  return (
+    <section
+      class="verdict"
+      id="verdict"
+      aria-label="Verdict"
+      style={{ "--status": STATUS_COLOURS[verdict.status] }}
+    >
+      <div class="verdict-words">
+        <StatusBadge status={verdict.status} />
+        <h1>{verdict.sentence}</h1>
+        <p class="verdict-advice">{STATUS_ADVICE[verdict.status]}</p>
+      </div>
+      {window.duration_ps > 0 && <Figures report={report} />}
+      {report.plan && <Outlook report={report} />}
+    </section>
+  );
+}
+
+function Figures({ report }: { report: Report }) {
+  const { window, later_epochs: later, verdict } = report;
+  const hasTrace = window.covered_ps > 0; // else nobody knows what comes back
+  return (
+    <dl class="figures-row">
+      <Fact
+        name={window.epoch === null ? "Trace" : "First epoch"}
+        value={seconds(window.duration_ps)}
+      />
+      <Fact
+        name={later.count > 1 ? `Later epochs (median of ${later.count})` : "Later epoch"}
+        value={later.median_ps === null ? "none logged" : seconds(later.median_ps)}
+        isWeak={later.median_ps === null}
+      />
+      {hasTrace && (
+        <>
+          <Fact
+            name="Once"
+            value={seconds(report.one_time_ps)}
+            hint="Time that later epochs do not pay for: tracing, the first element …"
+          />
+          <Fact
+            name="Every epoch"
+            value={seconds(report.recurring_ps)}
+            hint="Time that comes back in every epoch."
+          />
+        </>
+      )}
+      <Fact
+        name="Seen by the trace"
+        value={percent(window.covered_ps, window.duration_ps)}
+        isWeak={window.covered_ps < window.duration_ps / 2}
+        hint="How much of the window there is evidence for."
+      />
+      <Fact
+        name="Confidence"
+        value={percent(verdict.confidence, 1)}
+        isWeak={verdict.confidence < 0.5}
+      />
+    </dl>
+  );
+}
+
+function Fact(props: { name: string; value: string; hint?: string; isWeak?: boolean }) {
+  return (
+    <div class={`fact ${props.isWeak ? "weak" : ""}`} title={props.hint}>
+      <dt>{props.name}</dt>
+      <dd>{props.value}</dd>
+    </div>
+  );
+}
+
+/** Now against after the changes, on one scale. */
+function Outlook({ report }: { report: Report }) {
+  const { findings, first_epoch_ps: epoch } = report.plan!;
+  const changes =
+    ["the change", "both changes"][findings.length - 1] ?? `all ${findings.length} changes`;
+  const share = (ps: number) => `${(100 * ps) / epoch.now}%`;
+  return (
+    <button type="button" class="outlook" onClick={() => goTo("changes")}>
+      <span class="outlook-title">With {changes}</span>
+      <strong class="outlook-figure">{between(epoch)}</strong>
+      <span class="outlook-bar" aria-hidden="true">
+        <span class="outlook-sure" style={{ width: share(epoch.low) }} />
+        <span class="outlook-perhaps" style={{ width: share(epoch.high - epoch.low) }} />
+      </span>
+      <span class="faint">instead of {seconds(epoch.now)}</span>
+    </button>
+  );
+}

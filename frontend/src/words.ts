@@ -1,0 +1,77 @@
+/** The page's own words for the words of the report. */
+
+import type { Bucket, LaneGroup, RunState, Severity, Status } from "./types";
+
+export const STATUS_WORDS: Record<Status, string> = {
+  healthy: "Healthy",
+  slow_once: "Slow once",
+  slow_always: "Slow in every epoch",
+  learning_nothing: "Learning nothing",
+  stuck: "Stuck",
+  dead: "Stopped",
+  unknown: "Unknown",
+};
+
+/** What the status means for whoever is waiting. */
+export const STATUS_ADVICE: Record<Status, string> = {
+  healthy: "The time goes to the model itself.",
+  slow_once: "It passes: later epochs do not pay for it again.",
+  slow_always: "Waiting will not help: every epoch pays for it.",
+  learning_nothing: "Steps run, but the model does not improve. Stop it and change it first.",
+  stuck: "No step has ended for a long time.",
+  dead: "The process has stopped writing.",
+  unknown: "The logs do not show enough to tell.",
+};
+
+/** A shape for each status, so that colour is never the only sign. */
+export const STATUS_SIGNS: Record<Status, string> = {
+  healthy: "✓",
+  slow_once: "◔",
+  slow_always: "↻",
+  learning_nothing: "≈",
+  stuck: "■",
+  dead: "✕",
+  unknown: "?",
+};
+
+export const BUCKET_MEANINGS: Record<Bucket, string> = {
+  input: "waiting for the next batch",
+  compile: "waiting for code to be made",
+  memory: "waiting for memory",
+  numerics: "steps that taught nothing",
+  compute: "the model's own work",
+  communication: "waiting for other machines",
+  host: "Python, callbacks, dispatch",
+  profiler: "the measuring itself",
+  unknown: "nobody recorded it",
+};
+
+export const SEVERITY_WORDS: Record<Severity, string> = {
+  act: "Act",
+  consider: "Consider",
+  note: "Note",
+};
+
+export const GROUP_WORDS: Record<LaneGroup, string> = {
+  attribution: "", // its one lane names itself
+  training: "Training",
+  input: "Input pipeline",
+  compile: "Compile",
+  device: "Devices",
+};
+
+export const STATE_WORDS: Record<RunState, string> = {
+  waiting: "Waiting for its turn",
+  running: "Being analysed",
+  ready: "Ready",
+  failed: "Could not be analysed",
+};
+
+/** `input.first_element` -> `first element`; the bucket stands beside it anyway. */
+export function spokenCause(cause: string): string {
+  return cause.slice(cause.indexOf(".") + 1).replaceAll("_", " ");
+}
+
+export function spoken(name: string): string {
+  return name.replaceAll("_", " ");
+}

@@ -1,0 +1,82 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { EmbeddedSource } from "../src/data/embedded";
+import { HttpSource } from "../src/data/http";
+import type { EmbeddedData } from "../src/types";
+import { S, report, summary, timeline } from "./samples";
+
+describe("a running TensorBoard", () => {
+  afterEach(() => vi.unstubAllGlobals());
+  const answering = (body: string, status = 200) => {
+    const asked = vi.fn(async (_url: URL) => new Response(body, { status }));
+    vi.stubGlobal("fetch", asked);
+    return asked;
+  };
+  const source = new HttpSource("http://h:1/prefix/data/plugin/stall/");
+
+  it("is asked below its path prefix, with every name escaped", async () => {
+    const asked = answering("{}");
+    await source.report("a&b/c=d");
+    expect(asked.mock.calls[0]![0].href).toBe(
+      "http://h:1/prefix/data/plugin/stall/report?run=a%26b%2Fc%3Dd",
+    );
+  });
+  it("gets whole picoseconds and pixels", async () => {
+    const asked = answering(JSON.stringify(timeline()));
+    const request = { run: ".", host: null, start_ps: 0.5, end_ps: 10.5, pixels: 4.2 };
+    const { psPerPixel } = await source.timeline(request);
+    expect(asked.mock.calls[0]![0].search).toBe("?run=.&start_ps=0&end_ps=11&pixels=5");
+    expect(psPerPixel).toBeCloseTo(10 / 4.2);
+  });
+  it("explains itself when it refuses", async () => {
+    answering('{"error": "There is no run x."}', 404);
+    await expect(source.report("x")).rejects.toThrow("There is no run x.");
+  });
+  it("that answers rubbish is not believed", async () => {
+    answering("<html>", 500);
+    await expect(source.runs()).rejects.toThrow("status 500");
+  });
+  it("that has stopped is said to have stopped", async () => {
+    vi.stubGlobal("fetch", () => Promise.reject(new TypeError("failed")));
+    await expect(source.runs()).rejects.toThrow("does not answer");
+  });
+});
+
+describe("a one-file report", () => {
+  const data: EmbeddedData = {
+    runs: {
+      runs: [summary("a")],
+      problems: [],
+      logdir: "",
+      capture: "",
+      profile_plugin: false,
+      version: "0",
+    },
+    reports: { a: { state: "ready", version: "1", report: report() } },
+    timelines: { a: [timeline(), timeline({ start_ps: 0, end_ps: 5 * S })] },
+    manuals: {},
+  };
+  const source = new EmbeddedSource(data);
+
+  it("answers with what it carries", async () => {
+    expect((await source.runs()).runs).toHaveLength(1);
+    expect(await source.report("a")).toBe(data.reports["a"]);
+  });
+  it("gives the finest timeline that holds what is asked for", async () => {
+    const ask = (start: number, end: number) =>
+      source.timeline({ run: "a", host: null, start_ps: start * S, end_ps: end * S, pixels: 1000 });
+    expect((await ask(1, 2)).answer.end_ps).toBe(5 * S);
+    expect((await ask(4, 6)).answer.end_ps).toBe(10 * S);
+  });
+  it("finds events by a part of their name, in any case, each one once", async () => {
+    const { hits, total } = await source.search({ run: "a", host: null, text: "INPUT" });
+    expect(total).toBe(3);
+    expect(hits[0]).toMatchObject({ name: "input.wait", start_ps: 4 * S });
+  });
+  it("says what it lacks", async () => {
+    await expect(source.report("b")).rejects.toThrow("no run b");
+    await expect(source.manual("ST104")).rejects.toThrow("ST104");
+    await expect(
+      source.timeline({ run: "b", host: null, start_ps: 0, end_ps: 1, pixels: 1 }),
+    ).rejects.toThrow("without a timeline");
+  });
+});

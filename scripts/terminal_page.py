@@ -1,0 +1,27 @@
+"""Print the terminal's view of a log directory as a web page, for `make screenshots`."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+from rich.console import Console
+from rich.terminal_theme import MONOKAI
+
+from stall_analyzer import analyze, document
+from stall_analyzer.discover import discover
+from stall_analyzer.report.text import render
+
+WIDTH = 96
+
+
+def main(path: str) -> None:
+    found = discover([path])
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
+    console.print(f"$ stall-analyze {path}", style="dim", highlight=False)
+    render(document([analyze(run) for run in found.runs]), console)
+    print(console.export_html(theme=MONOKAI, inline_styles=True))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,103 @@
+"""Where TensorBoard was told to look, and the runs that are there.
+
+--logdir PATH                    a folder, relative or not, or a URL
+--logdir_spec NAME:PATH,PATH     several, with or without a name
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from dataclasses import dataclass, replace
+
+from stall_analyzer import files
+from stall_analyzer.discover import EVENT_FILE, RAW_TRACES, find_runs
+from stall_analyzer.errors import UnreadableFile
+from stall_analyzer.model import Note, Run
+from stall_analyzer.report.page import run_ids
+
+# A page that waits for an analysis asks several times a second; the folders need not be walked
+# again for each of its questions.
+REMEMBERED_S = 1.0
+# TensorBoard asks every plugin in turn whether it is active before it shows anything.
+LONGEST_LOOK_S = 1.0
+NAMELESS = re.compile(r"/|[A-Za-z][0-9A-Za-z.]*://")
+
+
+@dataclass(frozen=True)
+class Found:
+    """All runs, by the name under which the page knows them."""
+
+    runs: dict[str, Run]
+    problems: tuple[Note, ...] = ()
+
+
+class Logs:
+    def __init__(self, logdir: str, spec: str = "") -> None:
+        self.words = logdir or spec
+        self._roots = [("", _expanded(logdir))] if logdir else _parts_of(spec)
+        self._lock = threading.Lock()
+        self._last: tuple[float, Found] | None = None
+        self._seen_any = False
+
+    def find(self) -> Found:
+        """The runs of this moment, or of a second ago."""
+        with self._lock:
+            now = time.monotonic()
+            if self._last is None or now - self._last[0] > REMEMBERED_S:
+                self._last = now, self._look()
+            return self._last[1]
+
+    def has_any(self) -> bool:
+        """Whether anything is there, found as quickly as possible; nothing is read."""
+        if not self._seen_any:
+            until = time.monotonic() + LONGEST_LOOK_S
+            self._seen_any = any(_has_logs(path, until) for _, path in self._roots)
+        return self._seen_any
+
+    def _look(self) -> Found:
+        runs: list[Run] = []
+        problems: list[Note] = []
+        named = [(name, [path]) for name, path in self._roots if name]
+        nameless = [path for name, path in self._roots if not name]
+        for name, paths in [("", nameless), *named]:
+            found = find_runs(paths)
+            runs += (_under(name, run) for run in found.runs)
+            problems += found.notes
+        ids = run_ids((run.name, run.attempt) for run in runs)
+        return Found(dict(zip(ids, runs, strict=True)), tuple(problems))
+
+
+def _under(name: str, run: Run) -> Run:
+    if not name:
+        return run
+    return replace(run, name=name if run.name == "." else f"{name}/{run.name}")
+
+
+def _has_logs(path: str, until: float) -> bool:
+    try:
+        for folder in files.walk(path):
+            if any(EVENT_FILE in name or name.endswith(RAW_TRACES) for name in folder.names):
+                return True
+            if time.monotonic() > until:
+                return False
+    except UnreadableFile:  # the tab will say why, if somebody looks
+        pass
+    return False
+
+
+def _parts_of(spec: str) -> list[tuple[str, str]]:
+    """As TensorBoard reads it: a name may stand before a colon, but an absolute path, a URL and a
+    drive have no name."""
+    parts = []
+    for part in filter(None, spec.split(",")):
+        nameless = ":" not in part or NAMELESS.match(part) or os.path.splitdrive(part)[0]
+        name, _, path = ("", "", part) if nameless else part.partition(":")
+        parts.append((name, _expanded(path)))
+    return parts
+
+
+def _expanded(path: str) -> str:
+    return os.path.expanduser(path)  # noqa: PTH111  pathlib's raises for an unknown user

@@ -1,0 +1,213 @@
+"""The plugin: thin routes over functions that end in _impl. http_api.md describes the answers."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, TypeAlias
+
+from tensorboard import errors
+from tensorboard.backend import http_util
+from tensorboard.plugins import base_plugin
+from werkzeug import wrappers
+
+from stall_analyzer import chart, manual
+from stall_analyzer.chart.columns import Chart
+from stall_analyzer.errors import UsageError
+from stall_analyzer.report import page
+from tb_stall_plugin.analyses import Analyses, Status
+from tb_stall_plugin.assets import Assets
+from tb_stall_plugin.cache import Analysis, Cache
+from tb_stall_plugin.logs import Found, Logs
+
+MOST_PIXELS = 10_000
+MOST_HITS = 1_000
+
+logger = logging.getLogger("tensorboard")
+Json: TypeAlias = dict[str, Any]
+Application: TypeAlias = Callable[..., Any]
+
+
+class StallPlugin(base_plugin.TBPlugin):
+    plugin_name = "stall"
+
+    def __init__(self, context: base_plugin.TBContext) -> None:
+        """Touches no file and starts no thread: TensorBoard waits for it."""
+        spec = getattr(context.flags, "logdir_spec", "")
+        self._logs = Logs(context.logdir or "", spec or "")
+        self._analyses = Analyses(Cache())
+        self._assets = Assets()
+        # Not yet full: plugins are loaded one after the other.
+        self._plugins = context.plugin_name_to_instance
+        # The Profile plugin reads a single logdir only.
+        self._can_profile = bool(context.logdir)
+
+    def get_plugin_apps(self) -> dict[str, Application]:
+        return {
+            "/index.js": wrappers.Request.application(self._asset),
+            "/static/*": wrappers.Request.application(self._asset),
+            "/runs": _json(lambda request: self.runs_impl()),
+            "/report": _json(lambda request: self.report_impl(_text(request, "run"))),
+            "/timeline": _json(self._timeline),
+            "/search": _json(self._search),
+            "/manual": _json(lambda request: self.manual_impl(_text(request, "id"))),
+        }
+
+    def is_active(self) -> bool:
+        return self._logs.has_any()
+
+    def frontend_metadata(self) -> base_plugin.FrontendMetadata:
+        return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="Stall")
+
+    # ------------------------------------------------------------ answers
+
+    def runs_impl(self) -> Json:
+        """Every run; asking starts the analysis of each."""
+        found = self._logs.find()
+        summaries = []
+        for name, run in found.runs.items():
+            status = self._analyses.status(run)
+            known = status.analysis.known if status.analysis else None
+            summaries.append(
+                page.run_summary(name, status.state, known, status.progress, status.error)
+            )
+        return page.runs_answer(
+            summaries,
+            [asdict(note) for note in found.problems],
+            self._logs.words,
+            profile_plugin=self._can_profile and "profile" in (self._plugins or ()),
+        )
+
+    def report_impl(self, run: str) -> Json:
+        status = self._status(run)
+        if status.analysis is None:
+            return _not_ready(status)
+        analysis = status.analysis
+        return page.report_answer(analysis.report(), analysis.version, status.progress)
+
+    def timeline_impl(
+        self, run: str, host: str | None, start_ps: int, end_ps: int, pixels: int
+    ) -> Json:
+        if not 1 <= pixels <= MOST_PIXELS:
+            raise errors.InvalidArgumentError(f"pixels must be between 1 and {MOST_PIXELS}.")
+        if start_ps >= end_ps:
+            raise errors.InvalidArgumentError("start_ps must be less than end_ps.")
+        status = self._status(run)
+        if status.analysis is None:
+            return _not_ready(status)
+        shown = _chart(status.analysis, host)
+        start, end = max(start_ps, 0), min(end_ps, shown.duration_ps)
+        if shown.duration_ps and start >= end:
+            raise errors.InvalidArgumentError(
+                f"Nothing of that window lies in the first epoch, 0 to {shown.duration_ps} ps."
+            )
+        answer = chart.timeline(shown, start, max(start, end), pixels)
+        return answer | {"version": status.analysis.version}
+
+    def search_impl(self, run: str, host: str | None, text: str, limit: int) -> Json:
+        if not text.strip():
+            raise errors.InvalidArgumentError("text must not be empty.")
+        if not 1 <= limit <= MOST_HITS:
+            raise errors.InvalidArgumentError(f"limit must be between 1 and {MOST_HITS}.")
+        status = self._status(run)
+        if status.analysis is None:
+            return _not_ready(status)
+        return chart.search(_chart(status.analysis, host), text.strip(), limit)
+
+    def manual_impl(self, finding: str) -> Json:
+        try:
+            return page.manual_answer(manual.page(finding))
+        except UsageError as error:
+            raise errors.NotFoundError(f"there is no finding {finding}.") from error
+
+    # ------------------------------------------------------------ routes
+
+    def _timeline(self, request: wrappers.Request) -> Json:
+        return self.timeline_impl(
+            _text(request, "run"),
+            request.args.get("host"),
+            _number(request, "start_ps"),
+            _number(request, "end_ps"),
+            _number(request, "pixels"),
+        )
+
+    def _search(self, request: wrappers.Request) -> Json:
+        return self.search_impl(
+            _text(request, "run"),
+            request.args.get("host"),
+            _text(request, "text"),
+            _number(request, "limit", 50),
+        )
+
+    def _asset(self, request: wrappers.Request) -> wrappers.Response:
+        route = f"/data/plugin/{self.plugin_name}/"
+        name = request.path.partition(route)[2].removeprefix("static/")
+        asset = self._assets.find(name)
+        if asset is None:
+            return _respond(request, {"error": "There is no such file."}, 404)
+        response: wrappers.Response = http_util.Respond(
+            request, asset.zipped, asset.type, content_encoding="gzip"
+        )
+        return response
+
+    def _status(self, name: str) -> Status:
+        """Of a run that somebody looks at: it goes before all others."""
+        found: Found = self._logs.find()
+        if name not in found.runs:
+            raise errors.NotFoundError("there is no such run.")
+        return self._analyses.status(found.runs[name], urgent=True)
+
+
+def _not_ready(status: Status) -> Json:
+    if status.error is not None:
+        return {"state": status.state, "error": status.error}
+    return {"state": status.state, "progress": status.progress}
+
+
+def _chart(analysis: Analysis, host: str | None) -> Chart:
+    found = analysis.chart(host)
+    if found is None:
+        raise errors.NotFoundError("there is no such host in the run.")
+    return found
+
+
+def _json(answer: Callable[[wrappers.Request], Json]) -> Application:
+    """A route that always answers in JSON, whatever happens."""
+
+    @wrappers.Request.application
+    def serve(request: wrappers.Request) -> wrappers.Response:
+        try:
+            return _respond(request, answer(request))
+        except errors.PublicError as error:
+            return _respond(request, {"error": str(error)}, error.http_code)
+        except Exception as error:  # a fault of ours: the page shows it, the terminal says more
+            logger.exception("The Stall tab failed to answer %s", request.path)
+            return _respond(request, {"error": f"{type(error).__name__}: {error}"}, 500)
+
+    return serve
+
+
+def _respond(request: wrappers.Request, body: Json, code: int = 200) -> wrappers.Response:
+    # As text: http_util would look at each number of a timeline in search of NaN.
+    text = json.dumps(body, allow_nan=False, separators=(",", ":"))
+    response: wrappers.Response = http_util.Respond(request, text, "application/json", code=code)
+    return response
+
+
+def _text(request: wrappers.Request, name: str) -> str:
+    value = request.args.get(name)
+    if value is None:
+        raise errors.InvalidArgumentError(f"{name} is missing.")
+    return str(value)
+
+
+def _number(request: wrappers.Request, name: str, otherwise: int | None = None) -> int:
+    value = request.args.get(name)
+    if value is None and otherwise is not None:
+        return otherwise
+    try:
+        return int(_text(request, name))
+    except ValueError as error:
+        raise errors.InvalidArgumentError(f"{name} must be a whole number.") from error

@@ -1,0 +1,75 @@
+/**
+ * How long until the verdict is on the screen, against XProf's overview of the same trace in the
+ * same TensorBoard: `STALL_LOGDIR=path/to/logdir npm run test:browser -- first_paint`.
+ */
+
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { launch, openTab, watchedPage } from "./browser";
+import { type TensorBoard, startTensorBoard } from "./tensorboard";
+
+const GIVEN = process.env["STALL_LOGDIR"] ?? "";
+const PATIENCE_MS = 300_000;
+
+let logdir: string;
+let board: TensorBoard;
+let browser: Browser;
+
+describe.skipIf(!GIVEN)("first paint", () => {
+  beforeAll(async () => {
+    // Both sides start without caches; XProf keeps its own beside the trace.
+    logdir = mkdtempSync(join(tmpdir(), "stall-paint-"));
+    cpSync(GIVEN, logdir, {
+      recursive: true,
+      filter: (path) => !/SSTABLE|\.json$|op_stats|cache/.test(path),
+    });
+    [board, browser] = await Promise.all([startTensorBoard("--logdir", logdir), launch()]);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await board?.stop();
+    rmSync(logdir, { recursive: true, force: true });
+  });
+
+  it("of the verdict comes before XProf has its data", { timeout: PATIENCE_MS }, async () => {
+    const times: Record<string, number> = {};
+    for (const state of ["cold", "warm"]) {
+      times[`Stall ${state}`] = await timed(showVerdict);
+      times[`XProf ${state}`] = await timed(loadOverview);
+    }
+    console.info(
+      Object.entries(times)
+        .map(([what, ms]) => `${what} ${(ms / 1000).toFixed(2)} s`)
+        .join(", "),
+    );
+    expect(times["Stall warm"]).toBeLessThan(times["XProf cold"]!);
+  });
+});
+
+async function timed(action: (page: Page) => Promise<void>): Promise<number> {
+  const { page, close } = await watchedPage(browser);
+  await page.goto(board.url); // TensorBoard's own page costs both the same
+  const began = performance.now();
+  await action(page);
+  const took = performance.now() - began;
+  await close();
+  return took;
+}
+
+async function showVerdict(page: Page): Promise<void> {
+  const frame = await openTab(page, `${board.url}?`);
+  const first = frame.locator("#verdict h1, .runs-table .status-badge").first();
+  await first.waitFor({ timeout: PATIENCE_MS });
+}
+
+/** Until its data are there: XProf's charts then load a library from the network, which we refuse. */
+async function loadOverview(page: Page): Promise<void> {
+  const answered = page.waitForResponse(/profile\/data\?.*tag=overview_page/, {
+    timeout: PATIENCE_MS,
+  });
+  await page.goto(`${board.url}?tool=overview_page#profile`);
+  await (await answered).finished();
+}

@@ -1,0 +1,239 @@
+/** Waiting, failing, being empty, being attacked: the page says what is going on. */
+
+import { cpSync, mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type Watched, launch, openTab, watchedPage } from "./browser";
+import { SAMPLES, type TensorBoard, startTensorBoard } from "./tensorboard";
+
+let board: TensorBoard;
+let browser: Browser;
+let watched: Watched;
+
+beforeAll(async () => {
+  const logdir = join(SAMPLES, "healthy");
+  [board, browser] = await Promise.all([startTensorBoard("--logdir", logdir), launch()]);
+});
+afterAll(async () => {
+  await browser?.close();
+  await board?.stop();
+});
+beforeEach(async () => {
+  watched = await watchedPage(browser);
+});
+afterEach(async () => {
+  await watched.close();
+  expect(watched.complaints).toEqual([]);
+});
+
+/** Answers in the back end's place; the last answer is given again and again. */
+async function answerInstead(page: Page, route: string, ...answers: unknown[]): Promise<void> {
+  let count = 0;
+  await page.route(new RegExp(`/plugin/stall/${route}(\\?|$)`), (request) => {
+    const json = answers[Math.min(count++, answers.length - 1)];
+    return request.fulfill({ json });
+  });
+}
+
+/** The back end's true answer, for a test to change. */
+async function trueAnswer(route: string): Promise<any> {
+  for (;;) {
+    const response = await fetch(`${board.url}data/plugin/stall/${route}`);
+    const answer: any = await response.json();
+    const states = [answer.state, ...(answer.runs ?? []).map((run: any) => run.state)];
+    if (!states.some((state) => state === "waiting" || state === "running")) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  }
+}
+
+it("a single run is opened at once", async () => {
+  const frame = await openTab(watched.page, board.url);
+  await frame.waitForSelector("#verdict h1");
+});
+
+describe("an analysis that takes its time", () => {
+  it("shows how far it is, and then the report", async () => {
+    const ready = await trueAnswer("report?run=.");
+    const running = {
+      state: "running",
+      progress: { share: 0.4, text: "reading traces" },
+    };
+    await answerInstead(watched.page, "report", running, running, ready);
+    const frame = await openTab(watched.page, board.url, { run: "." });
+    await frame.waitForSelector("[role=status] progress");
+    expect(await frame.locator("progress").getAttribute("value")).toBe("0.4");
+    expect(await frame.locator("[role=status]").innerText()).toContain("reading traces");
+    await frame.waitForSelector("#verdict h1");
+  });
+
+  it("that fails says why, and can be tried again", async () => {
+    const failed = {
+      state: "failed",
+      error: "The file vanished while it was read.",
+    };
+    await answerInstead(watched.page, "report", failed, await trueAnswer("report?run=."));
+    const frame = await openTab(watched.page, board.url, { run: "." });
+    await frame.waitForSelector("[role=alert]");
+    expect(await frame.locator("[role=alert]").innerText()).toContain("vanished");
+    await frame.getByRole("button", { name: "Try again" }).click();
+    await frame.waitForSelector("#verdict h1");
+  });
+});
+
+it("a list with runs in every state shows each", async () => {
+  const runs = await trueAnswer("runs");
+  const [run] = runs.runs;
+  const other = (name: string, change: object) => ({
+    ...run,
+    run: name,
+    ...change,
+  });
+  const progress = { share: 0.5, text: "second of two files" };
+  await answerInstead(watched.page, "runs", {
+    ...runs,
+    problems: [{ level: "warning", text: "A folder could not be listed.", where: "x" }],
+    runs: [
+      run,
+      other("busy", {
+        state: "running",
+        progress,
+        status: null,
+        buckets_ps: null,
+        findings: null,
+      }),
+      other("broken", {
+        state: "failed",
+        error: "No memory left.",
+        status: null,
+        buckets_ps: null,
+      }),
+    ],
+  });
+  const frame = await openTab(watched.page, board.url);
+  await frame.waitForSelector(".runs-table");
+  const text = await frame.locator("main").innerText();
+  for (const part of ["second of two files", "No memory left.", "A folder could not be listed."]) {
+    expect(text).toContain(part);
+  }
+});
+
+it("without any run the page teaches how to capture one", async () => {
+  const empty = mkdtempSync(join(tmpdir(), "stall-empty-"));
+  const other = await startTensorBoard("--logdir", empty);
+  try {
+    const frame = await openTab(watched.page, other.url);
+    await frame.waitForSelector(".state h1");
+    expect(await frame.locator(".state").innerText()).toContain("tf.profiler.experimental.Profile");
+  } finally {
+    await other.stop();
+  }
+});
+
+it("names that look like code are shown as text", async () => {
+  const hostile = `<img src=x onerror="document.title='owned'"><script>alert(1)</script>`;
+  const ready = await trueAnswer("report?run=.");
+  const timeline = await trueAnswer(`timeline?run=.&start_ps=0&end_ps=1000000000000&pixels=100`);
+  const evidence = [{ host: hostile, line: hostile, start_ps: 0, end_ps: 1e12, label: hostile }];
+  const finding = {
+    id: "ST104",
+    name: "retracing",
+    bucket: "compile",
+    severity: "act",
+    lost_ps: 1e12,
+    gain_ps: { low: 0, high: 1e12 },
+    later_gain_ps: { low: 0, high: 0 },
+    confidence: 1,
+    title: hostile,
+    explanation: hostile.repeat(1000),
+    change: { text: hostile, before: hostile, after: hostile },
+    evidence,
+  };
+  ready.report.findings = [finding];
+  ready.report.verdict.sentence = hostile;
+  timeline.names = timeline.names.map(() => hostile + "\u202e".repeat(50) + "x".repeat(100_000));
+  for (const lane of timeline.lanes) lane.title = hostile;
+  await answerInstead(watched.page, "report", ready);
+  await answerInstead(watched.page, "timeline", timeline);
+  const frame = await openTab(watched.page, board.url, { run: "." });
+  await frame.waitForSelector(".lane-title");
+  await frame.locator(".timeline-surface").hover({ position: { x: 300, y: 220 } });
+  expect(await frame.locator("#verdict h1").innerText()).toBe(hostile);
+  expect(await frame.locator("#stall img, #stall script").count()).toBe(0);
+  expect(await frame.title()).not.toBe("owned");
+});
+
+it("a file that could not be read is named beside the verdict", async () => {
+  const ready = await trueAnswer("report?run=.");
+  const text = "The trace is cut off: the first 3 of 9 MB could be read.";
+  ready.report.notes = [{ level: "error", text, where: "host.xplane.pb" }];
+  await answerInstead(watched.page, "report", ready);
+  const frame = await openTab(watched.page, board.url, { run: "." });
+  await frame.waitForSelector("#verdict + .notes");
+  expect(await frame.locator("#verdict + .notes").innerText()).toContain(text);
+});
+
+it("several hosts are shown as a heat map, and one of them can be chosen", async () => {
+  const ready = await trueAnswer("report?run=.");
+  const [ledger] = ready.report.host_ledgers;
+  ready.report.host_ledgers = ["host", "slow-host"].map((host) => ({
+    ...ledger,
+    host,
+  }));
+  await answerInstead(watched.page, "report", ready);
+  const frame = await openTab(watched.page, board.url, { run: "." });
+  await frame.waitForSelector(".heat-map");
+  expect(await frame.locator(".heat-map tbody tr").count()).toBe(2);
+  const asked = watched.page.waitForRequest(/timeline\?.*host=host/);
+  await frame.locator(".heat-map").getByRole("button", { name: "host", exact: true }).click();
+  await asked;
+});
+
+it("a fault in the page itself is shown, and does not leave it empty", async () => {
+  const ready = await trueAnswer("report?run=.");
+  ready.report.findings = null; // no back end of ours would send this
+  await answerInstead(watched.page, "report", ready);
+  const frame = await openTab(watched.page, board.url, { run: "." });
+  await frame.waitForSelector("[role=alert]");
+  expect(await frame.locator("[role=alert]").innerText()).toContain("fault of Stall");
+  watched.complaints.length = 0; // the fault is in the console as well
+});
+
+it("new logs appear when TensorBoard reloads", async () => {
+  const growing = mkdtempSync(join(tmpdir(), "stall-growing-"));
+  const add = (run: string) => cpSync(join(SAMPLES, run), join(growing, run), { recursive: true });
+  add("healthy");
+  const other = await startTensorBoard("--logdir", growing);
+  try {
+    const frame = await openTab(watched.page, other.url);
+    await frame.waitForSelector("#verdict h1");
+    add("compile_tracing");
+    await watched.page.locator("app-header-reload button").click();
+    await frame.getByRole("button", { name: "All 2 runs" }).waitFor();
+    await watched.page.goto("about:blank");
+  } finally {
+    await other.stop();
+  }
+});
+
+it("a TensorBoard that stops is said to have stopped", async () => {
+  await watched.page.route(/plugin\/stall\/runs/, (route) => route.abort());
+  const frame = await openTab(watched.page, board.url);
+  await frame.waitForSelector("[role=alert]");
+  expect(await frame.locator("[role=alert]").innerText()).toContain("does not answer");
+  watched.complaints.length = 0; // the browser itself reports the failed request
+});
+
+it("works below a path prefix", async () => {
+  const options = ["--logdir", join(SAMPLES, "healthy"), "--path_prefix", "/some/prefix"];
+  const other = await startTensorBoard(...options);
+  try {
+    const frame = await openTab(watched.page, other.url);
+    await frame.waitForSelector("#verdict h1");
+    await frame.waitForSelector(".lane-title");
+    await watched.page.goto("about:blank"); // TensorBoard's page would miss its server
+  } finally {
+    await other.stop();
+  }
+});

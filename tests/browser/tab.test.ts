@@ -1,0 +1,251 @@
+/** Every view of the tab, on the sample logs, in a real TensorBoard. */
+
+import type { Browser, Frame } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type Watched, launch, openTab, stallFrame, watchedPage } from "./browser";
+import { SAMPLES, type TensorBoard, startTensorBoard } from "./tensorboard";
+
+let board: TensorBoard;
+let browser: Browser;
+let watched: Watched;
+
+beforeAll(async () => {
+  [board, browser] = await Promise.all([startTensorBoard("--logdir", SAMPLES), launch()]);
+});
+afterAll(async () => {
+  await browser?.close();
+  await board?.stop();
+});
+beforeEach(async () => {
+  watched = await watchedPage(browser);
+});
+afterEach(async () => {
+  await watched.close();
+  expect(watched.complaints).toEqual([]);
+});
+
+const open = (place: Record<string, string> = {}) => openTab(watched.page, board.url, place);
+
+/** The run's page, once its timeline is painted. */
+async function openRun(run: string, place: Record<string, string> = {}): Promise<Frame> {
+  const frame = await open({ run, ...place });
+  await frame.waitForSelector(".lane-title");
+  return frame;
+}
+
+const range = (frame: Frame) => frame.locator(".timeline-range").innerText();
+
+describe("the list of runs", () => {
+  it("has every run with its verdict and its bar, and leads to each", async () => {
+    const frame = await open();
+    await frame.waitForSelector(".runs-table .status-badge");
+    await expect.poll(() => frame.locator(".runs-table .stacked-bar").count()).toBe(7);
+    await frame.getByRole("button", { name: "input_py_function", exact: true }).click();
+    expect(await frame.locator("h1").innerText()).toContain("input");
+  });
+
+  it("is sorted by a click on a column", async () => {
+    const frame = await open();
+    await expect.poll(() => frame.locator(".runs-table .stacked-bar").count()).toBe(7);
+    const names = () => frame.locator(".runs-table tbody th button").allInnerTexts();
+    await frame.getByRole("button", { name: "Run", exact: true }).click();
+    expect(await names()).toEqual([...(await names())].sort());
+    await frame.getByRole("button", { name: "Run", exact: true }).click();
+    expect((await names())[0]).toBe("numerics_nan");
+  });
+});
+
+describe("a run", () => {
+  it("shows its verdict first", async () => {
+    const frame = await openRun("input_py_function");
+    expect(await frame.locator("#verdict h1").innerText()).toMatch(/^Slow in every epoch/);
+    expect(await frame.locator("#verdict .status-badge").innerText()).toContain(
+      "Slow in every epoch",
+    );
+    expect(await frame.locator(".outlook").innerText()).toMatch(/With .* change/);
+  });
+
+  it("divides its time into buckets and causes", async () => {
+    const frame = await openRun("input_py_function");
+    expect(await frame.locator(".bucket-row").first().innerText()).toMatch(/input[\s\S]*75 %/);
+    expect(await frame.locator(".cause-row").first().innerText()).toContain("wait");
+    expect(await frame.locator(".stacked-bar.large .segment").count()).toBeGreaterThan(3);
+  });
+
+  it("has lanes for causes, phases, steps, the training thread and the input pipeline", async () => {
+    const frame = await openRun("input_py_function");
+    const headings = await frame.locator(".lane-heading").allInnerTexts();
+    expect(headings).toEqual(expect.arrayContaining(["Training", "Input pipeline"]));
+  });
+
+  it("advises a change with code that can be copied", async () => {
+    await watched.page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    const frame = await openRun("input_py_function");
+    const card = frame.locator(".card").first();
+    expect(await card.innerText()).toContain("ST001");
+    await card.getByRole("button", { name: /^Copy/ }).click();
+    await expect.poll(() => card.locator(".copy").innerText()).toBe("Copied");
+  });
+
+  it("unfolds the manual page of a finding", async () => {
+    const frame = await openRun("input_py_function");
+    await frame.locator(".manual summary").first().click();
+    await frame.waitForSelector(".manual h4");
+    expect(await frame.locator(".manual h4").allInnerTexts()).toContain("Blind spots");
+  });
+});
+
+describe("from the verdict to the events", () => {
+  it("a click on evidence moves the timeline there and marks the finding", async () => {
+    const frame = await openRun("input_py_function");
+    expect(await range(frame)).toMatch(/^All of it/);
+    await frame.locator(".evidence .chip button").first().click();
+    await expect.poll(() => range(frame)).toMatch(/ from /);
+    expect(await frame.locator(".focus-title").innerText()).toContain("ST001");
+    await expect.poll(() => frame.locator(".flag.chosen").count()).toBeGreaterThan(0);
+  });
+
+  it("a click on a bucket shows its longest stretch, and the arrows the next ones", async () => {
+    const frame = await openRun("input_py_function");
+    await frame.locator(".bucket-row button").first().click();
+    await frame.waitForSelector(".focus-walk");
+    expect(await frame.locator(".focus-walk").innerText()).toMatch(/input.*\s*[\s\S]*1 of \d+/);
+    await frame.getByRole("button", { name: /Next stretch/ }).click();
+    expect(await frame.locator(".focus-walk").innerText()).toContain("2 of");
+  });
+
+  it("a click on a step shows the step", async () => {
+    const frame = await openRun("input_py_function");
+    await frame.locator(".step-surface").click({ position: { x: 100, y: 100 } });
+    expect(await frame.locator(".focus-title").innerText()).toMatch(/^step \d+/);
+  });
+
+  it("a search leads to an event", async () => {
+    const frame = await openRun("input_py_function");
+    await frame.getByLabel("Find an event by name").fill("iterator");
+    await frame.locator(".search-hits button").first().click();
+    await expect.poll(() => range(frame)).toMatch(/ from /);
+    expect((await frame.locator(".focus-title").innerText()).toLowerCase()).toContain("iterator");
+  });
+});
+
+describe("the timeline", () => {
+  it("is zoomed by wheel, by dragging and by keys, and fits again", async () => {
+    const frame = await openRun("compile_tracing");
+    const surface = frame.locator(".timeline-surface");
+    const lengths: string[] = [await range(frame)];
+    const expectChange = async () => {
+      await expect.poll(() => range(frame)).not.toBe(lengths.at(-1));
+      lengths.push(await range(frame));
+    };
+    await surface.scrollIntoViewIfNeeded();
+    await surface.click({ position: { x: 300, y: 120 } });
+    await watched.page.mouse.wheel(0, -400);
+    await expectChange();
+    const box = (await surface.boundingBox())!;
+    await watched.page.mouse.move(box.x + 200, box.y + 120);
+    await watched.page.mouse.down();
+    await watched.page.mouse.move(box.x + 400, box.y + 120, { steps: 4 });
+    await watched.page.mouse.up();
+    await expectChange();
+    await surface.press("-");
+    await expectChange();
+    await surface.press("ArrowRight");
+    await expectChange();
+    await surface.press("0");
+    await expect.poll(() => range(frame)).toMatch(/^All of it/);
+  });
+
+  it("leaves the wheel to the page until it is clicked, and says so", async () => {
+    const frame = await openRun("compile_tracing");
+    const surface = frame.locator(".timeline-surface");
+    await surface.scrollIntoViewIfNeeded();
+    await surface.hover({ position: { x: 300, y: 100 } });
+    await watched.page.mouse.wheel(0, -10);
+    await expect.poll(() => frame.locator(".timeline-help").innerText()).toContain("hold Ctrl");
+    expect(await range(frame)).toMatch(/^All of it/);
+  });
+
+  it("asks for more detail when it is zoomed", async () => {
+    const frame = await openRun("compile_tracing");
+    const asked = watched.page.waitForRequest((request) =>
+      /timeline\?.*start_ps=[1-9]/.test(request.url()),
+    );
+    await frame.getByRole("button", { name: "Zoom in" }).click();
+    await frame.getByRole("button", { name: "Zoom in" }).click();
+    await frame.getByRole("button", { name: "Zoom in" }).click();
+    await asked;
+  });
+
+  it("tells what lies under the pointer", async () => {
+    const frame = await openRun("compile_tracing");
+    const surface = frame.locator(".timeline-surface");
+    await surface.scrollIntoViewIfNeeded();
+    const lane = (await frame.getByText("where the time went", { exact: true }).boundingBox())!;
+    const top = (await surface.boundingBox())!.y;
+    await surface.hover({ position: { x: 300, y: lane.y - top + lane.height / 2 } });
+    expect(await frame.locator(".tooltip").innerText()).toMatch(/compile: tracing[\s\S]* from /);
+  });
+});
+
+describe("deep links", () => {
+  it("survive a reload: run, finding and the part of the timeline", async () => {
+    const frame = await openRun("input_py_function");
+    await frame.locator(".evidence .chip button").first().click();
+    await expect
+      .poll(() => watched.page.url())
+      .toMatch(/p\.stall\.finding=ST001.*p\.stall\.from=\d+/);
+    const shown = await range(frame);
+    await watched.page.reload();
+    const again = await stallFrame(watched.page);
+    await again.waitForSelector(".lane-title");
+    expect(await again.locator(".focus-title").innerText()).toContain("ST001");
+    expect(await range(again)).toBe(shown);
+  });
+
+  it("to a run that is not there say so", async () => {
+    const frame = await open({ run: "no such run" });
+    await frame.waitForSelector("[role=alert]");
+    expect(await frame.locator("[role=alert]").innerText()).toContain("no such run");
+    watched.complaints.length = 0; // the browser itself reports the 404
+  });
+});
+
+describe("comparing", () => {
+  it("sets two runs side by side", async () => {
+    const frame = await openRun("input_py_function");
+    await frame.getByRole("button", { name: "Compare …" }).click();
+    await frame.getByRole("button", { name: "healthy", exact: true }).click();
+    await frame.waitForSelector("#compare");
+    expect(await frame.locator("#compare h2").innerText()).toMatch(
+      /first epoch is .* (shorter|longer)/,
+    );
+    expect(await frame.locator(".difference-table tbody tr").count()).toBeGreaterThan(3);
+    expect(await frame.locator("#compare-gone").innerText()).toContain("ST001");
+    expect(watched.page.url()).toMatch(/view=compare.*with=healthy/);
+    await frame.getByRole("button", { name: "⇄ Swap" }).click();
+    await expect.poll(() => frame.locator("#compare-new").innerText()).toContain("ST001");
+  });
+});
+
+describe("half-empty logs", () => {
+  it("without a profile teach how to capture one", async () => {
+    const frame = await open({ run: "event_files_only" });
+    await frame.waitForSelector(".teach");
+    expect(await frame.locator(".teach").innerText()).toContain("tf.profiler.experimental.Profile");
+  });
+});
+
+describe("dark mode", () => {
+  it("follows TensorBoard", async () => {
+    const frame = await openRun("healthy");
+    const theme = () => frame.evaluate(() => document.documentElement.dataset["theme"]);
+    expect(await theme()).toBe("light");
+    await watched.page.evaluate(() => document.body.classList.add("dark-mode"));
+    await expect.poll(theme).toBe("dark");
+  });
+});
+
+it("TensorBoard's security validator has nothing to say", () => {
+  expect(board.log()).not.toMatch(/security|Content-Security-Policy|X-Content-Type/i);
+});

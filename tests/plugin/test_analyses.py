@@ -1,0 +1,312 @@
+"""Once per version of the files, off the request thread, and whatever goes wrong is said."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from stall_analyzer.chart import charts_of
+from stall_analyzer.discover import discover
+from stall_analyzer.model import Run
+from stall_analyzer.outcome import analyze_one
+from tb_stall_plugin import cache, work
+from tb_stall_plugin.analyses import Analyses, Status
+from tb_stall_plugin.cache import Cache, version_of
+from tb_stall_plugin.work import Worker, WorkFailed
+from tests.plugin.boards import PATIENCE_S, Board, copy_of
+
+
+class Counting(Worker):
+    """Analyses in this process, when it may, and counts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs: list[str] = []
+        self.may_go_on = threading.Event()
+        self.may_go_on.set()
+
+    def analyze(self, run: Run, folder: Path, progress: Callable[[float, str], None]) -> None:
+        self.runs.append(run.name)
+        progress(0.5, "half way")
+        assert self.may_go_on.wait(PATIENCE_S)
+        outcome = analyze_one(run, charts_of)
+        cache.write(folder, outcome.entry, outcome.also)
+
+
+class Failing(Worker):
+    def analyze(self, run: Run, folder: Path, progress: Callable[[float, str], None]) -> None:
+        raise WorkFailed("it is cursed")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return only_run(copy_of("event_files_only", tmp_path / "logs"))
+
+
+def only_run(folder: Path) -> Run:
+    (found,) = discover([str(folder)]).runs
+    return found
+
+
+def settled(analyses: Analyses, run: Run) -> Status:
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        status = analyses.status(run)
+        if status.progress is None:
+            return status
+        time.sleep(0.01)
+    raise AssertionError("the analysis does not end")
+
+
+# ---------------------------------------------------------------- once
+
+
+def test_a_question_is_answered_at_once_and_later_with_the_result(run: Run) -> None:
+    worker = Counting()
+    worker.may_go_on.clear()
+    analyses = Analyses(Cache(), lambda: worker)
+    first = analyses.status(run)
+    assert first.state in {"waiting", "running"}
+    assert first.analysis is None
+    worker.may_go_on.set()
+    assert settled(analyses, run).state == "ready"
+
+
+def test_progress_is_what_the_worker_says(run: Run) -> None:
+    worker = Counting()
+    worker.may_go_on.clear()
+    analyses = Analyses(Cache(), lambda: worker)
+    analyses.status(run)
+    while not worker.runs:
+        time.sleep(0.01)
+    assert analyses.status(run).progress == {"share": 0.5, "text": "half way"}
+    worker.may_go_on.set()
+    settled(analyses, run)
+
+
+def test_many_who_ask_at_once_share_one_analysis(run: Run) -> None:
+    worker = Counting()
+    analyses = Analyses(Cache(), lambda: worker)
+    threads = [threading.Thread(target=settled, args=(analyses, run)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(worker.runs) == 1
+
+
+def test_the_next_tensorboard_finds_the_result_in_the_cache_folder(run: Run) -> None:
+    first, second = Counting(), Counting()
+    settled(Analyses(Cache(), lambda: first), run)
+    assert Analyses(Cache(), lambda: second).status(run).state == "ready"
+    assert second.runs == []
+
+
+def test_an_emptied_cache_folder_is_filled_again(run: Run, tmp_path: Path) -> None:
+    worker = Counting()
+    analyses = Analyses(Cache(), lambda: worker)
+    settled(analyses, run)
+    for folder in (tmp_path / "cache" / "analyses").iterdir():
+        shutil.rmtree(folder)
+    assert settled(analyses, run).state == "ready"
+    assert len(worker.runs) == 2
+
+
+def test_without_a_cache_folder_the_results_of_this_process_are_kept(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("STALL_CACHE_DIR", str(tmp_path / "file"))
+    assert settled(Analyses(Cache(), Counting), run).state == "ready"
+
+
+# ---------------------------------------------------------------- order
+
+
+def test_the_cheapest_goes_first_and_who_is_looked_at_before_it(tmp_path: Path) -> None:
+    worker = Counting()
+    worker.may_go_on.clear()
+    analyses = Analyses(Cache(), lambda: worker)
+    runs = {}
+    for name, sample in (
+        ("first", "event_files_only"),
+        ("large", "numerics_nan"),
+        ("small", "event_files_only"),
+        ("looked at", "healthy"),
+    ):
+        copy_of(sample, tmp_path / "logs" / name)
+    for found in discover([str(tmp_path / "logs")]).runs:
+        runs[found.name] = found
+    analyses.status(runs["first"])
+    while not worker.runs:
+        time.sleep(0.01)
+    for name in ("large", "small"):
+        analyses.status(runs[name])
+    analyses.status(runs["looked at"], urgent=True)
+    worker.may_go_on.set()
+    for found in runs.values():
+        settled(analyses, found)
+    assert worker.runs == ["first", "looked at", "small", "large"]
+
+
+# ---------------------------------------------------------------- versions
+
+
+def test_a_version_is_of_the_files(run: Run, tmp_path: Path) -> None:
+    before = version_of(run)
+    assert version_of(run) == before
+    (file,) = (tmp_path / "logs" / "train").iterdir()
+    os.utime(file, (1, 1))
+    changed = version_of(run)
+    assert changed != before
+    file.unlink()
+    assert version_of(run) not in {before, changed}
+
+
+def test_while_files_grow_the_last_result_stays_until_the_next_is_there(
+    run: Run, tmp_path: Path
+) -> None:
+    worker = Counting()
+    analyses = Analyses(Cache(), lambda: worker)
+    before = settled(analyses, run)
+    worker.may_go_on.clear()
+    (file,) = (tmp_path / "logs" / "train").iterdir()
+    os.utime(file, (1, 1))
+    meanwhile = analyses.status(run)
+    assert meanwhile.state == "ready"
+    assert meanwhile.progress is not None
+    assert meanwhile.analysis is before.analysis
+    worker.may_go_on.set()
+    after = settled(analyses, run)
+    assert after.analysis is not None and before.analysis is not None
+    assert after.analysis.version != before.analysis.version
+
+
+def test_new_data_appears_on_reload(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    source = copy_of("numerics_nan", tmp_path / "source")
+    shutil.copytree(source / "train", logs / "a" / "train")
+    board = Board(str(logs))
+    assert board.report("a")["report"]["window"]["source"] == "events"
+    shutil.copytree(source / "plugins", logs / "a" / "plugins")
+    shutil.copytree(source, logs / "b")
+    assert board.report("a")["report"]["window"]["source"] == "both"
+    assert sorted(board.runs()) == ["a", "b"]
+
+
+# ---------------------------------------------------------------- what goes wrong
+
+
+def test_a_failure_is_told_and_not_stored(run: Run) -> None:
+    status = settled(Analyses(Cache(), Failing), run)
+    assert (status.state, status.error) == ("failed", "it is cursed")
+    assert settled(Analyses(Cache(), Counting), run).state == "ready"
+
+
+def test_an_analysis_that_fails_leaves_the_others_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_of("event_files_only", tmp_path / "a")
+    copy_of("event_files_only", tmp_path / "b")
+    script = (
+        "import sys, stall_analyzer.outcome as outcome\n"
+        "real = outcome.analyze\n"
+        "def analyze(run, *more):\n"
+        "    if run.name == 'a': raise RuntimeError('lost')\n"
+        "    return real(run, *more)\n"
+        "outcome.analyze = analyze\n"
+        "from tb_stall_plugin.worker import main\n"
+        "main()\n"
+    )
+    monkeypatch.setattr(work, "COMMAND", (work.COMMAND[0], "-c", script))
+    board = Board(str(tmp_path))
+    failed = board.report("a")
+    assert failed["state"] == "failed"
+    assert "RuntimeError: lost" in failed["error"]
+    assert board.report("b")["state"] == "ready"
+    assert board.runs()["a"]["state"] == "failed"
+
+
+def test_a_worker_that_is_killed_costs_only_its_own_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_of("event_files_only", tmp_path / "a")
+    copy_of("event_files_only", tmp_path / "b")
+    script = (
+        "import os, tb_stall_plugin.worker as worker\n"
+        "real = worker.analyze_one\n"
+        "def analyze_one(run, *more):\n"
+        "    if run.name == 'a': os.kill(os.getpid(), 9)\n"
+        "    return real(run, *more)\n"
+        "worker.analyze_one = analyze_one\n"
+        "worker.main()\n"
+    )
+    monkeypatch.setattr(work, "COMMAND", (work.COMMAND[0], "-c", script))
+    board = Board(str(tmp_path))
+    failed = board.report("a")
+    assert failed["state"] == "failed"
+    assert "signal 9" in failed["error"]
+    assert board.report("b")["state"] == "ready"
+
+
+def test_a_worker_that_cannot_start_is_a_failure_with_a_reason(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "COMMAND", ("/no/such/python",))
+    status = settled(Analyses(Cache()), run)
+    assert status.state == "failed"
+    assert "No process could be started" in str(status.error)
+
+
+def test_a_file_that_vanishes_before_it_is_read_is_told_in_the_report(tmp_path: Path) -> None:
+    folder = copy_of("healthy", tmp_path / "logs")
+    run = only_run(folder)
+    (trace,) = folder.rglob("*.xplane.pb")
+    trace.unlink()
+    status = settled(Analyses(Cache()), run)
+    assert status.analysis is not None
+    texts = " ".join(note["text"] for note in status.analysis.report()["notes"])
+    assert "cannot be read" in texts
+
+
+# ---------------------------------------------------------------- the folder
+
+
+def test_what_was_not_used_for_long_is_forgotten(tmp_path: Path) -> None:
+    folder = Cache().place("x").parent
+    for age, name in enumerate(("new", "old", "oldest")):
+        (folder / name).mkdir()
+        (folder / name / "known.json").write_bytes(bytes(600_000))
+        os.utime(folder / name, (1e9 - age, 1e9 - age))
+    Cache().prune(most_bytes=1_000_000)
+    assert [path.name for path in folder.iterdir()] == ["new"]
+    Cache().prune(most_bytes=1)
+    assert [path.name for path in folder.iterdir()] == ["new"]
+
+
+def test_a_damaged_entry_is_made_again(run: Run, tmp_path: Path) -> None:
+    settled(Analyses(Cache(), Counting), run)
+    (known,) = (tmp_path / "cache").rglob("known.json")
+    known.write_bytes(bytes(10))
+    worker = Counting()
+    assert settled(Analyses(Cache(), lambda: worker), run).state == "ready"
+    assert len(worker.runs) == 1
+
+
+def test_an_analysis_is_stored_whole_or_not_at_all(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    outcome = analyze_one(run, charts_of)
+    monkeypatch.setattr(cache, "known_of", full)
+    with pytest.raises(OSError, match="no space left"):
+        cache.write(tmp_path / "stored", outcome.entry, outcome.also)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["logs"]

@@ -1,0 +1,133 @@
+"""Whatever TensorBoard can be told to look at, and whatever may lie there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tb_stall_plugin.logs import Logs
+from tests.logdirs import NOON
+from tests.plugin.boards import SAMPLES, Board, copy_of
+from tests.traces import call, clock, event, host
+from tests.xspace import space
+
+
+def test_a_relative_logdir(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(SAMPLES.parent)
+    board = Board(SAMPLES.name)
+    assert board.report("healthy")["report"]["verdict"]["status"] == "healthy"
+
+
+def test_a_logdir_that_is_a_run_is_called_dot() -> None:
+    board = Board(str(SAMPLES / "healthy"))
+    assert list(board.runs()) == ["."]
+    assert board.report(".")["state"] == "ready"
+
+
+def test_several_logdirs_with_names() -> None:
+    spec = f"good:{SAMPLES / 'healthy'},bad:{SAMPLES}"
+    runs = Logs("", spec).find().runs
+    assert "good" in runs
+    assert "bad/numerics_nan" in runs
+
+
+def test_several_logdirs_without_names() -> None:
+    runs = Logs("", f"{SAMPLES / 'healthy'},{SAMPLES / 'numerics_nan'}").find().runs
+    assert list(runs) == ["healthy", "numerics_nan"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "roots"),
+    [
+        ("a:/x", [("a", "/x")]),
+        ("/x:y", [("", "/x:y")]),
+        ("gs://bucket/x", [("", "gs://bucket/x")]),
+        ("a:gs://bucket/x,/y", [("a", "gs://bucket/x"), ("", "/y")]),
+        ("", []),
+    ],
+)
+def test_a_spec_is_read_as_tensorboard_reads_it(spec: str, roots: list[tuple[str, str]]) -> None:
+    assert Logs("", spec)._roots == roots
+
+
+@pytest.mark.parametrize("logdir", ["", "no/such/folder", "~nobody_at_all/logs", "nowhere://x"])
+def test_a_logdir_without_anything_gives_an_empty_list(logdir: str) -> None:
+    board = Board(logdir)
+    assert board.answer("runs")["runs"] == []
+    assert board.get("/data/plugins_listing").get_json()["stall"]["enabled"] is False
+
+
+def test_a_missing_logdir_is_a_problem_that_is_said(tmp_path: Path) -> None:
+    (problem,) = Board(str(tmp_path / "gone")).answer("runs")["problems"]
+    assert problem["level"] == "error"
+    assert "does not exist" in problem["text"]
+
+
+def test_a_run_without_event_files(tmp_path: Path) -> None:
+    run = copy_of("healthy", tmp_path / "logs" / "a")
+    shutil.rmtree(run / "train")
+    board = Board(str(tmp_path / "logs"))
+    assert board.get("/data/plugins_listing").get_json()["stall"]["enabled"] is True
+    assert board.report("a")["report"]["window"]["source"] == "trace"
+
+
+def test_hostile_names_come_back_as_they_are(tmp_path: Path) -> None:
+    name = "<img src=x onerror=alert(1)>&'\"\u202e😀"
+    copy_of("event_files_only", tmp_path / name)
+    board = Board(str(tmp_path))
+    assert list(board.runs()) == [name]
+    assert board.report(name)["state"] == "ready"
+
+
+def test_a_name_that_is_no_text_can_be_sent_and_asked_for(tmp_path: Path) -> None:
+    copy_of("event_files_only", tmp_path / os.fsdecode(b"run-\xff"))
+    board = Board(str(tmp_path))
+    (name,) = board.runs()
+    assert name == "run-\\udcff"
+    assert board.report(name)["state"] == "ready"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["<script>alert(1)</script>", "x" * 1_000_000, "\u202e\x00\ud7ff😀", '"; DROP TABLE'],
+    ids=["html", "long", "unicode", "quotes"],
+)
+def test_hostile_names_in_a_trace_are_plain_text(tmp_path: Path, name: str) -> None:
+    session = tmp_path / "a" / "plugins" / "profile" / "s"
+    session.mkdir(parents=True)
+    thread = ("python", [*call(0, 50, 1), event(name, 1, 49), *call(50, 60, 2)])
+    trace = space(host(thread), clock(NOON * 10**9, 0.1))
+    (session / "host.xplane.pb").write_bytes(trace)
+    board = Board(str(tmp_path))
+    duration = board.report("a")["report"]["window"]["duration_ps"]
+    answer = board.answer("timeline", run="a", start_ps=0, end_ps=duration, pixels=100)
+    shown = name if len(name) <= 300 else name[:299] + "…"
+    assert shown in answer["names"]
+    assert board.answer("search", run="a", text=name[:20])["hits"]
+
+
+def test_a_run_with_several_hosts(tmp_path: Path) -> None:
+    session = tmp_path / "a" / "plugins" / "profile" / "s"
+    session.mkdir(parents=True)
+    for number, name in enumerate(("one", "two")):
+        thread = (f"python {name}", [*call(0, 50 + number, 1), *call(60, 70, 2)])
+        trace = space(host(thread), clock(NOON * 10**9, 0.1))
+        (session / f"{name}.xplane.pb").write_bytes(trace)
+    board = Board(str(tmp_path))
+    board.report("a")
+    for name in board.runs()["a"]["hosts"]:
+        answer = board.answer("timeline", run="a", host=name, start_ps=0, end_ps=10**9, pixels=9)
+        assert answer["host"] == name
+        assert f"training thread python {name}" in {lane["title"] for lane in answer["lanes"]}
+
+
+def test_two_attempts_in_a_folder_are_two_runs(tmp_path: Path) -> None:
+    run = copy_of("event_files_only", tmp_path / "a")
+    (file,) = (run / "train").iterdir()
+    stamp = file.name.split(".")[3]
+    later = file.name.replace(stamp, str(int(stamp) + 1000)).replace(".17949.", ".20000.")
+    shutil.copy(file, file.with_name(later))
+    assert list(Board(str(tmp_path)).runs()) == ["a", "a (attempt 2)"]

@@ -1,0 +1,143 @@
+"""The lanes of a run: what they show, and that a file holds them as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stall_analyzer.answers import Report
+from stall_analyzer.causes import CAUSES
+from stall_analyzer.chart import charts_of, search, store, timeline
+from stall_analyzer.chart.columns import Chart, Lane, name_of_rank
+from stall_analyzer.chart.lanes import MOST_ROWS
+from stall_analyzer.discover import discover
+from stall_analyzer.model import PS_PER_MS
+from stall_analyzer.pipeline import analyze
+from tests.traces import TRAIN_OPS, call, clock, device, event, host, ops, wait
+from tests.xspace import Event, space
+
+START_NS = 1_700_000_000_000_000_000
+SAMPLES = Path(__file__).resolve().parents[1] / "sample_logs"
+
+
+def report_of(folder: Path, **hosts: list[bytes]) -> Report:
+    session = folder / "plugins" / "profile" / "2023_11_14_22_13_20"
+    session.mkdir(parents=True)
+    for name, planes in hosts.items():
+        (session / f"{name}.xplane.pb").write_bytes(space(*planes, clock(START_NS, 0.2)))
+    (run,) = discover([str(folder)]).runs
+    return analyze(run)
+
+
+def training() -> bytes:
+    stage = Event("Iterator::Root::Map", 10e6, 10e6, {"name": "MapDataset:3"})
+    return host(
+        ("python", [*call(0, 60, 1, traced_ms=30), *call(60, 70, 2), *call(70, 80, 3)]),
+        ("worker", [*ops(40, 60, 1, *TRAIN_OPS), *ops(65, 70, 2, *TRAIN_OPS), *wait(70, 75, 3),
+                    *ops(75, 80, 3, *TRAIN_OPS)]),
+        ("tf_data", [stage]),
+    )  # fmt: skip
+
+
+def gpu() -> bytes:
+    kernels = [event("sgemm", 50, 55), event("MemcpyH2D", 55, 56)]
+    return device("/device:GPU:0", ("Stream #7", kernels))
+
+
+def lane(chart: Chart, id: str) -> Lane:
+    return next(lane for lane in chart.lanes if lane.id == id)
+
+
+def intervals(chart: Chart, id: str, row: int = 0) -> list[tuple[str, float, float]]:
+    found = lane(chart, id)
+    mine = slice(found.rows[row], found.rows[row + 1])
+    return [
+        (chart.names[name], start / PS_PER_MS, end / PS_PER_MS)
+        for name, start, end in zip(
+            name_of_rank(found.rank[mine]), found.start_ps[mine], found.end_ps[mine], strict=True
+        )
+    ]
+
+
+def test_lanes_of_a_training(tmp_path: Path) -> None:
+    (chart,) = charts_of(report_of(tmp_path, vm=[training()]))
+    assert [step[0] for step in intervals(chart, "steps")] == ["step 0", "step 1", "step 2"]
+    assert intervals(chart, "thread")[0] == ("train_step", 0.0, 60.0)
+    assert intervals(chart, "compile") == [("tracing train_step", 0.0, 30.0)]
+    assert intervals(chart, "pipeline/Root::Map") == [("Map (MapDataset:3)", 10.0, 20.0)]
+
+
+def test_nested_events_lie_below_each_other(tmp_path: Path) -> None:
+    (chart,) = charts_of(report_of(tmp_path, vm=[training()]))
+    assert intervals(chart, "thread", row=1)[0][0] == "tf.function-graph_building"
+    assert lane(chart, "thread").depth >= 4
+
+
+def test_the_ledger_lane_is_the_ledger(tmp_path: Path) -> None:
+    report = report_of(tmp_path, vm=[training()])
+    (chart,) = charts_of(report)
+    found = lane(chart, "ledger")
+    assert found.start_ps.tolist() == report.ledger.bounds_ps[:-1].tolist()
+    assert found.end_ps.tolist() == report.ledger.bounds_ps[1:].tolist()
+    causes = [CAUSES[cause] for cause in report.ledger.cause]
+    assert [chart.names[name] for name in name_of_rank(found.rank)] == causes
+
+
+def test_each_line_of_a_device_is_a_lane(tmp_path: Path) -> None:
+    (chart,) = charts_of(report_of(tmp_path, vm=[training(), gpu()]))
+    found = lane(chart, "device/GPU:0/Stream #7")
+    assert (found.title, found.group) == ("GPU:0 Stream #7", "device")
+    names = [name for name, *_ in intervals(chart, found.id)]
+    assert names == ["sgemm", "MemcpyH2D"]
+
+
+def test_each_host_has_a_chart_of_its_own_and_the_trainer_comes_first(tmp_path: Path) -> None:
+    idle = host(("server", [event("RunGraph", 0, 1)]))
+    charts = charts_of(report_of(tmp_path, a=[idle], b=[training()]))
+    assert [chart.host for chart in charts] == ["b", "a"]
+    assert [lane.id for lane in charts[1].lanes if lane.id == "compile"] == []
+
+
+def test_a_run_without_a_trace_has_its_steps_and_its_loss() -> None:
+    (run,) = discover([str(SAMPLES / "event_files_only")]).runs
+    (chart,) = charts_of(analyze(run))
+    assert chart.lanes[0].id == "ledger"
+    assert "thread" not in {lane.id for lane in chart.lanes}
+
+
+def test_memory_in_use_is_a_curve() -> None:
+    (run,) = discover([str(SAMPLES / "memory_allocator_wait")]).runs
+    (chart,) = charts_of(analyze(run))
+    (memory,) = (curve for curve in chart.curves if curve.unit == "bytes")
+    assert memory.id == "memory/bfc_cpu_allocator_for_gpu"
+    assert (np.diff(memory.at_ps) >= 0).all()
+    assert memory.value.max() > 2e8
+
+
+def test_the_python_tracer_may_nest_as_deeply_as_it_likes(tmp_path: Path) -> None:
+    nested = [event(f"$deep.py:{i} f", i / 10, 60 - i / 10) for i in range(100)]
+    (chart,) = charts_of(report_of(tmp_path, vm=[host(("python", [*call(0, 60, 1), *nested]))]))
+    assert lane(chart, "thread").depth == MOST_ROWS
+
+
+def test_search_counts_all_and_shows_the_earliest(tmp_path: Path) -> None:
+    (chart,) = charts_of(report_of(tmp_path, vm=[training()]))
+    answer = search(chart, "TRAIN_STEP", limit=2)
+    assert [hit["lane"] for hit in answer["hits"]] == ["thread", "compile"]
+    assert answer["total"] > 2
+
+
+@pytest.mark.parametrize("pixels", [3, 4000])
+def test_a_chart_in_files_shows_the_same(tmp_path: Path, pixels: int) -> None:
+    for chart in charts_of(report_of(tmp_path, vm=[training(), gpu()])):
+        store.save(chart, tmp_path / "stored")
+        stored = store.load(tmp_path / "stored")
+        assert answer(stored, pixels) == answer(chart, pixels)
+        assert isinstance(lane(stored, "ledger").start_ps, np.ndarray)
+
+
+def answer(chart: Chart, pixels: int) -> dict[str, Any]:
+    return timeline(chart, 0, chart.duration_ps, pixels)

@@ -1,0 +1,132 @@
+"""The one-file report: complete, closed in itself, and safe whatever the names in it are."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stall_analyzer import cli
+from stall_analyzer.report import html
+from tests import documents
+
+SAMPLES = Path(__file__).resolve().parents[1] / "sample_logs"
+BUNDLE = "export function render() { return '</script><!--<script>' }"
+
+
+@pytest.fixture(autouse=True)
+def small_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real one is tested in a browser; here only its place matters."""
+    path = tmp_path / "index.js"
+    path.write_text(BUNDLE)
+    monkeypatch.setattr(html, "bundle_path", lambda: path)
+
+
+class Scripts(HTMLParser):
+    """The script elements as a browser would see them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[dict[str, str | None], str]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "script":
+            self.found.append((dict(attrs), ""))
+
+    def handle_data(self, data: str) -> None:
+        if self.found and self.lasttag == "script":
+            attributes, text = self.found[-1]
+            self.found[-1] = attributes, text + data
+
+
+def data_in(text: str) -> dict[str, Any]:
+    scripts = Scripts(text).found
+    assert [attributes.get("type") for attributes, _ in scripts] == ["application/json", "module"]
+    attributes, content = scripts[0]
+    assert attributes["id"] == "stall-data"
+    return dict(json.loads(content))
+
+
+def test_it_holds_all_that_the_page_asks_for(tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    assert cli.main([str(SAMPLES), "--html", str(target)]) == 0
+    data = data_in(target.read_text(encoding="utf-8"))
+    names = {run["run"] for run in data["runs"]["runs"]}
+    assert names == set(data["reports"]) == set(data["timelines"])
+    assert all(run["state"] == "ready" for run in data["runs"]["runs"])
+    for name, parts in data["timelines"].items():
+        whole, *eighths = parts
+        duration = data["reports"][name]["report"]["window"]["duration_ps"]
+        assert (whole["start_ps"], whole["end_ps"]) == (0, duration)
+        assert len(eighths) == 8
+        assert [part["start_ps"] for part in eighths[1:]] == [p["end_ps"] for p in eighths[:-1]]
+    found = {f["id"] for a in data["reports"].values() for f in a["report"]["findings"]}
+    assert set(data["manuals"]) == found
+
+
+def test_nothing_is_fetched_and_nothing_may_be(tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    cli.main([str(SAMPLES / "healthy"), "--html", str(target)])
+    text = target.read_text(encoding="utf-8")
+    assert not re.search(r"(?:src|href)\s*=", text)
+    assert "https://" not in text and "http://" not in text
+    assert "default-src 'none'" in text
+
+
+def test_names_cannot_end_the_script_they_are_in() -> None:
+    hostile = "</script><script>alert(1)</script><!--\u2028"
+    run = documents.run(hostile, {"compute.step": 10}, sentence=hostile)
+    text = html.render(documents.document(run), [None])
+    data = data_in(text)
+    assert [entry["run"] for entry in data["runs"]["runs"]] == [hostile]
+    assert data["reports"][hostile]["report"]["verdict"]["sentence"] == hostile
+
+
+def test_the_bundle_cannot_end_its_script_either() -> None:
+    text = html.render(documents.document(documents.healthy()), [None])
+    _, script = Scripts(text).found[1]
+    assert script.strip().replace("\\", "") == BUNDLE
+
+
+def test_a_large_run_is_drawn_more_coarsely(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sizes = []
+    for most in (10**9, 200):
+        monkeypatch.setattr(html, "MOST_ITEMS", most)
+        target = tmp_path / "report.html"
+        cli.main([str(SAMPLES / "numerics_nan"), "--html", str(target)])
+        sizes.append(target.stat().st_size)
+    assert sizes[1] < sizes[0]
+
+
+def test_without_the_page_the_command_says_so_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(html, "find_spec", lambda name: None)
+    assert cli.main([str(SAMPLES), "--html", str(tmp_path / "report.html")]) == 2
+    assert "tb_stall_plugin/static/index.js" in capsys.readouterr().err
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_an_impossible_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([str(SAMPLES), "--html", str(tmp_path)]) == 2
+    assert "it is a directory" in capsys.readouterr().err
+
+
+def test_the_text_report_comes_too_when_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "report.html"
+    cli.main([str(SAMPLES / "healthy"), "--html", str(target)])
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err == f"stall-analyze: wrote {target}\n"
+    cli.main([str(SAMPLES / "healthy"), "--html", str(target), "--json"])
+    assert json.loads(capsys.readouterr().out)["runs"]

@@ -1,0 +1,71 @@
+"""The report as Markdown: for an issue, a chat, a pull request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stall_analyzer import cli
+from stall_analyzer.report.markdown import plain, render
+from tests import documents
+
+SAMPLES = Path(__file__).resolve().parents[1] / "sample_logs"
+
+
+def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([str(SAMPLES / "input_py_function"), "--markdown"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("## the log directory\n\n**Slow in every epoch: 1.51 s of 2.00 s")
+    assert "| input | 1.51 s | 75 % |" in text
+    assert "### act `ST001`" in text
+    assert "```diff\n- ds.map(" in text
+    assert "With ST001 done: first epoch 2.01 s → 387–819 ms" in text
+
+
+def test_it_goes_into_a_file_as_well(tmp_path: Path) -> None:
+    target = tmp_path / "report.md"
+    assert cli.main([str(SAMPLES / "healthy"), "--markdown", "-o", str(target)]) == 0
+    assert "**Healthy: 88 %" in target.read_text(encoding="utf-8")
+
+
+def test_several_runs_begin_with_a_table() -> None:
+    text = render(documents.document(documents.healthy(), documents.compile_bound()))
+    head, row, *_ = (line for line in text.splitlines() if line.startswith("| "))
+    assert head == "| run | verdict | first epoch | main cost |"
+    assert row.count("|") == head.count("|")
+
+
+def test_a_run_without_a_window_is_no_division_by_zero() -> None:
+    text = render(documents.document(documents.run("empty", {}), documents.healthy()))
+    assert "| empty | slow always | 0 s | – |" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a|b", r"a\|b"),
+        ("<img src=x>", "&lt;img src=x&gt;"),
+        ("**bold**", r"\*\*bold\*\*"),
+        ("_em_ snake_case", r"\_em\_ snake_case"),
+        ("two\nlines", "two lines"),
+        ("[x](javascript:y)", r"\[x\](javascript:y)"),
+        ("`code`", r"\`code\`"),
+    ],
+)
+def test_names_are_shown_as_text(name: str, shown: str) -> None:
+    assert plain(name) == shown
+    assert f"## {shown}\n" in render(documents.document(documents.run(name, {"compute.step": 1})))
+
+
+def test_code_cannot_close_its_fence() -> None:
+    text = documents.compile_bound()
+    finding = {
+        "id": "ST001", "name": "x", "bucket": "input", "severity": "act", "lost_ps": 1,
+        "gain_ps": {"low": 0, "high": 0}, "later_gain_ps": {"low": 0, "high": 0},
+        "confidence": 1.0, "title": "x", "explanation": "x", "evidence": [],
+        "change": {"text": "x", "before": "```", "after": "````\n# heading"},
+    }  # fmt: skip
+    lines = render(documents.document(text | {"findings": [finding]})).splitlines()
+    opening = lines.index("`````diff")
+    assert lines[opening : opening + 5] == ["`````diff", "- ```", "+ ````", "+ # heading", "`````"]
