@@ -27,7 +27,7 @@ the typical epoch of each form counts. *Predicted* is what the finding promised 
 in the first epoch, *measured* the difference between the first epochs of the two forms. Programs
 without seconds to promise (a loss that is NaN, say) have no prediction. *Within noise*: outside of
 the range by less than {noise:.0%} of the epoch, while runs of one program differ by more; it counts
-as inside. `make accuracy` does it all again."""
+as inside. `make scenarios` trains them all, `make accuracy` then writes this page."""
 
 
 def line(judgement: Judgement) -> str:
