@@ -94,6 +94,11 @@ DERIVED_DEVICE_LINES = frozenset(
 )  # fmt: skip
 
 
+# Threads by the beginning or a part of their names: those of input, and those that share one op.
+PIPELINE_THREADS = "tf_data_"
+INTRA_OP_THREADS = "_Eigen"
+
+
 def op_type(name: str) -> str:
     """`dense/MatMul:MatMul` -> `MatMul`; empty for names that are not a node's."""
     node, colon, kind = name.rpartition(":")

@@ -32,11 +32,9 @@ from stall_analyzer.intervals import (
 )
 from stall_analyzer.model import Bools, Float64s, Int64s, Trace
 from stall_analyzer.names import rows_named
-from stall_analyzer.vocabulary import OP_KEEP_FROM_PS, op_type
+from stall_analyzer.vocabulary import INTRA_OP_THREADS, OP_KEEP_FROM_PS, PIPELINE_THREADS, op_type
 
 COMPUTE = codes("compute.step", "compute.runtime", "compute.warm_up", "compute.eager_op")
-PIPELINE_THREADS = "tf_data_"
-INTRA_OP_THREADS = "_Eigen"
 # Stages whose own time is waiting for the threads that do their work.
 WAITING_STAGES = (
     "Prefetch", "ParallelMap", "MapAndBatch", "ParallelInterleave", "ParallelBatch", "Root",

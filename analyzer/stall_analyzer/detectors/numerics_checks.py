@@ -26,11 +26,11 @@ of everything.
 
 from __future__ import annotations
 
-from stall_analyzer.answers import Change, Finding, Gain
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import CONSIDER_SHARE
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.signals import Signals
-from stall_analyzer.whatif import every_epoch, partly, removed
+from stall_analyzer.whatif import both, every_epoch, partly, removed
 
 ID = "ST311"
 NAME = "numerics_checks"
@@ -50,7 +50,7 @@ def check(signals: Signals) -> Finding | None:
         return None
     building = sum(signals.causes_ps[cause] for cause in BUILDING)
     steps, graphs = removed(checks), partly(building, LEAST_OF_BUILDING, MOST_OF_BUILDING)
-    gain = Gain(steps.low_ps + graphs.low_ps, steps.high_ps + graphs.high_ps)
+    gain = both(steps, graphs)
     return Finding(
         id=ID,
         name=NAME,

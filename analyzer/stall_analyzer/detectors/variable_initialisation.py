@@ -28,12 +28,12 @@ the trace cannot show.
 
 from __future__ import annotations
 
-from stall_analyzer.answers import Change, Finding, Gain
+from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import CONSIDER_SHARE
 from stall_analyzer.detectors.tracing import SPARE_LEAST
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.signals import Signals
-from stall_analyzer.whatif import partly, removed
+from stall_analyzer.whatif import both, partly, removed
 
 ID = "ST107"
 NAME = "variable_initialisation"
@@ -70,7 +70,7 @@ def check(signals: Signals) -> Finding | None:
             "model.fit(data)",
         ),
         lost_ps=filling + sum(build.tracing_ps for build in builds if build.second_trace_ps),
-        gain=Gain(moved.low_ps + spare.low_ps, moved.high_ps + spare.high_ps),
+        gain=both(moved, spare),
         confidence=0.8,
         evidence=signals.evidence_of("compile.variable_init", "initialising variables"),
     )

@@ -17,14 +17,13 @@ import numpy as np
 from stall_analyzer.intervals import Tiling, time_in, union
 from stall_analyzer.model import AlignedTrace, Int64s, Trace
 from stall_analyzer.names import ABSENT, names_where, rows_named, stat_of, text_of
-from stall_analyzer.vocabulary import PY_FUNC_OPS, op_type
+from stall_analyzer.vocabulary import PIPELINE_THREADS, PY_FUNC_OPS, op_type
 
 Spans = tuple[Int64s, Int64s]  # disjoint intervals in order, in window time
 NEVER: Spans = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 ITERATOR = "Iterator::"
 MAKE_ITERATOR = "EagerLocalExecute: MakeIterator"
-PIPELINE_THREADS = "tf_data_"
 EXECUTOR = "ExecutorState::Process"
 PARAMETERS = ("buffer_size", "batch_size", "parallelism", "num_parallel_calls", "cycle_length")
 CACHE_INSIDE = "CacheImpl"  # a cache writes two events for an element, one inside the other

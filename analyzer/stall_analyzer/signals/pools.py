@@ -14,10 +14,9 @@ import numpy as np
 from stall_analyzer.intervals import total, union
 from stall_analyzer.model import AlignedTrace, Trace
 from stall_analyzer.names import rows_named
-from stall_analyzer.signals.pipeline import PIPELINE_THREADS, cores_of
-from stall_analyzer.vocabulary import op_type
+from stall_analyzer.signals.pipeline import cores_of
+from stall_analyzer.vocabulary import INTRA_OP_THREADS, PIPELINE_THREADS, op_type
 
-INTRA_OP = "_Eigen"
 # Ops that TensorFlow divides among the intra-op threads. Those with rows (1 ms and more) are long
 # enough for that.
 DIVISIBLE = ("MatMul", "BatchMatMul", "Conv", "DepthwiseConv", "Einsum", "_FusedMatMul",
@@ -37,7 +36,7 @@ def pool_signals(traces: Sequence[AlignedTrace]) -> PoolSignals:
     if not traces:
         return PoolSignals()
     trace = max(traces, key=lambda a: a.covered_ps[1] - a.covered_ps[0]).trace
-    threads = {line.name for line in trace.lines if INTRA_OP in line.name}
+    threads = {line.name for line in trace.lines if INTRA_OP_THREADS in line.name}
     return PoolSignals(len(threads), _divisible_ps(trace), cores_of(trace))
 
 
