@@ -1,0 +1,110 @@
+"""The words of a capture: what `tb_stall_plugin.capture` writes and the analyzer reads.
+
+`tb_stall_plugin/capture_format.md` says what they mean. Constants only, so that neither side imports
+anything of the other.
+"""
+
+from __future__ import annotations
+
+FORMAT = 1  # the `format` field of a start record; a change of meaning needs a new one
+
+
+class Tag:
+    """Scalars. Those that end in a slash are followed by a name."""
+
+    ALL = "stall/"
+    LOSS = "stall/loss"
+    LEARNING_RATE = "stall/learning_rate"
+    LOSS_SCALE = "stall/loss_scale"
+    SKIPPED_UPDATES = "stall/skipped_updates"
+    STEP_SECONDS = "stall/step_seconds"
+    GRADIENT_NORM = "stall/gradient_norm"
+    GRADIENT_NORM_OF = "stall/gradient_norm/"
+    UPDATE_RATIO_OF = "stall/update_ratio/"
+    DEAD_UNITS_OF = "stall/dead_units/"
+    TRACES_OF = "stall/traces/"
+    HOST = "stall/host/"
+    DEVICE = "stall/device/"
+    BYTES_IN_USE = "/bytes_in_use"  # after DEVICE and the device's name
+    RECORD = "stall/record/"  # text summaries: followed by the kind
+
+
+class Host:
+    """What follows `Tag.HOST`, and the names in the `memory` of a dump."""
+
+    RSS = "rss_bytes"
+    AVAILABLE = "available_bytes"
+    SWAP_USED = "swap_used_bytes"
+    LIMIT = "limit_bytes"
+    MAJOR_FAULTS = "major_faults"
+    CPU = "cpu_seconds"
+    READ = "read_bytes"
+    MEMORY_STALLED = "memory_stalled_seconds"
+    THROTTLED = "throttled_seconds"
+    OPEN_FILES = "open_files"
+
+
+class Kind:
+    """Kinds of records."""
+
+    START = "start"
+    MODEL = "model"
+    MARK = "mark"
+    WINDOW = "window"
+    BEAT = "beat"
+    DUMP = "dump"
+    NOTE = "note"
+    END = "end"
+
+
+class Phase:
+    """What the training thread was last seen to begin: `phase` of a beat and of a dump."""
+
+    STARTUP = "startup"
+    TRAIN_BATCH = "train_batch"
+    BETWEEN_BATCHES = "between_batches"
+    VALIDATION = "validation"
+    EPOCH_END = "epoch_end"
+    IDLE = "idle"
+
+
+class Mark:
+    """`what` of a mark."""
+
+    FIT_BEGIN = "fit_begin"
+    EPOCH_BEGIN = "epoch_begin"
+    EPOCH_END = "epoch_end"
+    VALIDATION_BEGIN = "validation_begin"
+    VALIDATION_END = "validation_end"
+    FIT_END = "fit_end"
+
+
+class Window:
+    """`what` and `reason` of a profiled window."""
+
+    OPENED = "opened"
+    SAVED = "saved"
+    FAILED = "failed"
+
+    START = "start"
+    SAMPLE = "sample"
+    SLOW_STEP = "slow_step"
+    HANG = "hang"
+    END = "end"
+
+
+class Reason:
+    """`reason` of a dump (all but exit) and of the end (all but no_step)."""
+
+    NO_STEP = "no_step"
+    SIGTERM = "sigterm"
+    EXCEPTION = "exception"
+    EXIT = "exit"
+
+
+class Level:
+    """`level` of a note, as in the analyzer's own notes."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
