@@ -1,7 +1,7 @@
 """The words of a capture: what `tb_stall_plugin.capture` writes and the analyzer reads.
 
-`tb_stall_plugin/capture_format.md` says what they mean. Constants only, so that neither side imports
-anything of the other.
+`tb_stall_plugin/capture_format.md` says what they mean. Constants only: both sides import them, and
+importing them costs nothing.
 """
 
 from __future__ import annotations
@@ -94,9 +94,10 @@ class Window:
 
 
 class Reason:
-    """`reason` of a dump (all but exit) and of the end (all but no_step)."""
+    """`reason` of a dump (the first four) and of the end (the last three)."""
 
     NO_STEP = "no_step"
+    SIGINT = "sigint"
     SIGTERM = "sigterm"
     EXCEPTION = "exception"
     EXIT = "exit"

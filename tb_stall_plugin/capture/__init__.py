@@ -1,0 +1,1 @@
+"""What the training process records about itself: StallCallback and watch."""
