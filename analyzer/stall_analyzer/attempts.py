@@ -1,6 +1,6 @@
 """Restarts that wrote into one run folder, told apart by the names of their event files.
 
-    events.out.tfevents.<unix seconds>.<host>.<pid>.<n>.v2
+    events.out.tfevents.<unix seconds>.<host>.<pid>.<n>.v2 (.stall, for a capture's)
 
 Every file in train/ (or, without such a folder, in the run folder itself) begins an attempt,
 unless it began together with the one before: a second writer of the same process, or another
@@ -30,7 +30,9 @@ ZONE_MAX_S = 14 * 3600
 # From naming the session folder to the last byte written into it.
 EXPORT_S = 30
 
-_EVENT_NAME = re.compile(r"tfevents\.(?P<start>\d+)\.(?P<host>.+?)(\.(?P<pid>\d+)\.\d+(\.v2)?)?$")
+_EVENT_NAME = re.compile(
+    r"tfevents\.(?P<start>\d+)\.(?P<host>.+?)(\.(?P<pid>\d+)\.\d+(\.v2|\.stall)?)?$"
+)
 _SESSION_NAME = re.compile(r"(\d{4})[-_](\d\d)[-_](\d\d)[-_](\d\d)[-_](\d\d)[-_](\d\d)$")
 
 

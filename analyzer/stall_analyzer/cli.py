@@ -18,7 +18,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any, TextIO
 
 from stall_analyzer.capture import THREE_LINES
-from stall_analyzer.errors import NothingFound, StallError, UnreadableFile
+from stall_analyzer.errors import NothingFound, StallError, UnreadableFile, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stall_analyzer.model import Run
 
 PROGRAM = "stall-analyze"
+CAPTURE = "capture"  # the one subcommand; a folder of that name can be given as ./capture
 INTERNAL_ERROR = 1
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 PLAIN_WIDTH = 80
@@ -53,6 +54,8 @@ how to capture the first epoch:
   a very long epoch run with steps_per_epoch=200.
 
 examples:
+  stall-analyze capture -- python train.py    record a run, and why it hangs;
+                                         more: stall-analyze capture --help
   stall-analyze logs/                    every run under logs/
   stall-analyze logs/ --run 'resnet*'    only some of them
   stall-analyze logs/ --json -o stall.json
@@ -71,6 +74,10 @@ exit codes:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    if argv is None:
+        argv = sys.argv[1:]
+    if argv and argv[0] == CAPTURE:
+        return _capture(argv[1:])
     parser = _parser()
     arguments = parser.parse_args(argv)
     needs_path = arguments.explain is None and not arguments.list_findings
@@ -155,6 +162,19 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
     return int(text)
+
+
+def _capture(arguments: Sequence[str]) -> int:
+    """Of the plugin, which the analyzer starts but does not import: it stands without it."""
+    from importlib.util import find_spec  # noqa: PLC0415
+    from runpy import run_module  # noqa: PLC0415
+
+    if find_spec("tb_stall_plugin") is None or find_spec("tensorboard") is None:
+        _say("capture needs the package tensorboard-plugin-stall, with TensorBoard, in this Python")
+        return UsageError.exit_code
+    sys.argv[1:] = arguments
+    run_module("tb_stall_plugin.capture", run_name="__main__")
+    return 0
 
 
 def _show_manual(arguments: argparse.Namespace) -> int:

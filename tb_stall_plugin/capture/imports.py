@@ -1,0 +1,143 @@
+"""Switches the capture on in a program that does not know of it, when its imports show what it is.
+
+Runs in every Python process below `stall-analyze capture`, before its first line: it must be light,
+and nothing in it may fail loudly. When TensorFlow has been imported, the guard begins; when Keras'
+trainer has been, `fit` gets a StallCallback.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+logger = logging.getLogger("stall")
+
+LOGDIR = "STALL_LOGDIR"
+HANG_AFTER = "STALL_HANG_AFTER"
+
+# Where each Keras has the `fit` that the others inherit.
+TRAINERS = {
+    "keras.src.backend.tensorflow.trainer": "TensorFlowTrainer",  # Keras 3
+    "keras.src.engine.training": "Model",  # Keras 2, of TensorFlow 2.13 to 2.15
+    "tf_keras.src.engine.training": "Model",  # Keras 2 beside Keras 3
+}
+NOT_TRAINING = ("tensorboard",)  # programs that import TensorFlow for other ends
+
+
+def watch_imports() -> None:
+    if os.environ.get(LOGDIR):
+        sys.meta_path.insert(0, _AfterImport())
+
+
+class _AfterImport(MetaPathFinder):
+    """Finds nothing itself. It lets the module's own loader do its work, and then ours is done."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, Callable[[ModuleType], None]] = {
+            "tensorflow": _begin,
+            **dict.fromkeys(TRAINERS, _capture_fit),
+        }
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        action = self._waiting.pop(fullname, None)
+        if action is None:
+            return None
+        spec = _found_by_others(self, fullname, path, target)
+        if spec is None or spec.loader is None:
+            self._waiting[fullname] = action
+            return None
+        execute = spec.loader.exec_module
+
+        def execute_and_act(module: ModuleType) -> None:
+            execute(module)
+            _quietly(action, module)
+
+        # On the loader itself: a loader of ours would have to do all else that it can do.
+        setattr(spec.loader, "exec_module", execute_and_act)  # noqa: B010
+        return spec
+
+
+def _found_by_others(
+    ours: MetaPathFinder, name: str, path: Sequence[str] | None, target: ModuleType | None
+) -> ModuleSpec | None:
+    for finder in sys.meta_path:
+        if finder is not ours and hasattr(finder, "find_spec"):
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                return spec
+    return None
+
+
+def _quietly(action: Callable[[ModuleType], None], module: ModuleType) -> None:
+    try:
+        action(module)
+    except Exception:
+        logger.warning("The capture could not be switched on.", exc_info=True)
+
+
+# ---------------------------------------------------------------- what is done then
+
+
+def _is_training() -> bool:
+    """Whether this process may be the one that trains, and not a worker of its input."""
+    processes = sys.modules.get("multiprocessing.process")
+    is_child = processes is not None and processes.parent_process() is not None
+    return not is_child and Path(sys.argv[0] if sys.argv else "").stem not in NOT_TRAINING
+
+
+def _hang_after_s() -> float | None:
+    text = os.environ.get(HANG_AFTER)
+    return float(text) if text else None
+
+
+def _begin(tensorflow: ModuleType) -> None:
+    from tb_stall_plugin.capture.guard import guard  # noqa: PLC0415
+
+    if _is_training():
+        guard(os.environ[LOGDIR], _hang_after_s())
+
+
+def _capture_fit(module: ModuleType) -> None:
+    trainer = getattr(module, TRAINERS[module.__name__])
+    trainer.fit = with_callback(trainer.fit)
+
+
+def with_callback(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """`fit` with a StallCallback in front of the user's callbacks."""
+    signature = inspect.signature(fit)
+
+    @functools.wraps(fit)
+    def captured_fit(*args: Any, **kwargs: Any) -> Any:
+        try:
+            call = signature.bind(*args, **kwargs)
+            _add_callback(call)
+        except Exception as error:  # a call that fit will refuse in its own words, say
+            logger.warning("This fit is not captured: %s", error)
+            return fit(*args, **kwargs)
+        return fit(*call.args, **call.kwargs)
+
+    return captured_fit
+
+
+def _add_callback(call: inspect.BoundArguments) -> None:
+    from tb_stall_plugin.capture.callback import StallCallback  # noqa: PLC0415
+
+    given = call.arguments.get("callbacks")
+    if given is None:
+        given = []
+    elif not isinstance(given, (list, tuple)):
+        given = [given]
+    if _is_training() and not any(isinstance(callback, StallCallback) for callback in given):
+        ours = StallCallback(os.environ[LOGDIR], hang_after_s=_hang_after_s())
+        call.arguments["callbacks"] = [ours, *given]
