@@ -12,11 +12,17 @@ from tb_stall_plugin.capture.recorder import Recorder
 
 
 class Witness:
-    def __init__(self, recorder: Recorder, pulse: Pulse, hang_after_s: float | None) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        pulse: Pulse,
+        hang_after_s: float | None,
+        host: HostSampler | None = None,
+    ) -> None:
         self.recorder = recorder
         self.pulse = pulse
         self.hang_after_s = hang_after_s
-        self._host = HostSampler()
+        self._host = host or HostSampler()
         self._last_sample: dict[str, float] = {}
 
     def limit_s(self) -> float:

@@ -1,0 +1,80 @@
+"""What a capture has written, and programs that write one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from tensorboard.compat.proto import event_pb2
+
+from stall_analyzer.capture_format import Tag
+from stall_analyzer.records import RecordFile, is_intact
+
+PATIENCE_S = 30.0  # for what takes well under a second on a machine that is not busy
+
+
+def events(folder: Path) -> list[Any]:
+    """All events of all files, in the order in which they were written."""
+    found = []
+    for path in sorted(folder.glob("events.out.tfevents.*")):
+        with path.open("rb") as stream:
+            file = RecordFile(stream)
+            for record in file:
+                whole = file.whole(record)
+                assert whole is not None and is_intact(whole)
+                found.append(event_pb2.Event.FromString(whole.data))
+            assert file.damage is None, file.damage
+    return found
+
+
+def records(folder: Path, kind: str | None = None) -> list[dict[str, Any]]:
+    found = [
+        json.loads(value.tensor.string_val[0])
+        for event in events(folder)
+        for value in event.summary.value
+        if value.tag.startswith(Tag.RECORD)
+    ]
+    return [record for record in found if kind in (None, record["kind"])]
+
+
+def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
+    """(step, value) by tag."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    for event in events(folder):
+        for value in event.summary.value:
+            if value.HasField("simple_value"):
+                found.setdefault(value.tag, []).append((event.step, value.simple_value))
+    return found
+
+
+def start(script: str, *arguments: object, **variables: str) -> subprocess.Popen[str]:
+    """A Python program of its own, its output in pipes."""
+    return subprocess.Popen(
+        [sys.executable, "-c", dedent(script), *map(str, arguments)],
+        env={**os.environ, **variables},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(script: str, *arguments: object, **variables: str) -> tuple[int, str]:
+    """Its exit code and what it said on stderr."""
+    child = start(script, *arguments, **variables)
+    _, said = child.communicate(timeout=PATIENCE_S)
+    return child.returncode, said
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)

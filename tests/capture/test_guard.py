@@ -1,0 +1,301 @@
+"""A process that hangs, fails, is terminated or killed leaves evidence, and ends as without us."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from textwrap import dedent, indent
+
+import pytest
+
+from stall_analyzer.capture_format import Kind, Phase, Reason
+from tests.capture.logs import records, run, start, until
+
+posix = pytest.mark.skipif(os.name != "posix", reason="signals")
+
+PREAMBLE = """
+    import ctypes, os, signal, sys, threading, time
+    from tb_stall_plugin.capture.guard import guard
+"""
+BEGIN = """
+    g = guard(sys.argv[1], hang_after_s=600)
+    g.pulse.begin("train_batch")
+    g.pulse.step_done()
+"""
+# Signals do not interrupt it, and no Python code runs in the main thread any more.
+HANG_IN_NATIVE_CODE = """
+    libc = ctypes.CDLL(None)
+    mutex = ctypes.create_string_buffer(256)
+    libc.pthread_mutex_init(mutex, None)
+    libc.pthread_mutex_lock(mutex)
+    print("hangs", flush=True)
+    libc.pthread_mutex_lock(mutex)
+"""
+HANG_IN_PYTHON = """
+    print("hangs", flush=True)
+    while True:
+        time.sleep(0.01)
+"""
+
+
+def program(*parts: str) -> str:
+    return "".join(dedent(part) for part in (PREAMBLE, *parts))
+
+
+def terminated(script: str, logdir: Path, number: int = signal.SIGTERM) -> tuple[int, str]:
+    """A program that hangs gets a signal: its exit code and what it printed."""
+    child = start(script, logdir)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "hangs\n"
+    child.send_signal(number)
+    out, _ = child.communicate(timeout=30)
+    return child.returncode, out
+
+
+# ---------------------------------------------------------------- SIGTERM
+
+
+@posix
+@pytest.mark.parametrize("hang", [HANG_IN_NATIVE_CODE, HANG_IN_PYTHON], ids=["native", "python"])
+def test_sigterm_leaves_a_dump_and_ends_the_process_as_without_us(
+    tmp_path: Path, hang: str
+) -> None:
+    code, _ = terminated(program(BEGIN, hang), tmp_path)
+    assert code == -signal.SIGTERM
+    (dump,) = records(tmp_path, Kind.DUMP)
+    assert (dump["reason"], dump["step"], dump["phase"]) == (Reason.SIGTERM, 1, Phase.TRAIN_BATCH)
+    main, *_ = dump["threads"]
+    assert main["main"] and main["frames"][0].endswith("<module>")
+    assert records(tmp_path)[-1] == {**records(tmp_path)[-1], "kind": "end", "reason": "sigterm"}
+
+
+@posix
+def test_the_profile_is_saved_before_the_process_ends(tmp_path: Path) -> None:
+    save = """
+        g.on_end = lambda: open(os.path.join(sys.argv[1], "profile"), "w").close()
+    """
+    terminated(program(BEGIN, save, HANG_IN_NATIVE_CODE), tmp_path)
+    assert (tmp_path / "profile").exists()
+
+
+@posix
+def test_a_profile_that_cannot_be_saved_does_not_keep_the_process_alive(tmp_path: Path) -> None:
+    save = """
+        import tb_stall_plugin.capture.guard as module
+        module.END_AFTER_SIGTERM_S = 0.2
+        g.on_end = lambda: time.sleep(600)
+    """
+    code, _ = terminated(program(BEGIN, save, HANG_IN_NATIVE_CODE), tmp_path)
+    assert code == -signal.SIGTERM
+    assert records(tmp_path)[-1]["kind"] == Kind.END
+
+
+@posix
+def test_a_handler_of_the_user_is_called_and_decides(tmp_path: Path) -> None:
+    handler = """
+        def handler(number, frame):
+            print("checkpoint", number, flush=True)
+            sys.exit(7)
+        signal.signal(signal.SIGTERM, handler)
+    """
+    code, out = terminated(program(handler, BEGIN, HANG_IN_PYTHON), tmp_path)
+    assert (code, out) == (7, "checkpoint 15\n")
+    (dump,) = records(tmp_path, Kind.DUMP)
+    assert dump["reason"] == Reason.SIGTERM
+    assert not any("signals.py" in frame for frame in dump["threads"][0]["frames"])
+    assert records(tmp_path)[-1]["reason"] == Reason.SIGTERM
+
+
+@posix
+def test_a_handler_that_comes_later_replaces_ours(tmp_path: Path) -> None:
+    handler = """
+        signal.signal(signal.SIGTERM, lambda number, frame: os._exit(8))
+    """
+    code, _ = terminated(program(BEGIN, handler, HANG_IN_PYTHON), tmp_path)
+    assert code == 8
+
+
+@posix
+def test_an_ignored_sigterm_stays_ignored(tmp_path: Path) -> None:
+    script = program(
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n",
+        BEGIN,
+        "os.kill(os.getpid(), signal.SIGTERM); time.sleep(0.2); sys.exit(5)\n",
+    )
+    assert run(script, tmp_path) == (5, "")
+    assert records(tmp_path, Kind.DUMP) == []
+
+
+@posix
+def test_where_native_code_handles_sigterm_we_step_aside_and_say_so(tmp_path: Path) -> None:
+    handler = """
+        keep = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda number: os._exit(9))
+        ctypes.CDLL(None).signal(signal.SIGTERM, keep)
+    """
+    code, _ = terminated(program(handler, BEGIN, HANG_IN_PYTHON), tmp_path)
+    assert code == 9
+    (note,) = records(tmp_path, Kind.NOTE)
+    assert "native library handles SIGTERM" in note["text"]
+
+
+@posix
+def test_where_another_library_has_the_wakeup_descriptor_it_keeps_it(tmp_path: Path) -> None:
+    theirs = """
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer)
+    """
+    check = """
+        assert signal.set_wakeup_fd(writer) == writer
+    """
+    code, _ = terminated(program(theirs, BEGIN, check, HANG_IN_PYTHON), tmp_path)
+    assert code == -signal.SIGTERM
+    assert len(records(tmp_path, Kind.DUMP)) == 1
+    (note,) = records(tmp_path, Kind.NOTE)
+    assert "asyncio" in note["text"]
+
+
+@posix
+def test_outside_the_main_thread_signals_are_left_alone_and_a_note_says_so(tmp_path: Path) -> None:
+    script = program("""
+        thread = threading.Thread(target=guard, args=(sys.argv[1],))
+        thread.start()
+        thread.join()
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    """)
+    assert run(script, tmp_path) == (0, "")
+    (note,) = records(tmp_path, Kind.NOTE)
+    assert "main thread" in note["text"]
+
+
+# ---------------------------------------------------------------- other ends
+
+
+@posix
+def test_killed_with_9_the_hang_is_on_record_and_there_is_no_end(tmp_path: Path) -> None:
+    begin = BEGIN.replace("600", "1")
+    child = start(program(begin, HANG_IN_NATIVE_CODE), tmp_path)
+    until(lambda: tmp_path.exists() and records(tmp_path, Kind.DUMP))
+    child.kill()
+    child.communicate()
+    dump, *_ = records(tmp_path, Kind.DUMP)
+    assert (dump["reason"], dump["limit_s"]) == (Reason.NO_STEP, 1)
+    assert records(tmp_path, Kind.END) == []
+
+
+def test_an_exit_is_on_record(tmp_path: Path) -> None:
+    assert run(program(BEGIN), tmp_path) == (0, "")
+    assert [record["kind"] for record in records(tmp_path)] == [Kind.START, Kind.END]
+    assert records(tmp_path)[-1]["reason"] == Reason.EXIT
+
+
+def test_an_exception_is_on_record_and_shown_as_without_us(tmp_path: Path) -> None:
+    fail = """
+        def train():
+            raise MemoryError("OOM when allocating tensor")
+        train()
+    """
+    code, said = run(program(BEGIN, fail), tmp_path)
+    assert code == 1 and said.endswith("MemoryError: OOM when allocating tensor\n")
+    (dump,) = records(tmp_path, Kind.DUMP)
+    assert dump["error"]["type"] == "MemoryError" and "OOM" in dump["error"]["text"]
+    assert dump["error"]["frames"][0].endswith("train")
+    assert records(tmp_path)[-1]["reason"] == Reason.EXCEPTION
+
+
+def test_an_exception_hook_of_the_user_is_called(tmp_path: Path) -> None:
+    hook = """
+        sys.excepthook = lambda *_: print("theirs", file=sys.stderr)
+    """
+    assert run(program(hook, BEGIN, "1 / 0\n"), tmp_path) == (1, "theirs\n")
+    assert len(records(tmp_path, Kind.DUMP)) == 1
+
+
+def test_an_exception_that_was_told_before_is_not_told_twice(tmp_path: Path) -> None:
+    fail = """
+        try:
+            1 / 0
+        except ZeroDivisionError as error:
+            g.exception(error)
+            raise
+    """
+    run(program(BEGIN, fail), tmp_path)
+    assert len(records(tmp_path, Kind.DUMP)) == 1
+
+
+@posix
+def test_ctrl_c_in_a_hang_leaves_a_dump(tmp_path: Path) -> None:
+    quiet = """
+        import tb_stall_plugin.capture.guard as module
+        module.QUIET_S = 0.0
+    """
+    code, _ = terminated(program(BEGIN, quiet, HANG_IN_PYTHON), tmp_path, signal.SIGINT)
+    assert code == -signal.SIGINT  # Python ends so after KeyboardInterrupt
+    reasons = [dump["reason"] for dump in records(tmp_path, Kind.DUMP)]
+    assert sorted(reasons) == [Reason.EXCEPTION, Reason.SIGINT]
+
+
+@posix
+def test_a_forked_child_neither_writes_nor_speaks_for_its_parent(tmp_path: Path) -> None:
+    """Terminating a worker of the input must end the worker, and nothing else."""
+    fork = """
+        child = os.fork()
+        if not child:
+            assert guard(sys.argv[1]) is g
+            time.sleep(60)
+        time.sleep(0.2)
+        os.kill(child, signal.SIGTERM)
+        _, status = os.waitpid(child, 0)
+        assert os.WTERMSIG(status) == signal.SIGTERM
+        time.sleep(0.2)
+    """
+    assert run(program(BEGIN, fork), tmp_path) == (0, "")
+    assert [record["kind"] for record in records(tmp_path)] == [Kind.START, Kind.END]
+
+
+# ---------------------------------------------------------------- one at a time
+
+
+@posix
+def test_the_same_logdir_has_one_guard_and_another_takes_over(tmp_path: Path) -> None:
+    script = program("""
+        first = guard(sys.argv[1] + "/a", hang_after_s=60)
+        assert guard(sys.argv[1] + "/a") is first
+        second = guard(sys.argv[1] + "/b")
+        assert second is not first and not first.is_open
+        second.close("exit")
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        assert signal.set_wakeup_fd(-1) == -1
+        assert sys.excepthook is sys.__excepthook__
+    """)
+    assert run(script, tmp_path) == (0, "")
+    for name in ("a", "b"):
+        assert [record["kind"] for record in records(tmp_path / name)] == [Kind.START, Kind.END]
+
+
+def test_a_script_that_changes_its_folder_is_followed(tmp_path: Path) -> None:
+    script = program("""
+        os.chdir(sys.argv[1])
+        g = guard("logs")
+        os.chdir("/")
+    """)
+    assert run(script, tmp_path) == (0, "")
+    assert len(records(tmp_path / "logs")) == 2
+
+
+def test_the_start_record_says_what_runs_here(tmp_path: Path) -> None:
+    config = '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}'
+    assert run(program(BEGIN), tmp_path, TF_CONFIG=config) == (0, "")
+    (first,) = records(tmp_path, Kind.START)
+    assert first["format"] == 1 and first["hang_after_s"] == 600
+    assert first["task"] == {"type": "worker", "index": 1}
+    assert first["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert first["devices"] is None  # asking for them too early would fix the user's settings
+
+
+def test_an_unwritable_logdir_changes_nothing_but_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code, said = run(program(BEGIN, indent("print('trained')", "    ")), tmp_path / "file")
+    assert code == 0 and said.count("Training goes on") == 1

@@ -1,0 +1,100 @@
+"""How long nothing may finish before it counts as a hang, learned from what did finish."""
+
+from __future__ import annotations
+
+import time
+
+from stall_analyzer.capture_format import Phase
+from tb_stall_plugin.capture.pulse import (
+    LEAST_LIMIT_S,
+    LIMIT_BEFORE_FIRST_STEP_S,
+    NS,
+    STEPS_FOR_MEDIAN,
+    Pulse,
+)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.ns = 10**15
+
+    def __call__(self) -> int:
+        return self.ns
+
+    def seconds(self) -> float:
+        return self.ns / NS
+
+    def wait(self, seconds: float) -> None:
+        self.ns += round(seconds * NS)
+
+
+def training(clock: Clock, step_s: float, steps: int) -> Pulse:
+    pulse = Pulse(clock)
+    pulse.begin(Phase.TRAIN_BATCH)
+    for _ in range(steps):
+        clock.wait(step_s)
+        pulse.step_done()
+    return pulse
+
+
+def test_before_the_first_step_there_is_time_to_trace() -> None:
+    assert Pulse(Clock()).limit_s() == LIMIT_BEFORE_FIRST_STEP_S
+
+
+def test_short_steps_have_the_least_limit() -> None:
+    assert training(Clock(), 0.01, 200).limit_s() == LEAST_LIMIT_S
+
+
+def test_long_steps_have_twenty_times_their_median() -> None:
+    assert training(Clock(), 10.0, 5).limit_s() == 200.0
+
+
+def test_one_long_step_may_come_again() -> None:
+    clock = Clock()
+    pulse = training(clock, 0.1, 200)
+    clock.wait(100.0)  # a checkpoint, say
+    pulse.step_done()
+    assert pulse.limit_s() == 300.0
+
+
+def test_the_median_follows_the_last_steps() -> None:
+    clock = Clock()
+    pulse = training(clock, 50.0, 10)
+    for _ in range(STEPS_FOR_MEDIAN):
+        clock.wait(1.0)
+        pulse.step_done()
+    assert pulse.limit_s() == 150.0  # three times the longest; the median has forgotten it
+
+
+def test_time_between_two_fits_teaches_nothing() -> None:
+    clock = Clock()
+    pulse = Pulse(clock)
+    clock.wait(10_000.0)  # data is prepared, before fit
+    pulse.begin(Phase.TRAIN_BATCH)
+    clock.wait(0.1)
+    pulse.step_done()
+    pulse.begin(Phase.IDLE)
+    clock.wait(10_000.0)
+    pulse.begin(Phase.TRAIN_BATCH)
+    clock.wait(0.1)
+    pulse.step_done()
+    assert pulse.limit_s() == LEAST_LIMIT_S
+
+
+def test_a_batch_of_the_validation_is_a_sign_of_life_but_no_step() -> None:
+    clock = Clock()
+    pulse = training(clock, 0.1, 3)
+    pulse.begin(Phase.VALIDATION)
+    clock.wait(40.0)
+    assert pulse.idle_s() == 40.0
+    pulse.alive()
+    assert pulse.idle_s() == 0.0 and pulse.steps_done == 3
+
+
+def test_a_step_costs_the_training_next_to_nothing() -> None:
+    pulse = Pulse()
+    begin = time.perf_counter()
+    for _ in range(10_000):
+        pulse.begin(Phase.TRAIN_BATCH)
+        pulse.step_done()
+    assert (time.perf_counter() - begin) / 10_000 < 50e-6  # about 1 us when nothing else runs

@@ -1,0 +1,111 @@
+"""Where each thread stands, in Python and in the kernel."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tb_stall_plugin.capture import stacks
+from tests.capture.logs import until
+
+HERE = __file__
+linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+
+
+@contextmanager
+def waiting(*names: str) -> Iterator[None]:
+    """Threads of these names, all in `wait_here`."""
+    release = threading.Event()
+
+    def wait_here() -> None:
+        release.wait()
+
+    threads = [threading.Thread(target=wait_here, name=name) for name in names]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        release.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_the_main_thread_comes_first_innermost_frame_first() -> None:
+    main, *_ = stacks.python_threads()
+    assert main["main"] and main["count"] == 1
+    mine = [frame for frame in main["frames"] if frame.startswith(f"{HERE}:")]
+    assert len(mine) == 1
+    line, function = mine[0].removeprefix(f"{HERE}:").split(" ")
+    assert line.isdecimal() and function.endswith("innermost_frame_first")
+    assert main["frames"].index(mine[0]) < 2
+
+
+def test_threads_in_the_same_place_are_one_entry() -> None:
+    with waiting("a", "b", "c"):
+        until(lambda: any(entry["count"] == 3 for entry in stacks.python_threads()))
+        entry = next(entry for entry in stacks.python_threads() if entry["count"] == 3)
+    assert entry["name"] in "abc" and not entry["main"]
+    assert any("wait_here" in frame for frame in entry["frames"])
+
+
+def test_threads_of_the_capture_are_left_out() -> None:
+    with waiting("stall-watchdog"):
+        assert not any("stall" in entry["name"] for entry in stacks.python_threads())
+
+
+def test_a_deep_stack_keeps_both_its_ends() -> None:
+    def deep(levels: int) -> list[str]:
+        return deep(levels - 1) if levels else stacks.frames_of(sys._getframe())
+
+    frames = deep(500)
+    assert len(frames) == stacks.MOST_FRAMES + 1 and frames.count(stacks.CUT) == 1
+    assert "deep" in frames[0] and "deep" not in frames[-1]
+
+
+def test_an_interrupted_thread_is_shown_as_it_was() -> None:
+    def handler() -> list[str]:
+        return inner()
+
+    def inner() -> list[str]:
+        return stacks.frames_of(sys._getframe())
+
+    stacks.HIDDEN.add(handler.__code__)
+    try:
+        frames = handler()
+    finally:
+        stacks.HIDDEN.remove(handler.__code__)
+    assert frames[0].endswith("shown_as_it_was")
+
+
+def test_an_exception_is_followed_to_where_it_was_raised() -> None:
+    def fail() -> None:
+        raise ValueError
+
+    try:
+        fail()
+    except ValueError as error:
+        frames = stacks.frames_of_traceback(error.__traceback__)
+    assert frames[0].endswith("fail") and frames[1].endswith("where_it_was_raised")
+
+
+@linux
+def test_the_kernel_says_what_threads_wait_in() -> None:
+    with waiting("a", "b"):
+        until(lambda: any(entry["wait"] for entry in stacks.native_threads()))
+        found = stacks.native_threads()
+    assert sum(entry["count"] for entry in found) >= 3
+    sleeping = [entry for entry in found if entry["state"] == "S"]
+    assert any("futex" in entry["wait"] for entry in sleeping)
+    assert any(entry["state"] == "R" and not entry["wait"] for entry in found)
+
+
+def test_where_there_is_no_proc_there_are_no_native_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stacks, "TASKS", stacks.Path("/nonexistent"))
+    assert stacks.native_threads() == []

@@ -1,0 +1,197 @@
+"""When samples, beats and dumps are written, by a clock that the test moves."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from stall_analyzer.capture_format import Host, Kind, Phase, Reason, Tag
+from tb_stall_plugin.capture.host import HostSampler
+from tb_stall_plugin.capture.recorder import Recorder
+from tb_stall_plugin.capture.watchdog import QUIET_S, Watchdog
+from tb_stall_plugin.capture.witness import Witness
+from tests.capture.logs import until
+from tests.capture.test_pulse import Clock, training
+
+NIGHT_S = 10 * 3600
+
+
+class Notebook(Recorder):
+    """Keeps what is recorded, with the time on the test's clock."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__("nowhere")
+        self._clock = clock
+        self.records: list[tuple[float, str, dict[str, Any]]] = []
+        self.samples: list[tuple[float, dict[str, float]]] = []
+
+    def record(self, kind: str, **fields: object) -> None:
+        self.records.append((self._clock.seconds(), kind, fields))
+
+    def scalars(self, values: Mapping[str, float], step: int, wall_ns: int | None = None) -> None:
+        self.samples.append((self._clock.seconds(), dict(values)))
+
+    def flush(self, urgent: bool = False) -> None:
+        pass
+
+    def times_of(self, kind: str, since_s: float) -> list[int]:
+        return [round(at_s - since_s) for at_s, found, _ in self.records if found == kind]
+
+
+class QuietHost(HostSampler):
+    """Only the cores are busy."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def sample(self) -> dict[str, float]:
+        return {Host.CPU: self._clock.seconds(), Host.LIMIT: 1 << 30}
+
+
+class Watched:
+    """A training with quick steps that stands still from now on."""
+
+    def __init__(self, hang_after_s: float | None = None) -> None:
+        self.clock = Clock()
+        self.pulse = training(self.clock, 0.1, 100)
+        self.notebook = Notebook(self.clock)
+        self.hangs = threading.Semaphore(0)
+        witness = Witness(self.notebook, self.pulse, hang_after_s, QuietHost(self.clock))
+        self.watchdog = Watchdog(witness, self._on_hang, self.clock.seconds)
+        self.began_s = self.clock.seconds()
+
+    def _on_hang(self) -> None:
+        self.hangs.release()
+
+    def stand_still(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.clock.wait(1.0)
+            self.watchdog.look()
+
+    def times_of(self, kind: str) -> list[int]:
+        return self.notebook.times_of(kind, self.began_s)
+
+
+def test_beats_begin_when_nothing_has_finished_for_five_seconds() -> None:
+    it = Watched()
+    it.stand_still(10)
+    assert it.times_of(Kind.BEAT) == [5, 6, 7, 8, 9, 10]
+    _, _, beat = it.notebook.records[0]
+    assert (beat["step"], beat["phase"], beat["idle_s"]) == (100, Phase.TRAIN_BATCH, QUIET_S)
+    assert beat["threads"][0]["main"]
+
+
+def test_a_training_that_steps_leaves_neither_beats_nor_dumps() -> None:
+    it = Watched()
+    for _ in range(100):
+        it.stand_still(4)
+        it.pulse.step_done()
+    assert it.notebook.records == []
+
+
+def test_the_dump_comes_at_the_learned_limit_and_then_ever_later() -> None:
+    it = Watched()
+    it.stand_still(600)
+    assert it.times_of(Kind.DUMP) == [60, 120, 240, 480]
+    dump = next(fields for _, kind, fields in it.notebook.records if kind == Kind.DUMP)
+    assert (dump["reason"], dump["limit_s"]) == (Reason.NO_STEP, 60.0)
+    assert dump["memory"][Host.CPU] > 0
+
+
+def test_the_dump_comes_at_the_limit_that_was_set() -> None:
+    it = Watched(hang_after_s=8)
+    it.stand_still(20)
+    assert it.times_of(Kind.DUMP) == [8, 16]
+
+
+def test_each_hang_is_dumped_anew() -> None:
+    it = Watched(hang_after_s=8)
+    it.stand_still(10)
+    it.pulse.step_done()
+    it.stand_still(10)
+    assert it.times_of(Kind.DUMP) == [8, 18]
+
+
+def test_the_profile_is_saved_after_the_dump_in_a_thread_of_its_own() -> None:
+    it = Watched(hang_after_s=8)
+    it.stand_still(8)
+    assert it.hangs.acquire(timeout=10)
+
+
+def test_a_profile_that_cannot_be_saved_is_not_tried_twice_at_once() -> None:
+    it = Watched(hang_after_s=8)
+    release = threading.Event()
+    calls = []
+
+    def block() -> None:
+        calls.append(1)
+        release.wait(30)
+
+    it.watchdog._on_hang = block
+    it.stand_still(100)
+    release.set()
+    assert len(calls) == 1 and len(it.times_of(Kind.DUMP)) == 4
+
+
+def test_between_two_fits_nothing_is_expected() -> None:
+    it = Watched(hang_after_s=8)
+    it.pulse.begin(Phase.IDLE)
+    it.stand_still(1000)
+    assert it.notebook.records == []
+
+
+def test_a_hang_over_night_leaves_few_records() -> None:
+    it = Watched()
+    it.stand_still(NIGHT_S)
+    assert len(it.times_of(Kind.DUMP)) == 10
+    beats = it.times_of(Kind.BEAT)
+    assert len(beats) < 500
+    # What is needed to tell slow from stuck is there, early and late.
+    assert len([at for at in beats if at <= 60]) > 50 and beats[-1] > NIGHT_S - 900
+
+
+def test_slow_steps_for_a_day_leave_few_beats() -> None:
+    it = Watched()
+    for _ in range(24 * 60):
+        it.stand_still(60)
+        it.pulse.step_done()
+    assert len(it.times_of(Kind.BEAT)) < 4000
+    assert it.times_of(Kind.DUMP) == [60]  # the first: then the limit has been learned
+
+
+def test_the_host_is_sampled_each_second_and_only_what_changed_is_written() -> None:
+    it = Watched()
+    it.stand_still(5)
+    assert [round(at_s - it.began_s) for at_s, _ in it.notebook.samples] == [1, 2, 3, 4, 5]
+    (_, first), *later = it.notebook.samples
+    assert Tag.HOST + Host.CPU in first
+    assert all(Tag.HOST + Host.LIMIT not in values for _, values in later)
+
+
+def test_a_day_of_training_leaves_few_samples() -> None:
+    it = Watched()
+    it.pulse.begin(Phase.IDLE)
+    it.stand_still(24 * 3600)
+    assert len(it.notebook.samples) < 20_000
+
+
+def test_its_thread_survives_what_it_meets(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    it = Watched()
+    monkeypatch.setattr("tb_stall_plugin.capture.watchdog.TICK_S", 0.0)
+    monkeypatch.setattr("tb_stall_plugin.capture.watchdog.PAUSE_AFTER_FAILURE_S", 0.0)
+    looks = []
+
+    def fail() -> None:
+        looks.append(1)
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(it.watchdog, "look", fail)
+    it.watchdog.start()
+    until(lambda: len(looks) > 2)
+    it.watchdog.stop()
+    assert "a fault of ours" in caplog.text

@@ -1,0 +1,158 @@
+"""Real trainings that hang, each as its user would have written it.
+
+python -m tests.scenarios.hangs.programs NAME LOGDIR
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+import tb_stall_plugin as stall
+from tb_stall_plugin import StallCallback
+from tests.scenarios.faults import cluster
+from tests.scenarios.faults.cluster import config, free_port
+from tests.scenarios.workloads import arrays, batches, dense_model, signature, training_step
+
+HANG_AFTER_S = 8.0
+GOOD_STEPS = 20
+SLOW_STEP_S = 12.0
+
+
+def generator_blocks(logdir: str) -> None:
+    def read_from_a_dead_source() -> Iterator[Any]:
+        for _ in range(GOOD_STEPS):
+            yield arrays(64)
+        threading.Event().wait()
+
+    dataset = tf.data.Dataset.from_generator(
+        read_from_a_dead_source, output_signature=signature(batch=64)
+    )
+    dense_model().fit(dataset, verbose=0, callbacks=[StallCallback(logdir, HANG_AFTER_S)])
+
+
+class SaveMetrics(keras.callbacks.Callback):
+    """Shares its numbers with a thread that writes them. Each holds the lock the other wants."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers, self.file = threading.Lock(), threading.Lock()
+        self.go = threading.Event()
+        threading.Thread(target=self.write, name="metrics-writer", daemon=True).start()
+
+    def write(self) -> None:
+        self.go.wait()
+        with self.file:
+            time.sleep(0.5)
+            with self.numbers:
+                pass
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if batch == GOOD_STEPS:
+            with self.numbers:
+                self.go.set()
+                time.sleep(0.5)
+                with self.file:
+                    pass
+
+
+def callback_deadlocks(logdir: str) -> None:
+    callbacks = [StallCallback(logdir, HANG_AFTER_S), SaveMetrics()]
+    dense_model().fit(batches(200), verbose=0, callbacks=callbacks)
+
+
+def queue_never_fills(logdir: str) -> None:
+    x, y = arrays(64)
+    queue = tf.queue.FIFOQueue(4, [tf.float32, tf.int32], [x.shape, y.shape])
+
+    def produce() -> None:
+        for _ in range(GOOD_STEPS):
+            queue.enqueue((x, y))
+
+    threading.Thread(target=produce, name="producer", daemon=True).start()
+    step = tf.function(training_step(dense_model()), autograph=False)
+    with stall.watch(logdir, hang_after_s=HANG_AFTER_S) as watched:
+        while True:
+            watched.step(loss=step(*queue.dequeue()))
+
+
+# ---------------------------------------------------------------- two workers
+
+
+def peer_never_starts(logdir: str) -> None:
+    workers = [f"localhost:{free_port()}" for _ in range(2)]
+    os.environ["TF_CONFIG"] = config(workers, index=0)
+    with stall.watch(logdir, hang_after_s=HANG_AFTER_S):
+        tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def peer_stops(logdir: str) -> None:
+    workers = [f"localhost:{free_port()}" for _ in range(2)]
+    # In the same process group: whoever ends the job ends both.
+    subprocess.Popen(
+        [sys.executable, "-m", __spec__.name, "peer_that_stops", logdir],
+        env={**os.environ, "TF_CONFIG": config(workers, index=1)},
+    )
+    os.environ["TF_CONFIG"] = config(workers, index=0)
+    train_as_worker(logdir)
+
+
+def peer_that_stops(logdir: str) -> None:
+    train_as_worker(logdir, stop_after=GOOD_STEPS)
+
+
+def train_as_worker(logdir: str, stop_after: int | None = None) -> None:
+    step = cluster.training_step(tf.distribute.MultiWorkerMirroredStrategy())
+    x, y = (tf.constant(part) for part in arrays(256))
+    with stall.watch(logdir, hang_after_s=HANG_AFTER_S) as watched:
+        for number in itertools.count():
+            if number == stop_after:
+                os.kill(os.getpid(), signal.SIGSTOP)
+            watched.step(loss=step(x, y))
+
+
+# ---------------------------------------------------------------- slow, not stuck
+
+
+def slow_compute(logdir: str) -> None:
+    square = tf.random.normal((512, 512))
+
+    @tf.function
+    def multiply(times: Any) -> Any:
+        result = square
+        for _ in tf.range(times):
+            result = tf.linalg.l2_normalize(result @ square)
+        return tf.reduce_sum(result)
+
+    multiply(10)
+    begin = time.perf_counter()
+    multiply(tf.constant(200))
+    times = tf.constant(int(200 * SLOW_STEP_S / (time.perf_counter() - begin)))
+    with stall.watch(logdir, hang_after_s=HANG_AFTER_S) as watched:
+        while True:
+            watched.step(loss=float(multiply(times)))
+
+
+def slow_input(logdir: str) -> None:
+    def read_slowly() -> Iterator[Any]:
+        while True:
+            time.sleep(SLOW_STEP_S)
+            yield arrays(64)
+
+    dataset = tf.data.Dataset.from_generator(read_slowly, output_signature=signature(batch=64))
+    dense_model().fit(dataset, verbose=0, callbacks=[StallCallback(logdir, HANG_AFTER_S)])
+
+
+if __name__ == "__main__":
+    name, folder = sys.argv[1:]
+    globals()[name](folder)

@@ -1,0 +1,121 @@
+"""Runs every hanging program twice, and ends it once with SIGTERM and once with SIGKILL.
+
+python -m tests.scenarios.hangs.run [names…] [--workdir DIR] [--list]
+
+What is left is in DIR/<name>/<term|kill>/: logs/ with the capture, output.txt, and truth.json with
+what the analyzer should say of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from stall_analyzer.capture_format import Kind, Reason
+from tests.capture.logs import records
+from tests.scenarios.hangs.table import BY_NAME, HANGS, Hang
+
+SIGNALS = {"term": signal.SIGTERM, "kill": signal.SIGKILL}
+PATIENCE_S = 120.0  # for TensorFlow to start, train, hang, and the watchdog to see it
+LONGER_S = 6.0  # after the dump: a few beats more, and time to save the profile
+END_S = 15.0  # for last words; a cluster gives thirty seconds
+ROOT = Path(__file__).resolve().parents[3]
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    unknown = [name for name in options.names if name not in BY_NAME]
+    if unknown:
+        print(f"no such program: {', '.join(unknown)} (see --list)", file=sys.stderr)
+        return 2
+    chosen = [BY_NAME[name] for name in options.names] or HANGS
+    if options.list:
+        for hang in chosen:
+            print(f"{hang.name:20} {hang.status:6} {hang.bucket:14} {hang.description}")
+        return 0
+    problems = 0
+    for hang in chosen:
+        for ending in SIGNALS:
+            problem = capture(hang, ending, options.workdir / hang.name / ending)
+            problems += problem is not None
+            print(f"{hang.name:20} {ending:5} {problem or 'captured'}", flush=True)
+    return 1 if problems else 0
+
+
+def capture(hang: Hang, ending: str, folder: Path) -> str | None:
+    """What went wrong, if anything did."""
+    shutil.rmtree(folder, ignore_errors=True)
+    logs = folder / "logs"
+    logs.mkdir(parents=True)
+    truth = {**hang.as_json(), "signal": ending}
+    (folder / "truth.json").write_text(json.dumps(truth, indent=1) + "\n")
+    with (folder / "output.txt").open("w") as output:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "tests.scenarios.hangs.programs", hang.name, str(logs)],
+            cwd=ROOT,
+            env={**os.environ, **QUIET},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            return _watched(hang, child, logs) or _ended(child, SIGNALS[ending], logs)
+        finally:
+            os.killpg(child.pid, signal.SIGKILL)  # and with it a second worker
+            child.wait()
+
+
+def _watched(hang: Hang, child: subprocess.Popen[bytes], logs: Path) -> str | None:
+    """Until it hangs, and that is on record."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not any(dump["reason"] == Reason.NO_STEP for dump in records(logs, Kind.DUMP)):
+        if child.poll() is not None:
+            return f"it ended by itself, with {child.returncode}; see output.txt"
+        if time.monotonic() > deadline_s:
+            return "no hang was noticed"
+        time.sleep(0.5)
+    time.sleep(LONGER_S if hang.watched_s is None else hang.watched_s)
+    return None
+
+
+def _ended(child: subprocess.Popen[bytes], number: int, logs: Path) -> str | None:
+    """Ends the recorded process, and checks that it left what it should."""
+    child.send_signal(number)
+    try:
+        code = child.wait(END_S)
+    except subprocess.TimeoutExpired:
+        return f"still alive {END_S:g} s after signal {number}"
+    if code != -number:
+        return f"ended with {code} instead of {-number}"
+    reasons = {dump["reason"] for dump in records(logs, Kind.DUMP)}
+    ends = [end["reason"] for end in records(logs, Kind.END)]
+    if number == signal.SIGTERM and (Reason.SIGTERM not in reasons or Reason.SIGTERM not in ends):
+        return f"no last words: dumps {sorted(reasons)}, ends {ends}"
+    return None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.scenarios.hangs.run",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", help="programs to run (all of them by default)")
+    parser.add_argument(
+        "--workdir", type=Path, default=Path("build/hangs"), help="for the captures"
+    )
+    parser.add_argument("--list", action="store_true", help="list the programs and stop")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

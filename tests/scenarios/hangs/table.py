@@ -1,0 +1,74 @@
+"""Programs that hang, or only seem to, and what must be said of them. No TensorFlow here."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Hang:
+    name: str  # of a function in programs.py
+    status: str  # "stuck", or "slow": it must not be called stuck
+    bucket: str  # what it waits for, in the analyzer's words
+    place: str  # the function of the program in which it stands: a report should name it
+    description: str
+    watched_s: float | None = None  # None: until the dump of the hang, and a little longer
+
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+HANGS = (
+    Hang(
+        name="generator_blocks",
+        status="stuck",
+        bucket="input",
+        place="read_from_a_dead_source",
+        description="fit reads a Python generator that waits for ever after 20 batches",
+    ),
+    Hang(
+        name="callback_deadlocks",
+        status="stuck",
+        bucket="host",
+        place="SaveMetrics.on_train_batch_end",
+        description="a callback and a thread take two locks in opposite order",
+    ),
+    Hang(
+        name="queue_never_fills",
+        status="stuck",
+        bucket="input",
+        place="queue_never_fills",
+        description="a custom loop takes from a tf.queue whose producer has ended",
+    ),
+    Hang(
+        name="peer_never_starts",
+        status="stuck",
+        bucket="communication",
+        place="peer_never_starts",
+        description="MultiWorkerMirroredStrategy waits for a second worker that nobody started",
+    ),
+    Hang(
+        name="peer_stops",
+        status="stuck",
+        bucket="communication",
+        place="train_as_worker",
+        description="the second of two workers is stopped after 20 steps",
+    ),
+    Hang(
+        name="slow_compute",
+        status="slow",
+        bucket="compute",
+        place="slow_compute",
+        description="each step computes for some twelve seconds",
+        watched_s=75.0,
+    ),
+    Hang(
+        name="slow_input",
+        status="slow",
+        bucket="input",
+        place="read_slowly",
+        description="each batch comes after a sleep of twelve seconds",
+        watched_s=75.0,
+    ),
+)
+BY_NAME = {hang.name: hang for hang in HANGS}
