@@ -26,7 +26,7 @@ from tb_stall_plugin.capture.witness import Witness
 
 logger = logging.getLogger("stall")
 
-END_AFTER_SIGTERM_S = 3.0  # to save the profile: clusters send SIGKILL soon after
+END_AFTER_SIGTERM_S = 5.0  # to save the profile: clusters send SIGKILL soon after
 END_AT_EXIT_S = 30.0
 MOST_ERROR_CHARACTERS = 4000  # TensorFlow's errors quote whole graphs
 REPORTED = "_reported_by_stall"
