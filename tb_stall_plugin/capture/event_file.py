@@ -61,7 +61,7 @@ def _event(entry: Scalars | Text) -> event_pb2.Event:
 
 def _framed(event: event_pb2.Event) -> bytes:
     """TFRecord: length, checksum of the length, data, checksum of the data."""
-    data = event.SerializeToString()
+    data: bytes = event.SerializeToString()
     length = struct.pack("<Q", len(data))
     checksums = [struct.pack("<I", masked_crc32c(part)) for part in (length, data)]
     return length + checksums[0] + data + checksums[1]

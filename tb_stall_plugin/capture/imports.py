@@ -13,6 +13,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -131,8 +132,7 @@ def with_callback(fit: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _add_callback(call: inspect.BoundArguments) -> None:
-    from tb_stall_plugin.capture.callback import StallCallback  # noqa: PLC0415
-
+    StallCallback = import_module("tb_stall_plugin.capture.callback").StallCallback
     given = call.arguments.get("callbacks")
     if given is None:
         given = []

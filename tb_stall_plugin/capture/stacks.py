@@ -74,7 +74,7 @@ def python_threads() -> list[PythonThread]:
 
 def frames_of(frame: FrameType | None) -> list[str]:
     """Of a running thread, innermost first."""
-    lines = []
+    lines: list[str] = []
     while frame is not None:
         if frame.f_code in HIDDEN:
             lines.clear()

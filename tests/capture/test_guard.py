@@ -23,6 +23,7 @@ BEGIN = """
     g = guard(sys.argv[1], hang_after_s=600)
     g.pulse.begin("train_batch")
     g.pulse.step_done()
+    g.recorder.flush()
 """
 # Signals do not interrupt it, and no Python code runs in the main thread any more.
 HANG_IN_NATIVE_CODE = """

@@ -50,7 +50,7 @@ def test_each_note_is_written_once(tmp_path: Path) -> None:
 
 
 def test_tensorboard_reads_it_and_shows_the_records_as_texts(tmp_path: Path) -> None:
-    from tensorboard.backend.event_processing.event_accumulator import (  # noqa: PLC0415
+    from tensorboard.backend.event_processing.plugin_event_accumulator import (  # noqa: PLC0415
         EventAccumulator,
     )
 

@@ -38,7 +38,9 @@ def generator_blocks(logdir: str) -> None:
     dataset = tf.data.Dataset.from_generator(
         read_from_a_dead_source, output_signature=signature(batch=64)
     )
-    dense_model().fit(dataset, verbose=0, callbacks=[StallCallback(logdir, hang_after_s=HANG_AFTER_S)])
+    dense_model().fit(
+        dataset, verbose=0, callbacks=[StallCallback(logdir, hang_after_s=HANG_AFTER_S)]
+    )
 
 
 class SaveMetrics(keras.callbacks.Callback):
@@ -150,7 +152,9 @@ def slow_input(logdir: str) -> None:
             yield arrays(64)
 
     dataset = tf.data.Dataset.from_generator(read_slowly, output_signature=signature(batch=64))
-    dense_model().fit(dataset, verbose=0, callbacks=[StallCallback(logdir, hang_after_s=HANG_AFTER_S)])
+    dense_model().fit(
+        dataset, verbose=0, callbacks=[StallCallback(logdir, hang_after_s=HANG_AFTER_S)]
+    )
 
 
 if __name__ == "__main__":
