@@ -98,12 +98,23 @@ class Plane:
             + (block(11, line.display_name.encode()) if line.display_name else b"")
         )
 
-    def to_bytes(self, lines: Sequence[Line], stats: Mapping[str, Value] | None = None) -> bytes:
+    def to_bytes(
+        self,
+        lines: Sequence[Line],
+        stats: Mapping[str, Value] | None = None,
+        kinds: Mapping[str, Mapping[str, Value]] | None = None,
+    ) -> bytes:
+        """`kinds`: stats that belong to all events of a name."""
         body = block(2, self.name.encode()) + b"".join(block(3, self.line(line)) for line in lines)
         plane_stats = [block(6, self._stat(name, value)) for name, value in (stats or {}).items()]
+        of_kind = {
+            name: b"".join(block(5, self._stat(stat, value)) for stat, value in mine.items())
+            for name, mine in (kinds or {}).items()
+        }
         for field_number, names in ((4, self._events), (5, self._stats)):
             for name, key in names.items():
-                entry = number(1, key) + block(2, number(1, key) + block(2, name.encode()))
+                extra = of_kind.get(name, b"") if field_number == 4 else b""
+                entry = number(1, key) + block(2, number(1, key) + block(2, name.encode()) + extra)
                 body += block(field_number, entry)
         return body + b"".join(plane_stats)
 

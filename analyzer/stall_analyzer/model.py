@@ -104,9 +104,17 @@ StatValue: TypeAlias = "int | float | str | bytes"
 
 
 @dataclass(frozen=True)
+class OpCost:
+    """What one execution of a device's op costs, by the compiler's account."""
+
+    memory_bytes: int  # read from and written to the device's main memory
+
+
+@dataclass(frozen=True)
 class Plane:
     name: str
     stats: Mapping[str, StatValue]
+    op_costs: Mapping[str, OpCost] = field(default_factory=dict)  # by name of the event
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import pytest
 from stall_analyzer.detectors import (
     allocator_wait,
     copies_hold_the_device,
+    device_bandwidth,
     memory_grows,
     near_the_limit,
     optimizer_traffic,
@@ -18,8 +19,8 @@ from stall_analyzer.detectors import (
 from stall_analyzer.model import PS_PER_MS, EventLog, KerasConfig
 from stall_analyzer.signals import Signals
 from tests.detectors.training import STEP_MS, found, signals_for, training
-from tests.traces import TRAIN_OPS, call, device, event, host, ops, timeline_of
-from tests.xspace import Event
+from tests.traces import TRAIN_OPS, call, device, event, host, ops, timeline_of, trace_of
+from tests.xspace import Event, Line, Plane, block, number
 
 MB = 1_000_000
 LIMIT = 500 * MB
@@ -219,6 +220,50 @@ def test_copies_that_hold_the_device_are_found(tmp_path: Path) -> None:
     back = found(copies_hold_the_device.check(on_device("MemcpyD2H")), "act")
     assert "from the device" in back.title
     assert copies_hold_the_device.check(on_device("Kernel")) is None
+
+
+def tpu_at(folder: Path, gigabytes_moved: float, line: str = "XLA Ops") -> Signals:
+    """Twenty ops of 8 ms on a TPU whose memory moves 1,000 GB a second: 8 GB is its limit."""
+    ops = [event("%fusion.3 = f32[8]", n * 11, n * 11 + 8) for n in range(20)]
+    plane = Plane("/device:TPU:0").to_bytes(
+        [Line(line, ops)],
+        {"peak_hbm_bw_gigabytes_per_second": 1000.0},
+        {"%fusion.3 = f32[8]": {"flops": 7, "bytes_accessed": round(gigabytes_moved * 1e9)}},
+    )
+    return training(folder, planes=[plane])
+
+
+def test_ops_at_the_speed_of_the_memory_are_found(tmp_path: Path) -> None:
+    finding = found(device_bandwidth.check(tpu_at(tmp_path, 6)), "consider")
+    assert finding.title.startswith("TPU:0 waits for its memory")
+    assert "750 GB a second; its memory can do 1000 GB" in finding.explanation
+    assert "fusion" in finding.explanation
+
+
+def test_ops_far_from_the_speed_of_the_memory_are_not(tmp_path: Path) -> None:
+    assert device_bandwidth.check(tpu_at(tmp_path, 3)) is None
+
+
+def test_more_than_the_memory_can_move_was_counted_elsewhere(tmp_path: Path) -> None:
+    assert device_bandwidth.check(tpu_at(tmp_path, 80)) is None
+
+
+def test_copies_in_the_background_hold_nothing_up(tmp_path: Path) -> None:
+    assert device_bandwidth.check(tpu_at(tmp_path, 6, line="Async XLA Ops")) is None
+
+
+def test_of_the_traffic_only_that_with_the_main_memory_counts(tmp_path: Path) -> None:
+    def moved(*parts: tuple[int, int]) -> int:
+        breakdown = b"".join(block(1, number(2, space) + number(3, size)) for space, size in parts)
+        plane = Plane("/device:TPU:0").to_bytes(
+            [Line("XLA Ops", [event("op", 0, 1)])],
+            kinds={"op": {"bytes_accessed": 999, "memory_access_breakdown": breakdown}},
+        )
+        return trace_of(tmp_path, plane).planes[0].op_costs["op"].memory_bytes
+
+    assert moved((1, 300), (3, 600)) == 300
+    assert moved((3, 600)) == 0
+    assert moved() == 999  # nothing says which memory
 
 
 UPDATES = (

@@ -10,17 +10,19 @@ here: a field that is longer than the file is a cut, anything else that makes no
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
 from stall_analyzer import wire
 from stall_analyzer.errors import WireError
-from stall_analyzer.model import StatValue
+from stall_analyzer.model import OpCost, StatValue
 
 FIELD_HEADER_BYTES = 20  # the longest key and number
 SMALL_ENTRY = 4096  # bytes of a metadata entry that are worth reading at once
 ANYTHING = 1 << 64  # nothing says how long the file was meant to be
+DEVICE_PLANE = "/device:"
+MAIN_MEMORY = 1  # of the memories in an op's breakdown of its traffic: the device's own, HBM
 
 
 class FileCut(WireError):
@@ -121,6 +123,7 @@ class ScannedPlane:
     event_names: dict[int, str] = field(default_factory=dict)
     stat_names: dict[int, str] = field(default_factory=dict)
     stats: dict[str, StatValue] = field(default_factory=dict)
+    op_costs: dict[str, OpCost] = field(default_factory=dict)
 
 
 @dataclass
@@ -171,6 +174,7 @@ class _Scanner:
     def plane(self, begin: int, end: int) -> ScannedPlane:
         plane = ScannedPlane()
         stats: list[tuple[int, int]] = []
+        kinds: list[tuple[int, int]] = []
         for number, start, stop in self.parts(begin, end):
             if number == 3:
                 plane.lines.append(self.line(start, stop))
@@ -181,10 +185,15 @@ class _Scanner:
             elif number in {4, 5}:
                 key, name = self.map_entry(start, stop)
                 (plane.event_names if number == 4 else plane.stat_names)[key] = name
+                if number == 4:
+                    kinds.append((start, stop))
             elif number == 6:
                 stats.append((start, stop))
-        for start, stop in stats:  # their names may come after them
-            self.read_stat(plane, start, stop)
+        # The names of stats may come after them.
+        plane.stats.update(self.stat(plane, start, stop) for start, stop in stats)
+        if plane.name.startswith(DEVICE_PLANE) and "bytes_accessed" in plane.stat_names.values():
+            for start, stop in kinds:
+                self.read_cost(plane, start, stop)
         return plane
 
     def line(self, begin: int, end: int) -> LineRange:
@@ -238,9 +247,29 @@ class _Scanner:
             self.found.damaged += 1
         return key, name or display_name
 
-    def read_stat(self, plane: ScannedPlane, begin: int, end: int) -> None:
+    def read_cost(self, plane: ScannedPlane, begin: int, end: int) -> None:
+        """What the compiler knows of an op stands once, with its name, not with its events."""
+        name = ""
+        stats: dict[str, StatValue] = {}
+        try:
+            for number, wire_type, start, stop in self.window.fields(begin, end):
+                if number != 2 or wire_type != wire.BYTES:
+                    continue
+                for part, part_type, at, to in self.window.fields(start, stop):
+                    if part == 2 and part_type == wire.BYTES:
+                        name = self.window.text(at, to)
+                    elif part == 5 and part_type == wire.BYTES:
+                        stats.update([self.stat(plane, at, to)])
+        except WireError:
+            return  # counted when the names were read
+        moved = _main_memory_bytes(stats)
+        if moved is not None:
+            plane.op_costs[name] = OpCost(moved)
+
+    def stat(self, plane: ScannedPlane, begin: int, end: int) -> tuple[str, StatValue]:
+        """Name and value of a stat; one without a value, or damaged, is the empty text."""
         key = 0
-        value: StatValue | None = None
+        value: StatValue = ""
         try:
             for number, wire_type, start, stop in self.window.fields(begin, end):
                 if wire_type == wire.VARINT:
@@ -260,5 +289,20 @@ class _Scanner:
                     value = self.window.bytes(start, stop)
         except WireError:
             self.found.damaged += 1
-        if value is not None:
-            plane.stats[plane.stat_names.get(key, f"stat {key}")] = value
+        return plane.stat_names.get(key, f"stat {key}"), value
+
+
+def _main_memory_bytes(stats: Mapping[str, StatValue]) -> int | None:
+    """Traffic with the device's main memory: from the breakdown by memory, or else all of it."""
+    breakdown, accessed = stats.get("memory_access_breakdown"), stats.get("bytes_accessed")
+    if not isinstance(breakdown, bytes) or not breakdown:
+        return accessed if isinstance(accessed, int) else None
+    moved = 0
+    try:
+        for number, wire_type, start, stop in wire.fields(breakdown, 0, len(breakdown)):
+            if number == 1 and wire_type == wire.BYTES:
+                part = {n: value for n, _, value, _ in wire.fields(breakdown, start, stop)}
+                moved += part.get(3, 0) if part.get(2) == MAIN_MEMORY else 0
+    except WireError:
+        return None
+    return moved

@@ -54,7 +54,7 @@ def read(fd: int, host_file: HostFile, core: Core) -> Trace:
         names = [_line_name(fd, line, found)
                  for line, found in zip(lines, result.lines, strict=True)]  # fmt: skip
         assembler.add_plane(
-            Plane(plane.name, plane.stats),
+            Plane(plane.name, plane.stats, plane.op_costs),
             [(line.id, name) for line, name in zip(lines, names, strict=True)],
             tables,
             result,

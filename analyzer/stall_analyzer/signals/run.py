@@ -42,6 +42,7 @@ from stall_analyzer.signals.ops import OpSignals, op_signals
 from stall_analyzer.signals.pipeline import PipelineSignals, Spans, Stage, pipeline_signals
 from stall_analyzer.signals.pools import PoolSignals, pool_signals
 from stall_analyzer.signals.progress import Progress, progress_of
+from stall_analyzer.signals.roofline import Roofline, roofline
 from stall_analyzer.signals.threads import BetweenSteps, between_steps
 from stall_analyzer.sums import bucket_totals, totals
 
@@ -234,6 +235,11 @@ class Signals:
     @cached_property
     def devices(self) -> DeviceSignals:
         return device_signals(self.traces)
+
+    @cached_property
+    def roofline(self) -> Roofline:
+        """How much of the device's work goes at the speed of its memory."""
+        return roofline(self.traces)
 
     @cached_property
     def collectives(self) -> CollectiveSignals:
