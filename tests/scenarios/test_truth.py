@@ -84,3 +84,12 @@ def test_moves_keep_the_sum() -> None:
     totals = buckets_ns(_three_calls(), Knowledge(moves=[("compute", "input", 50e-9)]))
     assert (totals["compute"], totals["input"]) == (130, 110)
     assert sum(totals.values()) == EPOCH.length_ns
+
+
+def test_a_read_of_a_batch_that_was_there_is_the_step_at_work() -> None:
+    clocks = _three_calls()
+    waited = buckets_ns(clocks, Knowledge())
+    ready = buckets_ns(clocks, Knowledge(ready_from=1))
+    behind = sum(fetch.length_ns for fetch in clocks.fetches[1:])
+    assert ready["input"] == waited["input"] - behind
+    assert ready["compute"] == waited["compute"] + behind

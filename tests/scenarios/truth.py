@@ -66,6 +66,9 @@ class Knowledge:
     wasted_steps: set[int] = field(default_factory=set)  # train steps that taught nothing
     coats: list[Coat] = field(default_factory=list)  # painted last, e.g. allocator waits
     moves: list[tuple[str, str, float]] = field(default_factory=list)  # from, to, seconds
+    # From this read on each batch was there before it was asked for. What such a read takes is the
+    # queue behind ops that need no batch, casts of the weights, say: the step is at work.
+    ready_from: int | None = None
 
 
 @dataclass(frozen=True)
@@ -127,8 +130,9 @@ def _coats(clocks: Clocks, knowledge: Knowledge) -> Iterable[Coat]:
         yield Coat("input", work)
     for kind in ("train", "test"):
         yield from _making_code(clocks, kind)
-    for fetch in clocks.fetches:
-        yield Coat("input", fetch)
+    ready_from = len(clocks.fetches) if knowledge.ready_from is None else knowledge.ready_from
+    for index, fetch in enumerate(clocks.fetches):
+        yield Coat("input" if index < ready_from else "compute", fetch)
     for call in clocks.calls:
         if call.raised:  # the end of the data is found out by asking for more of it
             yield Coat("input", call.interval)
