@@ -296,3 +296,17 @@ def test_without_an_embedding_only_a_larger_batch_is_advised(tmp_path: Path) -> 
 
 def test_an_ordinary_optimizer_is_not_blamed(tmp_path: Path) -> None:
     assert optimizer_traffic.check(training(tmp_path)) is None
+
+
+def test_a_larger_batch_is_said_to_fit_where_the_pool_has_room(tmp_path: Path) -> None:
+    def explained(in_use: int) -> str:
+        def between(number: int, at: float) -> Sequence[Event]:
+            return [memory("Allocation", at, in_use, MB), memory("Deallocation", at, 0, MB)]
+
+        signals = training(tmp_path, names=UPDATES, between=between)
+        return found(optimizer_traffic.check(signals), "consider").explanation
+
+    assert "GPU_0_bfc held at most 50 MB of 500 MB, so one 5 times as large fits" in explained(
+        50 * MB
+    )
+    assert "larger batches" not in explained(200 * MB)

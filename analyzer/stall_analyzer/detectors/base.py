@@ -12,7 +12,7 @@ from inspect import getdoc
 from types import ModuleType
 
 from stall_analyzer.answers import Finding, Gain
-from stall_analyzer.format import percent, seconds
+from stall_analyzer.format import percent, seconds, size
 from stall_analyzer.model import PS_PER_S
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import GENERATOR, PYTHON_FUNCTION, Culprit, waited_ps
@@ -24,6 +24,8 @@ CONSIDER_SHARE = 0.05
 ACT_SHARE = 0.20
 # Nobody need act on less that comes only once, be the epoch ever so short.
 ACT_ONCE_PS = 5 * PS_PER_S
+# Half of what the pool could hold is advised, and only from twice the batch on.
+LARGER_BATCH_LEAST = 4
 BESIDE_SHARE = 0.1  # of the wait: what is lost besides it is mentioned from here on
 
 
@@ -58,6 +60,19 @@ def severity_of(share: float, once_ps: int | None = None) -> str | None:
     if share >= ACT_SHARE and (once_ps is None or once_ps >= ACT_ONCE_PS):
         return "act"
     return "consider" if share >= CONSIDER_SHARE else None
+
+
+def room_text(signals: Signals) -> str:
+    """A sentence on how much larger a batch would fit; empty where no pool has a limit."""
+    pools = [pool for pool in signals.allocators if pool.limit_bytes]
+    if not pools or (times := min(pool.times_larger for pool in pools)) < LARGER_BATCH_LEAST:
+        return ""
+    tightest = min(pools, key=lambda pool: pool.times_larger)
+    return (
+        f" There is room for larger batches: {tightest.name} held at most "
+        f"{size(tightest.peak_bytes)} of {size(tightest.limit_bytes or 0)}, so one {times // 2} "
+        "times as large fits."
+    )
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ afterwards.
 from __future__ import annotations
 
 from stall_analyzer.answers import Change, Finding
-from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.base import room_text, severity_of
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.functions import FunctionSignals
@@ -71,7 +71,7 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"{overhead.steps} steps took {seconds(overhead.span_ps)}, of which "
             f"{seconds(lost)} ({percent(lost, overhead.span_ps)}) went to Python and TensorFlow "
-            "starting them. Several steps in one call share that cost."
+            "starting them. Several steps in one call share that cost." + room_text(signals)
         ),
         change=_change(function, overhead.steps),
         lost_ps=lost,

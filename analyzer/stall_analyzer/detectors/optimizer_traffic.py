@@ -27,7 +27,7 @@ the model learns; only you can judge that.
 from __future__ import annotations
 
 from stall_analyzer.answers import Change, Finding
-from stall_analyzer.detectors.base import CONSIDER_SHARE
+from stall_analyzer.detectors.base import CONSIDER_SHARE, room_text
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.model import KerasConfig
 from stall_analyzer.signals import Signals
@@ -65,6 +65,7 @@ def check(signals: Signals) -> Finding | None:
             f"{_optimizer(signals.keras)}. They pass over whole variables and their slots in every "
             f"step, at the speed of the memory; the size of the batch does not matter for them."
             + (f" The widest variable is the table of {embedding}." if embedding else "")
+            + room_text(signals)
         ),
         change=_change(embedding),
         lost_ps=lost,

@@ -42,6 +42,11 @@ class AllocatorSignals:
     fragmentation: float  # at the peak: 0 = all that was free lay in one piece
     kept_bytes: Int64s  # least in use between each training step and the next
 
+    @property
+    def times_larger(self) -> int:
+        """How many times as much as at its peak it could hold; 0 where it knows no limit."""
+        return (self.limit_bytes or 0) // max(self.peak_bytes, 1)
+
 
 @dataclass(frozen=True)
 class MemoryWait:
