@@ -96,6 +96,17 @@ def test_faster_input_wins_what_then_fits_behind_the_step(tmp_path: Path) -> Non
     assert won_ms == pytest.approx([20, 20, 10, 0], abs=0.1)
 
 
+def test_far_ahead_training_waits_only_for_what_production_as_a_whole_is_late(
+    tmp_path: Path,
+) -> None:
+    signals = PYTHON_MAP.signals(tmp_path)  # 20 ms of waiting, 5 ms of work
+    won_ms = [
+        signals.hidden_if_far_ahead_ps(ms * PS_PER_MS) / PS_PER_MS / STEPS for ms in (0, 5, 15)
+    ]
+    late = [0, 5 / STEPS, (15 * STEPS - 5 * (STEPS - 1)) / STEPS]  # per step, on average
+    assert won_ms == pytest.approx([20 - ms for ms in late], abs=0.1)
+
+
 @pytest.mark.parametrize(
     ("program", "in_python", "most_ms"),
     [

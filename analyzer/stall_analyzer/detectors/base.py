@@ -15,7 +15,7 @@ from stall_analyzer.answers import Finding, Gain
 from stall_analyzer.format import percent, seconds, size
 from stall_analyzer.model import PS_PER_S
 from stall_analyzer.signals import Signals
-from stall_analyzer.signals.culprit import GENERATOR, PYTHON_FUNCTION, Culprit, waited_ps
+from stall_analyzer.signals.culprit import Culprit, waited_ps
 from stall_analyzer.whatif import less_beside
 
 # XProf calls a run input-bound from 5 % and highly so from 20 % of its time: the same steps here,
@@ -116,5 +116,5 @@ def blame(signals: Signals, reason: str) -> Blame | None:
     severity = severity_of(signals.share(waited))
     if severity is None:
         return None
-    beside = less_beside(signals, in_python=reason in (GENERATOR, PYTHON_FUNCTION))
+    beside = less_beside(signals, in_python=culprit.is_python)
     return Blame(culprit, signals.window_ps, waited, beside, severity)

@@ -28,7 +28,7 @@ from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import culprit_of
-from stall_analyzer.whatif import partly
+from stall_analyzer.whatif import both, less_beside, partly
 
 ID = "ST006"
 NAME = "cache_first_pass"
@@ -40,6 +40,7 @@ def check(signals: Signals) -> Finding | None:
     if severity_of(signals.share(lost)) is None:
         return None
     culprit = culprit_of(signals.pipeline, signals.intervals_of("input.cache_fill"))
+    beside = less_beside(signals, in_python=culprit is not None and culprit.is_python)
     what = f"{culprit.stage.label} ({culprit.reason})" if culprit else "the stages below it"
     later = signals.later_epoch_ps
     after = f" Later epochs took {seconds(later)}." if later else ""
@@ -62,8 +63,9 @@ def check(signals: Signals) -> Finding | None:
             before="ds.map(load).cache()",
             after='ds.map(load).cache("cache_file")',
         ),
-        lost_ps=lost,
-        gain=partly(lost, 0.0, 1.0),  # all of it, where an earlier start left a cache on disk
+        lost_ps=lost + beside.high_ps,
+        # All of it, where an earlier start left a cache on disk.
+        gain=both(partly(lost, 0.0, 1.0), beside),
         confidence=0.9,
         evidence=signals.evidence_of("input.cache_fill", "fills the cache"),
     )

@@ -24,11 +24,11 @@ consists of a generator alone is left out.
 
 from __future__ import annotations
 
-from stall_analyzer.answers import Change, Finding
+from stall_analyzer.answers import Change, Finding, Gain
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import seconds
 from stall_analyzer.signals import Signals
-from stall_analyzer.whatif import every_epoch, faster_input, removed
+from stall_analyzer.whatif import every_epoch, faster_input
 
 ID = "ST004"
 NAME = "no_prefetch"
@@ -42,11 +42,12 @@ def check(signals: Signals) -> Finding | None:
     if pipeline.works_ahead:
         return None
     produce = signals.produce_ps()
-    lost = faster_input(signals, produce)
-    severity = severity_of(signals.share(lost))
+    one_ahead = faster_input(signals, produce)
+    severity = severity_of(signals.share(one_ahead))
     if severity is None:
         return None
-    gain = removed(lost, surely=SURE_SHARE)
+    lost = max(one_ahead, signals.hidden_if_far_ahead_ps(produce))
+    gain = Gain(round(one_ahead * SURE_SHARE), lost)
     return Finding(
         id=ID,
         name=NAME,

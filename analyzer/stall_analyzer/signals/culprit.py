@@ -52,6 +52,11 @@ class Culprit:
     per_batch_ps: int
     below_shuffle: bool  # a shuffle buffer had to be filled through it
 
+    @property
+    def is_python(self) -> bool:
+        """It holds the interpreter's lock, which training needs too."""
+        return self.reason in (GENERATOR, PYTHON_FUNCTION)
+
 
 def culprit_of(pipeline: PipelineSignals, during: Spans) -> Culprit | None:
     """The reason that explains most of `during`."""

@@ -207,6 +207,15 @@ class Signals:
         left = np.maximum(produce_ps - (end - start - waits), 0)
         return int(np.maximum(waits - left, 0).sum())
 
+    def hidden_if_far_ahead_ps(self, produce_ps: int) -> int:
+        """The same with room for any number of batches: while the first step is compiled, many of
+        them are produced. Then training waits only for what production as a whole is late."""
+        start, end = self.step_periods()
+        waits = self.time_of(start, end, "input.wait")
+        busy_before = np.cumsum(end - start - waits) - (end - start - waits)
+        late = produce_ps * np.arange(1, len(waits) + 1) - busy_before
+        return int(max(waits.sum() - max(late.max(initial=0), 0), 0))
+
     @cached_property
     def functions(self) -> Sequence[FunctionSignals]:
         return function_signals(self.traces, self._tiling)
