@@ -80,7 +80,7 @@ class Mark:
 
 
 class Window:
-    """`what` and `reason` of a profiled window."""
+    """`what` of a profiled window, `reason` it was opened for, and what it was `ended_by`."""
 
     OPENED = "opened"
     SAVED = "saved"
@@ -88,8 +88,12 @@ class Window:
 
     START = "start"
     SAMPLE = "sample"
+    VALIDATION = "validation"
     SLOW_STEP = "slow_step"
-    HANG = "hang"
+    HANG = "hang"  # both
+
+    PLAN = "plan"
+    MEMORY = "memory"
     END = "end"
 
 

@@ -1,0 +1,66 @@
+"""Where a profile goes: written into a hidden folder, moved to where TensorBoard looks when whole.
+
+So a killed job leaves no half of a trace, and two profiles of one second stay two.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from typing import Any
+
+import tensorflow as tf
+
+XPLANE = ".xplane.pb"
+
+
+class SessionFiles:
+    def __init__(self, logdir: str) -> None:
+        self._target = f"{logdir.rstrip('/')}/plugins/profile"
+        is_remote = "://" in logdir
+        parent = tempfile.gettempdir() if is_remote else logdir.rstrip("/")
+        self._is_remote = is_remote
+        self.staging = f"{parent}/.stall-{os.getpid()}"  # to be given to the profiler
+
+    def publish(self) -> tuple[str, int]:
+        """Name of the session and size of its file."""
+        written = tf.io.gfile.glob(f"{self.staging}/plugins/profile/*/*{XPLANE}")
+        if not written:
+            raise FileNotFoundError("the profiler wrote no trace")
+        source = written[0]
+        size = int(tf.io.gfile.stat(source).length)
+        name = source.rpartition("/")[2].removesuffix(XPLANE) + _task_suffix() + XPLANE
+        session = self._free_session(name)
+        target = f"{self._target}/{session}/{name}"
+        tf.io.gfile.makedirs(f"{self._target}/{session}")
+        if self._is_remote:
+            tf.io.gfile.copy(source, target)
+        else:
+            tf.io.gfile.rename(source, target)
+        self.discard()
+        return session, size
+
+    def discard(self) -> None:
+        """What lies in the hidden folder."""
+        if tf.io.gfile.exists(self.staging):
+            tf.io.gfile.rmtree(self.staging)
+
+    def _free_session(self, name: str) -> str:
+        """Named by the time, as TensorFlow does, and by a later one if that is taken."""
+        moment_s = time.time()
+        while True:
+            session = time.strftime("%Y_%m_%d_%H_%M_%S", time.localtime(moment_s))
+            if not tf.io.gfile.exists(f"{self._target}/{session}/{name}"):
+                return session
+            moment_s += 1
+
+
+def _task_suffix() -> str:
+    """Workers of a cluster may share a host and a log directory."""
+    try:
+        task: Any = json.loads(os.environ.get("TF_CONFIG", "{}"))["task"]
+        return f"-{task['type']}-{task['index']}"
+    except (ValueError, KeyError, TypeError):
+        return ""

@@ -1,0 +1,115 @@
+"""Profiled windows when things go wrong: hangs, memory, a full disk, a fork."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stall_analyzer.capture_format import Kind, Window
+from tb_stall_plugin.capture import windows as module
+from tb_stall_plugin.capture.plan import Plan
+from tb_stall_plugin.capture.recorder import Recorder
+from tb_stall_plugin.capture.windows import Windows
+from tests.capture import logs
+from tests.capture.training import profiles, tf
+
+
+def new_windows(folder: Path) -> Windows:
+    return Windows(str(folder), Recorder(str(folder)), Plan(0.05), lambda why: None)
+
+
+@pytest.fixture
+def windows(tmp_path: Path) -> Iterator[Windows]:
+    """With one open, from a fit that has done two steps."""
+    opened = new_windows(tmp_path)
+    opened.fit_begins(0, None, range(0))
+    for step in (1, 2):
+        tf.square(2.0)
+        opened.step_ended(step, 0.1)
+    yield opened
+    opened.finish()
+
+
+def saved(windows: Windows, folder: Path) -> list[dict[str, Any]]:
+    windows._recorder.flush(urgent=True)
+    records = logs.records(folder, Kind.WINDOW)
+    return [record for record in records if record["what"] != Window.OPENED]
+
+
+def test_a_hang_saves_what_led_to_it_and_then_what_still_moves(
+    windows: Windows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HANG_WINDOW_S", 0.05)
+    windows.hang()
+    windows.finish()
+    before, during = saved(windows, tmp_path)
+    assert (before["reason"], before["ended_by"]) == (Window.START, Window.HANG)
+    assert (during["reason"], during["first_step"]) == (Window.HANG, 2)
+    assert len(profiles(tmp_path)) == 2  # of the same second
+
+
+def test_a_window_is_closed_when_memory_grows_fast(
+    windows: Windows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows._growth, "is_too_much", lambda: True)
+    logs.until(lambda: saved(windows, tmp_path))
+    [record] = saved(windows, tmp_path)
+    assert record["ended_by"] == Window.MEMORY
+
+
+def test_the_end_of_the_process_saves_the_open_window(windows: Windows, tmp_path: Path) -> None:
+    windows.finish()
+    [record] = saved(windows, tmp_path)
+    assert (record["what"], record["ended_by"]) == (Window.SAVED, Window.END)
+
+
+def test_a_full_disk_ends_the_profiling_and_leaves_nothing_behind(
+    windows: Windows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(windows._files, "publish", full)
+    windows.finish()
+    [record] = saved(windows, tmp_path)
+    assert record["what"] == Window.FAILED
+    assert "No space left" in record["why"]
+    assert not list(tmp_path.glob(".stall-*"))
+    windows.fit_begins(2, None, range(0))
+    assert not module.a_profiler_runs()
+
+
+def test_no_profiler_runs_on_after_a_failure(
+    windows: Windows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise ValueError("out of order")
+
+    monkeypatch.setattr(windows._plan, "step_ended", fails)
+    assert module.a_profiler_runs()
+    windows.step_ended(3, 0.1)
+    assert not module.a_profiler_runs()
+
+
+def test_a_forked_child_leaves_the_profiler_to_its_parent(
+    windows: Windows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as child:
+        child.setattr(os, "getpid", lambda: windows._process + 1)
+        windows.finish()
+        windows.step_ended(3, 0.1)
+    assert module.a_profiler_runs()
+
+
+def test_steps_of_another_profiler_are_kept_free(tmp_path: Path) -> None:
+    windows = new_windows(tmp_path)
+    windows.fit_begins(10, None, range(12, 15))
+    for step in (11, 12, 13, 14):
+        windows.step_ended(step, 0.1)
+    windows.finish()
+    assert saved(windows, tmp_path)[-1]["last_step"] == 12
