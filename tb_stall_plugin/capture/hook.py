@@ -1,0 +1,46 @@
+"""A method of one object replaced for a while, without its class and its copies noticing."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+Around = Callable[..., Any]
+
+
+class Hook:
+    """Stands in for the method `name` of `owner`: a call becomes `around(method, *arguments)`.
+
+    A copy or a pickle of the owner gets the plain method: it must not act on the original.
+    """
+
+    def __init__(self, owner: Any, name: str, around: Around) -> None:
+        self._owner = owner
+        self._name = name
+        self._around: Around | None = around
+        self._method = getattr(owner, name)
+        functools.update_wrapper(self, self._method)
+
+    def put_in(self) -> None:
+        # Past the owner's __setattr__: Keras and TensorFlow track what is assigned there.
+        vars(self._owner)[self._name] = self
+
+    def take_out(self) -> None:
+        """Where somebody else has wrapped this hook meanwhile, it stays and does nothing."""
+        self._around = None
+        attributes = vars(self._owner)
+        if attributes.get(self._name) is self:
+            del attributes[self._name]
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if self._around is None:
+            return self._method(*arguments, **named)
+        return self._around(self._method, *arguments, **named)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        copied = memo.get(id(self._owner))
+        return self._method if copied is None else getattr(type(copied), self._name).__get__(copied)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self._owner, self._name)

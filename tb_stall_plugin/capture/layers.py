@@ -1,0 +1,80 @@
+"""Which weights of a model the probe looks at: of each layer the largest, and its bias."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MOST_LAYERS = 64  # enough to see where gradients vanish; each costs some ten ops in the graph
+SAMPLE = 1024  # elements of a weight that are compared before and after its update
+
+
+@dataclass(frozen=True)
+class Watched:
+    """One layer. Weights are named by their place among the trainable variables."""
+
+    layer: str
+    weight: int
+    bias: int | None
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def stride(self) -> int:
+        """Between sampled elements; it visits every output unit, not always the same few."""
+        stride = max(self.size // SAMPLE, 1)
+        while math.gcd(stride, self.shape[-1]) > 1 and stride > 1:
+            stride -= 1
+        return stride
+
+
+def choose(variables: Sequence[Any], has_gradient: Sequence[bool]) -> list[Watched]:
+    """The layers to watch, in the order of the model, spread evenly if there are too many."""
+    layers: dict[str, list[int]] = {}
+    for index, variable in enumerate(variables):
+        if has_gradient[index] and _is_real(variable):
+            layers.setdefault(_layer(variable), []).append(index)
+    found = [_watched(name, members, variables) for name, members in layers.items()]
+    # Scales and offsets of normalisation say little, unless a model has nothing else.
+    found = [w for w in found if len(w.shape) >= 2] or [w for w in found if w.shape]
+    shared = _shared_prefix([w.layer for w in found])
+    named = [Watched(w.layer[shared:], w.weight, w.bias, w.shape) for w in found]
+    if len(named) <= MOST_LAYERS:
+        return named
+    last = len(named) - 1
+    return [named[round(i * last / (MOST_LAYERS - 1))] for i in range(MOST_LAYERS)]
+
+
+def _is_real(variable: Any) -> bool:
+    """Of floats, with a known shape and something in it."""
+    shape = tuple(variable.shape)
+    return "float" in str(variable.dtype) and None not in shape and math.prod(shape) > 0
+
+
+def _path(variable: Any) -> str:
+    """`layer/kernel`: Keras 3 has it as path, Keras 2 in the name."""
+    return str(getattr(variable, "path", None) or variable.name).partition(":")[0]
+
+
+def _layer(variable: Any) -> str:
+    path = _path(variable)
+    return path.rpartition("/")[0] or path
+
+
+def _watched(layer: str, members: Sequence[int], variables: Sequence[Any]) -> Watched:
+    weight = max(members, key=lambda index: math.prod(variables[index].shape))
+    biases = (i for i in members if i != weight and _path(variables[i]).endswith("/bias"))
+    return Watched(layer, weight, next(biases, None), tuple(map(int, variables[weight].shape)))
+
+
+def _shared_prefix(layers: Sequence[str]) -> int:
+    """Length of the model's own name, where all names of layers begin with it."""
+    first = {layer.partition("/")[0] for layer in layers}
+    if len(first) != 1 or not all("/" in layer for layer in layers):
+        return 0
+    return len(first.pop()) + 1

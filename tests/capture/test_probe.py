@@ -1,0 +1,132 @@
+"""What the probe measures, against the same worked out by hand."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stall_analyzer.capture_format import Tag
+from tb_stall_plugin.capture.probe import Probe
+from tests.capture.training import FEATURES, IS_KERAS_3, keras, small_model, tf
+
+RATE = 0.1
+X = np.random.default_rng(0).normal(size=(4, FEATURES)).astype("float32")
+Y = X[:, :1]
+
+
+def measured(model: Any, x: Any = X, y: Any = Y) -> dict[str, float]:
+    """Of one step."""
+    probe = Probe(model.optimizer, several_a_call=False)
+    probe.put_in()
+    model.train_on_batch(x, y)
+    probe.take_out()
+    reading = probe.after_step()
+    assert reading is not None
+    return reading.values
+
+
+def gradients(model: Any) -> dict[str, Any]:
+    """By `layer/weight`, of the loss on X and Y."""
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(model(X) - Y))
+    found = tape.gradient(loss, model.trainable_variables)
+    names = ["first/kernel", "first/bias", "last/kernel", "last/bias"]
+    return {"loss": float(loss), **dict(zip(names, map(np.asarray, found), strict=True))}
+
+
+def test_loss_gradients_and_updates(tmp_path: Path) -> None:
+    model = small_model(optimizer=keras.optimizers.SGD(RATE))
+    kernel = model.get_weights()[0]
+    expected = gradients(model)
+    values = measured(model)
+    norm = {name: np.linalg.norm(value) for name, value in expected.items()}
+    assert values[Tag.LOSS] == pytest.approx(expected["loss"], rel=1e-5)
+    assert values[Tag.LEARNING_RATE] == pytest.approx(RATE)
+    assert values[Tag.GRADIENT_NORM_OF + "first"] == pytest.approx(norm["first/kernel"], rel=1e-5)
+    assert values[Tag.GRADIENT_NORM_OF + "last"] == pytest.approx(norm["last/kernel"], rel=1e-5)
+    both = np.hypot(norm["first/kernel"], norm["last/kernel"])
+    assert values[Tag.GRADIENT_NORM] == pytest.approx(both, rel=1e-5)
+    ratio = RATE * norm["first/kernel"] / np.linalg.norm(kernel)
+    assert values[Tag.UPDATE_RATIO_OF + "first"] == pytest.approx(ratio, rel=1e-4)
+
+
+@pytest.mark.parametrize("use_bias", [True, False])
+def test_units_that_a_negative_bias_has_switched_off_are_dead(use_bias: bool) -> None:
+    model = keras.Sequential(
+        [
+            keras.layers.Input((FEATURES,)),
+            keras.layers.Dense(8, use_bias=use_bias, name="hidden"),
+            keras.layers.Lambda(lambda x: tf.nn.relu(x + tf.constant([-100.0] * 6 + [100.0] * 2))),
+            keras.layers.Dense(1, name="last"),
+        ]
+    )
+    model.compile("sgd", "mse")
+    values = measured(model)
+    assert values[Tag.DEAD_UNITS_OF + "hidden"] == pytest.approx(6 / 8)
+    assert values[Tag.DEAD_UNITS_OF + "last"] == 0
+
+
+def test_a_large_weight_is_judged_by_a_sample() -> None:
+    model = keras.Sequential([keras.layers.Input((300,)), keras.layers.Dense(700, name="wide")])
+    model.compile(keras.optimizers.SGD(RATE), "mse")
+    before = model.get_weights()[0]
+    x = np.random.default_rng(1).normal(size=(8, 300)).astype("float32")
+    values = measured(model, x, np.zeros((8, 700), "float32"))
+    change = model.get_weights()[0] - before
+    ratio = np.linalg.norm(change) / np.linalg.norm(before)
+    assert values[Tag.UPDATE_RATIO_OF + "wide"] == pytest.approx(ratio, rel=0.1)
+
+
+def test_of_an_embedding_only_the_rows_in_use_count() -> None:
+    model = keras.Sequential(
+        [
+            keras.layers.Input((3,), dtype="int32"),
+            keras.layers.Embedding(5000, 4, name="words"),
+            keras.layers.GlobalAveragePooling1D(),
+            keras.layers.Dense(1, name="last"),
+        ]
+    )
+    model.compile(keras.optimizers.SGD(RATE), "mse")
+    rows = [7, 8, 4000]
+    before = model.get_weights()[0]
+    values = measured(model, np.array([rows] * 2), np.ones((2, 1), "float32"))
+    change = (model.get_weights()[0] - before)[rows]
+    ratio = np.linalg.norm(change) / np.linalg.norm(before[[*rows, 0]])
+    assert values[Tag.UPDATE_RATIO_OF + "words"] == pytest.approx(ratio, rel=0.2)
+    assert Tag.DEAD_UNITS_OF + "words" not in values
+
+
+def test_a_schedule_shows_the_rate_of_this_very_step() -> None:
+    schedule = keras.optimizers.schedules.PolynomialDecay(0.5, 10)
+    values = measured(small_model(optimizer=keras.optimizers.SGD(schedule)))
+    assert values[Tag.LEARNING_RATE] == pytest.approx(0.5, rel=1e-3)
+
+
+@pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 cannot accumulate gradients")
+def test_a_step_that_only_gathers_gradients_has_no_update_ratio() -> None:
+    optimizer = keras.optimizers.SGD(RATE, gradient_accumulation_steps=2)
+    values = measured(small_model(optimizer=optimizer))
+    assert Tag.GRADIENT_NORM_OF + "first" in values
+    assert Tag.UPDATE_RATIO_OF + "first" not in values
+
+
+def test_a_loss_that_is_no_number_is_recorded_as_such() -> None:
+    values = measured(small_model(), X, Y * np.nan)
+    assert np.isnan(values[Tag.LOSS])
+    assert np.isnan(values[Tag.GRADIENT_NORM_OF + "first"])
+
+
+def test_a_copy_of_a_probed_optimizer_is_not_probed() -> None:
+    model = small_model()
+    probe = Probe(model.optimizer, several_a_call=False)
+    probe.put_in()
+    copied = copy.deepcopy(model.optimizer)
+    variable = tf.Variable([1.0])
+    copied.apply_gradients([(tf.constant([1.0]), variable)])
+    assert float(variable[0]) != 1.0
+    assert probe.layers == []
+    probe.take_out()
