@@ -1,0 +1,160 @@
+"""StallCallback: one line in a training script that shows the analyzer the whole first epoch."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tb_stall_plugin.capture import keras_model
+from tb_stall_plugin.capture.keras_model import Batches
+from tb_stall_plugin.capture.session import Session
+
+logger = logging.getLogger("stall")
+
+
+def _in_fit(hook: Callable[..., None]) -> Callable[..., None]:
+    """A hook that is given the session, and is called only during fit."""
+
+    @functools.wraps(hook)
+    def called(self: StallCallback, *arguments: Any, **named: Any) -> None:
+        if self._is_training and self._session is not None:
+            self._try(hook, self, self._session, *arguments, **named)
+
+    return called
+
+
+class StallCallback(tf.keras.callbacks.Callback):
+    """Captures a training for `stall-analyze` and the Stall tab.
+
+        model.fit(..., callbacks=[StallCallback("logs/run1")])
+
+    logdir        for the event file and the profiles; TensorBoard's own callback may use it too
+    budget        share of the first epoch's time that profiling may cost
+    hang_after_s  without a step for so long a run is written down as hanging; None: learned
+    probe         measure gradients and updates inside the step
+    profile       profile the first epoch, slow steps and hangs
+
+    Whatever fails in it is logged once, and training goes on. One callback may serve several fits.
+    """
+
+    # Keras 3: batches may still end beside the next one, as they do without any callback.
+    async_safe = True
+    # Keras 2: the logs of a batch need not be fetched for us.
+    _supports_tf_logs = True
+
+    def __init__(
+        self,
+        logdir: str | os.PathLike[str],
+        *,
+        budget: float = 0.05,
+        hang_after_s: float | None = None,
+        probe: bool = True,
+        profile: bool = True,
+    ) -> None:
+        super().__init__()
+        self._options: dict[str, Any] = {
+            "logdir": os.fspath(logdir),
+            "budget": budget,
+            "hang_after_s": hang_after_s,
+            "probe": probe,
+            "profile": profile,
+        }
+        self._session: Session | None = None
+        self._process = 0  # whose session it is
+        self._is_training = False
+        self._epoch = 0
+        self._train_batches = self._test_batches = Batches(told_later=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy begins anew: sessions have threads and files."""
+        return functools.partial(type(self), **self._options), ()
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self._is_training = True
+        self._try(self._begin, keras_model.callback_list_of(self))
+
+    @_in_fit
+    def on_train_end(self, session: Session, logs: Any = None) -> None:
+        self._end_of_batches(session)
+        session.end()
+        self._is_training = False
+
+    @_in_fit
+    def on_epoch_begin(self, session: Session, epoch: int, logs: Any = None) -> None:
+        self._epoch = epoch
+        self._train_batches.begin_anew()
+        session.epoch_begins(epoch)
+
+    @_in_fit
+    def on_epoch_end(self, session: Session, epoch: int, logs: Any = None) -> None:
+        self._end_of_batches(session)
+        session.epoch_ends(epoch)
+
+    @_in_fit
+    def on_train_batch_begin(self, session: Session, batch: int, logs: Any = None) -> None:
+        if self._train_batches.begins(batch):
+            session.step_ends()
+        session.step_begins()
+
+    @_in_fit
+    def on_train_batch_end(self, session: Session, batch: int, logs: Any = None) -> None:
+        if self._train_batches.ends(batch):
+            session.step_ends()
+
+    @_in_fit
+    def on_test_begin(self, session: Session, logs: Any = None) -> None:
+        self._end_of_batches(session)
+        self._test_batches.begin_anew()
+        session.validation_begins(self._epoch)
+
+    @_in_fit
+    def on_test_end(self, session: Session, logs: Any = None) -> None:
+        if self._test_batches.last_ended():
+            session.test_step_ends()
+        session.validation_ends(self._epoch)
+
+    @_in_fit
+    def on_test_batch_begin(self, session: Session, batch: int, logs: Any = None) -> None:
+        if self._test_batches.begins(batch):
+            session.test_step_ends()
+        session.test_step_begins()
+
+    @_in_fit
+    def on_test_batch_end(self, session: Session, batch: int, logs: Any = None) -> None:
+        if self._test_batches.ends(batch):
+            session.test_step_ends()
+
+    def _begin(self, callback_list: Any) -> None:
+        if self._session is None or self._process != os.getpid():
+            self._session = Session(**self._options)
+            self._process = os.getpid()
+        self._train_batches = Batches(getattr(callback_list, "_async_train", False))
+        self._test_batches = Batches(getattr(callback_list, "_async_test", False))
+        model = self.model
+        steps_a_call = keras_model.steps_per_execution(model)
+        batches = (self.params or {}).get("steps")
+        self._session.begin(
+            model,
+            getattr(model, "optimizer", None),
+            steps_a_call=steps_a_call,
+            calls_in_epoch=-(-batches // steps_a_call) if batches else None,
+            others=keras_model.profiled_by_keras(callback_list),
+            marks_steps=not keras_model.marks_its_steps(model),
+        )
+
+    def _end_of_batches(self, session: Session) -> None:
+        if self._train_batches.last_ended():
+            session.step_ends()
+
+    def _try(self, action: Callable[..., None], *arguments: Any, **named: Any) -> None:
+        """Whatever happens in it, the training goes on."""
+        try:
+            action(*arguments, **named)
+        except Exception:
+            self._is_training = False
+            logger.warning("StallCallback is switched off, training goes on.", exc_info=True)

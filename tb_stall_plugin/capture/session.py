@@ -1,0 +1,240 @@
+"""One training, as StallCallback and `watch` tell it: who of the capture is told what, and when.
+
+Called by the training thread only. Nothing here raises.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import tensorflow as tf
+
+from stall_analyzer.capture_format import Kind, Mark, Phase, Tag
+from tb_stall_plugin.capture.guard import guard
+from tb_stall_plugin.capture.measure import is_due
+from tb_stall_plugin.capture.parts import Parts
+from tb_stall_plugin.capture.plan import Plan
+from tb_stall_plugin.capture.probe import Probe
+from tb_stall_plugin.capture.traces import tracing_counts
+from tb_stall_plugin.capture.windows import Windows
+
+# What can be switched off by itself, in words for the user.
+PROFILE, PROBE, LOG, MARKS = "profiling", "the probe", "the log of the steps", "marking steps"
+LONG_STEP_S = 0.05  # steps this long are logged one and all, shorter ones when they are due
+TRAIN, TEST = "train", "test"  # what XProf and the analyzer know steps by; Keras 2 uses them too
+
+
+class Session:
+    def __init__(
+        self,
+        logdir: str,
+        *,
+        budget: float,
+        hang_after_s: float | None,
+        probe: bool,
+        profile: bool,
+    ) -> None:
+        self._guard = guard(logdir, hang_after_s)
+        self._recorder = self._guard.recorder
+        self._pulse = self._guard.pulse
+        self._parts = Parts(self._recorder)
+        self._wants_probe = probe
+        self._probe: Probe | None = None
+        self._windows: Windows | None = None
+        if profile:
+            self._windows = Windows(
+                self._guard.logdir,
+                self._recorder,
+                Plan(budget),
+                on_failure=lambda why: self._parts.switch_off(PROFILE, why),
+            )
+            self._guard.on_hang = self._windows.hang
+            self._guard.on_end = self._windows.finish
+        # Of this fit:
+        self._model: Any = None
+        self._traced: dict[str, int] = {}
+        self._was_traced = False
+        self._marks_steps = True
+        self._unmarked = range(0)
+        self._steps = self._test_steps = 0
+        self._epochs = 0
+        self._ended_s = 0.0
+        self._trace: Any = None  # of the step under way
+
+    def begin(
+        self,
+        model: Any,
+        optimizer: Any,
+        *,
+        steps_a_call: int = 1,
+        calls_in_epoch: int | None = None,
+        others: range = range(0),
+        marks_steps: bool = True,
+    ) -> None:
+        """Of a fit, or of a loop. A step is what can be seen from outside: a call of the train
+        function. `others`: steps that another profiler is going to record, with its own marks."""
+        self._guard.describe()
+        self._pulse.begin(Phase.STARTUP)
+        self._model, self._epochs = model, 0
+        self._steps = self._test_steps = 0
+        self._ended_s = time.perf_counter()
+        self._traced = self._parts.run(LOG, tracing_counts, model) or {}
+        self._was_traced = any(self._traced.values())
+        self._mark(Mark.FIT_BEGIN)
+        first = self._pulse.steps_done
+        others = range(first + others.start, first + others.stop)
+        self._marks_steps = marks_steps
+        self._unmarked = others
+        if self._wants_probe:
+            self._parts.run(PROBE, self._put_in_probe, optimizer, steps_a_call > 1)
+        if self._windows is not None:
+            self._windows.fit_begins(first, calls_in_epoch, others)
+
+    def end(self) -> None:
+        self.drop_step()
+        if self._probe is not None:
+            self._parts.run(PROBE, self._probe.take_out)
+        self._mark(Mark.FIT_END)
+        self._pulse.begin(Phase.IDLE)
+        if self._windows is not None:
+            self._windows.fit_ends()
+        self._recorder.flush()
+
+    def failed(self, error: BaseException) -> None:
+        self._guard.exception(error)
+
+    # ------------------------------------------------------------ epochs and validation
+
+    def epoch_begins(self, epoch: int) -> None:
+        # Only now, so that the last window has all that the end of an epoch brings.
+        if self._epochs > 0 and self._windows is not None:
+            self._windows.first_epoch_ended()
+        self._epochs += 1
+        self._ended_s = time.perf_counter()
+        self._mark(Mark.EPOCH_BEGIN, epoch)
+        if self._steps > 0:
+            self._pulse.begin(Phase.BETWEEN_BATCHES)
+
+    def epoch_ends(self, epoch: int) -> None:
+        self.drop_step()
+        self._mark(Mark.EPOCH_END, epoch)
+        self._pulse.begin(Phase.EPOCH_END)
+
+    def validation_begins(self, epoch: int) -> None:
+        self.drop_step()
+        self._mark(Mark.VALIDATION_BEGIN, epoch)
+        self._pulse.begin(Phase.VALIDATION)
+        if self._windows is not None:
+            self._windows.validation_begins()
+
+    def validation_ends(self, epoch: int) -> None:
+        self.drop_step()
+        self._mark(Mark.VALIDATION_END, epoch)
+        self._pulse.begin(Phase.EPOCH_END)
+
+    # ------------------------------------------------------------ steps
+
+    def step_begins(self) -> None:
+        self._pulse.begin(Phase.TRAIN_BATCH)
+        self._parts.run(MARKS, self._open_trace, TRAIN)
+
+    def step_ends(self, loss: Any = None) -> None:
+        """`loss`, if the caller knows it, may be a tensor: it is read on steps that are due."""
+        step = self._pulse.steps_done
+        self._parts.run(MARKS, self._close_trace, step)
+        now_s = time.perf_counter()
+        seconds, self._ended_s = now_s - self._ended_s, now_s
+        self._pulse.step_done()
+        self._steps += 1
+        self._parts.run(LOG, self._log, step, seconds, loss)
+        if self._steps == 1:
+            self._parts.run(LOG, self._record_model)
+        if self._windows is not None:
+            self._windows.step_ended(step + 1, seconds)
+        self._pulse.begin(Phase.BETWEEN_BATCHES)
+
+    def drop_step(self) -> None:
+        """It began, but there was no more data."""
+        self._trace = None if self._trace is None else self._parts.run(MARKS, self._close_trace)
+
+    def test_step_begins(self) -> None:
+        self._parts.run(MARKS, self._open_trace, TEST)
+
+    def test_step_ends(self) -> None:
+        self._parts.run(MARKS, self._close_trace, self._test_steps)
+        self._test_steps += 1
+        self._pulse.alive()
+        if self._windows is not None:
+            self._windows.test_step_ended()
+
+    def _open_trace(self, name: str) -> None:
+        if self._marks_steps and self._pulse.steps_done not in self._unmarked:
+            self._trace = tf.profiler.experimental.Trace(name)
+
+    def _close_trace(self, step: int | None = None) -> None:
+        """The number makes a step of it; what began but was no step stays without."""
+        trace, self._trace = self._trace, None
+        if trace is not None:
+            if step is not None:
+                trace.set_metadata(step_num=step, _r=1)
+            trace.__exit__(None, None, None)
+
+    # ------------------------------------------------------------ what is written
+
+    def _mark(self, what: str, epoch: int | None = None) -> None:
+        step = self._pulse.steps_done
+        self._recorder.record(Kind.MARK, what=what, epoch=epoch, step=step)
+
+    def _log(self, step: int, seconds: float, loss: Any) -> None:
+        values: dict[str, float] = {}
+        due = is_due(self._steps - 1)
+        if due or seconds >= LONG_STEP_S:
+            values[Tag.STEP_SECONDS] = seconds
+        if self._probe is not None:
+            reading = self._parts.run(PROBE, self._probe.after_step)
+            if reading is not None:
+                values.update(reading.values)
+        if due:
+            if loss is not None:
+                values[Tag.LOSS] = float(loss)
+            for function, count in tracing_counts(self._model).items():
+                if count != self._traced.get(function, 0):
+                    self._traced[function] = count
+                    values[Tag.TRACES_OF + function] = count
+        if values:
+            self._recorder.scalars(values, step)
+
+    def _put_in_probe(self, optimizer: Any, several_a_call: bool) -> None:
+        if self._probe is None or self._probe.optimizer is not optimizer:
+            self._probe = None if optimizer is None else Probe(optimizer, several_a_call)
+        if self._probe is not None:
+            self._probe.put_in()
+
+    def _record_model(self) -> None:
+        """After the first step, when models that are built late have their weights."""
+        probe = self._probe
+        weights = getattr(self._model, "trainable_variables", None) or ()
+        optimizer = getattr(self._model, "optimizer", None) if probe is None else probe.optimizer
+        self._recorder.record(
+            Kind.MODEL,
+            optimizer=None if optimizer is None else type(optimizer).__name__,
+            parameters=sum(math.prod(weight.shape) for weight in weights),
+            layers=[] if probe is None else [watched.layer for watched in probe.layers],
+            probed=self._why_not_probed() is None,
+            why=self._why_not_probed(),
+        )
+
+    def _why_not_probed(self) -> str | None:
+        if not self._wants_probe:
+            return "the probe was not asked for"
+        if self._probe is None:
+            return "there is no optimizer to look at"
+        if self._probe.failure is not None:
+            return self._probe.failure
+        if self._probe.is_in_step:
+            return None
+        if self._was_traced:
+            return "the train function had been traced before, by a fit without the probe"
+        return "the step did not go through the optimizer"

@@ -1,0 +1,274 @@
+"""StallCallback in real trainings: what it leaves behind, and that it leaves the training alone."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stall_analyzer import analyze
+from stall_analyzer.capture_format import Kind, Mark, Tag, Window
+from stall_analyzer.discover import discover
+from tb_stall_plugin import StallCallback
+from tb_stall_plugin.capture.traces import tracing_counts
+from tests.capture import logs
+from tests.capture.training import (
+    batches,
+    finish,
+    keras,
+    profiles,
+    small_model,
+    tf,
+)
+
+STEPS = 24
+
+
+def captured(logdir: Path, *others: Any, epochs: int = 1, model: Any = None, **options: Any) -> Any:
+    """A model that was trained under the capture."""
+    model = model or small_model(**options)
+    callbacks = [StallCallback(logdir), *others]
+    model.fit(batches(STEPS), epochs=epochs, verbose=0, callbacks=callbacks)
+    finish(logdir)
+    return model
+
+
+def windows(logdir: Path, what: str) -> list[dict[str, Any]]:
+    return [record for record in logs.records(logdir, Kind.WINDOW) if record["what"] == what]
+
+
+def model_record(logdir: Path) -> dict[str, Any]:
+    return logs.records(logdir, Kind.MODEL)[-1]
+
+
+def test_the_analyzer_sees_the_first_epoch_from_before_tracing(tmp_path: Path) -> None:
+    steps = 12
+    small_model().fit(
+        batches(steps),
+        epochs=2,
+        verbose=0,
+        validation_data=batches(4),
+        callbacks=[StallCallback(tmp_path)],
+    )
+    finish(tmp_path)
+    [run] = discover([str(tmp_path)]).runs
+    report = analyze(run)
+    [host] = report.hosts
+    assert host.covered_ps > 0.95 * report.timeline.window.duration_ps
+    assert [step.phase for step in report.timeline.steps].count("training") == steps
+    marks = [(m["what"], m["epoch"], m["step"]) for m in logs.records(tmp_path, Kind.MARK)]
+    assert marks == [
+        (Mark.FIT_BEGIN, None, 0),
+        (Mark.EPOCH_BEGIN, 0, 0),
+        (Mark.VALIDATION_BEGIN, 0, steps),
+        (Mark.VALIDATION_END, 0, steps),
+        (Mark.EPOCH_END, 0, steps),
+        (Mark.EPOCH_BEGIN, 1, steps),
+        (Mark.VALIDATION_BEGIN, 1, 2 * steps),
+        (Mark.VALIDATION_END, 1, 2 * steps),
+        (Mark.EPOCH_END, 1, 2 * steps),
+        (Mark.FIT_END, None, 2 * steps),
+    ]
+
+
+def test_each_window_is_a_session_and_nothing_else_is_left_behind(tmp_path: Path) -> None:
+    captured(tmp_path)
+    saved = windows(tmp_path, Window.SAVED)
+    assert saved[0]["reason"] == Window.START
+    assert saved[0]["first_step"] == 0
+    sessions = {path.parent.name for path in profiles(tmp_path)}
+    assert {record["session"] for record in saved} == sessions
+    assert not list(tmp_path.glob(".stall-*"))
+
+
+def test_loss_and_seconds_are_those_of_the_step(tmp_path: Path) -> None:
+    captured(tmp_path)
+    scalars = logs.scalars(tmp_path)
+    due = [*range(16), *([] if STEPS < 32 else [31])]
+    assert [step for step, _ in scalars[Tag.LOSS]] == due
+    assert [step for step, _ in scalars[Tag.STEP_SECONDS]] == due
+    x, y = next(iter(batches(STEPS)))
+    expected = float(small_model().evaluate(x, y, verbose=0))
+    assert scalars[Tag.LOSS][0][1] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"steps_per_execution": 4}, {"jit_compile": True}],
+    ids=["plain", "several steps a call", "xla"],
+)
+def test_nothing_is_traced_again_and_the_weights_come_out_the_same(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    alone = small_model(**options)
+    alone.fit(batches(STEPS), verbose=0)
+    model = captured(tmp_path, **options)
+    assert tracing_counts(model) == tracing_counts(alone) != {}
+    assert model_record(tmp_path)["probed"]
+    for ours, theirs in zip(model.get_weights(), alone.get_weights(), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_run_eagerly(tmp_path: Path) -> None:
+    captured(tmp_path, run_eagerly=True)
+    assert model_record(tmp_path)["probed"]
+    assert len(logs.scalars(tmp_path)[Tag.LOSS]) == 16
+
+
+def test_a_loss_scale_and_the_updates_it_skips(tmp_path: Path) -> None:
+    inner = keras.optimizers.SGD(0.01)
+    optimizer = keras.mixed_precision.LossScaleOptimizer(inner, initial_scale=2.0**127)
+    captured(tmp_path, optimizer=optimizer, loss_weights=16.0)
+    scalars = logs.scalars(tmp_path)
+    scales = [value for _, value in scalars[Tag.LOSS_SCALE]]
+    skipped = [value for _, value in scalars[Tag.SKIPPED_UPDATES]]
+    assert scales[0] == 2.0**127
+    assert scales[-1] < scales[0]
+    assert skipped[0] == 1
+    halvings = round(np.log2(scales[0] / scales[-1]))
+    assert skipped[-1] in (halvings, halvings + 1)
+
+
+def test_mixed_precision(tmp_path: Path) -> None:
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        captured(tmp_path)
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+    assert model_record(tmp_path)["probed"]
+    norms = [value for _, value in logs.scalars(tmp_path)[Tag.GRADIENT_NORM]]
+    plain = tmp_path / "plain"
+    captured(plain)
+    expected = logs.scalars(plain)[Tag.GRADIENT_NORM][0][1]
+    assert norms[0] == pytest.approx(expected, rel=0.05)  # unscaled
+
+
+def test_two_replicas(tmp_path: Path) -> None:
+    code, said = logs.run(
+        """
+        import sys
+        from tests.capture.training import batches, finish, keras, small_model, tf
+        from tb_stall_plugin import StallCallback
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        two = [tf.config.LogicalDeviceConfiguration()] * 2
+        tf.config.set_logical_device_configuration(cpu, two)
+        with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+            model = small_model()
+        model.fit(batches(24), verbose=0, callbacks=[StallCallback(sys.argv[1])])
+        """,
+        tmp_path,
+    )
+    assert code == 0, said
+    assert model_record(tmp_path)["probed"], said
+    assert len(logs.scalars(tmp_path)[Tag.LOSS]) == 16
+
+
+def test_beside_keras_own_profile(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    board = keras.callbacks.TensorBoard(str(tmp_path / "board"), profile_batch=(6, 8))
+    captured(tmp_path / "ours", board)
+    assert len(list((tmp_path / "board").rglob("*.xplane.pb"))) == 1
+    first = windows(tmp_path / "ours", Window.SAVED)[0]
+    assert first["last_step"] < 5
+    assert "profiler" not in caplog.text
+
+
+def test_beside_another_profiler_it_steps_aside(tmp_path: Path) -> None:
+    with tf.profiler.experimental.Profile(str(tmp_path / "theirs")):
+        captured(tmp_path / "ours")
+    assert len(profiles(tmp_path / "theirs")) == 1
+    assert profiles(tmp_path / "ours") == []
+    [note] = logs.records(tmp_path / "ours", Kind.NOTE)
+    assert "another profiler was running" in note["text"]
+
+
+def test_a_second_fit_goes_on_in_the_same_files(tmp_path: Path) -> None:
+    model, callback = small_model(), StallCallback(tmp_path)
+    for _ in range(2):
+        model.fit(batches(STEPS), verbose=0, callbacks=[callback])
+    finish(tmp_path)
+    assert len(list(tmp_path.glob("events.*"))) == 1
+    begins = [m for m in logs.records(tmp_path, Kind.MARK) if m["what"] == Mark.FIT_BEGIN]
+    assert [mark["step"] for mark in begins] == [0, STEPS]
+    due = [*range(16), 31, 47]
+    assert [step for step, _ in logs.scalars(tmp_path)[Tag.LOSS]] == due
+
+
+def test_a_model_traced_before_is_not_probed_and_the_record_says_why(tmp_path: Path) -> None:
+    model = small_model()
+    model.fit(batches(STEPS), verbose=0)
+    captured(tmp_path, model=model)
+    record = model_record(tmp_path)
+    assert not record["probed"]
+    assert "traced before" in record["why"]
+
+
+def test_a_step_that_bypasses_the_optimizer_is_not_probed(tmp_path: Path) -> None:
+    class OwnStep(keras.Sequential):  # type: ignore[misc, name-defined]
+        def train_step(self, data: Any) -> dict[str, Any]:
+            return {"loss": tf.reduce_mean(self(data[0]))}
+
+    model = OwnStep([keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    captured(tmp_path, model=model)
+    assert "did not go through the optimizer" in model_record(tmp_path)["why"]
+
+
+def test_data_that_runs_out_is_no_step(tmp_path: Path) -> None:
+    data = batches(STEPS).filter(lambda x, y: True)  # of unknown length
+    model = small_model()
+    model.fit(data, verbose=0, callbacks=[StallCallback(tmp_path)])
+    finish(tmp_path)
+    [end] = [m for m in logs.records(tmp_path, Kind.MARK) if m["what"] == Mark.EPOCH_END]
+    assert end["step"] == STEPS
+
+
+def test_a_logdir_that_cannot_be_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").touch()
+    with caplog.at_level(logging.WARNING, "stall"):
+        model = captured(tmp_path / "file" / "logs")
+    assert np.isfinite(model.get_weights()[0]).all()
+    assert 1 <= len([r for r in caplog.records if r.name == "stall"]) <= 3
+
+
+def test_a_failing_part_is_logged_once_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> None:
+        raise ValueError("out of order")
+
+    monkeypatch.setattr("tb_stall_plugin.capture.measure.Step.finish", fails)
+    captured(tmp_path)
+    assert caplog.text.count("out of order") == 1
+    [note] = logs.records(tmp_path, Kind.NOTE)
+    assert "out of order" in note["text"]
+    assert profiles(tmp_path)
+    assert len(logs.scalars(tmp_path)[Tag.STEP_SECONDS]) == 16
+
+
+def test_models_are_saved_as_ever_during_the_training_and_after_it(tmp_path: Path) -> None:
+    path = str(tmp_path / "model.keras")
+    model = captured(tmp_path / "logs", keras.callbacks.ModelCheckpoint(path))
+    loaded = keras.models.load_model(path)
+    np.testing.assert_array_equal(loaded.get_weights()[0], model.get_weights()[0])
+    model.save(str(tmp_path / "after.keras"))
+    again = keras.models.load_model(str(tmp_path / "after.keras"))
+    again.fit(batches(2), verbose=0)
+    assert type(again.optimizer) is type(model.optimizer)
+
+
+def test_the_optimizer_is_as_before(tmp_path: Path) -> None:
+    model = captured(tmp_path)
+    assert not {"apply", "apply_gradients", "scale_loss", "minimize"} & set(vars(model.optimizer))
+
+
+def test_copies_of_the_callback_begin_anew(tmp_path: Path) -> None:
+    callback = StallCallback(tmp_path, budget=0.01)
+    small_model().fit(batches(2), verbose=0, callbacks=[callback])
+    for copied in (copy.deepcopy(callback), pickle.loads(pickle.dumps(callback))):
+        assert copied._options == callback._options
+        assert copied._session is None

@@ -1,0 +1,85 @@
+"""`watch` around training loops that are not Keras' own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stall_analyzer import analyze
+from stall_analyzer.capture_format import Kind, Mark, Tag
+from stall_analyzer.discover import discover
+from tb_stall_plugin import watch
+from tests.capture import logs
+from tests.capture.training import batches, finish, keras, small_model, tf
+
+STEPS = 12
+
+
+def train(logdir: Path, model: Any, epochs: int = 1, fails_at: int | None = None) -> None:
+    optimizer = keras.optimizers.SGD(0.01)
+
+    @tf.function
+    def train_step(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(x) - y))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))  # noqa: B905
+        return loss
+
+    with watch(logdir, model, optimizer) as w:
+        for _ in range(epochs):
+            w.epoch()
+            for number, (x, y) in enumerate(batches(STEPS)):
+                if number == fails_at:
+                    raise KeyError("label")
+                w.step(loss=train_step(x, y))
+
+
+def test_a_loop_is_seen_like_a_fit(tmp_path: Path) -> None:
+    train(tmp_path, small_model(), epochs=2)
+    finish(tmp_path)
+    marks = [(m["what"], m["epoch"], m["step"]) for m in logs.records(tmp_path, Kind.MARK)]
+    assert marks == [
+        (Mark.FIT_BEGIN, None, 0),
+        (Mark.EPOCH_BEGIN, 0, 0),
+        (Mark.EPOCH_END, 0, STEPS),
+        (Mark.EPOCH_BEGIN, 1, STEPS),
+        (Mark.EPOCH_END, 1, 2 * STEPS),
+        (Mark.FIT_END, None, 2 * STEPS),
+    ]
+    scalars = logs.scalars(tmp_path)
+    assert [step for step, _ in scalars[Tag.LOSS]] == list(range(16))
+    assert Tag.GRADIENT_NORM_OF + "first" in scalars
+    [run] = discover([str(tmp_path)]).runs
+    steps = analyze(run).timeline.steps
+    assert {step.source for step in steps} == {"marker"}
+    assert len(steps) in (STEPS, 2 * STEPS)  # one epoch, or all that was traced
+
+
+def test_an_exception_is_written_down_and_goes_on(tmp_path: Path) -> None:
+    with pytest.raises(KeyError, match="label"):
+        train(tmp_path, small_model(), fails_at=3)
+    finish(tmp_path)
+    [dump] = logs.records(tmp_path, Kind.DUMP)
+    assert dump["error"]["type"] == "KeyError"
+    assert dump["step"] == 3
+
+
+def test_without_model_and_optimizer_the_steps_are_still_there(tmp_path: Path) -> None:
+    with watch(tmp_path) as w:
+        for number in range(3):
+            w.step(loss=float(number))
+    finish(tmp_path)
+    assert logs.scalars(tmp_path)[Tag.LOSS] == [(0, 0.0), (1, 1.0), (2, 2.0)]
+    assert not logs.records(tmp_path, Kind.MODEL)[0]["probed"]
+
+
+def test_a_loss_that_is_no_number_costs_only_the_log(tmp_path: Path) -> None:
+    with watch(tmp_path) as w:
+        for _ in range(3):
+            w.step(loss="high")
+    finish(tmp_path)
+    [note] = logs.records(tmp_path, Kind.NOTE)
+    assert "log of the steps" in note["text"]
