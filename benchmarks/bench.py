@@ -99,7 +99,7 @@ def real_trace(workdir: Path, name: str) -> Path:
     if not found:
         steps = REAL_TRACES[name]
         print(f"training {steps} steps for the trace of {name} …", flush=True)
-        command = [sys.executable, str(HERE / "capture.py"), str(logdir), str(steps)]
+        command = [sys.executable, str(HERE / "profiled_training.py"), str(logdir), str(steps)]
         subprocess.run(command, check=True, capture_output=True)
         found = sorted(logdir.glob("plugins/profile/*/*.xplane.pb"))
     return found[0]

@@ -1,39 +1,222 @@
-"""Train a small Keras model under the TensorFlow profiler: the real traces of the benchmark.
+"""What StallCallback costs a training: with it and without, by turns, in one process.
 
-Run as a program of its own (`python capture.py LOGDIR STEPS`), because the profiler keeps every
-event in memory until it stops: the benchmark itself must not carry that weight.
+Two figures for a small and a medium model:
 
-The model is many narrow layers: next to no arithmetic, about a hundred kilobytes of events a step.
+    steady state   two trainings run at once and take turns, a few steps each; time of their turns
+    first epoch    of a new model each time, tracing and profiling included
+
+    python benchmarks/capture.py [--models small medium] [--rounds N] [--turns N] [--json FILE]
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
-import sys
+import random
+import statistics
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-LAYERS = 31
-UNITS = 16
-BATCH = 16
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import tensorflow as tf
+
+from tb_stall_plugin import StallCallback
+from tb_stall_plugin.capture.guard import guard
+
+keras = tf.keras
+CLASSES = 10
 
 
-def main(logdir: str, steps: int) -> None:
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    import keras  # noqa: PLC0415  the environment must be set before TensorFlow loads
-    import numpy as np  # noqa: PLC0415
-    import tensorflow as tf  # noqa: PLC0415
+@dataclass(frozen=True)
+class Kind:
+    turn_steps: int  # of the steady state
+    epoch_steps: int
 
-    model = keras.Sequential(
-        [keras.layers.Input((UNITS,))]
-        + [keras.layers.Dense(UNITS, activation="relu") for _ in range(LAYERS)]
-        + [keras.layers.Dense(1)]
-    )
-    model.compile("adam", "mse")
-    rows = np.random.default_rng(0).normal(size=(BATCH * 64, UNITS)).astype("float32")
-    data = tf.data.Dataset.from_tensor_slices((rows, rows[:, :1])).repeat().batch(BATCH)
-    tf.profiler.experimental.start(logdir)
-    model.fit(data.prefetch(2), steps_per_epoch=steps, epochs=1, verbose=0)
-    tf.profiler.experimental.stop()
+    def model(self) -> Any:
+        raise NotImplementedError
+
+    def data(self) -> Any:
+        raise NotImplementedError
+
+
+class Small(Kind):
+    """Dense layers: a step is over in two or three milliseconds, most of it Keras' own."""
+
+    def model(self) -> Any:
+        layers = [keras.layers.Dense(64, activation="relu") for _ in range(3)]
+        return _compiled([keras.layers.Input((32,)), *layers])
+
+    def data(self) -> Any:
+        return _batches((4096, 32), 32)
+
+
+class Medium(Kind):
+    """A convolutional net: a step computes for a tenth of a second on two cores."""
+
+    def model(self) -> Any:
+        layers: list[Any] = [keras.layers.Input((64, 64, 3))]
+        for filters in (32, 32, 64, 64):
+            layers += [
+                keras.layers.Conv2D(filters, 3, padding="same", use_bias=False),
+                keras.layers.BatchNormalization(),
+                keras.layers.ReLU(),
+                keras.layers.MaxPooling2D(),
+            ]
+        return _compiled([*layers, keras.layers.GlobalAveragePooling2D()])
+
+    def data(self) -> Any:
+        return _batches((256, 64, 64, 3), 16)
+
+
+KINDS: dict[str, Kind] = {"small": Small(100, 2000), "medium": Medium(5, 100)}
+
+
+def _compiled(layers: list[Any]) -> Any:
+    model = keras.Sequential([*layers, keras.layers.Dense(CLASSES)])
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return model
+
+
+def _batches(shape: tuple[int, ...], batch: int) -> Any:
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=shape).astype("float32")
+    y = generator.integers(0, CLASSES, shape[0])
+    return tf.data.Dataset.from_tensor_slices((x, y)).repeat().batch(batch).prefetch(2)
+
+
+@dataclass
+class Turns:
+    """Whose turn it is. Each training waits before its first step, and after each turn."""
+
+    left: int
+    now: int = 0
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def next_turn(self, mine: int) -> None:
+        with self.changed:
+            self.now = 1 - mine
+            self.changed.notify_all()
+            self.changed.wait_for(lambda: self.now == mine)
+
+
+class TakesTurns(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
+    """Only begins of batches: Keras may do at their ends whatever it does without a callback."""
+
+    def __init__(self, turns: Turns, mine: int, steps: int) -> None:
+        super().__init__()
+        self.turns, self.mine, self.steps = turns, mine, steps
+        self.seconds: list[float] = []
+        self.began_s = 0.0
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        if batch % self.steps == 0:
+            if batch:
+                self.seconds.append((time.perf_counter() - self.began_s) / self.steps)
+            self.turns.next_turn(self.mine)
+            self.began_s = time.perf_counter()
+
+    def on_train_end(self, logs: Any = None) -> None:
+        with self.turns.changed:  # the other one goes on alone
+            self.turns.now = 1 - self.mine
+            self.turns.changed.notify_all()
+            self.turns.next_turn = lambda mine: None  # type: ignore[method-assign]
+
+
+def steady_state(kind: Kind, turns: int) -> tuple[list[float], list[float]]:
+    """Seconds a step, turn by turn: without and with the capture. The first epoch is left out."""
+    shared = Turns(turns)
+    steps = kind.turn_steps * turns
+    takers = [TakesTurns(shared, mine, kind.turn_steps) for mine in (0, 1)]
+    with tempfile.TemporaryDirectory() as folder:
+        capture = StallCallback(folder)
+
+        def train(mine: int) -> None:
+            callbacks = [takers[mine]] if mine == 0 else [capture, takers[mine]]
+            model, data = kind.model(), kind.data()
+            model.fit(data, steps_per_epoch=steps, epochs=2, verbose=0, callbacks=callbacks)
+
+        threads = [threading.Thread(target=train, args=(mine,)) for mine in (0, 1)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        _finish(folder)
+    second_epoch = -(turns - 1)
+    return takers[0].seconds[second_epoch:], takers[1].seconds[second_epoch:]
+
+
+def first_epoch(kind: Kind, folder: str | None) -> float:
+    """Seconds of fit with one epoch, of a new model."""
+    model, data = kind.model(), kind.data()
+    callbacks = [] if folder is None else [StallCallback(folder)]
+    began_s = time.perf_counter()
+    model.fit(data, steps_per_epoch=kind.epoch_steps, verbose=0, callbacks=callbacks)
+    seconds = time.perf_counter() - began_s
+    if folder is not None:
+        _finish(folder)
+    return seconds
+
+
+def _finish(folder: str) -> None:
+    guard(folder).on_end()
+
+
+def _profiled(folder: str) -> tuple[int, float]:
+    files = list(Path(folder).glob("plugins/profile/*/*.xplane.pb"))
+    return len(files), sum(file.stat().st_size for file in files) / 1e6
+
+
+def compare(name: str, kind: Kind, rounds: int, turns: int) -> dict[str, Any]:
+    without, with_it = steady_state(kind, turns)
+    ratios = [b / a for a, b in zip(without, with_it, strict=False)]
+    plain_s: list[float] = []
+    captured_s: list[float] = []
+    sessions: list[tuple[int, float]] = []
+    for number in range(rounds + 1):  # the first of each warms the process up
+        for captured in random.sample((False, True), 2):
+            with tempfile.TemporaryDirectory() as folder:
+                seconds = first_epoch(kind, folder if captured else None)
+                if captured:
+                    sessions.append(_profiled(folder))
+            if number:
+                (captured_s if captured else plain_s).append(seconds)
+    return {
+        "model": name,
+        "step_ms": round(1e3 * statistics.median(without), 3),
+        "step_ms_captured": round(1e3 * statistics.median(with_it), 3),
+        "steady_state_percent": round(100 * (statistics.median(ratios) - 1), 2),
+        "steady_state_quartiles": [round(100 * (q - 1), 2) for q in statistics.quantiles(ratios)],
+        "first_epoch_s": round(statistics.median(plain_s), 3),
+        "first_epoch_s_captured": round(statistics.median(captured_s), 3),
+        "first_epoch_percent": round(
+            100 * (statistics.median(captured_s) / statistics.median(plain_s) - 1), 2
+        ),
+        "first_epochs_s": [sorted(round(s, 2) for s in arm) for arm in (plain_s, captured_s)],
+        "windows": statistics.median(count for count, _ in sessions),
+        "megabytes": round(statistics.median(size for _, size in sessions), 2),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--models", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--rounds", type=int, default=7, help="first epochs of each kind")
+    parser.add_argument("--turns", type=int, default=40, help="turns of the steady state")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    results = [compare(name, KINDS[name], options.rounds, options.turns) for name in options.models]
+    text = json.dumps({"tensorflow": tf.__version__, "results": results}, indent=1)
+    print(text)
+    if options.json:
+        options.json.write_text(text + "\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main()
