@@ -8,11 +8,12 @@ BIN := $(VENV)/bin
 FAULTS := --workdir build/faults --repeats 2
 NODE_MODULES := frontend/node_modules/.installed
 BUILT := $(CURDIR)/build/static
+TENSORFLOWS ?= 2.13.1 2.15.1 2.17.1 2.21.0
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types check-python bench scenarios faults accuracy docs sample-logs clean
-.PHONY: frontend test-frontend test-browser screenshots
+.PHONY: frontend test-frontend test-browser screenshots test-versions
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +71,13 @@ accuracy: $(VENV)/.installed-test  ## docs/ACCURACY.md from what was trained las
 	-$(BIN)/python -m tests.scenarios.faults.run $(FAULTS) --only-score --markdown docs/ACCURACY.md
 	$(BIN)/python -m tests.scenarios.faults.xprof --workdir build/faults --markdown docs/ACCURACY.md
 
+test-versions: $(TENSORFLOWS:%=build/tensorflow-%/.installed)  ## the capture, with several TensorFlows
+	@failed=; for version in $(TENSORFLOWS); do \
+	  printf '\nTensorFlow %s: ' $$version; \
+	  PYTHONPATH=analyzer:. build/tensorflow-$$version/bin/python -m pytest tests/capture -p no:cacheprovider \
+	    || failed="$$failed $$version"; \
+	done; test -z "$$failed" || { echo "failed with:$$failed"; exit 1; }
+
 docs: $(VENV)/.installed  ## docs/findings/, from the detectors
 	$(BIN)/python -m scripts.write_findings_docs
 
@@ -87,6 +95,13 @@ SOURCES := pyproject.toml $(wildcard analyzer/stall_analyzer/decode/*.c analyzer
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
+
+build/tensorflow-%/.installed: pyproject.toml
+	@echo "installing TensorFlow $* into $(@D) ..."
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip --disable-pip-version-check --quiet install \
+	  tensorflow-cpu==$* fsspec platformdirs rich 'pytest>=8' 'hypothesis>=6' 'jsonschema>=4'
+	@touch $@
 
 $(NODE_MODULES): frontend/package-lock.json
 	@echo "installing into frontend/node_modules ..."
