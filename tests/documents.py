@@ -191,7 +191,7 @@ def events_only() -> dict[str, Any]:
         sentence="The first epoch took 44 s, later ones 22.3 s; no trace says why.",
         one_time_ms=0, later_ms=22_300, sessions=[], hosts=[],
         notes=[note("warning", "No profile was captured: see `stall-analyze --help` for the "
-                               "three lines that capture the first epoch.")],
+                               "lines that capture the first epoch.")],
     )  # fmt: skip
     entry["window"] |= {"source": "events", "covered_ps": 0, "traced_ps": 0}
     entry["verdict"]["confidence"] = 0.4

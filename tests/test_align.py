@@ -8,7 +8,18 @@ from pathlib import Path
 import numpy as np
 
 from stall_analyzer.align import align
-from stall_analyzer.model import PS_PER_MS, PS_PER_S, EventLog, KerasConfig, Series, Timeline
+from stall_analyzer.capture_format import Mark, Window
+from stall_analyzer.capture_log import Environment, ProfileRecord
+from stall_analyzer.capture_log import Mark as MarkRecord
+from stall_analyzer.model import (
+    PS_PER_MS,
+    PS_PER_S,
+    Capture,
+    EventLog,
+    KerasConfig,
+    Series,
+    Timeline,
+)
 from tests.traces import (
     GRAPH,
     TRAIN_OPS,
@@ -210,3 +221,129 @@ def test_a_second_graph_of_the_function_validates_after_a_reset_under_xla(tmp_pa
     thread += [*assigns(21, 4), *call(23, 30, run=3, graph=GRAPH + "99")]
     timeline = timeline_of(tmp_path, host(("python", thread)))
     assert [s.phase for s in timeline.steps] == ["training", "training", "validation"]
+
+
+# ---------------------------------------------------------------- captures
+
+
+def capture(
+    *marks: tuple[str, float],
+    steps: Mapping[float, float] | None = None,
+    windows: tuple[ProfileRecord, ...] = (),
+) -> EventLog:
+    """Marks by the second in which they were set; steps by their end, with how long they took."""
+    records = tuple(MarkRecord(at(s), what, 0, 0) for what, s in marks)
+    ends = series(steps or {})
+    last_ns = max([mark.ns for mark in records] + [int(w) for w in ends.wall_ns])
+    captured = Capture(
+        environment=Environment(host="host"),
+        marks=records,
+        windows=windows,
+        first_ns=records[0].ns,
+        last_ns=last_ns,
+        series={"step_seconds": ends} if steps else {},
+    )
+    return EventLog({}, {}, None, records[0].ns, last_ns, None, 1, captures=(captured,))
+
+
+def at(seconds: float) -> int:
+    return UNIX_NS + round(seconds * 1e9)
+
+
+def test_the_marks_of_a_capture_are_the_epoch() -> None:
+    """Callbacks at the end of an epoch belong to it: it ends when the next one begins."""
+    log = capture(
+        (Mark.FIT_BEGIN, 1), (Mark.EPOCH_BEGIN, 2), (Mark.EPOCH_END, 12), (Mark.EPOCH_BEGIN, 13),
+        (Mark.EPOCH_END, 17), (Mark.FIT_END, 18),
+        steps={6: 4.0, 8: 2.0, 10: 2.0, 15: 1.0},
+    )  # fmt: skip
+    timeline = align([], log)
+    assert timeline.window.start_unix_ns == at(2)
+    assert timeline.window.duration_ps == 11 * PS_PER_S
+    assert [ps // PS_PER_S for ps in timeline.later_epochs_ps] == [5]
+    assert [(s.start_ps / PS_PER_S, s.end_ps / PS_PER_S) for s in timeline.steps] == [
+        (0, 4), (4, 6), (6, 8),
+    ]  # fmt: skip
+    assert {s.source for s in timeline.steps} == {"capture"}
+    assert phases(timeline) == {"training": 10_000, "epoch_end": 1000}
+
+
+def test_marks_are_believed_before_the_trace(tmp_path: Path) -> None:
+    one, two = epoch(100, first_run=1), epoch(200, first_run=11)
+    lines = host(("python", one[0] + two[0]), ("tf_Compute", one[1] + two[1]))
+    log = capture((Mark.EPOCH_BEGIN, 0.1), (Mark.EPOCH_END, 0.19), (Mark.FIT_END, 0.195))
+    timeline = timeline_of(tmp_path, lines, clock(UNIX_NS, 1), events=log)
+    assert timeline.window.duration_ps == 95 * PS_PER_MS
+    assert timeline.window.end_source == "the capture marked it"
+
+
+def test_the_trace_shows_where_the_first_step_of_a_capture_began(tmp_path: Path) -> None:
+    thread, work = epoch(100, first_run=1)
+    log = capture(
+        (Mark.EPOCH_BEGIN, 0.1), (Mark.EPOCH_END, 0.14), (Mark.FIT_END, 0.14),
+        steps={0.112: 0.012, 0.122: 0.01, 0.132: 0.01},
+    )  # fmt: skip
+    lines = host(("python", thread), ("tf_Compute", work))
+    timeline = timeline_of(tmp_path, lines, clock(UNIX_NS, 1), events=log)
+    assert [(round(s), round(e)) for s, e in milliseconds(timeline)] == [
+        (2, 12), (12, 22), (22, 32),
+    ]  # fmt: skip
+    assert list(phases(timeline)) == ["startup", "training"]
+
+
+def test_a_lost_record_leaves_a_hole_between_the_steps() -> None:
+    log = capture(
+        (Mark.EPOCH_BEGIN, 0), (Mark.EPOCH_END, 10), steps={2: 2.0, 4: 2.0, 9: 2.0}
+    )  # fmt: skip
+    assert [(s.start_ps // PS_PER_S, s.end_ps // PS_PER_S) for s in align([], log).steps] == [
+        (0, 2), (2, 4), (7, 9),
+    ]  # fmt: skip
+
+
+def test_validation_is_a_phase_though_none_of_its_steps_was_seen() -> None:
+    log = capture(
+        (Mark.EPOCH_BEGIN, 0), (Mark.VALIDATION_BEGIN, 4.5), (Mark.VALIDATION_END, 7),
+        (Mark.EPOCH_END, 8), (Mark.FIT_END, 8), steps={2: 2.0, 4: 2.0},
+    )  # fmt: skip
+    assert phases(align([], log)) == {"training": 4500, "validation": 2500, "epoch_end": 1000}
+
+
+def test_the_epoch_of_a_killed_run_lasts_until_its_last_record() -> None:
+    timeline = align([], capture((Mark.EPOCH_BEGIN, 0), steps={2: 2.0, 4: 2.0}))
+    assert timeline.window.duration_ps == 4 * PS_PER_S
+    assert "no finished epoch" in timeline.notes[0].text
+
+
+def test_a_second_fit_is_not_the_first_epoch() -> None:
+    log = capture(
+        (Mark.FIT_BEGIN, 0), (Mark.EPOCH_BEGIN, 1), (Mark.EPOCH_END, 5), (Mark.FIT_END, 6),
+        (Mark.FIT_BEGIN, 10), (Mark.EPOCH_BEGIN, 11), (Mark.EPOCH_END, 40), (Mark.FIT_END, 41),
+    )  # fmt: skip
+    timeline = align([], log)
+    assert timeline.window.duration_ps == 5 * PS_PER_S
+    assert timeline.later_epochs_ps == ()
+
+
+def test_a_trace_without_a_clock_begins_when_the_capture_opened_it(tmp_path: Path) -> None:
+    """TensorFlow 2.15 to 2.18 write no time into their traces."""
+    thread, work = epoch(0, first_run=1)
+    opened = ProfileRecord(at(3), Window.OPENED, Window.SAMPLE, "", None, None, 0.0, "")
+    saved = ProfileRecord(at(4), Window.SAVED, Window.SAMPLE, "session", None, None, 0.5, "")
+    log = capture((Mark.EPOCH_BEGIN, 1), (Mark.EPOCH_END, 9), windows=(opened, saved))
+    lines = host(("python", thread), ("tf_Compute", work))
+    (aligned,) = timeline_of(tmp_path, lines, events=log).traces
+    assert aligned.shift_ps == 2 * PS_PER_S
+
+
+def test_steps_of_all_sessions_count(tmp_path: Path) -> None:
+    from stall_analyzer.model import Session  # noqa: PLC0415
+    from tests.traces import trace_of  # noqa: PLC0415
+
+    traces = []
+    for number, second in enumerate((0, 4)):
+        thread, work = epoch(0, first_run=1 + 10 * number)
+        lines = host(("python", thread), ("tf_Compute", work))
+        planes = (lines, clock(UNIX_NS + second * 10**9, 0.1))
+        traces.append((Session(str(second), "", ()), trace_of(tmp_path, *planes)))
+    timeline = align(traces, log(keras_s=0, epoch_loss=series({10: 1.0, 12: 0.5})))
+    assert [round(start) for start, _ in milliseconds(timeline)] == [2, 12, 22, 4002, 4012, 4022]

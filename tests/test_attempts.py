@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stall_analyzer.discover import discover
-from tests import corpus
+from tests import captures, corpus
 from tests.event_files import file_name
 from tests.logdirs import NOON, PROFILE, lay_out, texts
 
@@ -115,3 +115,83 @@ def test_seven_restarts_in_one_public_folder_each_with_its_session() -> None:
     assert all(len(run.sessions) == 1 for run in runs)
     # Two of them died before their first epoch ended, so they never validated.
     assert [len(run.event_files) for run in runs] == [1, 2, 1, 2, 2, 2, 2]
+
+
+# ---------------------------------------------------------------- captures
+
+
+def capture_name(start_s: float, pid: int, n: int = 0, host: str = "box") -> str:
+    return captures.file_name(start_s, pid, host, n)
+
+
+def lay_out_worker(root: Path, start_s: int, pid: int, index: int) -> str:
+    name = capture_name(start_s, pid)
+    (root / name).write_bytes(captures.start({"type": "worker", "index": index}, 2, pid=pid))
+    return name
+
+
+def test_a_capture_belongs_to_the_event_files_of_its_process(tmp_path: Path) -> None:
+    """It begins before fit() does, which may take long: a model is built in between."""
+    first, second = file_name(NOON + 40, pid=1), file_name(NOON + 300, pid=2)
+    one, two = capture_name(NOON, pid=1), capture_name(NOON + 250, pid=2)
+    root = lay_out(tmp_path, f"train/{first}", f"train/{second}", one, two)
+    assert attempts_of(root) == [([one, first], []), ([two, second], [])]
+
+
+def test_a_second_fit_of_the_process_leaves_the_capture_with_the_first(tmp_path: Path) -> None:
+    first, second = file_name(NOON + 5), file_name(NOON + 100, n=2)
+    capture = capture_name(NOON, pid=100)
+    root = lay_out(tmp_path, f"train/{first}", f"train/{second}", capture)
+    assert attempts_of(root) == [([capture, first], []), ([second], [])]
+
+
+def test_a_process_that_never_came_to_train_is_an_attempt_of_its_own(tmp_path: Path) -> None:
+    died, lived = capture_name(NOON, pid=1), capture_name(NOON + 30, pid=2)
+    trained = file_name(NOON + 35, pid=2)
+    root = lay_out(tmp_path, died, lived, f"train/{trained}")
+    assert attempts_of(root) == [([died], []), ([lived, trained], [])]
+
+
+def test_restarts_that_left_only_captures_are_told_apart(tmp_path: Path) -> None:
+    first, second = capture_name(NOON, pid=1), capture_name(NOON + 30, pid=2)
+    root = lay_out(tmp_path, first, second)
+    assert attempts_of(root) == [([first], []), ([second], [])]
+
+
+def test_a_capture_that_goes_on_in_a_second_file_is_one(tmp_path: Path) -> None:
+    first, second = capture_name(NOON, pid=1), capture_name(NOON + 900, pid=1, n=1)
+    assert attempts_of(lay_out(tmp_path, first, second)) == [([first, second], [])]
+
+
+def test_workers_on_one_machine_are_one_run(tmp_path: Path) -> None:
+    """Their captures say which task they are; the names of their files do not."""
+    zero = lay_out_worker(tmp_path, NOON, pid=1, index=0)
+    one = lay_out_worker(tmp_path, NOON + 20, pid=2, index=1)
+    assert attempts_of(str(tmp_path)) == [([zero, one], [])]
+
+
+def test_a_task_that_comes_again_is_a_restart(tmp_path: Path) -> None:
+    names = [
+        lay_out_worker(tmp_path, NOON + later, pid, index)
+        for later, pid, index in ((0, 1, 0), (3, 2, 1), (90, 3, 1), (95, 4, 0))
+    ]
+    assert attempts_of(str(tmp_path)) == [(names[:2], []), (names[2:], [])]
+
+
+def test_workers_join_the_one_that_writes_event_files(tmp_path: Path) -> None:
+    zero = lay_out_worker(tmp_path, NOON, pid=1, index=0)
+    one = lay_out_worker(tmp_path, NOON + 3, pid=2, index=1)
+    again_zero = lay_out_worker(tmp_path, NOON + 200, pid=3, index=0)
+    again_one = lay_out_worker(tmp_path, NOON + 203, pid=4, index=1)
+    boards = [file_name(NOON + 20, pid=1), file_name(NOON + 220, pid=3)]
+    lay_out(tmp_path, *(f"train/{board}" for board in boards))
+    assert attempts_of(str(tmp_path)) == [
+        ([zero, one, boards[0]], []),
+        ([again_zero, again_one, boards[1]], []),
+    ]
+
+
+def test_traces_that_are_still_being_written_are_left_alone(tmp_path: Path) -> None:
+    capture = capture_name(NOON, pid=1)
+    root = lay_out(tmp_path, capture, f".stall-1/{PROFILE}/2023_11_15_12_00_05/box.xplane.pb")
+    assert attempts_of(root) == [([capture], [])]

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import fsspec
 import pytest
 
-from stall_analyzer.capture import THREE_LINES
+from stall_analyzer.capture import HOW_TO_CAPTURE
 from stall_analyzer.discover import discover
 from stall_analyzer.errors import NothingFound
 from tests import corpus
@@ -140,7 +140,7 @@ def test_nothing_found_says_what_was_looked_for_and_how_to_capture(tmp_path: Pat
     message = str(caught.value)
     assert f"{tmp_path / 'absent'} could not be read: it does not exist." in message
     assert "xplane.pb" in message
-    assert all(line in message for line in THREE_LINES.splitlines())
+    assert all(line in message for line in HOW_TO_CAPTURE.splitlines())
 
 
 @pytest.mark.parametrize("path", ["", "a\0b", "x" * 5000])

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from stall_analyzer.clock import base_from_summaries
+from stall_analyzer.clock import base_from_capture, base_from_summaries
 from stall_analyzer.epochs import RESET, Epoch, find_epochs
 from stall_analyzer.iterations import (
     Iterations,
@@ -15,13 +13,14 @@ from stall_analyzer.iterations import (
     find_iterations,
     find_landmarks,
 )
-from stall_analyzer.logged import LoggedEpoch, batch_times, epoch_from_events
+from stall_analyzer.logged import LoggedEpoch, epoch_from_events
 from stall_analyzer.model import (
     PS_PER_MS,
     PS_PER_NS,
     AlignedTrace,
     EventLog,
     Note,
+    Phase,
     Session,
     Step,
     Timeline,
@@ -31,6 +30,7 @@ from stall_analyzer.model import (
 )
 from stall_analyzer.names import rows_called
 from stall_analyzer.phases import phases_of
+from stall_analyzer.steps import TracedPart, find_steps, marked_phases
 from stall_analyzer.training import follow_training, rows_of_line
 
 # A trace that begins this soon after the epoch has seen its beginning: the event files' own idea
@@ -38,6 +38,7 @@ from stall_analyzer.training import follow_training, rows_of_line
 BEGIN_TOLERANCE_PS = 50 * PS_PER_MS
 # What begins this soon after a loop's last step still belongs to the loop.
 LOOP_END_PS = 50 * PS_PER_MS
+LATE_PROFILE = "The profile was taken after the first epoch."
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def align(traces: Sequence[tuple[Session, Trace]], events: EventLog | None) -> T
     logged = epoch_from_events(events)
     clock_ns = _clock_origin(traces, logged)
     placed = [_place(session, trace, events, clock_ns) for session, trace in traces]
-    reference = _reference(placed)
+    reference = _reference(placed, events)
     bounds = _bounds(placed, reference, logged, clock_ns, notes)
     # A damaged trace may hold its steps inside of what makes their iterator: an empty window.
     bounds = replace(bounds, end_ps=max(bounds.start_ps, bounds.end_ps))
@@ -111,12 +112,14 @@ def align(traces: Sequence[tuple[Session, Trace]], events: EventLog | None) -> T
         epoch=0 if reference is not None or logged is not None else None,
     )
     aligned = tuple(_align_one(p, clock_ns, bounds, notes) for p in placed)
-    steps = _steps(placed, reference, aligned, events, window)
+    parts = _traced_parts(placed, reference, aligned, events, logged)
+    steps = find_steps(parts, events, window, logged)
     return Timeline(
         window=window,
         traces=aligned,
         steps=steps,
-        phases=phases_of(steps if _are_all(steps, window) else (), window.duration_ps),
+        phases=_phases(steps, window, logged),
+        training_steps=logged.steps if logged is not None else None,
         later_epochs_ps=_later_epochs(reference, logged),
         events=events,
         notes=tuple(notes),
@@ -138,7 +141,7 @@ def _place(
 ) -> _Placed:
     base_ns, exact = trace.base_unix_ns, True
     if base_ns is None and events is not None:
-        base_ns = base_from_summaries(trace, events)
+        base_ns = base_from_summaries(trace, events) or base_from_capture(trace, session, events)
     if base_ns is None and session.exported_unix_s is not None:
         # The name of a session is the second in which it was exported, after its end.
         last_ns = int(trace.events.end_ps.max(initial=0)) // PS_PER_NS
@@ -152,10 +155,18 @@ def _place(
     return _Placed(trace, session, training, steps, find_epochs(steps, landmarks), origin, exact)
 
 
-def _reference(placed: Sequence[_Placed]) -> _Placed | None:
-    """The trace that tells the epoch best: the earliest that saw one begin, else the earliest."""
-    telling = [p for p in placed if p.epochs]
-    return min(telling, key=lambda p: (not p.epochs[0].begin_seen, p.origin_ps or 0), default=None)
+def _reference(placed: Sequence[_Placed], events: EventLog | None) -> _Placed | None:
+    """The trace that tells the epoch best: the earliest that saw one begin, else the earliest.
+
+    Of a cluster that was captured, those of the process whose marks count.
+    """
+    capture = events.capture if events is not None else None
+    leader = capture.trace_name if capture is not None else None
+
+    def worse(p: _Placed) -> tuple[bool, bool, int]:
+        return p.trace.host != leader, not p.epochs[0].begin_seen, p.origin_ps or 0
+
+    return min((p for p in placed if p.epochs), key=worse, default=None)
 
 
 def _bounds(
@@ -175,6 +186,10 @@ def _bounds(
         )
         if not logged.finished:
             notes.append(Note("warning", "The event files show no finished epoch."))
+        if logged.marked:
+            if reference is not None and (reference.origin_ps or 0) >= from_log.end_ps:
+                notes.append(Note("warning", LATE_PROFILE))
+            return from_log
     if reference is None or (reference.origin_ps is None and from_log is not None):
         return from_log or _without_epoch(placed, notes)
     if from_log is not None and not reference.exact:
@@ -190,7 +205,7 @@ def _from_trace(
     origin = reference.origin_ps or 0
     begin = origin + reference.extent_ps[0]
     if from_log is not None and begin >= from_log.end_ps:
-        notes.append(Note("warning", "The profile was taken after the first epoch."))
+        notes.append(Note("warning", LATE_PROFILE))
         return from_log
     start, start_source = origin + epoch.start_ps, epoch.start_source
     late = from_log is not None and begin > from_log.start_ps + BEGIN_TOLERANCE_PS
@@ -263,56 +278,46 @@ def _align_one(
     return AlignedTrace(placed.trace, placed.session.id, shift, covered, placed.training, eager)
 
 
-def _steps(
+def _traced_parts(
     placed: Sequence[_Placed],
     reference: _Placed | None,
     aligned: Sequence[AlignedTrace],
     events: EventLog | None,
-    window: Window,
-) -> tuple[Step, ...]:
-    duration = window.duration_ps
-    traced: tuple[Step, ...] = ()
+    logged: LoggedEpoch | None,
+) -> list[TracedPart]:
+    """What the sessions of one host saw of its steps."""
     telling = reference or next((p for p in placed if p.steps is not None), None)
-    if telling is not None and telling.steps is not None:
-        shift = next(a.shift_ps for a in aligned if a.trace is telling.trace)
-        traced = _traced_steps(telling.steps, shift, duration)
-    if events is None or window.start_unix_ns is None:
-        return traced
-    walls = (batch_times(events) - window.start_unix_ns) * PS_PER_NS
-    walls = walls[(walls > 0) & (walls <= duration)]
-    return traced if len(traced) >= len(walls) // 2 else _logged_steps([int(w) for w in walls])
+    if telling is None:
+        return []
+    return [
+        TracedPart(p.steps, a.shift_ps, a.covered_ps[1], _first_number(a, events, logged))
+        for p, a in zip(placed, aligned, strict=True)
+        if p is telling or (p.trace.host == telling.trace.host and p.origin_ps is not None)
+        if p.steps is not None
+    ]
 
 
-def _are_all(steps: Sequence[Step], window: Window) -> bool:
-    """Do the steps tell the epoch's course, or are they the few that were profiled?"""
-    return sum(step.end_ps - step.start_ps for step in steps) > window.duration_ps // 4
+def _first_number(
+    aligned: AlignedTrace, events: EventLog | None, logged: LoggedEpoch | None
+) -> int | None:
+    """Which step of the epoch a session began with, where a capture says so."""
+    capture = events.capture if events is not None else None
+    if capture is None or logged is None or logged.first_step is None:
+        return None
+    opened = capture.opened(aligned.session.rpartition("/")[2])
+    if opened is None or opened.first_step is None:
+        return None
+    return max(opened.first_step - logged.first_step, 0)
 
 
-def _traced_steps(steps: Iterations, shift: int, duration: int) -> tuple[Step, ...]:
-    """Each step lasts until the next one begins: what callbacks do after it belongs to it."""
-    start = steps.start_ps + shift
-    inside = np.flatnonzero((start >= 0) & (start < duration))
-    if len(inside) == 0:
-        return ()
-    ends = np.append(start[inside][1:], duration)
-    # The last step of a kind ends with its own work: what follows is validation or epoch end.
-    kind = steps.training[inside]
-    last = np.append(kind[1:] != kind[:-1], True)
-    if steps.source != "iterator":
-        ends = np.where(last, np.minimum(steps.end_ps[inside] + shift, ends), ends)
-    return tuple(
-        Step(index, int(begin), int(end), "training" if trains else "validation", steps.source)
-        for index, (begin, end, trains) in enumerate(zip(start[inside], ends, kind, strict=True))
-    )
-
-
-def _logged_steps(walls: Sequence[int]) -> tuple[Step, ...]:
-    """From the times at which batches were logged; where the first one began is not known."""
-    return tuple(
-        Step(index, begin, end, "training", "events")
-        for index, (begin, end) in enumerate(zip([0, *walls[:-1]], walls, strict=True))
-        if end > begin
-    )
+def _phases(
+    steps: tuple[Step, ...], window: Window, logged: LoggedEpoch | None
+) -> tuple[Phase, ...]:
+    if logged is not None and logged.marked:
+        return marked_phases(steps, window, logged)
+    # Do the steps tell the epoch's course, or are they the few that were profiled?
+    are_all = sum(step.end_ps - step.start_ps for step in steps) > window.duration_ps // 4
+    return phases_of(steps if are_all else (), window.duration_ps)
 
 
 def _later_epochs(reference: _Placed | None, logged: LoggedEpoch | None) -> tuple[int, ...]:

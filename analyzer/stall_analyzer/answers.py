@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stall_analyzer.model import HostLedger, Ledger, Note, Run, Timeline
+from stall_analyzer.sampling import Sample
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Finding:
     later_gain: Gain = Gain()  # in each later epoch
     confidence: float = 0.5
     evidence: tuple[Evidence, ...] = ()
+    estimated: bool = False  # its seconds are scaled from samples to the whole epoch
 
 
 @dataclass(frozen=True)
@@ -91,3 +93,4 @@ class Report:
     plan: Plan | None  # None where there is nothing to win
     verdict: Verdict
     notes: tuple[Note, ...]
+    sample: Sample | None = None  # of an epoch that was profiled in samples

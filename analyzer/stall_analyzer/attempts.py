@@ -4,15 +4,16 @@
 
 Every file in train/ (or, without such a folder, in the run folder itself) begins an attempt,
 unless it began together with the one before: a second writer of the same process, or another
-worker of the same job. The other files follow their process, then the clock. A profile session
-belongs to the attempt that was running when it was exported.
+worker of the same job. The other files follow their process, then the clock. A capture of a process
+that wrote nothing else is an attempt that never came to train, unless its task makes it a worker of
+another one. A profile session belongs to the attempt that was running when it was exported.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import PurePosixPath
@@ -23,6 +24,8 @@ from stall_analyzer.model import DumpFiles, EventFile, Note, Session
 SAME_START_S = 2
 # Workers on several hosts begin together, but not on the same second.
 WORKERS_START_S = 60
+# Those whose capture says that they are of one cluster wait for each other.
+TASKS_START_S = 600
 # A session is named by the writer's local time: all time zones are whole quarters of an hour
 # away from UTC, and at most 14 hours.
 ZONE_STEP_S = 15 * 60
@@ -31,7 +34,8 @@ ZONE_MAX_S = 14 * 3600
 EXPORT_S = 30
 
 _EVENT_NAME = re.compile(
-    r"tfevents\.(?P<start>\d+)\.(?P<host>.+?)(\.(?P<pid>\d+)\.\d+(\.v2|\.stall)?)?$"
+    r"tfevents\.(?P<start>\d+)\.(?P<host>.+?)"
+    r"(\.(?P<pid>\d+)\.(?P<n>\d+)((?P<capture>\.stall)|\.v2)?)?$"
 )
 _SESSION_NAME = re.compile(r"(\d{4})[-_](\d\d)[-_](\d\d)[-_](\d\d)[-_](\d\d)[-_](\d\d)$")
 
@@ -43,6 +47,13 @@ class Writer:
     start_s: int
     host: str
     pid: int | None
+    captures: bool = False
+    continues: bool = False  # the capture of a process that has filled a file before
+    task: str = ""  # of a capture in a cluster
+
+    @property
+    def process(self) -> tuple[str, int | None]:
+        return self.host, self.pid
 
 
 @dataclass(frozen=True)
@@ -64,8 +75,14 @@ def writer_of(path: str) -> Writer | None:
     match = _EVENT_NAME.search(PurePosixPath(path.replace("\\", "/")).name)
     if match is None:
         return None
-    pid = match["pid"]
-    return Writer(int(match["start"]), match["host"], int(pid) if pid else None)
+    pid, captures = match["pid"], match["capture"] is not None
+    return Writer(
+        start_s=int(match["start"]),
+        host=match["host"],
+        pid=int(pid) if pid else None,
+        captures=captures,
+        continues=captures and int(match["n"]) > 0,
+    )
 
 
 def split_attempts(
@@ -79,9 +96,15 @@ def split_attempts(
     roles = {file.role for file in event_files}
     leading = next((role for role in ("train", "run", "validation") if role in roles), "")
     attempts = _begin_attempts([f for f in event_files if f.role == leading], notes)
-    for file in event_files:
-        if file.role != leading:
-            _owner(attempts, writer_of(file.path)).event_files.append(file)
+    others = [file for file in event_files if file.role != leading]
+    # Captures join the attempt of their own process before those of its other workers do.
+    known = {writer.process for attempt in attempts for writer in attempt.writers}
+    for file in sorted(others, key=lambda file: (_is_foreign(file, known), _by_start(file))):
+        owner = _owner(attempts, _writer(file))
+        owner.event_files.append(file)
+        if owner not in attempts:
+            attempts.append(owner)
+    attempts.sort(key=lambda attempt: attempt.start_s)
     _place_sessions(attempts, sessions, export_stamps_s, notes)
     for attempt in attempts:
         attempt.event_files.sort(key=_by_start)
@@ -98,7 +121,7 @@ def place_dumps(attempts: Sequence[Attempt], dumps: Sequence[DumpFiles]) -> None
 def _begin_attempts(event_files: Sequence[EventFile], notes: list[Note]) -> list[Attempt]:
     attempts: list[Attempt] = []
     for file in sorted(event_files, key=_by_start):
-        writer = writer_of(file.path)
+        writer = _writer(file)
         if not attempts or (writer is not None and _begins_anew(attempts[-1], writer, notes)):
             attempts.append(Attempt(writer.start_s if writer else 0))
         attempts[-1].event_files.append(file)
@@ -109,6 +132,10 @@ def _begin_attempts(event_files: Sequence[EventFile], notes: list[Note]) -> list
 
 def _begins_anew(attempt: Attempt, writer: Writer, notes: list[Note]) -> bool:
     later_s = writer.start_s - attempt.start_s
+    if writer.continues and writer.process in {known.process for known in attempt.writers}:
+        return False
+    if _is_another_worker(attempt, writer):
+        return False
     names_process = attempt.writers and all(w.pid is not None for w in (*attempt.writers, writer))
     if not names_process:
         if later_s > SAME_START_S:
@@ -126,16 +153,27 @@ def _begins_anew(attempt: Attempt, writer: Writer, notes: list[Note]) -> bool:
     return later_s > SAME_START_S
 
 
+def _is_another_worker(attempt: Attempt, writer: Writer) -> bool:
+    tasks = {known.task for known in attempt.writers if known.task}
+    together = writer.start_s - attempt.start_s <= TASKS_START_S
+    return bool(writer.task and tasks) and writer.task not in tasks and together
+
+
 def _owner(attempts: Sequence[Attempt], writer: Writer | None) -> Attempt:
     """Whose validation file or run-folder file this is: its process's, then the running one's."""
     if writer is None:
         return attempts[-1]
-    own = [
-        attempt
-        for attempt in attempts
-        if any((w.host, w.pid) == (writer.host, writer.pid) for w in attempt.writers)
-    ]
-    return _running_at(own or attempts, writer.start_s)
+    own = [a for a in attempts if any(w.process == writer.process for w in a.writers)]
+    if own or not writer.captures:
+        owner = _running_at(own or attempts, writer.start_s)
+    else:
+        # A capture begins before fit() does, and so before the event files of the one that leads.
+        owner = _running_at(attempts, writer.start_s + WORKERS_START_S)
+        if not _is_another_worker(owner, writer):
+            owner = Attempt(writer.start_s)
+    if writer.captures:
+        owner.writers.append(writer)
+    return owner
 
 
 def _running_at(attempts: Sequence[Attempt], unix_s: float) -> Attempt:
@@ -219,6 +257,16 @@ def _offset_between(candidates_local_s: Sequence[int], unix_s: float) -> int | N
         return None
     misfit_s, size_s, offset_s = min(fits)
     return offset_s if misfit_s <= EXPORT_S and size_s <= ZONE_MAX_S else None
+
+
+def _writer(file: EventFile) -> Writer | None:
+    writer = writer_of(file.path)
+    return replace(writer, task=file.task) if writer is not None else None
+
+
+def _is_foreign(file: EventFile, processes: Collection[tuple[str, int | None]]) -> bool:
+    writer = writer_of(file.path)
+    return writer is not None and writer.process not in processes
 
 
 def _by_start(file: EventFile) -> tuple[int, str]:

@@ -1,8 +1,19 @@
-"""The three lines that capture a first epoch: shown by the help, the errors and the notes."""
+"""How to capture a first epoch: shown by the help, the errors and the notes."""
 
-# profile_batch=0: only one profile can run at a time, and old Keras starts its own at batch 2.
-# `with`: a training that fails still leaves its trace.
-THREE_LINES = """\
+# First what sees most: memory, hangs, gradients and the bounds of epochs besides the profile.
+CALLBACK_LINES = """\
+from tb_stall_plugin import StallCallback
+model.fit(dataset, callbacks=[StallCallback("logs/run1")])"""
+
+# With TensorFlow alone. profile_batch=0: only one profile can run at a time, and old Keras starts
+# its own at batch 2. `with`: a training that fails still leaves its trace.
+PROFILER_LINES = """\
 board = keras.callbacks.TensorBoard("logs/run1", update_freq="batch", profile_batch=0)
 with tf.profiler.experimental.Profile("logs/run1"):
     model.fit(dataset, epochs=1, callbacks=[board])"""
+
+HOW_TO_CAPTURE = f"""\
+{CALLBACK_LINES}
+
+# or, with TensorFlow alone
+{PROFILER_LINES}"""

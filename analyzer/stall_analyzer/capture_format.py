@@ -7,6 +7,7 @@ importing them costs nothing.
 from __future__ import annotations
 
 FORMAT = 1  # the `format` field of a start record; a change of meaning needs a new one
+STAGING = ".stall"  # how the folders begin in which traces are written before they are moved
 
 
 class Tag:

@@ -17,7 +17,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, TextIO
 
-from stall_analyzer.capture import THREE_LINES
+from stall_analyzer.capture import HOW_TO_CAPTURE
 from stall_analyzer.errors import NothingFound, StallError, UnreadableFile, UsageError
 
 if TYPE_CHECKING:
@@ -47,11 +47,12 @@ do not show is called unknown. Nothing is written into a log directory.
 
 EPILOG = f"""\
 how to capture the first epoch:
-{indent(THREE_LINES, "  ")}
+{indent(HOW_TO_CAPTURE, "  ")}
 
   Event files alone are enough to see that the first epoch is slow; the
-  trace is what shows why. It is written when the `with` block ends, so let
-  a very long epoch run with steps_per_epoch=200.
+  trace is what shows why. StallCallback takes it in pieces, and also writes
+  down where a run hangs. Profile is written when its block ends, so let a
+  very long epoch run with steps_per_epoch=200.
 
 examples:
   stall-analyze capture -- python train.py    record a run, and why it hangs;

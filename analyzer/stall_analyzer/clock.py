@@ -2,14 +2,14 @@
 
 Newer traces say when they began. Older ones do not; there the writes of summaries are visible in
 the trace, and the same records carry wall times in the event file: the shift under which the two
-sequences agree is the clock.
+sequences agree is the clock. A capture says when it started the profiler, to some milliseconds.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.model import PS_PER_MS, EventLog, Int64s, Trace
+from stall_analyzer.model import PS_PER_MS, EventLog, Int64s, Session, Trace
 from stall_analyzer.names import rows_named
 
 SUMMARY_WRITES = frozenset(
@@ -37,6 +37,14 @@ def base_from_summaries(trace: Trace, events: EventLog) -> int | None:
     if residuals[best] > MATCH_RESIDUAL_PS:
         return None
     return int(logged[0]) + int(shifts[best]) // 1000
+
+
+def base_from_capture(trace: Trace, session: Session, events: EventLog) -> int | None:
+    """Unix ns of the trace's time zero: when the capture opened the window."""
+    name = session.id.rpartition("/")[2]
+    captures = [c for c in events.captures if c.trace_name == trace.host]
+    opened = [record for c in captures if (record := c.opened(name)) is not None]
+    return opened[0].ns if opened else None
 
 
 def _wall_times(events: EventLog) -> Int64s:

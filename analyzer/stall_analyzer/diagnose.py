@@ -5,13 +5,15 @@ Nothing that one detector does can hide what the others find.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stall_analyzer.answers import Finding, Plan, Verdict
 from stall_analyzer.detectors import DETECTORS
-from stall_analyzer.detectors.base import Detector, detector_of
+from stall_analyzer.detectors.base import Detector, detector_of, severity_of
 from stall_analyzer.model import HostLedger, Ledger, Note, Timeline
+from stall_analyzer.sampling import Sample
 from stall_analyzer.signals import Signals
+from stall_analyzer.signals.sampled import over_the_epoch, profiled_alone
 from stall_analyzer.verdict import judge
 from stall_analyzer.whatif import plan
 
@@ -25,15 +27,22 @@ class Diagnosis:
     plan: Plan | None
     verdict: Verdict
     notes: tuple[Note, ...]
+    sample: Sample | None
 
 
 def diagnose(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Diagnosis:
     signals = signals_of(timeline, hosts)
+    sample = signals.sample
+    profiled = profiled_alone(signals, sample) if sample is not None else None
     findings: list[Finding] = []
     notes: list[Note] = []
     for module in DETECTORS:
         detector = detector_of(module)
         finding = _checked(detector, signals, notes)
+        if profiled is not None and sample is not None:
+            often = _checked(detector, profiled, notes)
+            if often is not None and _comes_with_the_steps(often, hosts):
+                finding = _judged_anew(over_the_epoch(often, signals, sample), signals) or finding
         if finding is not None:
             findings.append(finding)
     ordered = tuple(sorted(findings, key=_most_worth_first))
@@ -42,13 +51,32 @@ def diagnose(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Diagnosis:
         ordered,
         plan(signals, ordered),
         judge(signals, ordered),
-        tuple(notes),
+        tuple(dict.fromkeys(notes)),
+        sample,
     )
 
 
 def signals_of(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Signals:
     reference = max(hosts, key=lambda host: (host.training_thread is not None, host.covered_ps))
     return Signals(timeline, hosts, reference)
+
+
+def _comes_with_the_steps(finding: Finding, hosts: tuple[HostLedger, ...]) -> bool:
+    """Whether it costs time in every step, so that a sample of them tells of all.
+
+    Numerics are judged by what was logged, of all steps; several hosts by all their traces.
+    """
+    if finding.bucket == "numerics" or (finding.bucket == "communication" and len(hosts) > 1):
+        return False
+    return finding.severity != "note" and finding.later_gain.high_ps > 0
+
+
+def _judged_anew(finding: Finding, signals: Signals) -> Finding | None:
+    """As loud as its share of the whole epoch makes it."""
+    severity = severity_of(signals.share(finding.lost_ps))
+    if severity is None:
+        return None
+    return replace(finding, severity=max(severity, finding.severity, key=SEVERITIES.index))
 
 
 def _checked(detector: Detector, signals: Signals, notes: list[Note]) -> Finding | None:

@@ -14,9 +14,11 @@ from textwrap import indent
 
 from stall_analyzer import files
 from stall_analyzer.attempts import FoundSession, place_dumps, split_attempts, writer_of
-from stall_analyzer.capture import THREE_LINES
+from stall_analyzer.capture import HOW_TO_CAPTURE
+from stall_analyzer.capture_format import STAGING
 from stall_analyzer.errors import NothingFound, UnreadableFile
 from stall_analyzer.model import DumpFiles, EventFile, HostFile, Note, Run, Session
+from stall_analyzer.records import HEAD_BYTES
 
 XPLANE = ".xplane.pb"
 TRACE_JSON = ".trace.json.gz"
@@ -28,6 +30,8 @@ DUMP_FILE = re.compile(
     r"(?P<set>tfdbg_events\.(?P<start>\d{1,12})\..+)\."
     r"(?P<part>metadata|source_files|stack_frames|graphs|execution|graph_execution_traces)"
 )
+# In the start record of a capture, which is among the first of its file.
+TASK = re.compile(rb'"task": *\{"type": *"(?P<type>\w+)", *"index": *(?P<index>\d+)\}')
 
 Parts = tuple[str, ...]
 
@@ -121,6 +125,8 @@ def _scan(root: str, notes: list[Note]) -> dict[Parts, _RunFolder]:
         return found
     above = files.absolute_parts(root)
     for folder in files.walk(root):
+        if any(part.startswith(STAGING) for part in folder.parts):
+            continue  # a trace that is still being written
         if folder.problem is not None:
             text = f"A folder could not be searched: {folder.problem}."
             notes.append(Note("warning", text, folder.path))
@@ -197,7 +203,20 @@ def _take_event_file(path: str, role: str, run: _RunFolder) -> None:
     if info.size == 0:
         text = "An event file is empty: its process wrote nothing, or has not yet."
         run.notes.append(Note("info", text, path))
-    run.event_files.append(EventFile(path, role, info.size))
+    run.event_files.append(EventFile(path, role, info.size, _task(path)))
+
+
+def _task(path: str) -> str:
+    """Which worker of a cluster a capture is of; empty for all other files."""
+    writer = writer_of(path)
+    if writer is None or not writer.captures:
+        return ""
+    try:
+        with files.open_binary(path) as stream:
+            found = TASK.search(stream.read(HEAD_BYTES))
+    except (UnreadableFile, OSError):
+        return ""  # whoever reads it will say why
+    return f"{found['type'].decode()} {found['index'].decode()}" if found else ""
 
 
 def _take_dumps(folder: str, dumped: Sequence[re.Match[str]], run: _RunFolder) -> None:
@@ -277,5 +296,5 @@ def _nothing_found(roots: Sequence[str], notes: Sequence[Note]) -> str:
         f"No training run found in {', '.join(roots) or 'no path at all'}.{reasons}\n"
         f"Looked for plugins/profile/<session>/<host>{XPLANE} (or {TRACE_JSON}) and for\n"
         "events.out.tfevents.* in every folder below.\n"
-        f"Three lines capture the first epoch:\n{indent(THREE_LINES, '    ')}"
+        f"How to capture the first epoch:\n{indent(HOW_TO_CAPTURE, '    ')}"
     )

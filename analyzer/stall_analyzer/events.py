@@ -1,4 +1,4 @@
-"""Event files: scalars, histograms, the stored model, wall times. All else is stepped over.
+"""Event files: scalars, histograms, the stored model, captures, wall times; no more than these.
 
 Event   1 wall_time (double)  2 step  3 file_version  4 graph_def  5 summary
 Summary 1 value*: 1 tag  2 simple_value (float)  8 tensor  9 metadata.plugin_data.plugin_name
@@ -7,6 +7,7 @@ Summary 1 value*: 1 tag  2 simple_value (float)  8 tensor  9 metadata.plugin_dat
 from __future__ import annotations
 
 import struct
+import time
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from functools import lru_cache
 import numpy as np
 
 from stall_analyzer import wire
+from stall_analyzer.capture_format import Tag
+from stall_analyzer.capture_reader import CaptureFile, read_captures
 from stall_analyzer.errors import UnreadableFile, WireError
 from stall_analyzer.histograms import HistogramReader
 from stall_analyzer.keras_config import parse_keras_config
@@ -39,6 +42,14 @@ class _Column:
     files: set[str] = field(default_factory=set)
 
 
+@dataclass
+class _Captured:
+    """What one file holds of a capture, while it is being read."""
+
+    texts: list[str] = field(default_factory=list)
+    columns: dict[str, _Column] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class _Value:
     """One Summary.Value, looked into but not parsed: places are (start, end) in the record."""
@@ -52,6 +63,7 @@ class _Value:
 class _Reader:
     def __init__(self) -> None:
         self.scalars: dict[str, dict[str, _Column]] = {"train": {}, "validation": {}}
+        self.captures: list[CaptureFile] = []
         self.histograms = HistogramReader()
         self.keras: KerasConfig | None = None
         self.first_wall_ns: int | None = None
@@ -63,15 +75,24 @@ class _Reader:
 
     def read(self, file: EventFile) -> None:
         plugins: dict[str, str] = {}  # of a tag: often only its first record says
+        captured = _Captured()
 
         def take(records: RecordFile, record: Record) -> None:
             self.records += 1
-            self._look_into(records, record, file, plugins)
+            self._look_into(records, record, file, plugins, captured)
 
         read_records(file.path, "an event file", take, self.notes)
+        if captured.texts or captured.columns:
+            series = _series(captured.columns)
+            self.captures.append(CaptureFile(file.path, captured.texts, series))
 
     def _look_into(
-        self, records: RecordFile, record: Record, file: EventFile, plugins: dict[str, str]
+        self,
+        records: RecordFile,
+        record: Record,
+        file: EventFile,
+        plugins: dict[str, str],
+        captured: _Captured,
     ) -> None:
         """Take from one record what we need: its time, unchecked, and its values if sound."""
         wall_ns: int | None = None
@@ -105,6 +126,7 @@ class _Reader:
                 return
             record = whole
         found: list[tuple[str, float]] = []
+        texts: list[str] = []
         for value in _values(record.data, *summary):
             if value.plugin is not None:
                 plugins.setdefault(value.tag, value.plugin)
@@ -116,14 +138,21 @@ class _Reader:
                 if file.role != "validation":
                     self.histograms.take(value.tag, record.data, *value.tensor)
                 continue
+            if value.tensor is not None and value.tag.startswith(Tag.RECORD):
+                texts.append(text_of(record.data, *value.tensor) or "")
+                continue
             scalar = _scalar(record.data, value, plugin)
             if scalar is not None:
                 found.append((value.tag, scalar))
-        if found and not is_intact(record):
+        if (found or texts) and not is_intact(record):
             raise WireError("the checksum of a record does not match")
+        captured.texts += texts
         columns = self.scalars["validation" if file.role == "validation" else "train"]
         for tag, scalar in found:
-            column = columns.setdefault(tag, _Column())
+            if tag.startswith(Tag.ALL):
+                column = captured.columns.setdefault(tag.removeprefix(Tag.ALL), _Column())
+            else:
+                column = columns.setdefault(tag, _Column())
             column.step.append(step)
             column.wall_ns.append(wall_ns)
             column.value.append(scalar)
@@ -158,6 +187,7 @@ def read_events(run: Run) -> EventLog:
     reader = _Reader()
     for file in run.event_files:
         reader.read(file)
+    captures = read_captures(reader.captures, reader.notes)
     return EventLog(
         train=_series(reader.scalars["train"]),
         validation=_series(reader.scalars["validation"]),
@@ -168,6 +198,8 @@ def read_events(run: Run) -> EventLog:
         records=reader.records,
         notes=tuple(reader.notes),
         histograms=reader.histograms.result(),
+        captures=captures,
+        read_ns=time.time_ns(),
     )
 
 
@@ -211,14 +243,16 @@ def _scalar(data: bytes, value: _Value, plugin: str | None) -> float | None:
 def _is_worth_reading(record: Record, start: int, end: int) -> bool:
     """Whether a long record, of which we have the head, may hold more than one big value.
 
-    TensorFlow 1 merged scalars and images into one record; the stored model may be long as well.
+    TensorFlow 1 merged scalars and images into one record; the stored model and the dumps of a
+    capture may be long as well.
     """
     for number, wire_type, value_start, value_end in wire.fields(record.data, start, end):
         if number != 1 or wire_type != wire.BYTES or value_end < end:
             return True
         for field_number, _, at, to in wire.fields(record.data, value_start, value_end):
             if field_number == 1:
-                return _is_model(wire.text(record.data, at, to), None)
+                tag = wire.text(record.data, at, to)
+                return _is_model(tag, None) or tag.startswith(Tag.RECORD)
             break
     return False
 

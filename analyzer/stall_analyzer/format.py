@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from stall_analyzer.model import PS_PER_MS, PS_PER_NS, PS_PER_S, PS_PER_US
 
 UNITS = ((PS_PER_NS, "ns"), (PS_PER_US, "µs"), (PS_PER_MS, "ms"), (PS_PER_S, "s"))
@@ -63,3 +65,8 @@ def size(count: int) -> str:
             value = count / unit_bytes
             return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
     return f"{count} bytes"
+
+
+def moment(unix_ns: int) -> str:
+    """The time of day on this machine: 14:02:31."""
+    return datetime.fromtimestamp(unix_ns / 1e9).strftime("%H:%M:%S")

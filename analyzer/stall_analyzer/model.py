@@ -13,6 +13,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from stall_analyzer.capture_log import CaptureLog
+
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Int32s: TypeAlias = npt.NDArray[np.int32]
 UInt8s: TypeAlias = npt.NDArray[np.uint8]
@@ -63,6 +65,7 @@ class EventFile:
     path: str
     role: str  # "train" | "validation" | "run" (neither folder name)
     size: int
+    task: str = ""  # of the process, where it is a capture in a cluster
 
 
 @dataclass(frozen=True)
@@ -235,6 +238,13 @@ class HistogramSums:
 
 
 @dataclass(frozen=True)
+class Capture(CaptureLog):
+    """What StallCallback or watch recorded of one process: records, and scalars of its own."""
+
+    series: Mapping[str, Series] = field(default_factory=dict)  # by tag, without "stall/"
+
+
+@dataclass(frozen=True)
 class EventLog:
     """Scalars and wall times of a run's event files."""
 
@@ -247,6 +257,13 @@ class EventLog:
     records: int
     notes: tuple[Note, ...] = ()
     histograms: Mapping[str, HistogramSums] = field(default_factory=dict)  # of training
+    captures: tuple[Capture, ...] = ()  # one per process, the leader of a cluster first
+    read_ns: int | None = None  # when the files were read
+
+    @property
+    def capture(self) -> Capture | None:
+        """The one that stands for the run."""
+        return self.captures[0] if self.captures else None
 
 
 # ---------------------------------------------------------------- tfdbg
@@ -392,6 +409,7 @@ class Timeline:
     events: EventLog | None
     notes: tuple[Note, ...] = ()
     dump: DebugDump | None = None
+    training_steps: int | None = None  # how many the epoch had; `steps` need not be all of them
 
 
 # ---------------------------------------------------------------- attribute

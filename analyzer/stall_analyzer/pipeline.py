@@ -48,6 +48,7 @@ def analyze(run: Run, progress: Progress = _unseen) -> Report:
         diagnosis.plan,
         diagnosis.verdict,
         tuple(dict.fromkeys(notes)),
+        diagnosis.sample,
     )
 
 

@@ -1,6 +1,7 @@
 """From findings and the ledger to one verdict: what holds the run up, and whether to act.
 
-Numerics are judged before time: a run that learns nothing is never told to tune its input.
+A run that stands still comes first: nothing else matters to whoever waits for it. Then numerics are
+judged, before time: a run that learns nothing is never told to tune its input.
 """
 
 from __future__ import annotations
@@ -8,10 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from stall_analyzer.answers import Finding, Verdict
+from stall_analyzer.capture_format import Reason
 from stall_analyzer.causes import bucket_of
-from stall_analyzer.format import percent, seconds
+from stall_analyzer.format import moment, percent, seconds
 from stall_analyzer.model import HostLedger, Ledger, Timeline
 from stall_analyzer.signals import Signals
+from stall_analyzer.signals.ending import KILLED
+from stall_analyzer.signals.stalled import STUCK, Stall
 from stall_analyzer.sums import bucket_totals, one_time_ps, totals
 
 ACTIONABLE = ("input", "compile", "memory", "numerics", "communication", "host")
@@ -35,18 +39,26 @@ SLOWER_FIRST = 1.5
 
 def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
     """One sentence for a tired person, with status, bucket and confidence."""
-    timeline, host = signals.timeline, signals.host
+    timeline, host, ledger = signals.timeline, signals.host, signals.likely_ledger
+    stall = signals.stall
+    if stall is not None and stall.state == STUCK and stall.blamed is not None:
+        sentence = f"{stall.sentence}."
+        return Verdict("stuck", stall.blamed.bucket, sentence, stall.blamed.confidence)
     hopeless = [f for f in findings if f.bucket == "numerics" and f.severity == "act"]
     if hopeless:
-        return _learning_nothing(host.ledger, hopeless[0])
+        return _learning_nothing(ledger, hopeless[0])
+    if _is_dead(signals):
+        return _dead(signals)
+    if stall is not None and not signals.traces:
+        return Verdict("unknown", _bucket(stall), f"{stall.sentence}.", 0.5)
     if timeline.window.duration_ps == 0:
         return _without_window(signals)
-    costs = _costs(host.ledger)
-    worked = _worked_ps(host.ledger)
+    costs = _costs(ledger)
+    worked = _worked_ps(ledger)
     primary = max(ACTIONABLE, key=lambda bucket: costs[bucket])
-    unknown = bucket_totals(host.ledger)["unknown"]
-    confidence = round(min(0.95, 1 - unknown / timeline.window.duration_ps), 2)
-    if _worth_acting(host.ledger, primary, costs[primary], worked) and costs[primary] > unknown / 2:
+    unknown = bucket_totals(ledger)["unknown"]
+    confidence = _confidence(signals, unknown)
+    if _worth_acting(ledger, primary, costs[primary], worked) and costs[primary] > unknown / 2:
         return _stalled(signals, findings, primary, confidence)
     if costs["compute"] < HEALTHY_SHARE * timeline.window.duration_ps:
         return _unknown(timeline, host, confidence)
@@ -54,9 +66,54 @@ def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
         "healthy",
         "compute",
         f"Healthy: {percent(costs['compute'], worked)} of the {_noun(timeline)} "
-        f"({seconds(timeline.window.duration_ps)}) is the model's own computing.",
+        f"({seconds(timeline.window.duration_ps)}) is the model's own computing"
+        f"{_from_a_sample(signals)}.",
         confidence,
     )
+
+
+def _confidence(signals: Signals, unknown_ps: int) -> float:
+    """Less by what is not known, and by what of an estimate is in doubt."""
+    sample = signals.sample
+    doubted = sample.estimated_ps * sample.doubt if sample is not None else 0.0
+    return round(min(0.95, 1 - (unknown_ps + doubted) / signals.window_ps), 2)
+
+
+def _from_a_sample(signals: Signals) -> str:
+    return f", {signals.sample.words}" if signals.sample is not None else ""
+
+
+def _is_dead(signals: Signals) -> bool:
+    """It ended before its time, and before the first epoch was over."""
+    ending, progress = signals.ending, signals.progress
+    if ending is None or not ending.is_early:
+        return False
+    return progress is None or not progress.finished
+
+
+def _dead(signals: Signals) -> Verdict:
+    ending, stall = signals.ending, signals.stall
+    assert ending is not None
+    steps = signals.capture_steps
+    where = f"after step {steps:,}" if steps else "before the first step"
+    if ending.reason == Reason.EXCEPTION:
+        place = f" at {ending.place.place}" if ending.place is not None else ""
+        what = f"{ending.error}{place}"
+    elif ending.reason == KILLED:
+        what = "its memory was used up" if ending.out_of_memory else "the process was killed"
+    else:
+        what = f"the process was told to end ({ending.reason.upper()})"
+    slow = f" {stall.sentence}." if stall is not None else ""
+    return Verdict(
+        "dead",
+        "memory" if ending.out_of_memory else _bucket(stall),
+        f"Dead since {moment(ending.ns)} ({where}): {what}.{slow}",
+        0.9,
+    )
+
+
+def _bucket(stall: Stall | None) -> str:
+    return stall.blamed.bucket if stall is not None and stall.blamed is not None else "unknown"
 
 
 def _without_window(signals: Signals) -> Verdict:
@@ -101,7 +158,7 @@ def _learning_nothing(ledger: Ledger, finding: Finding) -> Verdict:
 def _stalled(
     signals: Signals, findings: tuple[Finding, ...], primary: str, confidence: float
 ) -> Verdict:
-    ledger = signals.host.ledger
+    ledger = signals.likely_ledger
     cost, worked = _costs(ledger)[primary], _worked_ps(ledger)
     causes = {c: ps for c, ps in totals(ledger).items() if bucket_of(c) == primary}
     worst = max((c for c in causes if c not in INSTRUMENTS), key=lambda c: causes[c])
@@ -112,7 +169,8 @@ def _stalled(
         return Verdict("learning_nothing", primary, sentence, confidence)
     named = next((f for f in findings if f.bucket == primary and _explains(f, cost)), None)
     why = f". {named.title}." if named else f" ({where})."
-    what = f"{said} of the {_noun(signals.timeline)} went to {primary}{why}"
+    whole = f"{_noun(signals.timeline)} went to {primary}{_from_a_sample(signals)}"
+    what = f"{said} of the {whole}{why}"
     if one_time_ps(ledger, primary) >= ONCE_SHARE * cost:
         return Verdict("slow_once", primary, f"Slow once, not again: {what}", confidence)
     return Verdict("slow_always", primary, f"Slow in every epoch: {what}", confidence)

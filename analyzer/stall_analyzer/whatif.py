@@ -13,6 +13,7 @@ from stall_analyzer.answers import Finding, Forecast, Gain, Plan
 from stall_analyzer.causes import BUCKETS
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import Culprit
+from stall_analyzer.sums import bucket_totals
 
 # What a prediction cannot know: noise of the machine, and effects on what was not changed.
 SURE_SHARE = 0.8
@@ -108,7 +109,7 @@ def plan(signals: Signals, findings: Sequence[Finding]) -> Plan | None:
             chosen.append(finding)
     if not any(f.gain.high_ps or f.later_gain.high_ps for f in chosen):
         return None
-    later_ps, compute_ps = signals.later_epoch_ps, signals.buckets_ps["compute"]
+    later_ps, compute_ps = signals.later_epoch_ps, _spent_ps(signals)["compute"]
     return Plan(
         tuple(finding.id for finding in chosen),
         _forecast(signals.window_ps, compute_ps, signals, [(f, f.gain) for f in chosen]),
@@ -144,8 +145,9 @@ def _blame_the_same_time(signals: Signals, one: Finding, other: Finding) -> bool
     Buckets are apart by themselves, unless a finding blames more time than its bucket holds: a
     validation that is too long, say, whatever its time went to.
     """
+    spent_ps = _spent_ps(signals)
     if one.bucket != other.bucket and not any(
-        finding.lost_ps > signals.buckets_ps[finding.bucket] for finding in (one, other)
+        finding.lost_ps > spent_ps[finding.bucket] for finding in (one, other)
     ):
         return False
     if not one.evidence or not other.evidence:
@@ -157,14 +159,20 @@ def _blame_the_same_time(signals: Signals, one: Finding, other: Finding) -> bool
     )
 
 
+def _spent_ps(signals: Signals) -> dict[str, int]:
+    """Per bucket; of a sampled epoch, as estimated."""
+    return bucket_totals(signals.likely_ledger)
+
+
 def _forecast(
     now_ps: int, compute_ps: int, signals: Signals, gains: Sequence[tuple[Finding, Gain]]
 ) -> Forecast:
     """An epoch after all gains: not below its compute time, less what a gain claims of that."""
     low = high = claimed = 0
+    spent_ps = _spent_ps(signals)
     for bucket in BUCKETS:
         mine = [gain for finding, gain in gains if finding.bucket == bucket]
-        spent = signals.buckets_ps[bucket]
+        spent = spent_ps[bucket]
         largest = max((gain.high_ps for gain in mine), default=0)
         # Evidence is a sample: gains that seem apart still cannot win more than there was.
         most = max(spent, largest)

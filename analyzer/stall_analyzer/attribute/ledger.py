@@ -83,7 +83,7 @@ def _traced(aligned: AlignedTrace, timeline: Timeline, begin: int, end: int) -> 
         tiling = with_warm_up(tiling, trace, training)
         tiling = with_skipped_updates(tiling, training)
         if aligned.covered_ps[0] == 0:  # else the first step in the trace is not the first
-            start, stop = _training_steps(timeline, -aligned.shift_ps)
+            start, stop = _training_steps(timeline, aligned)
             tiling = with_first_wait(tiling, trace, start, stop)
         tiling = with_cache_fill(tiling, trace)
         if devices is None or not devices.used:
@@ -117,11 +117,13 @@ def _overlay(top: Tiling, below: Tiling) -> Tiling:
     return simplify(Tiling(bounds, np.where(above == NOTHING, label_at(below, bounds[:-1]), above)))
 
 
-def _training_steps(timeline: Timeline, shift: int) -> tuple[Int64s, Int64s]:
-    steps = [step for step in timeline.steps if step.phase == "training"]
+def _training_steps(timeline: Timeline, aligned: AlignedTrace) -> tuple[Int64s, Int64s]:
+    """Those that the trace saw, in its own time."""
+    begin, end = aligned.covered_ps
+    steps = [s for s in timeline.steps if s.phase == "training" and begin <= s.start_ps < end]
     return (
-        np.array([step.start_ps + shift for step in steps], dtype=np.int64),
-        np.array([step.end_ps + shift for step in steps], dtype=np.int64),
+        np.array([step.start_ps for step in steps], dtype=np.int64) - aligned.shift_ps,
+        np.array([step.end_ps for step in steps], dtype=np.int64) - aligned.shift_ps,
     )
 
 

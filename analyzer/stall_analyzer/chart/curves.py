@@ -1,4 +1,4 @@
-"""Values over the first epoch: the loss, the learning rate, memory in use."""
+"""Values over the first epoch: the loss, the learning rate, memory in use, gradients."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from stall_analyzer.capture_format import Host, Tag
 from stall_analyzer.chart.columns import Curve
 from stall_analyzer.model import PS_PER_NS, Series
 from stall_analyzer.signals import Signals
@@ -18,7 +19,13 @@ BATCH_RATES = ("batch_learning_rate", "learning_rate", "lr")
 
 def curves_of(signals: Signals) -> tuple[Curve, ...]:
     """Those that have a point in the window."""
-    found = (_loss(signals), _learning_rate(signals), *_memory(signals))
+    found = (
+        _loss(signals),
+        _learning_rate(signals),
+        *_memory(signals),
+        _captured(signals, "gradient_norm", "gradient norm", Tag.GRADIENT_NORM),
+        _captured(signals, "memory/process", "memory of the process", Tag.HOST + Host.RSS, "bytes"),
+    )
     return tuple(_in_order(curve) for curve in found if curve is not None and len(curve.at_ps))
 
 
@@ -35,6 +42,9 @@ def _loss(signals: Signals) -> Curve:
 
 
 def _learning_rate(signals: Signals) -> Curve | None:
+    captured = _captured(signals, "learning_rate", "learning rate", Tag.LEARNING_RATE)
+    if captured is not None and len(captured.at_ps):
+        return captured
     logged = signals.events.train if signals.events is not None else {}
     for tag in BATCH_RATES:
         if tag in logged:
@@ -58,6 +68,13 @@ def _logged(signals: Signals, series: Series) -> Curve | None:
     if not inside.any():
         return None
     return Curve("learning_rate", "learning rate", "", at[inside], whole.value[inside])
+
+
+def _captured(signals: Signals, name: str, label: str, tag: str, unit: str = "") -> Curve | None:
+    series, zero_ns = signals.captured_in_window(tag), signals.timeline.window.start_unix_ns
+    if series is None or zero_ns is None:
+        return None
+    return Curve(name, label, unit, (series.wall_ns - zero_ns) * PS_PER_NS, series.value)
 
 
 def _memory(signals: Signals) -> list[Curve]:

@@ -10,12 +10,15 @@ update again, and if all units of a layer are, no gradient reaches the layers be
 steps compute and nothing learns. One step that is too long can push a whole layer there.
 
 How it is measured
-From a dump of TensorFlow's debugger in the mode FULL_HEALTH (or FULL_TENSOR), which counts the
-zeros of every tensor: the outputs of each Relu, the last 20 times and more that it ran. Half of
-them are zeros in a healthy layer and nine tenths in a sparse one, so only layers without a single
-other value count; 99 % of zeros make a note. From histograms in event files: activations (by their
-tag) that hold only zeros in the last five records, and kernels of trainable layers whose histogram
-is the same to the last bit in the last five while that of another weight moves.
+From a capture: the share of each layer's units whose gradient was exactly zero over a batch, in the
+last eight measured steps and more. All units of a layer, while the last layer has gradients, are a
+dead layer (in a layer behind it that is fed only zeros they look the same); 90 % make a note. From
+a dump of TensorFlow's debugger in the mode FULL_HEALTH (or FULL_TENSOR), which counts the zeros of
+every tensor: the outputs of each Relu, the last 20 times and more that it ran. Half of them are
+zeros in a healthy layer and nine tenths in a sparse one, so only layers without a single other
+value count; 99 % of zeros make a note. From histograms in event files: activations (by their tag)
+that hold only zeros in the last five records, and kernels of trainable layers whose histogram is
+the same to the last bit in the last five while that of another weight moves.
 
 Example
 Pixels from 0 to 255 and SGD at 0.1: in the last 58 of 90 steps all 1,024 outputs of the hidden
@@ -26,8 +29,9 @@ Lower the learning rate, scale the inputs and start with He initialisation. leak
 let a gradient through on their negative side, so that units can come back.
 
 Blind spots
-Without a dump or histograms nothing is known of activations. Dead units beside living ones cannot
-be told: zeros are counted per tensor, not per unit. Ops that run eagerly have no names to go by.
+Without a capture, a dump or histograms nothing is known of activations. From a dump, dead units
+beside living ones cannot be told: zeros are counted per tensor, not per unit. Ops that run eagerly
+have no names to go by.
 """
 
 from __future__ import annotations
@@ -52,6 +56,10 @@ BUCKET = "numerics"
 LEAST_RUN = 20
 # Histograms are mostly one per epoch.
 LEAST_HISTOGRAMS = 5
+# Each is over a whole batch, and they are not all neighbours.
+LEAST_MEASURED = 8
+# In a healthy layer with relu up to half of the units may be silent over a batch.
+ALL, MOST = 0.999, 0.9
 # A loss that moves by less than this, and than scatter can, stands still.
 STILL = 0.005
 
@@ -65,7 +73,7 @@ class _Complaint:
 
 
 def check(signals: Signals) -> Finding | None:
-    complaint = _of_dump(signals) or _of_histograms(signals)
+    complaint = _of_capture(signals) or _of_dump(signals) or _of_histograms(signals)
     if complaint is None:
         return None
     return Finding(
@@ -77,6 +85,47 @@ def check(signals: Signals) -> Finding | None:
         explanation=complaint.explanation,
         change=_change(signals),
         confidence=complaint.confidence,
+    )
+
+
+def _of_capture(signals: Signals) -> _Complaint | None:
+    shares = signals.layers.dead
+    if shares is None or len(shares) < LEAST_MEASURED or len(shares.layers) < 2:
+        return None
+    *hidden, last = shares.layers
+    alive = shares.value[:, -1:] < ALL
+    if not alive[-LEAST_MEASURED:].all():
+        return None  # no gradient at all: the loss is at its end, and nothing is dead
+    runs = {layer: shares.last_run(layer, (shares.value >= ALL) & alive) for layer in hidden}
+    dead = [layer for layer, run in runs.items() if run >= LEAST_MEASURED]
+    if dead:
+        run = max(runs[layer] for layer in dead)
+        everywhere = len(dead) == len(hidden)
+        still = everywhere or _stands_still(signals, int(shares.step[-1] - shares.step[-run]))
+        return _Complaint(
+            f"All units of {_named(dead)} are dead: they get no gradient",
+            f"In the last {run} measured steps, from step {shares.step[-run]:,} on, the gradient "
+            f"of every unit of {_named(dead)} was exactly zero over the whole batch, while {last} "
+            "had gradients: no input reaches beyond the zeros that these layers put out."
+            + (f" Nothing but {last} can still learn." if everywhere else ""),
+            "act" if still else "consider",
+            0.95,
+        )
+    mostly = [
+        layer
+        for layer in hidden
+        if shares.last_run(layer, (shares.value >= MOST) & alive) >= LEAST_MEASURED
+    ]
+    if not mostly:
+        return None
+    share = shares.usual(mostly[0]) or 0.0
+    return _Complaint(
+        f"{share:.0%} of the units of {mostly[0]} are dead",
+        f"Over a whole batch they get no gradient, in the last {LEAST_MEASURED} measured steps and "
+        "more. Some models are meant to be that sparse; if this one is not, the layer could do the "
+        "same with a tenth of its units.",
+        "note",
+        0.7,
     )
 
 

@@ -14,16 +14,18 @@ Example
 profile_batch=(20, 22) covered 2 % of the epoch; the 3.9 s before batch 20 are not known.
 
 What to do
-Profile the whole first epoch, once: three lines do it.
+Capture the first epoch with StallCallback, which profiles its beginning and samples of the rest, or
+profile all of it with TensorFlow's own profiler.
 
 Blind spots
-Very long epochs make very large traces; then profile the first few hundred batches.
+Very long epochs make very large traces; then let StallCallback take samples, or profile the first
+few hundred batches. An epoch of which samples tell enough is left alone.
 """
 
 from __future__ import annotations
 
 from stall_analyzer.answers import Change, Finding
-from stall_analyzer.capture import THREE_LINES
+from stall_analyzer.capture import HOW_TO_CAPTURE
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.signals import Signals
 
@@ -39,6 +41,8 @@ def check(signals: Signals) -> Finding | None:
     window = signals.timeline.window
     if not signals.traces or window.epoch is None or signals.covered_share >= ENOUGH_SHARE:
         return None
+    if signals.sample is not None:
+        return None
     missing = signals.window_ps - signals.host.covered_ps
     first = min(aligned.covered_ps[0] for aligned in signals.traces)
     return Finding(
@@ -53,7 +57,7 @@ def check(signals: Signals) -> Finding | None:
             f"the other {seconds(missing)} went to is not known; tracing, the first batch and the "
             f"filling of buffers all happen at the start of an epoch."
         ),
-        change=Change("Profile the whole first epoch, once.", "", THREE_LINES),
+        change=Change("Capture the whole first epoch, once.", "", HOW_TO_CAPTURE),
         lost_ps=missing,
         confidence=0.95,
     )

@@ -12,8 +12,9 @@ How it is measured
 From the event files: the first logged loss that is NaN or infinite, and whether the last one still
 is. Keras logs the mean of the epoch so far, which one bad batch spoils up to the epoch's end. So a
 finite loss in a later epoch, a finite validation loss, or skipped updates of loss scaling mean that
-the weights survived; then this is a hint and no verdict. The time lost is that of the steps from
-the first bad one on.
+the weights survived; then this is a hint and no verdict. A capture logs the loss of single steps,
+so that one that is finite again shows it at once. The time lost is that of the steps from the first
+bad one on.
 
 Example
 A loss of 0.4 at step 15 is NaN at step 16 and for the remaining 84 % of the epoch: record 16 of the
@@ -95,14 +96,19 @@ def _survived(signals: Signals, learning: LearningSignals, broken: NotFinite) ->
 
 
 def _title(broken: NotFinite, survived: str) -> str:
-    where = f"at step {broken.step}" if broken.step is not None else f"in epoch {broken.epoch + 1}"
     if survived:
+        where = f"at {_from(broken)}" if broken.step is not None else f"in {_from(broken)}"
         return f"The {broken.tag} was NaN or infinite {where}"
     return f"The {broken.tag} is NaN or infinite from {_from(broken)} on, and training is lost"
 
 
 def _from(broken: NotFinite) -> str:
-    return f"step {broken.step}" if broken.step is not None else f"epoch {broken.epoch + 1}"
+    """`step 16`; where not every step was logged, `step 17 to 32`."""
+    if broken.step is None:
+        return f"epoch {broken.epoch + 1}"
+    before = broken.last_finite_step
+    is_known = before is None or before + 1 >= broken.step
+    return f"step {broken.step}" if is_known else f"step {(before or 0) + 1} to {broken.step}"
 
 
 def _diverged(learning: LearningSignals) -> float | None:
@@ -145,7 +151,7 @@ def _change(learning: LearningSignals, broken: NotFinite, diverged: float | None
             after=f"optimizer = {optimizer}(learning_rate={lower}, clipnorm=1.0)\n"
             "model.fit(..., callbacks=[keras.callbacks.TerminateOnNaN()])",
         )
-    batch = f"batch {broken.step}" if broken.step is not None else "the data"
+    batch = _from(broken).replace("step", "batch") if broken.step is not None else "the data"
     return Change(
         f"Look at {batch} for NaN or infinite values and labels out of range; in a loss of your "
         "own, keep log, division and sqrt away from 0. Stop broken runs at once.",

@@ -15,7 +15,7 @@ Example
 The first epoch took 14.2 s, later ones 1.3 s: 12.9 s came once.
 
 What to do
-Profile the first epoch: three lines do it.
+Capture the first epoch with StallCallback, or profile it with TensorFlow's own profiler.
 
 Blind spots
 Without later epochs there is nothing to compare the first one with.
@@ -24,7 +24,7 @@ Without later epochs there is nothing to compare the first one with.
 from __future__ import annotations
 
 from stall_analyzer.answers import Change, Finding
-from stall_analyzer.capture import THREE_LINES
+from stall_analyzer.capture import HOW_TO_CAPTURE
 from stall_analyzer.format import seconds
 from stall_analyzer.signals import Signals
 
@@ -52,10 +52,10 @@ def check(signals: Signals) -> Finding | None:
         title=_title(first, later if slower else None),
         explanation=_explanation(first, later, once),
         change=Change(
-            "Profile the first epoch. The trace shows tracing, compiling and waiting for input by "
-            "name.",
+            "Capture the first epoch. The trace shows tracing, compiling and waiting for input by "
+            "name; the callback also sees memory, gradients and hangs.",
             "",
-            THREE_LINES,
+            HOW_TO_CAPTURE,
         ),
         lost_ps=once,
         confidence=0.9,

@@ -9,9 +9,9 @@ TensorFlow divides a large op among its intra-op threads. With one of them, the 
 nothing to do while the op runs.
 
 How it is measured
-Each intra-op thread that did anything has a line in the trace (`…_Eigen`). One line, more than one
-core, and matrix products and convolutions of a millisecond and more that take a good part of the
-epoch.
+Each intra-op thread that did anything has a line in the trace (`…_Eigen`); a capture holds the
+setting itself. One thread, more than one core, and matrix products and convolutions of a
+millisecond and more that take a good part of the epoch.
 
 Example
 `set_intra_op_parallelism_threads(1)`, copied from a recipe for repeatable results, and a step of
@@ -61,8 +61,12 @@ def check(signals: Signals) -> Finding | None:
         title=f"Large ops run on one thread of {pools.cores} cores",
         explanation=(
             f"Matrix products and convolutions took {seconds(divisible)} of the first epoch. "
-            f"TensorFlow can divide them among {pools.cores} cores, but only one intra-op thread "
-            "was ever at work: the number of threads was set to 1."
+            f"TensorFlow can divide them among {pools.cores} cores, but "
+            + (
+                "the program has set the number of intra-op threads to 1."
+                if pools.is_setting
+                else "only one intra-op thread was ever at work: their number was set to 1."
+            )
         ),
         change=Change(
             "Leave the number of intra-op threads to TensorFlow.",
@@ -73,6 +77,6 @@ def check(signals: Signals) -> Finding | None:
         lost_ps=lost,
         gain=gain,
         later_gain=every_epoch(gain, signals),
-        confidence=0.7,
+        confidence=0.85 if pools.is_setting else 0.7,
         evidence=signals.evidence_of("compute.step", "ops on one thread"),
     )

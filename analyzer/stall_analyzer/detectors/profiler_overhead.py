@@ -24,7 +24,7 @@ What the profiler costs while it runs (some 2 ms a step for a small model) has n
 from __future__ import annotations
 
 from stall_analyzer.answers import Change, Finding
-from stall_analyzer.capture import THREE_LINES
+from stall_analyzer.capture import PROFILER_LINES
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.signals import Signals
 
@@ -52,7 +52,7 @@ def check(signals: Signals) -> Finding | None:
             f"first epoch. That is the price of this measurement and not of your program; shares "
             f"of the rest are larger without it."
         ),
-        change=Change("Start and stop the profiler outside of the epoch.", "", THREE_LINES),
+        change=Change("Start and stop the profiler outside of the epoch.", "", PROFILER_LINES),
         lost_ps=lost,
         confidence=0.9,
         evidence=signals.evidence_of(worst, "the profiler"),

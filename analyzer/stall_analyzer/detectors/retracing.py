@@ -13,7 +13,9 @@ it and making it ready takes as long as hundreds of steps.
 How it is measured
 Calls that the trace marks as traced, after the first call of the function, and how much longer than
 usual they took, input apart. The tracing_count of the calls tells a new tf.function (it
-starts anew) from a new trace of the old one (it grows).
+starts anew) from a new trace of the old one (it grows). A capture counts the traces of Keras's
+training step through the whole epoch, whether or not it was profiled then; what they took is by how
+much those steps were longer than the others.
 
 Example
 A loop passed a Python number to its step: 15 calls, 15 graphs, 3.3 s of 3.8 s.
@@ -48,6 +50,45 @@ NEARLY_ALL = 0.8
 
 
 def check(signals: Signals) -> Finding | None:
+    return _traced(signals) or _counted(signals)
+
+
+def _counted(signals: Signals) -> Finding | None:
+    """By a capture, where the trace shows no such call or not enough of them."""
+    again = signals.captured_retraces
+    severity = severity_of(signals.share(again.lost_ps)) if again is not None else None
+    if again is None or severity is None:
+        return None
+    last = len(again.steps) == 1 and int(again.steps[0]) == again.all_steps - 1
+    if len(again.steps) == 1 and not last:
+        severity = "note"
+    named = ", ".join(str(step + 1) for step in again.steps[:4])
+    often = "once" if again.count == 1 else f"{again.count} times"
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=f"The Keras training step is traced again {often} in {again.all_steps:,} steps",
+        explanation=(
+            f"Its count of traces grew, in step {named}{' …' if len(again.steps) > 4 else ''}. "
+            f"These steps took {seconds(again.lost_ps)} longer than usual, "
+            f"{percent(again.lost_ps, signals.window_ps)} of the first epoch. "
+            + (
+                "A last batch smaller than the others has another shape and needs its own graph."
+                if last
+                else "Each of them brought a new shape, dtype or structure of its batch."
+            )
+        ),
+        change=_smaller_last_batch() if last else _same_batches(),
+        lost_ps=again.lost_ps,
+        gain=_gain(again.lost_ps, max(len(again.steps), 1), anew=False, last=last),
+        confidence=0.9,
+        evidence=signals.evidence_at(again.start_ps, again.end_ps, "traced again"),
+    )
+
+
+def _traced(signals: Signals) -> Finding | None:
     function = max(signals.functions, key=_lost_ps, default=None)
     if function is None:
         return None
@@ -136,23 +177,31 @@ def _change(function: FunctionSignals, anew: bool, last: bool) -> Change:
             f"step_in_graph = tf.function({name})\nfor batch in data:\n    step_in_graph(batch)",
         )
     if last:
-        return Change(
-            "Drop the smaller last batch, or pad it.",
-            "data = data.batch(size)",
-            "data = data.batch(size, drop_remainder=True)",
-        )
+        return _smaller_last_batch()
     if function.is_keras:
-        return Change(
-            "Give every batch the same shape, dtype and structure.",
-            "model.train_on_batch(x[begin:end], y[begin:end])",
-            "data = data.batch(size, drop_remainder=True)\nmodel.fit(data)",
-        )
+        return _same_batches()
     return Change(
         "Pass Python numbers as tensors, and let one graph serve all shapes. Objects and lambdas "
         "as arguments must be the same object in every call.",
         f"@tf.function\ndef {name}(x, scale): ...\n\n{name}(x, 0.5)",
         f"@tf.function(reduce_retracing=True)\ndef {name}(x, scale): ...\n\n"
         f"{name}(x, tf.constant(0.5))",
+    )
+
+
+def _smaller_last_batch() -> Change:
+    return Change(
+        "Drop the smaller last batch, or pad it.",
+        "data = data.batch(size)",
+        "data = data.batch(size, drop_remainder=True)",
+    )
+
+
+def _same_batches() -> Change:
+    return Change(
+        "Give every batch the same shape, dtype and structure.",
+        "model.train_on_batch(x[begin:end], y[begin:end])",
+        "data = data.batch(size, drop_remainder=True)\nmodel.fit(data)",
     )
 
 

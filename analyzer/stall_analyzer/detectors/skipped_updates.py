@@ -11,7 +11,8 @@ themselves overflow.
 
 How it is measured
 In the trace: steps that check their gradients with IsFinite and assign no variable. Counted in
-steps of the first epoch, and in the time of the ledger's cause numerics.skipped_update.
+steps of the first epoch, and in the time of the ledger's cause numerics.skipped_update. A capture
+counts the skipped updates themselves, whatever the trace shows.
 
 Example
 45 of the 60 steps of the first epoch skipped: LossScaleOptimizer was given an initial scale of
@@ -22,12 +23,17 @@ Leave initial_scale at its default of 2**15. If skips go on, lower the learning 
 or use mixed_bfloat16, which needs no scaling.
 
 Blind spots
-Steps compiled by XLA show no ops, so their skipped updates are not seen.
+Steps compiled by XLA show no ops, so that without a capture their skipped updates are not seen.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
+
 from stall_analyzer.answers import Change, Finding
+from stall_analyzer.capture_format import Tag
 from stall_analyzer.detectors.base import ACT_SHARE, CONSIDER_SHARE
 from stall_analyzer.format import seconds
 from stall_analyzer.signals import Signals
@@ -42,25 +48,32 @@ LEAST_STEPS = 3
 MOST = 0.5
 
 
+@dataclass(frozen=True)
+class _Skips:
+    count: int
+    steps: int
+    lately: float  # share of the last quarter of the steps
+    counted: bool  # by a capture, else seen in the trace
+
+
 def check(signals: Signals) -> Finding | None:
-    lost = signals.causes_ps["numerics.skipped_update"]
-    skipped = signals.per_step_ps("numerics.skipped_update") > 0
-    count, steps = int(skipped.sum()), len(skipped)
-    if not lost or count < LEAST_STEPS:
+    skips = _captured(signals) or _traced(signals)
+    if skips is None or skips.count < LEAST_STEPS:
         return None
-    lately = float(skipped[-max(steps // 4, 1) :].mean())
+    lost = signals.causes_ps["numerics.skipped_update"]
+    spent = f"; {seconds(lost)} were computed for nothing" if lost else ""
     return Finding(
         id=ID,
         name=NAME,
         bucket=BUCKET,
-        severity=_severity(count / steps, lately),
-        title=f"{count} of {steps} updates were skipped because gradients overflowed",
+        severity=_severity(skips.count / skips.steps, skips.lately),
+        title=f"{skips.count} of {skips.steps} updates were skipped because gradients overflowed",
         explanation=(
-            f"Loss scaling found gradients that were not finite in {count} of the {steps} steps of "
-            f"the first epoch; {seconds(lost)} were computed for nothing. "
+            f"Loss scaling found gradients that were not finite in {skips.count} of the "
+            f"{skips.steps} steps of the first epoch{spent}. "
             + (
-                f"In the last quarter of the epoch it still skipped {lately:.0%}."
-                if lately
+                f"In the last quarter of the epoch it still skipped {skips.lately:.0%}."
+                if skips.lately
                 else "None of them is in the last quarter of the epoch: the scale has settled."
             )
         ),
@@ -71,9 +84,31 @@ def check(signals: Signals) -> Finding | None:
             after="keras.optimizers.LossScaleOptimizer(inner)  # 2**15",
         ),
         lost_ps=lost,
-        confidence=0.9,
+        confidence=0.97 if skips.counted else 0.9,
         evidence=signals.evidence_of("numerics.skipped_update", "update skipped"),
     )
+
+
+def _traced(signals: Signals) -> _Skips | None:
+    skipped = signals.per_step_ps("numerics.skipped_update") > 0
+    steps = len(skipped)
+    if not signals.causes_ps["numerics.skipped_update"] or not steps:
+        return None
+    lately = float(skipped[-max(steps // 4, 1) :].mean())
+    return _Skips(int(skipped.sum()), steps, lately, counted=False)
+
+
+def _captured(signals: Signals) -> _Skips | None:
+    """The count runs over all steps; it is written down at some of them."""
+    series = signals.captured_in_window(Tag.SKIPPED_UPDATES)
+    if series is None or len(series) < 2:
+        return None
+    steps = int(series.step[-1]) + 1
+    quarter = int(np.searchsorted(series.step, steps * 3 // 4))
+    before = min(quarter, len(series) - 2)
+    since = int(series.step[-1] - series.step[before])
+    lately = float(series.value[-1] - series.value[before]) / max(since, 1)
+    return _Skips(int(series.value[-1]), steps, lately, counted=True)
 
 
 def _severity(share: float, lately: float) -> str:

@@ -55,7 +55,7 @@ def check(signals: Signals) -> Finding | None:
         severity="consider",
         title=f"Validation takes {percent(lost, signals.window_ps)} of the epoch: {seconds(lost)}",
         explanation=(
-            f"After {training} training steps came {steps} validation steps, which took "
+            f"After {training} training steps came {steps or 'the'} validation steps, which took "
             f"{seconds(lost)} of the first epoch's {seconds(signals.window_ps)}. The model learns "
             f"nothing in that time."
         ),

@@ -12,6 +12,7 @@ from stall_analyzer.answers import Finding, Forecast, Gain, Plan, Report
 from stall_analyzer.causes import BUCKETS, CAUSES, bucket_of
 from stall_analyzer.intervals import Tiling, time_in
 from stall_analyzer.model import HostLedger, Ledger, Note
+from stall_analyzer.sampling import Sample
 from stall_analyzer.sums import bucket_totals, one_time_ps, totals
 
 SCHEMA_VERSION = 1
@@ -60,6 +61,7 @@ def run_document(report: Report) -> dict[str, Any]:
         },
         "buckets_ps": bucket_totals(ledger),
         "causes_ps": totals(ledger),
+        "estimate": _estimate(report.sample) if report.sample else None,
         "one_time_ps": once,
         "recurring_ps": window.duration_ps - once,
         "phases": _with_buckets(ledger, phases),
@@ -78,6 +80,17 @@ def run_document(report: Report) -> dict[str, Any]:
         ],
         "evidence": dict(reference.evidence),
         "notes": [_note(note) for note in report.notes],
+    }
+
+
+def _estimate(sample: Sample) -> dict[str, Any]:
+    return {
+        "profiled_steps": sample.profiled_steps,
+        "steps": sample.steps,
+        "estimated_ps": sample.estimated_ps,
+        "doubt": round(sample.doubt, 3),
+        "buckets_ps": bucket_totals(sample.ledger),
+        "causes_ps": totals(sample.ledger),
     }
 
 
@@ -124,6 +137,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "gain_ps": _gain(finding.gain),
         "later_gain_ps": _gain(finding.later_gain),
         "confidence": finding.confidence,
+        "estimated": finding.estimated,
         "title": finding.title,
         "explanation": finding.explanation,
         "change": {"text": change.text, "before": change.before, "after": change.after},

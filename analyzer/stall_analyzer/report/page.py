@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from stall_analyzer import __version__, manual
-from stall_analyzer.capture import THREE_LINES
+from stall_analyzer.capture import HOW_TO_CAPTURE
 
 Json: TypeAlias = Mapping[str, Any]
 
@@ -43,7 +43,7 @@ def runs_answer(
         "problems": list(problems),
         "profile_plugin": profile_plugin,
         "logdir": logdir,
-        "capture": THREE_LINES,
+        "capture": HOW_TO_CAPTURE,
         "version": __version__,
     }
 

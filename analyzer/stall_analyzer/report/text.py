@@ -289,8 +289,16 @@ def _evidence(terminal: Terminal, run: Json) -> None:
     terminal.gap()
     terminal.line(terminal.text("evidence", "bold"))
     terminal.line(terminal.text(f"{seen}; confidence in the verdict {sure}"), indent=2)
+    if run.get("estimate"):
+        terminal.line(terminal.text(_estimated(run["estimate"])), indent=2)
     for subject, sentence in run["evidence"].items():
         terminal.line(terminal.text(f"{subject}: {sentence}", "dim"), indent=2)
+
+
+def _estimated(estimate: Json) -> str:
+    parts = _largest_parts(estimate["buckets_ps"], sum(estimate["buckets_ps"].values()))
+    steps = f"{estimate['profiled_steps']:,} profiled steps of {estimate['steps']:,}"
+    return f"all of the epoch, estimated from {steps}: {parts}"
 
 
 def _notes(terminal: Terminal, notes: Sequence[Json]) -> None:

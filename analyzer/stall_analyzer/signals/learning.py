@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
+from stall_analyzer.attribute.numerics import captured_loss
+from stall_analyzer.capture_format import Tag
 from stall_analyzer.model import EventLog, Float64s, Series, Timeline
 from stall_analyzer.signals.losses import StepLosses, first_fit, step_losses
 from stall_analyzer.signals.settings import ModelSettings, settings_of
@@ -25,6 +27,7 @@ class NotFinite:
 
     tag: str
     step: int | None  # None: only epochs were logged
+    last_finite_step: int | None  # before it; further steps between them were not logged
     epoch: int
     at_ps: int | None  # when it was logged, in window time
     share: float | None  # of its epoch's steps, from it on
@@ -40,6 +43,7 @@ class LearningSignals:
     validation_losses: Float64s = field(default_factory=lambda: NO_VALUES)
     accuracies: Float64s = field(default_factory=lambda: NO_VALUES)  # per epoch
     learning_rates: Float64s = field(default_factory=lambda: NO_VALUES)  # at each epoch's end
+    captured_rates: Float64s = field(default_factory=lambda: NO_VALUES)  # of single steps
     settings: ModelSettings = field(default_factory=ModelSettings)
     not_finite: NotFinite | None = None
     gradients: Mapping[str, Float64s] = field(default_factory=dict)  # by tag
@@ -83,14 +87,19 @@ class LearningSignals:
         """The learning rate of the first epoch."""
         if len(self.learning_rates):
             return float(self.learning_rates[0])
+        if self.settings.learning_rate is None and len(self.captured_rates):
+            return float(np.median(self.captured_rates))
         return self.settings.learning_rate
 
     @property
     def highest_rate(self) -> float | None:
         """The highest rate that the run can have used; None where that is not known."""
-        if self.settings.highest_rate is None:
-            return None
-        return max([self.settings.highest_rate, *map(float, self.learning_rates)])
+        rates = [*self.learning_rates, *self.captured_rates]
+        if self.settings.highest_rate is not None:
+            rates.append(self.settings.highest_rate)
+        elif not len(self.captured_rates):
+            return None  # what a schedule does within an epoch is not logged
+        return float(max(rates))
 
     @property
     def step_count(self) -> int | None:
@@ -111,7 +120,8 @@ def learning_signals(timeline: Timeline) -> LearningSignals:
         validation_losses=_values(events.validation.get("epoch_loss")),
         accuracies=_values(_accuracy(events)),
         learning_rates=_values(events.train.get("epoch_learning_rate")),
-        settings=settings_of(events.keras),
+        captured_rates=_captured_rates(events),
+        settings=_settings(events),
         not_finite=_not_finite(events, steps),
         gradients=_gradients(events),
         steps_per_epoch=_steps_per_epoch(steps, events, timeline),
@@ -121,6 +131,21 @@ def learning_signals(timeline: Timeline) -> LearningSignals:
 def _values(series: Series | None) -> Float64s:
     whole = first_fit(series)
     return whole.value if whole is not None else NO_VALUES
+
+
+def _captured_rates(events: EventLog) -> Float64s:
+    series = events.capture.series if events.capture is not None else {}
+    rates = _values(series.get(Tag.LEARNING_RATE.removeprefix(Tag.ALL)))
+    return rates[np.isfinite(rates)]
+
+
+def _settings(events: EventLog) -> ModelSettings:
+    """Of the stored model; a capture knows the optimizer where no model was stored."""
+    settings = settings_of(events.keras)
+    record = events.capture.model if events.capture is not None else None
+    if settings.optimizer is None and record is not None and record.optimizer:
+        return replace(settings, optimizer=record.optimizer)
+    return settings
 
 
 def _accuracy(events: EventLog) -> Series | None:
@@ -136,10 +161,14 @@ def _not_finite(events: EventLog, steps: StepLosses) -> NotFinite | None:
         row = int(bad[0])
         epoch = int(steps.epoch[row])
         mine = steps.epoch == epoch
-        later = epoch_losses if len(epoch_losses) > steps.epoch[-1] else steps.value
+        # The mean of an epoch stays spoiled; the loss of a single step tells whether it came back.
+        singly = captured_loss(events) is not None
+        by_epoch = len(epoch_losses) > steps.epoch[-1] and not singly
+        later = epoch_losses if by_epoch else steps.value
         return NotFinite(
             tag="loss",
             step=int(steps.step[row]),
+            last_finite_step=int(steps.step[row - 1]) if row else None,
             epoch=epoch,
             at_ps=int(steps.at_ps[row]),
             share=float(np.sum(mine & (np.arange(len(steps)) >= row)) / np.sum(mine)),
@@ -151,7 +180,7 @@ def _not_finite(events: EventLog, steps: StepLosses) -> NotFinite | None:
         if tag.endswith("loss") and len(wrong):
             epoch = int(series.step[wrong[0]]) if tag.startswith("epoch_") else 0
             ends = not np.isfinite(values[-1])
-            return NotFinite(tag.removeprefix("epoch_"), None, epoch, None, None, ends)
+            return NotFinite(tag.removeprefix("epoch_"), None, None, epoch, None, None, ends)
     return None
 
 

@@ -1,16 +1,19 @@
 """The loss of each step, from what was logged of it.
 
 Keras logs the mean of the epoch so far, which hides both sudden changes and flat ends. A mean over
-t steps is a sum divided by t, so two of them give the loss in between.
+t steps is a sum divided by t, so two of them give the loss in between. A capture logs the loss of
+single steps, some of them: where both exist, its own values count.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
-from stall_analyzer.attribute.numerics import batch_loss
+from stall_analyzer.attribute.numerics import batch_loss, captured_loss
+from stall_analyzer.capture_format import Mark
 from stall_analyzer.model import PS_PER_NS, EventLog, Float64s, Int64s, Series
 
 # Stored as float32, a mean gives back its sum only to this share of it: one rounding of the mean
@@ -44,19 +47,54 @@ class StepLosses:
 
 
 def step_losses(events: EventLog, window_start_ns: int | None) -> StepLosses:
-    series = first_fit(batch_loss(events))
-    if series is None or len(series) == 0:
+    logged, single = first_fit(batch_loss(events)), first_fit(captured_loss(events))
+    found = [series for series in (logged, single) if series is not None and len(series)]
+    if not found:
         return StepLosses()
-    epoch_loss = first_fit(events.train.get("epoch_loss"))
-    ends = epoch_loss.wall_ns if epoch_loss is not None else _no_ints()
-    epoch = np.searchsorted(ends, series.wall_ns).astype(np.int64)
-    start_ns = window_start_ns if window_start_ns is not None else int(series.wall_ns[0])
+    start_ns = window_start_ns if window_start_ns is not None else int(found[0].wall_ns[0])
+    ends_ns = _epoch_ends_ns(events)
+    losses = [_as_logged(series, start_ns, ends_ns) for series in found]
+    # Not written by Keras, it is as it was logged.
+    if logged is found[0] and "batch_loss" in events.train:
+        undone = _undone(logged, losses[0].epoch, losses[0].at_ps)
+        losses[0] = losses[0] if _is_impossible(undone, logged) else undone
+    if single is found[-1]:  # a capture counts its steps from 0
+        losses[-1] = replace(losses[-1], step=losses[-1].step + 1)
+    return losses[0] if len(losses) == 1 else _merged(*losses)
+
+
+def _as_logged(series: Series, start_ns: int, ends_ns: Int64s) -> StepLosses:
+    epoch = np.searchsorted(ends_ns, series.wall_ns).astype(np.int64)
     at_ps = (series.wall_ns - start_ns) * PS_PER_NS
-    as_logged = StepLosses(series.step, epoch, at_ps, series.value, np.zeros(len(series)))
-    if "batch_loss" not in events.train:
-        return as_logged  # not written by Keras
-    undone = _undone(series, epoch, at_ps)
-    return as_logged if _is_impossible(undone, series) else undone
+    return StepLosses(series.step, epoch, at_ps, series.value, np.zeros(len(series)))
+
+
+def _epoch_ends_ns(events: EventLog) -> Int64s:
+    epoch_loss = first_fit(events.train.get("epoch_loss"))
+    if epoch_loss is not None:
+        return epoch_loss.wall_ns
+    marks = events.capture.first_fit if events.capture is not None else ()
+    return np.array([mark.ns for mark in marks if mark.what == Mark.EPOCH_END], dtype=np.int64)
+
+
+def _merged(means: StepLosses, single: StepLosses) -> StepLosses:
+    """Losses from means up to the first that is not finite: it spoils all means after it."""
+    bad = np.flatnonzero(~np.isfinite(means.value))
+    known = means.step <= (means.step[bad[0]] if len(bad) else means.step.max(initial=0))
+    kept = known & ~np.isin(means.step, single.step)
+    step = np.concatenate([means.step[kept], single.step])
+    order = np.argsort(step, kind="stable")
+
+    def both(one: Any, other: Any) -> Any:
+        return np.concatenate([one[kept], other])[order]
+
+    return StepLosses(
+        step[order],
+        both(means.epoch, single.epoch),
+        both(means.at_ps, single.at_ps),
+        both(means.value, single.value),
+        both(means.rounding, single.rounding),
+    )
 
 
 def first_fit(series: Series | None) -> Series | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stall_analyzer.capture_log import Environment
 from stall_analyzer.intervals import total, union
 from stall_analyzer.model import AlignedTrace, Trace
 from stall_analyzer.names import rows_named
@@ -27,17 +28,26 @@ DIVISIBLE = ("MatMul", "BatchMatMul", "Conv", "DepthwiseConv", "Einsum", "_Fused
 class PoolSignals:
     """Of the trace that saw most of the window."""
 
-    intra_op_threads: int = 0  # with a line of their own
+    intra_op_threads: int = 0  # with a line of their own, or as a capture found them set
     divisible_ps: int = 0  # when ops ran that could be divided among them
     cores: int | None = None  # that the process may use; None: not recorded
+    is_setting: bool = False  # the number of threads is what the program set
 
 
-def pool_signals(traces: Sequence[AlignedTrace]) -> PoolSignals:
+def pool_signals(
+    traces: Sequence[AlignedTrace], environment: Environment | None = None
+) -> PoolSignals:
     if not traces:
         return PoolSignals()
     trace = max(traces, key=lambda a: a.covered_ps[1] - a.covered_ps[0]).trace
-    threads = {line.name for line in trace.lines if INTRA_OP_THREADS in line.name}
-    return PoolSignals(len(threads), _divisible_ps(trace), cores_of(trace))
+    threads = len({line.name for line in trace.lines if INTRA_OP_THREADS in line.name})
+    divisible, cores = _divisible_ps(trace), cores_of(trace)
+    if environment is None or environment.intra_op_threads is None:
+        return PoolSignals(threads, divisible, cores)
+    cores = environment.cores or cores
+    # 0 leaves it to TensorFlow, which takes all cores.
+    threads = environment.intra_op_threads or cores or threads
+    return PoolSignals(threads, divisible, cores, is_setting=True)
 
 
 def _divisible_ps(trace: Trace) -> int:

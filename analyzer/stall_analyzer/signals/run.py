@@ -13,18 +13,25 @@ from functools import cached_property
 import numpy as np
 
 from stall_analyzer.answers import Evidence
+from stall_analyzer.capture_format import Tag
 from stall_analyzer.causes import CAUSES, code, codes_of_bucket
 from stall_analyzer.intervals import Tiling, time_in
+from stall_analyzer.logged import STEP_SECONDS
 from stall_analyzer.model import (
+    PS_PER_NS,
     AlignedTrace,
+    Capture,
     DebugDump,
     EventLog,
     HostLedger,
     Int64s,
     KerasConfig,
+    Ledger,
+    Series,
     Step,
     Timeline,
 )
+from stall_analyzer.sampling import Sample, sample_of
 from stall_analyzer.signals.allocator import (
     AllocatorSignals,
     MemoryWait,
@@ -35,14 +42,24 @@ from stall_analyzer.signals.collectives import CollectiveSignals, collective_sig
 from stall_analyzer.signals.culprit import MOST, Culprit, culprit_of
 from stall_analyzer.signals.devices import DeviceSignals, device_signals
 from stall_analyzer.signals.dumps import Origin, ZeroOutputs, origin_of, zero_outputs
+from stall_analyzer.signals.ending import Ending, ending_of
 from stall_analyzer.signals.functions import FunctionSignals, function_signals
 from stall_analyzer.signals.histograms import HistogramSignals, histogram_signals
+from stall_analyzer.signals.layers import LayerSignals, layer_signals
 from stall_analyzer.signals.learning import LearningSignals, learning_signals
+from stall_analyzer.signals.machine import (
+    MachineSignals,
+    ResidentMemory,
+    machine_signals,
+    resident_memory,
+)
 from stall_analyzer.signals.ops import OpSignals, op_signals
 from stall_analyzer.signals.pipeline import PipelineSignals, Spans, Stage, pipeline_signals
 from stall_analyzer.signals.pools import PoolSignals, pool_signals
 from stall_analyzer.signals.progress import Progress, progress_of
+from stall_analyzer.signals.retraces import CapturedRetraces, captured_retraces
 from stall_analyzer.signals.roofline import Roofline, roofline
+from stall_analyzer.signals.stalled import Stall, stall_of_run
 from stall_analyzer.signals.threads import BetweenSteps, between_steps
 from stall_analyzer.sums import bucket_totals, totals
 
@@ -79,6 +96,16 @@ class Signals:
     @property
     def covered_share(self) -> float:
         return self.share(self.host.covered_ps)
+
+    @cached_property
+    def sample(self) -> Sample | None:
+        """What samples say about all of the epoch, where samples are all that was profiled."""
+        return sample_of(self.timeline, self.host)
+
+    @property
+    def likely_ledger(self) -> Ledger:
+        """For its sums: the exact one or, of a sampled epoch, the estimate."""
+        return self.sample.ledger if self.sample is not None else self.host.ledger
 
     @property
     def later_epoch_ps(self) -> int | None:
@@ -239,7 +266,8 @@ class Signals:
 
     @cached_property
     def pools(self) -> PoolSignals:
-        return pool_signals(self.traces)
+        environment = self.capture.environment if self.capture is not None else None
+        return pool_signals(self.traces, environment)
 
     @cached_property
     def devices(self) -> DeviceSignals:
@@ -258,6 +286,60 @@ class Signals:
     @cached_property
     def progress(self) -> Progress | None:
         return progress_of(self.events)
+
+    @property
+    def capture(self) -> Capture | None:
+        """Of the process whose ledger stands for the run."""
+        captures = self.events.captures if self.events is not None else ()
+        mine = [capture for capture in captures if capture.trace_name == self.host.host]
+        return next(iter((*mine, *captures)), None)
+
+    def captured_in_window(self, tag: str) -> Series | None:
+        """A scalar of the capture, as far as it was written in the first epoch."""
+        series = self.capture.series.get(tag.removeprefix(Tag.ALL)) if self.capture else None
+        zero_ns = self.timeline.window.start_unix_ns
+        if series is None or zero_ns is None:
+            return None
+        at_ps = (series.wall_ns - zero_ns) * PS_PER_NS
+        inside = (at_ps >= 0) & (at_ps <= self.window_ps)
+        return Series(series.step[inside], series.wall_ns[inside], series.value[inside])
+
+    @property
+    def capture_steps(self) -> int:
+        """Steps that had finished when the capture ended."""
+        capture = self.capture
+        if capture is None:
+            return 0
+        looked = [look.step for look in capture.looks[-1:]]
+        steps = capture.series.get(STEP_SECONDS)
+        return max([*looked, int(steps.step[-1]) + 1 if steps else 0])
+
+    @cached_property
+    def stall(self) -> Stall | None:
+        """What the run's last time without progress was, if it ends with one."""
+        return stall_of_run(self.events.captures) if self.events is not None else None
+
+    @cached_property
+    def ending(self) -> Ending | None:
+        if self.events is None or self.capture is None:
+            return None
+        return ending_of(self.capture, self.events.read_ns)
+
+    @cached_property
+    def captured_retraces(self) -> CapturedRetraces | None:
+        return captured_retraces(self.timeline)
+
+    @cached_property
+    def machine(self) -> MachineSignals | None:
+        return machine_signals(self.capture, self.timeline.window)
+
+    @cached_property
+    def resident_memory(self) -> ResidentMemory | None:
+        return resident_memory(self.capture)
+
+    @cached_property
+    def layers(self) -> LayerSignals:
+        return layer_signals(self.capture)
 
     @cached_property
     def learning(self) -> LearningSignals:

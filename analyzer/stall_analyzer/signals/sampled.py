@@ -1,0 +1,139 @@
+"""The profiled steps of a sampled epoch, as if they were an epoch of their own.
+
+Detectors ask what share of the epoch something costs. Of an epoch that was only sampled, the ledger
+knows a small part, and every cost that comes with each step seems small. So they look at the
+profiled stretches alone, put end to end; what they find is then scaled to all the steps.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from stall_analyzer.answers import Evidence, Finding, Gain
+from stall_analyzer.format import seconds
+from stall_analyzer.intervals import Tiling, refine
+from stall_analyzer.model import AlignedTrace, HostLedger, Ledger, Phase, Step, Timeline, Window
+from stall_analyzer.sampling import Sample
+from stall_analyzer.signals.run import Signals
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    start_ps: int  # in the window
+    end_ps: int
+    at_ps: int  # where it begins among the stretches put end to end
+
+    @property
+    def earlier_ps(self) -> int:
+        return self.start_ps - self.at_ps
+
+
+def profiled_alone(signals: Signals, sample: Sample) -> Signals:
+    """Signals of the profiled stretches; only what the profiler saw is right in them."""
+    stretches = _put_end_to_end(sample)
+    window = Window(
+        start_unix_ns=None,
+        duration_ps=sample.profiled_ps,
+        start_source="profiled steps",
+        end_source="profiled steps",
+    )
+    timeline = Timeline(
+        window=window,
+        traces=tuple(_moved_trace(signals.traces, stretch) for stretch in stretches),
+        steps=_moved_steps(signals.training_steps, stretches),
+        phases=(Phase("training", 0, window.duration_ps),),
+        later_epochs_ps=(),
+        events=signals.events,
+    )
+    host = _cut(signals.host, stretches)
+    return Signals(timeline, (host,), host)
+
+
+def over_the_epoch(finding: Finding, signals: Signals, sample: Sample) -> Finding:
+    """What the profiled steps show, scaled to all steps of the epoch."""
+
+    def scaled(ps: int, most_ps: int) -> int:
+        return min(round(ps * sample.times), most_ps)
+
+    lost = scaled(finding.lost_ps, signals.window_ps)
+    later = signals.later_epoch_ps or signals.window_ps
+    return replace(
+        finding,
+        explanation=(
+            f"{finding.explanation} This is what the {sample.profiled_steps:,} profiled steps "
+            f"show; over all {sample.steps:,} it comes to about {seconds(lost)}."
+        ),
+        lost_ps=lost,
+        gain=Gain(scaled(finding.gain.low_ps, lost), scaled(finding.gain.high_ps, lost)),
+        later_gain=Gain(
+            scaled(finding.later_gain.low_ps, later), scaled(finding.later_gain.high_ps, later)
+        ),
+        confidence=round(finding.confidence * (1 - sample.doubt), 2),
+        evidence=_moved_back(finding.evidence, _put_end_to_end(sample)),
+        estimated=True,
+    )
+
+
+def _put_end_to_end(sample: Sample) -> list[_Stretch]:
+    stretches: list[_Stretch] = []
+    at = 0
+    for begin, end in sample.stretches_ps:
+        stretches.append(_Stretch(begin, end, at))
+        at += end - begin
+    return stretches
+
+
+def _moved_trace(traces: Sequence[AlignedTrace], stretch: _Stretch) -> AlignedTrace:
+    part = next(a for a in traces if a.covered_ps[0] <= stretch.start_ps < a.covered_ps[1])
+    until = stretch.at_ps + stretch.end_ps - stretch.start_ps
+    return replace(
+        part, shift_ps=part.shift_ps - stretch.earlier_ps, covered_ps=(stretch.at_ps, until)
+    )
+
+
+def _moved_steps(steps: Sequence[Step], stretches: Sequence[_Stretch]) -> tuple[Step, ...]:
+    moved = [
+        replace(
+            step,
+            start_ps=step.start_ps - stretch.earlier_ps,
+            end_ps=step.end_ps - stretch.earlier_ps,
+        )
+        for stretch in stretches
+        for step in steps
+        if stretch.start_ps <= step.start_ps and step.end_ps <= stretch.end_ps
+    ]
+    return tuple(replace(step, index=index) for index, step in enumerate(moved))
+
+
+def _cut(host: HostLedger, stretches: Sequence[_Stretch]) -> HostLedger:
+    """The tiles of the ledger inside the stretches."""
+    ledger = host.ledger
+    inside = np.array([bound for s in stretches for bound in (s.start_ps, s.end_ps)])
+    rows = Tiling(ledger.bounds_ps, np.arange(len(ledger.cause), dtype=np.int64))
+    bounds, row = refine(rows, inside)
+    kept = np.searchsorted(inside, bounds[:-1], side="right") % 2 == 1
+    lengths, row = np.diff(bounds)[kept], row[kept]
+    return replace(
+        host,
+        ledger=Ledger(
+            np.concatenate([[0], np.cumsum(lengths)]), ledger.cause[row], ledger.one_time[row]
+        ),
+        covered_ps=int(lengths.sum()),
+    )
+
+
+def _moved_back(
+    evidence: Sequence[Evidence], stretches: Sequence[_Stretch]
+) -> tuple[Evidence, ...]:
+    begins = [stretch.at_ps for stretch in stretches]
+    found = []
+    for piece in evidence:
+        stretch = stretches[max(bisect_right(begins, piece.start_ps) - 1, 0)]
+        start = piece.start_ps + stretch.earlier_ps
+        end = min(piece.end_ps + stretch.earlier_ps, stretch.end_ps)
+        found.append(replace(piece, start_ps=start, end_ps=max(start, end)))
+    return tuple(found)

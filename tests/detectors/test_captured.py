@@ -1,0 +1,318 @@
+"""What a capture makes certain: each detector on its own case and on a near miss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from stall_analyzer.align import align
+from stall_analyzer.answers import Finding
+from stall_analyzer.attribute import attribute
+from stall_analyzer.capture_format import Mark
+from stall_analyzer.capture_log import Environment, ModelRecord
+from stall_analyzer.capture_log import Mark as MarkRecord
+from stall_analyzer.detectors import (
+    cpu_throttled,
+    dead_units,
+    host_memory_pressure,
+    learning_rate_too_low,
+    loss_not_finite,
+    memory_grows,
+    retracing,
+    skipped_updates,
+    vanishing_or_exploding_gradients,
+)
+from stall_analyzer.diagnose import diagnose, signals_of
+from stall_analyzer.model import Capture, EventLog, Series, Timeline
+from tests.captures import NS, START_NS, log
+
+EPOCH_S = 100
+LAYERS = ("first", "second", "head")
+# The steps that a capture measures: the first sixteen, then one of sixteen.
+MEASURED = [*range(16), *range(31, 400, 16)]
+
+
+def at_steps(values: Sequence[float], steps: Sequence[int] | None = None) -> Series:
+    """Steps of a quarter of a second."""
+    step = np.array(steps if steps is not None else MEASURED[: len(values)], dtype=np.int64)
+    wall = START_NS + ((step + 1) * 0.25 * NS).astype(np.int64)
+    return Series(step, wall, np.asarray(values, dtype=np.float64))
+
+
+def each_second(values: Sequence[float]) -> Series:
+    wall = START_NS + np.arange(len(values), dtype=np.int64) * NS
+    return Series(np.arange(len(values), dtype=np.int64) * 4, wall, np.asarray(values, float))
+
+
+def captured(
+    series: Mapping[str, Series], epochs: int = 1, model: ModelRecord | None = None, **train: Series
+) -> EventLog:
+    marks = [MarkRecord(START_NS, Mark.FIT_BEGIN, None, 0)]
+    for epoch in range(epochs):
+        begin = START_NS + epoch * EPOCH_S * NS
+        marks.append(MarkRecord(begin, Mark.EPOCH_BEGIN, epoch, 0))
+        marks.append(MarkRecord(begin + EPOCH_S * NS - 1, Mark.EPOCH_END, epoch, 0))
+    steps = np.arange(epochs * EPOCH_S * 4, dtype=np.int64)
+    ends = START_NS + ((steps + 1) * 0.25 * NS).astype(np.int64)
+    capture = Capture(
+        environment=Environment(host="box", cores=2),
+        model=model or ModelRecord("Adam", 1000, LAYERS, probed=True),
+        marks=tuple(marks),
+        first_ns=START_NS,
+        last_ns=int(ends[-1]),
+        series={"step_seconds": Series(steps, ends, np.full(len(steps), 0.25)), **series},
+    )
+    return log(capture, **train)
+
+
+def timeline_for(events: EventLog) -> Timeline:
+    return align([], events)
+
+
+def found(detector: ModuleType, events: EventLog) -> Finding | None:
+    timeline = timeline_for(events)
+    finding: Finding | None = detector.check(signals_of(timeline, attribute(timeline)))
+    return finding
+
+
+def severity(detector: ModuleType, events: EventLog) -> str | None:
+    finding = found(detector, events)
+    return finding.severity if finding is not None else None
+
+
+def norms(first: float, second: float, head: float, **more: Series) -> dict[str, Series]:
+    """Gradient norms that scatter a little, the same in all steps."""
+    random = np.random.default_rng(1)
+    count = len(MEASURED)
+    return {
+        f"gradient_norm/{layer}": at_steps(norm * random.uniform(0.8, 1.2, count))
+        for layer, norm in zip(LAYERS, (first, second, head), strict=True)
+    } | more
+
+
+FLAT = at_steps(1.6 + 0.001 * np.random.default_rng(2).normal(size=len(MEASURED)))
+FLAT_EPOCHS = Series(np.arange(3), START_NS + np.arange(1, 4) * EPOCH_S * NS, np.full(3, 1.6))
+FALLING = at_steps(2.0 * 0.9 ** np.arange(len(MEASURED)))
+
+# ---------------------------------------------------------------- gradients
+
+
+def test_the_first_layer_whose_gradient_vanishes_is_named() -> None:
+    series = norms(3e-8, 2e-5, 0.3, loss=FLAT)
+    finding = found(
+        vanishing_or_exploding_gradients, captured(series, epochs=3, epoch_loss=FLAT_EPOCHS)
+    )
+    assert finding is not None and finding.severity == "act"
+    assert "that of first has a norm of 3" in finding.title
+    assert "times smaller than that of head" in finding.title
+
+
+def test_small_gradients_that_still_teach_are_left_alone() -> None:
+    """Adam divides gradients by their size: the weights move all the same."""
+    ratios = {f"update_ratio/{layer}": at_steps([1e-3] * len(MEASURED)) for layer in LAYERS}
+    series = norms(3e-8, 2e-5, 0.3, loss=FALLING, **ratios)
+    assert found(vanishing_or_exploding_gradients, captured(series)) is None
+    still = {f"update_ratio/{layer}": at_steps([1e-9] * len(MEASURED)) for layer in LAYERS}
+    series = norms(3e-8, 2e-5, 0.3, loss=FALLING, **still)
+    assert severity(vanishing_or_exploding_gradients, captured(series)) == "consider"
+
+
+def test_layers_that_differ_by_a_hundred_are_healthy() -> None:
+    series = norms(2e-3, 1e-2, 0.3, loss=FLAT)
+    assert found(vanishing_or_exploding_gradients, captured(series)) is None
+    series = norms(5e-5, 6e-5, 9e-5, loss=FALLING)  # a model that has converged
+    assert found(vanishing_or_exploding_gradients, captured(series)) is None
+
+
+def test_an_explosion_names_the_layer_that_grew_most() -> None:
+    series = norms(1.0, 1.0, 1.0)
+    series["gradient_norm/second"] = at_steps([2.0, 90.0, 7e5, math.inf, *[math.nan] * 10])
+    calmer = at_steps([1.0, 3.0, 40.0, *[math.nan] * 11])
+    series |= {f"gradient_norm/{layer}": calmer for layer in ("first", "head")}
+    finding = found(vanishing_or_exploding_gradients, captured(series))
+    assert finding is not None
+    assert "explode: the norm of second grew from 2 to 7e+05 at step 3" in finding.title
+
+
+def test_one_spike_and_overflows_that_loss_scaling_survives_are_no_explosion() -> None:
+    spike = norms(1.0, 1.0, 1.0)
+    spike["gradient_norm/first"].value[5] = 1e6
+    assert found(vanishing_or_exploding_gradients, captured(spike)) is None
+    scaled = norms(1.0, 1.0, 1.0)
+    for series in scaled.values():
+        series.value[:5] = math.inf
+    assert found(vanishing_or_exploding_gradients, captured(scaled)) is None
+
+
+# ---------------------------------------------------------------- dead units
+
+
+def dead(first: float, second: float, head: float, **more: Series) -> dict[str, Series]:
+    shares = zip(LAYERS, (first, second, head), strict=True)
+    return {f"dead_units/{layer}": at_steps([s] * len(MEASURED)) for layer, s in shares} | more
+
+
+def test_a_dead_layer_is_named() -> None:
+    finding = found(dead_units, captured(dead(0.2, 1.0, 0.0, loss=FALLING)))
+    assert finding is not None and finding.severity == "consider"
+    assert finding.title == "All units of second are dead: they get no gradient"
+
+
+def test_where_only_the_last_layer_is_left_nothing_is_learned() -> None:
+    finding = found(dead_units, captured(dead(1.0, 1.0, 0.0, loss=FALLING)))
+    assert finding is not None and finding.severity == "act"
+    assert "first and second" in finding.title
+    assert "Nothing but head can still learn" in finding.explanation
+
+
+def test_sparse_layers_are_a_note_and_half_of_the_units_nothing() -> None:
+    assert severity(dead_units, captured(dead(0.0, 0.95, 0.0))) == "note"
+    assert severity(dead_units, captured(dead(0.5, 0.6, 0.0))) is None
+
+
+def test_a_loss_without_any_gradient_is_no_dead_layer() -> None:
+    """Of a batch that is predicted perfectly, every gradient is zero."""
+    assert found(dead_units, captured(dead(1.0, 1.0, 1.0))) is None
+
+
+# ---------------------------------------------------------------- losses and rates
+
+
+def test_a_loss_that_came_back_is_known_to_have_come_back() -> None:
+    """The mean that Keras logs stays NaN to the end of the epoch; the loss itself does not."""
+    means = Series(
+        np.arange(1, 401), START_NS + (np.arange(1, 401) * 0.25 * NS).astype(np.int64),
+        np.array([1.0] * 49 + [math.nan] * 351),
+    )  # fmt: skip
+    back = captured({"loss": at_steps([1.0] * len(MEASURED))}, batch_loss=means)
+    finding = found(loss_not_finite, back)
+    assert finding is not None and finding.severity == "consider"
+    assert "at step 50" in finding.title, "the mean knows the very step"
+    gone = [1.0] * 18 + [math.nan] * (len(MEASURED) - 18)
+    lost = captured({"loss": at_steps(gone)}, batch_loss=means)
+    finding = found(loss_not_finite, lost)
+    assert finding is not None and finding.severity == "act"
+    assert "from step 50 on" in finding.title
+
+
+def test_between_two_measured_steps_the_first_nan_is_not_known() -> None:
+    gone = captured({"loss": at_steps([1.0] * 18 + [math.nan] * (len(MEASURED) - 18))})
+    finding = found(loss_not_finite, gone)
+    assert finding is not None and "from step 49 to 64 on" in finding.title
+    timeline = timeline_for(gone)
+    assert diagnose(timeline, attribute(timeline)).verdict.status == "learning_nothing"
+
+
+def test_a_captured_rate_is_judged_without_a_stored_model() -> None:
+    def run(rate: float) -> EventLog:
+        series = {"loss": FLAT, "learning_rate": at_steps([rate] * len(MEASURED))}
+        return captured(series, epochs=3, epoch_loss=FLAT_EPOCHS)
+
+    assert severity(learning_rate_too_low, run(1e-10)) == "act"
+    assert severity(learning_rate_too_low, run(1e-3)) is None
+
+
+def test_skipped_updates_are_counted() -> None:
+    skips = np.minimum(np.array(MEASURED) + 1, 200).astype(float)
+    finding = found(skipped_updates, captured({"skipped_updates": at_steps(skips)}))
+    assert finding is not None and finding.severity == "consider"
+    assert "200 of 384 updates" in finding.title
+    assert "settled" in finding.explanation
+    always = at_steps(np.array(MEASURED) + 1.0)
+    assert severity(skipped_updates, captured({"skipped_updates": always})) == "act"
+    few = at_steps([min(n, 2.0) for n in range(len(MEASURED))])
+    assert severity(skipped_updates, captured({"skipped_updates": few})) is None
+
+
+# ---------------------------------------------------------------- tracing
+
+
+def test_traces_are_counted_where_no_profile_was_taken() -> None:
+    counts = at_steps([2.0, 3.0, 4.0, 5.0], [0, 50, 120, 200])
+    events = captured({"traces/train_function": counts})
+    steps = events.captures[0].series["step_seconds"]
+    for step in (50, 120, 200):  # each takes ten seconds longer
+        steps.value[step] += 10.0
+        steps.wall_ns[step:] += 10 * NS
+    finding = found(retracing, events)
+    assert finding is not None and finding.severity == "act"
+    assert "traced again 3 times in 279 steps" in finding.title
+    once = captured({"traces/train_function": at_steps([2.0], [0])})
+    assert found(retracing, once) is None
+
+
+# ---------------------------------------------------------------- the machine
+
+
+def memory(
+    stalled_s: float = 0.0, faults: float = 0.0, resident: float = 4e9, swap: Series | None = None
+) -> EventLog:
+    growing = np.linspace(0.0, 1.0, EPOCH_S)
+    return captured(
+        {
+            "host/memory_stalled_seconds": each_second(stalled_s * growing),
+            "host/major_faults": each_second(faults * growing),
+            "host/rss_bytes": each_second([resident] * EPOCH_S),
+            "host/limit_bytes": each_second([16e9]),
+            **({"host/swap_used_bytes": swap} if swap is not None else {}),
+        }
+    )
+
+
+def test_waiting_for_memory_of_the_host() -> None:
+    finding = found(host_memory_pressure, memory(stalled_s=31, faults=2e5))
+    assert finding is not None and finding.severity == "act"
+    assert "waited 31" in finding.title and "pages had to be read back" in finding.explanation
+    assert 0 <= finding.gain.low_ps <= finding.gain.high_ps <= finding.lost_ps
+    assert severity(host_memory_pressure, memory(stalled_s=8, faults=2e5)) == "consider"
+    assert severity(host_memory_pressure, memory(stalled_s=31)) is None, "others waited"
+    assert severity(host_memory_pressure, memory(faults=2e5)) is None
+
+
+def test_swapping_and_a_full_machine() -> None:
+    swap = each_second(np.linspace(1e9, 3e9, EPOCH_S))
+    finding = found(host_memory_pressure, memory(faults=2e5, swap=swap))
+    assert finding is not None and "2.0 GB were swapped out" in finding.title
+    assert severity(host_memory_pressure, memory(resident=15.5e9)) == "consider"
+    assert severity(host_memory_pressure, memory(resident=12e9)) is None
+
+
+def test_a_cpu_limit_that_stops_the_process() -> None:
+    def run(throttled_s: float) -> EventLog:
+        counter = each_second(np.linspace(5.0, 5.0 + throttled_s, EPOCH_S))
+        return captured({"host/throttled_seconds": counter})
+
+    finding = found(cpu_throttled, run(90.0))
+    assert finding is not None and finding.severity == "act"
+    assert "for 45" in finding.title, "on two cores"
+    assert severity(cpu_throttled, run(12.0)) == "consider"
+    assert severity(cpu_throttled, run(4.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("resident", "expected"),
+    [
+        (np.linspace(1e9, 3e9, EPOCH_S), True),
+        (np.minimum(np.linspace(1e9, 6e9, EPOCH_S), 2e9), False),  # a buffer that is full
+        (np.linspace(1e9, 1.04e9, EPOCH_S), False),
+        (1e9 + 5e8 * np.sin(np.arange(EPOCH_S)), False),
+    ],
+)
+def test_a_process_that_grows_with_every_step(resident: Sequence[float], expected: bool) -> None:
+    events = captured({"host/rss_bytes": each_second(resident)})
+    finding = found(memory_grows, events)
+    assert (finding is not None) == expected
+    if finding is not None:
+        assert "grows by 5.1 MB with every step" in finding.title
+
+
+def test_what_fills_in_the_first_epoch_alone_is_no_leak() -> None:
+    filled = [*np.linspace(1e9, 4e9, EPOCH_S), *[4e9] * (2 * EPOCH_S)]
+    assert found(memory_grows, captured({"host/rss_bytes": each_second(filled)}, epochs=3)) is None
+    leaking = [*np.linspace(1e9, 4e9, EPOCH_S), *np.linspace(4e9, 6e9, 2 * EPOCH_S)]
+    events = captured({"host/rss_bytes": each_second(leaking)}, epochs=3)
+    assert severity(memory_grows, events) == "consider"

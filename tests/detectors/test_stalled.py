@@ -1,0 +1,276 @@
+"""Slow, stuck or dead: what a capture leaves of a run that does not go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stall_analyzer.align import align
+from stall_analyzer.answers import Finding, Verdict
+from stall_analyzer.attribute import attribute
+from stall_analyzer.capture_format import Kind, Mark
+from stall_analyzer.detectors import stuck_or_dead
+from stall_analyzer.diagnose import diagnose, signals_of
+from stall_analyzer.model import EventLog
+from stall_analyzer.signals.stalled import SLOW, STUCK, UNSURE, Stall
+from tests import captures as write
+from tests.captures import (
+    GENERATOR,
+    IN_A_CALLBACK,
+    IN_THE_STEP,
+    NS,
+    QUEUE,
+    SITE,
+    native,
+    thread,
+)
+
+Json = dict[str, object]
+STEPS = 37
+LAST_STEP_S = 10.0
+MAIN_WAITS = thread(*IN_THE_STEP, main=True)
+WAITING = (native("futex", count=40), native("futex", name="tf_data_private"))
+
+
+def stall(
+    *threads: Json,
+    kernel: Sequence[Json] = WAITING,
+    phase: str = "train_batch",
+    cores: float = 0.004,
+    seconds: int = 20,
+    dumped: bool = True,
+    steps: int = STEPS,
+) -> list[bytes]:
+    """A look each second after five seconds without a step; a dump in the middle."""
+    records = []
+    for idle in range(5, seconds):
+        at = LAST_STEP_S + idle
+        kind, more = Kind.BEAT, {}
+        if dumped and idle == 12:
+            kind = Kind.DUMP
+            more = {"reason": "no_step", "limit_s": 11.5, "native": list(kernel)}
+        records.append(
+            write.record(
+                kind, at, step=steps, idle_s=float(idle), phase=phase, cpu_s=3 + cores * idle,
+                threads=list(threads), **more,
+            )
+        )  # fmt: skip
+    return records
+
+
+def before(steps: int = STEPS, **start: object) -> list[bytes]:
+    begun = [write.mark(Mark.FIT_BEGIN, 0.5), write.mark(Mark.EPOCH_BEGIN, 1.0)]
+    each = (LAST_STEP_S - 1.0) / max(steps, 1)
+    return [write.start(**start), *(begun if steps else []), write.steps(1.0, steps, each)]
+
+
+def judged(log: EventLog) -> tuple[Stall | None, Finding | None, Verdict]:
+    timeline = align([], log)
+    hosts = attribute(timeline)
+    signals = signals_of(timeline, hosts)
+    return signals.stall, stuck_or_dead.check(signals), diagnose(timeline, hosts).verdict
+
+
+def test_a_generator_that_waits_for_ever_is_stuck_on_input(tmp_path: Path) -> None:
+    log = write.read(tmp_path, before() + stall(MAIN_WAITS, thread(*QUEUE, *GENERATOR)))
+    found, finding, verdict = judged(log)
+    assert found is not None and found.state == STUCK
+    assert (verdict.status, verdict.primary) == ("stuck", "input")
+    assert "(after step 37): the generator at data.py:12 waits in queue.get()" in verdict.sentence
+    assert finding is not None and finding.severity == "act"
+    assert "/home/me/data.py:12 batches" in finding.explanation, "the line that proves it"
+    assert "timeout" in finding.change.after
+    assert finding.lost_ps > 0
+
+
+def test_a_lock_in_a_callback_is_stuck_on_the_host(tmp_path: Path) -> None:
+    """A lock is acquired in C: its only frame is the caller's, and the kernel says futex."""
+    log = write.read(
+        tmp_path, before() + stall(thread(*IN_A_CALLBACK, main=True), phase="between_batches")
+    )
+    verdict = judged(log)[2]
+    assert (verdict.status, verdict.primary) == ("stuck", "host")
+    assert "the callback at train.py:41 waits for a lock" in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("wait", "python", "state"),
+    [
+        ("clock_nanosleep", "3.11.4", SLOW),
+        ("hrtimer_nanosleep", "3.12.0", SLOW),
+        ("select", "3.10.9", SLOW),  # how Python slept until 3.10
+        ("select", "3.12.0", STUCK),
+        ("futex", "3.10.9", STUCK),
+        ("", "3.12.0", UNSURE),  # the kernel does not say
+    ],
+)
+def test_a_sleep_is_slow_and_what_cannot_be_told_from_it_is_not_called_stuck(
+    tmp_path: Path, wait: str, python: str, state: str
+) -> None:
+    kernel = [native(wait)] if wait else []
+    log = write.read(
+        tmp_path,
+        before(python=python) + stall(thread(*IN_A_CALLBACK, main=True), kernel=kernel),
+    )
+    found, _, verdict = judged(log)
+    assert found is not None and found.state == state
+    assert (verdict.status == "stuck") == (state == STUCK)
+
+
+def test_a_process_that_computes_is_slow(tmp_path: Path) -> None:
+    log = write.read(tmp_path, before() + stall(MAIN_WAITS, thread(*GENERATOR), cores=0.97))
+    found, finding, verdict = judged(log)
+    assert found is not None and found.state == SLOW
+    assert "97% of a core" in found.why
+    assert finding is not None and finding.severity == "note"
+    assert verdict.status != "stuck"
+
+
+def test_saving_a_profile_in_the_middle_is_no_work_of_the_training(tmp_path: Path) -> None:
+    looks = stall(MAIN_WAITS, thread(*QUEUE, *GENERATOR))
+    later = stall(MAIN_WAITS, thread(*QUEUE, *GENERATOR), cores=0.1)  # two seconds in all
+    log = write.read(tmp_path, before() + looks[:9] + [later[-1]])
+    found = judged(log)[0]
+    assert found is not None and found.state == STUCK
+
+
+def test_a_process_that_reads_is_slow(tmp_path: Path) -> None:
+    reads = [write.scalars(LAST_STEP_S + n, STEPS, host__read_bytes=n * 5e6) for n in range(20)]
+    log = write.read(tmp_path, before() + reads + stall(MAIN_WAITS, thread(*QUEUE, *GENERATOR)))
+    found = judged(log)[0]
+    assert found is not None and found.state == SLOW
+
+
+def test_a_step_that_ended_after_all_was_only_slow(tmp_path: Path) -> None:
+    looks = stall(MAIN_WAITS, thread(*QUEUE, *GENERATOR))
+    log = write.read(tmp_path, before() + looks + [write.scalars(40.0, STEPS, step_seconds=30.0)])
+    found, _, verdict = judged(log)
+    assert found is None
+    assert verdict.status != "stuck"
+
+
+def test_threads_that_move_are_not_stuck(tmp_path: Path) -> None:
+    one = stall(MAIN_WAITS, thread(*QUEUE, *GENERATOR))
+    other = stall(MAIN_WAITS, thread(*QUEUE, "/home/me/data.py:19 batches", *GENERATOR[1:]))
+    turns = [pair[n % 2] for n, pair in enumerate(zip(one, other, strict=True))]
+    log = write.read(tmp_path, before() + turns)
+    found = judged(log)[0]
+    assert found is not None and found.state == UNSURE
+
+
+def test_a_few_seconds_are_not_enough(tmp_path: Path) -> None:
+    looks = stall(MAIN_WAITS, thread(*QUEUE, *GENERATOR), dumped=False, seconds=12)
+    found = judged(write.read(tmp_path, before() + looks))[0]
+    assert found is not None and found.state == UNSURE
+
+
+def test_ctrl_c_after_a_long_wait_leaves_the_run_stuck_and_an_error_ends_it(tmp_path: Path) -> None:
+    looks = stall(thread(*QUEUE, *IN_A_CALLBACK, main=True))
+
+    def ended_by(error: str) -> EventLog:
+        dump = write.record(
+            Kind.DUMP, 33.0, reason="exception", step=STEPS, idle_s=0.0, phase="train_batch",
+            error={"type": error, "text": "gone\n and more", "frames": list(IN_A_CALLBACK)},
+        )  # fmt: skip
+        end = write.record(Kind.END, 34.0, reason="exception")
+        return write.read(tmp_path, [*before(), *looks, dump, end])
+
+    assert judged(ended_by("KeyboardInterrupt"))[2].status == "stuck"
+    verdict = judged(ended_by("ValueError"))[2]
+    assert verdict.status == "dead"
+    assert "ValueError: gone at train.py:41" in verdict.sentence
+
+
+def test_before_the_first_step(tmp_path: Path) -> None:
+    looks = stall(
+        thread(*QUEUE, "/home/me/train.py:7 load", "/home/me/train.py:80 <module>", main=True),
+        phase="startup",
+        steps=0,
+    )
+    verdict = judged(write.read(tmp_path, before(steps=0) + looks))[2]
+    assert (verdict.status, verdict.primary) == ("stuck", "host")
+    assert "(before the first step): the training script at train.py:7 waits" in verdict.sentence
+
+
+def test_inside_tensorflow_without_python_it_is_most_likely_the_input(tmp_path: Path) -> None:
+    log = write.read(tmp_path, before(devices=["/device:CPU:0"]) + stall(MAIN_WAITS))
+    verdict = judged(log)[2]
+    assert (verdict.status, verdict.primary) == ("stuck", "input")
+    assert verdict.confidence <= 0.6
+    with_gpu = write.read(tmp_path, before(devices=["CPU:0", "GPU:0"]) + stall(MAIN_WAITS))
+    assert judged(with_gpu)[2].status != "stuck", "a GPU that hangs looks the same"
+
+
+# ---------------------------------------------------------------- clusters
+
+
+def worker(index: int, *records: bytes, steps: int = STEPS) -> list[bytes]:
+    return [*before(steps, task={"type": "worker", "index": index}, workers=2, pid=index), *records]
+
+
+JOINING = (
+    f"{SITE}/tensorflow/python/eager/context.py:600 Context.ensure_initialized",
+    f"{SITE}/tensorflow/python/distribute/collective_all_reduce_strategy.py:500 _initialize",
+    "/home/me/train.py:9 <module>",
+)
+
+
+def test_a_peer_that_never_came_is_named(tmp_path: Path) -> None:
+    looks = stall(thread(*JOINING, main=True), phase="startup", steps=0)
+    verdict = judged(write.read(tmp_path, worker(0, *looks, steps=0)))[2]
+    assert (verdict.status, verdict.primary) == ("stuck", "communication")
+    assert "worker 0 waits for worker 1, which has left no record here" in verdict.sentence
+
+
+def test_a_peer_that_stopped_half_way_is_named(tmp_path: Path) -> None:
+    log = write.read(tmp_path, worker(0, *stall(MAIN_WAITS)), worker(1))
+    verdict = judged(log)[2]
+    assert (verdict.status, verdict.primary) == ("stuck", "communication")
+    assert "worker 0 waits for worker 1, which was last heard of at" in verdict.sentence
+
+
+def test_the_worker_that_is_stuck_on_its_own_is_the_reason(tmp_path: Path) -> None:
+    log = write.read(
+        tmp_path,
+        worker(0, *stall(MAIN_WAITS)),
+        worker(1, *stall(MAIN_WAITS, thread(*QUEUE, *GENERATOR))),
+    )
+    verdict = judged(log)[2]
+    assert (verdict.status, verdict.primary) == ("stuck", "input")
+
+
+# ---------------------------------------------------------------- dead
+
+
+def test_a_process_that_was_killed_while_it_trained(tmp_path: Path) -> None:
+    log = write.read(tmp_path, before())
+    killed = judged(log)[2]
+    assert killed.status == "dead"
+    assert "(after step 37): the process was killed" in killed.sentence
+    fresh = replace(log, read_ns=write.START_NS + 11 * NS)
+    assert judged(fresh)[2].status != "dead", "it may still run"
+    assert judged(fresh)[1] is None
+
+
+def test_a_process_that_was_killed_with_its_memory_full(tmp_path: Path) -> None:
+    full = write.scalars(9.5, STEPS, host__rss_bytes=15.8e9, host__limit_bytes=16e9)
+    verdict = judged(write.read(tmp_path, [*before(), full]))[2]
+    assert (verdict.status, verdict.primary) == ("dead", "memory")
+
+
+def test_a_process_that_was_told_to_end(tmp_path: Path) -> None:
+    log = write.read(tmp_path, [*before(), write.record(Kind.END, 11.0, reason="sigterm")])
+    _, finding, verdict = judged(log)
+    assert verdict.status == "dead" and "SIGTERM" in verdict.sentence
+    assert finding is not None and "not stuck" in finding.explanation
+
+
+def test_a_first_epoch_that_was_finished_is_judged_as_ever(tmp_path: Path) -> None:
+    over = [write.mark(Mark.EPOCH_END, 10.5), write.mark(Mark.EPOCH_BEGIN, 10.6, epoch=1)]
+    log = write.read(tmp_path, [*before(), *over])
+    _, finding, verdict = judged(log)
+    assert verdict.status == "unknown"
+    assert finding is not None and finding.severity == "note"

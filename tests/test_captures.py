@@ -1,0 +1,175 @@
+"""What is read from a capture, whole, cut or written by somebody else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stall_analyzer.capture_format import Kind, Mark
+from stall_analyzer.model import Capture, EventLog
+from tests import captures as write
+from tests import event_files
+from tests.captures import GENERATOR, IN_THE_STEP, START_NS, native, thread
+
+
+def only(log: EventLog) -> Capture:
+    assert log.capture is not None
+    assert len(log.captures) == 1
+    return log.capture
+
+
+def texts(log: EventLog) -> str:
+    return " ".join(note.text for note in log.notes)
+
+
+def test_a_process_has_one_capture_with_records_and_scalars(tmp_path: Path) -> None:
+    log = write.read(
+        tmp_path,
+        [
+            write.start(cores=8, threads={"intra_op": 1, "inter_op": 0}, devices=["CPU:0"]),
+            write.record(Kind.MODEL, optimizer="Adam", layers=["a", "b"], probed=True),
+            write.mark(Mark.EPOCH_BEGIN, 1.0),
+            write.scalars(2.5, step=3, loss=0.5, gradient_norm__a=2.0),
+            write.record(Kind.END, 9.0, reason="exit"),
+        ],
+    )
+    capture = only(log)
+    assert (capture.environment.cores, capture.environment.intra_op_threads) == (8, 1)
+    assert capture.model is not None and capture.model.layers == ("a", "b")
+    assert [(m.what, m.ns - START_NS) for m in capture.marks] == [(Mark.EPOCH_BEGIN, 10**9)]
+    loss = capture.series["loss"]
+    assert (loss.step[0], loss.value[0]) == (3, 0.5)
+    assert "gradient_norm/a" in capture.series
+    assert capture.end is not None and capture.end.reason == "exit"
+    assert capture.last_ns == START_NS + 9 * 10**9
+    assert log.train == {}, "its scalars are no curves of the run's own"
+    assert log.notes == ()
+
+
+def test_looks_are_in_order_and_keep_their_stacks(tmp_path: Path) -> None:
+    stacks = [thread(*IN_THE_STEP, main=True), thread(*GENERATOR)]
+    log = write.read(
+        tmp_path,
+        [
+            write.start(),
+            write.record(
+                Kind.DUMP, 9.0, reason="no_step", step=3, idle_s=8.0, phase="train_batch",
+                cpu_s=1.5, limit_s=7.0, threads=stacks, native=[native("futex")],
+                memory={"rss_bytes": 5e8},
+            ),
+            write.record(
+                Kind.BEAT, 6.0, step=3, idle_s=5.0, phase="train_batch", cpu_s=1.4, threads=stacks
+            ),
+        ],
+    )  # fmt: skip
+    beat, dump = only(log).looks
+    assert (beat.idle_s, dump.idle_s) == (5.0, 8.0)
+    assert beat.main is not None and beat.main.frames == IN_THE_STEP
+    assert only(log).dumps[0].native[0].wait == "futex"
+    assert only(log).dumps[0].memory["rss_bytes"] == 5e8
+
+
+def test_a_long_dump_is_read_whole(tmp_path: Path) -> None:
+    frames = [f"/home/me/deep.py:{n} f" for n in range(4000)]  # some 100 kB
+    beat = write.record(
+        Kind.BEAT, step=0, idle_s=5.0, phase="startup", threads=[thread(*frames, main=True)]
+    )
+    (look,) = only(write.read(tmp_path, [write.start(), beat])).beats
+    assert len(look.threads[0].frames) == 4000
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[1]", '"text"', "{}", '{"kind": 3, "ns": 5}', '{"kind": "mark"}',
+     '{"kind": "mark", "ns": -1}', '{"kind": "mark", "ns": 1e30}', "[" * 100_000],
+)  # fmt: skip
+def test_a_record_that_is_none_becomes_a_note(tmp_path: Path, text: str) -> None:
+    broken = write.raw_record(Kind.MARK, text)
+    log = write.read(tmp_path, [write.start(), broken, write.mark(Mark.FIT_BEGIN, 1.0)])
+    assert [mark.what for mark in only(log).marks] == [Mark.FIT_BEGIN]
+    assert "could not be understood were skipped: 1" in texts(log)
+
+
+def test_fields_of_any_type_and_kinds_that_nobody_knows_do_no_harm(tmp_path: Path) -> None:
+    log = write.read(
+        tmp_path,
+        [
+            write.start(task="worker", workers=0, pid="7", threads=[1], devices="CPU", cores=True),
+            write.record("weather", 1.0, sunny=True),
+            write.record(Kind.BEAT, 2.0, step="3", idle_s=None),
+            write.record(Kind.DUMP, 3.0, step=3, idle_s=6, threads={"a": 1}, native=5, memory=[]),
+            write.record(Kind.WINDOW, 4.0, what=1, seconds="long"),
+            write.record(Kind.NOTE, 5.0, level="shouting", text="The disk was full."),
+        ],
+    )
+    capture = only(log)
+    assert capture.environment.cores is None and capture.environment.pid is None
+    assert capture.beats == ()
+    assert [dump.threads for dump in capture.dumps] == [()]
+    assert "The disk was full." in texts(log)
+
+
+def test_what_the_capture_says_is_missing_is_said_in_the_report(tmp_path: Path) -> None:
+    failed = write.record(Kind.WINDOW, 1.0, what="failed", reason="start", why="no room left")
+    log = write.read(tmp_path, [write.start(), failed])
+    assert "A profile could not be taken: no room left." in texts(log)
+
+
+def test_another_format_is_read_with_a_warning(tmp_path: Path) -> None:
+    assert "Another version" in texts(write.read(tmp_path, [write.start(format=2)]))
+
+
+def test_a_file_that_was_cut_is_used_up_to_there(tmp_path: Path) -> None:
+    path = tmp_path / write.file_name()
+    whole = write.start() + write.mark(Mark.FIT_BEGIN, 1.0) + write.mark(Mark.EPOCH_BEGIN, 2.0)
+    path.write_bytes(whole[:-10])
+    log = event_files_read(path)
+    assert [mark.what for mark in only(log).marks] == [Mark.FIT_BEGIN]
+    assert "read only in part" in texts(log)
+
+
+def event_files_read(*paths: Path) -> EventLog:
+    from stall_analyzer.events import read_events  # noqa: PLC0415
+    from stall_analyzer.model import EventFile, Run  # noqa: PLC0415
+
+    files = tuple(EventFile(str(path), "run", path.stat().st_size) for path in paths)
+    return read_events(Run(".", ".", (), files))
+
+
+def test_the_last_start_record_holds(tmp_path: Path) -> None:
+    log = write.read(tmp_path, [write.start(devices=None), write.start(devices=["GPU:0"])])
+    assert only(log).environment.devices == ("GPU:0",)
+
+
+def test_several_files_of_one_process_are_one_capture(tmp_path: Path) -> None:
+    """Behind a URL a file that has grown large is followed by another."""
+    first, second = (tmp_path / write.file_name(n=n) for n in range(2))
+    first.write_bytes(write.start() + write.steps(0, 3, 1.0))
+    second.write_bytes(write.start() + write.scalars(4.0, 3, step_seconds=1.0))
+    capture = only(event_files_read(second, first))
+    assert list(capture.series["step_seconds"].step) == [0, 1, 2, 3]
+
+
+def test_workers_are_apart_and_the_first_of_them_leads(tmp_path: Path) -> None:
+    tasks = [{"type": "worker", "index": index} for index in (1, 0)]
+    log = write.read(
+        tmp_path,
+        [write.start(tasks[0], 2, pid=1), write.scalars(1.0, 0, loss=1.0)],
+        [write.start(tasks[1], 2, pid=2), write.scalars(1.0, 0, loss=2.0)],
+    )
+    assert [str(capture.environment.task) for capture in log.captures] == ["worker 0", "worker 1"]
+    assert [c.series["loss"].value[0] for c in log.captures] == [2.0, 1.0]
+    assert log.captures[0].trace_name == "box-worker-0"
+    assert [str(task) for task in log.captures[0].environment.training_tasks] == [
+        "worker 0", "worker 1",
+    ]  # fmt: skip
+
+
+def test_scalars_beside_a_capture_stay_the_runs_own(tmp_path: Path) -> None:
+    path = tmp_path / "events.out.tfevents.1.box.1.0"
+    own = event_files.framed(event_files.summary(event_files.scalar("epoch_loss", 0.5)))
+    path.write_bytes(own + write.start() + write.scalars(1.0, 0, loss=1.0))
+    log = event_files_read(path)
+    assert list(log.train) == ["epoch_loss"]
+    assert list(only(log).series) == ["loss"]

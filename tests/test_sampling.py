@@ -1,0 +1,148 @@
+"""An epoch that was profiled in samples: what they say of the rest, and when they say nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stall_analyzer.align import align
+from stall_analyzer.attribute import attribute
+from stall_analyzer.capture_format import Mark
+from stall_analyzer.capture_format import Window as Profile
+from stall_analyzer.capture_log import Environment, ProfileRecord
+from stall_analyzer.capture_log import Mark as MarkRecord
+from stall_analyzer.causes import BUCKETS
+from stall_analyzer.decode import read_trace
+from stall_analyzer.diagnose import diagnose, signals_of
+from stall_analyzer.model import PS_PER_MS, Capture, HostFile, Series, Session, Timeline, Trace
+from stall_analyzer.signals import Signals
+from stall_analyzer.sums import bucket_totals
+from tests.captures import START_NS, log
+from tests.traces import TRAIN_OPS, call, clock, host, ops, wait
+from tests.xspace import Event, space
+
+STEP_MS = 20.0
+STEPS = 1000
+WINDOWS = (0, 300, 600, 900)  # the step at which each begins
+WIDTH = 20
+
+
+def profile(folder: Path, first: int, input_ms: float) -> Trace:
+    """Steps that wait for input and then compute, profiled from the given one on."""
+    python: list[Event] = []
+    work: list[Event] = []
+    for number in range(WIDTH):
+        at, run = number * STEP_MS, first + number + 1
+        ready = at + input_ms
+        python += call(at, at + STEP_MS, run=run)
+        work += [*wait(at, ready, run), *ops(ready, at + STEP_MS, run, *TRAIN_OPS)]
+    begin_ns = START_NS + round(first * STEP_MS * 1e6)
+    path = folder / f"{first}.xplane.pb"
+    lines = host(("python", python), ("tf_Compute", work))
+    path.write_bytes(space(lines, clock(begin_ns, WIDTH * STEP_MS / 1e3)))
+    return read_trace(HostFile("box", str(path), "xplane", path.stat().st_size))
+
+
+def epoch(
+    folder: Path,
+    windows: Sequence[int] = WINDOWS,
+    input_ms: Sequence[float] = (12.0,) * 4,
+    slow_step: int | None = None,
+    reason: str = Profile.SAMPLE,
+) -> Timeline:
+    """All steps are known by their ends, and some of them were profiled."""
+    lengths = np.full(STEPS, STEP_MS)
+    if slow_step is not None:
+        lengths[slow_step] = 50 * STEP_MS
+    ends_ns = START_NS + np.cumsum(lengths * 1e6).astype(np.int64)
+    marks = (
+        MarkRecord(START_NS, Mark.EPOCH_BEGIN, 0, 0),
+        MarkRecord(int(ends_ns[-1]), Mark.EPOCH_END, 0, STEPS),
+    )
+    saved = tuple(
+        ProfileRecord(START_NS, Profile.SAVED, reason, str(n), None, None, 0.0, "") for n in windows
+    )
+    capture = Capture(
+        environment=Environment(host="box"),
+        marks=marks,
+        windows=saved,
+        last_ns=int(ends_ns[-1]),
+        series={"step_seconds": Series(np.arange(STEPS), ends_ns, lengths / 1e3)},
+    )
+    traces = [
+        (Session(str(first), "", ()), profile(folder, first, ms))
+        for first, ms in zip(windows, input_ms, strict=False)
+    ]
+    return align(traces, log(capture))
+
+
+def signals_for(timeline: Timeline) -> Signals:
+    return signals_of(timeline, attribute(timeline))
+
+
+def test_the_rest_of_the_epoch_is_estimated_from_its_samples(tmp_path: Path) -> None:
+    signals = signals_for(epoch(tmp_path))
+    sample = signals.sample
+    assert sample is not None
+    assert sample.steps == STEPS
+    assert sample.profiled_steps == 17 + 3 * 19  # without warm steps and the first of each window
+    likely = bucket_totals(sample.ledger)
+    assert sum(likely.values()) == signals.window_ps, "time is conserved"
+    assert likely["input"] / signals.window_ps == pytest.approx(0.6, abs=0.01)
+    exact = bucket_totals(signals.host.ledger)
+    assert exact["input"] == 4 * WIDTH * 12 * PS_PER_MS, "the ledger knows what was traced"
+    assert exact["unknown"] == signals.window_ps - 4 * WIDTH * 20 * PS_PER_MS
+
+
+def test_the_verdict_rests_on_the_estimate_and_says_so(tmp_path: Path) -> None:
+    timeline = epoch(tmp_path)
+    diagnosis = diagnose(timeline, attribute(timeline))
+    verdict = diagnosis.verdict
+    assert (verdict.status, verdict.primary) == ("slow_always", "input")
+    assert "estimated from 74 profiled steps of 1,000" in verdict.sentence
+    assert 0.8 < verdict.confidence < 0.95, "surer than nothing, less sure than a whole trace"
+    assert sum(bucket_totals(diagnosis.ledger)[b] for b in BUCKETS) == timeline.window.duration_ps
+
+
+def test_windows_that_disagree_are_doubted(tmp_path: Path) -> None:
+    even = signals_for(epoch(tmp_path)).sample
+    uneven = signals_for(epoch(tmp_path, input_ms=(2.0, 16.0, 2.0, 16.0))).sample
+    assert even is not None and uneven is not None
+    assert even.doubt == pytest.approx(0.1)
+    assert uneven.doubt == pytest.approx(0.7, abs=0.05)
+
+
+def test_a_step_unlike_all_that_were_seen_stays_unknown(tmp_path: Path) -> None:
+    usual = signals_for(epoch(tmp_path)).sample
+    one_slow = signals_for(epoch(tmp_path, slow_step=450)).sample
+    assert usual is not None and one_slow is not None
+    assert one_slow.estimated_ps < usual.estimated_ps
+    unknown = bucket_totals(one_slow.ledger)["unknown"]
+    assert unknown >= 50 * STEP_MS * PS_PER_MS
+
+
+@pytest.mark.parametrize(
+    ("windows", "reason"),
+    [
+        ((0, 300), Profile.SAMPLE),  # too few
+        ((0, 30, 60), Profile.SAMPLE),  # nobody looked at the rest
+        (WINDOWS, Profile.SLOW_STEP),  # not taken at random
+    ],
+)
+def test_too_little_is_no_sample(tmp_path: Path, windows: Sequence[int], reason: str) -> None:
+    assert signals_for(epoch(tmp_path, windows, reason=reason)).sample is None
+
+
+def test_what_is_found_in_the_profiled_steps_is_scaled_to_all(tmp_path: Path) -> None:
+    timeline = epoch(tmp_path)
+    diagnosis = diagnose(timeline, attribute(timeline))
+    for finding in diagnosis.findings:
+        assert finding.id != "ST411", "samples are enough"
+        if finding.estimated:
+            assert finding.lost_ps > bucket_totals(diagnosis.ledger)[finding.bucket]
+            assert finding.lost_ps <= timeline.window.duration_ps
+            assert "profiled steps" in finding.explanation
+            assert all(e.end_ps <= timeline.window.duration_ps for e in finding.evidence)
