@@ -79,7 +79,10 @@ def test_a_generator_that_waits_for_ever_is_stuck_on_input(tmp_path: Path) -> No
     found, finding, verdict = judged(log)
     assert found is not None and found.state == STUCK
     assert (verdict.status, verdict.primary) == ("stuck", "input")
-    assert "(after step 37): the generator at data.py:12 waits in queue.get()" in verdict.sentence
+    assert (
+        "(after step 37): the generator at data.py:12 waits in queue.Queue.get()"
+        in verdict.sentence
+    )
     assert finding is not None and finding.severity == "act"
     assert "/home/me/data.py:12 batches" in finding.explanation, "the line that proves it"
     assert "timeout" in finding.change.after

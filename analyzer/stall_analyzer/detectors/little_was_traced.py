@@ -37,11 +37,19 @@ BUCKET = "unknown"
 ENOUGH_SHARE = 0.5
 
 
+_CAPTURE = Change("Capture the whole first epoch, once.", "", HOW_TO_CAPTURE)
+_LARGER_BUDGET = Change(
+    "Let the capture profile more of the first epoch, once: it then costs more time.",
+    'StallCallback("logs/run1")',
+    'StallCallback("logs/run1", budget=0.5)',
+)
+
+
 def check(signals: Signals) -> Finding | None:
     window = signals.timeline.window
     if not signals.traces or window.epoch is None or signals.covered_share >= ENOUGH_SHARE:
         return None
-    if signals.sample is not None:
+    if signals.sample is not None or signals.stall is not None:
         return None
     missing = signals.window_ps - signals.host.covered_ps
     first = min(aligned.covered_ps[0] for aligned in signals.traces)
@@ -57,7 +65,7 @@ def check(signals: Signals) -> Finding | None:
             f"the other {seconds(missing)} went to is not known; tracing, the first batch and the "
             f"filling of buffers all happen at the start of an epoch."
         ),
-        change=Change("Capture the whole first epoch, once.", "", HOW_TO_CAPTURE),
+        change=_LARGER_BUDGET if signals.capture is not None else _CAPTURE,
         lost_ps=missing,
         confidence=0.95,
     )

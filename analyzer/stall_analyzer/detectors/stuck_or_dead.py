@@ -19,7 +19,7 @@ anything else was still written.
 
 Example
 A generator fed by a thread that had failed: stuck since 14:02:31 (after step 37): the generator at
-train.py:41 waits in queue.get() and never goes on.
+train.py:41 waits in queue.Queue.get() and never goes on.
 
 What to do
 Give waits a timeout that raises, so that the run fails where it would hang. If a worker of a

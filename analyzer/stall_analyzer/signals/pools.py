@@ -26,7 +26,7 @@ DIVISIBLE = ("MatMul", "BatchMatMul", "Conv", "DepthwiseConv", "Einsum", "_Fused
 
 @dataclass(frozen=True)
 class PoolSignals:
-    """Of the trace that saw most of the window."""
+    """Of the trace that saw most."""
 
     intra_op_threads: int = 0  # with a line of their own, or as a capture found them set
     divisible_ps: int = 0  # when ops ran that could be divided among them
@@ -39,7 +39,7 @@ def pool_signals(
 ) -> PoolSignals:
     if not traces:
         return PoolSignals()
-    trace = max(traces, key=lambda a: a.covered_ps[1] - a.covered_ps[0]).trace
+    trace = max((aligned.trace for aligned in traces), key=lambda trace: len(trace.events))
     threads = len({line.name for line in trace.lines if INTRA_OP_THREADS in line.name})
     divisible, cores = _divisible_ps(trace), cores_of(trace)
     if environment is None or environment.intra_op_threads is None:
@@ -52,6 +52,8 @@ def pool_signals(
 
 def _divisible_ps(trace: Trace) -> int:
     rows = rows_named(trace, lambda name: op_type(name).startswith(DIVISIBLE))
-    in_pipeline = np.array([line.name.startswith(PIPELINE_THREADS) for line in trace.lines])
+    in_pipeline = np.array(
+        [line.name.startswith(PIPELINE_THREADS) for line in trace.lines], dtype=np.bool_
+    )
     rows = rows[~in_pipeline[trace.events.line[rows]]]
     return total(*union(trace.events.start_ps[rows], trace.events.end_ps[rows]))

@@ -98,7 +98,7 @@ class Stack:
 
     @property
     def wait(self) -> str:
-        """`queue.get()`: the call of Python's library that it waits in; empty without one."""
+        """`queue.Queue.get()`: the call of Python's library that it waits in; empty without one."""
         calls: list[Frame] = []
         for frame in self.frames:
             if not frame.is_standard:
@@ -107,7 +107,7 @@ class Stack:
         if not any(frame.name in WAITS for frame in calls):
             return ""
         module = PurePosixPath(_slashes(calls[-1].path)).stem
-        return f"{module}.{calls[-1].name}()"
+        return f"{module}.{calls[-1].function}()"
 
     def passes(self, kind: re.Pattern[str]) -> bool:
         return any(frame.is_of(kind) for frame in self.frames)
