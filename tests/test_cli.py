@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from jsonschema import Draft202012Validator
 from stall_analyzer import batch, cli
 from stall_analyzer.model import HostFile, Note, Run, Session
 from stall_analyzer.outcome import Outcome
+from stall_analyzer.progress import Progress
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = sorted(path.parent for path in (ROOT / "sample_logs").glob("*/expected.json"))
@@ -45,7 +47,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Sets the runs that exist and, by name, the entry (or the error) that analysing each gives."""
 
     def set_up(entries: dict[str, Any], notes: tuple[Note, ...] = ()) -> None:
-        def analyze(run: Run) -> dict[str, Any]:
+        def analyze(run: Run, progress: Progress) -> dict[str, Any]:
             entry = entries[run.name]
             if isinstance(entry, BaseException):
                 raise entry
@@ -231,7 +233,8 @@ def test_a_device_is_written_to_and_not_replaced(world: Any) -> None:
 # ---------------------------------------------------------------- processes
 
 
-def kills_its_process_on_b(run: Run, also: object = None) -> Outcome:
+def kills_its_process_on_b(run: Run, also: object, progress: Progress) -> Outcome:
+    progress(0.5, "half way")
     if run.name == "b":
         os._exit(1)
     return Outcome({"run": run.name, "process": os.getpid()})
@@ -239,14 +242,12 @@ def kills_its_process_on_b(run: Run, also: object = None) -> Outcome:
 
 def test_a_killed_worker_costs_only_its_own_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stall_analyzer.outcome.analyze_one", kills_its_process_on_b)
-    finished: list[None] = []
-    outcomes = batch.analyze_all(
-        [fake_run(name) for name in "abc"], 2, lambda: finished.append(None)
-    )
+    shares: dict[int, float] = {}
+    outcomes = batch.analyze_all([fake_run(name) for name in "abc"], 2, shares.__setitem__)
     assert [outcome.entry["run"] for outcome in outcomes] == ["a", "b", "c"]
     assert outcomes[0].entry["process"] != os.getpid()
     assert "its process was killed" in outcomes[1].entry["notes"][0]["text"]
-    assert len(finished) == 3
+    assert shares == {0: 1.0, 1: 1.0, 2: 1.0}
 
 
 def test_processes_are_started_only_when_they_pay_off() -> None:
@@ -254,6 +255,36 @@ def test_processes_are_started_only_when_they_pay_off() -> None:
     assert cli._processes(runs=50, size=few_bytes) == 1
     assert cli._processes(runs=1, size=many_bytes) == 1
     assert 1 <= cli._processes(runs=50, size=many_bytes) <= cli.MOST_PROCESSES
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_bar_moves_while_one_large_run_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with cli._progress([fake_run("[/] a", cli.WORTH_PROCESSES_BYTES)]) as watch:
+        watch(0, 0.5)
+        watch(0, 0.25)  # a process looked at late
+    assert "reading [/] a" in terminal.getvalue()
+    assert "50%" in terminal.getvalue()
+    assert "75%" not in terminal.getvalue()
+
+
+def test_small_runs_and_pipes_have_no_bar(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with cli._progress([fake_run("a", cli.WORTH_PROCESSES_BYTES)]) as watch:
+        watch(0, 0.5)
+    assert capsys.readouterr().err == ""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with cli._progress([fake_run("a")]) as watch:
+        watch(0, 0.5)
+    assert terminal.getvalue() == ""
 
 
 # ---------------------------------------------------------------- the real program

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from stall_analyzer.decode import pure, xplane
-from stall_analyzer.decode.columns import Core
+from stall_analyzer.decode.columns import BytesRead, Core
 from stall_analyzer.model import HostFile, Trace
 
 Value: TypeAlias = "int | float | str | bytes | Ref"
@@ -133,9 +133,9 @@ def host_file(path: object, size: int = 0) -> HostFile:
     return HostFile("vm", str(path), "xplane", size)
 
 
-def read_with(core: Core, path: object) -> Trace:
+def read_with(core: Core, path: object, progress: BytesRead = lambda _: None) -> Trace:
     with open(str(path), "rb", buffering=0) as file:  # noqa: PTH123  decode needs the number
-        return xplane.read(file.fileno(), host_file(path), core)
+        return xplane.read(file.fileno(), host_file(path), core, progress)
 
 
 def read_pure(path: object) -> Trace:

@@ -10,7 +10,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -23,6 +23,7 @@ from stall_analyzer.errors import NothingFound, StallError, UnreadableFile, Usag
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from stall_analyzer.batch import Watch
     from stall_analyzer.extras import Extra
     from stall_analyzer.model import Run
 
@@ -201,9 +202,9 @@ def _analyze(arguments: argparse.Namespace) -> int:
     discovery = discover(arguments.paths)
     runs = _selected(discovery.runs, arguments.run)
     size = sum(run.size for run in runs)
-    with _progress(len(runs), shown=size >= WORTH_PROCESSES_BYTES) as finished:
+    with _progress(runs) as watch:
         processes = arguments.jobs or _processes(len(runs), size)
-        outcomes = analyze_all(runs, processes, finished, extra.of_each if extra else None)
+        outcomes = analyze_all(runs, processes, watch, extra.of_each if extra else None)
     if arguments.verbose:
         sys.stderr.writelines(outcome.traceback for outcome in outcomes)
     report = document([], notes=discovery.notes)
@@ -260,17 +261,27 @@ def _say(message: str) -> None:
 
 
 @contextmanager
-def _progress(runs: int, shown: bool) -> Iterator[Callable[[], None]]:
+def _progress(runs: Sequence[Run]) -> Iterator[Watch]:
     """A bar on stderr, for a person who would otherwise wait before an empty screen."""
-    if not (shown and sys.stderr.isatty()):
-        yield lambda: None
+    sizes = [run.size for run in runs]
+    if sum(sizes) < WORTH_PROCESSES_BYTES or not sys.stderr.isatty():
+        yield lambda number, share: None
         return
     from rich.console import Console  # noqa: PLC0415
+    from rich.markup import escape  # noqa: PLC0415
     from rich.progress import Progress  # noqa: PLC0415
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading runs", total=runs)
-        yield lambda: bar.advance(task)
+        what = escape(runs[0].name) if len(runs) == 1 else f"{len(runs)} runs"
+        task = bar.add_task(f"reading {what}", total=sum(sizes))
+        shares = [0.0] * len(runs)
+
+        def watch(number: int, share: float) -> None:
+            if share > shares[number]:
+                bar.advance(task, (share - shares[number]) * sizes[number])
+                shares[number] = share
+
+        yield watch
 
 
 def _deliver(report: Mapping[str, Any], arguments: argparse.Namespace) -> None:

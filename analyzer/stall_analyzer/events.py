@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import time
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -22,6 +22,7 @@ from stall_analyzer.errors import UnreadableFile, WireError
 from stall_analyzer.histograms import HistogramReader
 from stall_analyzer.keras_config import parse_keras_config
 from stall_analyzer.model import EventFile, EventLog, KerasConfig, Note, Run, Series
+from stall_analyzer.progress import EVENT_FILE_WEIGHT, Reading, unseen
 from stall_analyzer.records import Record, RecordFile, is_intact, read_records
 from stall_analyzer.tensors import scalar_of, text_of
 
@@ -29,6 +30,7 @@ SCALARS_PLUGIN = "scalars"
 HISTOGRAMS_PLUGIN = "histograms"
 KERAS_PLUGIN = "graph_keras_model"
 KERAS_TAG = "keras"
+TELL_EVERY = 1000  # records
 LATEST_WALL_S = 2.0**63 / 1e9  # what fits into int64 nanoseconds (the year 2262)
 
 
@@ -73,12 +75,14 @@ class _Reader:
         self.records = 0
         self.notes: list[Note] = []
 
-    def read(self, file: EventFile) -> None:
+    def read(self, file: EventFile, progress: Callable[[int], None]) -> None:
         plugins: dict[str, str] = {}  # of a tag: often only its first record says
         captured = _Captured()
 
         def take(records: RecordFile, record: Record) -> None:
             self.records += 1
+            if self.records % TELL_EVERY == 0:
+                progress(record.offset)
             self._look_into(records, record, file, plugins, captured)
 
         read_records(file.path, "an event file", take, self.notes)
@@ -182,11 +186,12 @@ class _Reader:
         self.notes.append(Note(level, text, where))
 
 
-def read_events(run: Run) -> EventLog:
+def read_events(run: Run, reading: Reading | None = None) -> EventLog:
     """The scalars of a run, merged over its files in time order, and what else they tell."""
     reader = _Reader()
+    reading = reading or Reading(run, unseen)
     for file in run.event_files:
-        reader.read(file)
+        reader.read(file, reading.file("event files", file.size, EVENT_FILE_WEIGHT))
     captures = read_captures(reader.captures, reader.notes)
     return EventLog(
         train=_series(reader.scalars["train"]),

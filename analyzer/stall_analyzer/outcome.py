@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 from stall_analyzer.answers import Report
 from stall_analyzer.causes import BUCKETS
 from stall_analyzer.model import Run
-from stall_analyzer.pipeline import Progress, analyze
+from stall_analyzer.pipeline import analyze
+from stall_analyzer.progress import Progress, unseen
 from stall_analyzer.report.json import document
 
 # What else to make of a report, as plain data; a function that a process can be told by name.
@@ -30,9 +31,9 @@ class Outcome:
     also: Any = None
 
 
-def analyze_one(run: Run, also: Also | None = None, progress: Progress | None = None) -> Outcome:
+def analyze_one(run: Run, also: Also | None = None, progress: Progress = unseen) -> Outcome:
     try:
-        report = analyze(run, progress) if progress else analyze(run)
+        report = analyze(run, progress)
         entry = document([report], notes=())["runs"][0]
         return Outcome(entry, also=also(report) if also else None)
     except Exception as error:  # a fault of ours in one run must not hide the others

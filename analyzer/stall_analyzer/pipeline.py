@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
 
+from stall_analyzer import files
 from stall_analyzer.align import align
 from stall_analyzer.answers import Report
 from stall_analyzer.attribute import attribute
@@ -13,25 +12,17 @@ from stall_analyzer.decode import read_trace
 from stall_analyzer.diagnose import diagnose
 from stall_analyzer.errors import UnreadableFile
 from stall_analyzer.events import read_events
-from stall_analyzer.format import size
 from stall_analyzer.model import DebugDump, EventLog, Note, Run, Session, Trace
-
-# How much is done, from 0 to 1, and what comes next.
-Progress: TypeAlias = Callable[[float, str], None]
-
-READING_SHARE = 0.7  # of the whole time, for a large trace
+from stall_analyzer.progress import READING_SHARE, Progress, Reading, unseen
 
 
-def _unseen(share: float, text: str) -> None: ...
-
-
-def analyze(run: Run, progress: Progress = _unseen) -> Report:
+def analyze(run: Run, progress: Progress = unseen) -> Report:
     """Read a run and account for its first epoch. Bad data become notes, never exceptions."""
     notes = list(run.notes)
-    traces = _read_traces(run, notes, progress)
-    progress(READING_SHARE, "reading event files")
-    events = _read_events(run, notes)
-    progress(0.75, "finding the first epoch")
+    reading = Reading(run, progress)
+    traces = _read_traces(run, notes, reading)
+    events = _read_events(run, notes, reading)
+    progress(READING_SHARE, "finding the first epoch")
     timeline = replace(align(traces, events), dump=_read_dump(run, notes))
     progress(0.8, "dividing its time")
     hosts = attribute(timeline)
@@ -52,28 +43,23 @@ def analyze(run: Run, progress: Progress = _unseen) -> Report:
     )
 
 
-def _read_traces(run: Run, notes: list[Note], progress: Progress) -> list[tuple[Session, Trace]]:
+def _read_traces(run: Run, notes: list[Note], reading: Reading) -> list[tuple[Session, Trace]]:
     traces: list[tuple[Session, Trace]] = []
-    whole = sum(host.size for session in run.sessions for host in session.hosts)
-    done = 0
     for session in run.sessions:
-        for host_file in session.hosts:
-            progress(
-                READING_SHARE * done / max(whole, 1),
-                f"reading the trace of {host_file.host} ({size(host_file.size)})",
-            )
-            done += host_file.size
+        for host in session.hosts:
+            progress = reading.file(f"the trace of {host.host}", host.size)
+            open_file = files.open_binary if files.is_url(host.path) else None
             try:
-                traces.append((session, read_trace(host_file)))
+                traces.append((session, read_trace(host, open_file, progress)))
             except (UnreadableFile, OSError) as error:  # one bad host hides no other
-                notes.append(Note("error", str(error), f"{session.id}/{host_file.host}"))
+                notes.append(Note("error", str(error), f"{session.id}/{host.host}"))
     return traces
 
 
-def _read_events(run: Run, notes: list[Note]) -> EventLog | None:
+def _read_events(run: Run, notes: list[Note], reading: Reading) -> EventLog | None:
     if not run.event_files:
         return None
-    events = read_events(run)
+    events = read_events(run, reading)
     notes += events.notes
     return events
 

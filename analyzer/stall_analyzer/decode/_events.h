@@ -16,6 +16,7 @@
 #define TEXT_LIMIT ((size_t)64 << 10)        /* longer texts are cut */
 #define UNNAMED_KINDS 4096                   /* ids without a name beyond these share the last one */
 #define WINDOW ((size_t)256 << 10)
+#define TELL_EVERY ((int64_t)1 << 20)        /* bytes between two calls of `progress` */
 #define LINE_HEADER_BYTES 20                 /* the longest key and number */
 
 enum { START, DURATION, NAME, PARENT, FOLDED, ROW_COLUMNS };
@@ -81,6 +82,8 @@ typedef struct {
     size_t line_first_row;
     Stat last_identity; /* of the last row */
     PyThreadState *thread; /* while the GIL is released */
+    PyObject *progress;    /* called with how far in the file the reading is */
+    int64_t tell_at;       /* from where on it is called again */
     bool no_memory;
 } Reader;
 

@@ -157,6 +157,17 @@ typedef struct {
 
 enum { FAILED = -1, DONE = 0, UNSORTED = 1 };
 
+/* False where the call raised, or Ctrl-C was pressed. */
+static bool tell_progress(Reader *reader, int64_t position) {
+    reader->tell_at = position + TELL_EVERY;
+    PyEval_RestoreThread(reader->thread);
+    PyObject *answer = PyObject_CallFunction(reader->progress, "L", (long long)position);
+    bool goes_on = answer && !PyErr_CheckSignals();
+    Py_XDECREF(answer);
+    reader->thread = PyEval_SaveThread();
+    return goes_on;
+}
+
 /* One pass over the line. Events go straight to add_event while they are in order; with a sorter
  * they are only collected. FAILED means no memory (or a Python error is set). */
 static int walk_line(Reader *reader, LineRange line, LineResult *result, Sorter *sorter) {
@@ -169,6 +180,7 @@ static int walk_line(Reader *reader, LineRange line, LineResult *result, Sorter 
         Field field;
         int64_t left = line.end - position;
         size_t wanted = left < LINE_HEADER_BYTES ? (size_t)left : LINE_HEADER_BYTES;
+        if (position >= reader->tell_at && !tell_progress(reader, position)) return FAILED;
         if (!window_get(&reader->window, position, wanted, &header, &reader->no_memory))
             return reader->no_memory ? FAILED : DONE;
         const uint8_t *first = header.at;

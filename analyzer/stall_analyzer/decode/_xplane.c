@@ -82,14 +82,14 @@ static PyObject *read_plane(PyObject *module, PyObject *args) {
     Py_ssize_t ranges_size, event_ids_size, keep_from_size, join_gap_size, bits_size, stat_ids_size,
         stat_column_size, pinned_size;
     unsigned char identity_column;
-    PyObject *row_arrays, *stat_arrays, *lines = NULL, *result = NULL;
+    PyObject *row_arrays, *stat_arrays, *progress = NULL, *lines = NULL, *result = NULL;
     long long unnamed_rows;
     int fd;
-    if (!PyArg_ParseTuple(args, "iy#(y#y#y#y#y#y#y#b)(OO)L", &fd, &ranges, &ranges_size,
+    if (!PyArg_ParseTuple(args, "iy#(y#y#y#y#y#y#y#b)(OO)L|O", &fd, &ranges, &ranges_size,
                           &event_ids, &event_ids_size, &keep_from, &keep_from_size, &join_gap,
                           &join_gap_size, &bits, &bits_size, &stat_ids, &stat_ids_size,
                           &stat_column, &stat_column_size, &pinned, &pinned_size,
-                          &identity_column, &row_arrays, &stat_arrays, &unnamed_rows))
+                          &identity_column, &row_arrays, &stat_arrays, &unnamed_rows, &progress))
         return NULL;
     if (keep_from_size != event_ids_size || join_gap_size != event_ids_size || bits_size * 2 != event_ids_size ||
         stat_column_size * 8 != stat_ids_size || !PyTuple_Check(stat_arrays) ||
@@ -112,6 +112,8 @@ static PyObject *read_plane(PyObject *module, PyObject *args) {
     reader.pinned = (const uint8_t *)pinned;
     reader.identity_column = identity_column;
     reader.unnamed_rows_left = unnamed_rows;
+    reader.progress = progress;
+    reader.tell_at = progress ? 0 : INT64_MAX;
     reader.stat_table_count = (size_t)pinned_size;
     reader.stat_tables = calloc(reader.stat_table_count + 1, sizeof *reader.stat_tables);
     lines = PyList_New(0);
@@ -159,4 +161,14 @@ static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_xplane", NULL, 0, methods, NULL, NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit__xplane(void) { return PyModule_Create(&definition); }
+/* Raised with each change of what goes in or comes out: Python then does not use an older build. */
+#define INTERFACE 2
+
+PyMODINIT_FUNC PyInit__xplane(void) {
+    PyObject *module = PyModule_Create(&definition);
+    if (module && PyModule_AddIntConstant(module, "INTERFACE", INTERFACE)) {
+        Py_DECREF(module);
+        return NULL;
+    }
+    return module;
+}

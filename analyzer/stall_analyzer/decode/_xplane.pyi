@@ -1,4 +1,6 @@
-from stall_analyzer.decode.columns import RawResult, RawTables, Rows, StatRows
+from stall_analyzer.decode.columns import BytesRead, RawResult, RawTables, Rows, StatRows
+
+INTERFACE: int
 
 # A columns.Core.
 def read_plane(
@@ -7,5 +9,6 @@ def read_plane(
     tables: RawTables,
     columns: tuple[Rows, tuple[StatRows, ...]],
     unnamed_rows: int,
+    progress: BytesRead,
     /,
 ) -> RawResult: ...

@@ -7,7 +7,7 @@ and pure. Both append to the same bytearrays, which numpy then reads without a c
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -19,6 +19,7 @@ OVERHANG_PS = 1_000  # a child may end so much after its parent: clocks are read
 EVENT_LIMIT = 16 << 20  # bytes; real events have some hundred at most
 TEXT_LIMIT = 64 << 10  # bytes; longer texts are cut
 UNNAMED_KINDS = 4096  # ids without a name beyond these share the last one
+TELL_EVERY = 1 << 20  # bytes between two calls of `progress`
 UNNAMED_ROWS = 1 << 20  # of a file; what comes after them is folded, so memory stays bounded
 KIND_INT, KIND_DOUBLE, KIND_TEXT, KIND_REF = range(4)
 NO_COLUMN = 255
@@ -31,6 +32,8 @@ PINNED = bytes(name in PINNED_STATS for name in STAT_NAMES)
 # Only events that agree in this one may share a row.
 IDENTITY_COLUMN = STAT_NAMES.index("id")
 
+# Told while a file is read how many of its bytes are behind.
+BytesRead: TypeAlias = Callable[[int], None]
 # start_ps, duration_ps, slot, parent, folded
 Rows: TypeAlias = tuple[bytearray, bytearray, bytearray, bytearray, bytearray]
 # event row, value, kind
@@ -118,7 +121,7 @@ class Core(Protocol):
     """The hot loop: appends the kept events of a plane to `columns`.
 
     `lines` holds begin, end and shift_ps of each line as int64; at most `unnamed_rows` events
-    without a name get rows.
+    without a name get rows; `progress` hears where in the file the reading is.
     """
 
     def __call__(
@@ -128,6 +131,7 @@ class Core(Protocol):
         tables: RawTables,
         columns: tuple[Rows, tuple[StatRows, ...]],
         unnamed_rows: int,
+        progress: BytesRead,
         /,
     ) -> RawResult: ...
 
@@ -139,6 +143,7 @@ class PlaneReader:
     core: Core
     fd: int
     columns: Columns
+    progress: BytesRead
 
     def read(
         self, lines: Sequence[tuple[int, int, int]], tables: Tables, unnamed_rows: int
@@ -150,6 +155,6 @@ class PlaneReader:
         numbers = _int64s(number for line in lines for number in line)
         columns = self.columns.rows, self.columns.stats
         found, unnamed, totals, texts = self.core(
-            self.fd, numbers, raw_tables, columns, unnamed_rows
+            self.fd, numbers, raw_tables, columns, unnamed_rows, self.progress
         )
         return PlaneResult([LineResult(*line) for line in found], unnamed, totals, texts)

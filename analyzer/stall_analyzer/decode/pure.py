@@ -13,9 +13,11 @@ from stall_analyzer.decode.columns import (
     KIND_REF,
     KIND_TEXT,
     NO_COLUMN,
+    TELL_EVERY,
     TEXT_LIMIT,
     TIME_LIMIT_PS,
     UNNAMED_KINDS,
+    BytesRead,
     Columns,
     RawResult,
     RawTables,
@@ -35,10 +37,11 @@ def read_plane(
     tables: RawTables,
     columns: tuple[Rows, tuple[StatRows, ...]],
     unnamed_rows: int,
+    progress: BytesRead,
     /,
 ) -> RawResult:
     """A columns.Core. Holds the events of one line in memory at a time."""
-    plane = _Plane(fd, tables, unnamed_rows)
+    plane = _Plane(fd, tables, unnamed_rows, progress)
     rules = Rules(array("q", tables[2]), array("I", tables[3]))
     totals = Totals()
     out = Columns(*columns)
@@ -57,7 +60,7 @@ class _BadEvent(Exception):
 
 
 class _Plane:
-    def __init__(self, fd: int, tables: RawTables, unnamed_rows: int) -> None:
+    def __init__(self, fd: int, tables: RawTables, unnamed_rows: int, progress: BytesRead) -> None:
         event_ids, keep_from_ps, _, _, stat_ids, stat_column, pinned, _ = tables
         self.window = Window(fd, 256 << 10)
         self.slots = {event_id: slot for slot, event_id in enumerate(array("q", event_ids))}
@@ -68,6 +71,8 @@ class _Plane:
         self.pinned = pinned
         self.unnamed_rows_left = unnamed_rows
         self.texts: dict[bytes, int] = {}
+        self.progress = progress
+        self.tell_at = 0
 
     def line(
         self, begin: int, end: int, shift_ps: int
@@ -79,6 +84,9 @@ class _Plane:
         position = begin
         try:
             for number, wire_type, start, stop in self.window.fields(begin, end):
+                if position >= self.tell_at:
+                    self.tell_at = position + TELL_EVERY
+                    self.progress(position)
                 if number == 11 and wire_type == wire.BYTES:
                     name = start, stop
                 elif number == 4 and wire_type == wire.BYTES:

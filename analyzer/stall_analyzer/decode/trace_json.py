@@ -26,6 +26,7 @@ from stall_analyzer.decode.columns import (
     PINNED_STATS,
     STAT_NAMES,
     TIME_LIMIT_PS,
+    BytesRead,
     LineResult,
     PlaneResult,
     Tables,
@@ -43,9 +44,9 @@ _SEPARATOR = re.compile(r"[\s,]*")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 
 
-def read(file: BinaryIO, host_file: HostFile) -> Trace:
+def read(file: BinaryIO, host_file: HostFile, progress: BytesRead = lambda _: None) -> Trace:
     """Raises UnreadableFile when the file holds no trace."""
-    source = _Source(file)
+    source = _Source(file, progress)
     document = _Document()
     for item in source.events():
         document.add(item)
@@ -70,8 +71,9 @@ def read(file: BinaryIO, host_file: HostFile) -> Trace:
 class _Source:
     """The items of `traceEvents`, in the order of the file."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, progress: BytesRead) -> None:
         self._file = file
+        self._progress = progress
         self.size = 0
         self.began = False
         self.cut = False
@@ -109,6 +111,7 @@ class _Source:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         while packed:
             self.size += len(packed)
+            self._progress(self.size)
             try:
                 yield decoder.decode(unpack.decompress(packed) if unpack else packed)
             except zlib.error:

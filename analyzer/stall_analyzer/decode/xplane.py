@@ -17,6 +17,7 @@ from stall_analyzer.decode.assemble import Assembler, Clock
 from stall_analyzer.decode.columns import (
     TIME_LIMIT_PS,
     UNNAMED_ROWS,
+    BytesRead,
     Core,
     LineResult,
     PlaneReader,
@@ -32,7 +33,7 @@ ABSOLUTE_FROM_NS = 10**18  # the year 2001: timestamps beyond are unix times
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 
 
-def read(fd: int, host_file: HostFile, core: Core) -> Trace:
+def read(fd: int, host_file: HostFile, core: Core, progress: BytesRead = lambda _: None) -> Trace:
     """Raises UnreadableFile when nothing in the file can be used."""
     size = os.fstat(fd).st_size
     if size == 0:
@@ -43,7 +44,7 @@ def read(fd: int, host_file: HostFile, core: Core) -> Trace:
         raise UnreadableFile(nothing)
     base_ns, clock = _clock(scanned)
     assembler = Assembler()
-    reader = PlaneReader(core, fd, assembler.columns)
+    reader = PlaneReader(core, fd, assembler.columns, progress)
     damage = _Damage(scanned.cut, scanned.damaged)
     for plane in scanned.planes:
         lines = [line for line in plane.lines if not vocabulary.drop_line(plane.name, line.name)]
