@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from stall_analyzer.clock import base_from_capture, base_from_summaries
-from stall_analyzer.epochs import RESET, Epoch, find_epochs
-from stall_analyzer.iterations import (
-    Iterations,
-    device_iterations,
-    find_iterations,
-    find_landmarks,
-)
+from stall_analyzer.collectives import meetings_of
+from stall_analyzer.host_clocks import BY_NAME, clock_notes, place_hosts
+from stall_analyzer.iterations import Iterations
 from stall_analyzer.logged import LoggedEpoch, epoch_from_events
 from stall_analyzer.model import (
     PS_PER_MS,
@@ -24,64 +19,18 @@ from stall_analyzer.model import (
     Session,
     Step,
     Timeline,
-    Trace,
-    TrainingThread,
+    TraceSource,
     Window,
 )
-from stall_analyzer.names import rows_called
 from stall_analyzer.phases import phases_of
+from stall_analyzer.placed import Placed, look_at
+from stall_analyzer.split_sessions import split_session_notes
 from stall_analyzer.steps import TracedPart, find_steps, marked_phases
-from stall_analyzer.training import follow_training, rows_of_line
 
 # A trace that begins this soon after the epoch has seen its beginning: the event files' own idea
 # of the beginning is early by 2 to 10 ms.
 BEGIN_TOLERANCE_PS = 50 * PS_PER_MS
-# What begins this soon after a loop's last step still belongs to the loop.
-LOOP_END_PS = 50 * PS_PER_MS
 LATE_PROFILE = "The profile was taken after the first epoch."
-
-
-@dataclass(frozen=True)
-class _Placed:
-    """A trace, what it shows of training, and its place on the common clock."""
-
-    trace: Trace
-    session: Session
-    training: TrainingThread | None
-    steps: Iterations | None
-    epochs: tuple[Epoch, ...]
-    origin_ps: int | None  # its time zero on the common clock; None: no clock to place it on
-    exact: bool  # False: placed by the session's name, to the second
-
-    @property
-    def extent_ps(self) -> tuple[int, int]:
-        """What the profiler recorded, in trace time."""
-        events = self.trace.events
-        last = int(events.end_ps.max(initial=0))
-        if self.trace.base_unix_ns is None:
-            return int(events.start_ps.min(initial=last)), last
-        if self.trace.stop_unix_ns is not None:
-            last = max(last, (self.trace.stop_unix_ns - self.trace.base_unix_ns) * PS_PER_NS)
-        return 0, last
-
-    @property
-    def last_work_ps(self) -> int:
-        """When training last did something, in trace time: a step, or a run that failed."""
-        assert self.steps is not None and self.training is not None
-        last = max(
-            int(self.steps.end_ps.max(initial=0)), int(self.training.runs.end_ps.max(initial=0))
-        )
-        ends = self.trace.events.end_ps
-        if self.epochs[0].start_source == RESET:
-            # Keras still works out the epoch's metrics after its last batch.
-            return max(last, int(ends[rows_of_line(self.trace, self.training.line)].max(initial=0)))
-        # A loop takes its iterator down when it ends; deleting has a row only when it is slow.
-        span = rows_of_line(self.trace, self.training.line)
-        deleted = rows_called(self.trace, "TFE_DeleteTensorHandle")
-        deleted = deleted[(deleted >= span.start) & (deleted < span.stop)]
-        starts = self.trace.events.start_ps[deleted]
-        after = deleted[(starts >= last) & (starts < last + LOOP_END_PS)]
-        return max(last, int(ends[after].max(initial=0)))
 
 
 @dataclass(frozen=True)
@@ -94,13 +43,22 @@ class _Bounds:
     end_source: str
 
 
-def align(traces: Sequence[tuple[Session, Trace]], events: EventLog | None) -> Timeline:
-    """The first epoch's window, its steps and phases, and each trace's place in it."""
+def align(
+    traces: Iterable[tuple[Session, TraceSource]], events: EventLog | None, logging_host: str = ""
+) -> Timeline:
+    """The first epoch's window, its steps and phases, and each trace's place in it.
+
+    `logging_host` wrote the event files: its clock is theirs.
+    """
     notes: list[Note] = []
     logged = epoch_from_events(events)
-    clock_ns = _clock_origin(traces, logged)
-    placed = [_place(session, trace, events, clock_ns) for session, trace in traces]
-    reference = _reference(placed, events)
+    seen = [look_at(session, source, events) for session, source in traces]
+    clock_ns = _clock_origin(seen, logged)
+    captured = events.capture.trace_name if events is not None and events.capture else ""
+    placed = _on_one_clock(seen, clock_ns, captured or logging_host)
+    notes += clock_notes([p.clock for p in placed])
+    notes += split_session_notes(placed)
+    reference = _reference(placed, captured)
     bounds = _bounds(placed, reference, logged, clock_ns, notes)
     # A damaged trace may hold its steps inside of what makes their iterator: an empty window.
     bounds = replace(bounds, end_ps=max(bounds.start_ps, bounds.end_ps))
@@ -123,55 +81,66 @@ def align(traces: Sequence[tuple[Session, Trace]], events: EventLog | None) -> T
         later_epochs_ps=_later_epochs(reference, logged),
         events=events,
         notes=tuple(notes),
+        meetings=meetings_of(
+            [p.collectives for p in placed],
+            [a.host for a in aligned],
+            [a.shift_ps for a in aligned],
+            window.duration_ps,
+        ),
     )
 
 
-def _clock_origin(
-    traces: Sequence[tuple[Session, Trace]], logged: LoggedEpoch | None
-) -> int | None:
+def _clock_origin(seen: Sequence[Placed], logged: LoggedEpoch | None) -> int | None:
     """Unix ns from which the common clock counts: small numbers of ps, whatever the century."""
-    starts = [trace.base_unix_ns for _, trace in traces if trace.base_unix_ns is not None]
+    starts = [p.base_unix_ns for p in seen if p.exact and p.base_unix_ns is not None]
     if logged is not None:
         starts.append(logged.start_ns)
     return min(starts) if starts else None
 
 
-def _place(
-    session: Session, trace: Trace, events: EventLog | None, clock_ns: int | None
-) -> _Placed:
-    base_ns, exact = trace.base_unix_ns, True
-    if base_ns is None and events is not None:
-        base_ns = base_from_summaries(trace, events) or base_from_capture(trace, session, events)
-    if base_ns is None and session.exported_unix_s is not None:
-        # The name of a session is the second in which it was exported, after its end.
-        last_ns = int(trace.events.end_ps.max(initial=0)) // PS_PER_NS
-        base_ns, exact = session.exported_unix_s * 1_000_000_000 - last_ns, False
-    origin = None if base_ns is None or clock_ns is None else (base_ns - clock_ns) * PS_PER_NS
-    training = follow_training(trace)
-    if training is None:
-        return _Placed(trace, session, None, device_iterations(trace), (), origin, exact)
-    landmarks = find_landmarks(trace, training)
-    steps = find_iterations(trace, training, landmarks)
-    return _Placed(trace, session, training, steps, find_epochs(steps, landmarks), origin, exact)
+def _on_one_clock(seen: Sequence[Placed], clock_ns: int | None, logging_host: str) -> list[Placed]:
+    hosts = [p.source.host for p in seen]
+    # A worker's trace is called by its host and its task.
+    leader = next((h for h in hosts if f"{h}-".startswith(f"{logging_host}-")), "")
+    placements = place_hosts([p.clocked(clock_ns) for p in seen], leader, clock_ns is None)
+    return [
+        replace(p, origin_ps=placement.origin_ps, clock=placement.clock)
+        for p, placement in zip(seen, placements, strict=True)
+    ]
 
 
-def _reference(placed: Sequence[_Placed], events: EventLog | None) -> _Placed | None:
+def _reference(placed: Sequence[Placed], leader: str) -> Placed | None:
     """The trace that tells the epoch best: the earliest that saw one begin, else the earliest.
 
     Of a cluster that was captured, those of the process whose marks count.
     """
-    capture = events.capture if events is not None else None
-    leader = capture.trace_name if capture is not None else None
 
-    def worse(p: _Placed) -> tuple[bool, bool, int]:
-        return p.trace.host != leader, not p.epochs[0].begin_seen, p.origin_ps or 0
+    def worse(p: Placed) -> tuple[bool, bool, int]:
+        return p.source.host != leader, not p.epochs[0].begin_seen, p.origin_ps or 0
 
     return min((p for p in placed if p.epochs), key=worse, default=None)
 
 
+def _together_with(reference: Placed, placed: Sequence[Placed]) -> list[Placed]:
+    """Traces of the same time that show the same epoch, the reference among them."""
+    return [
+        p
+        for p in placed
+        if p is reference
+        or (
+            p.source.host != reference.source.host
+            and p.epochs
+            and p.origin_ps is not None
+            and reference.origin_ps is not None
+            and p.origin_ps + p.epochs[0].start_ps < reference.origin_ps + reference.last_work_ps
+            and reference.origin_ps + reference.epochs[0].start_ps < p.origin_ps + p.last_work_ps
+        )
+    ]
+
+
 def _bounds(
-    placed: Sequence[_Placed],
-    reference: _Placed | None,
+    placed: Sequence[Placed],
+    reference: Placed | None,
     logged: LoggedEpoch | None,
     clock_ns: int | None,
     notes: list[Note],
@@ -192,14 +161,18 @@ def _bounds(
             return from_log
     if reference is None or (reference.origin_ps is None and from_log is not None):
         return from_log or _without_epoch(placed, notes)
-    if from_log is not None and not reference.exact:
+    if from_log is not None and reference.clock.source == BY_NAME:
         return from_log
     more_logged = logged is not None and bool(logged.later_ns)
-    return _from_trace(reference, from_log, more_logged, notes)
+    return _from_trace(reference, placed, from_log, more_logged, notes)
 
 
 def _from_trace(
-    reference: _Placed, from_log: _Bounds | None, more_logged: bool, notes: list[Note]
+    reference: Placed,
+    placed: Sequence[Placed],
+    from_log: _Bounds | None,
+    more_logged: bool,
+    notes: list[Note],
 ) -> _Bounds:
     epoch = reference.epochs[0]
     origin = reference.origin_ps or 0
@@ -229,10 +202,11 @@ def _from_trace(
         return _Bounds(start, from_log.end_ps, start_source, from_log.end_source)
     if epoch.end_ps is not None:
         return _Bounds(start, origin + epoch.end_ps, start_source, epoch.end_source)
-    return _Bounds(start, origin + reference.last_work_ps, start_source, "last step in the trace")
+    last = max((p.origin_ps or 0) + p.last_work_ps for p in _together_with(reference, placed))
+    return _Bounds(start, last, start_source, "last step in the trace")
 
 
-def _without_epoch(placed: Sequence[_Placed], notes: list[Note]) -> _Bounds:
+def _without_epoch(placed: Sequence[Placed], notes: list[Note]) -> _Bounds:
     """Without an epoch: the steps that a device shows or, without those, all that was traced."""
     if not placed:
         return _Bounds(0, 0, "nothing was recorded", "nothing was recorded")
@@ -253,7 +227,7 @@ def _without_epoch(placed: Sequence[_Placed], notes: list[Note]) -> _Bounds:
 
 
 def _align_one(
-    placed: _Placed, clock_ns: int | None, bounds: _Bounds, notes: list[Note]
+    placed: Placed, clock_ns: int | None, bounds: _Bounds, notes: list[Note]
 ) -> AlignedTrace:
     origin = placed.origin_ps
     begin, end = placed.extent_ps
@@ -263,7 +237,7 @@ def _align_one(
         # has none, it sits at the window's beginning.
         origin = 0 if clock_ns is None else bounds.start_ps - begin
     shift = origin - bounds.start_ps
-    if not placed.exact:
+    if placed.clock.source == BY_NAME:
         shift = min(max(shift, -begin), max(duration - end, -begin))
         notes.append(
             Note(
@@ -274,13 +248,30 @@ def _align_one(
             )
         )
     covered = (min(max(begin + shift, 0), duration), min(max(end + shift, 0), duration))
-    eager = placed.steps is not None and placed.steps.eager
-    return AlignedTrace(placed.trace, placed.session.id, shift, covered, placed.training, eager)
+    steps = placed.steps
+    return AlignedTrace(
+        source=placed.source,
+        session=placed.session.id,
+        shift_ps=shift,
+        covered_ps=covered,
+        training=placed.training,
+        eager=steps is not None and steps.eager,
+        clock=placed.clock,
+        training_steps=_steps_inside(steps, shift, duration),
+        is_cut=placed.is_cut,
+    )
+
+
+def _steps_inside(steps: Iterations | None, shift: int, duration: int) -> int:
+    if steps is None:
+        return 0
+    start = steps.start_ps[steps.training] + shift
+    return int(((start >= 0) & (start < duration)).sum())
 
 
 def _traced_parts(
-    placed: Sequence[_Placed],
-    reference: _Placed | None,
+    placed: Sequence[Placed],
+    reference: Placed | None,
     aligned: Sequence[AlignedTrace],
     events: EventLog | None,
     logged: LoggedEpoch | None,
@@ -292,7 +283,7 @@ def _traced_parts(
     return [
         TracedPart(p.steps, a.shift_ps, a.covered_ps[1], _first_number(a, events, logged))
         for p, a in zip(placed, aligned, strict=True)
-        if p is telling or (p.trace.host == telling.trace.host and p.origin_ps is not None)
+        if p is telling or (p.source.host == telling.source.host and p.origin_ps is not None)
         if p.steps is not None
     ]
 
@@ -320,7 +311,7 @@ def _phases(
     return phases_of(steps if are_all else (), window.duration_ps)
 
 
-def _later_epochs(reference: _Placed | None, logged: LoggedEpoch | None) -> tuple[int, ...]:
+def _later_epochs(reference: Placed | None, logged: LoggedEpoch | None) -> tuple[int, ...]:
     if logged is not None and logged.later_ns:
         return tuple(gap * PS_PER_NS for gap in logged.later_ns)
     epochs = reference.epochs[1:] if reference is not None else ()

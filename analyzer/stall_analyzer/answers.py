@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from stall_analyzer.model import HostLedger, Ledger, Note, Run, Timeline
+from stall_analyzer.model import HostLedger, Int64s, Ledger, Note, Run, Timeline
 from stall_analyzer.sampling import Sample
 
 
@@ -79,6 +80,47 @@ class Verdict:
     primary: str  # the bucket to act on, "compute" where there is nothing to act on
     sentence: str
     confidence: float
+    host: str = ""  # the one that holds up the others, where it does
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What a host does longer than the others; no bucket where its ledger does not say."""
+
+    bucket: str = ""
+    cause: str = ""
+    ps: int = 0
+
+
+@dataclass(frozen=True)
+class LateHost:
+    host: str
+    times: int  # meetings to which it came last
+    late_steps: int  # steps in which that was felt
+    cost_ps: int  # what the others waited for it, on average
+    reason: Reason
+    once: bool  # most of it will not come again
+    start_ps: Int64s  # when the others waited for it
+    end_ps: Int64s
+
+
+@dataclass(frozen=True)
+class LateStep:
+    step: int  # index of the timeline's step; -1 between steps
+    host: str
+    cost_ps: int
+    end_ps: int  # when it came
+    cause: str  # what it did longer than the others; empty where its ledger does not say
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """Who made whom wait where several hosts meet."""
+
+    meetings: int = 0
+    waited_ps: Mapping[str, int] = field(default_factory=dict)  # how long each waited for others
+    hosts: tuple[LateHost, ...] = ()  # all that ever came last, costliest first
+    steps: tuple[LateStep, ...] = ()  # in order of time
 
 
 @dataclass(frozen=True)
@@ -94,3 +136,4 @@ class Report:
     verdict: Verdict
     notes: tuple[Note, ...]
     sample: Sample | None = None  # of an epoch that was profiled in samples
+    lateness: Lateness = Lateness()

@@ -187,7 +187,7 @@ def _place_sessions(
     export_stamps_s: Sequence[int],
     notes: list[Note],
 ) -> None:
-    timed = [(found, _local_seconds(found.session.id)) for found in sessions]
+    timed = [(found, local_seconds(found.session.id)) for found in sessions]
     known = [(found, local_s) for found, local_s in timed if local_s is not None]
     seen_s = _offset_seen(known, export_stamps_s)
     offset_s = _offset_guessed(attempts, known) if seen_s is None else seen_s
@@ -209,7 +209,7 @@ def _place_sessions(
             notes.append(Note("warning", text, found.session.path))
 
 
-def _local_seconds(session_id: str) -> int | None:
+def local_seconds(session_id: str) -> int | None:
     """The time in a session's name, read as if it were UTC."""
     match = _SESSION_NAME.search(session_id)
     if match is None:

@@ -1,13 +1,15 @@
 """Run the detectors over a run's signals, and judge.
 
-Nothing that one detector does can hide what the others find.
+Nothing that one detector does can hide what the others find. Of several hosts, the one that all the
+others wait for stands for the run: mending another would win nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from stall_analyzer.answers import Finding, Plan, Verdict
+from stall_analyzer.answers import Finding, LateHost, Lateness, Plan, Verdict
 from stall_analyzer.detectors import DETECTORS
 from stall_analyzer.detectors.base import Detector, detector_of, severity_of
 from stall_analyzer.model import HostLedger, Ledger, Note, Timeline
@@ -18,6 +20,7 @@ from stall_analyzer.verdict import judge
 from stall_analyzer.whatif import plan
 
 SEVERITIES = ("act", "consider", "note")
+OTHERS_ASKED = 4  # stragglers whose own findings are looked for; each costs as much as a host
 
 
 @dataclass(frozen=True)
@@ -28,23 +31,15 @@ class Diagnosis:
     verdict: Verdict
     notes: tuple[Note, ...]
     sample: Sample | None
+    lateness: Lateness
 
 
 def diagnose(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Diagnosis:
     signals = signals_of(timeline, hosts)
-    sample = signals.sample
-    profiled = profiled_alone(signals, sample) if sample is not None else None
-    findings: list[Finding] = []
     notes: list[Note] = []
-    for module in DETECTORS:
-        detector = detector_of(module)
-        finding = _checked(detector, signals, notes)
-        if profiled is not None and sample is not None:
-            often = _checked(detector, profiled, notes)
-            if often is not None and _comes_with_the_steps(often, hosts):
-                finding = _judged_anew(over_the_epoch(often, signals, sample), signals) or finding
-        if finding is not None:
-            findings.append(finding)
+    findings = _findings(signals, notes)
+    for late in signals.stragglers[1:OTHERS_ASKED]:
+        findings += _of_its_reason(late, signals, findings)
     ordered = tuple(sorted(findings, key=_most_worth_first))
     return Diagnosis(
         signals.host.ledger,
@@ -52,13 +47,45 @@ def diagnose(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Diagnosis:
         plan(signals, ordered),
         judge(signals, ordered),
         tuple(dict.fromkeys(notes)),
-        sample,
+        signals.sample,
+        signals.lateness,
     )
 
 
 def signals_of(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Signals:
-    reference = max(hosts, key=lambda host: (host.training_thread is not None, host.covered_ps))
-    return Signals(timeline, hosts, reference)
+    """With the host that stands for the run: the straggler or, where there is none, the one that
+    was seen best."""
+    best_seen = max(hosts, key=lambda host: (host.training_thread is not None, host.covered_ps))
+    signals = Signals(timeline, hosts, best_seen)
+    return signals.on(signals.stragglers[0].host) if signals.stragglers else signals
+
+
+def _findings(signals: Signals, notes: list[Note]) -> list[Finding]:
+    sample = signals.sample
+    profiled = profiled_alone(signals, sample) if sample is not None else None
+    findings: list[Finding] = []
+    for module in DETECTORS:
+        detector = detector_of(module)
+        finding = _checked(detector, signals, notes)
+        if profiled is not None and sample is not None:
+            often = _checked(detector, profiled, notes)
+            if often is not None and _comes_with_the_steps(often, signals.hosts):
+                finding = _judged_anew(over_the_epoch(often, signals, sample), signals) or finding
+        if finding is not None:
+            findings.append(finding)
+    return findings
+
+
+def _of_its_reason(late: LateHost, signals: Signals, found: Sequence[Finding]) -> list[Finding]:
+    """What another straggler does wrong, where that is something else."""
+    known = {finding.id for finding in found}
+    return [
+        finding
+        for finding in _findings(signals.on(late.host), notes=[])
+        if finding.bucket == late.reason.bucket
+        and finding.severity != "note"
+        and finding.id not in known
+    ]
 
 
 def _comes_with_the_steps(finding: Finding, hosts: tuple[HostLedger, ...]) -> bool:

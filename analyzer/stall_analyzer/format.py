@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from stall_analyzer.model import PS_PER_MS, PS_PER_NS, PS_PER_S, PS_PER_US
@@ -70,3 +71,16 @@ def size(count: int) -> str:
 def moment(unix_ns: int) -> str:
     """The time of day on this machine: 14:02:31."""
     return datetime.fromtimestamp(unix_ns / 1e9).strftime("%H:%M:%S")
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Names as one says them: `a, b and c`; of many, the first few and how many more there are."""
+    shown = list(names[:most])
+    if len(names) > most:
+        shown[-1:] = [f"{len(names) - most + 1} more"]
+    return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
+
+
+def spoken(cause: str) -> str:
+    """`input.first_element` -> `first element`: the bucket stands beside it anyway."""
+    return cause.partition(".")[2].replace("_", " ")

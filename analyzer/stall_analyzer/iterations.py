@@ -35,6 +35,7 @@ class Iterations:
     source: str  # "marker" | "function" | "iterator" | "device"
     eager: bool  # the training thread runs the ops itself, one by one
     epoch: Int64s | None = None  # where the markers say it
+    number: Int64s | None = None  # as the markers count them
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,9 @@ def _marked(trace: Trace, rows: Int64s, eager: bool) -> Iterations:
     validation = rows_named(trace, lambda name: name in ("test", "predict"))
     epoch = stat_of(trace, "epoch_num", rows) if len(rows_with(trace, "epoch_num")) else None
     trains = ~np.isin(rows, validation)
-    return Iterations(events.start_ps[rows], events.end_ps[rows], trains, "marker", eager, epoch)
+    number = stat_of(trace, "step_num", rows)
+    start, end = events.start_ps[rows], events.end_ps[rows]
+    return Iterations(start, end, trains, "marker", eager, epoch, number)
 
 
 def _calls_that_train(trace: Trace, training: TrainingThread, landmarks: Landmarks) -> Bools:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,8 @@ PS_PER_NS = 1_000
 PS_PER_US = 1_000_000
 PS_PER_MS = 1_000_000_000
 PS_PER_S = 1_000_000_000_000
+
+NEVER = -(1 << 62)  # a time at which something would have happened, but did not
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,22 @@ class Trace:
     stop_unix_ns: int | None  # when profiling ended, where the trace says so
     errors: tuple[str, ...] = ()  # XSpace.errors: what the profiler itself complained about
     notes: tuple[Note, ...] = ()
+    is_cut: bool = False  # the file ends early
+
+    def read(self) -> Trace:
+        return self
+
+
+class TraceSource(Protocol):
+    """A trace that may have to be read first: of a large cluster not all fit into memory."""
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def path(self) -> str: ...
+
+    def read(self) -> Trace: ...
 
 
 # ---------------------------------------------------------------- events
@@ -388,15 +406,55 @@ class Window:
 
 
 @dataclass(frozen=True)
+class HostClock:
+    """How a trace found its place beside those of the other hosts."""
+
+    source: str  # "own clock" | "collectives" | "steps" | "session name" | "none"
+    shared: int = 0  # collectives or steps that it was set by
+    ahead_ps: int | None = None  # of the common clock; None where it has no clock of its own
+    error_ps: int | None = None  # by how much what is shared still disagrees, in the median
+
+
+@dataclass(frozen=True)
 class AlignedTrace:
     """A trace on the window's clock: window time = event time + shift_ps."""
 
-    trace: Trace
+    source: TraceSource
     session: str
     shift_ps: int
     covered_ps: tuple[int, int]  # what the profiler recorded, clipped to the window
     training: TrainingThread | None
     eager: bool = False  # it trains op by op, without tf.function
+    clock: HostClock = HostClock("own clock")
+    training_steps: int = 0  # that it shows of the window
+    is_cut: bool = False  # the file ends early
+
+    @property
+    def host(self) -> str:
+        return self.source.host
+
+    @property
+    def path(self) -> str:
+        return self.source.path
+
+    @property
+    def trace(self) -> Trace:
+        return self.source.read()
+
+
+@dataclass(frozen=True)
+class Meetings:
+    """Collectives in which several of the traced hosts took part, in order of time.
+
+    A row is a meeting, a column a host; NEVER where the host was not seen in it.
+    """
+
+    hosts: tuple[str, ...]
+    arrived_ps: Int64s  # when the host was ready for it, in window time
+    ended_ps: Int64s
+
+    def __len__(self) -> int:
+        return len(self.arrived_ps)
 
 
 @dataclass(frozen=True)
@@ -410,6 +468,7 @@ class Timeline:
     notes: tuple[Note, ...] = ()
     dump: DebugDump | None = None
     training_steps: int | None = None  # how many the epoch had; `steps` need not be all of them
+    meetings: Meetings | None = None  # None where no two hosts were seen to meet
 
 
 # ---------------------------------------------------------------- attribute

@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from stall_analyzer import files
 from stall_analyzer.align import align
 from stall_analyzer.answers import Report
+from stall_analyzer.attempts import writer_of
 from stall_analyzer.attribute import attribute
 from stall_analyzer.decode import read_trace
+from stall_analyzer.decode.columns import BytesRead
 from stall_analyzer.diagnose import diagnose
 from stall_analyzer.errors import UnreadableFile
 from stall_analyzer.events import read_events
-from stall_analyzer.model import DebugDump, EventLog, Note, Run, Session, Trace
-from stall_analyzer.progress import READING_SHARE, Progress, Reading, unseen
+from stall_analyzer.model import (
+    DebugDump,
+    EventLog,
+    HostFile,
+    Note,
+    Run,
+    Session,
+    Trace,
+    TraceSource,
+)
+from stall_analyzer.progress import DIVIDING_SHARE, Progress, Reading, unseen
+from stall_analyzer.shelf import Shelf
 
 
 def analyze(run: Run, progress: Progress = unseen) -> Report:
     """Read a run and account for its first epoch. Bad data become notes, never exceptions."""
     notes = list(run.notes)
     reading = Reading(run, progress)
-    traces = _read_traces(run, notes, reading)
     events = _read_events(run, notes, reading)
-    progress(READING_SHARE, "finding the first epoch")
-    timeline = replace(align(traces, events), dump=_read_dump(run, notes))
-    progress(0.8, "dividing its time")
+    timeline = align(_read_traces(run, notes, reading), events, _logging_host(run))
+    timeline = replace(timeline, dump=_read_dump(run, notes))
+    progress(DIVIDING_SHARE, "dividing its time")
     hosts = attribute(timeline)
     progress(0.9, "looking for causes")
     diagnosis = diagnose(timeline, hosts)
@@ -40,20 +52,35 @@ def analyze(run: Run, progress: Progress = unseen) -> Report:
         diagnosis.verdict,
         tuple(dict.fromkeys(notes)),
         diagnosis.sample,
+        diagnosis.lateness,
     )
 
 
-def _read_traces(run: Run, notes: list[Note], reading: Reading) -> list[tuple[Session, Trace]]:
-    traces: list[tuple[Session, Trace]] = []
+def _read_traces(
+    run: Run, notes: list[Note], reading: Reading
+) -> Iterator[tuple[Session, TraceSource]]:
+    """One after the other, so that those of a large cluster need not be in memory together."""
+    shelf = Shelf(_read_trace)
     for session in run.sessions:
         for host in session.hosts:
             progress = reading.file(f"the trace of {host.host}", host.size)
-            open_file = files.open_binary if files.is_url(host.path) else None
             try:
-                traces.append((session, read_trace(host, open_file, progress)))
+                trace = shelf.put(host, _read_trace(host, progress))
             except (UnreadableFile, OSError) as error:  # one bad host hides no other
                 notes.append(Note("error", str(error), f"{session.id}/{host.host}"))
-    return traces
+            else:
+                yield session, trace
+
+
+def _read_trace(host: HostFile, progress: BytesRead = lambda _: None) -> Trace:
+    open_file = files.open_binary if files.is_url(host.path) else None
+    return read_trace(host, open_file, progress)
+
+
+def _logging_host(run: Run) -> str:
+    """Whose clock the event files tell."""
+    writers = [writer_of(file.path) for file in run.event_files]
+    return next((writer.host for writer in writers if writer is not None), "")
 
 
 def _read_events(run: Run, notes: list[Note], reading: Reading) -> EventLog | None:

@@ -12,6 +12,7 @@ from stall_analyzer.model import Run
 Progress: TypeAlias = Callable[[float, str], None]
 
 READING_SHARE = 0.75  # of the whole time, for large files
+DIVIDING_SHARE = 0.8  # when the first epoch is found, and its time is divided
 # What a byte takes to be read, next to a byte of a trace: Python reads the other files.
 EVENT_FILE_WEIGHT = 30
 LEAST_MOVE = 0.005  # what a progress bar can show

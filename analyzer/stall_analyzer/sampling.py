@@ -125,9 +125,7 @@ def _windows(
     timeline: Timeline, host: HostLedger, steps: Sequence[Step], tiling: Tiling
 ) -> Iterator[_Window]:
     """Those that saw usual steps from their beginning to their end, in order."""
-    parts = [
-        a for a in timeline.traces if a.trace.host == host.host and not _is_chosen(timeline, a)
-    ]
+    parts = [a for a in timeline.traces if a.host == host.host and not _is_chosen(timeline, a)]
     for part in sorted(parts, key=lambda part: part.covered_ps):
         begin, end = part.covered_ps
         inside = [step for step in steps if begin <= step.start_ps and step.end_ps <= end]

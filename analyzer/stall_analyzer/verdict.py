@@ -11,7 +11,7 @@ import numpy as np
 from stall_analyzer.answers import Finding, Verdict
 from stall_analyzer.capture_format import Reason
 from stall_analyzer.causes import bucket_of
-from stall_analyzer.format import moment, percent, seconds
+from stall_analyzer.format import listed, moment, percent, seconds, spoken
 from stall_analyzer.model import HostLedger, Ledger, Timeline
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.ending import KILLED
@@ -33,6 +33,7 @@ COVERED_SHARE = 0.9
 INSTRUMENTS = frozenset({"host.summary", "profiler.start", "profiler.stop"})
 # In these causes the steps themselves were in vain; checking numbers only makes them slower.
 LEARNS_NOTHING = frozenset({"numerics.nonfinite", "numerics.skipped_update"})
+NAMED_IN_TURN = 3  # stragglers in one sentence
 # Later epochs shorter by this factor show one-time cost without any trace.
 SLOWER_FIRST = 1.5
 
@@ -53,6 +54,9 @@ def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
         return Verdict("unknown", _bucket(stall), f"{stall.sentence}.", 0.5)
     if timeline.window.duration_ps == 0:
         return _without_window(signals)
+    held_up = _held_up(signals, findings)
+    if held_up is not None:
+        return held_up
     costs = _costs(ledger)
     worked = _worked_ps(ledger)
     primary = max(ACTIONABLE, key=lambda bucket: costs[bucket])
@@ -70,6 +74,30 @@ def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
         f"{_from_a_sample(signals)}.",
         confidence,
     )
+
+
+def _held_up(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:
+    """Hosts that wait for a straggler are held up by whatever holds up the straggler."""
+    late = signals.stragglers
+    cost, window = sum(host.cost_ps for host in late), signals.window_ps
+    once = bool(late) and all(host.once for host in late)
+    if not late or cost < (ACT_SHARE_ONCE if once else ACT_SHARE) * window:
+        return None
+    names, reason = listed([host.host for host in late]), late[0].reason
+    primary = reason.bucket if reason.bucket in ACTIONABLE else "communication"
+    what = f"{names} made the others wait {seconds(cost)} ({percent(cost, window)})"
+    if reason.bucket and len(late) == 1:
+        what += f" for its {reason.bucket} ({spoken(reason.cause)} {seconds(reason.ps)})"
+    elif len(late) > 1:
+        each = (f"{h.host} {seconds(h.cost_ps)}, {h.reason.bucket or 'unknown'}" for h in late)
+        what += f" in turn ({'; '.join(list(each)[:NAMED_IN_TURN])})"
+    named = next((f for f in findings if f.bucket == reason.bucket and _explains(f, cost)), None)
+    why = f". {named.title}." if named else "."
+    status, prefix = (
+        ("slow_once", "Slow once, not again") if once else ("slow_always", "Slow in every epoch")
+    )
+    confidence = 0.9 if reason.bucket else 0.7
+    return Verdict(status, primary, f"{prefix}: {what}{why}", confidence, late[0].host)
 
 
 def _confidence(signals: Signals, unknown_ps: int) -> float:

@@ -99,14 +99,16 @@ def plan(signals: Signals, findings: Sequence[Finding]) -> Plan | None:
     """The changes worth making, most seconds first, and what they come to together.
 
     Of findings that blame the same time only the one that wins most is in the plan: the others
-    would win it again.
+    would win it again. Waiting for another host goes away when its reason does: a finding that
+    explains half of the wait says more than the wait.
     """
     chosen: list[Finding] = []
-    for finding in sorted(findings, key=_most_seconds_first):
+    for finding in sorted(findings, key=_reasons_first):
         if not _worth_doing(finding):
             continue
         if not any(_blame_the_same_time(signals, finding, other) for other in chosen):
             chosen.append(finding)
+    chosen.sort(key=_most_seconds_first)
     if not any(f.gain.high_ps or f.later_gain.high_ps for f in chosen):
         return None
     later_ps, compute_ps = signals.later_epoch_ps, _spent_ps(signals)["compute"]
@@ -137,6 +139,12 @@ def _hopeless(finding: Finding) -> bool:
 
 def _most_seconds_first(finding: Finding) -> tuple[bool, int, int]:
     return not _hopeless(finding), -finding.gain.high_ps, -finding.later_gain.high_ps
+
+
+def _reasons_first(finding: Finding) -> tuple[bool, int, int]:
+    hopeful, first_ps, later_ps = _most_seconds_first(finding)
+    half = 2 if finding.bucket == "communication" else 1
+    return hopeful, first_ps // half, later_ps // half
 
 
 def _blame_the_same_time(signals: Signals, one: Finding, other: Finding) -> bool:

@@ -8,77 +8,104 @@ from pathlib import Path
 import numpy as np
 
 from stall_analyzer.align import align
-from stall_analyzer.decode import read_trace
 from stall_analyzer.detectors import (
     collective_wait,
     replicas_without_work,
     straggler,
     stuck_or_dead,
 )
-from stall_analyzer.model import PS_PER_MS, EventLog, HostFile, Series, Session, Trace
+from stall_analyzer.model import EventLog, Series
 from stall_analyzer.signals import Signals
+from stall_analyzer.verdict import judge
+from tests import clusters
+from tests.clusters import PUNCTUAL, Job, Way, steadily, timeline_of, traces_of, write_job
 from tests.detectors.training import found, signals_for, training
-from tests.traces import TRAIN_OPS, call, device, event, host, ops
-from tests.xspace import Event, space
+from tests.traces import device, event
 
 STEPS = 20
 NS_PER_S = 1_000_000_000
+cluster = clusters.signals_for
 
 
-def worker(folder: Path, name: str, pause_ms: float, waits_ms: float) -> Trace:
-    """Steps that compute for 10 ms, after a pause, and then meet the other worker."""
-    python: list[Event] = []
-    work: list[Event] = []
-    meetings: list[Event] = []
-    length = pause_ms + 10 + waits_ms
-    for number in range(STEPS):
-        start = number * length + pause_ms
-        end = start + 10 + waits_ms
-        run = number + 1
-        python += call(start, end, run=run)
-        work += ops(start, start + 10, run, *TRAIN_OPS)
-        keys = {"step_id": run, "group_key": 1, "instance_key": 100 + number}
-        meetings.append(event("CollectiveReduceV2:CollectiveReduceV2", start + 10, end, **keys))
-    path = folder / f"{name}.xplane.pb"
-    lines = host(("python", python), ("tf_Compute", work), ("collective_ops", meetings))
-    path.write_bytes(space(lines))
-    return read_trace(HostFile(name, str(path), "xplane", path.stat().st_size))
-
-
-def cluster(folder: Path, *traces: Trace) -> Signals:
-    session = Session("session", str(folder), ())
-    return signals_for(align([(session, trace) for trace in traces], None))
+def job(**pauses_ms: float) -> Job:
+    """Hosts that pause before each step but the first."""
+    return {
+        name: [PUNCTUAL, *steadily(Way(pause_ms=pause_ms), STEPS - 1)]
+        for name, pause_ms in pauses_ms.items()
+    }
 
 
 def test_the_worker_that_comes_last_is_found_with_its_reason(tmp_path: Path) -> None:
-    waiting = worker(tmp_path, "punctual", pause_ms=0, waits_ms=31)
-    late = worker(tmp_path, "late", pause_ms=30, waits_ms=1)
-    signals = cluster(tmp_path, waiting, late)
+    signals = cluster(tmp_path, job(punctual=0, late=30))
     finding = found(straggler.check(signals), "act")
     assert finding.title.startswith("late is late: the others wait 570 ms")
-    assert "more on host than the others" in finding.explanation
-    assert signals.collectives.waited_ps == {"punctual": 570 * PS_PER_MS, "late": 0}
+    assert "spent 570 ms more than they on host (python)" in finding.explanation
+    assert "came last to 19 of 20 meetings and held up 19 steps" in finding.explanation
+    assert {piece.host for piece in finding.evidence} == {"late"}
+    assert signals.host.host == "late", "its findings are the run's findings"
     assert collective_wait.check(signals) is None, "the reason is known: the other finding says it"
 
 
+def test_the_verdict_is_what_holds_up_the_straggler(tmp_path: Path) -> None:
+    input_late = {"a": steadily(PUNCTUAL), "b": [PUNCTUAL, *steadily(Way(input_ms=40), STEPS - 1)]}
+    signals = cluster(tmp_path, input_late)
+    verdict = judge(signals, ())
+    assert (verdict.status, verdict.primary, verdict.host) == ("slow_always", "input", "b")
+    assert "b made the others wait 760 ms" in verdict.sentence
+    assert "for its input (wait" in verdict.sentence
+
+
+def test_a_straggler_of_one_step_is_slow_once(tmp_path: Path) -> None:
+    ways = [*steadily(PUNCTUAL, 10), Way(traced_ms=900), *steadily(PUNCTUAL, 9)]
+    signals = cluster(tmp_path, {"a": steadily(PUNCTUAL), "b": ways})
+    finding = found(straggler.check(signals), "consider")  # less than five seconds, and once
+    assert finding.title == "b was late once: the others waited 900 ms for it"
+    assert finding.later_gain.high_ps == 0
+    verdict = judge(signals, (finding,))
+    assert (verdict.status, verdict.primary) == ("slow_once", "compile")
+
+
+def test_stragglers_in_turn_are_all_named(tmp_path: Path) -> None:
+    one = [Way(input_ms=40) if n % 2 else PUNCTUAL for n in range(STEPS)]
+    other = [PUNCTUAL if n % 2 else Way(pause_ms=30) for n in range(STEPS)]
+    signals = cluster(tmp_path, {"a": steadily(PUNCTUAL), "b": one, "c": other})
+    finding = found(straggler.check(signals), "act")
+    assert finding.title.startswith("b and c are late in turn")
+    assert "on input (wait)" in finding.explanation and "on host (python)" in finding.explanation
+    assert "in turn (b 400 ms, input; c" in judge(signals, ()).sentence
+
+
+def test_a_host_that_computes_longer_is_a_straggler_too(tmp_path: Path) -> None:
+    slow = {"a": steadily(PUNCTUAL), "b": steadily(Way(compute_ms=40))}
+    signals = cluster(tmp_path, slow)
+    assert "computes longer" in found(straggler.check(signals), "act").change.text
+    assert judge(signals, ()).primary == "communication", "there is no such thing to act on"
+
+
 def test_workers_that_are_even_are_left_alone(tmp_path: Path) -> None:
-    one = worker(tmp_path, "one", pause_ms=0, waits_ms=3)
-    other = worker(tmp_path, "other", pause_ms=1, waits_ms=2)
-    assert straggler.check(cluster(tmp_path, one, other)) is None
+    signals = cluster(tmp_path, job(one=0, other=1))
+    assert straggler.check(signals) is None
+    assert judge(signals, ()).host == ""
+
+
+def alone(folder: Path, others_ms: float) -> Signals:
+    """One host of two, of which the other was not recorded."""
+    (mine, _) = write_job(folder, job(alone=0, unseen=others_ms), clocks=False)
+    timeline = timeline_of(folder, traces_of([mine]))
+    return signals_for(timeline)
 
 
 def test_one_host_alone_can_only_say_that_it_waits(tmp_path: Path) -> None:
-    alone = cluster(tmp_path, worker(tmp_path, "alone", pause_ms=0, waits_ms=31))
-    finding = found(collective_wait.check(alone), "act")
+    signals = alone(tmp_path, 30)
+    finding = found(collective_wait.check(signals), "act")
     assert finding.title == "This host waits 31.0 ms a step for the others"
     assert "always late, or the network" in finding.explanation
     assert finding.gain.low_ps == 0
-    assert straggler.check(alone) is None
+    assert straggler.check(signals) is None
 
 
 def test_collectives_of_a_few_milliseconds_are_a_note(tmp_path: Path) -> None:
-    alone = cluster(tmp_path, worker(tmp_path, "alone", pause_ms=0, waits_ms=3))
-    assert found(collective_wait.check(alone), "note")
+    assert found(collective_wait.check(alone(tmp_path, 2)), "note")
     assert collective_wait.check(training(tmp_path)) is None
 
 

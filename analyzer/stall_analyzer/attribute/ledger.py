@@ -25,8 +25,9 @@ from stall_analyzer.attribute.thread import FOLLOW, thread_tiling
 from stall_analyzer.attribute.untrained import untrained_tiling
 from stall_analyzer.attribute.xla import xla_regions
 from stall_analyzer.causes import ONE_TIME, code, codes_of_bucket
+from stall_analyzer.errors import UnreadableFile
 from stall_analyzer.intervals import NOTHING, Tiling, distinct, label_at, simplify
-from stall_analyzer.model import AlignedTrace, HostLedger, Int64s, Ledger, Timeline, Trace
+from stall_analyzer.model import AlignedTrace, HostLedger, Int64s, Ledger, Note, Timeline, Trace
 from stall_analyzer.names import rows_named
 
 
@@ -34,11 +35,19 @@ def attribute(timeline: Timeline) -> tuple[HostLedger, ...]:
     """One ledger per host; without any trace, one that says so."""
     if not timeline.traces:
         return (HostLedger("", _untraced_ledger(timeline), 0, None, {}),)
-    hosts = dict.fromkeys(aligned.trace.host for aligned in timeline.traces)
+    hosts = dict.fromkeys(aligned.host for aligned in timeline.traces)
     return tuple(
-        _host_ledger(host, [a for a in timeline.traces if a.trace.host == host], timeline)
+        _readable_ledger(host, [a for a in timeline.traces if a.host == host], timeline)
         for host in hosts
     )
+
+
+def _readable_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -> HostLedger:
+    try:
+        return _host_ledger(host, parts, timeline)
+    except UnreadableFile as error:  # it was readable once; one bad host hides no other
+        notes = (Note("error", str(error)),)
+        return HostLedger(host, _untraced_ledger(timeline), 0, None, {}, notes)
 
 
 def _host_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -> HostLedger:

@@ -8,7 +8,7 @@ file is, and a file that shrinks while it is read cannot kill the process.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -64,7 +64,8 @@ def read(fd: int, host_file: HostFile, core: Core, progress: BytesRead = lambda 
         raise UnreadableFile(f"{host_file.path} is damaged: {_how(fd)}")
     if damage.cut and not any(plane.lines for plane in scanned.planes):
         raise UnreadableFile(nothing)
-    return assembler.trace(host_file, clock, scanned.errors, damage.notes(host_file.path))
+    trace = assembler.trace(host_file, clock, scanned.errors, damage.notes(host_file.path))
+    return replace(trace, is_cut=damage.cut)
 
 
 def time_zero_ns(scanned: ScannedFile) -> int:

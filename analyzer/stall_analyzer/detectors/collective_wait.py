@@ -1,16 +1,17 @@
 """This host waits for the others in every step.
 
 What it finds
-Time in collectives (all-reduce and the like), during which the host computes nothing, where no
-other host was recorded that could explain it.
+Time in collectives (all-reduce and the like), during which the host computes nothing, and which no
+other recorded host explains by coming late.
 
 Why it stalls
 In synchronous training all replicas meet in each step. The meeting lasts until the slowest has
 come, and then as long as the network needs.
 
 How it is measured
-Collective ops of the step, while no other op of it ran. Where the same collectives took very
-different times, the long ones are waits for a late replica rather than the network.
+Collective ops of the step, while no other op of it ran, less what the host waited for others that
+were recorded. Where the same collectives took very different times, the long ones are waits for a
+late replica rather than the network.
 
 Example
 2.1 s of 2.4 s in CollectiveReduceV2: 53 ms in each of 40 steps, 0.6 ms when the peer was on time.
@@ -20,7 +21,7 @@ Profile the other workers too, in the same seconds: the one that waits least is 
 If all wait alike it is the network: larger batches per worker, fewer and larger all-reduces.
 
 Blind spots
-One host alone cannot tell a slow peer from a slow network.
+Without traces of all hosts, a slow peer cannot be told from a slow network.
 """
 
 from __future__ import annotations
@@ -47,14 +48,15 @@ LEAST_WON, MOST_WON = 0.0, 1.0
 
 
 def check(signals: Signals) -> Finding | None:
-    lost = signals.causes_ps["communication.collective"]
+    whole = signals.causes_ps["communication.collective"]
+    lost = max(whole - signals.lateness.waited_ps.get(signals.host.host, 0), 0)
     severity = severity_of(signals.share(lost))
-    if severity is None or signals.collectives.meetings:
+    if severity is None:
         return None
     # In the first step hosts wait for each other's tracing, once.
     steps = signals.per_step_ps("communication.collective")[1:]
     steps = steps[steps > 0]
-    each = int(steps.mean()) if len(steps) else lost
+    each = round(float(steps.mean()) * lost / whole) if len(steps) else lost
     shortest = int(np.percentile(steps, 5)) if len(steps) else lost
     uneven = int(steps.max(initial=0)) > UNEVEN_FACTOR * shortest
     gain = partly(lost, LEAST_WON, MOST_WON)
@@ -66,13 +68,7 @@ def check(signals: Signals) -> Finding | None:
         title=f"This host waits {seconds(each)} a step for the others",
         explanation=(
             f"{seconds(lost)}, {percent(lost, signals.window_ps)} of the first epoch, went by in "
-            f"collectives while this host had nothing else to do. "
-            + (
-                "Some took far less time than others, so the long ones are waits for a late worker "
-                "rather than the network."
-                if uneven
-                else "All took about the same: a worker that is always late, or the network."
-            )
+            f"collectives while this host had nothing else to do. {_why(signals, uneven)}"
         ),
         change=Change(
             "Profile all workers in the same seconds; the one that waits least holds up the "
@@ -87,3 +83,14 @@ def check(signals: Signals) -> Finding | None:
         confidence=0.7,
         evidence=signals.evidence_of("communication.collective", "waits for other hosts"),
     )
+
+
+def _why(signals: Signals, uneven: bool) -> str:
+    if signals.lateness.meetings:
+        return "The hosts that were recorded were all there: the network, or one that was not."
+    if uneven:
+        return (
+            "Some took far less time than others, so the long ones are waits for a late worker "
+            "rather than the network."
+        )
+    return "All took about the same: a worker that is always late, or the network."

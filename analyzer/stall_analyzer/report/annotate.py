@@ -134,12 +134,12 @@ def _folder(run: Run, session: Session) -> PurePosixPath:
 def _aligned(report: Report, host_file: HostFile) -> AlignedTrace | None:
     """None for a file that could not be read."""
     traces = report.timeline.traces
-    return next((a for a in traces if a.trace.path == host_file.path), None)
+    return next((a for a in traces if a.path == host_file.path), None)
 
 
 def _annotation(report: Report, aligned: AlignedTrace, target: str) -> Annotation:
-    path = aligned.trace.path
-    host = next(host for host in report.hosts if host.host == aligned.trace.host)
+    path = aligned.path
+    host = next(host for host in report.hosts if host.host == aligned.host)
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123  the scanner needs the number
         size = file.seek(0, os.SEEK_END)
         scanned = scan(file.fileno(), size)

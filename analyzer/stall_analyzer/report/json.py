@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from stall_analyzer import __version__
-from stall_analyzer.answers import Finding, Forecast, Gain, Plan, Report
+from stall_analyzer.answers import Finding, Forecast, Gain, Lateness, Plan, Report
 from stall_analyzer.causes import BUCKETS, CAUSES, bucket_of
 from stall_analyzer.intervals import Tiling, time_in
-from stall_analyzer.model import HostLedger, Ledger, Note
+from stall_analyzer.model import HostClock, HostLedger, Ledger, Note
 from stall_analyzer.sampling import Sample
 from stall_analyzer.sums import bucket_totals, one_time_ps, totals
 
 SCHEMA_VERSION = 1
+LATE_STEPS_MOST = 500  # as many as a screen can show
 
 
 def document(reports: Iterable[Report], notes: Sequence[Note] = ()) -> dict[str, Any]:
@@ -58,6 +59,7 @@ def run_document(report: Report) -> dict[str, Any]:
             "primary": verdict.primary,
             "sentence": verdict.sentence,
             "confidence": verdict.confidence,
+            "host": verdict.host or None,
         },
         "buckets_ps": bucket_totals(ledger),
         "causes_ps": totals(ledger),
@@ -75,9 +77,10 @@ def run_document(report: Report) -> dict[str, Any]:
         "plan": _plan(report.plan) if report.plan else None,
         "host_ledgers": [_host(host) for host in report.hosts if host.host],
         "traces": [
-            {"session": a.session, "host": a.trace.host, "start_ps": a.shift_ps}
+            {"session": a.session, "host": a.host, "start_ps": a.shift_ps, "clock": _clock(a.clock)}
             for a in timeline.traces
         ],
+        "lateness": _lateness(report.lateness),
         "evidence": dict(reference.evidence),
         "notes": [_note(note) for note in report.notes],
     }
@@ -175,6 +178,38 @@ def _host(host: HostLedger) -> dict[str, Any]:
         "evidence": dict(host.evidence),
         "notes": [_note(note) for note in host.notes],
     }
+
+
+def _clock(clock: HostClock) -> dict[str, Any]:
+    return {
+        "source": clock.source,
+        "shared": clock.shared,
+        "ahead_ps": clock.ahead_ps,
+        "error_ps": clock.error_ps,
+    }
+
+
+def _lateness(lateness: Lateness) -> dict[str, Any] | None:
+    """Who made whom wait; of many steps, those that cost most, in order of time."""
+    if not lateness.meetings:
+        return None
+    costliest = sorted(lateness.steps, key=lambda late: -late.cost_ps)[:LATE_STEPS_MOST]
+    return {
+        "meetings": lateness.meetings,
+        "waited_ps": dict(lateness.waited_ps),
+        "hosts": [
+            {"host": h.host, "times": h.times, "late_steps": h.late_steps, "cost_ps": h.cost_ps,
+             "bucket": h.reason.bucket or None, "cause": h.reason.cause or None,
+             "cause_ps": h.reason.ps, "once": h.once}
+            for h in lateness.hosts
+        ],
+        "steps": [
+            {"step": s.step if s.step >= 0 else None, "host": s.host, "cost_ps": s.cost_ps,
+             "end_ps": s.end_ps, "cause": s.cause or None}
+            for s in sorted(costliest, key=lambda late: late.end_ps)
+        ],
+        "steps_left_out": max(len(lateness.steps) - LATE_STEPS_MOST, 0),
+    }  # fmt: skip
 
 
 def _note(note: Note) -> dict[str, str]:

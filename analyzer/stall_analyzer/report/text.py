@@ -31,6 +31,7 @@ CAUSES_SHOWN = 4
 CAUSE_FROM_SHARE = 200  # a cause below 1/200 of the window is not worth a line
 SLOW_STEP = 2  # times the median
 SLOW_STEPS_SHOWN = 5
+HOSTS_SHOWN = 16
 
 
 def render(document: Json, console: Console) -> None:
@@ -105,7 +106,7 @@ def _run(terminal: Terminal, run: Json) -> None:
     if run["window"]["duration_ps"]:
         _steps(terminal, run)
         _phases(terminal, run["phases"])
-        _hosts(terminal, run["host_ledgers"])
+        _hosts(terminal, run)
     _evidence(terminal, run)
     if run["notes"]:
         terminal.gap()
@@ -257,23 +258,38 @@ def _largest_parts(buckets_ps: Mapping[str, int], whole_ps: int) -> str:
     return ", ".join(f"{name} {percent(ps, whole_ps)}" for name, ps in largest)
 
 
-def _hosts(terminal: Terminal, ledgers: Sequence[Json]) -> None:
+def _hosts(terminal: Terminal, run: Json) -> None:
+    """A line for each; of many, those that the others wait for first."""
+    ledgers = run["host_ledgers"]
     if len(ledgers) < 2:
         return
+    late = {entry["host"]: entry for entry in (run.get("lateness") or {}).get("hosts", ())}
+    cost = {host: int(entry["cost_ps"]) for host, entry in late.items()}
+    ordered = sorted(ledgers, key=lambda ledger: -cost.get(ledger["host"], 0))
     terminal.gap()
     terminal.line(terminal.text("hosts", "bold"))
     table = []
-    for ledger in ledgers:
-        parts = _largest_parts(ledger["buckets_ps"], sum(ledger["buckets_ps"].values()))
+    for ledger in ordered[:HOSTS_SHOWN]:
+        buckets_ps = ledger["buckets_ps"]
+        parts = _largest_parts(buckets_ps, sum(buckets_ps.values()))
         thread = "" if ledger.get("training_thread") else "no training thread"
+        waited = _waited_for(late.get(ledger["host"]), run["window"]["duration_ps"])
         table.append(
             [
                 terminal.name(ledger["host"], terminal.width // 3),
-                _small_bar(terminal, ledger["buckets_ps"]),
-                terminal.text(", ".join(filter(None, (parts, thread))), "dim"),
+                _small_bar(terminal, buckets_ps),
+                terminal.text(", ".join(filter(None, (waited, parts, thread))), "dim"),
             ]
         )
     terminal.rows(table, indent=2)
+    if len(ledgers) > HOSTS_SHOWN:
+        terminal.line(terminal.text(f"and {len(ledgers) - HOSTS_SHOWN} more", "dim"), indent=2)
+
+
+def _waited_for(late: Json | None, window_ps: int) -> str:
+    if late is None or late["cost_ps"] < window_ps // CAUSE_FROM_SHARE:
+        return ""
+    return f"the others waited {seconds(late['cost_ps'])} for it"
 
 
 def _evidence(terminal: Terminal, run: Json) -> None:

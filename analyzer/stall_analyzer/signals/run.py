@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stall_analyzer.answers import Evidence
+from stall_analyzer.answers import Evidence, LateHost, Lateness
 from stall_analyzer.capture_format import Tag
 from stall_analyzer.causes import CAUSES, code, codes_of_bucket
 from stall_analyzer.intervals import Tiling, time_in
@@ -38,13 +38,13 @@ from stall_analyzer.signals.allocator import (
     allocator_signals,
     memory_waits,
 )
-from stall_analyzer.signals.collectives import CollectiveSignals, collective_signals
 from stall_analyzer.signals.culprit import MOST, Culprit, culprit_of
 from stall_analyzer.signals.devices import DeviceSignals, device_signals
 from stall_analyzer.signals.dumps import Origin, ZeroOutputs, origin_of, zero_outputs
 from stall_analyzer.signals.ending import Ending, ending_of
 from stall_analyzer.signals.functions import FunctionSignals, function_signals
 from stall_analyzer.signals.histograms import HistogramSignals, histogram_signals
+from stall_analyzer.signals.lateness import lateness_of, stragglers_among
 from stall_analyzer.signals.layers import LayerSignals, layer_signals
 from stall_analyzer.signals.learning import LearningSignals, learning_signals
 from stall_analyzer.signals.machine import (
@@ -73,6 +73,11 @@ class Signals:
     timeline: Timeline
     hosts: tuple[HostLedger, ...]
     host: HostLedger
+
+    def on(self, host: str) -> Signals:
+        """The same run with another host to stand for it."""
+        chosen = next(entry for entry in self.hosts if entry.host == host)
+        return Signals(self.timeline, self.hosts, chosen)
 
     # ------------------------------------------------------------ time
 
@@ -177,8 +182,7 @@ class Signals:
         return tuple(
             aligned
             for aligned in self.timeline.traces
-            if aligned.trace.host == self.host.host
-            and aligned.covered_ps[1] > aligned.covered_ps[0]
+            if aligned.host == self.host.host and aligned.covered_ps[1] > aligned.covered_ps[0]
         )
 
     @property
@@ -279,9 +283,14 @@ class Signals:
         return roofline(self.traces)
 
     @cached_property
-    def collectives(self) -> CollectiveSignals:
-        """Of all hosts, not only of `host`."""
-        return collective_signals(self.timeline.traces)
+    def lateness(self) -> Lateness:
+        """Who made whom wait, of all hosts and not only of `host`."""
+        return lateness_of(self.timeline, self.hosts)
+
+    @cached_property
+    def stragglers(self) -> tuple[LateHost, ...]:
+        """Hosts that make the others wait enough to matter, costliest first."""
+        return stragglers_among(self.lateness.hosts, self.window_ps)
 
     @cached_property
     def progress(self) -> Progress | None:

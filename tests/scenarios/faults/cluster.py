@@ -138,7 +138,7 @@ FAULTS = (
     Fault(
         name="straggler",
         finding="ST502",
-        bucket="communication",
+        bucket="host",  # of the late worker
         faulty=one_worker_is_late,
         fixed=workers_are_even,
         description="one of two recorded workers pauses 50 ms before each step",

@@ -1,0 +1,118 @@
+"""Made jobs of several hosts that meet in each step, written in milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from stall_analyzer.align import align
+from stall_analyzer.attribute import attribute
+from stall_analyzer.decode import read_trace
+from stall_analyzer.diagnose import signals_of
+from stall_analyzer.model import HostFile, Session, Timeline, Trace
+from stall_analyzer.signals import Signals
+from tests.traces import TRAIN_OPS, call, clock, event, host, ops, wait
+from tests.xspace import Event, space
+
+UNIX_NS = 1_700_000_000 * 10**9
+COMPUTE_MS = 10.0
+TRANSFER_MS = 1.0
+
+
+@dataclass(frozen=True)
+class Way:
+    """What a host does from one meeting to the next, before it computes for 10 ms."""
+
+    pause_ms: float = 0.0  # in Python, before the step
+    input_ms: float = 0.0  # waiting for a batch, in the step
+    traced_ms: float = 0.0
+    compute_ms: float = COMPUTE_MS
+
+    @property
+    def whole_ms(self) -> float:
+        return self.pause_ms + self.input_ms + self.traced_ms + self.compute_ms
+
+
+Job = Mapping[str, Sequence[Way]]  # of each host the way to each meeting
+PUNCTUAL = Way()
+
+
+def steadily(way: Way, steps: int = 20) -> Sequence[Way]:
+    return [way] * steps
+
+
+def write_job(
+    folder: Path,
+    job: Job,
+    ahead_s: Mapping[str, float] | None = None,
+    begins_ms: Mapping[str, float] | None = None,
+    clocks: bool = True,
+    first_key: int = 100,
+) -> list[HostFile]:
+    """One file for each host. `ahead_s`: by how much its clock is wrong; `begins_ms`: when its
+    trace begins; `first_key`: of the collectives, which are never used twice in a job."""
+    written = []
+    for name, ways in job.items():
+        begin_ms = (begins_ms or {}).get(name, 0.0)
+        ends = [end - begin_ms for end in _meetings(job)]
+        planes = [_host_plane(ways, ends, -begin_ms, first_key)]
+        if clocks:
+            ahead_ns = round((ahead_s or {}).get(name, 0.0) * 1e9 + begin_ms * 1e6)
+            planes.append(clock(UNIX_NS + ahead_ns, (_meetings(job)[-1] - begin_ms) / 1e3))
+        path = folder / f"{name}.xplane.pb"
+        path.write_bytes(space(*planes))
+        written.append(HostFile(name, str(path), "xplane", path.stat().st_size))
+    return written
+
+
+def _meetings(job: Job) -> list[float]:
+    """When each meeting ends: the last one to come sets the time for all."""
+    ends, at = [], 0.0
+    for ways in zip(*job.values(), strict=True):
+        at += max(way.whole_ms for way in ways) + TRANSFER_MS
+        ends.append(at)
+    return ends
+
+
+def _host_plane(ways: Sequence[Way], ends: Sequence[float], at: float, first_key: int) -> bytes:
+    """`at`: when the first way begins, in trace time."""
+    python: list[Event] = [event("EagerExecute", 0, 0.01)]
+    work: list[Event] = []
+    reading: list[Event] = []
+    met: list[Event] = []
+    for number, (way, end) in enumerate(zip(ways, ends, strict=True)):
+        start, run = at + way.pause_ms, number + 1
+        ready = start + way.traced_ms
+        python += call(start, end, run=run, traced_ms=way.traced_ms)
+        if way.input_ms:
+            reading += wait(ready, ready + way.input_ms, run)
+        computed = ready + way.input_ms + way.compute_ms
+        work += ops(ready + way.input_ms, computed, run, *TRAIN_OPS)
+        keys = {"step_id": run, "group_key": 1, "instance_key": first_key + number}
+        met.append(event("CollectiveReduceV2", computed, end, **keys))
+        at = end
+    return host(
+        ("python", python),
+        ("tf_Compute", work),
+        ("tf_data_iterator_get_next", reading),
+        ("collective_ops", met),
+    )
+
+
+def traces_of(files: Iterable[HostFile]) -> list[Trace]:
+    return [read_trace(file) for file in files]
+
+
+def timeline_of(folder: Path, traces: Iterable[Trace]) -> Timeline:
+    return align([(Session("session", str(folder), ()), trace) for trace in traces], None)
+
+
+def signals_for(
+    folder: Path,
+    job: Job,
+    ahead_s: Mapping[str, float] | None = None,
+    begins_ms: Mapping[str, float] | None = None,
+) -> Signals:
+    timeline = timeline_of(folder, traces_of(write_job(folder, job, ahead_s, begins_ms)))
+    return signals_of(timeline, attribute(timeline))

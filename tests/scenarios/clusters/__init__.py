@@ -1,0 +1,1 @@
+"""Jobs of several workers on this machine, in which one is made late, killed or never started."""

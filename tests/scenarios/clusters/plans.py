@@ -1,0 +1,72 @@
+"""The jobs: what each worker does beyond training, and what the analyzer must say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class WorkerPlan:
+    """What one worker does that the others do not."""
+
+    input_s: Mapping[int, float] = field(default_factory=dict)  # its input takes so long, by step
+    python_s: Mapping[int, float] = field(default_factory=dict)  # it sleeps before the step
+    trace_s: Mapping[int, float] = field(default_factory=dict)  # a new shape, and slow to trace
+    dies_before: int | None = None  # it is killed before this step
+    starts: bool = True
+
+
+@dataclass(frozen=True)
+class Job:
+    name: str
+    workers: int
+    description: str
+    plans: Mapping[int, WorkerPlan] = field(default_factory=dict)  # all others just train
+    steps: int = 30
+    bucket: str = ""  # what the first of the late workers is late with
+    finding: str = "ST502"  # that must be there; none where nobody is late
+
+    @property
+    def late(self) -> tuple[int, ...]:
+        """The workers that hold up the others, costliest first."""
+        return tuple(sorted(self.plans, key=lambda worker: -self.injected_s(worker)))
+
+    def injected_s(self, worker: int) -> float:
+        plan = self.plans.get(worker, WorkerPlan())
+        return sum(sum(part.values()) for part in (plan.input_s, plan.python_s, plan.trace_s))
+
+
+STEPS = 30
+# The first step is left alone: there all workers come from tracing, each in its own time.
+EVERY = range(2, STEPS)
+
+JOBS = (
+    Job("even_2", 2, "two workers that do the same", finding=""),
+    Job("even_4", 4, "four workers that do the same", finding=""),
+    Job(
+        "input_2", 2, "the input of worker 1 takes 300 ms a batch",
+        {1: WorkerPlan(input_s=dict.fromkeys(EVERY, 0.3))}, bucket="input",
+    ),
+    Job(
+        "input_4", 4, "the input of worker 2 takes 400 ms a batch",
+        {2: WorkerPlan(input_s=dict.fromkeys(EVERY, 0.4))}, bucket="input",
+    ),
+    Job(
+        "compile_2", 2, "worker 1 meets a new shape, and takes 6 s to trace it",
+        {1: WorkerPlan(trace_s={12: 6.0})}, bucket="compile",
+    ),
+    Job(
+        "compile_4", 4, "worker 3 meets two new shapes, and takes 4 s to trace each",
+        {3: WorkerPlan(trace_s={10: 4.0, 20: 4.0})}, bucket="compile",
+    ),
+    Job(
+        "python_2", 2, "worker 0 does something for 200 ms before every other step",
+        {0: WorkerPlan(python_s=dict.fromkeys(EVERY[::2], 0.2))}, bucket="host",
+    ),
+    Job(
+        "in_turn_4", 4, "worker 1 waits for input in some steps, worker 3 for Python in others",
+        {1: WorkerPlan(input_s=dict.fromkeys(EVERY[::3], 0.8)),
+         3: WorkerPlan(python_s=dict.fromkeys(EVERY[1::3], 0.6))}, bucket="input",
+    ),
+)  # fmt: skip

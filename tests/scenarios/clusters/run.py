@@ -1,0 +1,122 @@
+"""Runs the jobs and holds what was injected against what the analyzer says.
+
+python -m tests.scenarios.clusters.run [names…] [--workdir DIR] [--list] [--only-score]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.scenarios.clusters.plans import JOBS, Job, WorkerPlan
+from tests.scenarios.clusters.score import score, table
+
+JOB_TIMEOUT_S = 300
+ATTEMPTS = 3
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    unknown = set(options.names) - {job.name for job in JOBS}
+    if unknown:
+        print(f"no such job: {', '.join(sorted(unknown))} (see --list)", file=sys.stderr)
+        return 2
+    chosen = [job for job in JOBS if not options.names or job.name in options.names]
+    if options.list:
+        for job in chosen:
+            print(f"{job.name:16} {job.workers} workers  {job.description}")
+        return 0
+    workdir = Path(options.workdir or tempfile.mkdtemp(prefix="stall-clusters-"))
+    for job in chosen:
+        if not options.only_score:
+            run_job(job, workdir / job.name)
+    scores = [score(job, workdir / job.name) for job in chosen if (workdir / job.name).exists()]
+    print(table(scores))
+    return 0 if scores and all(s.passed for s in scores) else 1
+
+
+def run_job(job: Job, folder: Path) -> None:
+    """All workers of a job, each a process of its own; then their traces in one session.
+
+    TensorFlow 2.21 now and then crashes when it stops its profiler: such a job is run again.
+    """
+    for _ in range(ATTEMPTS):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        if _run_once(job, folder):
+            break
+        print(f"{job.name}: a worker crashed", file=sys.stderr)
+    _bring_together(job, folder)
+
+
+def _run_once(job: Job, folder: Path) -> bool:
+    """Whether every worker ended as it was meant to."""
+    addresses = [f"localhost:{_free_port()}" for _ in range(job.workers)]
+    plans = [job.plans.get(index, WorkerPlan()) for index in range(job.workers)]
+    processes = {
+        index: _start(job, index, addresses, folder)
+        for index, plan in enumerate(plans)
+        if plan.starts
+    }
+    killed = {index for index, plan in enumerate(plans) if plan.dies_before is not None}
+    crashed = False
+    for index, process in processes.items():
+        try:
+            code = process.wait(timeout=JOB_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = process.wait()
+        crashed |= code < 0 and index not in killed
+    return not crashed
+
+
+def _start(job: Job, index: int, addresses: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
+    config = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
+    environment = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""}
+    environment["TF_CONFIG"] = json.dumps(config)
+    with (folder / f"output-{index}.txt").open("w") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.scenarios.clusters.worker", job.name, str(index),
+             str(folder)],
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+
+def _bring_together(job: Job, folder: Path) -> None:
+    """On one machine all workers bear one name; in a cluster each writes its own file."""
+    session = folder / "logs" / "plugins" / "profile" / "2026_01_01_00_00_00"
+    session.mkdir(parents=True)
+    for index in range(job.workers):
+        for trace in (folder / f"worker-{index}").glob("plugins/profile/*/*.xplane.pb"):
+            shutil.copy(trace, session / f"host-worker-{index}.xplane.pb")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return int(probe.getsockname()[1])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.scenarios.clusters.run")
+    parser.add_argument("names", nargs="*", help="jobs to run (all of them by default)")
+    parser.add_argument("--workdir", help="where the logs go (a temporary folder by default)")
+    parser.add_argument("--list", action="store_true", help="list the jobs and stop")
+    parser.add_argument("--only-score", action="store_true", help="score what --workdir holds")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""Killed jobs: files that end anywhere, and folders that hold half of what they should.
+
+Whatever is left, the report says what it can: never a traceback, never a sum that does not add up,
+and never one host that hides another.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stall_analyzer.discover import find_runs
+from stall_analyzer.outcome import analyze_one
+from tests.test_laws import SCHEMA
+
+SAMPLES = Path(__file__).resolve().parents[1] / "sample_logs"
+TRACED = ("input_py_function", "compile_tracing", "memory_allocator_wait", "numerics_nan")
+OUR_FAULT = ("could not be analysed", "Detector ST", "fault of stall-analyze")
+
+anywhere = st.floats(0, 1, exclude_max=True)
+
+
+def answers(logdir: Path) -> list[dict[str, Any]]:
+    """The entries of all runs, each of them sound."""
+    entries = []
+    for run in find_runs([str(logdir)]).runs:
+        outcome = analyze_one(run)
+        assert not outcome.traceback, outcome.traceback
+        entry = outcome.entry
+        jsonschema.validate(
+            {"schema_version": 1, "tool_version": "", "runs": [entry], "notes": []}, SCHEMA
+        )
+        assert sum(entry["buckets_ps"].values()) == entry["window"]["duration_ps"]
+        said = " ".join(note["text"] for note in entry["notes"])
+        assert not any(fault in said for fault in OUR_FAULT), said
+        entries.append(entry)
+    return entries
+
+
+@contextmanager
+def copy_of(sample: str) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "logs")
+        shutil.copytree(SAMPLES / sample, copy)
+        yield copy
+
+
+def cut(path: Path, share: float) -> None:
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+
+
+def trace_in(logdir: Path) -> Path:
+    (trace,) = logdir.rglob("*.xplane.pb")
+    return trace
+
+
+@pytest.mark.parametrize("sample", TRACED)
+@settings(max_examples=25, deadline=None)
+@given(share=anywhere)
+def test_a_trace_that_is_cut_anywhere_gives_a_report(sample: str, share: float) -> None:
+    with copy_of(sample) as logdir:
+        cut(trace_in(logdir), share)
+        (entry,) = answers(logdir)
+        assert entry["verdict"]["sentence"]
+
+
+@pytest.mark.parametrize("sample", (*TRACED, "event_files_only"))
+@settings(max_examples=25, deadline=None)
+@given(share=anywhere)
+def test_event_files_that_are_cut_anywhere_give_a_report(sample: str, share: float) -> None:
+    with copy_of(sample) as logdir:
+        for path in logdir.rglob("*tfevents*"):
+            cut(path, share)
+        for entry in answers(logdir):
+            assert entry["verdict"]["sentence"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(share=anywhere)
+def test_a_cut_host_never_hides_a_whole_one(share: float) -> None:
+    with copy_of("input_py_function") as logdir:
+        whole = trace_in(logdir)
+        (alone,) = answers(logdir)
+        shutil.copy(whole, whole.with_name("killed.xplane.pb"))
+        cut(whole.with_name("killed.xplane.pb"), share)
+        (both,) = answers(logdir)
+        seen = {ledger["host"]: ledger for ledger in both["host_ledgers"]}
+        (before,) = alone["host_ledgers"]
+        assert seen["host"]["buckets_ps"] == before["buckets_ps"]
+        assert both["verdict"]["primary"] == "input"
+
+
+def test_traces_without_events_and_events_without_traces() -> None:
+    with copy_of("input_py_function") as logdir:
+        shutil.rmtree(logdir / "train")
+        (entry,) = answers(logdir)
+        assert entry["window"]["source"] == "trace"
+        assert entry["verdict"]["primary"] == "input"
+    with copy_of("input_py_function") as logdir:
+        shutil.rmtree(logdir / "plugins")
+        (entry,) = answers(logdir)
+        assert entry["window"]["source"] == "events"
+        assert entry["verdict"]["status"] == "unknown"
