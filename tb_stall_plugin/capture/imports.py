@@ -13,7 +13,6 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -132,7 +131,8 @@ def with_callback(fit: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _add_callback(call: inspect.BoundArguments) -> None:
-    StallCallback = import_module("tb_stall_plugin.capture.callback").StallCallback
+    from tb_stall_plugin.capture.callback import StallCallback  # noqa: PLC0415
+
     given = call.arguments.get("callbacks")
     if given is None:
         given = []

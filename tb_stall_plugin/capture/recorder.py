@@ -43,7 +43,7 @@ class Recorder:
         self.broken: str | None = None  # why nothing can be written at present
         self._open_file = open_file
         self._process = os.getpid()
-        self._name = f"events.out.tfevents.{time.time():010.0f}.{socket.gethostname()}"
+        self._name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}"
         self._queue: deque[Scalars | Text] = deque(maxlen=MOST_QUEUED)
         self._noted: set[str] = set()
         self._step = 0  # the latest one seen; records carry it, for the Text tab

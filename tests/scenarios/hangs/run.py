@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from stall_analyzer.capture_format import Kind, Reason
@@ -70,7 +71,8 @@ def capture(hang: Hang, ending: str, folder: Path) -> str | None:
         try:
             return _watched(hang, child, logs) or _ended(child, SIGNALS[ending], logs)
         finally:
-            os.killpg(child.pid, signal.SIGKILL)  # and with it a second worker
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)  # and with it a second worker
             child.wait()
 
 

@@ -1,0 +1,94 @@
+"""`fit` with a StallCallback that its caller knows nothing of."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stall_analyzer.capture_format import Kind, Mark, Tag, Window
+from tb_stall_plugin.capture import imports
+from tests.capture.logs import records, scalars
+
+FIT = """
+import keras, numpy as np, tensorflow as tf
+model = keras.Sequential([keras.layers.Dense(4, activation="relu"), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+history = model.fit(np.ones((64, 3)), np.ones((64, 1)), 8, 2, 0)
+print(sorted(history.history), tf.config.list_physical_devices("CPU") != [])
+"""
+CUSTOM_LOOP = """
+import tensorflow as tf
+weight = tf.Variable(1.0)
+for _ in range(3):
+    with tf.GradientTape() as tape:
+        loss = weight**2
+    weight.assign_sub(0.1 * tape.gradient(loss, weight))
+print("trained")
+"""
+
+
+def captured(script: str, logdir: Path) -> tuple[str, str]:
+    capture = [sys.executable, "-m", "stall_analyzer.cli", "capture", "--logdir", str(logdir)]
+    done = subprocess.run(
+        [*capture, "--", sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return done.stdout, done.stderr
+
+
+def test_an_unchanged_keras_script_is_captured(tmp_path: Path) -> None:
+    out, said = captured(FIT, tmp_path)
+    assert out == "['loss'] True\n"
+    assert "captured 1 process" in said and "stall.watch" not in said
+    assert len(list(tmp_path.glob("events.out.tfevents.*"))) == 1  # of the guard and of fit
+    marks = [mark["what"] for mark in records(tmp_path, Kind.MARK)]
+    assert marks[0] == Mark.FIT_BEGIN and marks[-1] == Mark.FIT_END
+    assert marks.count(Mark.EPOCH_END) == 2
+    assert [step for step, _ in scalars(tmp_path)[Tag.LOSS]][:8] == list(range(8))
+    assert any(window["what"] == Window.SAVED for window in records(tmp_path, Kind.WINDOW))
+    assert list(tmp_path.glob("plugins/profile/*/*.xplane.pb"))
+
+
+def test_a_custom_loop_is_told_what_to_add(tmp_path: Path) -> None:
+    out, said = captured(CUSTOM_LOOP, tmp_path)
+    assert out == "trained\n"
+    assert f"with stall.watch({str(tmp_path)!r}) as w:" in said
+    assert records(tmp_path, Kind.START)[0]["devices"] is None
+
+
+class Trainer:
+    def fit(self, x: object, callbacks: Any = None) -> Any:
+        """Fits."""
+        return callbacks
+
+
+@pytest.fixture
+def fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv(imports.LOGDIR, str(tmp_path))
+    monkeypatch.setenv(imports.HANG_AFTER, "")
+    monkeypatch.setattr(Trainer, "fit", imports.with_callback(Trainer.fit))
+    return Trainer().fit
+
+
+@pytest.mark.parametrize("given", [None, [], ["theirs"], ("theirs",), "theirs"])
+def test_ours_comes_before_theirs(fit: Any, given: Any) -> None:
+    theirs = [] if not given else ["theirs"]
+    ours, *rest = fit(1, callbacks=given)
+    assert type(ours).__name__ == "StallCallback" and rest == theirs
+
+
+def test_a_callback_of_ours_that_is_there_already_is_enough(fit: Any) -> None:
+    (ours,) = fit(1)
+    assert fit(1, [ours]) == [ours]
+
+
+def test_fit_looks_as_before(fit: Any) -> None:
+    assert (fit.__name__, fit.__doc__) == ("fit", "Fits.")
+
+
+def test_what_fit_refuses_is_refused_in_its_own_words(fit: Any) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'epoch'"):
+        fit(1, epoch=3)
