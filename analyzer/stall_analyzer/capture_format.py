@@ -6,6 +6,7 @@ importing them costs nothing.
 
 from __future__ import annotations
 
+STACKS_HEADER_BYTES = 1024  # of the file described in held_interpreter.py
 FORMAT = 1  # the `format` field of a start record; a change of meaning needs a new one
 STAGING = ".stall"  # how the folders begin in which traces are written before they are moved
 

@@ -13,11 +13,14 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 
 from stall_analyzer.capture_format import Kind, Level, Phase, Reason
+from stall_analyzer.held_interpreter import stacks_file_of
 from tb_stall_plugin.capture import stacks
 from tb_stall_plugin.capture.about import start_fields
+from tb_stall_plugin.capture.held_interpreter import HeldInterpreter
 from tb_stall_plugin.capture.pulse import Pulse
 from tb_stall_plugin.capture.recorder import Recorder
 from tb_stall_plugin.capture.signals import SignalListener
@@ -62,7 +65,8 @@ class Guard:
         self.on_end: Callable[[], None] = _nothing
         self._process = os.getpid()
         self._witness = Witness(self.recorder, self.pulse, hang_after_s)
-        self._watchdog = Watchdog(self._witness, lambda: _quietly(self.on_hang))
+        self._held = HeldInterpreter(_stacks_file(self.recorder))
+        self._watchdog = Watchdog(self._witness, self._held, lambda: _quietly(self.on_hang))
         self._signals = SignalListener(self._heard)
         self._end_reason = Reason.EXIT
         self._hook = sys.excepthook
@@ -85,7 +89,14 @@ class Guard:
         self._hook = sys.excepthook
         sys.excepthook = self._uncaught
         atexit.register(self._exit)
+        self.recorder.start()
+        self._held.begin()
         self._watchdog.start()
+        # Not before: strategies wait for their workers in a way that lets no Python run, and with
+        # a handler of ours SIGTERM would not end such a process any more.
+        self.pulse.on_training = lambda: _quietly(self._hear_signals)
+
+    def _hear_signals(self) -> None:
         missing = self._signals.install()
         if missing:
             self.recorder.note(Level.WARNING, missing)
@@ -155,6 +166,7 @@ class Guard:
             return
         _within(self.on_end, seconds)
         self._watchdog.stop()
+        _quietly(self._held.end)
         self.recorder.close(self._end_reason)
         _quietly(self._restore)
         self._closed.set()
@@ -164,6 +176,13 @@ class Guard:
         if sys.excepthook == self._uncaught:
             sys.excepthook = self._hook
         self._signals.remove()
+
+
+def _stacks_file(recorder: Recorder) -> Path | None:
+    if "://" in recorder.logdir:
+        return None
+    path = stacks_file_of(str(Path(recorder.logdir, recorder.file_name)))
+    return Path(path) if path else None
 
 
 def _nothing() -> None:

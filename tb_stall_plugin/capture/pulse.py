@@ -34,13 +34,18 @@ class Pulse:
         self.last_sign_ns = self.last_step_ns  # of life: when any of the three below was called
         self.longest_ns = 0  # between two signs of life, while training
         self.step_ns: deque[int] = deque(maxlen=STEPS_FOR_MEDIAN)
+        self.on_training: Callable[[], None] | None = None  # once, when training begins
 
     def begin(self, phase: str) -> None:
         is_training = self._is_training()
         self.alive()
+        self.phase = phase
         if not is_training:
             self.last_step_ns = self.last_sign_ns
-        self.phase = phase
+            on_training = self.on_training
+            if on_training is not None and self._is_training():
+                self.on_training = None
+                on_training()
 
     def step_done(self) -> None:
         self.alive()

@@ -1,7 +1,7 @@
 """The event file of a capture, as the training process sees it: nothing here raises or waits.
 
 `scalar` and `record` only put an entry into a queue. They take no lock, so they may be called from
-any thread and inside a signal handler. `flush` writes; the watchdog calls it every second.
+any thread and inside a signal handler. Writing is for a thread of its own, once a second.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tb_stall_plugin.capture.event_file import (
 
 logger = logging.getLogger("stall")
 
+FLUSH_PAUSE_S = 1.0  # what a process that is killed loses at most
 RETRY_S = 5.0  # after a failure: soon enough to lose little, seldom enough to cost nothing
 WAIT_FOR_WRITER_S = 1.0  # whoever flushes while another thread writes need not wait longer
 # While nothing can be written the oldest of these are kept (the start record among them) …
@@ -43,7 +44,8 @@ class Recorder:
         self.broken: str | None = None  # why nothing can be written at present
         self._open_file = open_file
         self._process = os.getpid()
-        self._name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}"
+        began, host = int(time.time()), socket.gethostname()
+        self._name = f"events.out.tfevents.{began:010d}.{host}.{self._process}"
         self._queue: deque[Scalars | Text] = deque(maxlen=MOST_QUEUED)
         self._noted: set[str] = set()
         self._step = 0  # the latest one seen; records carry it, for the Text tab
@@ -54,6 +56,11 @@ class Recorder:
         self._retry_at = 0.0
         self._broken_since = 0.0
         self._closed = False
+
+    @property
+    def file_name(self) -> str:
+        """Of the next file; there is a second one only where the first must not grow."""
+        return f"{self._name}.{self._files}.stall"
 
     # ------------------------------------------------------------ what is recorded
 
@@ -89,6 +96,15 @@ class Recorder:
             self._queue.append(entry)
 
     # ------------------------------------------------------------ writing
+
+    def start(self) -> None:
+        """Flush each second from now on, in a thread that may wait for the disk."""
+        threading.Thread(target=self._write_each_second, name="stall-writer", daemon=True).start()
+
+    def _write_each_second(self) -> None:
+        while not self._closed:
+            self.flush()
+            time.sleep(FLUSH_PAUSE_S)
 
     def flush(self, urgent: bool = False) -> None:
         """Write what is queued. `urgent`: there may be no later, so do not put it off."""
@@ -139,8 +155,7 @@ class Recorder:
 
     def _next_file(self) -> EventFile:
         # The same name until it works, or a full disk would gather empty files.
-        name = f"{self._name}.{self._process}.{self._files}.stall"
-        file = self._open_file(self.logdir, name)
+        file = self._open_file(self.logdir, self.file_name)
         try:
             file.append(file_header(), False)
         except Exception:

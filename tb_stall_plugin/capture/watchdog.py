@@ -7,7 +7,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from stall_analyzer.capture_format import Phase, Reason
+from stall_analyzer.capture_format import Kind, Phase, Reason
+from tb_stall_plugin.capture.held_interpreter import HeldInterpreter
 from tb_stall_plugin.capture.witness import Witness
 
 logger = logging.getLogger("stall")
@@ -15,6 +16,7 @@ logger = logging.getLogger("stall")
 TICK_S = 1.0
 QUIET_S = 5.0  # nothing finished for so long: from now on beats show where it stands
 PAUSE_AFTER_FAILURE_S = 60.0
+A_DAY_S = 86_400.0
 
 # What is written must not grow with the time for ever: a hang may last over the weekend.
 SAMPLED_EACH_SECOND_S = 3600.0  # after an hour, samples become rarer
@@ -25,10 +27,12 @@ class Watchdog:
     def __init__(
         self,
         witness: Witness,
+        held: HeldInterpreter,
         on_hang: Callable[[], None],
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._witness = witness
+        self._held = held
         self._pulse = witness.pulse
         self._on_hang = on_hang
         self._clock_s = clock_s
@@ -53,18 +57,22 @@ class Watchdog:
                 self.look()
             except Exception:
                 logger.warning("The watchdog failed; it tries again.", exc_info=True)
+                self._held.put_off(PAUSE_AFTER_FAILURE_S)
                 self._stopped.wait(PAUSE_AFTER_FAILURE_S)
-            self._witness.recorder.flush()
             self._stopped.wait(TICK_S)
 
     def look(self) -> None:
-        """Once a second."""
+        """Once a second. Nothing in here waits, for a disk say: late means that no Python runs."""
         now_s = self._clock_s()
         if now_s >= self._next_sample_s:
             age_s = now_s - self._began_s
             self._next_sample_s = now_s + max(TICK_S, age_s / SAMPLED_EACH_SECOND_S)
             self._witness.sample()
+        held = self._held.taken()
+        if held is not None:
+            self._witness.recorder.record(Kind.DUMP, **held)
         if self._pulse.phase == Phase.IDLE:  # between two fits nothing is expected to happen
+            self._held.put_off(A_DAY_S)
             return
         idle_s = self._pulse.idle_s()
         if idle_s >= QUIET_S and now_s >= self._next_beat_s:
@@ -73,6 +81,7 @@ class Watchdog:
             self._next_beat_s = now_s + max(TICK_S, pause_s)
             self._witness.beat()
         self._dump_if_hanging(idle_s)
+        self._held.put_off(self._dump_after_s - idle_s, **self._witness.state())
 
     def _dump_if_hanging(self, idle_s: float) -> None:
         if self._hang_ns != self._pulse.last_sign_ns:

@@ -41,24 +41,24 @@ class Witness:
         self.recorder.scalars(changed, self.pulse.steps_done)
 
     def beat(self) -> None:
-        self.recorder.record(Kind.BEAT, **self._state())
+        self.recorder.record(Kind.BEAT, **self.state(), threads=stacks.python_threads())
 
     def dump(self, reason: str, **more: object) -> None:
         self.recorder.record(
             Kind.DUMP,
             reason=reason,
-            limit_s=self.limit_s(),
-            **self._state(),
+            **self.state(),
+            threads=stacks.python_threads(),
             native=stacks.native_threads(),
             memory=self._host.sample(),
             **more,
         )
 
-    def _state(self) -> dict[str, object]:
+    def state(self) -> dict[str, object]:
         return {
             "step": self.pulse.steps_done,
             "idle_s": self.pulse.idle_s(),
+            "limit_s": self.limit_s(),
             "phase": self.pulse.phase,
             "cpu_s": time.process_time(),
-            "threads": stacks.python_threads(),
         }

@@ -121,8 +121,8 @@ def test_a_script_that_hangs_before_fit_leaves_its_stacks(project: Project) -> N
     _, said = child.communicate(timeout=PATIENCE_S)
     assert child.returncode == -signal.SIGTERM
     assert "No step finished for" in said
-    hang, term = records(project.logdir, Kind.DUMP)[0], records(project.logdir, Kind.DUMP)[-1]
-    assert hang["reason"] == Reason.NO_STEP and term["reason"] == Reason.SIGTERM
+    hang = records(project.logdir, Kind.DUMP)[0]
+    assert hang["reason"] == Reason.NO_STEP
     assert hang["threads"][0]["frames"][0].endswith("train.py:3 connect")
 
 

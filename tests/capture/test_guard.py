@@ -45,12 +45,12 @@ def program(*parts: str) -> str:
     return "".join(dedent(part) for part in (PREAMBLE, *parts))
 
 
-def terminated(script: str, logdir: Path, number: int = signal.SIGTERM) -> tuple[int, str]:
-    """A program that hangs gets a signal: its exit code and what it printed."""
+def terminated(script: str, logdir: Path) -> tuple[int, str]:
+    """A program that hangs is terminated: its exit code and what it printed."""
     child = start(script, logdir)
     assert child.stdout is not None
     assert child.stdout.readline() == "hangs\n"
-    child.send_signal(number)
+    child.terminate()
     out, _ = child.communicate(timeout=30)
     return child.returncode, out
 
@@ -159,9 +159,17 @@ def test_where_another_library_has_the_wakeup_descriptor_it_keeps_it(tmp_path: P
 
 
 @posix
+def test_before_training_begins_sigterm_ends_the_process_at_once(tmp_path: Path) -> None:
+    code, _ = terminated(program("guard(sys.argv[1])\n", HANG_IN_NATIVE_CODE), tmp_path)
+    assert code == -signal.SIGTERM
+
+
+@posix
 def test_outside_the_main_thread_signals_are_left_alone_and_a_note_says_so(tmp_path: Path) -> None:
     script = program("""
-        thread = threading.Thread(target=guard, args=(sys.argv[1],))
+        def train():
+            guard(sys.argv[1]).pulse.begin("train_batch")
+        thread = threading.Thread(target=train)
         thread.start()
         thread.join()
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
@@ -227,15 +235,18 @@ def test_an_exception_that_was_told_before_is_not_told_twice(tmp_path: Path) -> 
 
 
 @posix
-def test_ctrl_c_in_a_hang_leaves_a_dump(tmp_path: Path) -> None:
+def test_ctrl_c_in_a_hang_leaves_a_dump_though_python_does_not_see_it(tmp_path: Path) -> None:
     quiet = """
         import tb_stall_plugin.capture.guard as module
         module.QUIET_S = 0.0
     """
-    code, _ = terminated(program(BEGIN, quiet, HANG_IN_PYTHON), tmp_path, signal.SIGINT)
-    assert code == -signal.SIGINT  # Python ends so after KeyboardInterrupt
-    reasons = [dump["reason"] for dump in records(tmp_path, Kind.DUMP)]
-    assert sorted(reasons) == [Reason.EXCEPTION, Reason.SIGINT]
+    child = start(program(BEGIN, quiet, HANG_IN_NATIVE_CODE), tmp_path)
+    assert child.stdout is not None and child.stdout.readline() == "hangs\n"
+    child.send_signal(signal.SIGINT)
+    until(lambda: records(tmp_path, Kind.DUMP))
+    child.kill()
+    child.communicate()
+    assert [dump["reason"] for dump in records(tmp_path, Kind.DUMP)] == [Reason.SIGINT]
 
 
 @posix
@@ -263,8 +274,10 @@ def test_a_forked_child_neither_writes_nor_speaks_for_its_parent(tmp_path: Path)
 def test_the_same_logdir_has_one_guard_and_another_takes_over(tmp_path: Path) -> None:
     script = program("""
         first = guard(sys.argv[1] + "/a", hang_after_s=60)
+        first.pulse.begin("train_batch")
         assert guard(sys.argv[1] + "/a") is first
         second = guard(sys.argv[1] + "/b")
+        second.pulse.begin("train_batch")
         assert second is not first and not first.is_open
         second.close("exit")
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

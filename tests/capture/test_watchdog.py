@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from stall_analyzer.capture_format import Host, Kind, Phase, Reason, Tag
+from tb_stall_plugin.capture.held_interpreter import HeldInterpreter
 from tb_stall_plugin.capture.host import HostSampler
 from tb_stall_plugin.capture.recorder import Recorder
 from tb_stall_plugin.capture.watchdog import QUIET_S, Watchdog
@@ -60,7 +61,7 @@ class Watched:
         self.notebook = Notebook(self.clock)
         self.hangs = threading.Semaphore(0)
         witness = Witness(self.notebook, self.pulse, hang_after_s, QuietHost(self.clock))
-        self.watchdog = Watchdog(witness, self._on_hang, self.clock.seconds)
+        self.watchdog = Watchdog(witness, HeldInterpreter(None), self._on_hang, self.clock.seconds)
         self.began_s = self.clock.seconds()
 
     def _on_hang(self) -> None:

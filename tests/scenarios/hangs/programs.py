@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -94,33 +94,49 @@ def queue_never_fills(logdir: str) -> None:
 def peer_never_starts(logdir: str) -> None:
     workers = [f"localhost:{free_port()}" for _ in range(2)]
     os.environ["TF_CONFIG"] = config(workers, index=0)
-    with stall.watch(logdir, hang_after_s=HANG_AFTER_S):
-        tf.distribute.MultiWorkerMirroredStrategy()
+    tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def peer_hangs(logdir: str) -> None:
+    train_with_peer("peer_that_hangs", logdir, HANG_AFTER_S)
 
 
 def peer_stops(logdir: str) -> None:
-    workers = [f"localhost:{free_port()}" for _ in range(2)]
-    # In the same process group: whoever ends the job ends both.
-    subprocess.Popen(
-        [sys.executable, "-m", __spec__.name, "peer_that_stops", logdir],
-        env={**os.environ, "TF_CONFIG": config(workers, index=1)},
-    )
-    os.environ["TF_CONFIG"] = config(workers, index=0)
-    train_as_worker(logdir)
+    train_with_peer("peer_that_stops", logdir, HANG_AFTER_S / 2)
+
+
+def peer_that_hangs(logdir: str) -> None:
+    lock = threading.Lock()
+    lock.acquire()
+    train_as_worker(logdir, HANG_AFTER_S, lock.acquire)
 
 
 def peer_that_stops(logdir: str) -> None:
-    train_as_worker(logdir, stop_after=GOOD_STEPS)
+    train_as_worker(logdir, HANG_AFTER_S, lambda: os.kill(os.getpid(), signal.SIGSTOP))
 
 
-def train_as_worker(logdir: str, stop_after: int | None = None) -> None:
+def train_with_peer(peer: str, logdir: str, hang_after_s: float) -> None:
+    workers = [f"localhost:{free_port()}" for _ in range(2)]
+    # In the same process group: whoever ends the job ends both.
+    subprocess.Popen(
+        [sys.executable, "-m", "tests.scenarios.hangs.programs", peer, logdir],
+        env={**os.environ, "TF_CONFIG": config(workers, index=1)},
+    )
+    os.environ["TF_CONFIG"] = config(workers, index=0)
+    train_as_worker(logdir, hang_after_s)
+
+
+def train_as_worker(
+    logdir: str, hang_after_s: float, then: Callable[[], object] = lambda: None
+) -> None:
+    """`then` comes after the good steps."""
     step = cluster.training_step(tf.distribute.MultiWorkerMirroredStrategy())
     x, y = (tf.constant(part) for part in arrays(256))
-    with stall.watch(logdir, hang_after_s=HANG_AFTER_S) as watched:
-        for number in itertools.count():
-            if number == stop_after:
-                os.kill(os.getpid(), signal.SIGSTOP)
+    with stall.watch(logdir, hang_after_s=hang_after_s) as watched:
+        for number in itertools.count(1):
             watched.step(loss=step(x, y))
+            if number == GOOD_STEPS:
+                then()
 
 
 # ---------------------------------------------------------------- slow, not stuck

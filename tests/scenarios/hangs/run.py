@@ -19,15 +19,18 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from stall_analyzer.capture_format import Kind, Reason
+from stall_analyzer.held_interpreter import read_dump
+from tb_stall_plugin.capture.command import environment
 from tests.capture.logs import records
 from tests.scenarios.hangs.table import BY_NAME, HANGS, Hang
 
 SIGNALS = {"term": signal.SIGTERM, "kill": signal.SIGKILL}
 PATIENCE_S = 120.0  # for TensorFlow to start, train, hang, and the watchdog to see it
-LONGER_S = 6.0  # after the dump: a few beats more, and time to save the profile
 END_S = 15.0  # for last words; a cluster gives thirty seconds
+HANG_AFTER_S = 8.0
 ROOT = Path(__file__).resolve().parents[3]
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""}
 
@@ -57,39 +60,51 @@ def capture(hang: Hang, ending: str, folder: Path) -> str | None:
     shutil.rmtree(folder, ignore_errors=True)
     logs = folder / "logs"
     logs.mkdir(parents=True)
-    truth = {**hang.as_json(), "signal": ending}
+    truth = {**hang.truth, "signal": ending}
     (folder / "truth.json").write_text(json.dumps(truth, indent=1) + "\n")
     with (folder / "output.txt").open("w") as output:
         child = subprocess.Popen(
             [sys.executable, "-m", "tests.scenarios.hangs.programs", hang.name, str(logs)],
             cwd=ROOT,
-            env={**os.environ, **QUIET},
+            env={**_environment(hang, logs), **QUIET},
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
         try:
-            return _watched(hang, child, logs) or _ended(child, SIGNALS[ending], logs)
+            return _watched(hang, child, logs) or _ended(hang, child, SIGNALS[ending], logs)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)  # and with it a second worker
             child.wait()
 
 
+def _environment(hang: Hang, logs: Path) -> dict[str, str]:
+    given = dict(os.environ)
+    return environment(given, str(logs), HANG_AFTER_S) if hang.is_unchanged else given
+
+
 def _watched(hang: Hang, child: subprocess.Popen[bytes], logs: Path) -> str | None:
     """Until it hangs, and that is on record."""
     deadline_s = time.monotonic() + PATIENCE_S
-    while not any(dump["reason"] == Reason.NO_STEP for dump in records(logs, Kind.DUMP)):
+    while not any(dump["reason"] == Reason.NO_STEP for dump in dumps(logs)):
         if child.poll() is not None:
             return f"it ended by itself, with {child.returncode}; see output.txt"
         if time.monotonic() > deadline_s:
             return "no hang was noticed"
         time.sleep(0.5)
-    time.sleep(LONGER_S if hang.watched_s is None else hang.watched_s)
+    time.sleep(hang.watched_s)
     return None
 
 
-def _ended(child: subprocess.Popen[bytes], number: int, logs: Path) -> str | None:
+def dumps(logs: Path) -> list[dict[str, Any]]:
+    """Those of the event files, and those of a process in which no Python runs."""
+    files = sorted(logs.glob("events.out.tfevents.*.stall"))
+    held = [dump for file in files if (dump := read_dump(str(file))) is not None]
+    return [*records(logs, Kind.DUMP), *held]
+
+
+def _ended(hang: Hang, child: subprocess.Popen[bytes], number: int, logs: Path) -> str | None:
     """Ends the recorded process, and checks that it left what it should."""
     child.send_signal(number)
     try:
@@ -98,10 +113,10 @@ def _ended(child: subprocess.Popen[bytes], number: int, logs: Path) -> str | Non
         return f"still alive {END_S:g} s after signal {number}"
     if code != -number:
         return f"ended with {code} instead of {-number}"
-    reasons = {dump["reason"] for dump in records(logs, Kind.DUMP)}
-    ends = [end["reason"] for end in records(logs, Kind.END)]
-    if number == signal.SIGTERM and (Reason.SIGTERM not in reasons or Reason.SIGTERM not in ends):
-        return f"no last words: dumps {sorted(reasons)}, ends {ends}"
+    last_words = [*dumps(logs), *records(logs, Kind.END)]
+    said = sum(record["reason"] == Reason.SIGTERM for record in last_words)
+    if number == signal.SIGTERM and hang.has_last_words and said != 2:
+        return "it left no last words"
     return None
 
 

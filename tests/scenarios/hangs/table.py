@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -12,10 +12,14 @@ class Hang:
     bucket: str  # what it waits for, in the analyzer's words
     place: str  # the function of the program in which it stands: a report should name it
     description: str
-    watched_s: float | None = None  # None: until the dump of the hang, and a little longer
+    watched_s: float = 6.0  # from the dump of the hang on: a few beats, and a profile
+    is_unchanged: bool = False  # run as by `stall-analyze capture`
+    has_last_words: bool = True  # after SIGTERM
 
-    def as_json(self) -> dict[str, object]:
-        return asdict(self)
+    @property
+    def truth(self) -> dict[str, object]:
+        names = ("name", "status", "bucket", "place", "description")
+        return {name: getattr(self, name) for name in names}
 
 
 HANGS = (
@@ -46,13 +50,23 @@ HANGS = (
         bucket="communication",
         place="peer_never_starts",
         description="MultiWorkerMirroredStrategy waits for a second worker that nobody started",
+        is_unchanged=True,
+        has_last_words=False,  # no Python runs while it waits
+    ),
+    Hang(
+        name="peer_hangs",
+        status="stuck",
+        bucket="communication",
+        place="train_as_worker",
+        description="the second of two workers waits for a lock after 20 steps",
     ),
     Hang(
         name="peer_stops",
         status="stuck",
         bucket="communication",
         place="train_as_worker",
-        description="the second of two workers is stopped after 20 steps",
+        description="the second of two workers is stopped by SIGSTOP after 20 steps",
+        watched_s=2.0,  # TensorFlow notices after ten seconds, and raises UnavailableError
     ),
     Hang(
         name="slow_compute",

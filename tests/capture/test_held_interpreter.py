@@ -1,0 +1,158 @@
+"""Native code that waits without letting Python run still leaves the stacks."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from stall_analyzer.capture_format import STACKS_HEADER_BYTES, Kind, Phase, Reason
+from stall_analyzer.held_interpreter import parse, read_dump, stacks_file_of
+from tests.capture.logs import records, run, start, until
+from tests.capture.test_guard import program
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and forks")
+
+BEGIN = """
+    import faulthandler
+    import tb_stall_plugin.capture.held_interpreter as module
+    module.LATE_S = 0.5
+    g = guard(sys.argv[1], hang_after_s=1.5)
+"""
+# PyDLL, unlike CDLL, does not let go of the interpreter lock.
+HOLD = """
+    def wait_for_the_other_workers(seconds):
+        time.sleep(1.2)  # the watchdog has looked once
+        print("holds", flush=True)
+        ctypes.PyDLL(None).usleep(int(seconds * 1e6))
+"""
+FOR_EVER = "wait_for_the_other_workers(600)\n"
+FOR_A_WHILE = "wait_for_the_other_workers(3)\ntime.sleep(1.5)\n"
+
+
+def event_file(folder: Path) -> str:
+    (path,) = folder.glob("events.out.tfevents.*")
+    return str(path)
+
+
+def test_a_held_interpreter_leaves_its_stacks_though_no_python_runs(tmp_path: Path) -> None:
+    child = start(program(BEGIN, HOLD, FOR_EVER), tmp_path)
+    until(lambda: any(tmp_path.glob("events.*")) and read_dump(event_file(tmp_path)))
+    child.kill()
+    child.communicate()
+    dump = read_dump(event_file(tmp_path))
+    assert dump is not None and dump["interpreter_held"]
+    assert (dump["reason"], dump["phase"], dump["step"]) == (Reason.NO_STEP, Phase.STARTUP, 0)
+    assert dump["limit_s"] == 1.5 and 1.5 < float(str(dump["idle_s"])) < 10
+    threads = dump["threads"]
+    assert isinstance(threads, list) and len(threads) == 1  # ours are left out
+    assert threads[0]["main"] and threads[0]["frames"][0].endswith("wait_for_the_other_workers")
+    assert records(tmp_path, Kind.DUMP) == []
+
+
+def test_when_python_runs_again_the_dump_is_recorded(tmp_path: Path) -> None:
+    assert run(program(BEGIN, HOLD, FOR_A_WHILE), tmp_path) == (0, "")
+    first, *_ = records(tmp_path, Kind.DUMP)
+    assert first["interpreter_held"] and first["ns"] < records(tmp_path, Kind.END)[0]["ns"]
+    assert len(list(tmp_path.iterdir())) == 1  # the file of the stacks is gone
+
+
+def test_sigterm_ends_such_a_process_before_training_begins(tmp_path: Path) -> None:
+    child = start(program(BEGIN, HOLD, FOR_EVER), tmp_path)
+    assert child.stdout is not None and child.stdout.readline() == "holds\n"
+    child.terminate()
+    child.communicate(timeout=30)
+    assert child.returncode == -signal.SIGTERM
+
+
+def test_a_forked_child_ends_though_the_timer_runs(tmp_path: Path) -> None:
+    fork = """
+        time.sleep(0.2)
+        for _ in range(3):
+            child = os.fork()
+            if not child:
+                sys.exit(3)  # faulthandler would wait here for the thread of its timer
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+        time.sleep(1.2)
+    """
+    assert run(program(BEGIN, fork), tmp_path) == (0, "")
+    assert len(records(tmp_path, Kind.END)) == 1
+
+
+def test_a_script_that_sets_the_timer_itself_has_it(tmp_path: Path) -> None:
+    own = """
+        faulthandler.dump_traceback_later(2.2, file=sys.stderr)
+        time.sleep(2.6)
+        g.close("exit")
+        assert faulthandler.dump_traceback_later.__module__ == "faulthandler"
+    """
+    code, said = run(program(BEGIN, own), tmp_path)
+    assert code == 0 and said.startswith("Timeout (0:00:02.2")
+
+
+def test_a_process_that_ends_leaves_no_file(tmp_path: Path) -> None:
+    assert run(program(BEGIN), tmp_path) == (0, "")
+    assert [path.suffix for path in tmp_path.iterdir()] == [".stall"]
+
+
+# ---------------------------------------------------------------- the file
+
+KNOWN = {
+    "ns": 1_000_000_000, "due_s": 18.0, "main": 0x10, "ours": [0x30], "step": 4, "idle_s": 2.0,
+    "limit_s": 10.0, "phase": "startup", "cpu_s": 7.5,
+}  # fmt: skip
+TEXT = """\
+Timeout (0:00:18)!
+Thread 0x0000000000000030 (most recent call first):
+  File "/lib/watchdog.py", line 5 in look
+
+Thread 0x0000000000000020 (most recent call first):
+  File "/home/a b/data.py", line 12 in read
+
+Thread 0x0000000000000010 (most recent call first):
+  File "/tf/context.py", line 632 in ensure_initialized
+  File "/home/train.py", line 3 in <module>
+"""
+
+
+def as_file(known: object, text: str) -> bytes:
+    return json.dumps(known).encode().ljust(STACKS_HEADER_BYTES) + text.encode()
+
+
+def test_the_text_becomes_a_dump() -> None:
+    dump = parse(as_file(KNOWN, TEXT))
+    assert dump is not None
+    assert (dump["ns"], dump["idle_s"], dump["step"]) == (19_000_000_000, 20.0, 4)
+    assert dump["threads"] == [
+        {
+            "name": "MainThread", "main": True, "count": 1,
+            "frames": ["/tf/context.py:632 ensure_initialized", "/home/train.py:3 <module>"],
+        },
+        {"name": "", "main": False, "count": 1, "frames": ["/home/a b/data.py:12 read"]},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        as_file(KNOWN, ""),
+        as_file({}, TEXT),
+        as_file([], TEXT),
+        as_file({**KNOWN, "ns": "now"}, TEXT),
+        as_file(KNOWN, "nonsense"),
+        TEXT.encode(),
+    ],
+)
+def test_what_says_nothing_is_no_dump(data: bytes) -> None:
+    assert parse(data) is None
+
+
+def test_only_a_capture_has_such_a_file(tmp_path: Path) -> None:
+    assert stacks_file_of("logs/events.out.tfevents.1.host.2.v2") is None
+    ours = "logs/events.out.tfevents.1.host.name.2.0.stall"
+    assert stacks_file_of(ours) == "logs/stall_stacks.1.host.name.2.txt"
+    assert read_dump(str(tmp_path / "events.out.tfevents.1.host.2.0.stall")) is None
