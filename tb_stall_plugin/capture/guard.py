@@ -178,6 +178,10 @@ class Guard:
         self._signals.remove()
 
 
+# What an exception interrupted is told by its own frames.
+stacks.HIDDEN.update((Guard.exception.__code__, Guard._uncaught.__code__))
+
+
 def _stacks_file(recorder: Recorder) -> Path | None:
     if "://" in recorder.logdir:
         return None

@@ -211,6 +211,7 @@ def test_an_exception_is_on_record_and_shown_as_without_us(tmp_path: Path) -> No
     (dump,) = records(tmp_path, Kind.DUMP)
     assert dump["error"]["type"] == "MemoryError" and "OOM" in dump["error"]["text"]
     assert dump["error"]["frames"][0].endswith("train")
+    assert dump["threads"][0]["frames"] == []
     assert records(tmp_path)[-1]["reason"] == Reason.EXCEPTION
 
 

@@ -102,7 +102,7 @@ def peer_hangs(logdir: str) -> None:
 
 
 def peer_stops(logdir: str) -> None:
-    train_with_peer("peer_that_stops", logdir, HANG_AFTER_S / 2)
+    train_with_peer("peer_that_stops", logdir, HANG_AFTER_S / 4)
 
 
 def peer_that_hangs(logdir: str) -> None:

@@ -14,7 +14,8 @@ class Hang:
     description: str
     watched_s: float = 6.0  # from the dump of the hang on: a few beats, and a profile
     is_unchanged: bool = False  # run as by `stall-analyze capture`
-    has_last_words: bool = True  # after SIGTERM
+    # In a cluster TensorFlow itself catches SIGTERM, as the notice of a preemption, and goes on.
+    heeds_sigterm: bool = True
 
     @property
     def truth(self) -> dict[str, object]:
@@ -51,7 +52,7 @@ HANGS = (
         place="peer_never_starts",
         description="MultiWorkerMirroredStrategy waits for a second worker that nobody started",
         is_unchanged=True,
-        has_last_words=False,  # no Python runs while it waits
+        heeds_sigterm=False,
     ),
     Hang(
         name="peer_hangs",
@@ -59,6 +60,7 @@ HANGS = (
         bucket="communication",
         place="train_as_worker",
         description="the second of two workers waits for a lock after 20 steps",
+        heeds_sigterm=False,
     ),
     Hang(
         name="peer_stops",
@@ -66,7 +68,8 @@ HANGS = (
         bucket="communication",
         place="train_as_worker",
         description="the second of two workers is stopped by SIGSTOP after 20 steps",
-        watched_s=2.0,  # TensorFlow notices after ten seconds, and raises UnavailableError
+        watched_s=1.0,  # TensorFlow notices after ten seconds, and raises UnavailableError
+        heeds_sigterm=False,
     ),
     Hang(
         name="slow_compute",
