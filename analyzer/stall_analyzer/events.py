@@ -6,6 +6,7 @@ Summary 1 value*: 1 tag  2 simple_value (float)  8 tensor  9 metadata.plugin_dat
 
 from __future__ import annotations
 
+import json
 import struct
 import time
 from array import array
@@ -19,6 +20,7 @@ from stall_analyzer import wire
 from stall_analyzer.capture_format import Tag
 from stall_analyzer.capture_reader import CaptureFile, read_captures
 from stall_analyzer.errors import UnreadableFile, WireError
+from stall_analyzer.held_interpreter import read_dump
 from stall_analyzer.histograms import HistogramReader
 from stall_analyzer.keras_config import parse_keras_config
 from stall_analyzer.model import EventFile, EventLog, KerasConfig, Note, Run, Series
@@ -86,6 +88,9 @@ class _Reader:
             self._look_into(records, record, file, plugins, captured)
 
         read_records(file.path, "an event file", take, self.notes)
+        held = read_dump(file.path)
+        if held is not None:
+            captured.texts.append(json.dumps(held))
         if captured.texts or captured.columns:
             series = _series(captured.columns)
             self.captures.append(CaptureFile(file.path, captured.texts, series))

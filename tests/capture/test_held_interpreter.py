@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from stall_analyzer.capture_format import STACKS_HEADER_BYTES, Kind, Phase, Reason
+from stall_analyzer.events import read_events
 from stall_analyzer.held_interpreter import parse, read_dump, stacks_file_of
+from stall_analyzer.model import EventFile, Run
+from tb_stall_plugin.capture.recorder import Recorder
 from tests.capture.logs import records, run, start, until
 from tests.capture.test_guard import program
 
@@ -156,3 +159,16 @@ def test_only_a_capture_has_such_a_file(tmp_path: Path) -> None:
     ours = "logs/events.out.tfevents.1.host.name.2.0.stall"
     assert stacks_file_of(ours) == "logs/stall_stacks.1.host.name.2.txt"
     assert read_dump(str(tmp_path / "events.out.tfevents.1.host.2.0.stall")) is None
+
+
+def test_the_analyzer_reads_it_as_a_dump_of_the_capture(tmp_path: Path) -> None:
+    recorder = Recorder(str(tmp_path))
+    recorder.record(Kind.START, format=1, host="a", pid=1)
+    recorder.flush()
+    path = stacks_file_of(event_file(tmp_path))
+    assert path is not None
+    Path(path).write_bytes(as_file(KNOWN, TEXT))
+    run = Run("run", str(tmp_path), (), (EventFile(event_file(tmp_path), "run", 0),))
+    (capture,) = read_events(run).captures
+    (dump,) = capture.dumps
+    assert (dump.reason, dump.step, dump.limit_s) == (Reason.NO_STEP, 4, 10.0)
