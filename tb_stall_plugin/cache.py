@@ -1,32 +1,22 @@
-"""Finished analyses in the user's cache folder, one folder for each version of a run's files.
-
-platformdirs knows where that folder is on each system. STALL_CACHE_DIR overrides it; where it
-cannot be written, a temporary folder serves as long as the process lives.
-"""
+"""Finished analyses in the user's cache folder, one folder for each version of a run's files."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
-import tempfile
 from contextlib import suppress
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from platformdirs import user_cache_path
-
-import stall_analyzer
-from stall_analyzer import files
+from stall_analyzer import caches
 from stall_analyzer.chart import store
 from stall_analyzer.chart.columns import Chart
-from stall_analyzer.errors import UnreadableFile
 from stall_analyzer.model import Run
-from stall_analyzer.report.page import known_of
+from stall_analyzer.report.facts import facts_of
 
-FORMAT = 1  # of what is stored; a change makes all that was stored unknown
+FORMAT = 2  # of what is stored; a change makes all that was stored unknown
 MOST_BYTES = 2 << 30
 KNOWN, REPORT, CHART = "known.json", "report.json", "chart-{}"
 
@@ -71,7 +61,7 @@ def write(folder: Path, entry: dict[str, Any], charts: tuple[Chart, ...]) -> Non
         for number, chart in enumerate(charts):
             store.save(chart, partial / CHART.format(f"{number:04d}"))
         (partial / REPORT).write_text(json.dumps(entry, allow_nan=False), encoding="utf-8")
-        (partial / KNOWN).write_text(json.dumps(known_of(entry)), encoding="utf-8")
+        (partial / KNOWN).write_text(json.dumps(facts_of(entry)), encoding="utf-8")
         partial.rename(folder)
     except OSError:
         if not Analysis(folder, "").exists:  # else another TensorBoard was quicker
@@ -83,16 +73,7 @@ def write(folder: Path, entry: dict[str, Any], charts: tuple[Chart, ...]) -> Non
 class Cache:
     @cached_property
     def _folder(self) -> Path:
-        chosen = os.environ.get("STALL_CACHE_DIR")
-        folder = Path(chosen) if chosen else user_cache_path("tensorboard-plugin-stall")
-        folder /= "analyses"  # all in it is ours, and may be deleted
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder):
-                return folder
-        except OSError:
-            self._temporary = tempfile.TemporaryDirectory(prefix="stall-")
-            return Path(self._temporary.name)
+        return caches.folder("analyses")
 
     def place(self, version: str) -> Path:
         return self._folder / version
@@ -126,29 +107,5 @@ class Cache:
 
 
 def version_of(run: Run) -> str:
-    """Changes with the run's files, and with the analyzer."""
-    paths = [host.path for session in run.sessions for host in session.hosts]
-    paths += [file.path for file in run.event_files]
-    paths += [f"{dump.prefix}.{part}" for dump in run.dumps for part in dump.parts]
-    stamps = [(path, *_stamp(path)) for path in paths]
-    what = [FORMAT, _code(), run.name, run.attempt, os.path.abspath(run.path), stamps]  # noqa: PTH100
-    return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]
-
-
-def _stamp(path: str) -> tuple[int, float | None]:
-    try:
-        info = files.info(path)
-    except UnreadableFile:  # it vanished: a version as well
-        return -1, None
-    return info.size, info.modified_unix_s
-
-
-@cache
-def _code() -> str:
-    """The version, and when the source was last changed: a checkout changes without a version."""
-    newest = max(
-        path.stat().st_mtime
-        for folder in (Path(stall_analyzer.__file__).parent, Path(__file__).parent)
-        for path in folder.rglob("*.py")
-    )
-    return f"{stall_analyzer.__version__} {newest}"
+    """Changes with the run's files, with the analyzer, and with what is stored."""
+    return caches.digest(FORMAT, caches.version_of(run))

@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import documents
 import pytest
 from documents import SCHEMA
 from jsonschema import Draft202012Validator
 
-from stall_analyzer import batch, cli
+from stall_analyzer import cli
+from stall_analyzer.batch import passes
 from stall_analyzer.model import HostFile, Note, Run, Session
-from stall_analyzer.outcome import Outcome
 from stall_analyzer.progress import Progress
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = sorted(path.parent for path in (ROOT / "sample_logs").glob("*/expected.json"))
 
-OK, USAGE, NOTHING_FOUND, PARTIAL = 0, 2, 3, 4
+OK, USAGE, NOTHING_FOUND, PARTIAL, OVER_LIMIT, WORSE = 0, 2, 3, 4, 5, 6
 
 
-class FakeDiscovery(NamedTuple):
-    runs: tuple[Run, ...]
-    notes: tuple[Note, ...] = ()
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STALL_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
 
 
 def fake_run(name: str, size: int = 1) -> Run:
     host = HostFile("worker-0", f"{name}/worker-0.xplane.pb", "xplane", size)
     return Run(name, f"logs/{name}", (Session(f"{name}/s", f"{name}/s", (host,)),), ())
+
+
+class FakeReport(dict[str, Any]):
+    """Is its own entry of the document."""
+
+    notes: ClassVar[tuple[Note, ...]] = ()
 
 
 def fake_document(reports: Sequence[dict[str, Any]], notes: Sequence[Note] = ()) -> dict[str, Any]:
@@ -47,14 +52,17 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Sets the runs that exist and, by name, the entry (or the error) that analysing each gives."""
 
     def set_up(entries: dict[str, Any], notes: tuple[Note, ...] = ()) -> None:
-        def analyze(run: Run, progress: Progress) -> dict[str, Any]:
+        def analyze(run: Run, progress: Progress) -> FakeReport:
             entry = entries[run.name]
             if isinstance(entry, BaseException):
                 raise entry
-            return dict(entry) | {"run": run.name}
+            return FakeReport(entry | {"run": run.name})
 
-        found = FakeDiscovery(tuple(fake_run(name) for name in entries), notes)
-        monkeypatch.setattr("stall_analyzer.discover.discover", lambda paths: found)
+        def stream_runs(paths: Sequence[str], found: list[Note]) -> Iterator[Run]:
+            yield from (fake_run(name) for name in entries)
+            found.extend(notes)
+
+        monkeypatch.setattr(passes, "stream_runs", stream_runs)
         monkeypatch.setattr("stall_analyzer.outcome.analyze", analyze)
         monkeypatch.setattr("stall_analyzer.outcome.document", fake_document)
         monkeypatch.setattr("stall_analyzer.report.json.document", fake_document)
@@ -156,11 +164,11 @@ def test_verbose_shows_the_traceback(world: Any, capsys: pytest.CaptureFixture[s
 def test_a_fault_outside_the_runs_is_an_internal_error_without_traceback(
     world: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def discover(paths: Sequence[str]) -> None:
+    def stream_runs(paths: Sequence[str], notes: list[Note]) -> Iterator[Run]:
         raise RuntimeError("lost")
 
     world({})
-    monkeypatch.setattr("stall_analyzer.discover.discover", discover)
+    monkeypatch.setattr(passes, "stream_runs", stream_runs)
     assert cli.main(["logs"]) == cli.INTERNAL_ERROR
     assert capsys.readouterr().err == (
         "stall-analyze: internal error: RuntimeError: lost (-v shows where)\n"
@@ -233,58 +241,158 @@ def test_a_device_is_written_to_and_not_replaced(world: Any) -> None:
 # ---------------------------------------------------------------- processes
 
 
-def kills_its_process_on_b(run: Run, also: object, progress: Progress) -> Outcome:
-    progress(0.5, "half way")
-    if run.name == "b":
-        os._exit(1)
-    return Outcome({"run": run.name, "process": os.getpid()})
-
-
-def test_a_killed_worker_costs_only_its_own_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stall_analyzer.outcome.analyze_one", kills_its_process_on_b)
-    shares: dict[int, float] = {}
-    outcomes = batch.analyze_all([fake_run(name) for name in "abc"], 2, shares.__setitem__)
-    assert [outcome.entry["run"] for outcome in outcomes] == ["a", "b", "c"]
-    assert outcomes[0].entry["process"] != os.getpid()
-    assert "its process was killed" in outcomes[1].entry["notes"][0]["text"]
-    assert shares == {0: 1.0, 1: 1.0, 2: 1.0}
-
-
 def test_processes_are_started_only_when_they_pay_off() -> None:
     few_bytes, many_bytes = 1 << 20, 1 << 30
-    assert cli._processes(runs=50, size=few_bytes) == 1
+    assert cli._processes(runs=10, size=few_bytes) == 1
     assert cli._processes(runs=1, size=many_bytes) == 1
-    assert 1 <= cli._processes(runs=50, size=many_bytes) <= cli.MOST_PROCESSES
+    assert 1 <= cli._processes(runs=50, size=few_bytes) <= cli.MOST_PROCESSES
+    assert 1 <= cli._processes(runs=10, size=many_bytes) <= cli.MOST_PROCESSES
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+# ---------------------------------------------------------------- many runs
 
 
-def test_the_bar_moves_while_one_large_run_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setenv("TERM", "xterm")
-    with cli._progress([fake_run("[/] a", cli.WORTH_PROCESSES_BYTES)]) as watch:
-        watch(0, 0.5)
-        watch(0, 0.25)  # a process looked at late
-    assert "reading [/] a" in terminal.getvalue()
-    assert "50%" in terminal.getvalue()
-    assert "75%" not in terminal.getvalue()
+def many(count: int) -> dict[str, Any]:
+    return {f"run-{number:03d}": documents.input_bound() for number in range(count)}
 
 
-def test_small_runs_and_pipes_have_no_bar(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process would not see the made-up world."""
+    monkeypatch.setattr(cli, "_processes", lambda runs, size: 1)
+    monkeypatch.setattr(cli, "MOST_AT_ONCE", 1000)
+
+
+def test_many_runs_are_summed_up(
+    world: Any, in_this_process: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with cli._progress([fake_run("a", cli.WORTH_PROCESSES_BYTES)]) as watch:
-        watch(0, 0.5)
-    assert capsys.readouterr().err == ""
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    with cli._progress([fake_run("a")]) as watch:
-        watch(0, 0.5)
-    assert terminal.getvalue() == ""
+    world(many(30))
+    assert cli.main(["logs"]) == OK
+    output = capsys.readouterr()
+    assert "30 runs on 30 hosts" in output.out
+    assert "costliest findings" in output.out
+    assert "77 % of the first epoch waits for input" not in output.out
+    assert "30 runs: 30 to read, 0 unchanged" in output.err
+
+
+def test_full_shows_each_of_many_runs(
+    world: Any, in_this_process: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world(many(30))
+    assert cli.main(["logs", "--full"]) == OK
+    text = capsys.readouterr().out
+    assert "30 runs on 30 hosts" in text
+    assert text.count("77 % of the first epoch waits for input") == 30
+
+
+def test_a_named_run_is_shown_in_full(world: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    world(many(30))
+    assert cli.main(["logs", "--run", "run-007"]) == OK
+    assert "77 % of the first epoch waits for input" in capsys.readouterr().out
+
+
+def test_markdown_sums_up_too(
+    world: Any, in_this_process: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world(many(30))
+    assert cli.main(["logs", "--markdown"]) == OK
+    assert "### costliest findings" in capsys.readouterr().out
+
+
+def test_json_holds_the_runs_and_their_sums(
+    world: Any, in_this_process: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world(many(30))
+    assert cli.main(["logs", "--json"]) == OK
+    document = json.loads(capsys.readouterr().out)
+    Draft202012Validator(SCHEMA).validate(document)
+    assert len(document["runs"]) == document["fleet"]["runs"] == 30
+
+
+def test_results_are_written_beside_the_report(
+    world: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("duckdb", reason="DuckDB comes with the extra [parquet]")
+    world({"b": documents.healthy(), "a": documents.healthy()})
+    lines, folder = tmp_path / "all.jsonl", tmp_path / "tables"
+    assert cli.main(["logs", "--jsonl", str(lines), "--parquet", str(folder)]) == OK
+    assert [json.loads(line)["run"] for line in lines.read_text().splitlines()] == ["a", "b"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "causes.parquet", "findings.parquet", "runs.parquet",
+    ]  # fmt: skip
+    assert f"wrote {lines}" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- builds that should fail
+
+
+def test_a_run_over_a_limit_fails_the_build(world: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    world({"bad": documents.input_bound(), "good": documents.healthy()})
+    assert cli.main(["logs", "--fail-over", "input=20%"]) == OVER_LIMIT
+    output = capsys.readouterr()
+    assert "over a limit: 1 run" in output.out
+    assert re.search(r"input=20%\s+79 %, 8.44 s\s+bad", output.out)
+
+
+def test_runs_within_their_limits_do_not(world: Any) -> None:
+    world({"good": documents.healthy()})
+    assert cli.main(["logs", "--fail-over", "input=20%", "--fail-over", "status=stuck"]) == OK
+
+
+def test_a_limit_beats_a_file_that_could_not_be_read(world: Any) -> None:
+    world({"a": documents.unreadable_host()})
+    assert cli.main(["logs", "--fail-over", "communication=5%"]) == OVER_LIMIT
+    assert cli.main(["logs", "--fail-over", "communication=99%"]) == PARTIAL
+
+
+def test_a_run_worse_than_the_baseline_fails_the_build(
+    world: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    baseline = tmp_path / "before.jsonl"
+    world({"a": documents.healthy()})
+    assert cli.main(["logs", "--jsonl", str(baseline)]) == OK
+    assert cli.main(["logs", "--baseline", str(baseline)]) == OK
+    world({"a": documents.input_bound()})
+    assert cli.main(["logs", "--baseline", str(baseline), "--json", "--fresh"]) == WORSE
+    (worse,) = json.loads(capsys.readouterr().out.splitlines()[-1])["worse"]
+    assert (worse["run"], worse["status_before"], worse["status"]) == (
+        "a",
+        "healthy",
+        "slow_always",
+    )
+
+
+def test_a_baseline_of_other_runs_is_an_error(world: Any, tmp_path: Path) -> None:
+    baseline = tmp_path / "before.jsonl"
+    world({"a": documents.healthy()})
+    assert cli.main(["logs", "--jsonl", str(baseline)]) == OK
+    world({"b": documents.healthy()})
+    assert cli.main(["logs", "--baseline", str(baseline)]) == USAGE
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--fail-over", "inputs=20%"), ("--fail-over", "compile.nothing=20%"),
+        ("--baseline", "absent.json"), ("--since", "yesterday"), ("--shard", "3/3"),
+        ("--deadline", "soon"), ("--tolerance", "a bit"),
+    ],
+)  # fmt: skip
+def test_an_option_without_sense_is_refused_before_the_work(
+    world: Any, option: tuple[str, str]
+) -> None:
+    world({"a": AssertionError("analysed in vain")})
+    try:
+        code: object = cli.main(["logs", *option])
+    except SystemExit as stopped:
+        code = stopped.code
+    assert code == USAGE
+
+
+def test_nothing_new_is_no_error(world: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    world({"a": documents.healthy()})
+    assert cli.main(["logs", "--since", "2020-01-01"]) == OK  # nobody knows when it changed
+    assert "Healthy" in capsys.readouterr().out
 
 
 # ---------------------------------------------------------------- the real program
@@ -296,7 +404,7 @@ def test_help_teaches_the_capture_and_the_exit_codes(capsys: pytest.CaptureFixtu
     text = capsys.readouterr().out
     assert stopped.value.code == OK
     assert "tf.profiler.experimental.Profile(" in text
-    for code in ("0 ", "1 ", "2 ", "3 ", "4 ", "130 "):
+    for code in ("0 ", "1 ", "2 ", "3 ", "4 ", "5 ", "6 ", "7 ", "130 "):
         assert f"\n  {code}" in text
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, cast
 
 import pytest
 from xspace import (
@@ -25,7 +23,7 @@ from xspace import (
 
 from stall_analyzer import decode, vocabulary
 from stall_analyzer.errors import UnreadableFile
-from stall_analyzer.model import PS_PER_MS, PS_PER_NS, HostFile, Trace
+from stall_analyzer.model import PS_PER_NS, Trace
 
 Read = Callable[[bytes], Trace]
 MS = 1_000_000  # nanoseconds
@@ -379,29 +377,15 @@ def test_the_profilers_own_errors_are_handed_on(read: Read) -> None:
 
 
 def test_a_missing_file_is_unreadable(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableFile, match="cannot be read: No such file"):
+    with pytest.raises(UnreadableFile, match="cannot be read: does not exist"):
         decode.read_trace(host_file(tmp_path / "none.xplane.pb"))
 
 
-def test_a_remote_file_is_read_through_a_copy() -> None:
-    data = host_space(Line("python", [Event("EagerExecute", 0, PS_PER_MS)]))
-    opened: list[str] = []
-
-    def open_file(path: str) -> BinaryIO:
-        opened.append(path)
-        return cast(BinaryIO, io.BytesIO(data))
-
-    trace = decode.read_trace(HostFile("vm", "gs://b/vm.xplane.pb", "xplane", 9), open_file)
-    assert opened == ["gs://b/vm.xplane.pb"]
-    assert len(trace.events) == 1
-
-
-def test_the_slow_decoder_says_so_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_slow_decoder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STALL_PURE_PYTHON", "1")
-    monkeypatch.setattr(decode, "_hints", [decode.SLOW])
     path = tmp_path / "vm.xplane.pb"
     path.write_bytes(host_space(Line("python", [Event("EagerExecute", 0, 1)])))
-    first, second = (decode.read_trace(host_file(path)) for _ in range(2))
-    assert [note.level for note in first.notes] == ["info"]
-    assert "C compiler" in first.notes[0].text
-    assert second.notes == ()
+    for _ in range(2):  # a note that only the first run bears would depend on who read it
+        (note,) = decode.read_trace(host_file(path)).notes
+        assert note.level == "info"
+        assert "C compiler" in note.text

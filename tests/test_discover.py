@@ -12,7 +12,7 @@ import fsspec
 import pytest
 
 from stall_analyzer.capture import HOW_TO_CAPTURE
-from stall_analyzer.discover import discover
+from stall_analyzer.discover import discover, stream_runs
 from stall_analyzer.errors import NothingFound
 from tests import corpus
 from tests.event_files import file_name
@@ -258,6 +258,50 @@ def test_a_folder_that_may_not_be_read_is_noted(
     discovery = discover([root])
     assert names(discovery.runs) == ["a"]
     assert "permission denied" in discovery.notes[0].text
+
+
+# ---------------------------------------------------------------- one after the other
+
+
+def test_a_run_is_told_before_the_next_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = lay_out(tmp_path, f"a/train/{file_name()}", f"b/{file_name()}", f"c/d/{file_name()}")
+    looked_into: list[str] = []
+    real_scandir = os.scandir
+
+    def scandir(path: str) -> object:
+        looked_into.append(Path(path).name)
+        return real_scandir(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    runs = stream_runs([root], [])
+    assert next(runs).name == "a"
+    assert "c" not in looked_into
+    assert names(runs) == ["b", "c/d"]
+
+
+@pytest.mark.parametrize("link", ["run/train", "run/plugins", f"run/{PROFILE}", f"run/{PROFILE}/s"])
+def test_a_run_waits_for_the_links_below_it(tmp_path: Path, link: str) -> None:
+    """Links come last, and this one leads to a part of the run."""
+    whole = lay_out(
+        tmp_path / "whole", f"run/train/{file_name()}", f"run/{PROFILE}/s/box.xplane.pb"
+    )
+    lay_out(tmp_path / "whole", f"z/{file_name()}")
+    elsewhere = tmp_path / "elsewhere"
+    (tmp_path / "whole" / link).rename(elsewhere)
+    (tmp_path / "whole" / link).symlink_to(elsewhere)
+    runs = discover([whole]).runs
+    assert names(runs) == ["run", "z"]
+    assert (len(runs[0].event_files), len(runs[0].sessions)) == (1, 1)
+
+
+def test_the_newest_file_tells_when_a_run_changed(tmp_path: Path) -> None:
+    root = lay_out(tmp_path, f"train/{file_name()}", f"{PROFILE}/s/box.xplane.pb")
+    os.utime(tmp_path / "train" / file_name(), (NOON, NOON))
+    os.utime(tmp_path / PROFILE / "s" / "box.xplane.pb", (NOON + 60, NOON + 60))
+    (run,) = discover([root]).runs
+    assert run.changed_unix_s == NOON + 60
 
 
 # ---------------------------------------------------------------- public logs

@@ -190,7 +190,9 @@ def _place_sessions(
     timed = [(found, local_seconds(found.session.id)) for found in sessions]
     known = [(found, local_s) for found, local_s in timed if local_s is not None]
     seen_s = _offset_seen(known, export_stamps_s)
-    offset_s = _offset_guessed(attempts, known) if seen_s is None else seen_s
+    # A single attempt has all sessions, whatever the offset.
+    guess = seen_s is None and len(attempts) > 1
+    offset_s = _offset_guessed(attempts, known) if guess else seen_s or 0
     for index, (found, local_s) in enumerate(timed):
         session = found.session
         if local_s is not None:

@@ -7,72 +7,35 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from fnmatch import fnmatchcase
-from pathlib import Path
-from textwrap import indent
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, TextIO
 
-from stall_analyzer.capture import HOW_TO_CAPTURE
-from stall_analyzer.errors import NothingFound, StallError, UnreadableFile, UsageError
+from stall_analyzer.errors import StallError, UnreadableFile, UsageError
+from stall_analyzer.options import MOST_IN_FULL, MOST_PROCESSES, PROGRAM, parser
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
 
-    from stall_analyzer.batch import Watch
+    from stall_analyzer.batch.engines import Engine, Watch
+    from stall_analyzer.batch.judge import Judge
+    from stall_analyzer.batch.passes import Pass
+    from stall_analyzer.batch.store import Store
     from stall_analyzer.extras import Extra
-    from stall_analyzer.model import Run
 
-PROGRAM = "stall-analyze"
 CAPTURE = "capture"  # the one subcommand; a folder of that name can be given as ./capture
 INTERNAL_ERROR = 1
+OVER_LIMIT = 5
+WORSE = 6
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 PLAIN_WIDTH = 80
-MOST_PROCESSES = 8  # each may hold a large trace in memory
-# A process takes about half a second to start; below this one process is done sooner.
+# A process takes about half a second to start; below these one process is done sooner.
 WORTH_PROCESSES_BYTES = 64 << 20
-
-DESCRIPTION = """\
-Why is my training stuck on the first epoch?
-
-Reads TensorFlow profiler traces and event files under each PATH (a log
-directory of TensorBoard, or a run in it) and divides the wall time of the
-first epoch exactly: waiting for input, compiling, memory, numerics,
-communication, Python on the host, and the model's own work. What the files
-do not show is called unknown. Nothing is written into a log directory.
-"""
-
-EPILOG = f"""\
-how to capture the first epoch:
-{indent(HOW_TO_CAPTURE, "  ")}
-
-  Event files alone are enough to see that the first epoch is slow; the
-  trace is what shows why. StallCallback takes it in pieces, and also writes
-  down where a run hangs. Profile is written when its block ends, so let a
-  very long epoch run with steps_per_epoch=200.
-
-examples:
-  stall-analyze capture -- python train.py    record a run, and why it hangs;
-                                         more: stall-analyze capture --help
-  stall-analyze logs/                    every run under logs/
-  stall-analyze logs/ --run 'resnet*'    only some of them
-  stall-analyze logs/ --json -o stall.json
-  stall-analyze logs/ --html stall.html  one file to pass on: the tab's page
-  stall-analyze logs/ --annotate out/    traces with our lines in them
-  stall-analyze --explain ST104          what a finding means, and what to do
-
-exit codes:
-  0    a report was made, whatever its verdict
-  1    internal error
-  2    the command line, or the output file, cannot be used
-  3    no run was found
-  4    a file or a run could not be read; the rest is in the report
-  130  interrupted
-"""
+MOST_AT_ONCE = 20  # runs
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -80,11 +43,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv = sys.argv[1:]
     if argv and argv[0] == CAPTURE:
         return _capture(argv[1:])
-    parser = _parser()
-    arguments = parser.parse_args(argv)
+    known = parser()
+    arguments = known.parse_args(argv)
     needs_path = arguments.explain is None and not arguments.list_findings
     if needs_path and not arguments.paths:
-        parser.error("a PATH is required: a log directory, or a run in it")
+        known.error("a PATH is required: a log directory, or a run in it")
     try:
         return _analyze(arguments) if needs_path else _show_manual(arguments)
     except StallError as error:
@@ -100,70 +63,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         _say(f"internal error: {type(error).__name__}: {error} (-v shows where)")
         return INTERNAL_ERROR
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=PROGRAM,
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("paths", metavar="PATH", nargs="*", help="log directory, or a run in it")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print one JSON document instead")
-    form.add_argument("--markdown", action="store_true", help="print Markdown, for issues and chat")
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE")
-    more = parser.add_mutually_exclusive_group()
-    more.add_argument(
-        "--html", metavar="FILE", type=Path, help="write the tab's page with all data into FILE"
-    )
-    more.add_argument(
-        "--annotate",
-        metavar="FOLDER",
-        type=Path,
-        help="write copies of the traces into FOLDER, with buckets, steps and findings as lines",
-    )
-    parser.add_argument(
-        "--run",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="only runs of this name or pattern (*, ?); may be given more than once",
-    )
-    parser.add_argument(
-        "--jobs",
-        metavar="N",
-        type=_positive,
-        help=f"processes (default: as many as pay off, at most {MOST_PROCESSES})",
-    )
-    parser.add_argument(
-        "--explain", metavar="ID", help="the manual page of a finding, by id or name; needs no PATH"
-    )
-    parser.add_argument(
-        "--list-findings", action="store_true", help="everything that can be found; needs no PATH"
-    )
-    parser.add_argument("--no-color", action="store_true", help="no colour; NO_COLOR does the same")
-    parser.add_argument(
-        "-v", "--verbose", action="store_true", help="tracebacks of internal errors"
-    )
-    parser.add_argument("--version", action=_Version, nargs=0, help="version, and decoder in use")
-    return parser
-
-
-class _Version(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> None:
-        from stall_analyzer import __version__  # noqa: PLC0415
-        from stall_analyzer.decode import backend  # noqa: PLC0415
-
-        print(f"{PROGRAM} {__version__} (decoder: {backend()})")
-        parser.exit()
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return int(text)
 
 
 def _capture(arguments: Sequence[str]) -> int:
@@ -184,45 +83,49 @@ def _show_manual(arguments: argparse.Namespace) -> int:
 
     if arguments.explain is not None:
         page = manual.page(arguments.explain)
-        _print(f"{page.id} {page.name} ({page.bucket})\n\n{page.text}\n")
+        _print([f"{page.id} {page.name} ({page.bucket})\n\n{page.text}\n"])
     else:
         pages = manual.pages()
         width = max((len(page.name) for page in pages), default=0)
-        lines = (f"{p.id}  {p.bucket:13}  {p.name:{width}}  {p.summary}\n" for p in pages)
-        _print("".join(lines))
+        _print(f"{p.id}  {p.bucket:13}  {p.name:{width}}  {p.summary}\n" for p in pages)
     return 0
 
 
 def _analyze(arguments: argparse.Namespace) -> int:
-    from stall_analyzer.batch import analyze_all  # noqa: PLC0415
-    from stall_analyzer.discover import discover  # noqa: PLC0415
-    from stall_analyzer.report.json import document  # noqa: PLC0415
+    from stall_analyzer.batch.judge import Judge  # noqa: PLC0415
+    from stall_analyzer.batch.passes import Pass  # noqa: PLC0415
 
-    extra = _extra(arguments)
-    discovery = discover(arguments.paths)
-    runs = _selected(discovery.runs, arguments.run)
-    size = sum(run.size for run in runs)
-    with _progress(runs) as watch:
-        processes = arguments.jobs or _processes(len(runs), size)
-        outcomes = analyze_all(runs, processes, watch, extra.of_each if extra else None)
+    extra = _check_outputs(arguments)
+    judge = Judge(arguments.fail_over, arguments.baseline, arguments.tolerance)
+    the_pass = Pass(_store(arguments), judge.take)
+    _find(the_pass, arguments, again=arguments.fresh or extra is not None)
+    _read(the_pass, arguments, extra)
     if arguments.verbose:
-        sys.stderr.writelines(outcome.traceback for outcome in outcomes)
-    report = document([], notes=discovery.notes)
-    report["runs"] = [outcome.entry for outcome in outcomes]
-    if extra:
-        written = extra.write(report, [outcome.also for outcome in outcomes])
-        _say("\n".join(f"wrote {path}" for path in written) or "there was nothing to write")
-    if arguments.output or arguments.json or arguments.markdown or not extra:
-        _deliver(report, arguments)
-    return UnreadableFile.exit_code if _has_errors(report) else 0
+        sys.stderr.writelines(the_pass.tracebacks)
+    _write(the_pass, judge, extra, arguments)
+    judge.check()
+    if judge.limits.exceeded:
+        _say(f"over a limit {len(judge.limits.exceeded):,} times")
+        return OVER_LIMIT
+    if judge.comparison and judge.comparison.worse:
+        _say(
+            f"worse than the baseline: {len(judge.comparison.worse):,} of {judge.fleet.runs:,} runs"
+        )
+        return WORSE
+    has_errors = judge.fleet.with_errors or any(n.level == "error" for n in the_pass.notes)
+    return UnreadableFile.exit_code if has_errors else 0
 
 
-def _extra(arguments: argparse.Namespace) -> Extra | None:
+def _check_outputs(arguments: argparse.Namespace) -> Extra | None:
     """What to write beside the report. Refuses what cannot be written, before the work."""
     from stall_analyzer import extras, output  # noqa: PLC0415
 
-    if arguments.output:
-        output.check_file(arguments.output)
+    for path in filter(None, (arguments.output, arguments.jsonl)):
+        output.check_file(path)
+    if arguments.parquet:
+        from stall_analyzer.batch.tables import check_parquet  # noqa: PLC0415
+
+        check_parquet(arguments.parquet)
     if arguments.html:
         return extras.page_in(arguments.html)
     if arguments.annotate:
@@ -230,94 +133,110 @@ def _extra(arguments: argparse.Namespace) -> Extra | None:
     return None
 
 
-def _selected(runs: Sequence[Run], patterns: Sequence[str]) -> list[Run]:
-    chosen = [
-        run
-        for run in runs
-        if not patterns or any(fnmatchcase(run.name, pattern) for pattern in patterns)
-    ]
-    if not chosen:
-        some = ", ".join(run.name for run in runs[:10]) + (", …" if len(runs) > 10 else "")
-        raise NothingFound(f"no run is called {' or '.join(patterns)}; there are: {some}")
-    return chosen
+def _store(arguments: argparse.Namespace) -> Store:
+    from stall_analyzer import caches  # noqa: PLC0415
+    from stall_analyzer.batch.store import Store  # noqa: PLC0415
+
+    return Store(arguments.store or caches.folder("results"))
+
+
+def _find(the_pass: Pass, arguments: argparse.Namespace, again: bool) -> None:
+    from stall_analyzer.bar import finding  # noqa: PLC0415
+    from stall_analyzer.batch.selection import Selection  # noqa: PLC0415
+
+    wanted = Selection(arguments.run, arguments.since, arguments.shard)
+    with finding() as seen:
+        the_pass.find(arguments.paths, wanted, again, seen)
+    if not the_pass.runs:
+        why = "none has changed since then" if the_pass.not_new else "all are in other shards"
+        _say(f"there are runs, but {why}")
+    elif the_pass.runs > MOST_IN_FULL:
+        known = the_pass.runs - the_pass.to_read
+        _say(f"{the_pass.runs:,} runs: {the_pass.to_read:,} to read, {known:,} unchanged")
+
+
+def _read(the_pass: Pass, arguments: argparse.Namespace, extra: Extra | None) -> None:
+    from stall_analyzer.bar import reading  # noqa: PLC0415
+
+    if not the_pass.to_read:
+        return
+    name = the_pass.last_to_read if the_pass.to_read == 1 else ""
+    with (
+        reading(the_pass.to_read, the_pass.bytes_to_read, name) as bar,
+        _engine(the_pass, arguments, bar.share) as engine,
+    ):
+        the_pass.analyze(engine, extra.of_each if extra else None, bar.done)
+
+
+def _engine(
+    the_pass: Pass, arguments: argparse.Namespace, watch: Watch
+) -> AbstractContextManager[Engine]:
+    from stall_analyzer.batch import engines  # noqa: PLC0415
+
+    if arguments.scheduler:
+        return engines.on_cluster(arguments.scheduler, arguments.deadline)
+    processes = arguments.jobs or _processes(the_pass.to_read, the_pass.bytes_to_read)
+    if processes == 1 and the_pass.to_read <= MOST_AT_ONCE:
+        return engines.in_this_process(watch)
+    return engines.in_processes(processes, arguments.deadline, watch)
 
 
 def _processes(runs: int, size: int) -> int:
-    if size < WORTH_PROCESSES_BYTES:
+    if runs <= MOST_AT_ONCE and size < WORTH_PROCESSES_BYTES:
         return 1
     return min(os.cpu_count() or 1, MOST_PROCESSES, runs)
-
-
-def _has_errors(report: Mapping[str, Any]) -> bool:
-    notes = [note for entry in (report, *report["runs"]) for note in entry.get("notes", ())]
-    return any(note["level"] == "error" for note in notes)
 
 
 # ---------------------------------------------------------------- output
 
 
-def _say(message: str) -> None:
-    print(f"{PROGRAM}: {message}", file=sys.stderr)
+def _write(
+    the_pass: Pass, judge: Judge, extra: Extra | None, arguments: argparse.Namespace
+) -> None:
+    from stall_analyzer import output  # noqa: PLC0415
 
-
-@contextmanager
-def _progress(runs: Sequence[Run]) -> Iterator[Watch]:
-    """A bar on stderr, for a person who would otherwise wait before an empty screen."""
-    sizes = [run.size for run in runs]
-    if sum(sizes) < WORTH_PROCESSES_BYTES or not sys.stderr.isatty():
-        yield lambda number, share: None
-        return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.progress import Progress  # noqa: PLC0415
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        what = escape(runs[0].name) if len(runs) == 1 else f"{len(runs)} runs"
-        task = bar.add_task(f"reading {what}", total=sum(sizes))
-        shares = [0.0] * len(runs)
-
-        def watch(number: int, share: float) -> None:
-            if share > shares[number]:
-                bar.advance(task, (share - shares[number]) * sizes[number])
-                shares[number] = share
-
-        yield watch
-
-
-def _deliver(report: Mapping[str, Any], arguments: argparse.Namespace) -> None:
-    from stall_analyzer.output import write_file  # noqa: PLC0415
-
+    _write_beside(the_pass, extra, arguments)
     if arguments.output:
-        write_file(arguments.output, _rendered(report, io.StringIO(), arguments))
-    else:
-        _print(_rendered(report, sys.stdout, arguments))
+        output.write_file(arguments.output, _pieces(the_pass, judge, io.StringIO(), arguments))
+    elif arguments.json or arguments.markdown or not extra:
+        _print(_pieces(the_pass, judge, sys.stdout, arguments))
 
 
-def _print(text: str) -> None:
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a name may not fit the terminal's encoding
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _write_beside(the_pass: Pass, extra: Extra | None, arguments: argparse.Namespace) -> None:
+    """What was asked for besides the report."""
+    written: list[Path] = []
+    if arguments.jsonl or arguments.parquet:
+        from stall_analyzer.batch import tables  # noqa: PLC0415
+
+        if arguments.jsonl:
+            written += tables.write_jsonl(arguments.jsonl, the_pass.lines())
+        if arguments.parquet:
+            written += tables.write_parquet(arguments.parquet, the_pass.facts())
+    if extra:
+        from stall_analyzer.report.json import document  # noqa: PLC0415
+
+        report = document([], notes=the_pass.notes)
+        report["runs"] = list(the_pass.entries())
+        written += extra.write(report, the_pass.made())
+    if written or extra:
+        _say("\n".join(f"wrote {path}" for path in written) or "there was nothing to write")
 
 
-def _rendered(report: Mapping[str, Any], stream: TextIO, arguments: argparse.Namespace) -> str:
+def _pieces(
+    the_pass: Pass, judge: Judge, stream: TextIO, arguments: argparse.Namespace
+) -> Iterator[str]:
     """The report as it fits `stream`: its width, colours and encoding."""
-    if arguments.markdown:
-        from stall_analyzer.report import markdown  # noqa: PLC0415
-
-        return markdown.render(report)
     if arguments.json:
-        # Compact: indenting is many times slower, and people have the text view.
-        return json.dumps(report, allow_nan=False) + "\n"
-    from stall_analyzer.report.text import render  # noqa: PLC0415
+        from stall_analyzer.batch.document import as_json  # noqa: PLC0415
 
-    console = _console(stream, arguments)
-    with console.capture() as captured:
-        render(report, console)
-    return captured.get()
+        return as_json(the_pass, judge)
+    from stall_analyzer.batch import render  # noqa: PLC0415
+
+    summed_up = the_pass.runs > MOST_IN_FULL
+    in_full = arguments.full or not summed_up
+    if arguments.markdown:
+        return render.as_markdown(the_pass, judge, summed_up, in_full)
+    return render.as_text(the_pass, judge, _console(stream, arguments), summed_up, in_full)
 
 
 def _console(stream: TextIO, arguments: argparse.Namespace) -> Console:
@@ -330,6 +249,21 @@ def _console(stream: TextIO, arguments: argparse.Namespace) -> Console:
         width=None if stream.isatty() else PLAIN_WIDTH,
         highlight=False,
     )
+
+
+def _say(message: str) -> None:
+    print(f"{PROGRAM}: {message}", file=sys.stderr)
+
+
+def _print(pieces: Iterable[str]) -> None:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a name may not fit the terminal's encoding
+    try:
+        for piece in pieces:
+            sys.stdout.write(piece)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

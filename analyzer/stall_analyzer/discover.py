@@ -17,6 +17,7 @@ from stall_analyzer.attempts import FoundSession, place_dumps, split_attempts, w
 from stall_analyzer.capture import HOW_TO_CAPTURE
 from stall_analyzer.capture_format import STAGING
 from stall_analyzer.errors import NothingFound, UnreadableFile
+from stall_analyzer.listing import FileInfo, Folder
 from stall_analyzer.model import DumpFiles, EventFile, HostFile, Note, Run, Session
 from stall_analyzer.records import HEAD_BYTES
 
@@ -52,6 +53,21 @@ class _RunFolder:
     export_stamps_s: list[int] = field(default_factory=list)
     dumps: list[DumpFiles] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    changed_unix_s: float | None = None
+
+    def info(self, folder: Folder, name: str) -> FileInfo | None:
+        """What is known of a file in one of its folders; None, and a note, where it cannot be."""
+        path = files.join(folder.path, name)
+        try:
+            found = folder.listed.get(name) or files.info(path)
+        except UnreadableFile as error:
+            self.notes.append(Note("warning", f"A file could not be read: {error}.", path))
+            return None
+        times_s = (self.changed_unix_s, found.modified_unix_s)
+        self.changed_unix_s = max(
+            (time_s for time_s in times_s if time_s is not None), default=None
+        )
+        return found
 
 
 def discover(paths: Sequence[str]) -> Discovery:
@@ -61,84 +77,113 @@ def discover(paths: Sequence[str]) -> Discovery:
     """
     found = find_runs(paths)
     if not found.runs:
-        raise NothingFound(_nothing_found(list(dict.fromkeys(paths)), found.notes))
+        raise NothingFound(nothing_found(paths, found.notes))
     return found
 
 
 def find_runs(paths: Sequence[str]) -> Discovery:
     """The same for logdirs in which nothing need be yet."""
-    runs: list[Run] = []
     notes: list[Note] = []
+    runs = sorted(stream_runs(paths, notes), key=lambda run: by_name(run.name, run.attempt))
+    return Discovery(tuple(runs), tuple(notes))
+
+
+def by_name(name: str, attempt: int) -> tuple[Parts, int]:
+    """The order of runs in every view: a run before those in folders of its own."""
+    return () if name == "." else tuple(name.split("/")), attempt
+
+
+def stream_runs(paths: Sequence[str], notes: list[Note]) -> Iterator[Run]:
+    """Each run as soon as all of its files are found, in no order that views could use; what is to
+    be said about no single run is added to `notes`."""
     roots = list(dict.fromkeys(paths))
     prefixes = _prefixes(roots) if len(roots) > 1 else [""] * len(roots)
     for root, prefix in zip(roots, prefixes, strict=True):
-        runs.extend(_runs_under(root, prefix, notes))
-    return Discovery(tuple(runs), tuple(notes))
+        yield from _runs_under(root, prefix, notes)
 
 
 def _runs_under(root: str, prefix: str, notes: list[Note]) -> Iterator[Run]:
     try:
-        found = _scan(root, notes)
+        for parts, folder in _run_folders(root, notes):
+            name = "/".join((*((prefix,) if prefix else ()), *parts)) or "."
+            yield from _attempts_in(folder, name, notes)
     except UnreadableFile as error:
         notes.append(Note("error", f"{root or 'An empty path'} could not be read: {error}.", root))
-        return
-    for parts, folder in sorted(found.items()):
-        if not (folder.event_files or folder.sessions or folder.dumps or folder.notes):
-            continue  # only a *.profile-empty whose session is gone
-        name = "/".join((*((prefix,) if prefix else ()), *parts)) or "."
-        folder.sessions.sort(key=lambda found: found.session.id)
-        attempts, attempt_notes = split_attempts(
-            folder.event_files, folder.sessions, folder.export_stamps_s
+
+
+def _attempts_in(folder: _RunFolder, name: str, notes: list[Note]) -> Iterator[Run]:
+    if not (folder.event_files or folder.sessions or folder.dumps or folder.notes):
+        return  # only a *.profile-empty whose session is gone
+    folder.sessions.sort(key=lambda found: found.session.id)
+    attempts, attempt_notes = split_attempts(
+        folder.event_files, folder.sessions, folder.export_stamps_s
+    )
+    place_dumps(attempts, folder.dumps)
+    own_notes = (*folder.notes, *attempt_notes)
+    if len(attempts) > 1:
+        text = f"{len(attempts)} attempts wrote into the folder of run {name}."
+        notes.extend((Note("info", text, folder.path), *own_notes))
+        own_notes = ()  # which attempt they concern is not known: say them once
+    for number, attempt in enumerate(attempts, start=1):
+        yield Run(
+            name=name,
+            path=folder.path,
+            sessions=tuple(attempt.sessions),
+            event_files=tuple(attempt.event_files),
+            attempt=number,
+            notes=own_notes,
+            dumps=tuple(attempt.dumps),
+            changed_unix_s=folder.changed_unix_s,
         )
-        place_dumps(attempts, folder.dumps)
-        own_notes = (*folder.notes, *attempt_notes)
-        if len(attempts) > 1:
-            text = f"{len(attempts)} attempts wrote into the folder of run {name}."
-            notes.extend((Note("info", text, folder.path), *own_notes))
-            own_notes = ()  # which attempt they concern is not known: say them once
-        for number, attempt in enumerate(attempts, start=1):
-            yield Run(
-                name=name,
-                path=folder.path,
-                sessions=tuple(attempt.sessions),
-                event_files=tuple(attempt.event_files),
-                attempt=number,
-                notes=own_notes,
-                dumps=tuple(attempt.dumps),
-            )
 
 
-def _scan(root: str, notes: list[Note]) -> dict[Parts, _RunFolder]:
-    """Run folders under `root`, by the parts that lead to them."""
-    found: dict[Parts, _RunFolder] = {}
+def _run_folders(root: str, notes: list[Note]) -> Iterator[tuple[Parts, _RunFolder]]:
+    """Run folders under `root`, each when it is complete, with the parts that lead to it."""
     kind = files.kind(root) if root else None
     if kind is None:
         raise UnreadableFile("it does not exist")
+    root = files.tidied(root)
     if kind == "file":  # given by itself, it is a logdir that holds nothing else
         folder_path, name = files.split(root)
-        folder = files.Folder(folder_path, (), (name,))
         above = files.absolute_parts(folder_path)
-        _take_folder(_Place(folder, above, is_bare_file=True), folder_path, found)
+        found: dict[Parts, _RunFolder] = {}
+        place = _Place(Folder(folder_path, (), (name,)), above, is_bare_file=True)
+        _take_folder(place, folder_path, found)
         if not found:
             text = f"{root} is neither a trace (*{XPLANE}, *{TRACE_JSON}) nor an event file."
             notes.append(Note("error", text, root))
-        return found
+        yield from found.items()
+        return
     above = files.absolute_parts(root)
+    # The walk is depth first, so a run is complete once the walk has left its folder; but not one
+    # with a link below it, because links come last.
+    unfinished: dict[Parts, _RunFolder] = {}
+    held: dict[Parts, _RunFolder] = {}
+    linked: set[Parts] = set()
     for folder in files.walk(root):
         if any(part.startswith(STAGING) for part in folder.parts):
             continue  # a trace that is still being written
+        for parts in [p for p in unfinished if folder.parts[: len(p)] != p]:
+            if parts in linked:
+                held[parts] = unfinished.pop(parts)
+            else:
+                yield parts, unfinished.pop(parts)
+        if folder.has_links:
+            linked.update(folder.parts[:length] for length in range(len(folder.parts) + 1))
         if folder.problem is not None:
             text = f"A folder could not be searched: {folder.problem}."
             notes.append(Note("warning", text, folder.path))
-        _take_folder(_Place(folder, (*above, *folder.parts)), root, found)
-    return found
+        place = _Place(folder, (*above, *folder.parts))
+        _take_folder(place, root, held if place.run_parts in held else unfinished)
+    yield from unfinished.items()
+    yield from held.items()
 
 
 @dataclass(frozen=True)
 class _Place:
     """A folder and what its position in the tree makes of it."""
 
-    folder: files.Folder
+    folder: Folder
     full: Parts  # from the root of the file system
     is_bare_file: bool = False
 
@@ -185,25 +230,26 @@ def _take_folder(place: _Place, root: str, found: dict[Parts, _RunFolder]) -> No
     if run is None:
         run = found[run_parts] = _RunFolder(files.join(root, *run_parts))
     for name in events:
-        _take_event_file(files.join(place.folder.path, name), place.role, run)
-    _take_dumps(place.folder.path, dumped, run)
+        _take_event_file(place, name, run)
+    _take_dumps(place.folder, dumped, run)
     if traced:
         _take_session(place, run)
 
 
-def _take_event_file(path: str, role: str, run: _RunFolder) -> None:
+def _take_event_file(place: _Place, name: str, run: _RunFolder) -> None:
+    path = files.join(place.folder.path, name)
     if path.endswith(PROFILE_EMPTY):
         writer = writer_of(path)
         if writer is not None:
             run.export_stamps_s.append(writer.start_s)
         return
-    info = _info(path, run.notes)
+    info = run.info(place.folder, name)
     if info is None:
         return
     if info.size == 0:
         text = "An event file is empty: its process wrote nothing, or has not yet."
         run.notes.append(Note("info", text, path))
-    run.event_files.append(EventFile(path, role, info.size, _task(path)))
+    run.event_files.append(EventFile(path, place.role, info.size, _task(path), info.stamp))
 
 
 def _task(path: str) -> str:
@@ -212,23 +258,27 @@ def _task(path: str) -> str:
     if writer is None or not writer.captures:
         return ""
     try:
-        with files.open_binary(path) as stream:
-            found = TASK.search(stream.read(HEAD_BYTES))
+        found = TASK.search(files.read_head(path, HEAD_BYTES))
     except (UnreadableFile, OSError):
         return ""  # whoever reads it will say why
     return f"{found['type'].decode()} {found['index'].decode()}" if found else ""
 
 
-def _take_dumps(folder: str, dumped: Sequence[re.Match[str]], run: _RunFolder) -> None:
+def _take_dumps(folder: Folder, dumped: Sequence[re.Match[str]], run: _RunFolder) -> None:
     """The files of the debugger, by the sets that belong together."""
     for name in dict.fromkeys(match["set"] for match in dumped):
         mine = [match for match in dumped if match["set"] == name]
-        infos = {
-            match["part"]: _info(files.join(folder, match.string), run.notes) for match in mine
-        }
-        sizes = {part: info.size for part, info in infos.items() if info is not None}
-        start_s, prefix = int(mine[0]["start"]), files.join(folder, name)
-        run.dumps.append(DumpFiles(prefix, tuple(sizes), start_s, sum(sizes.values())))
+        infos = {match["part"]: run.info(folder, match.string) for match in mine}
+        found = {part: info for part, info in infos.items() if info is not None}
+        run.dumps.append(
+            DumpFiles(
+                files.join(folder.path, name),
+                tuple(found),
+                int(mine[0]["start"]),
+                sum(info.size for info in found.values()),
+                " ".join(info.stamp for info in found.values()),
+            )
+        )
 
 
 def _take_session(place: _Place, run: _RunFolder) -> None:
@@ -241,14 +291,15 @@ def _take_session(place: _Place, run: _RunFolder) -> None:
             if not name.endswith(suffix) or host in hosts:
                 continue
             path = files.join(place.folder.path, name)
-            info = _info(path, run.notes)
+            info = run.info(place.folder, name)
             if info is None:
                 continue
             if info.size == 0:
                 run.notes.append(Note("warning", "A trace file is empty.", path))
                 continue
-            hosts[host] = HostFile(host, path, file_format, info.size)
-            if info.modified_unix_s is not None:
+            hosts[host] = HostFile(host, path, file_format, info.size, info.stamp)
+            # An object store says when a file was put there, which may be long after.
+            if info.modified_unix_s is not None and not files.is_url(path):
                 written.append(info.modified_unix_s)
     if hosts:
         in_order = tuple(hosts[host] for host in sorted(hosts))
@@ -272,14 +323,6 @@ def _why_no_trace(names: Sequence[str]) -> str:
     return "its folder is empty; the capture may still be going on"
 
 
-def _info(path: str, notes: list[Note]) -> files.FileInfo | None:
-    try:
-        return files.info(path)
-    except UnreadableFile as error:
-        notes.append(Note("warning", f"A file could not be read: {error}.", path))
-        return None
-
-
 def _prefixes(roots: Sequence[str]) -> list[str]:
     """For each path as many of its last components as tell it from the others."""
     parts = [files.absolute_parts(root) for root in roots]
@@ -290,7 +333,9 @@ def _prefixes(roots: Sequence[str]) -> list[str]:
     return list(roots)
 
 
-def _nothing_found(roots: Sequence[str], notes: Sequence[Note]) -> str:
+def nothing_found(paths: Sequence[str], notes: Sequence[Note]) -> str:
+    """What to tell whoever expected a run there."""
+    roots = list(dict.fromkeys(paths))
     reasons = "".join(f"\n  {note.text}" for note in notes if note.level == "error")
     return (
         f"No training run found in {', '.join(roots) or 'no path at all'}.{reasons}\n"

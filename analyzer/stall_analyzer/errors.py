@@ -3,8 +3,12 @@
     StallError                  1
     ├── UsageError              2   the command line asks for something impossible
     ├── NothingFound            3   no run, session or event file under the paths given
-    └── UnreadableFile          4   a file could not be read at all (a partial report still comes)
-        └── WireError               its bytes are not what its name promises
+    ├── UnreadableFile          4   a file could not be read at all (a partial report still comes)
+    │   ├── Unreachable             its file system failed, which may pass
+    │   └── WireError               its bytes are not what its name promises
+    └── ClusterError            7   the Dask cluster cannot be used, or was lost
+
+5 (a run is over a limit) and 6 (a run has become worse) are answers, not errors; see cli.
 
 Only `cli.main` prints and exits; everything below raises or returns notes.
 """
@@ -28,5 +32,13 @@ class UnreadableFile(StallError):
     exit_code = 4
 
 
+class Unreachable(UnreadableFile):
+    """Read again, the file may well be there."""
+
+
 class WireError(UnreadableFile):
     """Raised while walking protobuf bytes; turned into a note by whoever reads the file."""
+
+
+class ClusterError(StallError):
+    exit_code = 7

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from stall_analyzer.outcome import Also
 from stall_analyzer.output import check_file, write_file
+
+if TYPE_CHECKING:
+    from stall_analyzer.outcome import Also
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ def page_in(path: Path) -> Extra:
     html.bundle_path()
 
     def write(document: Mapping[str, Any], made: Sequence[Any]) -> list[Path]:
-        write_file(path, html.render(document, made))
+        write_file(path, [html.render(document, made)])
         return [path]
 
     return Extra(html.timelines_of, write)

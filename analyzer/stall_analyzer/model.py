@@ -37,6 +37,7 @@ class Note:
     level: str  # "info" | "warning" | "error"
     text: str
     where: str = ""  # a file, host or tag; never needed to understand `text`
+    may_pass: bool = False  # reading the same files again may give another result
 
 
 # ---------------------------------------------------------------- discover
@@ -50,6 +51,7 @@ class HostFile:
     path: str
     format: str  # "xplane" | "trace_json"
     size: int
+    stamp: str = ""  # changes whenever the file does; empty where nothing tells
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class EventFile:
     role: str  # "train" | "validation" | "run" (neither folder name)
     size: int
     task: str = ""  # of the process, where it is a capture in a cluster
+    stamp: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ class DumpFiles:
     parts: tuple[str, ...]  # "execution", "graphs" …
     start_unix_s: int
     size: int
+    stamp: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,7 @@ class Run:
     attempt: int = 1
     notes: tuple[Note, ...] = ()
     dumps: tuple[DumpFiles, ...] = ()
+    changed_unix_s: float | None = None  # the newest of its files; None where nothing tells
 
     @property
     def size(self) -> int:

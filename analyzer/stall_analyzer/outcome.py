@@ -16,6 +16,7 @@ from stall_analyzer.causes import BUCKETS
 from stall_analyzer.model import Run
 from stall_analyzer.pipeline import analyze
 from stall_analyzer.progress import Progress, unseen
+from stall_analyzer.remote import copies_kept
 from stall_analyzer.report.json import document
 
 # What else to make of a report, as plain data; a function that a process can be told by name.
@@ -29,20 +30,25 @@ class Outcome:
     entry: dict[str, Any]
     traceback: str = ""
     also: Any = None
+    final: bool = True  # reading the same files again would give the same
 
 
 def analyze_one(run: Run, also: Also | None = None, progress: Progress = unseen) -> Outcome:
     try:
-        report = analyze(run, progress)
-        entry = document([report], notes=())["runs"][0]
-        return Outcome(entry, also=also(report) if also else None)
+        with copies_kept():
+            report = analyze(run, progress)
+            entry = document([report], notes=())["runs"][0]
+            final = not any(note.may_pass for note in report.notes)
+            return Outcome(entry, also=also(report) if also else None, final=final)
     except Exception as error:  # a fault of ours in one run must not hide the others
         return failure(run, f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
 def failure(run: Run, reason: str, trace: str = "") -> Outcome:
     """An entry that says nothing about the training, and why."""
-    text = f"This run could not be analysed: {reason}. This is a fault of stall-analyze."
+    text = f"This run could not be analysed: {reason}."
+    if trace:
+        text += " This is a fault of stall-analyze."
     entry = {
         "run": run.name,
         "attempt": run.attempt,
@@ -75,4 +81,4 @@ def failure(run: Run, reason: str, trace: str = "") -> Outcome:
         "evidence": {},
         "notes": [{"level": "error", "text": text, "where": run.path}],
     }
-    return Outcome(entry, trace)
+    return Outcome(entry, trace, final=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from stall_analyzer.errors import UsageError
@@ -18,13 +19,15 @@ def check_file(path: Path) -> None:
         raise UsageError(f"cannot write {path}: permission denied")
 
 
-def write_file(path: Path, text: str) -> None:
+def write_file(path: Path, pieces: Iterable[str | bytes]) -> None:
     """Whoever reads `path` never sees half a report."""
     target = path.resolve()
     in_place = target.exists() and not target.is_file()  # a device or pipe cannot be replaced
     written = target if in_place else target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
-        written.write_text(text, encoding="utf-8", errors="replace")
+        with written.open("wb") as stream:
+            for piece in pieces:
+                stream.write(piece if isinstance(piece, bytes) else piece.encode(errors="replace"))
         if not in_place:
             written.replace(target)
     except OSError as error:

@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from stall_analyzer import files
 from stall_analyzer.align import align
 from stall_analyzer.answers import Report
 from stall_analyzer.attempts import writer_of
 from stall_analyzer.attribute import attribute
 from stall_analyzer.decode import read_trace
-from stall_analyzer.decode.columns import BytesRead
 from stall_analyzer.diagnose import diagnose
-from stall_analyzer.errors import UnreadableFile
+from stall_analyzer.errors import Unreachable, UnreadableFile
 from stall_analyzer.events import read_events
 from stall_analyzer.model import (
     DebugDump,
     EventLog,
-    HostFile,
     Note,
     Run,
     Session,
-    Trace,
     TraceSource,
 )
 from stall_analyzer.progress import DIVIDING_SHARE, Progress, Reading, unseen
@@ -60,21 +56,17 @@ def _read_traces(
     run: Run, notes: list[Note], reading: Reading
 ) -> Iterator[tuple[Session, TraceSource]]:
     """One after the other, so that those of a large cluster need not be in memory together."""
-    shelf = Shelf(_read_trace)
+    shelf = Shelf(read_trace)
     for session in run.sessions:
         for host in session.hosts:
             progress = reading.file(f"the trace of {host.host}", host.size)
             try:
-                trace = shelf.put(host, _read_trace(host, progress))
-            except (UnreadableFile, OSError) as error:  # one bad host hides no other
-                notes.append(Note("error", str(error), f"{session.id}/{host.host}"))
+                trace = shelf.put(host, read_trace(host, progress))
+            except UnreadableFile as error:  # one bad host hides no other
+                where, may_pass = f"{session.id}/{host.host}", isinstance(error, Unreachable)
+                notes.append(Note("error", str(error), where, may_pass))
             else:
                 yield session, trace
-
-
-def _read_trace(host: HostFile, progress: BytesRead = lambda _: None) -> Trace:
-    open_file = files.open_binary if files.is_url(host.path) else None
-    return read_trace(host, open_file, progress)
 
 
 def _logging_host(run: Run) -> str:

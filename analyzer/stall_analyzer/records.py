@@ -110,11 +110,11 @@ def read_records(
             for record in records:
                 damaged += not _is_taken(records, record, take)
     except UnreadableFile as error:
-        notes.append(Note("error", f"{begin} could not be read: {error}.", path))
+        notes.append(Note("error", f"{begin} could not be read: {error}.", path, may_pass=True))
         return
     except OSError as error:  # while reading: a network file system, a bad disk
         text = f"{begin} could be read only in part: {error.strerror or error}."
-        notes.append(Note("error", text, path))
+        notes.append(Note("error", text, path, may_pass=True))
         return
     if damaged:
         notes.append(Note("warning", f"Damaged records in {what} were skipped: {damaged}.", path))

@@ -18,9 +18,9 @@ from stall_analyzer import manual
 from stall_analyzer.answers import Report
 from stall_analyzer.chart import charts_of, timeline
 from stall_analyzer.errors import UsageError
+from stall_analyzer.report.facts import facts_of
 from stall_analyzer.report.page import (
     READY,
-    known_of,
     manual_answer,
     report_answer,
     run_ids,
@@ -78,7 +78,7 @@ def render(document: Mapping[str, Any], timelines: Sequence[Sequence[Any] | None
     data = {
         "runs": runs_answer(
             [
-                run_summary(run_id, READY, known_of(run))
+                run_summary(run_id, READY, facts_of(run))
                 for run_id, run in zip(ids, runs, strict=True)
             ],
             document["notes"],

@@ -14,11 +14,11 @@ from stall_analyzer.capture import HOW_TO_CAPTURE
 Json: TypeAlias = Mapping[str, Any]
 
 WAITING, RUNNING, READY, FAILED = "waiting", "running", "ready", "failed"
-# What the list of runs shows of a report; null until there is one.
+# What the list of runs shows of a report (report/facts.py); null until there is one.
 KNOWN = (
-    "status", "primary", "sentence", "confidence", "duration_ps", "covered_ps", "source", "epoch",
-    "started_unix_ns", "buckets_ps", "causes_ps", "one_time_ps", "later_epoch_ps", "hosts",
-    "sessions", "attempt", "findings",
+    "attempt", "status", "primary", "sentence", "confidence", "duration_ps", "covered_ps", "source",
+    "epoch", "started_unix_ns", "buckets_ps", "causes_ps", "one_time_ps", "later_epochs",
+    "later_epoch_ps", "hosts", "sessions", "steps", "findings", "errors",
 )  # fmt: skip
 
 
@@ -65,37 +65,10 @@ def run_summary(
     progress: Json | None = None,
     error: str | None = None,
 ) -> dict[str, Any]:
-    """A line of the list of runs; `known` is what `known_of` says once there is a report."""
-    blank = dict.fromkeys(KNOWN)
-    return {"run": run, "state": state, "progress": progress, "error": error, **(known or blank)}
-
-
-def known_of(entry: Json) -> dict[str, Any]:
-    """The KNOWN of a run's entry."""
-    window, verdict = entry["window"], entry["verdict"]
-    findings = [
-        {name: finding[name] for name in ("id", "severity", "title", "gain_ps")}
-        for finding in entry["findings"]
-    ]
-    return {
-        "status": verdict["status"],
-        "primary": verdict["primary"],
-        "sentence": verdict["sentence"],
-        "confidence": verdict["confidence"],
-        "duration_ps": window["duration_ps"],
-        "covered_ps": window["covered_ps"],
-        "source": window["source"],
-        "epoch": window["epoch"],
-        "started_unix_ns": window["start_unix_ns"],
-        "buckets_ps": entry["buckets_ps"],
-        "causes_ps": entry["causes_ps"],
-        "one_time_ps": entry["one_time_ps"],
-        "later_epoch_ps": entry["later_epochs"]["median_ps"],
-        "hosts": entry["hosts"],
-        "sessions": entry["sessions"],
-        "attempt": entry["attempt"],
-        "findings": findings,
-    }
+    """A line of the list of runs; `known` is what `facts_of` says once there is a report. `run` is
+    its name in the list, which tells attempts apart."""
+    facts = {name: known[name] if known else None for name in KNOWN}
+    return {"run": run, "state": state, "progress": progress, "error": error, **facts}
 
 
 def manual_answer(page: manual.Page) -> dict[str, Any]:

@@ -1,0 +1,35 @@
+"""What is said about a pass as a whole: its sums, limits exceeded, what is worse than before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from stall_analyzer.batch import baseline
+from stall_analyzer.batch.baseline import Comparison
+from stall_analyzer.batch.fleet import Fleet
+from stall_analyzer.batch.limits import Limit, Limits, check_causes
+from stall_analyzer.errors import UsageError
+from stall_analyzer.report.facts import Facts
+
+
+class Judge:
+    def __init__(
+        self, limits: Sequence[Limit] = (), former: Path | None = None, tolerance: float = 0.0
+    ) -> None:
+        """Raises UsageError, before the work, where a limit or the former result is of no use."""
+        check_causes(limits)
+        self.fleet = Fleet()
+        self.limits = Limits(limits)
+        self.comparison = Comparison(baseline.read(former), tolerance) if former else None
+
+    def take(self, facts: Facts) -> None:
+        self.fleet.add(facts)
+        self.limits.check(facts)
+        if self.comparison:
+            self.comparison.check(facts)
+
+    def check(self) -> None:
+        """A comparison of nothing with nothing must not pass for one in which nothing is worse."""
+        if self.comparison and self.fleet.runs and not self.comparison.compared:
+            raise UsageError("no run of the baseline has the name of a run here")

@@ -1,0 +1,103 @@
+"""What a run must not exceed, for whoever fails a build on it: `--fail-over input=20%`.
+
+bucket or cause = share     of the first epoch: input=20%, compile.retracing=5%
+bucket or cause = time      on one machine:     input=30s
+epoch = time                the first epoch:    epoch=10m
+status = word               never this verdict: status=stuck
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stall_analyzer.batch.selection import parse_duration, parse_share
+from stall_analyzer.errors import UsageError
+from stall_analyzer.report.palette import BUCKET_COLOURS, STATUS_COLOURS
+
+if TYPE_CHECKING:
+    from stall_analyzer.report.facts import Facts
+
+BUCKETS, STATUSES = tuple(BUCKET_COLOURS), tuple(STATUS_COLOURS)  # causes.py would load numpy
+EPOCH, STATUS = "epoch", "status"
+
+
+@dataclass(frozen=True)
+class Limit:
+    text: str  # as it was given
+    what: str
+    share: float | None = None
+    seconds: float | None = None
+    status: str = ""
+
+
+@dataclass(frozen=True)
+class Excess:
+    """A run over a limit."""
+
+    run: str
+    attempt: int
+    limit: str
+    measured: str
+
+
+@dataclass
+class Limits:
+    limits: Sequence[Limit]
+    exceeded: list[Excess] = field(default_factory=list)
+
+    def check(self, facts: Facts) -> None:
+        for limit in self.limits:
+            measured = over(limit, facts)
+            if measured:
+                excess = Excess(facts["run"], facts["attempt"], limit.text, measured)
+                self.exceeded.append(excess)
+
+    def in_order(self) -> list[Excess]:
+        return sorted(self.exceeded, key=lambda one: (one.run, one.attempt, one.limit))
+
+
+def parse(text: str) -> Limit:
+    """Raises ValueError in words for the command line."""
+    what, _, value = text.partition("=")
+    if what == STATUS:
+        if value not in STATUSES:
+            raise ValueError(f"{value!r} is no verdict; there are: {', '.join(STATUSES)}")
+        return Limit(text, what, status=value)
+    if what != EPOCH and what.partition(".")[0] not in BUCKETS:
+        known = ", ".join((*BUCKETS, EPOCH, STATUS))
+        raise ValueError(f"{what!r} cannot be limited; what can: {known}")
+    if value.endswith("%") and what != EPOCH:
+        return Limit(text, what, share=parse_share(value))
+    return Limit(text, what, seconds=parse_duration(value))
+
+
+def check_causes(limits: Sequence[Limit]) -> None:
+    """A cause that does not exist is never exceeded, and the build would never fail."""
+    from stall_analyzer.causes import CAUSES  # noqa: PLC0415  numpy
+
+    for limit in limits:
+        if "." in limit.what and limit.what not in CAUSES:
+            bucket = limit.what.partition(".")[0]
+            there_are = ", ".join(cause for cause in CAUSES if cause.startswith(f"{bucket}."))
+            raise UsageError(f"--fail-over: there is no cause {limit.what}; there are: {there_are}")
+
+
+def over(limit: Limit, facts: Facts) -> str:
+    """What was measured, where that is more than the limit; empty where not."""
+    from stall_analyzer.format import percent, seconds  # noqa: PLC0415  numpy
+    from stall_analyzer.model import PS_PER_S  # noqa: PLC0415
+
+    window_ps = facts["duration_ps"]
+    if limit.what == STATUS:
+        return limit.status if facts["status"] == limit.status else ""
+    if limit.what == EPOCH:
+        ps = window_ps
+    elif "." in limit.what:
+        ps = facts["causes_ps"].get(limit.what, 0)
+    else:
+        ps = facts["buckets_ps"][limit.what]
+    if limit.share is not None:
+        return f"{percent(ps, window_ps)}, {seconds(ps)}" if ps > limit.share * window_ps else ""
+    return seconds(ps) if limit.seconds is not None and ps > limit.seconds * PS_PER_S else ""

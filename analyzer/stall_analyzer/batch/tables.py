@@ -1,0 +1,183 @@
+"""Results to query: JSON lines, one run's entry each, and Parquet, three flat tables.
+
+Parquet is written by DuckDB: whoever has XProf has it already, and it is a third of pyarrow's size.
+docs/CLUSTER.md describes the columns.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from stall_analyzer.causes import BUCKETS, bucket_of
+from stall_analyzer.errors import UsageError
+from stall_analyzer.output import check_file, write_file
+from stall_analyzer.report.facts import Facts, lost_ps, machines
+
+COLUMNS = {
+    "runs": {
+        "run": "VARCHAR",
+        "attempt": "INTEGER",
+        "status": "VARCHAR",
+        "primary_bucket": "VARCHAR",
+        "sentence": "VARCHAR",
+        "confidence": "DOUBLE",
+        "started": "TIMESTAMP",
+        "source": "VARCHAR",
+        "hosts": "INTEGER",
+        "steps": "BIGINT",
+        "epoch": "INTEGER",
+        "duration_ps": "BIGINT",
+        "covered_ps": "BIGINT",
+        "one_time_ps": "BIGINT",
+        "lost_ps": "BIGINT",
+        "machine_lost_ps": "BIGINT",
+        "later_epochs": "INTEGER",
+        "later_epoch_ps": "BIGINT",
+        **{f"{bucket}_ps": "BIGINT" for bucket in BUCKETS},
+        "error": "VARCHAR",
+    },
+    "findings": {
+        "run": "VARCHAR",
+        "attempt": "INTEGER",
+        "id": "VARCHAR",
+        "name": "VARCHAR",
+        "bucket": "VARCHAR",
+        "severity": "VARCHAR",
+        "title": "VARCHAR",
+        "confidence": "DOUBLE",
+        "lost_ps": "BIGINT",
+        "machine_lost_ps": "BIGINT",
+        "gain_low_ps": "BIGINT",
+        "gain_high_ps": "BIGINT",
+        "later_gain_low_ps": "BIGINT",
+        "later_gain_high_ps": "BIGINT",
+    },
+    "causes": {
+        "run": "VARCHAR",
+        "attempt": "INTEGER",
+        "bucket": "VARCHAR",
+        "cause": "VARCHAR",
+        "ps": "BIGINT",
+    },
+}
+
+
+def rows_of(facts: Facts) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What a run adds to the tables: the table, and a row by the names of its columns."""
+    run = {"run": facts["run"], "attempt": facts["attempt"]}
+    count = machines(facts)
+    same = (
+        "status", "sentence", "confidence", "source", "steps", "epoch", "duration_ps",
+        "covered_ps", "one_time_ps", "later_epochs", "later_epoch_ps",
+    )  # fmt: skip
+    yield (
+        "runs",
+        {
+            **run,
+            **{name: facts[name] for name in same},
+            **{f"{bucket}_ps": ps for bucket, ps in facts["buckets_ps"].items()},
+            "primary_bucket": facts["primary"],
+            "started": _timestamp(facts["started_unix_ns"]),
+            "hosts": count,
+            "lost_ps": lost_ps(facts),
+            "machine_lost_ps": count * lost_ps(facts),
+            "error": next(iter(facts["errors"]), None),
+        },
+    )
+    for found in facts["findings"]:
+        gains = {"gain": found["gain_ps"], "later_gain": found["later_gain_ps"]}
+        yield (
+            "findings",
+            {
+                **run,
+                **{name: found[name] for name in ("id", "name", "bucket", "severity", "title")},
+                "confidence": found["confidence"],
+                "lost_ps": found["lost_ps"],
+                "machine_lost_ps": count * found["lost_ps"],
+                **{f"{kind}_{end}_ps": gain[end] for kind, gain in gains.items() for end in gain},
+            },
+        )
+    for cause, ps in facts["causes_ps"].items():
+        if ps:
+            yield "causes", {**run, "bucket": bucket_of(cause), "cause": cause, "ps": ps}
+
+
+def write_jsonl(path: Path, entries: Iterable[str]) -> list[Path]:
+    """The file written."""
+    write_file(path, (f"{entry}\n" for entry in entries))
+    return [path]
+
+
+def check_parquet(folder: Path) -> None:
+    """Before the work. Raises UsageError."""
+    _duckdb()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot make the folder {folder}: {error.strerror}") from error
+    for name in COLUMNS:
+        check_file(folder / f"{name}.parquet")
+
+
+def write_parquet(folder: Path, all_facts: Iterable[Facts]) -> list[Path]:
+    """The files written. By way of JSON lines, so that memory does not grow with the runs."""
+    duckdb = _duckdb()
+    written = []
+    with tempfile.TemporaryDirectory(prefix="stall-") as scratch:
+        lines = {name: Path(scratch, f"{name}.jsonl") for name in COLUMNS}
+        with ExitStack() as stack:
+            streams = {
+                name: stack.enter_context(path.open("w", encoding="utf-8", errors="replace"))
+                for name, path in lines.items()
+            }
+            for facts in all_facts:
+                for name, row in rows_of(facts):
+                    streams[name].write(json.dumps(row, ensure_ascii=False) + "\n")
+        with duckdb.connect(config={"threads": 1}) as connection:
+            for name, columns in COLUMNS.items():
+                made = Path(scratch, f"{name}.parquet")
+                types = ", ".join(f"{column}: '{kind}'" for column, kind in columns.items())
+                connection.execute(
+                    f"COPY (FROM read_json(?, format='newline_delimited', columns={{{types}}})) "
+                    f"TO '{_quoted(made)}' (FORMAT parquet, COMPRESSION zstd)",
+                    [str(lines[name])],
+                )
+                written.append(folder / f"{name}.parquet")
+                write_file(written[-1], _blocks(made))
+    return written
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            yield block
+
+
+def _timestamp(unix_ns: int | None) -> str | None:
+    if unix_ns is None:
+        return None
+    try:
+        moment = datetime.fromtimestamp(unix_ns / 1e9, tz=timezone.utc)
+    except (OverflowError, OSError, ValueError):  # a clock that was never set
+        return None
+    return f"{moment:%Y-%m-%d %H:%M:%S.%f}"
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb  # noqa: PLC0415  an extra
+    except ImportError as error:
+        raise UsageError(
+            "--parquet needs DuckDB: pip install 'tensorboard-plugin-stall[parquet]'"
+        ) from error
+    return duckdb

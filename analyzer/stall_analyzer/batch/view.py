@@ -1,0 +1,221 @@
+"""Many runs in a few tables, for a terminal or as Markdown: sums, limits exceeded, what is worse.
+
+The last column of a table holds what may be long, such as the name of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from stall_analyzer.batch.baseline import Comparison, Worse
+from stall_analyzer.batch.judge import Judge
+from stall_analyzer.batch.limits import Excess
+from stall_analyzer.format import percent, seconds
+from stall_analyzer.model import Note
+from stall_analyzer.report.facts import LOST_BUCKETS, shown_name
+from stall_analyzer.report.glyphs import bar
+from stall_analyzer.report.markdown import plain
+from stall_analyzer.report.terminal import Terminal
+
+Json: TypeAlias = Mapping[str, Any]
+
+FINDINGS_SHOWN = 12
+DAYS_SHOWN = 14
+ROWS_SHOWN = 20
+BAR_CELLS = 20
+INDENT = GAP = 2  # cells before a table, and between its columns
+
+
+@dataclass(frozen=True)
+class Table:
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    figures: tuple[int, ...] = ()  # columns, aligned to the right
+    more: str = ""  # what the rows leave out, or how to read them
+    ends_in_name: bool = False  # which is cut to fit; other words are wrapped
+
+
+def show(tables: Sequence[Table], terminal: Terminal) -> None:
+    for table in tables:
+        terminal.gap()
+        terminal.line(terminal.text(table.title, "bold"))
+        rows = [[terminal.text(title, "dim") for title in table.columns]]
+        rows += [[terminal.text(cell) for cell in row] for row in table.rows]
+        if table.ends_in_name:
+            columns = list(zip(*rows, strict=True))[:-1]
+            taken = sum(max(cell.cell_len for cell in column) + GAP for column in columns)
+            for row in rows:
+                row[-1] = terminal.name(row[-1].plain, terminal.width - taken - INDENT)
+        terminal.rows(rows, right=table.figures, indent=INDENT)
+        if table.more:
+            terminal.line(terminal.text(table.more, "dim"), indent=INDENT)
+
+
+def markdown(tables: Sequence[Table]) -> str:
+    lines = []
+    for table in tables:
+        aligned = ("---:" if i in table.figures else "---" for i in range(len(table.columns)))
+        lines += ["", f"### {table.title}", "", _row(table.columns), f"|{'|'.join(aligned)}|"]
+        lines += [_row([plain(cell) for cell in row]) for row in table.rows]
+        if table.more:
+            lines += ["", plain(table.more)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+# ---------------------------------------------------------------- sums
+
+
+def headline(fleet: Json) -> str:
+    """`5,000 runs on 5,120 hosts: their first epochs took 38 h 10 min of machines, 61 % lost.`"""
+    whole_ps, lost_ps = _whole(fleet), _lost(fleet["buckets_ps"])
+    return (
+        f"{_count(fleet['runs'], 'run')} on {_count(fleet['hosts'], 'host')}: their first epochs "
+        f"took {seconds(whole_ps)} of machine time; {seconds(lost_ps)} of it "
+        f"({percent(lost_ps, whole_ps)}) were lost."
+    )
+
+
+def fleet_tables(fleet: Json) -> list[Table]:
+    made = (_verdicts, _buckets, _findings, _runs, _days, _errors)
+    return [table for make in made for table in make(fleet) if table.rows]
+
+
+def _verdicts(fleet: Json) -> Iterator[Table]:
+    rows = [
+        (_spoken(one["status"]), f"{one['runs']:,}", percent(one["runs"], fleet["runs"]),
+         seconds(one["machine_ps"]))
+        for one in fleet["statuses"]
+    ]  # fmt: skip
+    yield Table("verdicts", ("verdict", "runs", "", "machine time"), rows, (1, 2, 3))
+
+
+def _buckets(fleet: Json) -> Iterator[Table]:
+    whole_ps = _whole(fleet)
+    parts = sorted(fleet["buckets_ps"].items(), key=lambda part: -part[1])
+    rows = [
+        (bucket, seconds(ps), percent(ps, whole_ps), f"{fleet['primaries'].get(bucket, 0):,}",
+         bar(ps, whole_ps, BAR_CELLS))
+        for bucket, ps in parts
+        if ps
+    ]  # fmt: skip
+    columns = ("bucket", "machine time", "", "costs most in", "")
+    yield Table("where the first epochs went", columns, rows, (1, 2, 3))
+
+
+def _findings(fleet: Json) -> Iterator[Table]:
+    # What was not traced may have been anything: it is no cost of what was found.
+    costly = [one for one in fleet["findings"] if one["machine_ps"] and one["bucket"] != "unknown"]
+    rows = [
+        (found["id"], _spoken(found["name"]), f"{found['runs']:,}", seconds(found["machine_ps"]),
+         shown_name(found["worst"]))
+        for found in costly[:FINDINGS_SHOWN]
+    ]  # fmt: skip
+    more = "Two findings may blame the same time: their times do not add up."
+    if len(costly) > FINDINGS_SHOWN:
+        more = f"And {len(costly) - FINDINGS_SHOWN} more. {more}"
+    columns = ("id", "finding", "runs", "machine time", "worst in")
+    yield Table("costliest findings", columns, rows, (2, 3), more, ends_in_name=True)
+
+
+def _runs(fleet: Json) -> Iterator[Table]:
+    rows = [
+        (seconds(run["machine_ps"]), _spoken(run["status"]), run["primary"], shown_name(run))
+        for run in fleet["costliest_runs"]
+        if run["machine_ps"]
+    ]
+    columns = ("lost", "verdict", "mostly", "run")
+    yield Table("costliest runs", columns, rows, (0,), ends_in_name=True)
+
+
+def _days(fleet: Json) -> Iterator[Table]:
+    days = [day for day in fleet["days"] if day["day"]]
+    rows = []
+    for day in days[-DAYS_SHOWN:]:
+        whole_ps, lost_ps = sum(day["buckets_ps"].values()), _lost(day["buckets_ps"])
+        runs, healthy = sum(day["statuses"].values()), day["statuses"].get("healthy", 0)
+        rows.append(
+            (day["day"], f"{runs:,}", percent(healthy, runs), seconds(lost_ps),
+             percent(lost_ps, whole_ps))
+        )  # fmt: skip
+    columns = ("day", "runs", "healthy", "lost", "")
+    yield Table("by day (UTC)", columns, rows if len(days) > 1 else [], (1, 2, 3, 4))
+
+
+def _errors(fleet: Json) -> Iterator[Table]:
+    rows = [(shown_name(one), one["text"]) for one in fleet["errors"]]
+    left = fleet["runs_with_errors"] - len(rows)
+    title = f"could not be read, or not in full: {_count(fleet['runs_with_errors'], 'run')}"
+    yield Table(title, ("run", "why"), rows, (), f"And {left:,} more." if left else "")
+
+
+def _whole(fleet: Json) -> int:
+    return sum(fleet["buckets_ps"].values())
+
+
+def _lost(buckets_ps: Mapping[str, int]) -> int:
+    return sum(buckets_ps[bucket] for bucket in LOST_BUCKETS)
+
+
+def notes_table(notes: Sequence[Note], count: int) -> Table:
+    rows = [(note.level, " ".join(filter(None, (note.text, note.where)))) for note in notes]
+    left = count - len(rows)
+    return Table("all paths", ("", ""), rows, (), f"And {left:,} more." if left else "")
+
+
+# ---------------------------------------------------------------- limits and baseline
+
+
+def judgements(judge: Judge) -> list[Table]:
+    """Only what was asked for; the comparison also when nothing is worse."""
+    tables = []
+    if judge.limits.exceeded:
+        tables.append(_excess_table(judge.limits.in_order()))
+    if judge.comparison:
+        tables.append(_worse_table(judge.comparison))
+    return tables
+
+
+def _excess_table(exceeded: Sequence[Excess]) -> Table:
+    rows = [(one.limit, one.measured, shown_name(vars(one))) for one in exceeded]
+    runs = len({(one.run, one.attempt) for one in exceeded})
+    title = f"over a limit: {_count(runs, 'run')}"
+    columns = ("limit", "measured", "run")
+    return Table(title, columns, rows[:ROWS_SHOWN], (), _rest(rows), ends_in_name=True)
+
+
+def _worse_table(comparison: Comparison) -> Table:
+    rows = [
+        (seconds(one.before_ps), seconds(one.now_ps), _what(one), shown_name(vars(one)))
+        for one in comparison.in_order()
+    ]
+    said = f"{comparison.compared:,} compared, {comparison.new:,} new, {comparison.gone:,} gone."
+    title = f"worse than the baseline: {_count(len(rows), 'run')}"
+    columns = ("was", "is", "what is worse", "run")
+    more = f"{_rest(rows)} {said}".strip()
+    return Table(title, columns, rows[:ROWS_SHOWN], (0, 1), more, ends_in_name=True)
+
+
+def _what(one: Worse) -> str:
+    parts = [f"{name} +{seconds(ps)}" for name, ps in one.grown_ps.items()]
+    if one.status != one.status_before:
+        parts.append(f"{_spoken(one.status_before)} -> {_spoken(one.status)}")
+    return ", ".join(parts) or "first epoch"
+
+
+def _rest(rows: Sequence[object]) -> str:
+    return f"And {len(rows) - ROWS_SHOWN:,} more." if len(rows) > ROWS_SHOWN else ""
+
+
+def _spoken(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _count(count: int, thing: str) -> str:
+    return f"{count:,} {thing}" + ("" if count == 1 else "s")

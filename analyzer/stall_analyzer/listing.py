@@ -1,0 +1,36 @@
+"""What a file system tells about folders and files, the same for a disk and for an object store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    size: int
+    modified_unix_s: float | None  # None where the file system does not say
+    stamp: str = ""  # changes whenever the file does; empty where the file system cannot tell
+
+
+@dataclass(frozen=True)
+class Folder:
+    """One folder of a tree; `parts` lead to it from the root, () being the root itself."""
+
+    path: str
+    parts: tuple[str, ...]
+    names: tuple[str, ...]  # of the files in it, sorted
+    problem: str | None = None  # why it could not be listed in full
+    has_links: bool = False  # to folders, which come after all others
+    listed: Mapping[str, FileInfo] = field(default_factory=dict)  # what came with the names
+
+
+def reason(error: Exception) -> str:
+    """Why a file could not be read, in words that can follow a colon."""
+    if isinstance(error, PermissionError):
+        return "permission denied"
+    if isinstance(error, FileNotFoundError):
+        return "does not exist any more"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return str(error) or type(error).__name__

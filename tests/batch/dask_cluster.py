@@ -1,0 +1,56 @@
+"""A Dask cluster of separate processes on loopback."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": os.pathsep.join([str(ROOT / "analyzer"), str(ROOT)]),
+}
+
+
+@contextmanager
+def process(*command: str, says: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A process of Dask, once it has said this; with what it said then."""
+    started = subprocess.Popen(
+        [sys.executable, "-m", *command], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+    )
+    try:
+        assert started.stderr is not None
+        for line in started.stderr:
+            if re.search(says, line):
+                break
+        else:
+            raise AssertionError(f"{command[0]} ended with {started.wait()}")
+        # A pipe that nobody empties would stop it.
+        threading.Thread(target=started.stderr.read, daemon=True).start()
+        yield started, line
+    finally:
+        started.kill()
+        started.wait()
+
+
+@contextmanager
+def cluster(workers: int) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
+    """A scheduler and its workers, on loopback: its address, and they."""
+    with ExitStack() as stack:
+        command = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
+                   "--no-dashboard")  # fmt: skip
+        _, line = stack.enter_context(process(*command, says=r"Scheduler at:\s+tcp://"))
+        address = line.split()[-1]
+        command = ("distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny",
+                   "--no-dashboard", "--host", "127.0.0.1")  # fmt: skip
+        started = [
+            stack.enter_context(process(*command, says=r"Registered to:"))[0]
+            for _ in range(workers)
+        ]
+        yield address, started

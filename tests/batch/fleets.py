@@ -1,0 +1,80 @@
+"""Log directories of several runs, made from the sample logs, and results made up."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import documents
+
+from stall_analyzer.batch import engines
+from stall_analyzer.batch.passes import Pass
+from stall_analyzer.batch.selection import Selection
+from stall_analyzer.batch.store import Store
+from stall_analyzer.model import EventFile, Run
+from stall_analyzer.report.facts import Facts, facts_of
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = ROOT / "sample_logs"
+LONG_AGO_S = 1_790_000_000  # nobody writes to such files any more
+SECONDS = 1000  # milliseconds, for documents.run
+
+
+def copy_sample(sample: str, folder: Path, changed_unix_s: float = LONG_AGO_S) -> Path:
+    """A run as it was left long ago."""
+    shutil.copytree(SAMPLES / sample, folder, dirs_exist_ok=True)
+    for path in folder.rglob("*"):
+        if path.is_file():
+            os.utime(path, (changed_unix_s, changed_unix_s))
+    return folder
+
+
+def lay_out(root: Path, names: Iterable[str], sample: str = "event_files_only") -> Path:
+    for name in names:
+        copy_sample(sample, root / name)
+    return root
+
+
+def fake_run(name: str, changed_unix_s: float | None = LONG_AGO_S, stamp: str = "1") -> Run:
+    """A run of which no file exists."""
+    files = (EventFile(f"logs/{name}/events", "train", 10, stamp=stamp),)
+    return Run(name, f"logs/{name}", (), files, changed_unix_s=changed_unix_s)
+
+
+def passed(
+    root: Path | str, store: Path, wanted: Selection | None = None
+) -> tuple[Pass, list[Facts]]:
+    """A whole pass in this process, and what it was told of each run."""
+    heard: list[Facts] = []
+    the_pass = Pass(Store(store), heard.append)
+    the_pass.find([str(root)], wanted or Selection())
+    with engines.in_this_process() as engine:
+        the_pass.analyze(engine)
+    return the_pass, heard
+
+
+def facts(name: str = "r", causes_ms: dict[str, int] | None = None, **more: Any) -> Facts:
+    """The facts of a made-up run."""
+    return facts_of(documents.run(name, causes_ms or {"compute.step": 1000}, **more))
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "stall_analyzer.cli", *map(str, arguments)]
+
+
+def run_command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*arguments), capture_output=True, text=True, check=False)
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def names_of(entries: Sequence[dict[str, Any]]) -> list[str]:
+    return [entry["run"] for entry in entries]

@@ -1,0 +1,124 @@
+"""What counts as worse than before, and what an earlier result may be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import documents
+import pytest
+
+from stall_analyzer.batch.baseline import Comparison, read
+from stall_analyzer.errors import UsageError
+from tests.batch.fleets import facts
+
+BEFORE = {"input.wait": 1000, "compute.step": 8800, "compile.tracing": 200}
+
+
+def written(path: Path, *entries: dict[str, Any]) -> Path:
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    else:
+        path.write_text(json.dumps(documents.document(*entries)))
+    return path
+
+
+def compared(tmp_path: Path, before: dict[str, Any], now: dict[str, Any]) -> Comparison:
+    made = Comparison(read(written(tmp_path / "before.jsonl", before)), tolerance=0.1)
+    made.check(facts(**now))
+    return made
+
+
+def grown(
+    tmp_path: Path, now_ms: dict[str, int], before: Any = None, **more: Any
+) -> list[dict[str, int]]:
+    """What has grown, in milliseconds, of the run if it is worse."""
+    entry = documents.run("r", BEFORE, **(before or {}))
+    made = compared(tmp_path, entry, {"name": "r", "causes_ms": now_ms, **more})
+    return [
+        {name: ps // documents.MS for name, ps in worse.grown_ps.items()} for worse in made.worse
+    ]
+
+
+def test_a_bucket_is_worse_beyond_the_tolerance_of_the_epoch(tmp_path: Path) -> None:
+    assert grown(tmp_path, BEFORE | {"input.wait": 2001}) == [{"input": 1001}]
+    assert grown(tmp_path, BEFORE | {"input.wait": 2000}) == []
+
+
+def test_a_small_bucket_that_doubles_is_noise(tmp_path: Path) -> None:
+    assert grown(tmp_path, BEFORE | {"compile.tracing": 400}) == []
+
+
+def test_time_that_moved_to_another_bucket_is_told(tmp_path: Path) -> None:
+    assert grown(tmp_path, BEFORE | {"compute.step": 6000, "memory.transfer": 2800}) == [
+        {"memory": 2800}
+    ]
+
+
+def test_many_small_growths_are_one_longer_epoch(tmp_path: Path) -> None:
+    now = {"input.wait": 1600, "compute.step": 9500, "compile.tracing": 200}
+    assert grown(tmp_path, now) == [{}]
+
+
+def test_less_traced_is_not_slower(tmp_path: Path) -> None:
+    now = {"input.wait": 500, "compute.step": 1000, "unknown.not_traced": 8500}
+    assert grown(tmp_path, now) == []
+
+
+def test_later_epochs_count_too(tmp_path: Path) -> None:
+    assert grown(tmp_path, BEFORE, {"later_ms": 5000}, later_ms=6000) == [{"later epochs": 1000}]
+    assert grown(tmp_path, BEFORE, {"later_ms": 5000}, later_ms=5400) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "is_worse"),
+    [
+        ("healthy", "slow_always", True),
+        ("slow_once", "stuck", True),
+        ("slow_always", "healthy", False),
+        ("stuck", "dead", False),
+        ("healthy", "unknown", False),
+        ("unknown", "dead", False),
+    ],
+)
+def test_a_verdict_may_fall(tmp_path: Path, before: str, now: str, is_worse: bool) -> None:
+    made = compared(
+        tmp_path,
+        documents.run("r", BEFORE, status=before),
+        {"name": "r", "causes_ms": BEFORE, "status": now},
+    )
+    assert bool(made.worse) is is_worse
+
+
+def test_runs_are_matched_by_name_and_attempt(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "before.json",
+        documents.run("a", BEFORE), documents.run("b", BEFORE), documents.run("c", BEFORE),
+    )  # fmt: skip
+    made = Comparison(read(path), tolerance=0.1)
+    made.check(facts("a", BEFORE))
+    made.check(facts("b", BEFORE | {"input.wait": 9000}))
+    made.check(facts("new", BEFORE))
+    assert (made.compared, made.new, made.gone) == (2, 1, 1)
+    assert [worse.run for worse in made.in_order()] == ["b"]
+
+
+def test_a_folder_holds_results_of_which_the_last_by_name_counts(tmp_path: Path) -> None:
+    written(tmp_path / "2026-11-01.jsonl", documents.run("a", {"input.wait": 1000}))
+    written(tmp_path / "2026-11-02.json", documents.run("a", {"input.wait": 3000}))
+    (tmp_path / "notes.txt").write_text("not a result")
+    assert read(tmp_path)["a", 1].duration_ps == 3000 * documents.MS
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"runs": [{}]}', "[1]", '{"runs": []}'])
+def test_what_is_no_result_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "before.json"
+    path.write_text(content)
+    with pytest.raises(UsageError, match=r"is no result of stall-analyze|holds no run"):
+        read(path)
+
+
+def test_a_result_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot read the baseline"):
+        read(tmp_path / "absent.jsonl")

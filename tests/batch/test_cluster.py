@@ -1,0 +1,123 @@
+"""On a Dask cluster of separate processes: the same bytes as here, whoever dies on the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from stall_analyzer.batch import engines
+from stall_analyzer.errors import ClusterError, UsageError
+from tests.batch.dask_cluster import ENVIRONMENT, cluster
+from tests.batch.fleets import command, lay_out, run_command
+
+pytest.importorskip("distributed", reason="Dask comes with the extra [cluster]")
+
+PATIENCE_S = 120
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with cluster(workers=2) as (address, _):
+        yield address
+
+
+def test_results_are_the_same_to_the_byte(address: str, tmp_path: Path) -> None:
+    root = lay_out(tmp_path / "logs", ["a", "b/c"], sample="compile_tracing")
+    lay_out(root, ["d"], sample="event_files_only")
+    outputs = []
+    for name, more in (("here", []), ("there", ["--scheduler", address])):
+        output = tmp_path / f"{name}.jsonl"
+        finished = run_command(root, "--store", tmp_path / name, "--jsonl", output, *more)
+        assert finished.returncode == 0, finished.stderr
+        outputs.append(output.read_bytes())
+    assert outputs[0] == outputs[1]
+    assert outputs[0].count(b"\n") == 3
+
+
+def test_relative_paths_begin_where_the_command_was_given(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_out(tmp_path / "logs", ["a"])
+    monkeypatch.setenv("PYTHONPATH", ENVIRONMENT["PYTHONPATH"])
+    monkeypatch.chdir(tmp_path)
+    finished = run_command("logs", "--scheduler", address, "--json")
+    assert finished.returncode == 0, finished.stderr
+
+
+def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
+    names = [f"run-{number:02d}" for number in range(24)]
+    root = lay_out(tmp_path / "logs", names, sample="compile_tracing")
+    here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
+    store = tmp_path / "there"
+    with cluster(workers=2) as (address, workers):
+        job = subprocess.Popen(
+            command(root, "--scheduler", address, "--store", store, "--jsonl", there),
+            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        wait_until(lambda: len(list(store.glob("*/[0-9a-f]*.result"))) >= 4)
+        workers[0].send_signal(signal.SIGKILL)
+        _, said = job.communicate(timeout=PATIENCE_S)
+    assert job.returncode == 0, said
+    run_command(root, "--store", tmp_path / "here", "--jsonl", here)
+    assert there.read_bytes() == here.read_bytes()
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < until, "it never came to that"
+        time.sleep(0.02)
+
+
+def test_no_scheduler_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "CONNECT_WITHIN_S", 1)
+    with (
+        pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127.0.0.1:1"),
+        engines.on_cluster("tcp://127.0.0.1:1", None),
+    ):
+        pass
+
+
+def test_workers_of_another_version_are_refused(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "code_version", lambda: f"version {os.getpid()}")
+    with (
+        pytest.raises(ClusterError, match=r"the workers have another version of stall-analyze"),
+        engines.on_cluster(address, None),
+    ):
+        pass
+
+
+def test_a_lost_scheduler_keeps_what_was_done(tmp_path: Path) -> None:
+    names = [f"run-{number:02d}" for number in range(40)]
+    root = lay_out(tmp_path / "logs", names, sample="compile_tracing")
+    store = tmp_path / "store"
+    with ExitStack() as running:
+        address, _ = running.enter_context(cluster(workers=1))
+        job = subprocess.Popen(
+            command(root, "--scheduler", address, "--store", store),
+            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        wait_until(lambda: len(list(store.glob("*/[0-9a-f]*.result"))) >= 2)
+        running.close()
+        _, said = job.communicate(timeout=PATIENCE_S)
+    assert job.returncode == ClusterError.exit_code, said
+    assert "what is done is kept" in said
+
+
+def test_without_dask_it_is_said_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with (
+        pytest.raises(UsageError, match=r"pip install 'tensorboard-plugin-stall\[cluster\]'"),
+        engines.on_cluster("tcp://127.0.0.1:1", None),
+    ):
+        pass

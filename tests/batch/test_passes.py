@@ -1,0 +1,208 @@
+"""One pass over many runs: each read once, none twice, none lost, whatever happens on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from stall_analyzer.batch import engines, passes
+from stall_analyzer.batch.passes import Pass
+from stall_analyzer.batch.selection import Selection
+from stall_analyzer.batch.store import Store
+from stall_analyzer.batch.work import Job, Result, pack
+from stall_analyzer.errors import NothingFound
+from stall_analyzer.model import Run
+from stall_analyzer.outcome import Outcome, analyze_one
+from stall_analyzer.progress import Progress
+from tests.batch.fleets import (
+    LONG_AGO_S,
+    command,
+    copy_sample,
+    fake_run,
+    lay_out,
+    lines_of,
+    names_of,
+    passed,
+    run_command,
+)
+
+PATIENCE_S = 120
+
+
+# ---------------------------------------------------------------- incremental
+
+
+def test_a_second_pass_reads_nothing_and_says_the_same(tmp_path: Path) -> None:
+    root = lay_out(tmp_path / "logs", ["b", "a/x", "a"])
+    first, _ = passed(root, tmp_path / "store")
+    second, heard = passed(root, tmp_path / "store")
+    assert (first.to_read, second.to_read) == (3, 0)
+    assert list(second.lines()) == list(first.lines())
+    assert sorted(fact["run"] for fact in heard) == ["a", "a/x", "b"]
+
+
+def test_only_what_has_changed_is_read_again(tmp_path: Path) -> None:
+    root = lay_out(tmp_path / "logs", ["a", "b"])
+    passed(root, tmp_path / "store")
+    (event_file,) = (root / "b" / "train").iterdir()
+    os.utime(event_file, (LONG_AGO_S + 1, LONG_AGO_S + 1))
+    copy_sample("event_files_only", root / "c")
+    again, heard = passed(root, tmp_path / "store")
+    assert again.to_read == 2
+    assert len(heard) == 3
+
+
+def test_a_run_that_is_gone_is_not_in_the_results(tmp_path: Path) -> None:
+    root = lay_out(tmp_path / "logs", ["a", "b"])
+    passed(root, tmp_path / "store")
+    (root / "b").rename(tmp_path / "elsewhere")
+    again, _ = passed(root, tmp_path / "store")
+    assert names_of(list(again.entries())) == ["a"]
+
+
+def test_results_come_in_the_order_of_names_whatever_was_done_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["b", ".", "a/b", "a", "a-b"]
+    found = [fake_run(name) for name in names] + [replace(fake_run("a"), attempt=2)]
+    monkeypatch.setattr(passes, "stream_runs", lambda paths, notes: iter(found))
+    the_pass, _ = passed(tmp_path, tmp_path / "store")
+    entries = list(the_pass.entries())
+    assert [(entry["run"], entry["attempt"]) for entry in entries] == [
+        (".", 1), ("a", 1), ("a", 2), ("a/b", 1), ("a-b", 1), ("b", 1),
+    ]  # fmt: skip
+
+
+def test_the_entry_is_that_of_the_run_alone(tmp_path: Path) -> None:
+    root = lay_out(tmp_path / "logs", ["a"], sample="compile_tracing")
+    the_pass = Pass(Store(tmp_path / "store"))
+    the_pass.find([str(root)], Selection())
+    with engines.in_processes(1, None) as engine:
+        the_pass.analyze(engine)
+    (run,) = passes.stream_runs([str(root)], [])
+    assert list(the_pass.lines()) == [json.dumps(analyze_one(run).entry)]
+
+
+def test_nothing_at_all_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(NothingFound, match="No training run found"):
+        passed(tmp_path, tmp_path / "store")
+
+
+# ---------------------------------------------------------------- what goes wrong
+
+
+def misbehaves(job: Job, progress: Progress) -> Result:
+    """By the name of the run."""
+    if job.run.name.startswith("crash"):
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if job.run.name.startswith("killed"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if job.run.name.startswith("hang"):
+        time.sleep(PATIENCE_S)
+    if job.run.name.startswith("killed once"):
+        raise AssertionError("unreachable")
+    if job.run.name.startswith("raise"):
+        raise RuntimeError("cursed")
+    progress(0.5, "half way")
+    entry = {**analyze_one(job.run).entry, "evidence": {"process": str(os.getpid())}}
+    return Result(pack(job.run, Outcome(entry)))
+
+
+def notes_after_misbehaviour(names: list[str], deadline_s: float | None = None) -> dict[str, str]:
+    jobs = [Job(fake_run(name)) for name in names]
+    said = {}
+    with engines.in_processes(2, deadline_s, do=misbehaves) as engine:
+        for run, result in engines.results(engine, jobs):
+            entry = json.loads(engines.work.unpack_entry(BytesIO(result.packed)))
+            said[run.name] = " ".join(note["text"] for note in entry["notes"])
+    assert sorted(said) == sorted(names)
+    return said
+
+
+def test_a_process_that_dies_costs_only_its_own_run() -> None:
+    said = notes_after_misbehaviour(["a", "crash", "b", "killed", "raise", "c"])
+    assert "could not be analysed: its process crashed (Segmentation fault)" in said["crash"]
+    assert "its process was killed, perhaps because memory ran out" in said["killed"]
+    assert "RuntimeError: cursed" in said["raise"]
+    assert all("could not be analysed" not in said[name] for name in "abc")
+
+
+def test_a_run_that_takes_too_long_is_given_up() -> None:
+    said = notes_after_misbehaviour(["hang", "a", "b"], deadline_s=10.0)
+    assert "it took longer than 10 s (--deadline)" in said["hang"]
+    assert "could not be analysed" not in said["a"] + said["b"]
+
+
+def is_killed_the_first_time(job: Job, progress: Progress) -> Result:
+    mark = Path(job.folder, job.run.name)
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return Result(pack(job.run, analyze_one(job.run)))
+
+
+def test_a_killed_run_is_tried_once_more_when_the_others_are_done(tmp_path: Path) -> None:
+    jobs = [Job(fake_run(name), folder=str(tmp_path)) for name in ("first", "second")]
+    with engines.in_processes(1, None, do=is_killed_the_first_time) as engine:
+        results = [json.loads(engines.work.unpack_entry(BytesIO(result.packed)))
+                   for _, result in engines.results(engine, jobs)]  # fmt: skip
+    assert all("its process" not in note["text"] for entry in results for note in entry["notes"])
+
+
+def test_the_work_is_done_in_other_processes_and_their_progress_is_heard() -> None:
+    heard: list[tuple[str, float]] = []
+
+    def watch(run: Run, share: float) -> None:
+        heard.append((run.name, share))
+
+    with engines.in_processes(1, None, watch, do=misbehaves) as engine:
+        ((_, result),) = engines.results(engine, [Job(fake_run("a"))])
+    entry = json.loads(engines.work.unpack_entry(BytesIO(result.packed)))
+    assert entry["evidence"]["process"] != str(os.getpid())
+    assert ("a", 0.5) in heard
+
+
+# ---------------------------------------------------------------- killed half-way
+
+
+def test_a_pass_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    """The whole program, ended by a signal that it cannot see coming."""
+    names = [f"run-{number:02d}" for number in range(30)]
+    root = lay_out(tmp_path / "logs", names, sample="compile_tracing")
+    store, output = tmp_path / "store", tmp_path / "all.jsonl"
+    arguments = (root, "--store", store, "--jobs", "2", "--jsonl", output)
+
+    process = subprocess.Popen(
+        command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    until = time.monotonic() + PATIENCE_S
+    while len(results_in(store)) < 5 and time.monotonic() < until:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = results_in(store)
+    assert 5 <= len(kept) < len(names)
+    assert not output.exists()
+    times = {path: path.stat().st_mtime_ns for path in kept}
+
+    finished = run_command(*arguments)
+    assert finished.returncode == 0, finished.stderr
+    assert f"30 runs: {30 - len(kept)} to read, {len(kept)} unchanged" in finished.stderr
+    assert {path: path.stat().st_mtime_ns for path in kept} == times  # none was made again
+    assert names_of(lines_of(output)) == names
+
+    undisturbed = tmp_path / "undisturbed.jsonl"
+    run_command(root, "--store", tmp_path / "other", "--jsonl", undisturbed)
+    assert output.read_bytes() == undisturbed.read_bytes()
+
+
+def results_in(store: Path) -> list[Path]:
+    return sorted(store.glob("*/[0-9a-f]*.result"))

@@ -1,0 +1,159 @@
+"""What a result is kept by, and when it is not believed any more."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import documents
+import pytest
+
+from stall_analyzer import caches
+from stall_analyzer.batch.store import Store
+from stall_analyzer.batch.work import LIVE_S, pack
+from stall_analyzer.discover import find_runs
+from stall_analyzer.errors import UsageError
+from stall_analyzer.model import Note, Run
+from stall_analyzer.outcome import Outcome, analyze_one, failure
+from tests.batch.fleets import LONG_AGO_S, copy_sample, fake_run
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def put(store: Store, run: Run, entry: dict[str, Any] | None = None) -> None:
+    store.put(run, pack(run, Outcome(entry or documents.healthy())))
+
+
+def files_in(store: Store) -> list[Path]:
+    return [path for path in store.folder.rglob("*") if path.is_file()]
+
+
+# ---------------------------------------------------------------- known
+
+
+def test_an_unchanged_run_is_known(store: Store) -> None:
+    put(store, fake_run("a"))
+    head = store.known(fake_run("a"))
+    assert head is not None
+    assert head.facts["sentence"] == documents.healthy()["verdict"]["sentence"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        fake_run("b"),
+        fake_run("a", stamp="2"),
+        replace(fake_run("a"), attempt=2),
+        replace(fake_run("a"), event_files=()),
+        replace(fake_run("a"), notes=(Note("warning", "A trace file is empty."),)),
+    ],
+)
+def test_whatever_the_analysis_is_given_makes_another_run_of_it(store: Store, changed: Run) -> None:
+    put(store, fake_run("a"))
+    assert store.known(changed) is None
+
+
+def test_another_analyzer_knows_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(store, fake_run("a"))
+    monkeypatch.setattr(caches, "code_version", lambda: "another")
+    assert store.known(fake_run("a")) is None
+
+
+def test_real_files_are_told_by_their_time_and_size(store: Store, tmp_path: Path) -> None:
+    folder = copy_sample("event_files_only", tmp_path / "logs")
+    (run,) = find_runs([str(folder)]).runs
+    put(store, run)
+    assert store.known(find_runs([str(folder)]).runs[0]) is not None
+    (event_file,) = (folder / "train").iterdir()
+    event_file.touch()
+    assert store.known(find_runs([str(folder)]).runs[0]) is None
+
+
+def test_a_file_system_that_tells_no_change_is_read_each_time(store: Store) -> None:
+    put(store, fake_run("a", stamp=""))
+    assert store.known(fake_run("a", stamp="")) is None
+
+
+# ---------------------------------------------------------------- not final
+
+
+def test_a_run_that_may_still_be_going_on_is_read_again(store: Store) -> None:
+    now = time.time()
+    put(store, fake_run("live", now - LIVE_S / 2))
+    put(store, fake_run("over", now - LIVE_S * 2))
+    assert store.known(fake_run("live", now - LIVE_S / 2)) is None
+    assert store.known(fake_run("over", now - LIVE_S * 2)) is not None
+
+
+def test_a_file_that_could_not_be_reached_is_tried_again(store: Store) -> None:
+    run = fake_run("a")
+    store.put(run, pack(run, analyze_one(run)))  # there is no such file
+    assert store.known(run) is None
+
+
+def test_a_file_that_is_no_trace_stays_one(store: Store, tmp_path: Path) -> None:
+    folder = copy_sample("compile_tracing", tmp_path / "logs")
+    (trace,) = folder.rglob("*.xplane.pb")
+    trace.write_bytes(b"rubbish" * 1000)
+    os.utime(trace, (LONG_AGO_S, LONG_AGO_S))
+    (run,) = find_runs([str(folder)]).runs
+    outcome = analyze_one(run)
+    assert any(note["level"] == "error" for note in outcome.entry["notes"])
+    store.put(run, pack(run, outcome))
+    assert store.known(run) is not None
+
+
+def test_a_failure_is_in_the_results_but_tried_again(store: Store) -> None:
+    run = fake_run("a")
+    store.put(run, pack(run, failure(run, "its process was killed")))
+    assert store.known(run) is None
+    assert "its process was killed" in store.entry(store.key(run))
+
+
+# ---------------------------------------------------------------- the files
+
+
+def test_a_newer_result_takes_the_place_of_the_older(store: Store) -> None:
+    put(store, fake_run("a", stamp="1"))
+    put(store, fake_run("a", stamp="2"))
+    assert len(files_in(store)) == 1
+    assert store.known(fake_run("a", stamp="2")) is not None
+
+
+@pytest.mark.parametrize("damage", [b"", b"not gzip", bytes(100)])
+def test_a_damaged_file_is_as_good_as_none(store: Store, damage: bytes) -> None:
+    put(store, fake_run("a"))
+    (path,) = files_in(store)
+    path.write_bytes(damage)
+    assert store.known(fake_run("a")) is None
+
+
+def test_a_file_cut_anywhere_is_never_taken_for_another_result(store: Store) -> None:
+    put(store, fake_run("a"))
+    (path,) = files_in(store)
+    whole, head = path.read_bytes(), store.known(fake_run("a"))
+    for length in range(0, len(whole), 97):
+        path.write_bytes(whole[:length])
+        assert store.known(fake_run("a")) in (None, head)
+
+
+def test_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="cannot write the store"):
+        put(Store(tmp_path / "file"), fake_run("a"))
+
+
+def test_what_no_pass_asked_for_in_months_is_forgotten(store: Store) -> None:
+    for name in ("old", "new"):
+        put(store, fake_run(name))
+    (old,) = [path for path in files_in(store) if path.name.startswith(store.key(fake_run("old")))]
+    os.utime(old, (1, 1))
+    store.forget()
+    assert store.known(fake_run("old")) is None
+    assert store.known(fake_run("new")) is not None
