@@ -23,6 +23,8 @@ ACTIONABLE = ("input", "compile", "memory", "numerics", "communication", "host")
 # will not recur can be waited for, and must be more to be worth acting on.
 ACT_SHARE = 0.2
 ACT_SHARE_ONCE = 0.25
+# What comes again is worth a word beside what comes once when it is felt in the first epoch, too.
+STAYS_SHARE = 0.1
 # A bucket is "slow once" when most of its time will not come back.
 ONCE_SHARE = 0.6
 # A healthy run computes for at least this share of its time; else something is hidden.
@@ -200,8 +202,23 @@ def _stalled(
     whole = f"{_noun(signals.timeline)} went to {primary}{_from_a_sample(signals)}"
     what = f"{said} of the {whole}{why}"
     if one_time_ps(ledger, primary) >= ONCE_SHARE * cost:
-        return Verdict("slow_once", primary, f"Slow once, not again: {what}", confidence)
+        stays = _what_stays(ledger, findings, primary)
+        prefix = "Slow once" if stays else "Slow once, not again"
+        return Verdict("slow_once", primary, f"{prefix}: {what}{stays}", confidence)
     return Verdict("slow_always", primary, f"Slow in every epoch: {what}", confidence)
+
+
+def _what_stays(ledger: Ledger, findings: tuple[Finding, ...], primary: str) -> str:
+    """Who waits for the cost that comes once should know of the one that comes again."""
+    costs, worked = _costs(ledger), _worked_ps(ledger)
+    recurring = {b: costs[b] - one_time_ps(ledger, b) for b in ACTIONABLE if b != primary}
+    bucket = max(recurring, key=lambda b: recurring[b])
+    left = worked - one_time_ps(ledger)
+    if recurring[bucket] < max(ACT_SHARE * left, STAYS_SHARE * worked):
+        return ""
+    named = next((f for f in findings if f.bucket == bucket and f.severity == "act"), None)
+    why = f": {named.title}." if named else "."
+    return f" But {bucket} takes {seconds(recurring[bucket])} in every epoch{why}"
 
 
 def _explains(finding: Finding, cost_ps: int) -> bool:

@@ -10,8 +10,9 @@ import pytest
 
 from stall_analyzer.attribute import attribute
 from stall_analyzer.diagnose import signals_of
+from stall_analyzer.intervals import total
 from stall_analyzer.model import PS_PER_MS
-from stall_analyzer.signals.pipeline import overlap_ps
+from stall_analyzer.signals.pipeline import overlap_ps, pipeline_signals
 from stall_analyzer.whatif import faster_input, less_beside
 from tests.detectors.pipelines import (
     DECODING_MAP,
@@ -88,6 +89,21 @@ def test_a_trace_without_a_pipeline_has_no_stages(tmp_path: Path) -> None:
     pipeline = signals_of(timeline, attribute(timeline)).pipeline
     assert pipeline.stages == ()
     assert pipeline.produce_ps() == 0
+
+
+def test_the_windows_of_a_capture_add_up(tmp_path: Path) -> None:
+    (aligned,) = PYTHON_MAP.signals(tmp_path).traces
+    later = replace(aligned, shift_ps=aligned.shift_ps + aligned.covered_ps[1])
+    one, two = pipeline_signals([aligned]), pipeline_signals([aligned, later])
+    assert [s.path for s in two.stages] == [s.path for s in one.stages]
+    for before, after in zip(one.stages, two.stages, strict=True):
+        assert (after.count, after.total_ps) == (2 * before.count, 2 * before.total_ps)
+        assert total(*after.spans) == 2 * total(*before.spans)
+        assert (after.name, after.kind, after.iterators) == (
+            before.name, before.kind, before.iterators,
+        )  # fmt: skip
+    assert two.produce_ps() == one.produce_ps()
+    assert two.python_ps == 2 * one.python_ps
 
 
 def test_faster_input_wins_what_then_fits_behind_the_step(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from stall_analyzer.model import AlignedTrace, Int64s, Trace
 from stall_analyzer.names import ABSENT, names_where, rows_named, stat_of, text_of
 from stall_analyzer.vocabulary import PIPELINE_THREADS, PY_FUNC_OPS, op_type
 
+Rows = tuple[AlignedTrace, Int64s]  # events of a trace
 Spans = tuple[Int64s, Int64s]  # disjoint intervals in order, in window time
 NEVER: Spans = (np.empty(0, np.int64), np.empty(0, np.int64))
 
@@ -39,7 +40,7 @@ ROWS_TELL = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One stage, over all its iterators. Totals are of the whole trace, short events included."""
+    """One stage, over all its iterators. Totals are of all traces, short events included."""
 
     path: str  # "Root::Prefetch::Map", without the numbers of inner iterators
     kind: str  # "Map", "ParallelMapV2", "Generator" …
@@ -142,26 +143,22 @@ class PipelineSignals:
 
 
 def pipeline_signals(traces: Sequence[AlignedTrace]) -> PipelineSignals:
-    """What the traces of one host show of its input: the longest one that saw the pipeline."""
-    for aligned in sorted(traces, key=lambda a: a.covered_ps[0] - a.covered_ps[1]):
-        stages = _stages(aligned)
-        if stages:
-            trace = aligned.trace
-            python = _pipeline_rows(trace, lambda name: op_type(name) in PY_FUNC_OPS)
-            runs = _pipeline_rows(trace, lambda name: name == EXECUTOR)
-            return PipelineSignals(
-                stages=stages,
-                python_ps=int(trace.events.duration_ps[python].sum()),
-                functions_ps=int(trace.events.duration_ps[runs].sum()),
-                functions_spans=_spans(aligned, runs),
-                ops=_op_times(trace),
-                made_ps=tuple(
-                    int(at) + aligned.shift_ps
-                    for at in trace.events.start_ps[rows_named(trace, MAKE_ITERATOR.__eq__)]
-                ),
-                cores=cores_of(trace),
-            )
-    return PipelineSignals()
+    """What the traces of one host show of its input; a capture is several windows of one run."""
+    stages = _stages(traces)
+    if not stages:
+        return PipelineSignals()
+    python = [(a, _pipeline_rows(a.trace, lambda n: op_type(n) in PY_FUNC_OPS)) for a in traces]
+    runs = [(a, _pipeline_rows(a.trace, EXECUTOR.__eq__)) for a in traces]
+    made = [(a, rows_named(a.trace, MAKE_ITERATOR.__eq__)) for a in traces]
+    return PipelineSignals(
+        stages=stages,
+        python_ps=_duration_ps(python),
+        functions_ps=_duration_ps(runs),
+        functions_spans=_spans(runs),
+        ops=_op_times(traces),
+        made_ps=tuple(int(at) + a.shift_ps for a, r in made for at in a.trace.events.start_ps[r]),
+        cores=max(filter(None, (cores_of(a.trace) for a in traces)), default=None),
+    )
 
 
 def overlap_ps(one: Spans, other: Spans) -> int:
@@ -174,31 +171,34 @@ def overlap_ps(one: Spans, other: Spans) -> int:
     return int(time_in(Tiling(bounds, labels), *union(*one), np.array([0])).sum())
 
 
-def _stages(aligned: AlignedTrace) -> tuple[Stage, ...]:
-    trace = aligned.trace
-    names: dict[str, list[int]] = {}
-    for index, name in enumerate(trace.names):
-        if name.startswith(ITERATOR + "Root") and not name.endswith(CACHE_INSIDE):
-            names.setdefault(_path(name), []).append(index)
-    return tuple(_stage(aligned, path, names[path]) for path in sorted(names, key=_depth))
+def _stages(traces: Sequence[AlignedTrace]) -> tuple[Stage, ...]:
+    paths: dict[str, list[tuple[AlignedTrace, list[int]]]] = {}
+    for aligned in traces:
+        mine: dict[str, list[int]] = {}
+        for index, name in enumerate(aligned.trace.names):
+            if name.startswith(ITERATOR + "Root") and not name.endswith(CACHE_INSIDE):
+                mine.setdefault(_path(name), []).append(index)
+        for path, names in mine.items():
+            paths.setdefault(path, []).append((aligned, names))
+    return tuple(_stage(path, paths[path]) for path in sorted(paths, key=_depth))
 
 
-def _stage(aligned: AlignedTrace, path: str, names: list[int]) -> Stage:
-    trace, totals = aligned.trace, aligned.trace.totals
-    rows = np.flatnonzero(np.isin(trace.events.name, names))
-    total = int(totals.total_ps[names].sum())
-    seen = int(trace.events.duration_ps[rows].sum())
-    name = text_of(trace, "name", int(rows[0])) if len(rows) else ""
+def _stage(path: str, parts: Sequence[tuple[AlignedTrace, list[int]]]) -> Stage:
+    """`parts`: the traces that saw it, with the indices of its names there."""
+    rows = [(a, np.flatnonzero(np.isin(a.trace.events.name, names))) for a, names in parts]
+    total = sum(int(a.trace.totals.total_ps[names].sum()) for a, names in parts)
+    named = (text_of(a.trace, "name", int(mine[0])) for a, mine in rows if len(mine))
+    name = next(named, "")
     return Stage(
         path=path,
         kind=path.rpartition("::")[2],
         name="" if name.startswith("inject/") else name,
-        parameters=_parameters(trace, rows),
-        count=int(totals.count[names].sum()),
-        iterators=len(names),
+        parameters=_parameters(rows),
+        count=sum(int(a.trace.totals.count[names].sum()) for a, names in parts),
+        iterators=len({a.trace.names[index] for a, names in parts for index in names}),
         total_ps=total,
-        spans=_spans(aligned, rows),
-        seen_share=seen / total if total else 1.0,
+        spans=_spans(rows),
+        seen_share=_duration_ps(rows) / total if total else 1.0,
     )
 
 
@@ -212,19 +212,25 @@ def _depth(path: str) -> tuple[int, str]:
     return path.count("::"), path
 
 
-def _parameters(trace: Trace, rows: Int64s) -> dict[str, int]:
+def _parameters(rows: Sequence[Rows]) -> dict[str, int]:
     found = {}
     for stat in PARAMETERS:
-        values = stat_of(trace, stat, rows)
+        values = np.concatenate([stat_of(aligned.trace, stat, mine) for aligned, mine in rows])
         values = values[values != ABSENT]
         if len(values):
             found[stat] = int(np.median(values))  # autotuning changes them as it goes
     return found
 
 
-def _spans(aligned: AlignedTrace, rows: Int64s) -> Spans:
-    events = aligned.trace.events
-    return union(events.start_ps[rows] + aligned.shift_ps, events.end_ps[rows] + aligned.shift_ps)
+def _spans(rows: Sequence[Rows]) -> Spans:
+    start = [aligned.trace.events.start_ps[mine] + aligned.shift_ps for aligned, mine in rows]
+    end = [aligned.trace.events.end_ps[mine] + aligned.shift_ps for aligned, mine in rows]
+    return union(np.concatenate(start), np.concatenate(end))
+
+
+def _duration_ps(rows: Sequence[Rows]) -> int:
+    """Added up over threads."""
+    return sum(int(aligned.trace.events.duration_ps[mine].sum()) for aligned, mine in rows)
 
 
 def _pipeline_rows(trace: Trace, test: Callable[[str], bool]) -> Int64s:
@@ -243,15 +249,16 @@ def cores_of(trace: Trace) -> int | None:
     return None
 
 
-def _op_times(trace: Trace) -> dict[str, OpTime]:
+def _op_times(traces: Sequence[AlignedTrace]) -> dict[str, OpTime]:
     """Totals per op type; ops of the step are among them."""
     found: dict[str, OpTime] = {}
-    is_op = names_where(trace, lambda name: bool(op_type(name)) and ": " not in name)
-    for index in np.flatnonzero(is_op):
-        kind = op_type(trace.names[index])
-        before = found.get(kind, OpTime(0, 0))
-        found[kind] = OpTime(
-            before.count + int(trace.totals.count[index]),
-            before.total_ps + int(trace.totals.total_ps[index]),
-        )
+    for trace in (aligned.trace for aligned in traces):
+        is_op = names_where(trace, lambda name: bool(op_type(name)) and ": " not in name)
+        for index in np.flatnonzero(is_op):
+            kind = op_type(trace.names[index])
+            before = found.get(kind, OpTime(0, 0))
+            found[kind] = OpTime(
+                before.count + int(trace.totals.count[index]),
+                before.total_ps + int(trace.totals.total_ps[index]),
+            )
     return found

@@ -1,0 +1,46 @@
+"""The verdict's sentence: whether to wait or to act."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stall_analyzer.verdict import judge
+from tests.detectors.training import signals_for
+from tests.traces import TRAIN_OPS, call, host, ops, timeline_of, wait
+from tests.xspace import Event
+
+TRACED_MS = 1000.0
+
+
+def verdict_of(folder: Path, wait_ms: float) -> tuple[str, str, str]:
+    """A second of tracing, then twenty steps that wait for input and compute for 10 ms."""
+    python: list[Event] = []
+    work: list[Event] = []
+    fetched: list[Event] = []
+    now = 0.0
+    for run in range(1, 21):
+        traced = TRACED_MS if run == 1 else 0.0
+        asked, end = now + traced, now + traced + wait_ms + 10
+        python += call(now, end, run, traced_ms=traced)
+        fetched += wait(asked, asked + wait_ms, run)
+        work += ops(asked + wait_ms, end, run, *TRAIN_OPS)
+        now = end
+    lines = ("python", python), ("tf_Compute", work), ("tf_data_iterator_get_next", fetched)
+    verdict = judge(signals_for(timeline_of(folder, host(*lines))), ())
+    return verdict.status, verdict.primary, verdict.sentence
+
+
+def test_what_comes_once_can_be_waited_for(tmp_path: Path) -> None:
+    status, primary, sentence = verdict_of(tmp_path, wait_ms=1)
+    assert (status, primary) == ("slow_once", "compile")
+    assert sentence.startswith("Slow once, not again: 1.00 s of ")
+
+
+@pytest.mark.parametrize("wait_ms", [15, 40])
+def test_but_not_what_comes_again_beside_it(tmp_path: Path, wait_ms: float) -> None:
+    status, primary, sentence = verdict_of(tmp_path, wait_ms)
+    assert (status, primary) == ("slow_once", "compile")
+    assert sentence.startswith("Slow once: ")
+    assert sentence.endswith(f"But input takes {20 * wait_ms:.0f} ms in every epoch.")
