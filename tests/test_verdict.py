@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from stall_analyzer.signals import Signals
 from stall_analyzer.verdict import judge
 from tests.detectors.training import signals_for
+from tests.test_plan import finding, signals
 from tests.traces import TRAIN_OPS, call, host, ops, timeline_of, wait
 from tests.xspace import Event
 
@@ -44,3 +48,24 @@ def test_but_not_what_comes_again_beside_it(tmp_path: Path, wait_ms: float) -> N
     assert (status, primary) == ("slow_once", "compile")
     assert sentence.startswith("Slow once: ")
     assert sentence.endswith(f"But input takes {20 * wait_ms:.0f} ms in every epoch.")
+
+
+def first_cause_once(**causes_ms: int) -> Signals:
+    run = signals(**causes_ms)
+    one_time = np.arange(len(causes_ms)) == 0
+    host = replace(run.host, ledger=replace(run.host.ledger, one_time=one_time))
+    return Signals(run.timeline, (host,), host)
+
+
+def test_what_comes_again_is_named_where_a_finding_explains_it() -> None:
+    run = first_cause_once(compile__tracing=6000, input__wait=3000, compute__step=1000)
+    slow_input = finding("ST002", "input", 1000, 2000, severity="consider")
+    assert judge(run, (slow_input,)).sentence.endswith(
+        "But input takes 3.00 s in every epoch: a title."
+    )
+
+
+def test_tracing_anew_may_come_back_with_the_next_shape() -> None:
+    verdict = judge(first_cause_once(compile__retracing=6000, compute__step=2000), ())
+    assert verdict.status == "slow_once"
+    assert verdict.sentence.startswith("Slow once: ")

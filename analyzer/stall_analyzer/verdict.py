@@ -35,6 +35,8 @@ COVERED_SHARE = 0.9
 INSTRUMENTS = frozenset({"host.summary", "profiler.start", "profiler.stop"})
 # In these causes the steps themselves were in vain; checking numbers only makes them slower.
 LEARNS_NOTHING = frozenset({"numerics.nonfinite", "numerics.skipped_update"})
+# Over, as long as no new shape or number comes: later epochs may bring one.
+MAY_RETURN = frozenset({"compile.retracing"})
 NAMED_IN_TURN = 3  # stragglers in one sentence
 # Later epochs shorter by this factor show one-time cost without any trace.
 SLOWER_FIRST = 1.5
@@ -203,7 +205,8 @@ def _stalled(
     what = f"{said} of the {whole}{why}"
     if one_time_ps(ledger, primary) >= ONCE_SHARE * cost:
         stays = _what_stays(ledger, findings, primary)
-        prefix = "Slow once" if stays else "Slow once, not again"
+        over = not stays and worst not in MAY_RETURN
+        prefix = "Slow once, not again" if over else "Slow once"
         return Verdict("slow_once", primary, f"{prefix}: {what}{stays}", confidence)
     return Verdict("slow_always", primary, f"Slow in every epoch: {what}", confidence)
 
@@ -216,9 +219,10 @@ def _what_stays(ledger: Ledger, findings: tuple[Finding, ...], primary: str) -> 
     left = worked - one_time_ps(ledger)
     if recurring[bucket] < max(ACT_SHARE * left, STAYS_SHARE * worked):
         return ""
-    named = next((f for f in findings if f.bucket == bucket and f.severity == "act"), None)
+    cost = recurring[bucket]
+    named = next((f for f in findings if f.bucket == bucket and _explains(f, cost)), None)
     why = f": {named.title}." if named else "."
-    return f" But {bucket} takes {seconds(recurring[bucket])} in every epoch{why}"
+    return f" But {bucket} takes {seconds(cost)} in every epoch{why}"
 
 
 def _explains(finding: Finding, cost_ps: int) -> bool:

@@ -78,6 +78,21 @@ def less_beside(signals: Signals, in_python: bool) -> Gain:
     return Gain(0, round(CORE_SHARE * own + CACHE_SHARE * compute) + contention)
 
 
+def at_pace_of_input(signals: Signals, gain: Gain) -> Gain:
+    """What training's own thread can win, as far as batches come fast enough for it.
+
+    What is produced beside the steps is waited for as soon as they take less. A pipeline in Python
+    may itself get faster once training's Python leaves it the interpreter's lock.
+    """
+    steps, pipeline = signals.training_steps, signals.pipeline
+    if len(steps) < 2 or not pipeline.works_ahead:
+        return gain
+    after_first = signals.window_ps - steps[0].end_ps  # the first step compiles
+    room = max(after_first - (len(steps) - 1) * signals.produce_ps(), 0)
+    beside = signals.time_of_buckets(pipeline.busy_spans, "host") if pipeline.python_ps else 0
+    return Gain(min(gain.low_ps, room), min(gain.high_ps, room + round(LOCK_SHARE * beside)))
+
+
 def warmer_steps(signals: Signals) -> Gain:
     """Won by steps that are no longer interrupted: caches and threads are still warm."""
     return partly(signals.causes_ps["compute.step"], 0, WARM_SHARE)

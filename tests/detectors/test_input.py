@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from stall_analyzer.answers import Gain
 from stall_analyzer.attribute import attribute
 from stall_analyzer.detectors import (
     cache_before_slow_stage,
     cache_first_pass,
+    callback_time,
     heavy_map,
     image_decoding,
     input_hidden,
@@ -27,8 +30,9 @@ from stall_analyzer.detectors import (
     slow_source,
 )
 from stall_analyzer.diagnose import signals_of
-from stall_analyzer.model import PS_PER_MS
+from stall_analyzer.model import PS_PER_MS, PS_PER_US
 from stall_analyzer.signals import Signals
+from stall_analyzer.signals.culprit import TINY_ELEMENTS, culprit_of
 from tests.detectors.pipelines import (
     CACHED,
     CACHED_TOO_EARLY,
@@ -284,3 +288,40 @@ def test_an_iterator_made_in_each_epoch(tmp_path: Path) -> None:
 def test_the_iterator_that_every_epoch_needs(tmp_path: Path) -> None:
     once = Program(PREFETCH, wait_ms=0.1, work_ms=5, made_at=(0,))
     assert pipeline_made_each_epoch.check(once.signals(tmp_path)) is None
+
+
+def test_short_functions_are_tiny_elements_however_long_their_start_takes(tmp_path: Path) -> None:
+    """On a machine that others use as well, starting a function takes much longer than usual."""
+    slow_start = below_prefetch(
+        Stage("Root::Prefetch::BatchV2", 0.999, 1, {"batch_size": 32}),
+        Stage("Root::Prefetch::BatchV2::ParallelMapV2", 0.99, 32, {"name": "MapDataset:1"}),
+    )
+    signals = slow_start.signals(tmp_path)
+    during, own_ps = signals.intervals_of("input.wait"), signals.causes_ps["input.wait"]
+    each_ps = {"short": 40 * PS_PER_US, "long": 150 * PS_PER_US}
+    reasons = {}
+    for name, ps in each_ps.items():
+        pipeline = replace(signals.pipeline, functions_ps=40 * 32 * ps)
+        assert pipeline.functions_ps < own_ps / 2
+        culprit = culprit_of(pipeline, during)
+        reasons[name] = culprit.reason if culprit is not None else None
+    assert reasons == {"short": TINY_ELEMENTS, "long": None}
+
+
+def test_what_python_between_steps_costs_is_won_only_as_far_as_batches_come(tmp_path: Path) -> None:
+    def gain(produce_ms: float) -> Gain:
+        program = Program(
+            PREFETCH,
+            (map_stage("ParallelMapV2"),),
+            wait_ms=0,
+            work_ms=5,
+            between_ms=20,
+            background_ms=produce_ms,
+        )
+        finding = callback_time.check(program.signals(tmp_path))
+        assert finding is not None
+        return finding.gain
+
+    hidden, nearly_late = gain(4), gain(20)
+    assert hidden.high_ps > 700 * PS_PER_MS
+    assert nearly_late.low_ps == nearly_late.high_ps < 240 * PS_PER_MS  # 40 periods of 25 ms

@@ -291,6 +291,28 @@ def test_a_loss_that_never_changes_and_a_model_that_cannot() -> None:
     assert severity(no_progress, events(*[noisy(3, 0.1)] * 2, keras=head)) is None
 
 
+def test_a_model_that_had_learned_and_only_guesses_since_is_broken() -> None:
+    """As where a NaN in the data turns the weights into NaN, and relu turns those into zeros."""
+    learned = falling(2.4, 1.5, 20)
+    broken = np.concatenate([learned, noisy(LN10, 0.006, 14)])
+    finding = found(no_progress, events(broken, keras=model()))
+    assert finding is not None and finding.severity == "act"
+    assert "at step 21" in finding.title and "NaN" in finding.explanation
+    just_now = np.concatenate([learned, noisy(LN10, 0.006, 5)])
+    assert found(no_progress, events(just_now, keras=model())) is None
+    recovers = np.concatenate([broken, falling(2.2, 1.5, 20)])
+    assert found(no_progress, events(recovers, keras=model())) is None
+
+
+def test_a_loss_thrown_far_up_that_ends_at_a_guess_is_broken() -> None:
+    thrown = np.concatenate([[42.0, 25_000.0, 3_800.0], noisy(LN10, 0.008, 60)])
+    assert severity(no_progress, events(thrown, keras=model())) == "act"
+    assert severity(no_progress, events(thrown[:40], keras=model())) is None
+    learns_yet = events(thrown, thrown[3:], accuracy=(0.1, 0.4), keras=model())
+    assert severity(no_progress, learns_yet) is None
+    assert severity(no_progress, events(falling(40.0, 2.0, 80), keras=model())) is None
+
+
 def test_a_loss_that_alternates() -> None:
     up_and_down = np.where(np.arange(60) % 2, 3.0, 0.9) + noisy(0, 0.05)
     assert severity(loss_oscillates, events(up_and_down)) == "consider"

@@ -33,7 +33,7 @@ from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.model import PS_PER_MS
 from stall_analyzer.signals import Signals
-from stall_analyzer.whatif import both, every_epoch, warmer_steps
+from stall_analyzer.whatif import at_pace_of_input, both, every_epoch, warmer_steps
 
 ID = "ST401"
 NAME = "callback_time"
@@ -77,7 +77,8 @@ def check(signals: Signals) -> Finding | None:
         lost += min(usual, int(pauses.unnamed_ps[1]))  # it ran after the first step as well
         warmer = warmer_steps(signals)
     name = _culprit(signals, lost)
-    gain = both(Gain(round(0.8 * max(lost - count * KERAS_PAUSE_PS, 0)), lost), warmer)
+    won = both(Gain(round(0.8 * max(lost - count * KERAS_PAUSE_PS, 0)), lost), warmer)
+    gain = at_pace_of_input(signals, won)
     return Finding(
         id=ID,
         name=NAME,

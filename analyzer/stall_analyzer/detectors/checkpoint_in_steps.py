@@ -32,7 +32,7 @@ from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.signals import Signals
-from stall_analyzer.whatif import every_epoch, partly
+from stall_analyzer.whatif import at_pace_of_input, every_epoch, partly
 
 ID = "ST402"
 NAME = "checkpoint_in_steps"
@@ -57,7 +57,7 @@ def check(signals: Signals) -> Finding | None:
         "saves a model; reading the weights for another purpose looks the same."
     )
     kept = (len(saves) - 1) / len(saves)
-    gain = partly(lost, 0.8 * kept, 1.0)
+    gain = at_pace_of_input(signals, partly(lost, 0.8 * kept, 1.0))
     return Finding(
         id=ID,
         name=NAME,

@@ -33,7 +33,7 @@ from stall_analyzer.format import percent, seconds
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.functions import FunctionSignals
 from stall_analyzer.signals.overhead import Overhead, step_overhead
-from stall_analyzer.whatif import every_epoch, partly
+from stall_analyzer.whatif import at_pace_of_input, every_epoch, partly
 
 ID = "ST109"
 NAME = "dispatch_dominates"
@@ -57,7 +57,7 @@ def check(signals: Signals) -> Finding | None:
     if function is None or not _dominates(signals, overhead):
         return None
     lost = _starting_ps(overhead)
-    gain = partly(lost, GAIN_LEAST, GAIN_MOST)
+    gain = at_pace_of_input(signals, partly(lost, GAIN_LEAST, GAIN_MOST))
     severity = severity_of(signals.share(gain.low_ps))
     if severity is None:
         return None

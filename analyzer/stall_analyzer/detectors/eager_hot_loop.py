@@ -34,7 +34,7 @@ from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.overhead import Overhead, step_overhead
-from stall_analyzer.whatif import every_epoch, removed
+from stall_analyzer.whatif import at_pace_of_input, every_epoch, removed
 
 ID = "ST108"
 NAME = "eager_hot_loop"
@@ -61,6 +61,8 @@ def check(signals: Signals) -> Finding | None:
         max(round(REMOVED_SHARE * lost) - TRACING_STEPS_MOST * per_step, 0),
         lost,  # the first eager step makes its kernels too, which may cost as much as tracing
     )
+    gain = at_pace_of_input(signals, gain)
+    later = at_pace_of_input(signals, removed(lost, surely=REMOVED_SHARE))
     return Finding(
         id=ID,
         name=NAME,
@@ -72,7 +74,7 @@ def check(signals: Signals) -> Finding | None:
         change=_change(signals),
         lost_ps=lost,
         gain=gain,
-        later_gain=every_epoch(removed(lost, surely=REMOVED_SHARE), signals),
+        later_gain=every_epoch(later, signals),
         confidence=0.9,
         evidence=signals.evidence_of("host.eager", "starting an op from Python"),
     )

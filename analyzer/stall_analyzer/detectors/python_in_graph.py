@@ -30,7 +30,7 @@ from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.signals import Signals
-from stall_analyzer.whatif import both, every_epoch, partly, warmer_steps
+from stall_analyzer.whatif import at_pace_of_input, both, every_epoch, partly, warmer_steps
 
 ID = "ST408"
 NAME = "python_in_graph"
@@ -48,7 +48,7 @@ def check(signals: Signals) -> Finding | None:
     steps = signals.per_step_ps("host.py_func")
     each = int(np.median(steps[steps > 0])) if (steps > 0).any() else lost
     warmer = warmer_steps(signals)
-    gain = both(partly(lost, LEAST_WON, MOST_WON), warmer)
+    gain = at_pace_of_input(signals, both(partly(lost, LEAST_WON, MOST_WON), warmer))
     return Finding(
         id=ID,
         name=NAME,

@@ -30,7 +30,7 @@ from stall_analyzer.detectors.base import CONSIDER_SHARE
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.model import PS_PER_MS
 from stall_analyzer.signals import Signals
-from stall_analyzer.whatif import every_epoch, partly
+from stall_analyzer.whatif import at_pace_of_input, every_epoch, partly
 
 ID = "ST403"
 NAME = "summaries_in_steps"
@@ -49,7 +49,7 @@ def check(signals: Signals) -> Finding | None:
         return None
     each = int(np.median(summaries.per_pause_ps))
     heavy = each > SCALARS_PS
-    gain = partly(lost, 0.7, 1.0)
+    gain = at_pace_of_input(signals, partly(lost, 0.7, 1.0))
     return Finding(
         id=ID,
         name=NAME,

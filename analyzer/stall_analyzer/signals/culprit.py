@@ -126,10 +126,7 @@ def _reason(stage: Stage, pipeline: PipelineSignals) -> str:
         return OTHER
     if _python_share(pipeline) >= MOST:
         return PYTHON_FUNCTION
-    elements = _elements(stage)
-    tiny = elements_per_batch(pipeline, stage) >= TINY_ELEMENTS_LEAST and (
-        stage.total_ps - _below_ps(stage, pipeline) < TINY_ELEMENT_PS * elements
-    )
+    elements, tiny = _elements(stage), _is_tiny(stage, pipeline)
     reads = pipeline.ops.get("ReadFile")
     file_each = reads is not None and reads.count >= MOST * elements
     reading = tiny or op_share(pipeline, "ReadFile") >= MOST
@@ -143,6 +140,19 @@ def _reason(stage: Stage, pipeline: PipelineSignals) -> str:
         return TINY_ELEMENTS
     own = stage.total_ps - _below_ps(stage, pipeline)
     return HEAVY_MAP if pipeline.functions_ps >= MOST * own * (pipeline.cores or 1) else OTHER
+
+
+def _is_tiny(stage: Stage, pipeline: PipelineSignals) -> bool:
+    """Whether a batch is made of many elements that take no longer than being started.
+
+    On a busy machine starting takes longer still; then the functions tell that they are short, and
+    that most of the stage's time is spent around them.
+    """
+    if elements_per_batch(pipeline, stage) < TINY_ELEMENTS_LEAST:
+        return False
+    own, short = stage.total_ps - _below_ps(stage, pipeline), TINY_ELEMENT_PS * _elements(stage)
+    around = 0 < pipeline.functions_ps < min(short, (1 - MOST) * own)
+    return own < short or around
 
 
 def _elements(stage: Stage) -> int:
