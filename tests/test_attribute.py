@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stall_analyzer.attribute import attribute
-from stall_analyzer.model import EventLog, Series
+from stall_analyzer.model import EventLog, KerasConfig, Series
 from tests.traces import (
     GRAPH,
     TRAIN_OPS,
@@ -38,6 +38,21 @@ def test_a_step_waits_for_input_and_then_computes(tmp_path: Path) -> None:
         ),
     )
     assert causes_ms(ledger) == {"input.wait": 60, "compute.step": 30, "host.dispatch": 10}
+
+
+def test_where_profiling_stops_inside_the_epoch_a_gap_is_not_pythons(tmp_path: Path) -> None:
+    """A call that had begun and not ended is not in the trace: a run that hangs, say."""
+    start_ns = 1_700_000_000 * 10**9
+    walls = np.array([start_ns + 500 * 10**6, start_ns + 10**9], dtype=np.int64)
+    losses = Series(np.array([0, 1]), walls, np.array([1.0, 0.9]))
+    keras = KerasConfig(start_ns, "Sequential", ())
+    log = EventLog({"epoch_loss": losses}, {}, keras, int(walls[0]), int(walls[1]), None, 2)
+    lines = ("python", call(0, 100, run=1)), ("tf_Compute", ops(0, 100, 1, *TRAIN_OPS))
+    until_300_ms = clock(start_ns, 0.3)
+    causes = causes_ms(ledger_of(tmp_path, host(*lines), until_300_ms, events=log))
+    assert causes == {
+        "compute.step": 100, "unknown.no_evidence": 200, "unknown.not_traced": 200,
+    }  # fmt: skip
 
 
 def test_input_at_work_in_the_background_is_no_stall(tmp_path: Path) -> None:

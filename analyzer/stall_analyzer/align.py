@@ -315,4 +315,6 @@ def _later_epochs(reference: Placed | None, logged: LoggedEpoch | None) -> tuple
     if logged is not None and logged.later_ns:
         return tuple(gap * PS_PER_NS for gap in logged.later_ns)
     epochs = reference.epochs[1:] if reference is not None else ()
-    return tuple(e.end_ps - e.start_ps for e in epochs if e.end_ps is not None)
+    # In a damaged trace an epoch may end before what makes its iterator does.
+    ended = ((e.start_ps, e.end_ps) for e in epochs if e.end_ps is not None)
+    return tuple(end - start for start, end in ended if end > start)

@@ -24,11 +24,21 @@ from stall_analyzer.attribute.refine import (
 from stall_analyzer.attribute.thread import FOLLOW, thread_tiling
 from stall_analyzer.attribute.untrained import untrained_tiling
 from stall_analyzer.attribute.xla import xla_regions
-from stall_analyzer.causes import ONE_TIME, code, codes_of_bucket
+from stall_analyzer.causes import ONE_TIME, code, codes, codes_of_bucket
 from stall_analyzer.errors import UnreadableFile
 from stall_analyzer.intervals import NOTHING, Tiling, distinct, label_at, simplify
-from stall_analyzer.model import AlignedTrace, HostLedger, Int64s, Ledger, Note, Timeline, Trace
+from stall_analyzer.model import (
+    AlignedTrace,
+    HostLedger,
+    Int64s,
+    Ledger,
+    Note,
+    Timeline,
+    Trace,
+    TrainingThread,
+)
 from stall_analyzer.names import rows_named
+from stall_analyzer.training import rows_of_line
 
 
 def attribute(timeline: Timeline) -> tuple[HostLedger, ...]:
@@ -85,6 +95,7 @@ def _traced(aligned: AlignedTrace, timeline: Timeline, begin: int, end: int) -> 
         tiling = untrained_tiling(trace, begin, end)
     else:
         thread = thread_tiling(trace, training, aligned.eager, begin, end)
+        thread = _with_open_ends(thread, aligned, training, timeline.window.duration_ps)
         own, others = executor_work(trace, training)
         regions = (*xla_regions(trace), *allocator_regions(trace, training))
         outside, between = _idle_causes(trace, devices)
@@ -102,6 +113,19 @@ def _traced(aligned: AlignedTrace, timeline: Timeline, begin: int, end: int) -> 
     # With a device at work, the executors on the host only launch kernels.
     launching = np.isin(tiling.labels, codes_of_bucket("compute"))
     return _overlay(devices.tiling, relabel(tiling, launching, "host.dispatch"))
+
+
+def _with_open_ends(
+    thread: Tiling, aligned: AlignedTrace, training: TrainingThread, duration: int
+) -> Tiling:
+    """Events that had begun before profiling did, or had not ended with it, are not in the trace.
+    So where it begins or ends inside the epoch, no event does not mean that Python was at work."""
+    span = rows_of_line(aligned.trace, training.line)
+    events, (begin, end) = aligned.trace.events, thread.bounds[[0, -1]]
+    first = events.start_ps[span].min(initial=end) if aligned.covered_ps[0] > 0 else begin
+    last = events.end_ps[span].max(initial=begin) if aligned.covered_ps[1] < duration else end
+    start, stop = np.array([begin, last]), np.array([first, end])
+    return relabel_inside(thread, start, stop, codes("host.python"), "unknown.no_evidence")
 
 
 def _idle_causes(trace: Trace, devices: DeviceView | None) -> tuple[int, int]:
