@@ -23,10 +23,10 @@ TRACED = sorted({path.parents[3].name for path in SAMPLES.rglob("*.xplane.pb")})
 
 
 def annotated(sample: str, folder: Path) -> tuple[Path, Path]:
-    (source,) = (SAMPLES / sample).rglob("*.xplane.pb")
+    """The trace of the sample's first host, and its copy."""
+    source = min((SAMPLES / sample).rglob("*.xplane.pb"))
     assert cli.main([str(SAMPLES / sample), "--annotate", str(folder)]) == 0
-    (copy,) = folder.rglob("*.xplane.pb")
-    return source, copy
+    return source, min(folder.rglob("*.xplane.pb"))
 
 
 def our_lines(path: Path) -> tuple[Any, list[Any]]:
@@ -56,8 +56,10 @@ def test_without_our_lines_the_copy_is_the_original(sample: str, tmp_path: Path)
 
 @pytest.mark.parametrize("sample", TRACED)
 def test_the_lines_hold_buckets_steps_and_findings(sample: str, tmp_path: Path) -> None:
-    _, copy = annotated(sample, tmp_path / "out")
+    annotated(sample, tmp_path / "out")
     report = document(SAMPLES / sample)
+    host = report["verdict"]["host"] or report["hosts"][0]
+    (copy,) = (tmp_path / "out").rglob(f"{host}.xplane.pb")
     plane, (buckets, steps, *findings) = our_lines(copy)
     names = {number: metadata.name for number, metadata in plane.event_metadata.items()}
     sums: dict[str, int] = {}
@@ -65,11 +67,27 @@ def test_the_lines_hold_buckets_steps_and_findings(sample: str, tmp_path: Path) 
         cause = names[event.metadata_id]
         sums[cause] = sums.get(cause, 0) + event.duration_ps
     assert [line.name for line in (buckets, steps)] == ["Stall: buckets", "Stall: steps"]
-    assert sums == report["causes_ps"]
+    untraced = {"unknown.not_traced"}  # has no place in the trace
+    assert sums == {c: ps for c, ps in report["causes_ps"].items() if c not in untraced}
     assert len(steps.events) == len(report["steps"])
     shown = {names[event.metadata_id][:5] for line in findings for event in line.events}
     assert shown == {f["id"] for f in report["findings"] if f["evidence"]}
     assert len({line.id for line in plane.lines}) == len(plane.lines)
+
+
+def test_each_host_has_its_own_buckets(tmp_path: Path) -> None:
+    annotated("communication_straggler", tmp_path / "out")
+    ledgers = document(SAMPLES / "communication_straggler")["host_ledgers"]
+    assert len(ledgers) == 2
+    for ledger in ledgers:
+        (copy,) = tmp_path.rglob(f"{ledger['host']}.xplane.pb")
+        plane, (buckets, *_) = our_lines(copy)
+        expected = ledger["buckets_ps"] | {"unknown": 0}  # before its own trace began
+        sums = dict.fromkeys(expected, 0)
+        for event in buckets.events:
+            bucket = plane.event_metadata[event.metadata_id].name.partition(".")[0]
+            sums[bucket] += event.duration_ps
+        assert sums == expected
 
 
 @pytest.mark.parametrize("sample", TRACED)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -17,6 +20,7 @@ from tests.scenarios.truth import Coat, Interval
 from tests.scenarios.workloads import CLASSES, FEATURES, arrays
 
 STEPS = 40
+PATIENCE_S = 120
 
 
 def x_straggler(it: Instruments) -> None:
@@ -29,10 +33,28 @@ def x_straggler_twice(it: Instruments) -> None:
     _chief(it, peer_sleeps={15: 0.9, 30: 0.7})
 
 
-def _chief(it: Instruments, peer_sleeps: dict[int, float]) -> None:
+def two_recorded_workers(it: Instruments, peer_sleeps: dict[int, float], steps: int) -> Path:
+    """Both profiled at the same time; gives the log directory of the other one."""
+    peer_logs = it.logdir.parent / "peer"
+    _chief(it, peer_sleeps, steps, peer_logs)
+    return peer_logs
+
+
+def _chief(
+    it: Instruments,
+    peer_sleeps: dict[int, float],
+    steps: int = STEPS,
+    peer_logs: Path | None = None,
+) -> None:
     workers = [f"localhost:{_free_port()}" for _ in range(2)]
+    begun = it.logdir.parent / "begun"  # a file: the peer profiles only what the chief does too
+    job = [
+        json.dumps(peer_sleeps),
+        str(steps),
+        *([str(peer_logs), str(begun)] if peer_logs else []),
+    ]
     peer = subprocess.Popen(
-        [sys.executable, "-m", "tests.scenarios.communication_stalls", json.dumps(peer_sleeps)],
+        [sys.executable, "-m", "tests.scenarios.communication_stalls", *job],
         env={**os.environ, "TF_CONFIG": _config(workers, index=1)},
     )
     os.environ["TF_CONFIG"] = _config(workers, index=0)
@@ -42,13 +64,14 @@ def _chief(it: Instruments, peer_sleeps: dict[int, float]) -> None:
     step = it.timed(tf.function(step, autograph=False))
     x, y = (tf.constant(part) for part in arrays(256))
     with it.profile(), it.epoch():
-        for number in range(STEPS):
+        begun.touch()
+        for number in range(steps):
             with tf.profiler.experimental.Trace("train", step_num=number, _r=1):
                 step(x, y)
     for begin, end in zip(asked.times_ns(), answered.times_ns(), strict=True):
         it.knowledge.coats.append(Coat("communication", Interval(begin, end)))
     it.how["communication"] = "timestamps in the graph around the collective"
-    peer.wait(timeout=60)
+    peer.wait(timeout=PATIENCE_S)
 
 
 def _training_step(
@@ -82,13 +105,24 @@ def _training_step(
     return train_step
 
 
-def _peer(sleeps: dict[str, float]) -> None:
+def _peer(sleeps: dict[str, float], steps: int, logs: str = "", begun: str = "") -> None:
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     step = tf.function(_training_step(strategy, None, None), autograph=False)
     x, y = (tf.constant(part) for part in arrays(256))
-    for number in range(STEPS):
-        time.sleep(sleeps.get(str(number), 0.0))  # JSON has text for keys
-        step(x, y)
+    with _profiled_from(Path(begun), logs) if logs else contextlib.nullcontext():
+        for number in range(steps):
+            time.sleep(sleeps.get(str(number), 0.0))  # JSON has text for keys
+            with tf.profiler.experimental.Trace("train", step_num=number, _r=1):
+                step(x, y)
+
+
+@contextlib.contextmanager
+def _profiled_from(begun: Path, logs: str) -> Iterator[None]:
+    until = time.monotonic() + PATIENCE_S
+    while not begun.exists() and time.monotonic() < until:
+        time.sleep(0.005)
+    with tf.profiler.experimental.Profile(logs):
+        yield
 
 
 def _config(workers: list[str], index: int) -> str:
@@ -102,4 +136,5 @@ def _free_port() -> int:
 
 
 if __name__ == "__main__":
-    _peer(json.loads(sys.argv[1]))
+    pauses, count, *recorded = sys.argv[1:]
+    _peer(json.loads(pauses), int(count), *recorded)

@@ -32,12 +32,20 @@ class Sample:
     scenario: Scenario
     status: tuple[str, ...]  # acceptable answers of the verdict
     readme: str
+    # Of several hosts: whose clocks tell the truth, and which one is to blame.
+    hosts: tuple[str, str] | None = None
 
 
 def _sample(
-    name: str, primary: str, status: tuple[str, ...], readme: str, **options: object
+    name: str,
+    primary: str,
+    status: tuple[str, ...],
+    readme: str,
+    hosts: tuple[str, str] | None = None,
+    **options: object,
 ) -> Sample:
-    return Sample(Scenario(name, "samples", primary, readme, **options), status, readme)  # type: ignore[arg-type]
+    scenario = Scenario(name, "samples", primary, readme, **options)  # type: ignore[arg-type]
+    return Sample(scenario, status, readme, hosts)
 
 
 SAMPLES = (
@@ -69,6 +77,11 @@ SAMPLES = (
     _sample(
         "mixed_host_and_input", "host", ("slow_always",),
         "A callback sleeps 50 ms a batch and the generator 90 ms; they overlap in part.",
+    ),
+    _sample(
+        "communication_straggler", "host", ("slow_always",),
+        "Two workers, each with its trace; the second one pauses 80 ms before its steps.",
+        hosts=("host-worker-0", "host-worker-1"),
     ),
 )  # fmt: skip
 
@@ -104,7 +117,7 @@ def _publish(work: Path, target: Path, sample: Sample) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         content = source.read_bytes()
         if place.name.endswith(".xplane.pb"):
-            content = _with_neutral_host(content)
+            content = _with_neutral_host(content, place.name.removesuffix(".xplane.pb"))
         _check_harmless(content, place)
         place.write_bytes(content)
     truth = json.loads((work / "truth.json").read_text())
@@ -112,11 +125,11 @@ def _publish(work: Path, target: Path, sample: Sample) -> None:
     (target / "README.md").write_text(sample.readme + "\n")
 
 
-def _with_neutral_host(content: bytes) -> bytes:
+def _with_neutral_host(content: bytes, host: str) -> bytes:
     from tensorflow.tsl.profiler.protobuf import xplane_pb2  # noqa: PLC0415 (slow to import)
 
     space = xplane_pb2.XSpace.FromString(content)
-    space.hostnames[:] = [HOST] * len(space.hostnames)
+    space.hostnames[:] = [host] * len(space.hostnames)
     return bytes(space.SerializeToString())
 
 
@@ -134,10 +147,17 @@ def _expected(sample: Sample, truth: dict[str, object]) -> dict[str, object]:
     whole = sum(buckets.values())
     primary = sample.scenario.primary
     shares = {bucket: round(SAFE_SHARE * s / whole, 2) for bucket, s in buckets.items()}
+    truth_host, late_host = sample.hosts or (None, None)
     return {
         "primary": primary,
         "status": list(sample.status),
-        "min_share": {primary: shares[primary]} if primary in shares else {},
+        "host": late_host,
+        "min_share": {}
+        if sample.hosts
+        else {primary: shares[primary]}
+        if primary in shares
+        else {},
+        "truth_host": truth_host,
         "truth": {key: truth[key] for key in ("epoch_start_unix_ns", "epoch_end_unix_ns", "steps")},
         "truth_s": {bucket: round(seconds, 4) for bucket, seconds in buckets.items()},
     }

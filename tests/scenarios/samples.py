@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import socket
 import time
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
+from tests.scenarios.communication_stalls import two_recorded_workers
 from tests.scenarios.compile_stalls import SlowToTrace
 from tests.scenarios.instruments import Instruments
 from tests.scenarios.memory_stalls import fit_with_holder
@@ -54,3 +58,19 @@ def event_files_only(it: Instruments) -> None:
 
 def mixed_host_and_input(it: Instruments) -> None:
     it.fit(dense_model(layers=1), sleepy_batches(0.09), [pause(0.05)], steps_per_epoch=16)
+
+
+def communication_straggler(it: Instruments) -> None:
+    """Two workers, of which the second one pauses before each step. Each wrote a trace."""
+    steps = 16
+    peer_logs = two_recorded_workers(it, dict.fromkeys(range(1, steps), 0.08), steps)
+    one_session(it.logdir, peer_logs)
+
+
+def one_session(logdir: Path, peer_logs: Path) -> None:
+    """Both workers run on one machine under one name; in a cluster each writes its own file."""
+    ((own,), (theirs,)) = (
+        list(logs.glob("plugins/profile/*/*.xplane.pb")) for logs in (logdir, peer_logs)
+    )
+    shutil.move(theirs, own.with_name(f"{socket.gethostname()}-worker-1.xplane.pb"))
+    own.rename(own.with_name(f"{socket.gethostname()}-worker-0.xplane.pb"))
