@@ -19,6 +19,7 @@ export default defineConfig({
     environment: "node",
     fileParallelism: false,
     testTimeout: 60_000,
+    expect: { poll: { timeout: 20_000 } }, // a busy machine may take its time
     hookTimeout: 180_000,
   },
 });

@@ -21,6 +21,8 @@ from stall_analyzer.report.page import run_ids
 # A page that waits for an analysis asks several times a second; the folders need not be walked
 # again for each of its questions.
 REMEMBERED_S = 1.0
+# Where looking itself takes long (thousands of runs, a remote file system), it is done seldom.
+REMEMBERED_LOOKS = 10
 # TensorBoard asks every plugin in turn whether it is active before it shows anything.
 LONGEST_LOOK_S = 1.0
 NAMELESS = re.compile(r"/|[A-Za-z][0-9A-Za-z.]*://")
@@ -39,16 +41,22 @@ class Logs:
         self.words = logdir or spec
         self._roots = [("", _expanded(logdir))] if logdir else _parts_of(spec)
         self._lock = threading.Lock()
-        self._last: tuple[float, Found] | None = None
+        self._last: Found | None = None
+        self._looked_at = self._good_until = 0.0
         self._seen_any = False
 
-    def find(self) -> Found:
-        """The runs of this moment, or of a second ago."""
+    def find(self, fresh: bool = False) -> Found:
+        """The runs of a moment ago, or with `fresh` of this moment."""
+        asked = time.monotonic()
         with self._lock:
-            now = time.monotonic()
-            if self._last is None or now - self._last[0] > REMEMBERED_S:
-                self._last = now, self._look()
-            return self._last[1]
+            began = time.monotonic()
+            is_old = began > self._good_until or (fresh and self._looked_at < asked)
+            if self._last is None or is_old:
+                self._last = self._look()
+                ended = time.monotonic()
+                self._looked_at = began
+                self._good_until = ended + max(REMEMBERED_S, REMEMBERED_LOOKS * (ended - began))
+            return self._last
 
     def has_any(self) -> bool:
         """Whether anything is there, found as quickly as possible; nothing is read."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from typing import Any, TypeAlias
 
@@ -22,6 +22,8 @@ from tb_stall_plugin.assets import Assets
 from tb_stall_plugin.cache import Analysis, Cache
 from tb_stall_plugin.logs import Found, Logs
 
+# So many runs are analysed without being asked for; of more, only those that somebody sees.
+FEW_RUNS = 50
 MOST_PIXELS = 10_000
 MOST_HITS = 1_000
 
@@ -46,10 +48,10 @@ class StallPlugin(base_plugin.TBPlugin):
 
     def get_plugin_apps(self) -> dict[str, Application]:
         return {
-            "/index.js": wrappers.Request.application(self._asset),
+            "/index.js": wrappers.Request.application(self._page),
             "/static/*": wrappers.Request.application(self._asset),
-            "/runs": _json(lambda request: self.runs_impl()),
-            "/report": _json(lambda request: self.report_impl(_text(request, "run"))),
+            "/runs": _json(self._runs),
+            "/report": _json(self._report),
             "/timeline": _json(self._timeline),
             "/search": _json(self._search),
             "/manual": _json(lambda request: self.manual_impl(_text(request, "id"))),
@@ -63,12 +65,15 @@ class StallPlugin(base_plugin.TBPlugin):
 
     # ------------------------------------------------------------ answers
 
-    def runs_impl(self) -> Json:
-        """Every run; asking starts the analysis of each."""
-        found = self._logs.find()
+    def runs_impl(
+        self, wanted: Collection[str] = (), wants_all: bool = False, fresh: bool = False
+    ) -> Json:
+        """Every run; asking starts the analysis of those wanted, or of all where they are few."""
+        found = self._logs.find(fresh)
+        starts_all = wants_all or len(found.runs) <= FEW_RUNS
         summaries = []
         for name, run in found.runs.items():
-            status = self._analyses.status(run)
+            status = self._analyses.status(run, start=starts_all or name in wanted)
             known = status.analysis.known if status.analysis else None
             summaries.append(
                 page.run_summary(name, status.state, known, status.progress, status.error)
@@ -80,8 +85,8 @@ class StallPlugin(base_plugin.TBPlugin):
             profile_plugin=self._can_profile and "profile" in (self._plugins or ()),
         )
 
-    def report_impl(self, run: str) -> Json:
-        status = self._status(run)
+    def report_impl(self, run: str, again: bool = False, fresh: bool = False) -> Json:
+        status = self._status(run, again, fresh)
         if status.analysis is None:
             return _not_ready(status)
         analysis = status.analysis
@@ -124,6 +129,14 @@ class StallPlugin(base_plugin.TBPlugin):
 
     # ------------------------------------------------------------ routes
 
+    def _runs(self, request: wrappers.Request) -> Json:
+        wanted = set(request.args.getlist("run"))
+        return self.runs_impl(wanted, "all" in request.args, "fresh" in request.args)
+
+    def _report(self, request: wrappers.Request) -> Json:
+        run = _text(request, "run")
+        return self.report_impl(run, "again" in request.args, "fresh" in request.args)
+
     def _timeline(self, request: wrappers.Request) -> Json:
         return self.timeline_impl(
             _text(request, "run"),
@@ -141,6 +154,11 @@ class StallPlugin(base_plugin.TBPlugin):
             _number(request, "limit", 50),
         )
 
+    def _page(self, request: wrappers.Request) -> wrappers.Response:
+        """Asked for when the tab is opened: the page's first question comes a moment later."""
+        self._analyses.warm_up()
+        return self._asset(request)
+
     def _asset(self, request: wrappers.Request) -> wrappers.Response:
         route = f"/data/plugin/{self.plugin_name}/"
         name = request.path.partition(route)[2].removeprefix("static/")
@@ -152,12 +170,12 @@ class StallPlugin(base_plugin.TBPlugin):
         )
         return response
 
-    def _status(self, name: str) -> Status:
+    def _status(self, name: str, again: bool = False, fresh: bool = False) -> Status:
         """Of a run that somebody looks at: it goes before all others."""
-        found: Found = self._logs.find()
+        found: Found = self._logs.find(fresh)
         if name not in found.runs:
             raise errors.NotFoundError("there is no such run.")
-        return self._analyses.status(found.runs[name], urgent=True)
+        return self._analyses.status(found.runs[name], urgent=True, again=again)
 
 
 def _not_ready(status: Status) -> Json:

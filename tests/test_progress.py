@@ -9,7 +9,7 @@ from typing import NoReturn
 import fsspec
 import pytest
 
-from stall_analyzer import decode
+from stall_analyzer import decode, remote
 from stall_analyzer.decode import pure
 from stall_analyzer.decode.columns import TELL_EVERY, Core
 from stall_analyzer.discover import discover
@@ -136,7 +136,10 @@ def test_the_progress_moves_inside_an_event_file(tmp_path: Path) -> None:
     assert len(reading) >= 3
 
 
-def test_a_trace_behind_a_url_is_read_and_its_download_seen(large: Path) -> None:
+def test_a_trace_behind_a_url_is_read_and_its_download_seen(
+    large: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "BLOCK_BYTES", 1 << 20)
     memory = fsspec.filesystem("memory")
     memory.pipe("/progress/plugins/profile/s/vm.xplane.pb", large.read_bytes())
     try:
@@ -148,23 +151,3 @@ def test_a_trace_behind_a_url_is_read_and_its_download_seen(large: Path) -> None
     assert report.ledger is not None
     assert not [note for note in report.notes if note.level == "error"]
     assert len([share for share in heard.shares if 0 < share < READING_SHARE]) >= 2
-
-
-def test_a_download_that_breaks_off_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(path: str) -> object:
-        class Broken:
-            def __enter__(self) -> Broken:
-                return self
-
-            def __exit__(self, *_: object) -> None: ...
-
-            def read(self, size: int) -> bytes:
-                raise RuntimeError("the bucket is gone")
-
-        return Broken()
-
-    monkeypatch.setattr("stall_analyzer.files.open_binary", broken)
-    host = HostFile("vm", "gs://bucket/vm.xplane.pb", "xplane", 9)
-    report = analyze(Run("a", "gs://bucket", (Session("s", "gs://bucket", (host,)),), ()))
-    (note,) = [note for note in report.notes if note.level == "error"]
-    assert "the bucket is gone" in note.text

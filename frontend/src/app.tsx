@@ -1,7 +1,7 @@
 /** The page: which run, which view, and the bar on top that chooses them. */
 
 import { useLayoutEffect, useState } from "preact/hooks";
-import type { DataSource } from "./data/source";
+import type { DataSource, RunsWish } from "./data/source";
 import { watchTheme } from "./host";
 import { ELSEWHERE, type Place } from "./links";
 import { firstRun } from "./runs";
@@ -27,7 +27,8 @@ export function App({ source }: { source: DataSource }) {
   );
 
   const [place, move] = usePlace();
-  const { answer, error, reload, reloads } = useRuns(source);
+  const [wish, setWish] = useState<RunsWish>({ names: [], all: false });
+  const { answer, error, reload, reloads } = useRuns(source, wish);
   if (!answer) {
     return error ? (
       <Failed title="The runs could not be listed" error={error} onRetry={reload} />
@@ -42,13 +43,21 @@ export function App({ source }: { source: DataSource }) {
 
   const run = place.run ?? firstRun(runs);
   const shown: Place = run === null ? { ...place, view: "runs" } : { ...place, run };
+  const wishes = {
+    onUnread: (names: string[]) => setWish((old) => ({ ...old, names })),
+    onReadAll: () => setWish((old) => ({ ...old, all: true })),
+  };
   return (
     <>
       <TopBar runs={runs} place={shown} move={move} />
       <main>
+        <PaperTitle place={shown} />
         <Notes notes={problems} />
         {shown.view === "runs" && (
-          <RunsTable runs={runs} onRun={(name) => move({ ...ELSEWHERE, run: name, view: "run" })} />
+          <RunsTable
+            {...{ runs, ...wishes }}
+            onRun={(name) => move({ ...ELSEWHERE, run: name, view: "run" })}
+          />
         )}
         {shown.view === "run" && run !== null && (
           <RunPage
@@ -57,9 +66,25 @@ export function App({ source }: { source: DataSource }) {
           />
         )}
         {shown.view === "compare" && run !== null && (
-          <ComparePage {...{ source, runs, run, other: shown.other, reloads, move }} />
+          <ComparePage {...{ source, runs, run, other: shown.other, reloads, move, wishes }} />
         )}
       </main>
     </>
+  );
+}
+
+/** On paper there is no bar on top to say what one looks at. */
+function PaperTitle({ place: { view, run, other } }: { place: Place }) {
+  if (view === "runs" || run === null) return null;
+  return (
+    <p class="paper-title">
+      <strong>{run}</strong>
+      {view === "compare" && other !== null && (
+        <>
+          {" against "}
+          <strong>{other}</strong>
+        </>
+      )}
+    </p>
   );
 }

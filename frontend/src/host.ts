@@ -17,18 +17,17 @@ const linkWindow = hostWindow ?? window;
 
 // ---------------------------------------------------------------- theme
 
-/** Calls back now and whenever the theme changes. */
+/** Calls back now and whenever the theme changes. Paper is light. */
 export function watchTheme(use: (isDark: boolean) => void): void {
-  if (hostWindow) {
-    const body = hostWindow.document.body;
-    const read = () => use(body.classList.contains("dark-mode"));
-    new MutationObserver(read).observe(body, { attributeFilter: ["class"] });
-    read();
-  } else {
-    const preference = window.matchMedia("(prefers-color-scheme: dark)");
-    preference.addEventListener("change", () => use(preference.matches));
-    use(preference.matches);
-  }
+  const preference = window.matchMedia("(prefers-color-scheme: dark)");
+  const body = hostWindow?.document.body;
+  const isDark = () => (body ? body.classList.contains("dark-mode") : preference.matches);
+  const read = () => use(isDark());
+  if (body) new MutationObserver(read).observe(body, { attributeFilter: ["class"] });
+  else preference.addEventListener("change", read);
+  window.addEventListener("beforeprint", () => use(false));
+  window.addEventListener("afterprint", read);
+  read();
 }
 
 // ---------------------------------------------------------------- deep links

@@ -3,6 +3,7 @@
 import { render as renderInto } from "preact";
 import { App } from "./app";
 import { EMBEDDED_ID, chooseSource } from "./data/source";
+import { scaleForPaper } from "./print";
 import { styles } from "./styles";
 import { Guard } from "./ui/guard";
 
@@ -15,6 +16,7 @@ export function render(): void {
   const root = document.createElement("div");
   root.id = "stall";
   document.body.append(root);
+  scaleForPaper();
   const source = chooseSource(document);
   renderInto(
     <Guard>

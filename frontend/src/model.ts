@@ -229,6 +229,13 @@ export function comparisonSentence({ before, after }: Comparison): string {
 
 // ---------------------------------------------------------------- hosts
 
+/** The host whose ledger is the run's; null where it is not listed. */
+export function hostOfRun({ host_ledgers, buckets_ps }: Report): string | null {
+  const isSame = (ledger: HostLedger) =>
+    BUCKETS.every((bucket) => (ledger.buckets_ps[bucket] ?? 0) === (buckets_ps[bucket] ?? 0));
+  return host_ledgers.find(isSame)?.host ?? null;
+}
+
 export interface HeatRow {
   host: string;
   shares: Map<Bucket, number>;

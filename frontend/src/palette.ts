@@ -45,3 +45,39 @@ export function bucketOf(cause: string): Bucket {
   const bucket = cause.split(".", 1)[0] as Bucket;
   return bucket in BUCKET_COLOURS ? bucket : "unknown";
 }
+
+// ---------------------------------------------------------------- shades
+
+type Rgb = [red: number, green: number, blue: number];
+
+const LIGHT_SURFACE: Rgb = [0xff, 0xff, 0xff]; // --surface of the style sheet
+const DARK_SURFACE: Rgb = [0x3a, 0x3a, 0x3a];
+const MIDDLE_LUMINANCE = 0.179; // black and white read equally well on it
+
+/** The bucket's colour, as strong as its share, and text that reads on it. */
+export function heat(
+  bucket: Bucket,
+  share: number,
+  isDark: boolean,
+): { backgroundColor: string; color: string } {
+  const surface = isDark ? DARK_SURFACE : LIGHT_SURFACE;
+  const full = rgbOf(BUCKET_COLOURS[bucket]);
+  const mixed = surface.map((part, i) => Math.round(part + (full[i]! - part) * share)) as Rgb;
+  return {
+    backgroundColor: `rgb(${mixed.join(" ")})`,
+    color: luminance(mixed) > MIDDLE_LUMINANCE ? "#000000" : "#FFFFFF",
+  };
+}
+
+function rgbOf(colour: string): Rgb {
+  return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)) as Rgb;
+}
+
+/** As WCAG defines it, from 0 to 1. */
+export function luminance(rgb: Rgb): number {
+  const [red, green, blue] = rgb.map((part) => {
+    const value = part / 255;
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  }) as Rgb;
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}

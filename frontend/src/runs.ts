@@ -15,15 +15,23 @@ const STATUS_ORDER: readonly Status[] = [
   "healthy",
 ];
 
-const KEYS: Record<SortKey, (run: RunSummary) => number | string> = {
-  run: (run) => run.run,
-  status: (run) => (run.status ? STATUS_ORDER.indexOf(run.status) : STATUS_ORDER.length),
-  duration: (run) => -(run.duration_ps ?? -1),
-  later: (run) => -(run.later_epoch_ps ?? -1),
-  gain: (run) => -(run.findings?.[0]?.gain_ps?.high ?? -1),
+/** What to sort by, or null where it is not known. */
+const KEYS: Record<SortKey, (run: RunSummary) => number | null> = {
+  run: () => null,
+  status: ({ status }) => status && STATUS_ORDER.indexOf(status),
+  duration: ({ duration_ps }) => longestFirst(duration_ps),
+  later: ({ later_epoch_ps }) => longestFirst(later_epoch_ps),
+  gain: ({ findings }) => longestFirst(findings?.[0]?.gain_ps.high),
 };
 
-/** The most interesting first: the longest, the worst, the one with most to win. */
+function longestFirst(ps: number | null | undefined): number | null {
+  return ps ? -ps : null;
+}
+
+/**
+ * The most interesting first: the longest, the worst, the one with most to win. What is not known
+ * comes last, in either direction.
+ */
 export function sortedRuns(
   runs: readonly RunSummary[],
   key: SortKey,
@@ -33,13 +41,69 @@ export function sortedRuns(
   const direction = isReversed ? -1 : 1;
   return [...runs].sort((a, b) => {
     const [left, right] = [value(a), value(b)];
-    if (left === right) return byName(a, b);
-    return direction * (left < right ? -1 : 1);
+    if (left === right) return (key === "run" ? direction : 1) * byName(a, b);
+    if (left === null || right === null) return left === null ? 1 : -1;
+    return direction * (left - right);
   });
 }
 
+const collator = new Intl.Collator("en", { numeric: true }); // one: making it is what takes time
+
 function byName(a: RunSummary, b: RunSummary): number {
-  return a.run.localeCompare(b.run, "en", { numeric: true });
+  return collator.compare(a.run, b.run);
+}
+
+// ---------------------------------------------------------------- a great many runs
+
+/** So many are on one page; so many, too, the back end analyses without being asked. */
+export const PAGE_ROWS = 50;
+
+/** Those whose names hold every word of the text, in any case. */
+export function matchingRuns(runs: readonly RunSummary[], text: string): RunSummary[] {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  return runs.filter(({ run }) => words.every((word) => run.toLowerCase().includes(word)));
+}
+
+export interface RunsPage {
+  rows: RunSummary[];
+  /** From 0; within what there is, whatever was asked for. */
+  number: number;
+  count: number;
+  first: number;
+  last: number;
+}
+
+export function pageOf(runs: readonly RunSummary[], wanted: number): RunsPage {
+  const count = Math.max(1, Math.ceil(runs.length / PAGE_ROWS));
+  const number = Math.min(Math.max(wanted, 0), count - 1);
+  const rows = runs.slice(number * PAGE_ROWS, (number + 1) * PAGE_ROWS);
+  return {
+    rows,
+    number,
+    count,
+    first: number * PAGE_ROWS + Math.min(1, rows.length),
+    last: number * PAGE_ROWS + rows.length,
+  };
+}
+
+const NAMES_MOST_CHARACTERS = 4000; // they travel in an address; the others follow with the next one
+
+/** Which of the runs on the screen nobody has read yet. */
+export function unreadNames(rows: readonly RunSummary[]): string[] {
+  const names: string[] = [];
+  let characters = 0;
+  for (const { run, state } of rows) {
+    if (state !== "unread") continue;
+    characters += run.length;
+    if (names.length > 0 && characters > NAMES_MOST_CHARACTERS) break;
+    names.push(run);
+  }
+  return names;
+}
+
+/** How many are read, or could not be. */
+export function readCount(runs: readonly RunSummary[]): number {
+  return runs.filter(({ state }) => state === "ready" || state === "failed").length;
 }
 
 export function isBusy(runs: readonly RunSummary[]): boolean {

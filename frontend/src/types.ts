@@ -81,6 +81,8 @@ export interface Finding {
   gain_ps: Range;
   later_gain_ps: Range;
   confidence: number;
+  /** Its times are scaled from samples to the whole epoch. */
+  estimated?: boolean;
   title: string;
   explanation: string;
   change: Change;
@@ -98,6 +100,18 @@ export interface HostLedger {
   buckets_ps: BucketTimes;
   covered_ps: Ps;
   training_thread?: string | null;
+}
+
+/** What hosts waited for each other, where several were traced. */
+export interface Lateness {
+  hosts: { host: string; cost_ps: Ps; cause: string | null }[];
+}
+
+/** Of an epoch that was profiled in samples: what all of it probably went to. */
+export interface Estimate {
+  profiled_steps: number;
+  steps: number;
+  buckets_ps: BucketTimes;
 }
 
 export interface Window {
@@ -126,11 +140,13 @@ export interface Report {
   verdict: Verdict;
   buckets_ps: BucketTimes;
   causes_ps: Record<string, Ps>;
+  estimate?: Estimate | null;
   one_time_ps: Ps;
   recurring_ps: Ps;
   phases: Phase[];
   steps: Step[];
   host_ledgers: HostLedger[];
+  lateness?: Lateness | null;
   later_epochs: { count: number; median_ps: Ps | null };
   findings: Finding[];
   plan: Plan | null;
@@ -145,7 +161,8 @@ export interface Progress {
   text: string;
 }
 
-export type RunState = "waiting" | "running" | "ready" | "failed";
+/** Of a great many runs, those that nobody has looked at are "unread". */
+export type RunState = "unread" | "waiting" | "running" | "ready" | "failed";
 
 export interface FindingSummary {
   id: string;
@@ -240,6 +257,7 @@ export interface Series {
 }
 
 export interface TimelineAnswer extends Span {
+  host: string;
   names: string[];
   lanes: Lane[];
   series: Series[];

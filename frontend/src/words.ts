@@ -61,6 +61,7 @@ export const GROUP_WORDS: Record<LaneGroup, string> = {
 };
 
 export const STATE_WORDS: Record<RunState, string> = {
+  unread: "Not read yet",
   waiting: "Waiting for its turn",
   running: "Being analysed",
   ready: "Ready",

@@ -20,6 +20,14 @@ describe("a running TensorBoard", () => {
       "http://h:1/prefix/data/plugin/stall/report?run=a%26b%2Fc%3Dd",
     );
   });
+  it("hears which runs are wanted, and which to try again", async () => {
+    const asked = answering("{}");
+    await source.runs();
+    await source.runs({ names: ["a b", "c&d"], all: true }, { again: false, fresh: true });
+    await source.report("a", { again: true, fresh: false });
+    const queries = asked.mock.calls.map(([url]) => url.search);
+    expect(queries).toEqual(["", "?run=a+b&run=c%26d&all=&fresh=", "?run=a&again="]);
+  });
   it("gets whole picoseconds and pixels", async () => {
     const asked = answering(JSON.stringify(timeline()));
     const request = { run: ".", host: null, start_ps: 0.5, end_ps: 10.5, pixels: 4.2 };
@@ -67,6 +75,17 @@ describe("a one-file report", () => {
     expect((await ask(1, 2)).answer.end_ps).toBe(5 * S);
     expect((await ask(4, 6)).answer.end_ps).toBe(10 * S);
   });
+  it("keeps the hosts apart", async () => {
+    const two = new EmbeddedSource({
+      ...data,
+      timelines: { a: [timeline(), timeline({ host: "other", names: ["x", "y", "z"] })] },
+    });
+    const ask = (host: string | null) =>
+      two.timeline({ run: "a", host, start_ps: 0, end_ps: S, pixels: 10 });
+    expect((await ask(null)).answer.host).toBe("vm");
+    expect((await ask("other")).answer.host).toBe("other");
+    expect((await two.search({ run: "a", host: "other", text: "input" })).total).toBe(0);
+  });
   it("finds events by a part of their name, in any case, each one once", async () => {
     const { hits, total } = await source.search({ run: "a", host: null, text: "INPUT" });
     expect(total).toBe(3);
@@ -77,6 +96,9 @@ describe("a one-file report", () => {
     await expect(source.manual("ST104")).rejects.toThrow("ST104");
     await expect(
       source.timeline({ run: "b", host: null, start_ps: 0, end_ps: 1, pixels: 1 }),
-    ).rejects.toThrow("without a timeline");
+    ).rejects.toThrow("without this timeline");
+    await expect(
+      source.timeline({ run: "a", host: "other", start_ps: 0, end_ps: 1, pixels: 1 }),
+    ).rejects.toThrow("without this timeline");
   });
 });

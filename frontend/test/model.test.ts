@@ -9,6 +9,7 @@ import {
   gainSentence,
   groupedByLabel,
   heatMap,
+  hostOfRun,
   largestFirst,
   median,
   parts,
@@ -130,6 +131,20 @@ describe("comparing two runs", () => {
     expect(comparisonSentence(compare(after, after))).toContain("same time");
   });
   it("compares median steps", () => expect(comparison.after.stepPs).toBe(100 * MS));
+});
+
+it("the host whose time is the run's is known by its buckets", () => {
+  const ledger = (host: string, compute: number) => ({
+    host,
+    buckets_ps: { compute, input: 0 },
+    covered_ps: compute,
+  });
+  const run = report({
+    buckets_ps: { compute: 5 },
+    host_ledgers: [ledger("a", 4), ledger("b", 5)],
+  });
+  expect(hostOfRun(run)).toBe("b");
+  expect(hostOfRun(report({ host_ledgers: [] }))).toBeNull();
 });
 
 it("the heat map has the buckets that some host spent time in, as shares of each host", () => {

@@ -1,5 +1,14 @@
-import { expect, it } from "vitest";
-import { firstRun, isBusy, sortedRuns } from "../src/runs";
+import { describe, expect, it } from "vitest";
+import {
+  PAGE_ROWS,
+  firstRun,
+  isBusy,
+  matchingRuns,
+  pageOf,
+  readCount,
+  sortedRuns,
+  unreadNames,
+} from "../src/runs";
 import { S, finding, summary } from "./samples";
 
 const runs = [
@@ -21,6 +30,19 @@ it("runs are sorted so that what needs attention comes first", () => {
 it("runs that are equal go by name, with numbers as numbers", () =>
   expect(order("later", false)).toEqual(["run1", "run2", "run10"]));
 
+it("the order of names can be turned around", () => {
+  expect(order("run", false)).toEqual(["run1", "run2", "run10"]);
+  expect(order("run", true)).toEqual(["run10", "run2", "run1"]);
+});
+
+it("what is not known comes last, in either direction", () => {
+  const unread = summary("run0", { state: "unread", status: null, duration_ps: null });
+  for (const isReversed of [false, true]) {
+    expect(sortedRuns([unread, ...runs], "duration", isReversed).at(-1)).toBe(unread);
+    expect(sortedRuns([unread, ...runs], "status", isReversed).at(-1)).toBe(unread);
+  }
+});
+
 it("a list is busy while one of its runs is", () => {
   expect(isBusy(runs)).toBe(false);
   expect(isBusy([...runs, summary("x", { state: "waiting" })])).toBe(true);
@@ -31,4 +53,41 @@ it("a list is busy while one of its runs is", () => {
 it("a single run is opened at once, of several the reader chooses", () => {
   expect(firstRun(runs.slice(0, 1))).toBe("run10");
   expect(firstRun(runs)).toBeNull();
+});
+
+describe("a great many runs", () => {
+  const many = Array.from({ length: 2 * PAGE_ROWS + 3 }, (_, i) =>
+    summary(`run${i}`, { state: i === 0 ? "ready" : "unread" }),
+  );
+
+  it("come in pages", () => {
+    expect(pageOf(many, 0)).toMatchObject({ number: 0, count: 3, first: 1, last: PAGE_ROWS });
+    const last = pageOf(many, 2);
+    expect(last.rows.map(({ run }) => run)).toEqual(["run100", "run101", "run102"]);
+    expect(last).toMatchObject({ first: 101, last: 103 });
+  });
+  it("have no page beyond the last, even when some have gone", () => {
+    expect(pageOf(many, 99).number).toBe(2);
+    expect(pageOf([], 5)).toMatchObject({ number: 0, count: 1, first: 0, last: 0, rows: [] });
+  });
+  it("are found by words of their names, in any order and case", () => {
+    const named = ["resnet/lr_0.1/a", "ResNet/lr_0.2/b", "bert/lr_0.1/c"].map((name) =>
+      summary(name),
+    );
+    const found = (text: string) => matchingRuns(named, text).map(({ run }) => run);
+    expect(found("0.1 resnet")).toEqual(["resnet/lr_0.1/a"]);
+    expect(found("RESNET")).toHaveLength(2);
+    expect(found(" ")).toHaveLength(3);
+  });
+  it("are read when they are seen", () => {
+    expect(unreadNames(pageOf(many, 0).rows)).toHaveLength(PAGE_ROWS - 1);
+    expect(readCount(many)).toBe(1);
+  });
+  it("with long names are asked for in several questions", () => {
+    const long = Array.from({ length: 5 }, (_, i) =>
+      summary(`${i}${"x".repeat(3000)}`, { state: "unread" }),
+    );
+    expect(unreadNames(long)).toHaveLength(1);
+  });
+  it("do not count as busy while nobody asks for them", () => expect(isBusy(many)).toBe(false));
 });

@@ -90,6 +90,7 @@ export function summary(run: string, change: Partial<RunSummary> = {}): RunSumma
 
 export function timeline(change: Partial<TimelineAnswer> = {}): TimelineAnswer {
   return {
+    host: "vm",
     start_ps: 0,
     end_ps: 10 * S,
     names: ["input.wait", "compile.tracing", "compute.step"],

@@ -1,37 +1,87 @@
 /** axe-core finds nothing to complain about, in light and in dark, wide and narrow. */
 
 import axe from "axe-core";
-import type { Browser, Frame } from "playwright-core";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { launch, openTab, watchedPage } from "./browser";
-import { SAMPLES, type TensorBoard, startTensorBoard } from "./tensorboard";
+import type { Frame } from "playwright-core";
+import { expect, it } from "vitest";
+import { openTab, watchedPage } from "./browser";
+import { setUpStage } from "./stage";
+import { SAMPLES } from "./tensorboard";
 
-let board: TensorBoard;
-let browser: Browser;
-
-beforeAll(async () => {
-  [board, browser] = await Promise.all([startTensorBoard("--logdir", SAMPLES), launch()]);
-});
-afterAll(async () => {
-  await browser?.close();
-  await board?.stop();
-});
+const stage = setUpStage(() => ["--logdir", SAMPLES]);
 
 const NARROW = { viewport: { width: 400, height: 800 } };
 
-const VIEWS: [string, Record<string, string>, string][] = [
-  ["the list of runs", {}, ".runs-table .stacked-bar"],
-  ["a run", { run: "input_py_function", finding: "ST001" }, ".lane-title"],
-  ["a run without a trace", { run: "event_files_only" }, ".teach"],
-  ["a comparison", { run: "input_py_function", view: "compare", with: "healthy" }, "#compare"],
+/** Where it is, and what shows that it is there; perhaps an answer in the back end's place. */
+interface View {
+  name: string;
+  place: Record<string, string>;
+  sign: string;
+  route?: string;
+  answer?: object;
+}
+
+const VIEWS: View[] = [
+  { name: "the list of runs", place: {}, sign: ".runs-table .stacked-bar" },
+  { name: "a run", place: { run: "input_py_function", finding: "ST001" }, sign: ".lane-title" },
+  { name: "several hosts", place: { run: "communication_straggler" }, sign: ".heat-map" },
+  { name: "a run without a trace", place: { run: "event_files_only" }, sign: ".teach" },
+  {
+    name: "a comparison",
+    place: { run: "input_py_function", view: "compare", with: "healthy" },
+    sign: "#compare",
+  },
+  {
+    name: "a choice of what to compare with",
+    place: { run: "input_py_function", view: "compare" },
+    sign: ".runs-table .stacked-bar",
+  },
+  {
+    name: "an analysis at work",
+    place: { run: "healthy" },
+    sign: "[role=status] progress",
+    route: "report",
+    answer: { state: "running", progress: { share: 0.4, text: "reading the trace of vm" } },
+  },
+  {
+    name: "an analysis that failed",
+    place: { run: "healthy" },
+    sign: "[role=alert]",
+    route: "report",
+    answer: { state: "failed", error: "The file vanished while it was read." },
+  },
+  {
+    name: "no run at all",
+    place: {},
+    sign: ".state h1",
+    route: "runs",
+    answer: {
+      runs: [],
+      problems: [{ level: "error", text: "logs does not exist", where: "logs" }],
+      logdir: "logs",
+      capture: "with tf.profiler.experimental.Profile(logdir):",
+      profile_plugin: false,
+      version: "0",
+    },
+  },
+  {
+    name: "a great many runs",
+    place: {},
+    sign: ".pager",
+    route: "runs",
+    answer: { runs: manyRuns(), problems: [], logdir: "", capture: "", profile_plugin: false },
+  },
 ];
 const LOOKS = ["light", "dark", "narrow"] as const;
 
-it.each(VIEWS.flatMap((view) => LOOKS.map((look) => [...view, look] as const)))(
-  "%s",
-  async (_, place, sign, look) => {
-    const { page, close } = await watchedPage(browser, look === "narrow" ? NARROW : {});
-    const frame = await openTab(page, board.url, place);
+it.each(VIEWS.flatMap((view) => LOOKS.map((look) => ({ ...view, look }))))(
+  "$name, $look",
+  async ({ place, sign, route, answer, look }) => {
+    const { page, close } = await watchedPage(stage.browser, look === "narrow" ? NARROW : {});
+    if (route) {
+      const question = new RegExp(`/plugin/stall/${route}(\\?|$)`);
+      await page.route(question, (request) => request.fulfill({ json: answer }));
+    }
+    const frame = await openTab(page, stage.board.url, place);
     await frame.waitForSelector(sign);
     if (look === "dark") await page.evaluate(() => document.body.classList.add("dark-mode"));
     for (const summary of await frame.locator(".manual summary").all()) await summary.click();
@@ -39,6 +89,15 @@ it.each(VIEWS.flatMap((view) => LOOKS.map((look) => [...view, look] as const)))(
     await close();
   },
 );
+
+function manyRuns(): object[] {
+  return Array.from({ length: 120 }, (_, i) => ({
+    run: `run${i}`,
+    state: i % 2 ? "unread" : "failed",
+    progress: null,
+    error: i % 2 ? null : "No memory left.",
+  }));
+}
 
 async function violations(frame: Frame): Promise<string[]> {
   await frame.evaluate(axe.source);
@@ -52,8 +111,8 @@ async function violations(frame: Frame): Promise<string[]> {
 }
 
 it("a narrow page does not scroll sideways", async () => {
-  const { page, close } = await watchedPage(browser, NARROW);
-  const frame = await openTab(page, board.url, { run: "input_py_function" });
+  const { page, close } = await watchedPage(stage.browser, NARROW);
+  const frame = await openTab(page, stage.board.url, { run: "input_py_function" });
   await frame.waitForSelector(".lane-title");
   const tooWide = await frame.evaluate(
     () => document.documentElement.scrollWidth - document.documentElement.clientWidth,

@@ -3,36 +3,38 @@
  * same TensorBoard: `STALL_LOGDIR=path/to/logdir npm run test:browser -- first_paint`.
  */
 
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { launch, openTab, watchedPage } from "./browser";
-import { type TensorBoard, startTensorBoard } from "./tensorboard";
+import type { Page } from "playwright-core";
+import { afterAll, describe, expect, it } from "vitest";
+import { openTab, watchedPage } from "./browser";
+import { setUpStage } from "./stage";
 
 const GIVEN = process.env["STALL_LOGDIR"] ?? "";
 const PATIENCE_MS = 300_000;
 
-let logdir: string;
-let board: TensorBoard;
-let browser: Browser;
-
 describe.skipIf(!GIVEN)("first paint", () => {
-  beforeAll(async () => {
+  const logdir = join(tmpdir(), `stall-paint-${process.pid}`);
+  const stage = setUpStage(() => {
     // Both sides start without caches; XProf keeps its own beside the trace.
-    logdir = mkdtempSync(join(tmpdir(), "stall-paint-"));
     cpSync(GIVEN, logdir, {
       recursive: true,
       filter: (path) => !/SSTABLE|\.json$|op_stats|cache/.test(path),
     });
-    [board, browser] = await Promise.all([startTensorBoard("--logdir", logdir), launch()]);
+    return ["--logdir", logdir];
   });
-  afterAll(async () => {
-    await browser?.close();
-    await board?.stop();
-    rmSync(logdir, { recursive: true, force: true });
-  });
+  afterAll(() => rmSync(logdir, { recursive: true, force: true }));
+
+  const timed = async (action: (page: Page, url: string) => Promise<void>): Promise<number> => {
+    const { page, close } = await watchedPage(stage.browser);
+    await page.goto(stage.board.url); // TensorBoard's own page costs both the same
+    const began = performance.now();
+    await action(page, stage.board.url);
+    const took = performance.now() - began;
+    await close();
+    return took;
+  };
 
   it("of the verdict comes before XProf has its data", { timeout: PATIENCE_MS }, async () => {
     const times: Record<string, number> = {};
@@ -49,27 +51,17 @@ describe.skipIf(!GIVEN)("first paint", () => {
   });
 });
 
-async function timed(action: (page: Page) => Promise<void>): Promise<number> {
-  const { page, close } = await watchedPage(browser);
-  await page.goto(board.url); // TensorBoard's own page costs both the same
-  const began = performance.now();
-  await action(page);
-  const took = performance.now() - began;
-  await close();
-  return took;
-}
-
-async function showVerdict(page: Page): Promise<void> {
-  const frame = await openTab(page, `${board.url}?`);
+async function showVerdict(page: Page, url: string): Promise<void> {
+  const frame = await openTab(page, `${url}?`);
   const first = frame.locator("#verdict h1, .runs-table .status-badge").first();
   await first.waitFor({ timeout: PATIENCE_MS });
 }
 
 /** Until its data are there: XProf's charts then load a library from the network, which we refuse. */
-async function loadOverview(page: Page): Promise<void> {
+async function loadOverview(page: Page, url: string): Promise<void> {
   const answered = page.waitForResponse(/profile\/data\?.*tag=overview_page/, {
     timeout: PATIENCE_MS,
   });
-  await page.goto(`${board.url}?tool=overview_page#profile`);
+  await page.goto(`${url}?tool=overview_page#profile`);
   await (await answered).finished();
 }

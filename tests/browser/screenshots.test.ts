@@ -3,16 +3,14 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, it } from "vitest";
-import { launch, openTab, watchedPage } from "./browser";
-import { BIN, REPOSITORY, SAMPLES, type TensorBoard, startTensorBoard } from "./tensorboard";
+import type { Page } from "playwright-core";
+import { beforeAll, describe, it } from "vitest";
+import { openTab, watchedPage } from "./browser";
+import { setUpStage } from "./stage";
+import { BIN, REPOSITORY, SAMPLES } from "./tensorboard";
 
 const TARGET = process.env["SCREENSHOTS"] ?? "";
 const FOLDER = join(REPOSITORY, TARGET);
-
-let board: TensorBoard;
-let browser: Browser;
 
 interface Shot {
   name: string;
@@ -22,6 +20,8 @@ interface Shot {
   isDark?: boolean;
   /** Scrolls to this element first. */
   at?: string;
+  /** The report, in the back end's place. */
+  answer?: { state: string; [field: string]: unknown };
 }
 
 const SHOTS: Shot[] = [
@@ -50,6 +50,33 @@ const SHOTS: Shot[] = [
     place: { run: "input_py_function", view: "compare", with: "healthy" },
     sign: "#compare",
   },
+  {
+    name: "hosts",
+    place: { run: "communication_straggler" },
+    sign: ".heat-map",
+    at: "#hosts",
+  },
+  {
+    name: "analysing",
+    place: { run: "healthy" },
+    sign: "progress",
+    answer: {
+      state: "running",
+      progress: { share: 0.42, text: "reading the trace of host: 66 MB of 117 MB" },
+    },
+    size: { width: 1440, height: 480 },
+  },
+  {
+    name: "failed",
+    place: { run: "healthy" },
+    sign: "[role=alert]",
+    answer: {
+      state: "failed",
+      error:
+        "The analysis was stopped because it had not moved for 7 minutes. A disk or a network that hangs can be the reason.",
+    },
+    size: { width: 1440, height: 480 },
+  },
   { name: "no-profile", place: { run: "event_files_only" }, sign: ".teach" },
   {
     name: "narrow",
@@ -60,18 +87,13 @@ const SHOTS: Shot[] = [
 ];
 
 describe.skipIf(!TARGET)("screenshots", () => {
-  beforeAll(async () => {
-    mkdirSync(FOLDER, { recursive: true });
-    [board, browser] = await Promise.all([startTensorBoard("--logdir", SAMPLES), launch()]);
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await board?.stop();
-  });
+  const stage = setUpStage(() => ["--logdir", SAMPLES]);
+  beforeAll(() => void mkdirSync(FOLDER, { recursive: true }));
 
-  it.each(SHOTS)("$name", async ({ name, place, sign, size, isDark, at }) => {
-    const { page, close } = await watchedPage(browser, size ? { viewport: size } : {});
-    const frame = await openTab(page, `${board.url}${isDark ? "?darkMode=true" : ""}`, place);
+  it.each(SHOTS)("$name", async ({ name, place, sign, size, isDark, at, answer }) => {
+    const { page, close } = await watchedPage(stage.browser, size ? { viewport: size } : {});
+    if (answer) await answerInstead(page, place["run"]!, answer);
+    const frame = await openTab(page, `${stage.board.url}${isDark ? "?darkMode=true" : ""}`, place);
     await frame.waitForSelector(sign);
     await page.waitForTimeout(1500); // the glide, and the finer timeline
     if (at) await frame.locator(at).evaluate((element) => element.scrollIntoView());
@@ -82,10 +104,20 @@ describe.skipIf(!TARGET)("screenshots", () => {
   it("terminal", async () => {
     const show = ["-m", "scripts.terminal_page", "sample_logs/input_py_function"];
     const { stdout } = spawnSync(join(BIN, "python"), show, { cwd: REPOSITORY });
-    const { page, close } = await watchedPage(browser);
+    const { page, close } = await watchedPage(stage.browser);
     await page.setContent(stdout.toString());
     await page.addStyleTag({ content: "pre { display: inline-block; margin: 0; padding: 16px }" });
     await page.locator("pre").screenshot({ path: join(FOLDER, "terminal.png") });
     await close();
   });
 });
+
+/** The report of a run as given, and its state in the list of runs. */
+async function answerInstead(page: Page, run: string, answer: { state: string }): Promise<void> {
+  await page.route(/plugin\/stall\/report/, (route) => route.fulfill({ json: answer }));
+  await page.route(/plugin\/stall\/runs/, async (route) => {
+    const all = await (await route.fetch()).json();
+    const runs = all.runs.map((one: any) => (one.run === run ? { ...one, ...answer } : one));
+    return route.fulfill({ json: { ...all, runs } });
+  });
+}

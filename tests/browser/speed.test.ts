@@ -1,35 +1,26 @@
 /** The timeline stays smooth with a hundred thousand intervals on the screen. */
 
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { launch, openTab, watchedPage } from "./browser";
-import { SAMPLES, type TensorBoard, startTensorBoard } from "./tensorboard";
+import { expect, it } from "vitest";
+import { openTab, watchedPage } from "./browser";
+import { setUpStage } from "./stage";
+import { SAMPLES } from "./tensorboard";
 
 const INTERVALS = 100_000;
 const LANES = 10;
 const FRAMES = 60;
 const SLOW_FRAME_MS = 100; // generous: a busy machine without a graphics card
 
-let board: TensorBoard;
-let browser: Browser;
-
-beforeAll(async () => {
-  [board, browser] = await Promise.all([startTensorBoard("--logdir", SAMPLES), launch()]);
-});
-afterAll(async () => {
-  await browser?.close();
-  await board?.stop();
-});
+const stage = setUpStage(() => ["--logdir", SAMPLES]);
 
 it("zooms with short frames", async () => {
-  const { page, close } = await watchedPage(browser);
+  const { page, close } = await watchedPage(stage.browser);
   await page.route(/plugin\/stall\/timeline/, async (route) => {
     const answer = await (await route.fetch()).json();
     return route.fulfill({
       json: { ...answer, ...crowded(answer.duration_ps) },
     });
   });
-  const frame = await openTab(page, board.url, { run: "compile_tracing" });
+  const frame = await openTab(page, stage.board.url, { run: "compile_tracing" });
   await frame.waitForSelector(".lane-title");
   const surface = frame.locator(".timeline-surface");
   await surface.scrollIntoViewIfNeeded();

@@ -1,32 +1,16 @@
 /** Waiting, failing, being empty, being attacked: the page says what is going on. */
 
-import { cpSync, mkdtempSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type Watched, launch, openTab, watchedPage } from "./browser";
-import { SAMPLES, type TensorBoard, startTensorBoard } from "./tensorboard";
+import type { Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { openTab, stallFrame } from "./browser";
+import { freshPages, setUpStage } from "./stage";
+import { SAMPLES, startTensorBoard } from "./tensorboard";
 
-let board: TensorBoard;
-let browser: Browser;
-let watched: Watched;
-
-beforeAll(async () => {
-  const logdir = join(SAMPLES, "healthy");
-  [board, browser] = await Promise.all([startTensorBoard("--logdir", logdir), launch()]);
-});
-afterAll(async () => {
-  await browser?.close();
-  await board?.stop();
-});
-beforeEach(async () => {
-  watched = await watchedPage(browser);
-});
-afterEach(async () => {
-  await watched.close();
-  expect(watched.complaints).toEqual([]);
-});
+const stage = setUpStage(() => ["--logdir", join(SAMPLES, "healthy")]);
+const watched = freshPages(stage);
 
 /** Answers in the back end's place; the last answer is given again and again. */
 async function answerInstead(page: Page, route: string, ...answers: unknown[]): Promise<void> {
@@ -40,7 +24,7 @@ async function answerInstead(page: Page, route: string, ...answers: unknown[]): 
 /** The back end's true answer, for a test to change. */
 async function trueAnswer(route: string): Promise<any> {
   for (;;) {
-    const response = await fetch(`${board.url}data/plugin/stall/${route}`);
+    const response = await fetch(`${stage.board.url}data/plugin/stall/${route}`);
     const answer: any = await response.json();
     const states = [answer.state, ...(answer.runs ?? []).map((run: any) => run.state)];
     if (!states.some((state) => state === "waiting" || state === "running")) return answer;
@@ -49,7 +33,7 @@ async function trueAnswer(route: string): Promise<any> {
 }
 
 it("a single run is opened at once", async () => {
-  const frame = await openTab(watched.page, board.url);
+  const frame = await openTab(watched.page, stage.board.url);
   await frame.waitForSelector("#verdict h1");
 });
 
@@ -61,7 +45,7 @@ describe("an analysis that takes its time", () => {
       progress: { share: 0.4, text: "reading traces" },
     };
     await answerInstead(watched.page, "report", running, running, ready);
-    const frame = await openTab(watched.page, board.url, { run: "." });
+    const frame = await openTab(watched.page, stage.board.url, { run: "." });
     await frame.waitForSelector("[role=status] progress");
     expect(await frame.locator("progress").getAttribute("value")).toBe("0.4");
     expect(await frame.locator("[role=status]").innerText()).toContain("reading traces");
@@ -74,10 +58,12 @@ describe("an analysis that takes its time", () => {
       error: "The file vanished while it was read.",
     };
     await answerInstead(watched.page, "report", failed, await trueAnswer("report?run=."));
-    const frame = await openTab(watched.page, board.url, { run: "." });
+    const frame = await openTab(watched.page, stage.board.url, { run: "." });
     await frame.waitForSelector("[role=alert]");
     expect(await frame.locator("[role=alert]").innerText()).toContain("vanished");
+    const asked = watched.page.waitForRequest(/report\?.*again=/);
     await frame.getByRole("button", { name: "Try again" }).click();
+    await asked;
     await frame.waitForSelector("#verdict h1");
   });
 });
@@ -111,7 +97,7 @@ it("a list with runs in every state shows each", async () => {
       }),
     ],
   });
-  const frame = await openTab(watched.page, board.url);
+  const frame = await openTab(watched.page, stage.board.url);
   await frame.waitForSelector(".runs-table");
   const text = await frame.locator("main").innerText();
   for (const part of ["second of two files", "No memory left.", "A folder could not be listed."]) {
@@ -156,7 +142,7 @@ it("names that look like code are shown as text", async () => {
   for (const lane of timeline.lanes) lane.title = hostile;
   await answerInstead(watched.page, "report", ready);
   await answerInstead(watched.page, "timeline", timeline);
-  const frame = await openTab(watched.page, board.url, { run: "." });
+  const frame = await openTab(watched.page, stage.board.url, { run: "." });
   await frame.waitForSelector(".lane-title");
   await frame.locator(".timeline-surface").hover({ position: { x: 300, y: 220 } });
   expect(await frame.locator("#verdict h1").innerText()).toBe(hostile);
@@ -164,37 +150,99 @@ it("names that look like code are shown as text", async () => {
   expect(await frame.title()).not.toBe("owned");
 });
 
+it("folders that look like code are shown as text", async () => {
+  const logdir = mkdtempSync(join(tmpdir(), "stall-hostile-"));
+  const hostile = `<img src=x onerror="document.title='owned'">&amp;\u202e 'x'`;
+  for (const name of [hostile, "other"]) {
+    cpSync(join(SAMPLES, "healthy"), join(logdir, name), { recursive: true });
+  }
+  const other = await startTensorBoard("--logdir", logdir);
+  try {
+    const frame = await openTab(watched.page, other.url);
+    await frame.getByRole("button", { name: hostile, exact: true }).click();
+    await frame.waitForSelector(".lane-title");
+    expect(await frame.locator(".run-picker option:checked").innerText()).toContain(hostile);
+    expect(await frame.locator("#stall img, #stall script").count()).toBe(0);
+    await watched.page.reload(); // the name is in the address, too
+    const again = await stallFrame(watched.page);
+    await again.waitForSelector(".lane-title");
+    expect(await again.title()).not.toBe("owned");
+    await watched.page.goto("about:blank"); // TensorBoard's page would miss its server
+  } finally {
+    await other.stop();
+  }
+});
+
+it("a run that is deleted while one looks at it is said to be gone", async () => {
+  const logdir = mkdtempSync(join(tmpdir(), "stall-gone-"));
+  for (const run of ["healthy", "numerics_nan"]) {
+    cpSync(join(SAMPLES, run), join(logdir, run), { recursive: true });
+  }
+  const other = await startTensorBoard("--logdir", logdir);
+  try {
+    const frame = await openTab(watched.page, other.url, { run: "healthy" });
+    await frame.waitForSelector("#verdict h1");
+    rmSync(join(logdir, "healthy"), { recursive: true });
+    await new Promise((resolve) => setTimeout(resolve, 1500)); // folders are remembered for a second
+    await watched.page.reload();
+    const again = await stallFrame(watched.page);
+    await again.waitForSelector("[role=alert]");
+    expect(await again.locator("[role=alert]").innerText()).toContain("there is no such run");
+    watched.complaints.length = 0; // the browser itself reports the 404
+    await watched.page.goto("about:blank");
+  } finally {
+    await other.stop();
+  }
+});
+
+it("a profile of one batch teaches how to capture all of the epoch", async () => {
+  const ready = await trueAnswer("report?run=.");
+  ready.report.window.covered_ps = ready.report.window.duration_ps / 50;
+  await answerInstead(watched.page, "report", ready);
+  const frame = await openTab(watched.page, stage.board.url, { run: "." });
+  await frame.waitForSelector(".teach");
+  const text = await frame.locator(".teach").innerText();
+  expect(text).toContain("saw little of the first epoch");
+  expect(text).toContain("tf.profiler.experimental.Profile");
+});
+
+it("an epoch that was profiled in samples shows the estimate beside what is exact", async () => {
+  const ready = await trueAnswer("report?run=.");
+  const { duration_ps } = ready.report.window;
+  ready.report.window.covered_ps = duration_ps / 50;
+  ready.report.estimate = {
+    profiled_steps: 60,
+    steps: 4000,
+    estimated_ps: duration_ps,
+    doubt: 0.1,
+    buckets_ps: { ...ready.report.buckets_ps, input: duration_ps },
+    causes_ps: {},
+  };
+  await answerInstead(watched.page, "report", ready);
+  const frame = await openTab(watched.page, stage.board.url, { run: "." });
+  const text = await frame.locator(".estimate").innerText();
+  expect(text).toContain("estimated from 60 profiled steps of 4,000 steps");
+  expect(await frame.locator(".estimate .stacked-bar").getAttribute("aria-label")).toMatch(
+    /^input \d+ %/,
+  );
+  expect(await frame.locator(".teach").count()).toBe(0);
+});
+
 it("a file that could not be read is named beside the verdict", async () => {
   const ready = await trueAnswer("report?run=.");
   const text = "The trace is cut off: the first 3 of 9 MB could be read.";
   ready.report.notes = [{ level: "error", text, where: "host.xplane.pb" }];
   await answerInstead(watched.page, "report", ready);
-  const frame = await openTab(watched.page, board.url, { run: "." });
+  const frame = await openTab(watched.page, stage.board.url, { run: "." });
   await frame.waitForSelector("#verdict + .notes");
   expect(await frame.locator("#verdict + .notes").innerText()).toContain(text);
-});
-
-it("several hosts are shown as a heat map, and one of them can be chosen", async () => {
-  const ready = await trueAnswer("report?run=.");
-  const [ledger] = ready.report.host_ledgers;
-  ready.report.host_ledgers = ["host", "slow-host"].map((host) => ({
-    ...ledger,
-    host,
-  }));
-  await answerInstead(watched.page, "report", ready);
-  const frame = await openTab(watched.page, board.url, { run: "." });
-  await frame.waitForSelector(".heat-map");
-  expect(await frame.locator(".heat-map tbody tr").count()).toBe(2);
-  const asked = watched.page.waitForRequest(/timeline\?.*host=host/);
-  await frame.locator(".heat-map").getByRole("button", { name: "host", exact: true }).click();
-  await asked;
 });
 
 it("a fault in the page itself is shown, and does not leave it empty", async () => {
   const ready = await trueAnswer("report?run=.");
   ready.report.findings = null; // no back end of ours would send this
   await answerInstead(watched.page, "report", ready);
-  const frame = await openTab(watched.page, board.url, { run: "." });
+  const frame = await openTab(watched.page, stage.board.url, { run: "." });
   await frame.waitForSelector("[role=alert]");
   expect(await frame.locator("[role=alert]").innerText()).toContain("fault of Stall");
   watched.complaints.length = 0; // the fault is in the console as well
@@ -219,7 +267,7 @@ it("new logs appear when TensorBoard reloads", async () => {
 
 it("a TensorBoard that stops is said to have stopped", async () => {
   await watched.page.route(/plugin\/stall\/runs/, (route) => route.abort());
-  const frame = await openTab(watched.page, board.url);
+  const frame = await openTab(watched.page, stage.board.url);
   await frame.waitForSelector("[role=alert]");
   expect(await frame.locator("[role=alert]").innerText()).toContain("does not answer");
   watched.complaints.length = 0; // the browser itself reports the failed request

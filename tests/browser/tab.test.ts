@@ -1,30 +1,16 @@
 /** Every view of the tab, on the sample logs, in a real TensorBoard. */
 
-import type { Browser, Frame } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type Watched, launch, openTab, stallFrame, watchedPage } from "./browser";
-import { SAMPLES, type TensorBoard, startTensorBoard } from "./tensorboard";
+import { readdirSync } from "node:fs";
+import type { Frame } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { openTab, stallFrame } from "./browser";
+import { freshPages, setUpStage } from "./stage";
+import { SAMPLES } from "./tensorboard";
 
-let board: TensorBoard;
-let browser: Browser;
-let watched: Watched;
+const stage = setUpStage(() => ["--logdir", SAMPLES]);
+const watched = freshPages(stage);
 
-beforeAll(async () => {
-  [board, browser] = await Promise.all([startTensorBoard("--logdir", SAMPLES), launch()]);
-});
-afterAll(async () => {
-  await browser?.close();
-  await board?.stop();
-});
-beforeEach(async () => {
-  watched = await watchedPage(browser);
-});
-afterEach(async () => {
-  await watched.close();
-  expect(watched.complaints).toEqual([]);
-});
-
-const open = (place: Record<string, string> = {}) => openTab(watched.page, board.url, place);
+const open = (place: Record<string, string> = {}) => openTab(watched.page, stage.board.url, place);
 
 /** The run's page, once its timeline is painted. */
 async function openRun(run: string, place: Record<string, string> = {}): Promise<Frame> {
@@ -33,20 +19,22 @@ async function openRun(run: string, place: Record<string, string> = {}): Promise
   return frame;
 }
 
+const RUNS = readdirSync(SAMPLES).length;
+
 const range = (frame: Frame) => frame.locator(".timeline-range").innerText();
 
 describe("the list of runs", () => {
   it("has every run with its verdict and its bar, and leads to each", async () => {
     const frame = await open();
     await frame.waitForSelector(".runs-table .status-badge");
-    await expect.poll(() => frame.locator(".runs-table .stacked-bar").count()).toBe(7);
+    await expect.poll(() => frame.locator(".runs-table .stacked-bar").count()).toBe(RUNS);
     await frame.getByRole("button", { name: "input_py_function", exact: true }).click();
     expect(await frame.locator("h1").innerText()).toContain("input");
   });
 
   it("is sorted by a click on a column", async () => {
     const frame = await open();
-    await expect.poll(() => frame.locator(".runs-table .stacked-bar").count()).toBe(7);
+    await expect.poll(() => frame.locator(".runs-table .stacked-bar").count()).toBe(RUNS);
     const names = () => frame.locator(".runs-table tbody th button").allInnerTexts();
     await frame.getByRole("button", { name: "Run", exact: true }).click();
     expect(await names()).toEqual([...(await names())].sort());
@@ -120,6 +108,18 @@ describe("from the verdict to the events", () => {
     expect(await frame.locator(".focus-title").innerText()).toMatch(/^step \d+/);
   });
 
+  it("a step can be chosen by keys", async () => {
+    const frame = await openRun("input_py_function");
+    const steps = frame.getByRole("slider");
+    await steps.press("Home");
+    await steps.press("ArrowRight");
+    await steps.press("ArrowRight");
+    expect(await steps.getAttribute("aria-valuetext")).toMatch(/^step 2: /);
+    await steps.press("Enter");
+    await expect.poll(() => frame.locator(".focus-title").innerText()).toBe("step 2");
+    await expect.poll(() => range(frame)).toMatch(/ from /);
+  });
+
   it("a search leads to an event", async () => {
     const frame = await openRun("input_py_function");
     await frame.getByLabel("Find an event by name").fill("iterator");
@@ -154,6 +154,15 @@ describe("the timeline", () => {
     await expectChange();
     await surface.press("0");
     await expect.poll(() => range(frame)).toMatch(/^All of it/);
+  });
+
+  it("is moved along its overview", async () => {
+    const frame = await openRun("compile_tracing");
+    await frame.getByRole("button", { name: "Zoom in" }).click();
+    await expect.poll(() => range(frame)).toMatch(/ from /);
+    const before = await range(frame);
+    await frame.locator(".minimap").click({ position: { x: 900, y: 10 } });
+    await expect.poll(() => range(frame)).not.toBe(before);
   });
 
   it("leaves the wheel to the page until it is clicked, and says so", async () => {
@@ -211,9 +220,64 @@ describe("deep links", () => {
   });
 });
 
+describe("several hosts", () => {
+  const cells = (frame: Frame, host: string) =>
+    frame.locator(".heat-map tbody tr", { hasText: host }).locator("td").allInnerTexts();
+
+  it("are shown as a heat map in which the late one stands out", async () => {
+    const frame = await openRun("communication_straggler");
+    const buckets = await frame.locator(".heat-map thead th").allInnerTexts();
+    const share = async (host: string, bucket: string) =>
+      parseFloat((await cells(frame, host))[buckets.indexOf(bucket) - 1]!);
+    expect(await share("host-worker-0", "communication")).toBeGreaterThan(40);
+    expect(await share("host-worker-1", "host")).toBeGreaterThan(40);
+    expect(buckets.at(-1)).toBe("the others waited");
+    expect((await cells(frame, "host-worker-1")).at(-1)).toMatch(/^1\.\d+ s$/);
+    expect(await frame.locator(".card").first().innerText()).toContain("host-worker-1 is late");
+  });
+
+  it("have a timeline each, to which a link can lead", async () => {
+    const frame = await openRun("communication_straggler");
+    expect(await frame.locator("#timeline h2").innerText()).toBe("Timeline of host-worker-1");
+    const asked = watched.page.waitForResponse(/timeline\?.*host=host-worker-0/);
+    await frame.getByRole("button", { name: "host-worker-0", exact: true }).click();
+    expect((await (await asked).json()).host).toBe("host-worker-0");
+    await expect.poll(() => watched.page.url()).toContain("p.stall.host=host-worker-0");
+    await watched.page.reload();
+    const again = await stallFrame(watched.page);
+    await again.waitForSelector(".heat-map tr.chosen");
+    expect(await again.locator(".heat-map tr.chosen").innerText()).toContain("host-worker-0");
+  });
+});
+
+describe("paper", () => {
+  it("shows what the screen shows, without what only a screen can use", async () => {
+    const frame = await openRun("input_py_function");
+    await watched.page.emulateMedia({ media: "print" });
+    expect(await frame.locator(".paper-title").innerText()).toBe("input_py_function");
+    for (const shown of ["#verdict", ".bucket-table", ".card", ".timeline-surface canvas"]) {
+      expect(await frame.locator(shown).first().isVisible(), shown).toBe(true);
+    }
+    for (const hidden of [".top-bar", ".timeline-toolbar", ".copy", ".trace-link"]) {
+      expect(await frame.locator(hidden).first().isVisible(), hidden).toBe(false);
+    }
+  });
+
+  it("is light, whatever the screen is", async () => {
+    const frame = await openRun("healthy");
+    await watched.page.evaluate(() => document.body.classList.add("dark-mode"));
+    const theme = () => frame.evaluate(() => document.documentElement.dataset["theme"]);
+    await expect.poll(theme).toBe("dark");
+    await frame.evaluate(() => window.dispatchEvent(new Event("beforeprint")));
+    expect(await theme()).toBe("light");
+    await frame.evaluate(() => window.dispatchEvent(new Event("afterprint")));
+    expect(await theme()).toBe("dark");
+  });
+});
+
 describe("comparing", () => {
   it("sets two runs side by side", async () => {
-    const frame = await openRun("input_py_function");
+    let frame = await openRun("input_py_function");
     await frame.getByRole("button", { name: "Compare …" }).click();
     await frame.getByRole("button", { name: "healthy", exact: true }).click();
     await frame.waitForSelector("#compare");
@@ -223,6 +287,9 @@ describe("comparing", () => {
     expect(await frame.locator(".difference-table tbody tr").count()).toBeGreaterThan(3);
     expect(await frame.locator("#compare-gone").innerText()).toContain("ST001");
     expect(watched.page.url()).toMatch(/view=compare.*with=healthy/);
+    await watched.page.reload();
+    frame = await stallFrame(watched.page);
+    await frame.waitForSelector("#compare");
     await frame.getByRole("button", { name: "⇄ Swap" }).click();
     await expect.poll(() => frame.locator("#compare-new").innerText()).toContain("ST001");
   });
@@ -247,5 +314,5 @@ describe("dark mode", () => {
 });
 
 it("TensorBoard's security validator has nothing to say", () => {
-  expect(board.log()).not.toMatch(/security|Content-Security-Policy|X-Content-Type/i);
+  expect(stage.board.log()).not.toMatch(/security|Content-Security-Policy|X-Content-Type/i);
 });

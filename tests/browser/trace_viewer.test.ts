@@ -1,32 +1,23 @@
 /** The one link into a page that XProf does not document: it opens at the time of the evidence. */
 
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { launch, openTab, watchedPage } from "./browser";
-import { SAMPLES, type TensorBoard, startTensorBoard } from "./tensorboard";
+import { expect, it } from "vitest";
+import { openTab, watchedPage } from "./browser";
+import { setUpStage } from "./stage";
+import { SAMPLES } from "./tensorboard";
 
-let board: TensorBoard;
-let browser: Browser;
-
-beforeAll(async () => {
-  [board, browser] = await Promise.all([startTensorBoard("--logdir", SAMPLES), launch()]);
-});
-afterAll(async () => {
-  await browser?.close();
-  await board?.stop();
-});
+const stage = setUpStage(() => ["--logdir", SAMPLES]);
 
 it("a piece of evidence opens in the trace viewer, at its own time", async () => {
-  const { page, close } = await watchedPage(browser);
+  const { page, close } = await watchedPage(stage.browser);
   // The tab asks the Profile plugin for its sessions, without which it would not know them.
   const awake = page.waitForResponse(/plugin\/profile\/runs/);
-  const frame = await openTab(page, board.url, { run: "compile_tracing" });
+  const frame = await openTab(page, stage.board.url, { run: "compile_tracing" });
   await awake;
   const link = frame.locator(".trace-link").nth(1);
   const href = (await link.getAttribute("href"))!;
   const [startMs, endMs] = evidenceMs(new URL(href));
 
-  const viewer = await watchedPage(browser);
+  const viewer = await watchedPage(stage.browser);
   const answered = viewer.page.waitForResponse(/plugin\/profile\/data\?/);
   await viewer.page.goto(href);
   const answer = await answered;

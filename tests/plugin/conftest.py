@@ -13,6 +13,7 @@ from tests.plugin.boards import SAMPLES, Board
 def no_memory_of_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests change folders more often than people do."""
     monkeypatch.setattr(logs, "REMEMBERED_S", 0.0)
+    monkeypatch.setattr(logs, "REMEMBERED_LOOKS", 0)
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ import pytest
 
 from stall_analyzer.chart import charts_of
 from stall_analyzer.discover import discover
-from stall_analyzer.model import Run
+from stall_analyzer.model import HostFile, Run, Session
 from stall_analyzer.outcome import analyze_one
 from tb_stall_plugin import cache, work
 from tb_stall_plugin.analyses import Analyses, Status
@@ -27,9 +27,16 @@ class Counting(Worker):
 
     def __init__(self) -> None:
         super().__init__()
+        self.started = self.closed = 0
         self.runs: list[str] = []
         self.may_go_on = threading.Event()
         self.may_go_on.set()
+
+    def start(self) -> None:
+        self.started += 1
+
+    def close(self) -> None:
+        self.closed += 1
 
     def analyze(self, run: Run, folder: Path, progress: Callable[[float, str], None]) -> None:
         self.runs.append(run.name)
@@ -39,7 +46,7 @@ class Counting(Worker):
         cache.write(folder, outcome.entry, outcome.also)
 
 
-class Failing(Worker):
+class Failing(Counting):
     def analyze(self, run: Run, folder: Path, progress: Callable[[float, str], None]) -> None:
         raise WorkFailed("it is cursed")
 
@@ -124,6 +131,63 @@ def test_without_a_cache_folder_the_results_of_this_process_are_kept(
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("STALL_CACHE_DIR", str(tmp_path / "file"))
     assert settled(Analyses(Cache(), Counting), run).state == "ready"
+
+
+# ---------------------------------------------------------------- the worker
+
+
+def happens(what: Callable[[], object]) -> bool:
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        if what():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_a_worker_can_start_before_the_first_question(run: Run) -> None:
+    worker = Counting()
+    analyses = Analyses(Cache(), lambda: worker)
+    analyses.warm_up()
+    assert happens(lambda: worker.started)
+    assert worker.runs == []
+    assert settled(analyses, run).state == "ready"
+    assert worker.started == 1
+
+
+def test_opening_the_tab_starts_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mark = tmp_path / "started"
+    monkeypatch.setattr(work, "COMMAND", (work.COMMAND[0], "-c", f"open({str(mark)!r}, 'w')"))
+    board = Board(str(tmp_path))
+    board.get("/data/plugins_listing")
+    assert not mark.exists()
+    board.ask("index.js")
+    assert happens(mark.exists)
+
+
+def test_a_worker_waits_for_the_next_question_for_a_while(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers: list[Counting] = []
+
+    def new_worker() -> Counting:
+        workers.append(Counting())
+        return workers[-1]
+
+    def read_anew(at_s: int) -> None:
+        (file,) = (Path(run.path) / "train").iterdir()
+        os.utime(file, (at_s, at_s))
+        settled(analyses, only_run(Path(run.path)))
+
+    analyses = Analyses(Cache(), new_worker)
+    read_anew(1)
+    read_anew(2)
+    assert [len(worker.runs) for worker in workers] == [2]
+    monkeypatch.setattr("tb_stall_plugin.analyses.IDLE_S", 0.01)
+    read_anew(3)
+    assert happens(lambda: workers[0].closed)
+    read_anew(4)
+    assert [len(worker.runs) for worker in workers] == [3, 1]
 
 
 # ---------------------------------------------------------------- order
@@ -254,6 +318,66 @@ def test_a_worker_that_is_killed_costs_only_its_own_run(
     assert board.report("b")["state"] == "ready"
 
 
+def test_a_worker_that_hangs_is_stopped_and_costs_only_its_own_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_of("event_files_only", tmp_path / "logs" / "a")
+    copy_of("event_files_only", tmp_path / "logs" / "b")
+    hangs, pid = tmp_path / "hangs", tmp_path / "pid"
+    hangs.touch()
+    script = (
+        "import os, pathlib, time, tb_stall_plugin.worker as worker\n"
+        "real = worker.analyze_one\n"
+        "def analyze_one(run, *more):\n"
+        f"    if run.name == 'a' and os.path.exists({str(hangs)!r}):\n"
+        f"        pathlib.Path({str(pid)!r}).write_text(str(os.getpid()))\n"
+        "        time.sleep(600)\n"
+        "    return real(run, *more)\n"
+        "worker.analyze_one = analyze_one\n"
+        "worker.main()\n"
+    )
+    monkeypatch.setattr(work, "COMMAND", (work.COMMAND[0], "-c", script))
+    monkeypatch.setattr(work, "PATIENCE_S", 10.0)
+    board = Board(str(tmp_path / "logs"))
+    failed = board.report("a")
+    assert failed["state"] == "failed"
+    assert "it had not moved for" in failed["error"]
+    assert happens(lambda: not is_alive(int(pid.read_text())))
+    assert board.report("b")["state"] == "ready"
+    hangs.unlink()
+    assert board.answer("report", run="a")["state"] == "failed"
+    assert board.answer("report", run="a", again="")["state"] == "waiting"
+    assert board.report("a")["state"] == "ready"
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it still works: one that is dead may be listed until its parent looks."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    except FileNotFoundError:
+        return False
+    return "State:\tZ" not in status
+
+
+def test_a_large_run_may_be_silent_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[float] = []
+
+    class Silent:
+        def tell(self, job: object) -> None: ...
+
+        def hear(self, within_s: float) -> bytes:
+            heard.append(within_s)
+            return b'{"done": true}'
+
+    monkeypatch.setattr(work, "_Process", Silent)
+    for size in (0, 10**9):
+        hosts = (HostFile("h", "h", "xplane", size),)
+        Worker().analyze(Run("a", "a", (Session("s", "s", hosts),), ()), Path(), lambda *_: None)
+    small, large = heard
+    assert small >= 60
+    assert large >= small + 600
+
+
 def test_a_worker_that_cannot_start_is_a_failure_with_a_reason(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,6 +396,46 @@ def test_a_file_that_vanishes_before_it_is_read_is_told_in_the_report(tmp_path: 
     assert status.analysis is not None
     texts = " ".join(note["text"] for note in status.analysis.report()["notes"])
     assert "cannot be read" in texts
+
+
+# ---------------------------------------------------------------- a great many runs
+
+
+@pytest.fixture
+def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Board:
+    """Three, where two would be few."""
+    monkeypatch.setattr("tb_stall_plugin.plugin.FEW_RUNS", 2)
+    for name in "abc":
+        copy_of("event_files_only", tmp_path / "logs" / name)
+    return Board(str(tmp_path / "logs"))
+
+
+def states(board: Board, **arguments: object) -> list[str]:
+    return [run["state"] for run in board.answer("runs", **arguments)["runs"]]
+
+
+def test_of_many_runs_none_is_analysed_unasked(many: Board) -> None:
+    assert states(many) == ["unread"] * 3
+    assert all(run["progress"] is None for run in many.runs().values())
+    time.sleep(0.1)
+    assert states(many) == ["unread"] * 3
+
+
+def test_of_many_runs_those_that_are_named_are_analysed(many: Board) -> None:
+    states(many, run="b")
+    assert happens(lambda: states(many) == ["unread", "ready", "unread"])
+    assert many.report("c")["state"] == "ready"
+    assert states(many) == ["unread", "ready", "ready"]
+
+
+def test_many_runs_are_all_analysed_on_request(many: Board) -> None:
+    states(many, all="")
+    assert happens(lambda: states(many) == ["ready"] * 3)
+
+
+def test_what_is_in_the_cache_is_never_unread(many: Board, tmp_path: Path) -> None:
+    many.report("a")
+    assert states(Board(str(tmp_path / "logs"))) == ["ready", "unread", "unread"]
 
 
 # ---------------------------------------------------------------- the folder

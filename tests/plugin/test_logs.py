@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from stall_analyzer.discover import Discovery
+from tb_stall_plugin import logs
 from tb_stall_plugin.logs import Logs
 from tests.logdirs import NOON
 from tests.plugin.boards import SAMPLES, Board, copy_of
@@ -109,6 +113,23 @@ def test_hostile_names_in_a_trace_are_plain_text(tmp_path: Path, name: str) -> N
     assert board.answer("search", run="a", text=name[:20])["hits"]
 
 
+def test_a_name_of_a_megabyte_does_not_fill_the_report(tmp_path: Path) -> None:
+    """A function that is traced again and again: findings say its name, several times each."""
+    name = "<b>" * 333_333
+    calls = [
+        replace(part, name=name) if part.name == "train_step" else part
+        for i in range(20)
+        for part in call(50 * i, 50 * i + 45, i + 1, traced_ms=40, count=i + 1)
+    ]
+    session = tmp_path / "a" / "plugins" / "profile" / "s"
+    session.mkdir(parents=True)
+    trace = space(host(("python", calls)), clock(NOON * 10**9, 1.0))
+    (session / "host.xplane.pb").write_bytes(trace)
+    answer = Board(str(tmp_path)).report("a")
+    assert any("<b><b>" in finding["title"] for finding in answer["report"]["findings"])
+    assert len(json.dumps(answer)) < 100_000
+
+
 def test_a_run_with_several_hosts(tmp_path: Path) -> None:
     session = tmp_path / "a" / "plugins" / "profile" / "s"
     session.mkdir(parents=True)
@@ -131,3 +152,30 @@ def test_two_attempts_in_a_folder_are_two_runs(tmp_path: Path) -> None:
     later = file.name.replace(stamp, str(int(stamp) + 1000)).replace(".17949.", ".20000.")
     shutil.copy(file, file.with_name(later))
     assert list(Board(str(tmp_path)).runs()) == ["a", "a (attempt 2)"]
+
+
+def test_folders_that_take_long_to_search_are_searched_seldom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, looks = 0.0, 0
+
+    def find_runs(paths: list[str]) -> Discovery:
+        nonlocal now, looks
+        now, looks = now + 2.0, looks + 1
+        return Discovery(())
+
+    monkeypatch.setattr(logs, "REMEMBERED_S", 1.0)
+    monkeypatch.setattr(logs, "REMEMBERED_LOOKS", 10)
+    monkeypatch.setattr(logs, "find_runs", find_runs)
+    monkeypatch.setattr("tb_stall_plugin.logs.time.monotonic", lambda: now)
+    found = Logs(str(tmp_path))
+    for seconds_later in (0, 1, 15):
+        now += seconds_later
+        found.find()
+    assert looks == 1
+    now += 10
+    found.find()
+    assert looks == 2
+    now += 1
+    found.find(fresh=True)
+    assert looks == 3

@@ -8,7 +8,7 @@ analyzer must work where the plugin cannot.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +21,7 @@ from stall_analyzer.errors import UsageError
 from stall_analyzer.report.facts import facts_of
 from stall_analyzer.report.page import (
     READY,
+    Json,
     manual_answer,
     report_answer,
     run_ids,
@@ -31,6 +32,8 @@ from stall_analyzer.report.page import (
 PIXELS = 4000
 WINDOWS = 8  # beside the whole one: eight times closer
 MOST_ITEMS = 150_000  # of a run, about 6 MB: a file that mail and browsers still take
+MOST_ITEMS_IN_ALL = 600_000  # of a file with many runs
+MOST_HOSTS = 16  # besides the one that stands for the run
 LEAST_PIXELS = 500
 
 POLICY = (
@@ -56,18 +59,40 @@ PAGE = """\
 
 
 def timelines_of(report: Report) -> list[dict[str, Any]]:
-    """The whole window and its parts, in as much detail as a file may hold."""
-    chart = charts_of(report)[0]
+    """The whole window, then the same of the other hosts, then its parts; in as much detail as a
+    file may hold."""
+    chart, *others = charts_of(report)[: MOST_HOSTS + 1]
     whole_ps = chart.duration_ps
     edges = [whole_ps * i // WINDOWS for i in range(WINDOWS + 1)]
-    windows = [(0, whole_ps), *pairwise(edges)]
+    wanted = [(one, 0, whole_ps) for one in (chart, *others)]
+    wanted += [(chart, start, end) for start, end in pairwise(edges)]
     pixels = PIXELS
     while True:
-        made = [timeline(chart, start, end, pixels) for start, end in windows if start < end]
-        items = sum(len(lane["items"]) for part in made for lane in part["lanes"])
-        if items <= MOST_ITEMS or pixels <= LEAST_PIXELS:
+        made = [timeline(one, start, end, pixels) for one, start, end in wanted if start < end]
+        if _items(made) <= MOST_ITEMS or pixels <= LEAST_PIXELS:
             return made
         pixels //= 2
+
+
+def _items(timelines: Iterable[Json]) -> int:
+    return sum(len(lane["items"]) for part in timelines for lane in part["lanes"])
+
+
+def _that_fit(timelines: Sequence[Sequence[Json] | None]) -> list[list[Json]]:
+    """Of many runs less detail; of very many, the later ones have to do without a timeline."""
+    room = MOST_ITEMS_IN_ALL
+    kept = [list(parts or ()) for parts in timelines]
+    if sum(map(_items, kept)) > room:
+        kept = [[part for part in parts if _is_whole(part)] for parts in kept]
+    for parts in kept:
+        room -= _items(parts)
+        if room < 0:
+            parts.clear()
+    return kept
+
+
+def _is_whole(part: Json) -> bool:
+    return bool(part["end_ps"] - part["start_ps"] == part["duration_ps"])
 
 
 def render(document: Mapping[str, Any], timelines: Sequence[Sequence[Any] | None]) -> str:
@@ -88,9 +113,7 @@ def render(document: Mapping[str, Any], timelines: Sequence[Sequence[Any] | None
         "reports": {
             run_id: report_answer(run, version="") for run_id, run in zip(ids, runs, strict=True)
         },
-        "timelines": {
-            run_id: list(parts or ()) for run_id, parts in zip(ids, timelines, strict=True)
-        },
+        "timelines": dict(zip(ids, _that_fit(timelines), strict=True)),
         "manuals": {page.id: manual_answer(page) for page in manual.pages() if page.id in found},
     }
     return PAGE.format(policy=POLICY, data=_inside_html(data), script=_script())

@@ -17,6 +17,8 @@ from stall_analyzer.sums import bucket_totals, one_time_ps, totals
 
 SCHEMA_VERSION = 1
 LATE_STEPS_MOST = 500  # as many as a screen can show
+# A trace may hold names of a megabyte, and each finding says one several times.
+LONGEST_NAME, LONGEST_TEXT = 300, 4000
 
 
 def document(reports: Iterable[Report], notes: Sequence[Note] = ()) -> dict[str, Any]:
@@ -57,7 +59,7 @@ def run_document(report: Report) -> dict[str, Any]:
         "verdict": {
             "status": verdict.status,
             "primary": verdict.primary,
-            "sentence": verdict.sentence,
+            "sentence": _cut(verdict.sentence, LONGEST_TEXT),
             "confidence": verdict.confidence,
             "host": verdict.host or None,
         },
@@ -81,7 +83,7 @@ def run_document(report: Report) -> dict[str, Any]:
             for a in timeline.traces
         ],
         "lateness": _lateness(report.lateness),
-        "evidence": dict(reference.evidence),
+        "evidence": _texts(reference.evidence),
         "notes": [_note(note) for note in report.notes],
     }
 
@@ -141,12 +143,12 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "later_gain_ps": _gain(finding.later_gain),
         "confidence": finding.confidence,
         "estimated": finding.estimated,
-        "title": finding.title,
-        "explanation": finding.explanation,
-        "change": {"text": change.text, "before": change.before, "after": change.after},
+        "title": _cut(finding.title, LONGEST_NAME),
+        "explanation": _cut(finding.explanation, LONGEST_TEXT),
+        "change": _texts({"text": change.text, "before": change.before, "after": change.after}),
         "evidence": [
-            {"host": e.host, "line": e.line, "start_ps": e.start_ps, "end_ps": e.end_ps,
-             "label": e.label}
+            {"host": e.host, "line": _cut(e.line, LONGEST_NAME), "start_ps": e.start_ps,
+             "end_ps": e.end_ps, "label": _cut(e.label, LONGEST_NAME)}
             for e in finding.evidence
         ],
     }  # fmt: skip
@@ -174,8 +176,8 @@ def _host(host: HostLedger) -> dict[str, Any]:
         "host": host.host,
         "buckets_ps": bucket_totals(host.ledger),
         "covered_ps": host.covered_ps,
-        "training_thread": host.training_thread,
-        "evidence": dict(host.evidence),
+        "training_thread": host.training_thread and _cut(host.training_thread, LONGEST_NAME),
+        "evidence": _texts(host.evidence),
         "notes": [_note(note) for note in host.notes],
     }
 
@@ -213,4 +215,12 @@ def _lateness(lateness: Lateness) -> dict[str, Any] | None:
 
 
 def _note(note: Note) -> dict[str, str]:
-    return {"level": note.level, "text": note.text, "where": note.where}
+    return {"level": note.level, "text": _cut(note.text, LONGEST_TEXT), "where": note.where}
+
+
+def _texts(texts: Mapping[str, str]) -> dict[str, str]:
+    return {name: _cut(text, LONGEST_TEXT) for name, text in texts.items()}
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

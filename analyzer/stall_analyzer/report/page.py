@@ -13,7 +13,8 @@ from stall_analyzer.capture import HOW_TO_CAPTURE
 
 Json: TypeAlias = Mapping[str, Any]
 
-WAITING, RUNNING, READY, FAILED = "waiting", "running", "ready", "failed"
+# Of a run: nobody has asked for it, it waits for its turn, it is read, there is a result or none.
+UNREAD, WAITING, RUNNING, READY, FAILED = "unread", "waiting", "running", "ready", "failed"
 # What the list of runs shows of a report (report/facts.py); null until there is one.
 KNOWN = (
     "attempt", "status", "primary", "sentence", "confidence", "duration_ps", "covered_ps", "source",

@@ -29,22 +29,28 @@ export class EmbeddedSource implements DataSource {
   }
 
   async timeline(request: TimelineRequest): Promise<Detail> {
-    const stored = (this.data.timelines[request.run] ?? []).map((answer) => ({
+    const stored = this.stored(request).map((answer) => ({
       answer,
       psPerPixel: (answer.end_ps - answer.start_ps) / (answer.pixels ?? STORED_PIXELS),
     }));
-    return bestFor(stored, request) ?? missing("This report was written without a timeline.");
+    return bestFor(stored, request) ?? missing("This report was written without this timeline.");
   }
 
-  async search({ run, text }: SearchRequest): Promise<SearchAnswer> {
+  async search({ run, host, text }: SearchRequest): Promise<SearchAnswer> {
     const hits = new Map<string, Hit>(); // the stored timelines overlap
-    for (const timeline of this.data.timelines[run] ?? []) {
+    for (const timeline of this.stored({ run, host })) {
       for (const hit of hitsIn(timeline, text)) {
         hits.set(`${hit.lane} ${hit.start_ps} ${hit.name}`, hit);
       }
     }
     const inOrder = [...hits.values()].sort((a, b) => a.start_ps - b.start_ps);
     return { hits: inOrder.slice(0, HITS_MOST), total: inOrder.length };
+  }
+
+  /** Of one host; the first one stands for the run. */
+  private stored({ run, host }: { run: string; host: string | null }): TimelineAnswer[] {
+    const timelines = this.data.timelines[run] ?? [];
+    return timelines.filter((timeline) => timeline.host === (host ?? timelines[0]?.host));
   }
 
   async manual(id: string): Promise<ManualPage> {

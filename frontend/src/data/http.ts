@@ -1,7 +1,14 @@
 /** The data of a running TensorBoard. */
 
 import type { ManualPage, ReportAnswer, RunsAnswer, SearchAnswer, TimelineAnswer } from "../types";
-import type { DataSource, Detail, SearchRequest, TimelineRequest } from "./source";
+import type {
+  DataSource,
+  Detail,
+  Reason,
+  RunsWish,
+  SearchRequest,
+  TimelineRequest,
+} from "./source";
 
 const PIXELS_MOST = 10_000; // the back end refuses more
 
@@ -11,12 +18,13 @@ export class HttpSource implements DataSource {
   /** TensorBoard gives the page a <base>, so that a path prefix needs no care here. */
   constructor(private readonly base: string) {}
 
-  runs(): Promise<RunsAnswer> {
-    return this.get("runs", {});
+  runs(wish?: RunsWish, reason?: Reason): Promise<RunsAnswer> {
+    const named = (wish?.names ?? []).map((name) => ["run", name]);
+    return this.get("runs", [...named, ...flags({ all: wish?.all, fresh: reason?.fresh })]);
   }
 
-  report(run: string): Promise<ReportAnswer> {
-    return this.get("report", { run });
+  report(run: string, reason?: Reason): Promise<ReportAnswer> {
+    return this.get("report", [["run", run], ...flags({ ...reason })]);
   }
 
   async timeline(request: TimelineRequest, signal?: AbortSignal): Promise<Detail> {
@@ -43,7 +51,7 @@ export class HttpSource implements DataSource {
 
   private async get<Answer>(
     route: string,
-    query: Record<string, string>,
+    query: Record<string, string> | string[][],
     signal?: AbortSignal,
   ): Promise<Answer> {
     const url = new URL(route, this.base);
@@ -59,6 +67,11 @@ export class HttpSource implements DataSource {
     if (!response.ok || answer === null) throw new Error(reason(answer, response));
     return answer as Answer;
   }
+}
+
+/** Those that are set, as names without a value. */
+function flags(all: Record<string, boolean | undefined>): string[][] {
+  return Object.entries(all).flatMap(([name, isSet]) => (isSet ? [[name, ""]] : []));
 }
 
 /** A host that is not named is the one that trains. */

@@ -30,11 +30,23 @@ export interface Detail {
   psPerPixel: Ps;
 }
 
+/** Why it is asked: `again` to try anew what failed, `fresh` because files have changed. */
+export interface Reason {
+  again: boolean;
+  fresh: boolean;
+}
+
+/** Which runs to analyse where there are too many to analyse all of them unasked. */
+export interface RunsWish {
+  names: readonly string[];
+  all: boolean;
+}
+
 export interface DataSource {
   /** False for a file: nothing will ever change, so nothing is asked twice. */
   readonly isLive: boolean;
-  runs(): Promise<RunsAnswer>;
-  report(run: string): Promise<ReportAnswer>;
+  runs(wish?: RunsWish, reason?: Reason): Promise<RunsAnswer>;
+  report(run: string, reason?: Reason): Promise<ReportAnswer>;
   timeline(request: TimelineRequest, signal?: AbortSignal): Promise<Detail>;
   search(request: SearchRequest, signal?: AbortSignal): Promise<SearchAnswer>;
   manual(id: string): Promise<ManualPage>;

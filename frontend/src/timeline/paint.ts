@@ -7,6 +7,7 @@ import { cut, tickLabel } from "../format";
 import { BUCKET_COLOURS, GROUP_COLOURS, bucketOf, inkOn } from "../palette";
 import { spokenCause } from "../words";
 import type { Bucket, Division, Ps, Span } from "../types";
+import { bucketFill } from "../ui/canvas";
 import { type LaneBox, type Layout, RULER_HEIGHT, rowTop } from "./layout";
 import { paintSeries } from "./paint_series";
 import { type Scale, ticks } from "./view";
@@ -143,7 +144,6 @@ function paintName(
 type FillFor = (nameIndex: number) => string | CanvasPattern;
 
 const SHADES = ["59", "80", "6B", "92"]; // alpha: neighbours with other names look different
-let hatching: CanvasPattern | null = null;
 
 /** The ledger has the buckets' own colours, every other lane shades of its group's. */
 function fillsOf(
@@ -152,32 +152,11 @@ function fillsOf(
   names: readonly string[],
 ): FillFor {
   if (box.id === "ledger") {
-    return (nameIndex) => {
-      const bucket = bucketOf(names[nameIndex] ?? "");
-      return bucket === "unknown" ? (hatching ??= hatch(context)) : BUCKET_COLOURS[bucket];
-    };
+    return (nameIndex) => bucketFill(context, bucketOf(names[nameIndex] ?? ""));
   }
   const colour = GROUP_COLOURS[box.lane.group] ?? GROUP_COLOURS.training;
   const shades = SHADES.map((alpha) => colour + alpha);
   return (nameIndex) => shades[nameIndex % shades.length]!;
-}
-
-/** Two greys are hard to tell apart; what is unknown is hatched everywhere. */
-function hatch(context: CanvasRenderingContext2D): CanvasPattern {
-  const tile = document.createElement("canvas");
-  tile.width = tile.height = 8;
-  const pen = tile.getContext("2d")!;
-  pen.fillStyle = BUCKET_COLOURS.unknown;
-  pen.fillRect(0, 0, 8, 8);
-  pen.strokeStyle = "#FFFFFF66";
-  pen.lineWidth = 2;
-  for (const x of [-4, 4, 12]) {
-    pen.beginPath();
-    pen.moveTo(x - 4, 8);
-    pen.lineTo(x + 4, 0);
-    pen.stroke();
-  }
-  return context.createPattern(tile, "repeat")!;
 }
 
 // ---------------------------------------------------------------- marks over everything

@@ -1,4 +1,7 @@
-/** Canvases that are sharp on every screen. */
+/** Canvases that are sharp on every screen, and the buckets' colours on them. */
+
+import { BUCKET_COLOURS } from "../palette";
+import type { Bucket } from "../types";
 
 export function paintCanvas(
   canvas: HTMLCanvasElement,
@@ -19,4 +22,31 @@ export function paintCanvas(
   if (!context) return;
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   draw(context);
+}
+
+let hatching: CanvasPattern | null = null;
+
+/** Two greys are hard to tell apart; what is unknown is hatched everywhere. */
+export function bucketFill(
+  context: CanvasRenderingContext2D,
+  bucket: Bucket,
+): string | CanvasPattern {
+  return bucket === "unknown" ? (hatching ??= hatch(context)) : BUCKET_COLOURS[bucket];
+}
+
+function hatch(context: CanvasRenderingContext2D): CanvasPattern {
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 8;
+  const pen = tile.getContext("2d")!;
+  pen.fillStyle = BUCKET_COLOURS.unknown;
+  pen.fillRect(0, 0, 8, 8);
+  pen.strokeStyle = "#FFFFFF66";
+  pen.lineWidth = 2;
+  for (const x of [-4, 4, 12]) {
+    pen.beginPath();
+    pen.moveTo(x - 4, 8);
+    pen.lineTo(x + 4, 0);
+    pen.stroke();
+  }
+  return context.createPattern(tile, "repeat")!;
 }

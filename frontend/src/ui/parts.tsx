@@ -88,7 +88,7 @@ export function Notes({ notes }: { notes: readonly Note[] }) {
   return (
     <ul class="notes">
       {notes.map((note) => (
-        <li class={`note ${note.level}`}>
+        <li class={`note-item ${note.level}`}>
           <span class="note-sign" aria-label={note.level}>
             {NOTE_SIGNS[note.level]}
           </span>

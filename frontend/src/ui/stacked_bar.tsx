@@ -14,8 +14,6 @@ interface Props {
   onChoose?: (bucket: Bucket) => void;
 }
 
-const NAMED_FROM_SHARE = 0.09; // of the bar: below this a name does not fit
-
 export function StackedBar({ times, fullPs, size = "small", chosen = null, onChoose }: Props) {
   const whole = total(times);
   const full = fullPs ?? whole;
@@ -36,6 +34,7 @@ export function StackedBar({ times, fullPs, size = "small", chosen = null, onCho
             key={bucket}
             class={`segment bucket-${bucket} ${chosen && chosen !== bucket ? "dimmed" : ""}`}
             title={`${bucket}: ${seconds(ps)} (${percent(ps, whole)})`}
+            aria-label={onChoose && `${bucket} ${percent(ps, whole)}`}
             style={{
               width: `${share * 100}%`,
               backgroundColor: BUCKET_COLOURS[bucket],
@@ -47,7 +46,7 @@ export function StackedBar({ times, fullPs, size = "small", chosen = null, onCho
             })}
           >
             {size === "large" && (
-              <span class={share < NAMED_FROM_SHARE ? "visually-hidden" : "segment-text"}>
+              <span class="segment-text">
                 <strong>{bucket}</strong> <span class="figures">{percent(ps, whole)}</span>
               </span>
             )}

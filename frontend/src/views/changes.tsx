@@ -35,7 +35,7 @@ export function Changes({ source, report, traces, chosen, onEvidence }: Props) {
       {notes.length > 0 && (
         <>
           <h3 class="notes-title">Worth knowing</h3>
-          {notes.map((finding, index) => card(finding, changes.length === 0 && index === 0))}
+          {notes.map((finding) => card(finding, false))}
         </>
       )}
     </Section>

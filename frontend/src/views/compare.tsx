@@ -29,9 +29,11 @@ export function Compare({ before, after, onSwap, onStep }: Props) {
         }
       >
         <div class="compare-bars">
-          {[before, after].map(({ run, report }) => (
+          {[before, after].map(({ run, report }, index) => (
             <div class="compare-run" key={run}>
-              <span class="compare-name">{run}</span>
+              <span class="compare-name">
+                <span class="faint">{index === 0 ? "before" : "after"}</span> {run}
+              </span>
               <StatusBadge status={report.verdict.status} />
               <span class="figures">{seconds(report.window.duration_ps)}</span>
               <StackedBar times={report.buckets_ps} fullPs={fullPs} size="large" />

@@ -5,7 +5,7 @@ import { ELSEWHERE, type Place } from "../links";
 import type { RunSummary } from "../types";
 import { useReport } from "../use_data";
 import { Compare } from "./compare";
-import { RunsTable } from "./runs_table";
+import { RunsTable, type Wishes } from "./runs_table";
 import { WhenReady } from "./states";
 
 interface Props {
@@ -15,9 +15,10 @@ interface Props {
   other: string | null;
   reloads: number;
   move: (change: Partial<Place>) => void;
+  wishes: Wishes;
 }
 
-export function ComparePage({ source, runs, run, other, reloads, move }: Props) {
+export function ComparePage({ source, runs, run, other, reloads, move, wishes }: Props) {
   const before = useReport(source, run, reloads);
   const after = useReport(source, other, reloads);
   if (other === null) {
@@ -26,6 +27,7 @@ export function ComparePage({ source, runs, run, other, reloads, move }: Props) 
         title={`Compare ${run} with …`}
         runs={runs.filter((one) => one.run !== run)}
         onRun={(name) => move({ other: name })}
+        {...wishes}
       />
     );
   }

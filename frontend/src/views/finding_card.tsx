@@ -33,7 +33,7 @@ export function FindingCard(props: Props) {
   const win = finding.gain_ps.high || finding.later_gain_ps.high;
   return (
     <article
-      class={`card ${finding.severity} ${isChosen ? "chosen" : ""}`}
+      class={`card ${isChosen ? "chosen" : ""}`}
       style={{ "--bucket": BUCKET_COLOURS[finding.bucket] }}
     >
       <h3 class="card-title">
@@ -80,7 +80,10 @@ function Worth({ finding, nowPs }: { finding: Finding; nowPs: Ps }) {
           <dt>Costs</dt>
           <dd>
             {seconds(finding.lost_ps)}{" "}
-            <span class="faint">({percent(finding.lost_ps, nowPs)})</span>
+            <span class="faint">
+              ({percent(finding.lost_ps, nowPs)}
+              {finding.estimated && ", estimated from samples"})
+            </span>
           </dd>
         </>
       )}

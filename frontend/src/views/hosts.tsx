@@ -1,34 +1,38 @@
 /** Several hosts: host × bucket, so that the one that differs stands out. */
 
-import { percent } from "../format";
+import { percent, seconds } from "../format";
 import { heatMap } from "../model";
-import { BUCKET_COLOURS } from "../palette";
-import type { HostLedger } from "../types";
+import { heat } from "../palette";
+import type { HostLedger, Lateness } from "../types";
+import { spokenCause } from "../words";
 import { Section } from "../ui/parts";
 import { Swatch } from "../ui/stacked_bar";
 
 interface Props {
   ledgers: HostLedger[];
+  lateness: Lateness | null;
   chosen: string | null;
+  isDark: boolean;
   onHost: (host: string) => void;
 }
 
-export function Hosts({ ledgers, chosen, onHost }: Props) {
+export function Hosts({ ledgers, lateness, chosen, isDark, onHost }: Props) {
   if (ledgers.length < 2) return null;
   const { buckets, rows } = heatMap(ledgers);
   return (
     <Section id="hosts" title="Hosts" aside={<span class="faint">share of the window</span>}>
-      <div class="scrolling" tabIndex={0} role="region" aria-label="Hosts">
+      <div class="scrolling" tabIndex={0} role="region" aria-label="Hosts by bucket">
         <table class="heat-map">
           <thead>
             <tr>
-              <th scope="col">host</th>
+              <th scope="col">name</th>
               {buckets.map((bucket) => (
                 <th scope="col" key={bucket}>
                   <Swatch bucket={bucket} />
                   {bucket}
                 </th>
               ))}
+              {lateness && <th scope="col">the others waited</th>}
             </tr>
           </thead>
           <tbody>
@@ -44,19 +48,32 @@ export function Hosts({ ledgers, chosen, onHost }: Props) {
                   const share = shares.get(bucket) ?? 0;
                   return (
                     <td key={bucket} class="figures">
-                      <i
-                        class="heat"
-                        style={{ backgroundColor: BUCKET_COLOURS[bucket], opacity: share }}
-                      />
-                      <span>{share > 0 ? percent(share, 1) : "–"}</span>
+                      {share > 0 ? (
+                        <span class="heat" style={heat(bucket, share, isDark)}>
+                          {percent(share, 1)}
+                        </span>
+                      ) : (
+                        "–"
+                      )}
                     </td>
                   );
                 })}
+                {lateness && <Late host={host} lateness={lateness} />}
               </tr>
             ))}
           </tbody>
         </table>
       </div>
     </Section>
+  );
+}
+
+/** What it cost the others, and what it did meanwhile. */
+function Late({ host, lateness }: { host: string; lateness: Lateness }) {
+  const late = lateness.hosts.find((one) => one.host === host);
+  return (
+    <td class="figures late" title={late?.cause ? spokenCause(late.cause) : undefined}>
+      {late && late.cost_ps > 0 ? seconds(late.cost_ps) : "–"}
+    </td>
   );
 }

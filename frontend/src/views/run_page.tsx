@@ -5,6 +5,7 @@ import type { DataSource } from "../data/source";
 import { type Focus, focusOnBucket, focusOnFinding, focusOnStep } from "../focus";
 import type { Place } from "../links";
 import { rootUrl } from "../root";
+import { hostOfRun } from "../model";
 import { Timeline } from "../timeline/timeline";
 import { wakeProfilePlugin } from "../trace_viewer";
 import type { Bucket, Report, ReportAnswer } from "../types";
@@ -42,6 +43,8 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
   const { report } = answer;
   const [focus, setFocus] = useState<Focus | null>(() => focusFromLink(report, place));
   const hasTimeline = report.window.duration_ps > 0;
+  const hasSeveralHosts = report.host_ledgers.length > 1;
+  const shownHost = place.host ?? hostOfRun(report);
 
   const show = (next: Focus | null) => {
     setFocus(next);
@@ -51,9 +54,13 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
     show(next);
     if (next) goTo("timeline", "nearest");
   };
+  /** The timeline of the host where something happened. */
+  const showHost = (host: string | null | undefined) =>
+    move({ host: host && host !== hostOfRun(report) ? host : null });
   const showBucket = async (bucket: Bucket) => {
+    showHost(null); // whose time the buckets are
     const span = { start_ps: 0, end_ps: report.window.duration_ps };
-    const request = { run, host: place.host, ...span, pixels: BUCKET_PIXELS };
+    const request = { run, host: null, ...span, pixels: BUCKET_PIXELS };
     const detail = await source.timeline(request).catch(() => null); // the timeline itself says why
     if (detail) showAndGo(focusOnBucket(bucket, detail.answer));
   };
@@ -85,11 +92,27 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
           report={report}
           traces={hasTraceViewer ? (answer.traces ?? []) : null}
           chosen={focus?.findingId ?? null}
-          onEvidence={(finding, index) => showAndGo(focusOnFinding(finding, index))}
+          onEvidence={(finding, index) => {
+            showHost(finding.evidence[index ?? 0]?.host);
+            showAndGo(focusOnFinding(finding, index));
+          }}
         />
       </div>
+      <Hosts
+        ledgers={report.host_ledgers}
+        lateness={report.lateness ?? null}
+        chosen={shownHost}
+        isDark={isDark}
+        onHost={(host) => {
+          showHost(host);
+          goTo("timeline", "nearest");
+        }}
+      />
       {hasTimeline && (
-        <Section id="timeline" title="Timeline">
+        <Section
+          id="timeline"
+          title={hasSeveralHosts && shownHost ? `Timeline of ${shownHost}` : "Timeline"}
+        >
           <Timeline
             key={answer.version}
             {...{ source, report, isDark, focus, version: answer.version, host: place.host }}
@@ -100,11 +123,6 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
           />
         </Section>
       )}
-      <Hosts
-        ledgers={report.host_ledgers}
-        chosen={place.host}
-        onHost={(host) => move({ host: host === place.host ? null : host })}
-      />
       <EvidenceNotes report={report} />
     </>
   );

@@ -1,12 +1,21 @@
 /** All runs with their verdicts; what is worst can be sorted to the top. */
 
-import { useState } from "preact/hooks";
-import { seconds } from "../format";
-import { type SortKey, sortedRuns } from "../runs";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { counted, seconds } from "../format";
+import {
+  PAGE_ROWS,
+  type SortKey,
+  matchingRuns,
+  pageOf,
+  readCount,
+  sortedRuns,
+  unreadNames,
+} from "../runs";
 import { STATE_WORDS } from "../words";
 import { BUCKETS, type RunSummary } from "../types";
 import { ProgressBar, Section, StatusBadge } from "../ui/parts";
 import { Legend, StackedBar } from "../ui/stacked_bar";
+import { Pager } from "./pager";
 
 const COLUMNS: [SortKey, string][] = [
   ["run", "Run"],
@@ -16,22 +25,60 @@ const COLUMNS: [SortKey, string][] = [
   ["gain", "To be won"],
 ];
 
-interface Props {
+export interface Wishes {
+  /** These are on the screen and have not been read. */
+  onUnread: (names: string[]) => void;
+  onReadAll: () => void;
+}
+
+interface Props extends Wishes {
   title?: string;
   runs: RunSummary[];
   onRun: (run: string) => void;
 }
 
-export function RunsTable({ title = "All runs", runs, onRun }: Props) {
-  const [key, setKey] = useState<SortKey>("gain");
+export function RunsTable({ title = "All runs", runs, onRun, onUnread, onReadAll }: Props) {
+  const areMany = runs.length > PAGE_ROWS;
+  // Of many, most are not read: there is no gain yet to sort them by.
+  const [key, setKey] = useState<SortKey>(areMany ? "run" : "gain");
   const [isReversed, setReversed] = useState(false);
+  const [text, setText] = useState("");
+  const [pageNumber, setPageNumber] = useState(0);
   const sortBy = (wanted: SortKey) => {
     setReversed(wanted === key && !isReversed);
     setKey(wanted);
+    setPageNumber(0);
   };
-  const used = BUCKETS.filter((bucket) => runs.some((run) => (run.buckets_ps?.[bucket] ?? 0) > 0));
+  const inOrder = useMemo(
+    () => sortedRuns(matchingRuns(runs, text), key, isReversed),
+    [runs, text, key, isReversed],
+  );
+  const page = pageOf(inOrder, pageNumber);
+  const unread = unreadNames(page.rows);
+  useEffect(() => onUnread(unread), [unread.join("\n")]);
+  const used = useMemo(
+    () => BUCKETS.filter((bucket) => runs.some((run) => (run.buckets_ps?.[bucket] ?? 0) > 0)),
+    [runs],
+  );
   return (
     <Section id="runs" title={title} aside={<Legend buckets={used} />}>
+      {areMany && (
+        <div class="runs-toolbar">
+          <input
+            type="search"
+            placeholder="Filter by name"
+            aria-label="Filter runs by name"
+            value={text}
+            onInput={(event) => {
+              setText(event.currentTarget.value);
+              setPageNumber(0);
+            }}
+          />
+          <Pager {...page} total={inOrder.length} onPage={setPageNumber} />
+          <span class="spacer" />
+          <ReadAll runs={runs} onReadAll={onReadAll} />
+        </div>
+      )}
       <div class="scrolling" tabIndex={0} role="region" aria-label="Runs">
         <table class="runs-table">
           <thead>
@@ -56,13 +103,37 @@ export function RunsTable({ title = "All runs", runs, onRun }: Props) {
             </tr>
           </thead>
           <tbody>
-            {sortedRuns(runs, key, isReversed).map((run) => (
+            {page.rows.map((run) => (
               <RunRow key={run.run} run={run} onRun={onRun} />
             ))}
           </tbody>
         </table>
       </div>
+      {page.rows.length === 0 && <p class="no-match faint">No run is called that.</p>}
+      {page.rows.length > LONG_PAGE && (
+        <Pager {...page} total={inOrder.length} onPage={setPageNumber} />
+      )}
     </Section>
+  );
+}
+
+const LONG_PAGE = 20; // rows after which the pager on top is out of sight
+
+/** Of many runs only those on the screen are analysed; sorting needs all of them. */
+function ReadAll({ runs, onReadAll }: { runs: RunSummary[]; onReadAll: () => void }) {
+  const read = readCount(runs);
+  if (read === runs.length) return null;
+  return (
+    <>
+      <span class="faint" role="status">
+        {read.toLocaleString("en")} of {counted(runs.length, "run")} analysed
+      </span>
+      {runs.some(({ state }) => state === "unread") && (
+        <button type="button" onClick={onReadAll}>
+          Analyse all
+        </button>
+      )}
+    </>
   );
 }
 
@@ -90,13 +161,15 @@ function RunRow({ run, onRun }: { run: RunSummary; onRun: (run: string) => void 
         </>
       ) : (
         <td colSpan={5}>
-          {run.state === "failed" ? (
-            <span class="failed">{run.error ?? STATE_WORDS.failed}</span>
-          ) : (
-            <ProgressBar progress={run.progress} />
-          )}
+          <Unready run={run} />
         </td>
       )}
     </tr>
   );
+}
+
+function Unready({ run: { state, error, progress } }: { run: RunSummary }) {
+  if (state === "failed") return <span class="failed">{error ?? STATE_WORDS.failed}</span>;
+  if (state === "running") return <ProgressBar progress={progress} />;
+  return <span class="faint">{STATE_WORDS[state]}</span>;
 }

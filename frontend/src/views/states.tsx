@@ -87,6 +87,7 @@ const LITTLE_COVERED = 0.5;
 export function MissingEvidence({ report, capture }: { report: Report; capture: string }) {
   const { covered_ps, duration_ps } = report.window;
   if (duration_ps > 0 && covered_ps >= duration_ps * LITTLE_COVERED) return null;
+  if (report.estimate) return null; // samples of all of it say enough
   const isUntraced = covered_ps === 0;
   return (
     <section class="panel teach" aria-label="What is missing">

@@ -14,9 +14,8 @@ import {
   stepAxisEnd,
   stepColumns,
 } from "../model";
-import { BUCKET_COLOURS } from "../palette";
 import type { Ps, Step } from "../types";
-import { paintCanvas } from "../ui/canvas";
+import { bucketFill, paintCanvas } from "../ui/canvas";
 import { useWidth } from "../ui/hooks";
 
 const HEIGHT = 120;
@@ -142,7 +141,7 @@ function paintColumn(
   let bottom = HEIGHT;
   for (const { bucket, ps } of parts(step.buckets_ps)) {
     const partHeight = (ps / length) * height; // a cut column keeps its proportions
-    context.fillStyle = BUCKET_COLOURS[bucket];
+    context.fillStyle = bucketFill(context, bucket);
     context.fillRect(left, bottom - partHeight, Math.max(width - gap, 1), partHeight);
     bottom -= partHeight;
   }

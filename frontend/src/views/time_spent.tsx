@@ -1,9 +1,9 @@
 /** Where the time went: the window as one bar, its buckets and causes as a list, its steps. */
 
-import { percent, seconds } from "../format";
+import { counted, percent, seconds } from "../format";
 import { causesOf, largestFirst } from "../model";
 import { BUCKET_MEANINGS, spokenCause } from "../words";
-import type { Bucket, Report, Step } from "../types";
+import type { Bucket, Estimate, Report, Step } from "../types";
 import { Section } from "../ui/parts";
 import { StackedBar, Swatch } from "../ui/stacked_bar";
 import { StepChart } from "./step_chart";
@@ -19,9 +19,24 @@ export function TimeSpent({ report, chosen, onBucket, onStep }: Props) {
   return (
     <Section id="time-spent" title="Where the time went">
       <StackedBar times={report.buckets_ps} size="large" {...{ chosen, onChoose: onBucket }} />
+      {report.estimate && <Estimated estimate={report.estimate} />}
       <BucketTable report={report} onBucket={onBucket} />
       <StepChart steps={report.steps} onStep={onStep} />
     </Section>
+  );
+}
+
+/** The bar above is exact, and calls what was not profiled unknown. */
+function Estimated({ estimate }: { estimate: Estimate }) {
+  const { profiled_steps: profiled, steps, buckets_ps: times } = estimate;
+  return (
+    <div class="estimate">
+      <p class="faint">
+        Probably all of it, estimated from {profiled.toLocaleString("en")} profiled steps of{" "}
+        {counted(steps, "step")}:
+      </p>
+      <StackedBar times={times} size="large" />
+    </div>
   );
 }
 

@@ -48,6 +48,11 @@ export function TopBar({ runs, place, move }: Props) {
       )}
       <span class="spacer" />
       {place.view === "run" && isReady && <SectionLinks />}
+      {place.view !== "runs" && (
+        <button type="button" onClick={() => window.print()}>
+          Print
+        </button>
+      )}
     </nav>
   );
 }

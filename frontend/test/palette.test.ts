@@ -1,0 +1,35 @@
+import { readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { BUCKET_COLOURS, heat, luminance } from "../src/palette";
+import { BUCKETS } from "../src/types";
+
+const READABLE = 4.5; // WCAG AA
+
+function contrast(background: string, ink: string): number {
+  const parts = (background.match(/\d+/g) ?? []).map(Number) as [number, number, number];
+  const values = [luminance(parts), ink === "#FFFFFF" ? 1 : 0].sort((a, b) => b - a);
+  return (values[0]! + 0.05) / (values[1]! + 0.05);
+}
+
+it.each(BUCKETS)("figures can be read on every shade of %s, in light and in dark", (bucket) => {
+  for (const isDark of [false, true]) {
+    for (let share = 0; share <= 1; share += 0.01) {
+      const { backgroundColor, color } = heat(bucket, share, isDark);
+      expect(contrast(backgroundColor, color)).toBeGreaterThanOrEqual(READABLE);
+    }
+  }
+});
+
+it("a shade goes from the page's own colour to the bucket's", () => {
+  expect(heat("input", 0, false).backgroundColor).toBe("rgb(255 255 255)");
+  expect(heat("input", 1, true).backgroundColor).toBe("rgb(230 159 0)");
+  expect(BUCKET_COLOURS.input).toBe("#E69F00");
+});
+
+it("knows the page's own colours", () => {
+  const css = readFileSync(new URL("../src/styles/base.css", import.meta.url), "utf8");
+  expect([...css.matchAll(/--surface: (#\w+)/g)].map(([, colour]) => colour)).toEqual([
+    "#ffffff",
+    "#3a3a3a",
+  ]);
+});
