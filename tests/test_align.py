@@ -162,6 +162,20 @@ def test_event_files_end_the_epoch_where_the_trace_does_not(tmp_path: Path) -> N
     assert timeline.window.end_source == "first epoch's scalars"
 
 
+def test_a_callback_that_evaluates_begins_no_later_epoch(tmp_path: Path) -> None:
+    """It resets the metrics and makes an iterator, as an epoch does; the log knows of one epoch."""
+    parts = [epoch(at, first_run=run) for at, run in ((100, 1), (200, 11), (300, 21))]
+    planes = host(
+        ("python", [e for part in parts for e in part[0]]),
+        ("tf_Compute", [e for part in parts for e in part[1]]),
+    )
+    traced_alone = timeline_of(tmp_path, planes, clock(UNIX_NS, 1))
+    assert len(traced_alone.later_epochs_ps) == 1  # the third has no end in the trace
+    logged = log(keras_s=0.09, epoch_loss=series({0.35: 1.0}))
+    timeline = timeline_of(tmp_path, planes, clock(UNIX_NS, 1), events=logged)
+    assert timeline.later_epochs_ps == ()
+
+
 def test_a_profile_of_the_middle_covers_a_part_of_the_epoch(tmp_path: Path) -> None:
     thread, work = call(10, 20, run=1), ops(10, 20, 1, *TRAIN_OPS)
     timeline = timeline_of(

@@ -78,7 +78,7 @@ def align(
         steps=steps,
         phases=_phases(steps, window, logged),
         training_steps=logged.steps if logged is not None else None,
-        later_epochs_ps=_later_epochs(reference, logged),
+        later_epochs_ps=_later_epochs(reference, logged, bounds.end_ps),
         events=events,
         notes=tuple(notes),
         meetings=meetings_of(
@@ -311,10 +311,16 @@ def _phases(
     return phases_of(steps if are_all else (), window.duration_ps)
 
 
-def _later_epochs(reference: Placed | None, logged: LoggedEpoch | None) -> tuple[int, ...]:
+def _later_epochs(
+    reference: Placed | None, logged: LoggedEpoch | None, first_end_ps: int
+) -> tuple[int, ...]:
+    """Of the log, or of the trace: there, a callback that evaluates looks like a new epoch."""
     if logged is not None and logged.later_ns:
         return tuple(gap * PS_PER_NS for gap in logged.later_ns)
-    epochs = reference.epochs[1:] if reference is not None else ()
-    # In a damaged trace an epoch may end before what makes its iterator does.
+    if reference is None:
+        return ()
+    origin, epochs = reference.origin_ps or 0, reference.epochs[1:]
     ended = ((e.start_ps, e.end_ps) for e in epochs if e.end_ps is not None)
-    return tuple(end - start for start, end in ended if end > start)
+    later = [(start, end) for start, end in ended if origin + end > first_end_ps]
+    # In a damaged trace an epoch may end before what makes its iterator does.
+    return tuple(end - start for start, end in later if end > start)

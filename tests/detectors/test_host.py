@@ -190,6 +190,21 @@ def test_histograms_are_found_and_never_loud(tmp_path: Path) -> None:
     assert "histogram_freq" in finding.change.after
 
 
+def test_histograms_of_a_large_model_at_the_end_of_the_epoch_are_found(tmp_path: Path) -> None:
+    """Long ops with Python in between, which takes a while as well; scalars after each step."""
+
+    def writes(number: int, at: float) -> Sequence[Event]:
+        if number != 5:
+            return [eager("WriteSummary", at, at + 0.5)]
+        ops = [eager("OneHot", at + start, at + start + 30) for start in (0, 36, 72)]
+        return [*ops, eager("WriteSummary", at + 108, at + 110)]
+
+    signals = training(tmp_path, steps=8, pause_ms=120, between=writes)
+    finding = found(summaries_in_steps.check(signals), "consider")
+    assert "110 ms in one pause" in finding.title
+    assert "histogram_freq=10" in finding.change.after
+
+
 def test_a_few_scalars_are_a_note(tmp_path: Path) -> None:
     def scalar(number: int, at: float) -> Sequence[Event]:
         return [eager("_EagerConst", at, at + 0.1), eager("WriteSummary", at + 0.5, at + 1)]

@@ -126,4 +126,6 @@ def _culprit(signals: Signals, lost: int) -> str:
 
 def _where(signals: Signals, count: int) -> str:
     often = count >= len(signals.training_steps) / 2
-    return "after each step" if often else f"in {count} pauses"
+    if often:
+        return "after each step"
+    return "in one pause" if count == 1 else f"in {count} pauses"

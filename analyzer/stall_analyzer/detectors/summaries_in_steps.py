@@ -1,7 +1,8 @@
 """Writing summaries between the steps takes a visible part of the epoch.
 
 What it finds
-Scalars, histograms and images that are written after each batch by the training thread.
+Scalars, histograms and images that are written by the training thread: after each batch, or so many
+at the end of the epoch that they take a good part of it.
 
 Why it stalls
 A scalar costs half a millisecond. A histogram is worked out by some fifty small ops in Python, for
@@ -14,7 +15,8 @@ Example
 A histogram of each of 8 weights after each of 20 batches took 2.9 s of 3.5 s.
 
 What to do
-Write less often: update_freq=100, or histograms once per epoch (histogram_freq=1 does that).
+Write less often: update_freq=100, or histograms once per epoch (histogram_freq=1 does that). Of a
+large model, a histogram takes a second for a few million weights: once in ten epochs is enough.
 
 Blind spots
 To capture a first epoch we ask for update_freq="batch" ourselves: some of this is the cost of
@@ -44,11 +46,15 @@ SELDOM = 100
 
 def check(signals: Signals) -> Finding | None:
     summaries = signals.between_steps.summaries
-    lost = summaries.host_ps
-    if len(summaries) < 2 or signals.share(lost) < CONSIDER_SHARE:
+    lost, per_pause = summaries.host_ps, summaries.per_pause_ps
+    if signals.share(lost) < CONSIDER_SHARE:
         return None
-    each = int(np.median(summaries.per_pause_ps))
-    heavy = each > SCALARS_PS
+    # Scalars in each pause are as nothing beside histograms at the end of the epoch.
+    long = per_pause[per_pause > SCALARS_PS]
+    heavy = bool(long.sum() > lost / 2)
+    pauses = long if heavy else per_pause
+    each, once = int(np.median(pauses)), len(pauses) == 1
+    where = "in one pause" if once else f"in each of {len(pauses)} pauses"
     gain = at_pace_of_input(signals, partly(lost, 0.7, 1.0))
     return Finding(
         id=ID,
@@ -56,7 +62,7 @@ def check(signals: Signals) -> Finding | None:
         bucket=BUCKET,
         # It is what the instruments cost: never the first thing to act on.
         severity="consider" if heavy else "note",
-        title=f"Writing summaries takes {seconds(each)} in each of {len(summaries)} pauses",
+        title=f"Writing summaries takes {seconds(each)} {where}",
         explanation=(
             f"The training thread spent {seconds(lost)}, {percent(lost, signals.window_ps)} of the "
             f"first epoch, on writing summaries between the steps. "
@@ -66,7 +72,7 @@ def check(signals: Signals) -> Finding | None:
                 else "Mostly these are a few scalars per batch, which update_freq makes rarer."
             )
         ),
-        change=_change(heavy),
+        change=_change(heavy, once),
         lost_ps=lost,
         gain=gain,
         later_gain=every_epoch(gain, signals),
@@ -75,7 +81,13 @@ def check(signals: Signals) -> Finding | None:
     )
 
 
-def _change(heavy: bool) -> Change:
+def _change(heavy: bool, once: bool) -> Change:
+    if heavy and once:
+        return Change(
+            "Write histograms in every tenth epoch, or of fewer layers.",
+            "keras.callbacks.TensorBoard(logdir, histogram_freq=1)",
+            "keras.callbacks.TensorBoard(logdir, histogram_freq=10)",
+        )
     if heavy:
         return Change(
             "Write histograms once per epoch.",

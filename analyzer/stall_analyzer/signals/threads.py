@@ -23,6 +23,8 @@ from stall_analyzer.signals.python_calls import PythonCall, python_calls
 
 # Ops of one piece of work follow each other closely; a gap this long is something else.
 SAME_WORK_GAP_PS = 5 * PS_PER_MS
+# Between the ops of long work, such as a histogram of millions of weights, Python takes longer.
+SAME_WORK_GAP_SHARE = 0.2
 # Keras itself reads a variable now and then (the learning rate, a counter), never so many in a row.
 SAVED_FROM_READS = 4
 # The last of them make the small variables in which Keras keeps the state of its file.
@@ -154,7 +156,7 @@ def _eager_work(aligned: AlignedTrace) -> Iterator[_Work]:
             and pause[index] == pause[first]
             and saving[index] == saving[first]
             and writes[index] == writes[first]
-            and (saving[first] or at[index] - until[index - 1] <= SAME_WORK_GAP_PS)
+            and (saving[first] or _goes_on(at[first], until[index - 1], at[index]))
         ):
             continue
         kind = "reads" if saving[first] else _kind(ops[first:index])
@@ -167,6 +169,11 @@ def _eager_work(aligned: AlignedTrace) -> Iterator[_Work]:
                 begin = max(int(until[first - 1]), 2 * begin - end)
             yield _Work(kind, begin + aligned.shift_ps, end + aligned.shift_ps)
         first = index
+
+
+def _goes_on(begin: int, until: int, at: int) -> bool:
+    """Whether an op that starts at `at` belongs to the work from `begin` to `until`."""
+    return at - until <= max(SAME_WORK_GAP_PS, SAME_WORK_GAP_SHARE * (until - begin))
 
 
 def _in_long_reads(ops: list[str], pause: Int64s) -> Bools:

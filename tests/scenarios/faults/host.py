@@ -122,6 +122,21 @@ def histograms_once(logdir: str) -> None:
     histograms(logdir, batches_apart=24)
 
 
+def histograms_of_a_large_model(logdir: str, epochs_apart: int) -> None:
+    model = dense_model(layers=3, units=1536)
+    with profiled(logdir) as board:
+        board.histogram_freq = epochs_apart  # 0: never
+        model.fit(batches(20, batch=64), epochs=2, callbacks=[board], verbose=0)
+
+
+def histograms_each_epoch(logdir: str) -> None:
+    histograms_of_a_large_model(logdir, epochs_apart=1)
+
+
+def no_histograms(logdir: str) -> None:
+    histograms_of_a_large_model(logdir, epochs_apart=0)
+
+
 # ---------------------------------------------------------------- threads
 
 
@@ -248,6 +263,14 @@ FAULTS = (
         faulty=histograms_each_batch,
         fixed=histograms_once,
         description="a histogram of every weight after each batch",
+    ),
+    Fault(
+        name="histograms_each_epoch",
+        finding="ST403",
+        bucket="host",
+        faulty=histograms_each_epoch,
+        fixed=no_histograms,
+        description="histograms of a large model at the end of each epoch",
     ),
     Fault(
         name="validation_too_large",

@@ -88,13 +88,15 @@ def log_loss(epsilon: float) -> Program:
     return program
 
 
-def missing_values(cleaned: bool) -> Program:
+def missing_values(cleaned: bool, activation: str = "tanh") -> Program:
+    """Behind relu the loss stays a number: the weights are NaN, and the units are 0."""
+
     def program(logdir: str) -> None:
         x, y = blobs()
         x[700, 3] = np.nan
         if cleaned:
             x = np.nan_to_num(x)
-        model = dense(hidden=2, activation="tanh")
+        model = dense(hidden=2, activation=activation)
         model.compile("adam", from_logits())
         train(logdir, model, (x, y), shuffle=False, epochs=2)
 
@@ -312,6 +314,10 @@ FAULTS = (
     _fault(
         "nan_in_data", "ST301", missing_values(False), missing_values(True),
         "one missing value in the data",
+    ),
+    _fault(
+        "nan_behind_relu", "ST305", missing_values(False, "relu"), missing_values(True, "relu"),
+        "one missing value in the data, which relu hides from the loss",
     ),
     _fault(
         "unscaled_feature", "ST302", wide_feature(10.15), wide_feature(1.0),
