@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from textwrap import dedent, indent
 
@@ -243,6 +244,7 @@ def test_ctrl_c_in_a_hang_leaves_a_dump_though_python_does_not_see_it(tmp_path: 
     """
     child = start(program(BEGIN, quiet, HANG_IN_NATIVE_CODE), tmp_path)
     assert child.stdout is not None and child.stdout.readline() == "hangs\n"
+    time.sleep(0.5)  # until it really does
     child.send_signal(signal.SIGINT)
     until(lambda: records(tmp_path, Kind.DUMP))
     child.kill()
