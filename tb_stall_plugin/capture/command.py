@@ -88,9 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         _say(f"cannot run {command[0]}: {error.strerror}")
         return CANNOT_RUN
-    from tb_stall_plugin.capture.left_behind import in_words  # noqa: PLC0415
-
-    _say(in_words(logdir, began_s))
+    _say_what_is_left(logdir, began_s)
     return _end_like(code)
 
 
@@ -157,6 +155,15 @@ def _seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return seconds
+
+
+def _say_what_is_left(logdir: str, began_s: float) -> None:
+    from tb_stall_plugin.capture.left_behind import in_words  # noqa: PLC0415
+
+    try:
+        _say(in_words(logdir, began_s))
+    except Exception as error:  # behind a URL, say: the command's own exit code matters more
+        _say(f"{logdir} cannot be read: {error}")
 
 
 def _say(message: str) -> None:

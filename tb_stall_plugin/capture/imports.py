@@ -122,7 +122,7 @@ def with_callback(fit: Callable[..., Any]) -> Callable[..., Any]:
         try:
             call = signature.bind(*args, **kwargs)
             _add_callback(call)
-        except Exception as error:  # a call that fit will refuse in its own words, say
+        except Exception as error:  # such as a call that fit will refuse in its own words
             logger.warning("This fit is not captured: %s", error)
             return fit(*args, **kwargs)
         return fit(*call.args, **call.kwargs)
@@ -136,6 +136,8 @@ def _add_callback(call: inspect.BoundArguments) -> None:
     given = call.arguments.get("callbacks")
     if given is None:
         given = []
+    elif type(given).__name__ == "CallbackList":  # which has got its model and its callbacks
+        raise ValueError("it was given a CallbackList")
     elif not isinstance(given, (list, tuple)):
         given = [given]
     if _is_training() and not any(isinstance(callback, StallCallback) for callback in given):

@@ -80,6 +80,15 @@ def test_ours_comes_before_theirs(fit: Any, given: Any) -> None:
     assert type(ours).__name__ == "StallCallback" and rest == theirs
 
 
+def test_a_callback_list_is_left_as_it_is(fit: Any, caplog: pytest.LogCaptureFixture) -> None:
+    class CallbackList:
+        pass
+
+    theirs = CallbackList()
+    assert fit(1, callbacks=theirs) is theirs
+    assert "not captured: it was given a CallbackList" in caplog.text
+
+
 def test_a_callback_of_ours_that_is_there_already_is_enough(fit: Any) -> None:
     (ours,) = fit(1)
     assert fit(1, [ours]) == [ours]
