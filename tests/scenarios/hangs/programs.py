@@ -27,6 +27,7 @@ from tests.scenarios.workloads import arrays, batches, dense_model, signature, t
 HANG_AFTER_S = 8.0
 GOOD_STEPS = 20
 SLOW_STEP_S = 12.0
+SLOW_COMPUTE_S = 20.0  # on a machine as busy as now: it may become quicker
 
 
 def generator_blocks(logdir: str) -> None:
@@ -98,24 +99,24 @@ def peer_never_starts(logdir: str) -> None:
 
 
 def peer_hangs(logdir: str) -> None:
-    train_with_peer("peer_that_hangs", logdir, HANG_AFTER_S)
+    train_with_peer("peer_that_hangs", logdir)
 
 
 def peer_stops(logdir: str) -> None:
-    train_with_peer("peer_that_stops", logdir, HANG_AFTER_S / 4)
+    train_with_peer("peer_that_stops", logdir)
 
 
 def peer_that_hangs(logdir: str) -> None:
     lock = threading.Lock()
     lock.acquire()
-    train_as_worker(logdir, HANG_AFTER_S, lock.acquire)
+    train_as_worker(logdir, then=lock.acquire)
 
 
 def peer_that_stops(logdir: str) -> None:
-    train_as_worker(logdir, HANG_AFTER_S, lambda: os.kill(os.getpid(), signal.SIGSTOP))
+    train_as_worker(logdir, then=lambda: os.kill(os.getpid(), signal.SIGSTOP))
 
 
-def train_with_peer(peer: str, logdir: str, hang_after_s: float) -> None:
+def train_with_peer(peer: str, logdir: str) -> None:
     workers = [f"localhost:{free_port()}" for _ in range(2)]
     # In the same process group: whoever ends the job ends both.
     subprocess.Popen(
@@ -123,16 +124,14 @@ def train_with_peer(peer: str, logdir: str, hang_after_s: float) -> None:
         env={**os.environ, "TF_CONFIG": config(workers, index=1)},
     )
     os.environ["TF_CONFIG"] = config(workers, index=0)
-    train_as_worker(logdir, hang_after_s)
+    train_as_worker(logdir)
 
 
-def train_as_worker(
-    logdir: str, hang_after_s: float, then: Callable[[], object] = lambda: None
-) -> None:
+def train_as_worker(logdir: str, then: Callable[[], object] = lambda: None) -> None:
     """`then` comes after the good steps."""
     step = cluster.training_step(tf.distribute.MultiWorkerMirroredStrategy())
     x, y = (tf.constant(part) for part in arrays(256))
-    with stall.watch(logdir, hang_after_s=hang_after_s) as watched:
+    with stall.watch(logdir, hang_after_s=HANG_AFTER_S) as watched:
         for number in itertools.count(1):
             watched.step(loss=step(x, y))
             if number == GOOD_STEPS:
@@ -152,10 +151,10 @@ def slow_compute(logdir: str) -> None:
             result = tf.linalg.l2_normalize(result @ square)
         return tf.reduce_sum(result)
 
-    multiply(10)
+    multiply(tf.constant(10))
     begin = time.perf_counter()
-    multiply(tf.constant(200))
-    times = tf.constant(int(200 * SLOW_STEP_S / (time.perf_counter() - begin)))
+    multiply(tf.constant(1000))
+    times = tf.constant(int(1000 * SLOW_COMPUTE_S / (time.perf_counter() - begin)))
     with stall.watch(logdir, hang_after_s=HANG_AFTER_S) as watched:
         while True:
             watched.step(loss=float(multiply(times)))

@@ -1,9 +1,11 @@
 """Runs every hanging program twice, and ends it once with SIGTERM and once with SIGKILL.
 
+One that ends by itself runs once.
+
 python -m tests.scenarios.hangs.run [names…] [--workdir DIR] [--list]
 
-What is left is in DIR/<name>/<term|kill>/: logs/ with the capture, output.txt, and truth.json with
-what the analyzer should say of it.
+What is left is in DIR/<name>/<term|kill|itself>/: logs/ with the capture, output.txt, and truth.json
+with what the analyzer should say of it.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from tb_stall_plugin.capture.command import environment
 from tests.capture.logs import records
 from tests.scenarios.hangs.table import BY_NAME, HANGS, Hang
 
+ITSELF = "itself"
 SIGNALS = {"term": signal.SIGTERM, "kill": signal.SIGKILL}
 PATIENCE_S = 120.0  # for TensorFlow to start, train, hang, and the watchdog to see it
 GRACE_S = 1.0  # from SIGTERM to SIGKILL, where SIGTERM ends nothing
@@ -49,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     problems = 0
     for hang in chosen:
-        for ending in SIGNALS:
+        for ending in (ITSELF,) if hang.ends_itself else SIGNALS:
             problem = capture(hang, ending, options.workdir / hang.name / ending)
             problems += problem is not None
             print(f"{hang.name:20} {ending:5} {problem or 'captured'}", flush=True)
@@ -73,6 +76,8 @@ def capture(hang: Hang, ending: str, folder: Path) -> str | None:
             start_new_session=True,
         )
         try:
+            if ending == ITSELF:
+                return _failed(child, logs)
             return _watched(hang, child, logs) or _ended(hang, child, SIGNALS[ending], logs)
         finally:
             with suppress(ProcessLookupError):
@@ -83,6 +88,17 @@ def capture(hang: Hang, ending: str, folder: Path) -> str | None:
 def _environment(hang: Hang, logs: Path) -> dict[str, str]:
     given = dict(os.environ)
     return environment(given, str(logs), HANG_AFTER_S) if hang.is_unchanged else given
+
+
+def _failed(child: subprocess.Popen[bytes], logs: Path) -> str | None:
+    """Waits until it has ended, by an exception that is on record."""
+    try:
+        code = child.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        return "it did not end"
+    if code != 1 or not any(dump["reason"] == Reason.EXCEPTION for dump in dumps(logs)):
+        return f"it ended with {code}, and no exception is on record"
+    return None
 
 
 def _watched(hang: Hang, child: subprocess.Popen[bytes], logs: Path) -> str | None:

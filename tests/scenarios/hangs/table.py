@@ -8,7 +8,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Hang:
     name: str  # of a function in programs.py
-    status: str  # "stuck", or "slow": it must not be called stuck
+    status: str  # "stuck"; or "slow" or "dead", which must not be called stuck
     bucket: str  # what it waits for, in the analyzer's words
     place: str  # the function of the program in which it stands: a report should name it
     description: str
@@ -16,6 +16,7 @@ class Hang:
     is_unchanged: bool = False  # run as by `stall-analyze capture`
     # In a cluster TensorFlow itself catches SIGTERM, as the notice of a preemption, and goes on.
     heeds_sigterm: bool = True
+    ends_itself: bool = False
 
     @property
     def truth(self) -> dict[str, object]:
@@ -64,19 +65,18 @@ HANGS = (
     ),
     Hang(
         name="peer_stops",
-        status="stuck",
+        status="dead",
         bucket="communication",
         place="train_as_worker",
         description="the second of two workers is stopped by SIGSTOP after 20 steps",
-        watched_s=1.0,  # TensorFlow notices after ten seconds, and raises UnavailableError
-        heeds_sigterm=False,
+        ends_itself=True,  # TensorFlow notices within ten seconds, and raises UnavailableError
     ),
     Hang(
         name="slow_compute",
         status="slow",
         bucket="compute",
         place="slow_compute",
-        description="each step computes for some twelve seconds",
+        description="each step computes for some twenty seconds",
         watched_s=75.0,
     ),
     Hang(
