@@ -4,8 +4,8 @@ One that ends by itself runs once.
 
 python -m tests.scenarios.hangs.run [names…] [--workdir DIR] [--list]
 
-What is left is in DIR/<name>/<term|kill|itself>/: logs/ with the capture, output.txt, and truth.json
-with what the analyzer should say of it.
+DIR/<name>/<term|kill|itself>/ then holds logs/ with the capture, output.txt, and truth.json with
+what the analyzer should say of it.
 """
 
 from __future__ import annotations
