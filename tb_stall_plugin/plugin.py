@@ -40,6 +40,7 @@ class StallPlugin(base_plugin.TBPlugin):
         spec = getattr(context.flags, "logdir_spec", "")
         self._logs = Logs(context.logdir or "", spec or "")
         self._analyses = Analyses(Cache())
+        self._is_warm = False
         self._assets = Assets()
         # Not yet full: plugins are loaded one after the other.
         self._plugins = context.plugin_name_to_instance
@@ -58,7 +59,13 @@ class StallPlugin(base_plugin.TBPlugin):
         }
 
     def is_active(self) -> bool:
-        return self._logs.has_any()
+        """Asked when TensorBoard's page is opened. Where there is something for us to show, the
+        worker starts beside it, once, so that whoever then opens the tab need not wait for that."""
+        is_active = self._logs.has_any()
+        if is_active and not self._is_warm:
+            self._is_warm = True
+            self._analyses.warm_up()
+        return is_active
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
         return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="Stall")
@@ -156,7 +163,7 @@ class StallPlugin(base_plugin.TBPlugin):
 
     def _page(self, request: wrappers.Request) -> wrappers.Response:
         """Asked for when the tab is opened: the page's first question comes a moment later."""
-        self._analyses.warm_up()
+        self._analyses.warm_up()  # the first worker may have waited in vain, and gone
         return self._asset(request)
 
     def _asset(self, request: wrappers.Request) -> wrappers.Response:

@@ -7,7 +7,7 @@ import { isBusy, isUnfinished } from "./runs";
 import type { ReportAnswer, RunsAnswer } from "./types";
 
 // While an analysis runs: soon at first, because a small run is read in a moment.
-const FIRST_POLL_MS = 100;
+const FIRST_POLL_MS = 40;
 const POLL_GROWTH = 1.5;
 const POLL_MS = 700;
 const REST = 5; // times what an answer took: a list of thousands must not keep TensorBoard busy

@@ -155,11 +155,28 @@ def test_a_worker_can_start_before_the_first_question(run: Run) -> None:
     assert worker.started == 1
 
 
-def test_opening_the_tab_starts_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mark = tmp_path / "started"
-    monkeypatch.setattr(work, "COMMAND", (work.COMMAND[0], "-c", f"open({str(mark)!r}, 'w')"))
-    board = Board(str(tmp_path))
+@pytest.fixture
+def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that a worker makes when it starts."""
+    path = tmp_path / "mark"
+    monkeypatch.setattr(work, "COMMAND", (work.COMMAND[0], "-c", f"open({str(path)!r}, 'w')"))
+    return path
+
+
+def test_the_worker_starts_with_tensorboards_page_where_there_are_logs(
+    tmp_path: Path, mark: Path
+) -> None:
+    copy_of("event_files_only", tmp_path / "logs" / "a")
+    board = Board(str(tmp_path / "logs"))
+    assert not mark.exists()
     board.get("/data/plugins_listing")
+    assert happens(mark.exists)
+
+
+def test_without_logs_the_worker_starts_with_the_tab(tmp_path: Path, mark: Path) -> None:
+    board = Board(str(tmp_path / "empty"))
+    board.get("/data/plugins_listing")
+    time.sleep(0.3)
     assert not mark.exists()
     board.ask("index.js")
     assert happens(mark.exists)
