@@ -101,6 +101,10 @@ export function unreadNames(rows: readonly RunSummary[]): string[] {
   return names;
 }
 
+export function hasUnread(runs: readonly RunSummary[]): boolean {
+  return runs.some(({ state }) => state === "unread");
+}
+
 /** How many are read, or could not be. */
 export function readCount(runs: readonly RunSummary[]): number {
   return runs.filter(({ state }) => state === "ready" || state === "failed").length;

@@ -1,8 +1,10 @@
 /** The pictures in docs/images, from the sample logs: `npm run screenshots`. */
 
 import { spawnSync } from "node:child_process";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import type { Page } from "playwright-core";
 import { beforeAll, describe, it } from "vitest";
 import { openTab, watchedPage } from "./browser";
@@ -98,6 +100,18 @@ describe.skipIf(!TARGET)("screenshots", () => {
     await page.waitForTimeout(1500); // the glide, and the finer timeline
     if (at) await frame.locator(at).evaluate((element) => element.scrollIntoView());
     await page.screenshot({ path: join(FOLDER, `${name}.png`) });
+    await close();
+  });
+
+  it("paper", async () => {
+    const report = join(mkdtempSync(join(tmpdir(), "stall-paper-")), "report.html");
+    spawnSync(join(BIN, "stall-analyze"), [join(SAMPLES, "input_py_function"), "--html", report]);
+    const { page, close } = await watchedPage(stage.browser);
+    await page.goto(pathToFileURL(report).href);
+    await page.waitForSelector(".lane-title");
+    await page.emulateMedia({ media: "print" });
+    await page.waitForTimeout(1500);
+    await page.screenshot({ path: join(FOLDER, "paper.png"), fullPage: true });
     await close();
   });
 

@@ -186,6 +186,17 @@ describe("the timeline", () => {
     await asked;
   });
 
+  it("is still there when one comes back from another tab", async () => {
+    const frame = await openRun("compile_tracing");
+    const asked: string[] = [];
+    watched.page.on("request", (request) => asked.push(request.url()));
+    await watched.page.getByRole("tab", { name: /^\s*scalars\s*$/i }).click();
+    await watched.page.waitForTimeout(500);
+    await watched.page.getByRole("tab", { name: /^\s*stall\s*$/i }).click();
+    await frame.waitForSelector(".lane-title");
+    expect(asked.filter((url) => /stall\/timeline/.test(url))).toEqual([]);
+  });
+
   it("tells what lies under the pointer", async () => {
     const frame = await openRun("compile_tracing");
     const surface = frame.locator(".timeline-surface");

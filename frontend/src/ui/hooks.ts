@@ -3,14 +3,15 @@
 import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 
-/** The width of an element, 0 before it is laid out. */
+/** The width of an element, 0 before it is laid out; while it is hidden, the one that it had. */
 export function useWidth(element: RefObject<HTMLElement | null>): number {
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {
     if (!element.current) return;
-    const observer = new ResizeObserver(([entry]) =>
-      setWidth(Math.floor(entry?.contentRect.width ?? 0)),
-    );
+    const observer = new ResizeObserver(([entry]) => {
+      const now = Math.floor(entry?.contentRect.width ?? 0);
+      if (now > 0) setWidth(now); // TensorBoard hides the page while another tab is open
+    });
     observer.observe(element.current);
     return () => observer.disconnect();
   }, []);

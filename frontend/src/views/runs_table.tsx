@@ -5,6 +5,7 @@ import { counted, seconds } from "../format";
 import {
   PAGE_ROWS,
   type SortKey,
+  hasUnread,
   matchingRuns,
   pageOf,
   readCount,
@@ -39,8 +40,8 @@ interface Props extends Wishes {
 
 export function RunsTable({ title = "All runs", runs, onRun, onUnread, onReadAll }: Props) {
   const areMany = runs.length > PAGE_ROWS;
-  // Of many, most are not read: there is no gain yet to sort them by.
-  const [key, setKey] = useState<SortKey>(areMany ? "run" : "gain");
+  // Of many in a log directory most are not read: there is no gain yet to sort them by.
+  const [key, setKey] = useState<SortKey>(() => (areMany && hasUnread(runs) ? "run" : "gain"));
   const [isReversed, setReversed] = useState(false);
   const [text, setText] = useState("");
   const [pageNumber, setPageNumber] = useState(0);
@@ -128,7 +129,7 @@ function ReadAll({ runs, onReadAll }: { runs: RunSummary[]; onReadAll: () => voi
       <span class="faint" role="status">
         {read.toLocaleString("en")} of {counted(runs.length, "run")} analysed
       </span>
-      {runs.some(({ state }) => state === "unread") && (
+      {hasUnread(runs) && (
         <button type="button" onClick={onReadAll}>
           Analyse all
         </button>

@@ -1,5 +1,6 @@
 /** Which run, alone or against another one. */
 
+import { counted } from "../format";
 import type { Place, View } from "../links";
 import { NOWHERE } from "../links";
 import { goTo } from "../ui/parts";
@@ -29,7 +30,8 @@ export function TopBar({ runs, place, move }: Props) {
   const isReady = runs.some(({ run, state }) => run === place.run && state === "ready");
   return (
     <nav class="top-bar" aria-label="Runs">
-      {hasSeveral && tab("runs", `${place.view === "runs" ? "" : "← "}All ${runs.length} runs`, {})}
+      {hasSeveral &&
+        tab("runs", `${place.view === "runs" ? "" : "← "}All ${counted(runs.length, "run")}`, {})}
       {place.run !== null && place.view !== "runs" && (
         <>
           <RunPicker label="Run" {...{ runs, value: place.run, onChange: choose }} />
