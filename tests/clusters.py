@@ -49,14 +49,16 @@ def write_job(
     begins_ms: Mapping[str, float] | None = None,
     clocks: bool = True,
     first_key: int = 100,
+    group_size: int | None = None,
 ) -> list[HostFile]:
     """One file for each host. `ahead_s`: by how much its clock is wrong; `begins_ms`: when its
-    trace begins; `first_key`: of the collectives, which are never used twice in a job."""
+    trace begins; `first_key`: of the collectives, which are never used twice in a job;
+    `group_size`: how many take part in them."""
     written = []
     for name, ways in job.items():
         begin_ms = (begins_ms or {}).get(name, 0.0)
         ends = [end - begin_ms for end in _meetings(job)]
-        planes = [_host_plane(ways, ends, -begin_ms, first_key)]
+        planes = [_host_plane(ways, ends, -begin_ms, first_key, group_size)]
         if clocks:
             ahead_ns = round((ahead_s or {}).get(name, 0.0) * 1e9 + begin_ms * 1e6)
             planes.append(clock(UNIX_NS + ahead_ns, (_meetings(job)[-1] - begin_ms) / 1e3))
@@ -75,7 +77,9 @@ def _meetings(job: Job) -> list[float]:
     return ends
 
 
-def _host_plane(ways: Sequence[Way], ends: Sequence[float], at: float, first_key: int) -> bytes:
+def _host_plane(
+    ways: Sequence[Way], ends: Sequence[float], at: float, first_key: int, group_size: int | None
+) -> bytes:
     """`at`: when the first way begins, in trace time."""
     python: list[Event] = [event("EagerExecute", 0, 0.01)]
     work: list[Event] = []
@@ -83,6 +87,9 @@ def _host_plane(ways: Sequence[Way], ends: Sequence[float], at: float, first_key
     met: list[Event] = []
     for number, (way, end) in enumerate(zip(ways, ends, strict=True)):
         start, run = at + way.pause_ms, number + 1
+        at = end
+        if start < 0:
+            continue  # before the trace begins
         ready = start + way.traced_ms
         python += call(start, end, run=run, traced_ms=way.traced_ms)
         if way.input_ms:
@@ -91,7 +98,9 @@ def _host_plane(ways: Sequence[Way], ends: Sequence[float], at: float, first_key
         work += ops(ready + way.input_ms, computed, run, *TRAIN_OPS)
         keys = {"step_id": run, "group_key": 1, "instance_key": first_key + number}
         met.append(event("CollectiveReduceV2", computed, end, **keys))
-        at = end
+        if group_size is not None:
+            sized = {"group_key": 1, "group_size": group_size}
+            met.append(event("CollectiveExecutor::CompleteParams", computed, computed, **sized))
     return host(
         ("python", python),
         ("tf_Compute", work),
@@ -113,6 +122,8 @@ def signals_for(
     job: Job,
     ahead_s: Mapping[str, float] | None = None,
     begins_ms: Mapping[str, float] | None = None,
+    group_size: int | None = None,
 ) -> Signals:
-    timeline = timeline_of(folder, traces_of(write_job(folder, job, ahead_s, begins_ms)))
+    files = write_job(folder, job, ahead_s, begins_ms, group_size=group_size)
+    timeline = timeline_of(folder, traces_of(files))
     return signals_of(timeline, attribute(timeline))

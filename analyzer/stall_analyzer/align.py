@@ -19,6 +19,7 @@ from stall_analyzer.model import (
     Session,
     Step,
     Timeline,
+    TracedSteps,
     TraceSource,
     Window,
 )
@@ -257,16 +258,18 @@ def _align_one(
         training=placed.training,
         eager=steps is not None and steps.eager,
         clock=placed.clock,
-        training_steps=_steps_inside(steps, shift, duration),
+        steps=_steps_inside(steps, shift, duration),
+        cluster_hosts=placed.collectives.hosts,
         is_cut=placed.is_cut,
     )
 
 
-def _steps_inside(steps: Iterations | None, shift: int, duration: int) -> int:
+def _steps_inside(steps: Iterations | None, shift: int, duration: int) -> TracedSteps | None:
     if steps is None:
-        return 0
+        return None
     start = steps.start_ps[steps.training] + shift
-    return int(((start >= 0) & (start < duration)).sum())
+    inside = start[(start >= 0) & (start < duration)]
+    return TracedSteps(len(inside), int(inside.max(initial=0)))
 
 
 def _traced_parts(

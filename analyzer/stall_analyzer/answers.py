@@ -52,6 +52,7 @@ class Finding:
     gain: Gain = Gain()  # in the first epoch
     later_gain: Gain = Gain()  # in each later epoch
     confidence: float = 0.5
+    fatal: bool = False  # training could not go on: nothing else matters
     evidence: tuple[Evidence, ...] = ()
     estimated: bool = False  # its seconds are scaled from samples to the whole epoch
 
@@ -124,6 +125,29 @@ class Lateness:
 
 
 @dataclass(frozen=True)
+class ClusterMember:
+    name: str
+    traced: bool
+    captured: bool  # it left records of its own
+    steps: int | None  # that it is known to have finished
+    last_unix_ns: int | None  # its last sign of life, on the common clock
+    ended: str  # its last word; empty where there is none
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Who should have trained together, and what is known of each."""
+
+    size: int
+    size_source: str
+    members: tuple[ClusterMember, ...]
+    missing: tuple[str, ...]
+    ended_first: str = ""
+    ended_unix_ns: int | None = None
+    others_waited_ps: int = 0  # for the one that ended first, or never came
+
+
+@dataclass(frozen=True)
 class Report:
     """All that is known about one run's first epoch."""
 
@@ -137,3 +161,4 @@ class Report:
     notes: tuple[Note, ...]
     sample: Sample | None = None  # of an epoch that was profiled in samples
     lateness: Lateness = Lateness()
+    cluster: Cluster | None = None

@@ -32,6 +32,7 @@ class Environment:
     pid: int | None = None
     task: Task | None = None
     training_tasks: tuple[Task, ...] = ()  # all of the cluster that train, this one among them
+    cluster: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # addresses, by task type
     tensorflow: str = ""
     keras: str = ""
     python: str = ""

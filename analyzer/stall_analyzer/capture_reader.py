@@ -188,6 +188,7 @@ def _environment(record: Json) -> Environment:
             for kind in TRAINING_TASKS
             for index in range(len(_list(cluster.get(kind))))
         ),
+        cluster={kind: _texts(addresses) for kind, addresses in cluster.items()},
         tensorflow=_text(record.get("tensorflow")),
         keras=_text(record.get("keras")),
         python=_text(record.get("python")),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stall_analyzer.model import NEVER, Int64s, Meetings, Trace
-from stall_analyzer.names import ABSENT, rows_named, stat_of
+from stall_analyzer.names import ABSENT, rows_called, rows_named, stat_of
 
 # All members of these wait for each other; whoever sends a broadcast waits for nobody.
 MEETINGS = ("CollectiveReduce", "CollectiveGather", "CollectiveAllToAll")
@@ -27,6 +27,7 @@ class Collectives:
     key: Int64s
     arrived_ps: Int64s  # when the last replica was ready
     ended_ps: Int64s
+    hosts: int | None = None  # that take part, this one among them, where the trace says it
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,15 @@ def collectives_of(trace: Trace) -> Collectives:
         np.stack([group[opens], instance[opens], nth, of_how_many], axis=1),
         np.maximum.reduceat(start, opens),
         np.maximum.reduceat(end, opens),
+        _hosts(trace, replicas=int(np.diff(np.append(opens, len(start))).max())),
     )
+
+
+def _hosts(trace: Trace, replicas: int) -> int | None:
+    """How many hosts meet, if all have as many replicas as this one."""
+    sizes = stat_of(trace, "group_size", rows_called(trace, "CollectiveExecutor::CompleteParams"))
+    most = int(sizes.max(initial=ABSENT))
+    return most // replicas if most >= replicas else None
 
 
 def meeting_table(parts: Sequence[Collectives]) -> MeetingTable:

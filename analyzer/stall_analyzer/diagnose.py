@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from stall_analyzer.answers import Finding, LateHost, Lateness, Plan, Verdict
+from stall_analyzer.answers import (
+    Cluster,
+    ClusterMember,
+    Finding,
+    LateHost,
+    Lateness,
+    Plan,
+    Verdict,
+)
 from stall_analyzer.detectors import DETECTORS
 from stall_analyzer.detectors.base import Detector, detector_of, severity_of
 from stall_analyzer.model import HostLedger, Ledger, Note, Timeline
@@ -20,6 +28,8 @@ from stall_analyzer.verdict import judge
 from stall_analyzer.whatif import plan
 
 SEVERITIES = ("act", "consider", "note")
+# A straggler of which much less was profiled cannot stand for the run.
+SEEN_SHARE = 0.5
 OTHERS_ASKED = 4  # stragglers whose own findings are looked for; each costs as much as a host
 
 
@@ -32,6 +42,7 @@ class Diagnosis:
     notes: tuple[Note, ...]
     sample: Sample | None
     lateness: Lateness
+    cluster: Cluster | None
 
 
 def diagnose(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Diagnosis:
@@ -49,6 +60,7 @@ def diagnose(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Diagnosis:
         tuple(dict.fromkeys(notes)),
         signals.sample,
         signals.lateness,
+        _cluster(signals),
     )
 
 
@@ -57,7 +69,10 @@ def signals_of(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Signals:
     was seen best."""
     best_seen = max(hosts, key=lambda host: (host.training_thread is not None, host.covered_ps))
     signals = Signals(timeline, hosts, best_seen)
-    return signals.on(signals.stragglers[0].host) if signals.stragglers else signals
+    if not signals.stragglers:
+        return signals
+    late = signals.on(signals.stragglers[0].host)
+    return late if late.host.covered_ps >= SEEN_SHARE * best_seen.covered_ps else signals
 
 
 def _findings(signals: Signals, notes: list[Note]) -> list[Finding]:
@@ -115,6 +130,33 @@ def _checked(detector: Detector, signals: Signals, notes: list[Note]) -> Finding
         return None
 
 
-def _most_worth_first(finding: Finding) -> tuple[int, bool, int]:
+def _most_worth_first(finding: Finding) -> tuple[bool, int, bool, int]:
     learns = finding.bucket != "numerics"
-    return SEVERITIES.index(finding.severity), learns, -finding.gain.high_ps
+    severity = SEVERITIES.index(finding.severity)
+    return not finding.fatal, severity, learns, -finding.gain.high_ps
+
+
+def _cluster(signals: Signals) -> Cluster | None:
+    cluster, first = signals.cluster, signals.ended_first
+    if cluster.size < 2:
+        return None
+    members = tuple(
+        ClusterMember(
+            name=member.name,
+            traced=member.traced,
+            captured=member.captured,
+            steps=member.steps_done if member.captured else cluster.steps.get(member.name),
+            last_unix_ns=member.last_ns if member.captured else None,
+            ended=member.ended,
+        )
+        for member in cluster.members
+    )
+    return Cluster(
+        size=cluster.size,
+        size_source=cluster.size_source,
+        members=members,
+        missing=cluster.missing,
+        ended_first=first.name if first is not None else "",
+        ended_unix_ns=first.at_unix_ns if first is not None else None,
+        others_waited_ps=first.others_waited_ps if first is not None else cluster.waited_ps,
+    )

@@ -62,7 +62,7 @@ def find_landmarks(trace: Trace, training: TrainingThread) -> Landmarks:
 def find_iterations(trace: Trace, training: TrainingThread, landmarks: Landmarks) -> Iterations:
     span = rows_of_line(trace, training.line)
     marked = rows_with(trace, "step_num").astype(np.int64)
-    marked = marked[(marked >= span.start) & (marked < span.stop)]
+    marked = _outermost(trace, marked[(marked >= span.start) & (marked < span.stop)])
     fetches = eager_rows(trace, training, FETCH_OPS.__contains__)
     stepping = training.calls.concrete >= 0
     # A custom loop calls a function for each batch; run_eagerly hardly calls anything.
@@ -113,6 +113,15 @@ def _clusters(trace: Trace, rows: Int64s, gap_ps: int) -> tuple[Int64s, Int64s, 
     opens = np.flatnonzero(np.concatenate([[True], start[1:] - end[:-1] > gap_ps]))
     closes = np.append(opens[1:], len(rows))
     return start[opens], end[closes - 1], closes - opens
+
+
+def _outermost(trace: Trace, rows: Int64s) -> Int64s:
+    """Those that lie in none of the others: the capture marks steps that the user marks too."""
+    start, end = trace.events.start_ps[rows], trace.events.end_ps[rows]
+    if len(rows) == 0:
+        return rows
+    outermost = np.append(True, start[1:] >= np.maximum.accumulate(end)[:-1])
+    return np.asarray(rows[outermost], dtype=np.int64)
 
 
 def _marked(trace: Trace, rows: Int64s, eager: bool) -> Iterations:

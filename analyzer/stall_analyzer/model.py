@@ -421,6 +421,12 @@ class HostClock:
 
 
 @dataclass(frozen=True)
+class TracedSteps:
+    count: int
+    last_start_ps: int  # of the last one, in window time
+
+
+@dataclass(frozen=True)
 class AlignedTrace:
     """A trace on the window's clock: window time = event time + shift_ps."""
 
@@ -431,7 +437,8 @@ class AlignedTrace:
     training: TrainingThread | None
     eager: bool = False  # it trains op by op, without tf.function
     clock: HostClock = HostClock("own clock")
-    training_steps: int = 0  # that it shows of the window
+    steps: TracedSteps | None = None  # that train, and lie in the window
+    cluster_hosts: int | None = None  # that its collectives need, itself among them
     is_cut: bool = False  # the file ends early
 
     @property
@@ -474,6 +481,7 @@ class Timeline:
     dump: DebugDump | None = None
     training_steps: int | None = None  # how many the epoch had; `steps` need not be all of them
     meetings: Meetings | None = None  # None where no two hosts were seen to meet
+    unread_hosts: tuple[str, ...] = ()  # whose traces could not be read
 
 
 # ---------------------------------------------------------------- attribute

@@ -19,6 +19,7 @@ from stall_analyzer.model import (
     Note,
     Run,
     Session,
+    Timeline,
     TraceSource,
 )
 from stall_analyzer.progress import DIVIDING_SHARE, Progress, Reading, unseen
@@ -31,7 +32,9 @@ def analyze(run: Run, progress: Progress = unseen) -> Report:
     reading = Reading(run, progress)
     events = _read_events(run, notes, reading)
     timeline = align(_read_traces(run, notes, reading), events, _logging_host(run))
-    timeline = replace(timeline, dump=_read_dump(run, notes))
+    timeline = replace(
+        timeline, dump=_read_dump(run, notes), unread_hosts=_unread_hosts(run, timeline)
+    )
     progress(DIVIDING_SHARE, "dividing its time")
     hosts = attribute(timeline)
     progress(0.9, "looking for causes")
@@ -49,6 +52,7 @@ def analyze(run: Run, progress: Progress = unseen) -> Report:
         tuple(dict.fromkeys(notes)),
         diagnosis.sample,
         diagnosis.lateness,
+        diagnosis.cluster,
     )
 
 
@@ -67,6 +71,12 @@ def _read_traces(
                 notes.append(Note("error", str(error), where, may_pass))
             else:
                 yield session, trace
+
+
+def _unread_hosts(run: Run, timeline: Timeline) -> tuple[str, ...]:
+    read = {aligned.host for aligned in timeline.traces}
+    hosts = (host.host for session in run.sessions for host in session.hosts)
+    return tuple(dict.fromkeys(host for host in hosts if host not in read))
 
 
 def _logging_host(run: Run) -> str:

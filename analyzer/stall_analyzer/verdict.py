@@ -14,6 +14,7 @@ from stall_analyzer.causes import bucket_of
 from stall_analyzer.format import listed, moment, percent, seconds, spoken
 from stall_analyzer.model import HostLedger, Ledger, Timeline
 from stall_analyzer.signals import Signals
+from stall_analyzer.signals.ended_first import EndedFirst
 from stall_analyzer.signals.ending import KILLED
 from stall_analyzer.signals.stalled import STUCK, Stall
 from stall_analyzer.sums import bucket_totals, one_time_ps, totals
@@ -47,11 +48,15 @@ def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
     timeline, host, ledger = signals.timeline, signals.host, signals.likely_ledger
     stall = signals.stall
     if stall is not None and stall.state == STUCK and stall.blamed is not None:
-        sentence = f"{stall.sentence}."
-        return Verdict("stuck", stall.blamed.bucket, sentence, stall.blamed.confidence)
+        sentence, blamed = f"{stall.sentence}.", stall.blamed
+        return Verdict("stuck", blamed.bucket, sentence, blamed.confidence, _absent(signals))
+    if signals.cluster.in_vain:
+        return _never_joined(signals)
     hopeless = [f for f in findings if f.bucket == "numerics" and f.severity == "act"]
     if hopeless:
         return _learning_nothing(ledger, hopeless[0])
+    if signals.ended_first is not None:
+        return _ended_first(signals.ended_first)
     if _is_dead(signals):
         return _dead(signals)
     if stall is not None and not signals.traces:
@@ -83,7 +88,7 @@ def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
 def _held_up(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:
     """Hosts that wait for a straggler are held up by whatever holds up the straggler."""
     late = signals.stragglers
-    cost, window = sum(host.cost_ps for host in late), signals.window_ps
+    cost, window = sum(host.cost_ps for host in late), signals.covered_by_all_ps
     once = bool(late) and all(host.once for host in late)
     if not late or cost < (ACT_SHARE_ONCE if once else ACT_SHARE) * window:
         return None
@@ -121,6 +126,34 @@ def _is_dead(signals: Signals) -> bool:
     if ending is None or not ending.is_early:
         return False
     return progress is None or not progress.finished
+
+
+def _absent(signals: Signals) -> str:
+    """The member of the cluster for which all others wait."""
+    cluster, first = signals.cluster, signals.ended_first
+    if cluster.in_vain:
+        return cluster.missing[0]
+    return first.name if first is not None else ""
+
+
+def _never_joined(signals: Signals) -> Verdict:
+    cluster = signals.cluster
+    missing, waiting = listed(cluster.missing), len(cluster.members)
+    sentence = (
+        f"Stuck: {missing} never joined. By {cluster.size_source}, {cluster.size} should train; "
+        f"{waiting} came, and made no step in the {seconds(cluster.waited_ps)} that are recorded."
+    )
+    return Verdict("stuck", "communication", sentence, 0.9, _absent(signals))
+
+
+def _ended_first(first: EndedFirst) -> Verdict:
+    """A cluster that lost a member: its end explains those of all others."""
+    when = f" at {moment(first.at_unix_ns)}" if first.at_unix_ns is not None else ""
+    sentence = (
+        f"Dead: {first.name} ended first{when}. {first.how} {first.others} That was "
+        f"{seconds(first.others_waited_ps)} later."
+    )
+    return Verdict("dead", "communication", sentence, 0.85, first.name)
 
 
 def _dead(signals: Signals) -> Verdict:

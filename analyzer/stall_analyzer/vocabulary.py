@@ -80,8 +80,9 @@ KEPT_STATS = frozenset(
      "num_parallel_calls", "parallelism", "element_size", "buffered_elements", "buffer_limit",
      "bytes_reserved", "bytes_allocated", "bytes_available", "requested_bytes",
      "allocation_bytes", "peak_bytes_in_use", "fragmentation", "allocator_name", "tf_op",
-     "group_key", "instance_key", "num_bytes", "memcpy_details", "correlation_id", "kind_src",
-     "kind_dst", "flops", "bytes_accessed", "hlo_op", "hlo_module", "program_id", "run_id"}
+     "group_key", "group_size", "instance_key", "num_bytes", "memcpy_details", "correlation_id",
+     "kind_src", "kind_dst", "flops", "bytes_accessed", "hlo_op", "hlo_module", "program_id",
+     "run_id"}
 )  # fmt: skip
 
 # Lines that `--annotate` adds to a copy of a trace: our own words, not what the profiler saw.

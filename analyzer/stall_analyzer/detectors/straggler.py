@@ -80,8 +80,10 @@ def check(signals: Signals) -> Finding | None:
     late = signals.stragglers
     lost = min(sum(host.cost_ps for host in late), signals.window_ps)
     once = all(host.once for host in late)
-    severity = severity_of(signals.share(lost), lost if once else None)
-    if not late or severity is None:
+    if not late:
+        return None
+    severity = severity_of(lost / signals.covered_by_all_ps, lost if once else None)
+    if severity is None:
         return None
     gain = partly(lost, LEAST_WON, MOST_WON)
     text, before, after = ADVICE.get(late[0].reason.bucket, NO_ADVICE)
@@ -115,7 +117,7 @@ def _told(late: LateHost, signals: Signals) -> str:
     said = (
         f"{late.host} came last to {late.times} of {signals.lateness.meetings} meetings and held "
         f"up {late.late_steps} steps; the others waited {seconds(late.cost_ps)} on average, "
-        f"{percent(late.cost_ps, signals.window_ps)} of the first epoch."
+        f"{percent(late.cost_ps, signals.covered_by_all_ps)} of the time that was profiled on all."
     )
     if not reason.bucket:
         return f"{said} Its own ledger does not say what it did longer than they."

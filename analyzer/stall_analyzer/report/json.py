@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stall_analyzer import __version__
-from stall_analyzer.answers import Finding, Forecast, Gain, Lateness, Plan, Report
+from stall_analyzer.answers import Cluster, Finding, Forecast, Gain, Lateness, Plan, Report
 from stall_analyzer.causes import BUCKETS, CAUSES, bucket_of
 from stall_analyzer.intervals import Tiling, time_in
 from stall_analyzer.model import HostClock, HostLedger, Ledger, Note
@@ -83,6 +83,7 @@ def run_document(report: Report) -> dict[str, Any]:
             for a in timeline.traces
         ],
         "lateness": _lateness(report.lateness),
+        "cluster": _cluster(report.cluster) if report.cluster else None,
         "evidence": _texts(reference.evidence),
         "notes": [_note(note) for note in report.notes],
     }
@@ -189,6 +190,22 @@ def _clock(clock: HostClock) -> dict[str, Any]:
         "ahead_ps": clock.ahead_ps,
         "error_ps": clock.error_ps,
     }
+
+
+def _cluster(cluster: Cluster) -> dict[str, Any]:
+    return {
+        "size": cluster.size,
+        "size_source": cluster.size_source,
+        "members": [
+            {"name": m.name, "traced": m.traced, "captured": m.captured, "steps": m.steps,
+             "last_unix_ns": m.last_unix_ns, "ended": m.ended or None}
+            for m in cluster.members
+        ],
+        "missing": list(cluster.missing),
+        "ended_first": cluster.ended_first or None,
+        "ended_unix_ns": cluster.ended_unix_ns,
+        "others_waited_ps": cluster.others_waited_ps,
+    }  # fmt: skip
 
 
 def _lateness(lateness: Lateness) -> dict[str, Any] | None:

@@ -24,12 +24,14 @@ from stall_analyzer.model import (
 )
 from stall_analyzer.signals.gatherings import Gatherings, gatherings_of
 
-# Below a twentieth of the window nobody need care who came last.
+# Below a twentieth of the time nobody need care who came last.
 NOTICED_SHARE = 0.05
 # Threads wake up a millisecond or two apart on a busy machine.
 PUNCTUAL_PS = 3 * PS_PER_MS
 # Whoever causes so much of all waiting is the straggler; of less, only what its ledger explains.
 MOST_OF_IT = 0.7
+# Beside a host that costs five times as much, nobody need hear of another.
+LESSER_SHARE = 0.2
 # What explains less than half of the delay is not its reason.
 EXPLAINED_SHARE = 0.5
 # It was late once, if so much of what it cost will not come again.
@@ -58,13 +60,16 @@ def lateness_of(timeline: Timeline, ledgers: Sequence[HostLedger]) -> Lateness:
     )
 
 
-def stragglers_among(late: Sequence[LateHost], window_ps: int) -> tuple[LateHost, ...]:
-    """Those that matter, and are surely late rather than unlucky."""
+def stragglers_among(late: Sequence[LateHost], seen_ps: int) -> tuple[LateHost, ...]:
+    """Those that matter in the time that was seen, and are surely late rather than unlucky."""
     whole = sum(host.cost_ps for host in late)
+    least = max(
+        NOTICED_SHARE * seen_ps, LESSER_SHARE * max((host.cost_ps for host in late), default=0)
+    )
     return tuple(
         host
         for host in late
-        if host.cost_ps >= NOTICED_SHARE * window_ps
+        if host.cost_ps >= least
         and host.cost_ps >= PUNCTUAL_PS * host.times
         and (host.cost_ps >= MOST_OF_IT * whole or host.reason.bucket)
     )

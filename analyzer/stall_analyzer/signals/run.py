@@ -6,7 +6,7 @@ answer and the measuring is tested once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,9 +38,12 @@ from stall_analyzer.signals.allocator import (
     allocator_signals,
     memory_waits,
 )
+from stall_analyzer.signals.cluster import ClusterSignals, cluster_signals
+from stall_analyzer.signals.coverage import covered_by_all_ps, covered_spans
 from stall_analyzer.signals.culprit import MOST, Culprit, culprit_of
 from stall_analyzer.signals.devices import DeviceSignals, device_signals
 from stall_analyzer.signals.dumps import Origin, ZeroOutputs, origin_of, zero_outputs
+from stall_analyzer.signals.ended_first import EndedFirst, ended_first
 from stall_analyzer.signals.ending import Ending, ending_of
 from stall_analyzer.signals.functions import FunctionSignals, function_signals
 from stall_analyzer.signals.histograms import HistogramSignals, histogram_signals
@@ -288,9 +291,28 @@ class Signals:
         return lateness_of(self.timeline, self.hosts)
 
     @cached_property
+    def cluster(self) -> ClusterSignals:
+        return cluster_signals(self.timeline)
+
+    @cached_property
+    def ended_first(self) -> EndedFirst | None:
+        """The member of the cluster that ended before the others."""
+        return ended_first(self.timeline, self.cluster.members)
+
+    @cached_property
+    def covered_spans(self) -> Mapping[str, Spans]:
+        """When each host was profiled."""
+        return covered_spans(self.timeline.traces)
+
+    @cached_property
+    def covered_by_all_ps(self) -> int:
+        """How long all of them were profiled together: only there can be told who waits."""
+        return covered_by_all_ps(self.covered_spans)
+
+    @cached_property
     def stragglers(self) -> tuple[LateHost, ...]:
         """Hosts that make the others wait enough to matter, costliest first."""
-        return stragglers_among(self.lateness.hosts, self.window_ps)
+        return stragglers_among(self.lateness.hosts, self.covered_by_all_ps)
 
     @cached_property
     def progress(self) -> Progress | None:

@@ -14,6 +14,7 @@ class WorkerPlan:
     python_s: Mapping[int, float] = field(default_factory=dict)  # it sleeps before the step
     trace_s: Mapping[int, float] = field(default_factory=dict)  # a new shape, and slow to trace
     dies_before: int | None = None  # it is killed before this step
+    vanishes: bool = False  # … without a word to the others, as if its machine were gone
     starts: bool = True
 
 
@@ -26,6 +27,9 @@ class Job:
     steps: int = 30
     bucket: str = ""  # what the first of the late workers is late with
     finding: str = "ST502"  # that must be there; none where nobody is late
+    watched: bool = False  # with the capture, instead of a profile of the whole
+    pace_s: float = 0.0  # all workers take so long over each step
+    stopped_after_s: float | None = None  # all are told to end then
 
     @property
     def late(self) -> tuple[int, ...]:
@@ -68,5 +72,31 @@ JOBS = (
         "in_turn_4", 4, "worker 1 waits for input in some steps, worker 3 for Python in others",
         {1: WorkerPlan(input_s=dict.fromkeys(EVERY[::3], 0.8)),
          3: WorkerPlan(python_s=dict.fromkeys(EVERY[1::3], 0.6))}, bucket="input",
+    ),
+    Job(
+        "killed_2", 2, "worker 1 is killed before step 60",
+        {1: WorkerPlan(dies_before=60)}, 200, finding="ST505", watched=True, pace_s=0.1,
+    ),
+    Job(
+        "killed_4", 4, "worker 2 is killed before step 60",
+        {2: WorkerPlan(dies_before=60)}, 200, finding="ST505", watched=True, pace_s=0.1,
+    ),
+    Job(
+        "vanishes_2", 2, "the machine of worker 1 is gone before step 60",
+        {1: WorkerPlan(dies_before=60, vanishes=True)}, 200, finding="ST505", watched=True,
+        pace_s=0.1,
+    ),
+    Job(
+        "vanishes_4", 4, "the machine of worker 3 is gone before step 60",
+        {3: WorkerPlan(dies_before=60, vanishes=True)}, 200, finding="ST505", watched=True,
+        pace_s=0.1,
+    ),
+    Job(
+        "never_starts_2", 2, "worker 1 is never started",
+        {1: WorkerPlan(starts=False)}, finding="ST504", watched=True, stopped_after_s=45,
+    ),
+    Job(
+        "never_starts_4", 4, "worker 3 is never started",
+        {3: WorkerPlan(starts=False)}, finding="ST504", watched=True, stopped_after_s=45,
     ),
 )  # fmt: skip

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.scenarios.clusters.plans import JOBS, Job, WorkerPlan
 from tests.scenarios.clusters.score import score, table
 
 JOB_TIMEOUT_S = 300
+TERM_TIMEOUT_S = 30
 ATTEMPTS = 3
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -68,15 +70,25 @@ def _run_once(job: Job, folder: Path) -> bool:
         if plan.starts
     }
     killed = {index for index, plan in enumerate(plans) if plan.dies_before is not None}
-    crashed = False
-    for index, process in processes.items():
-        try:
-            code = process.wait(timeout=JOB_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
+    until_s = time.monotonic() + (job.stopped_after_s or JOB_TIMEOUT_S)
+    living = {i: process for i, process in processes.items() if i not in killed}
+    codes = {i: _wait(process, until_s - time.monotonic()) for i, process in living.items()}
+    for i in killed:
+        processes[i].kill()  # one that only stands still
+    for process in processes.values():
+        if _wait(process, TERM_TIMEOUT_S) is None:
             process.kill()
-            code = process.wait()
-        crashed |= code < 0 and index not in killed
-    return not crashed
+            process.wait()
+    return not any(code is not None and code < 0 for code in codes.values())
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
+    """How it ended; None where it did not, and is told to."""
+    try:
+        return process.wait(timeout=max(seconds, 0))
+    except subprocess.TimeoutExpired:
+        process.terminate()  # as a scheduler does it
+        return None
 
 
 def _start(job: Job, index: int, addresses: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
@@ -96,6 +108,8 @@ def _start(job: Job, index: int, addresses: Sequence[str], folder: Path) -> subp
 
 def _bring_together(job: Job, folder: Path) -> None:
     """On one machine all workers bear one name; in a cluster each writes its own file."""
+    if job.watched:
+        return  # they have one log directory
     session = folder / "logs" / "plugins" / "profile" / "2026_01_01_00_00_00"
     session.mkdir(parents=True)
     for index in range(job.workers):

@@ -6,18 +6,20 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
+from tb_stall_plugin import watch
 from tests.scenarios.clusters.plans import JOBS, Job, WorkerPlan
 from tests.scenarios.workloads import CLASSES, FEATURES, arrays
 
 BATCH = 64
 WAIT_FOR_OTHERS_S = 40
+HANG_AFTER_S = 10
 
 
 class Diary:
@@ -27,43 +29,72 @@ class Diary:
         self._file = path.open("a", buffering=1)
 
     def write(self, what: str, begin_ns: int, end_ns: int) -> None:
-        self._file.write(f"{what} {begin_ns} {end_ns}\n")
+        self._file.write(f"{what}\t{begin_ns}\t{end_ns}\n")
 
     @contextmanager
     def entry(self, what: str) -> Iterator[None]:
         begin_ns = time.time_ns()
-        yield
-        self.write(what, begin_ns, time.time_ns())
+        try:
+            yield
+        finally:
+            self.write(what, begin_ns, time.time_ns())
 
 
 def main(job_name: str, index: int, folder: Path) -> None:
     job = next(job for job in JOBS if job.name == job_name)
     plan = job.plans.get(index, WorkerPlan())
     diary = Diary(folder / f"diary-{index}.txt")
+    if job.watched:
+        train_watched(job, plan, diary, folder)
+    else:
+        train_profiled(job, plan, diary, folder, index)
+
+
+def train_watched(job: Job, plan: WorkerPlan, diary: Diary, folder: Path) -> None:
+    """With the capture, which tells of workers that end or never begin."""
+    with diary.entry("whole"), watch(folder / "logs", hang_after_s=HANG_AFTER_S) as watched:
+        strategy = tf.distribute.MultiWorkerMirroredStrategy()
+        step = training_step(strategy)
+        data = iter(pipeline(job, plan, diary))
+        watched.epoch()
+        train(job, plan, diary, step, data, watched.step)
+
+
+def train_profiled(job: Job, plan: WorkerPlan, diary: Diary, folder: Path, index: int) -> None:
+    """With a profile of the whole."""
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
-    step = training_step(strategy, plan, diary)
+    step = training_step(strategy)
     data = iter(pipeline(job, plan, diary))
     meet(folder, "ready", index, job)
-    try:
-        with tf.profiler.experimental.Profile(str(folder / f"worker-{index}")):
-            train(job, plan, diary, step, data)
-    finally:
-        # Stopping a profiler takes a while; nobody leaves before all are done.
-        meet(folder, "done", index, job)
+    with tf.profiler.experimental.Profile(str(folder / f"worker-{index}")):
+        train(job, plan, diary, step, data)
+    # Stopping a profiler takes a while; nobody leaves before all are done.
+    meet(folder, "done", index, job)
 
 
-def train(job: Job, plan: WorkerPlan, diary: Diary, step: Any, data: Iterator[Any]) -> None:
+def train(
+    job: Job,
+    plan: WorkerPlan,
+    diary: Diary,
+    step: Any,
+    data: Iterator[Any],
+    finished: Callable[..., None] = lambda **_: None,
+) -> None:
     for number in range(job.steps):
         with tf.profiler.experimental.Trace("train", step_num=number, _r=1):
             if number == plan.dies_before:
-                diary.write("killed", time.time_ns(), time.time_ns())
-                os.kill(os.getpid(), signal.SIGKILL)
+                diary.write("died", time.time_ns(), time.time_ns())
+                # A process that stands still answers nobody, and breaks no connection.
+                os.kill(os.getpid(), signal.SIGSTOP if plan.vanishes else signal.SIGKILL)
+            time.sleep(job.pace_s)
             if number in plan.python_s:
                 with diary.entry("python"):
                     time.sleep(plan.python_s[number])
             x, y = next(data)
             rows = BATCH - (1 + number if number in plan.trace_s else 0)
-            step(x[:rows], y[:rows], plan.trace_s.get(number, 0.0))
+            with diary.entry("traced call" if number in plan.trace_s else "call"):
+                loss = step(x[:rows], y[:rows], plan.trace_s.get(number, 0.0))
+        finished(loss=loss)
 
 
 def pipeline(job: Job, plan: WorkerPlan, diary: Diary) -> tf.data.Dataset:
@@ -82,10 +113,14 @@ def pipeline(job: Job, plan: WorkerPlan, diary: Diary) -> tf.data.Dataset:
         with tf.control_dependencies([tf.py_function(load, [number], tf.int64)]):
             return tf.identity(x), tf.identity(y)
 
-    return tf.data.Dataset.range(job.steps).map(batch)
+    # Nothing is made ahead: what the input takes, the step waits for.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.experimental_optimization.inject_prefetch = False
+    return tf.data.Dataset.range(job.steps).map(batch).with_options(options)
 
 
-def training_step(strategy: tf.distribute.Strategy, plan: WorkerPlan, diary: Diary) -> Any:
+def training_step(strategy: tf.distribute.Strategy) -> Any:
     with strategy.scope():
         hidden = tf.Variable(tf.random.normal((FEATURES, 128), seed=1) * 0.05)
         output = tf.Variable(tf.random.normal((128, CLASSES), seed=1) * 0.05)
@@ -103,21 +138,18 @@ def training_step(strategy: tf.distribute.Strategy, plan: WorkerPlan, diary: Dia
 
     @tf.function(autograph=False)
     def train_step(x: Any, y: Any, slow_s: float) -> Any:
-        if slow_s:  # in Python, so only while the new shape is traced
-            with diary.entry("trace"):
-                time.sleep(slow_s)
+        if slow_s:
+            time.sleep(slow_s)  # in Python, so only while the new shape is traced
         return strategy.run(replica_step, args=(x, y))
 
     return train_step
 
 
 def meet(folder: Path, what: str, index: int, job: Job) -> None:
-    """Wait until all workers that live have come here too."""
+    """Wait until all workers have come here too."""
     (folder / f"{what}-{index}").touch()
-    alive = [i for i in range(job.workers) if job.plans.get(i, WorkerPlan()).dies_before is None]
-    needed = alive if what == "done" else range(job.workers)
     for _ in range(WAIT_FOR_OTHERS_S * 20):
-        if all((folder / f"{what}-{i}").exists() for i in needed):
+        if all((folder / f"{what}-{i}").exists() for i in range(job.workers)):
             return
         time.sleep(0.05)
 
