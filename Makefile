@@ -74,7 +74,7 @@ accuracy: $(VENV)/.installed-test  ## docs/ACCURACY.md from what was trained las
 test-versions: $(TENSORFLOWS:%=build/tensorflow-%/.installed)  ## the capture, with several TensorFlows
 	@failed=; for version in $(TENSORFLOWS); do \
 	  printf '\nTensorFlow %s: ' $$version; \
-	  PYTHONPATH=analyzer:. build/tensorflow-$$version/bin/python -m pytest tests/capture -p no:cacheprovider \
+	  PYTHONPATH=$(CURDIR)/analyzer:$(CURDIR) build/tensorflow-$$version/bin/python -m pytest tests/capture -p no:cacheprovider \
 	    || failed="$$failed $$version"; \
 	done; test -z "$$failed" || { echo "failed with:$$failed"; exit 1; }
 

@@ -136,13 +136,12 @@ class StallCallback(tf.keras.callbacks.Callback):
         self._train_batches = Batches(getattr(callback_list, "_async_train", False))
         self._test_batches = Batches(getattr(callback_list, "_async_test", False))
         model = self.model
-        steps_a_call = keras_model.steps_per_execution(model)
+        at_once = keras_model.steps_per_execution(model)
         batches = (self.params or {}).get("steps")
         self._session.begin(
             model,
             getattr(model, "optimizer", None),
-            steps_a_call=steps_a_call,
-            calls_in_epoch=-(-batches // steps_a_call) if batches else None,
+            steps_in_epoch=-(-batches // at_once) if batches else None,
             others=keras_model.profiled_by_keras(callback_list),
             marks_steps=not keras_model.marks_its_steps(model),
         )

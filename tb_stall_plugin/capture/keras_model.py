@@ -18,10 +18,10 @@ def marks_its_steps(model: Any) -> bool:
 
 
 def steps_per_execution(model: Any) -> int:
-    for name in ("steps_per_execution", "_steps_per_execution"):  # Keras 3, Keras 2
+    for name in ("steps_per_execution", "_steps_per_execution"):
         value = getattr(model, name, None)
         if value is not None:
-            return int(value)
+            return int(value.numpy() if hasattr(value, "numpy") else value)  # Keras 2: a variable
     return 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 MOST_LAYERS = 64  # enough to see where gradients vanish; each costs some ten ops in the graph
@@ -19,6 +19,8 @@ class Watched:
     weight: int
     bias: int | None
     shape: tuple[int, ...]
+    units: int  # that can be told apart by a gradient; 0 where they cannot
+    is_sparse: bool  # an embedding: its gradient has only the rows that were used
 
     @property
     def size(self) -> int:
@@ -32,18 +34,22 @@ class Watched:
             stride -= 1
         return stride
 
+    def sampled(self) -> range:
+        """Places of the sample in the flat weight."""
+        return range(0, self.size, self.stride)[:SAMPLE]
 
-def choose(variables: Sequence[Any], has_gradient: Sequence[bool]) -> list[Watched]:
+
+def choose(variables: Sequence[Any], gradients: Sequence[Any]) -> list[Watched]:
     """The layers to watch, in the order of the model, spread evenly if there are too many."""
     layers: dict[str, list[int]] = {}
     for index, variable in enumerate(variables):
-        if has_gradient[index] and _is_real(variable):
+        if gradients[index] is not None and _is_real(variable):
             layers.setdefault(_layer(variable), []).append(index)
-    found = [_watched(name, members, variables) for name, members in layers.items()]
+    found = [_watched(name, members, variables, gradients) for name, members in layers.items()]
     # Scales and offsets of normalisation say little, unless a model has nothing else.
     found = [w for w in found if len(w.shape) >= 2] or [w for w in found if w.shape]
     shared = _shared_prefix([w.layer for w in found])
-    named = [Watched(w.layer[shared:], w.weight, w.bias, w.shape) for w in found]
+    named = [replace(watched, layer=watched.layer[shared:]) for watched in found]
     if len(named) <= MOST_LAYERS:
         return named
     last = len(named) - 1
@@ -66,10 +72,23 @@ def _layer(variable: Any) -> str:
     return path.rpartition("/")[0] or path
 
 
-def _watched(layer: str, members: Sequence[int], variables: Sequence[Any]) -> Watched:
-    weight = max(members, key=lambda index: math.prod(variables[index].shape))
+def _watched(
+    layer: str, members: Sequence[int], variables: Sequence[Any], gradients: Sequence[Any]
+) -> Watched:
+    weight = max(members, key=lambda index: _size(variables[index]))
     biases = (i for i in members if i != weight and _path(variables[i]).endswith("/bias"))
-    return Watched(layer, weight, next(biases, None), tuple(map(int, variables[weight].shape)))
+    bias = next(biases, None)
+    shape = tuple(map(int, variables[weight].shape))
+    is_sparse = hasattr(gradients[weight], "indices")
+    if bias is not None:
+        units = _size(variables[bias])
+    else:  # the last axis, but not of an embedding, nor of a depthwise convolution
+        units = shape[-1] if not is_sparse and len(shape) >= 2 and shape[-1] >= 2 else 0
+    return Watched(layer, weight, bias, shape, units, is_sparse)
+
+
+def _size(variable: Any) -> int:
+    return math.prod(map(int, variable.shape))
 
 
 def _shared_prefix(layers: Sequence[str]) -> int:

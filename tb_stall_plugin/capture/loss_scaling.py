@@ -16,7 +16,8 @@ def scale_of(optimizer: Any) -> Any | None:
     return optimizer.dynamic_scale if optimizer.built else optimizer.initial_scale
 
 
-def hands_over_scaled_gradients(optimizer: Any) -> bool:
+def scales_gradients(optimizer: Any) -> bool:
+    """Whether those that it is given are still scaled."""
     return not hasattr(optimizer, "loss_scale")
 
 

@@ -1,8 +1,8 @@
-"""Numbers from inside the training step: loss, gradients, updates, loss scale.
+"""Numbers from the training steps: loss, gradients, updates, loss scale.
 
 The optimizer is where all of them pass by, in every kind of training. Its methods are hooked before
 the train function is traced, so that the measuring ops become part of its graph and nothing is
-traced again. They work on few steps (`measure.is_due`); on all others they cost a branch.
+traced again. Of the many steps few are measured: those that `due` says.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import Any
 
 import tensorflow as tf
 
+from stall_analyzer.capture_format import Tag
+from tb_stall_plugin.capture.gradients import GradientMeter
 from tb_stall_plugin.capture.hook import Hook
 from tb_stall_plugin.capture.layers import Watched, choose
-from tb_stall_plugin.capture.measure import Layer, Step, Variables, is_due
-from tb_stall_plugin.capture.reading import Reading, read_vector
+from tb_stall_plugin.capture.reading import update_ratios
+from tb_stall_plugin.capture.updates import UpdateMeter
 
 Method = Callable[..., Any]
 
@@ -25,17 +27,16 @@ Method = Callable[..., Any]
 class Probe:
     """Measures the steps that go through one optimizer. It never raises into them."""
 
-    def __init__(self, optimizer: Any, several_a_call: bool) -> None:
-        """`several_a_call`: steps_per_execution, by which not every step is seen from outside."""
+    def __init__(self, optimizer: Any) -> None:
         self.optimizer = optimizer
-        self._several_a_call = several_a_call
         self.layers: list[Watched] = []
         self.is_in_step = False  # a step was traced, or run eagerly, with the probe in it
         self.failure: str | None = None  # why it measures no more
-        self._watched: list[tuple[Any, Any]] = []  # weight and bias of each layer
-        self._variables: Variables | None = None
-        self._last_number = 0
-        self._calls = 0
+        self._weights: list[Any] = []  # of the layers, and their biases or None
+        self._biases: list[Any] = []
+        self._gradients: GradientMeter | None = None
+        self._updates: UpdateMeter | None = None
+        self._dense: list[tuple[Watched, Any]] = []  # layers whose updates are measured
         self._replica = threading.local()  # replicas are traced in a thread each
         self._hooks: list[Hook] = []
 
@@ -58,29 +59,49 @@ class Probe:
         while self._hooks:
             self._hooks.pop().take_out()
 
-    def after_step(self) -> Reading | None:
-        """To be called after each call of the train function: what it measured, if that was due."""
+    def measure_next(self, is_due: bool) -> None:
+        """Before a step."""
+        if self._gradients is not None:
+            self._gradients.measure_next(is_due)
+
+    def after_step(self, was_due: bool, next_is_due: bool) -> dict[str, float]:
+        """What was measured, if it was due: scalars by tag."""
         if self.failure is not None:
             raise RuntimeError(self.failure)
-        self._calls += 1
-        if self._variables is None or not (self._several_a_call or is_due(self._calls - 1)):
-            return None
-        return self._read(self._variables)
+        if self._gradients is None:
+            return {}
+        self._gradients.measure_next(next_is_due)
+        if self._updates is None and self._dense:
+            layers, weights = zip(*self._dense, strict=True)
+            self._updates = UpdateMeter(layers, weights)
+        squares = None
+        if self._updates is not None:
+            if was_due or next_is_due:
+                squares = self._updates.look()
+            if not next_is_due:
+                self._updates.forget()
+        return self._values(self._gradients, squares) if was_due else {}
 
-    def _read(self, variables: Variables) -> Reading | None:
-        """What was measured last, if that is new. Waits until the step has been computed."""
-        reading = read_vector(
-            variables.vector.numpy(),
-            [watched.layer for watched in self.layers],
-            updates_each_step=not hasattr(self.optimizer, "inner_optimizer")
-            and not getattr(self.optimizer, "gradient_accumulation_steps", None),
-        )
-        if reading.number == self._last_number:
-            return None
-        self._last_number = reading.number
-        return reading
+    def _values(
+        self, gradients: GradientMeter, squares: list[tuple[float, float]] | None
+    ) -> dict[str, float]:
+        values = gradients.read()
+        if not values:
+            return {}
+        skipped = gradients.skipped_updates()
+        if skipped is not None:
+            values[Tag.SKIPPED_UPDATES] = skipped
+        # An update that was put off or skipped is no small update.
+        if squares and (self._updates_each_step() or any(change != 0 for change, _ in squares)):
+            values.update(update_ratios(squares, [watched for watched, _ in self._dense]))
+        return values
 
-    # The hooks do what the method would have done, whatever happens to the measuring.
+    def _updates_each_step(self) -> bool:
+        accumulates = getattr(self.optimizer, "gradient_accumulation_steps", None)
+        return not accumulates and not hasattr(self.optimizer, "inner_optimizer")
+
+    # ------------------------------------------------------------ the hooks
+    # They do what the method would have done, whatever happens to the measuring.
 
     def _take_loss(self, method: Method, loss: Any, *rest: Any, **named: Any) -> Any:
         self._replica.loss = loss
@@ -108,10 +129,10 @@ class Probe:
     def _measured(
         self, gradients: Sequence[Any], variables: Sequence[Any], update: Callable[[], Any]
     ) -> Any:
-        step = self._attempt(lambda: self._begin(gradients, variables))
+        after_update = self._attempt(lambda: self._begin(gradients, variables))
         result = update()
-        if step is not None:
-            self._attempt(step.finish)
+        if after_update is not None:
+            self._attempt(after_update)
         return result
 
     def _attempt(self, action: Callable[[], Any]) -> Any:
@@ -123,34 +144,43 @@ class Probe:
             self.failure = f"{type(error).__name__}: {error}"
             return None
 
-    def _begin(self, gradients: Sequence[Any], variables: Sequence[Any]) -> Step | None:
-        """The measuring before the update. None: this update is not measured."""
+    def _begin(
+        self, gradients: Sequence[Any], variables: Sequence[Any]
+    ) -> Callable[[], None] | None:
+        """The measuring before the update; returns what is left to do after it."""
         loss, self._replica.loss = getattr(self._replica, "loss", None), None
         if not _is_first_replica():
             return None
-        if self._variables is None:
+        if self._gradients is None:
             self._choose(gradients, variables)
         gradient_of = {id(v): g for v, g in zip(variables, gradients, strict=True)}
-        ours = all(id(weight) in gradient_of for weight, _ in self._watched)
-        if self._variables is None or not ours:
+        meter = self._gradients
+        if meter is None or not all(id(weight) in gradient_of for weight in self._weights):
             return None  # an optimizer may serve several models
         self.is_in_step = True
-        layers = [
-            Layer(watched, _tf_variable(weight), gradient_of[id(weight)], gradient_of.get(id(bias)))
-            for watched, (weight, bias) in zip(self.layers, self._watched, strict=True)
-        ]
-        replicas = tf.distribute.get_strategy().num_replicas_in_sync
-        return Step(self._variables, self.optimizer, layers, loss, replicas)
+        scale = meter.before_update(
+            [gradient_of[id(weight)] for weight in self._weights],
+            [gradient_of.get(id(bias)) for bias in self._biases],
+            loss,
+        )
+        return lambda: meter.after_update(scale)
 
     def _choose(self, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
-        layers = choose(variables, [gradient is not None for gradient in gradients])
+        layers = choose(variables, gradients)
         if not layers:
             return
-        self._watched = [
-            (variables[w.weight], None if w.bias is None else variables[w.bias]) for w in layers
+        self._weights = [variables[w.weight] for w in layers]
+        self._biases = [None if w.bias is None else variables[w.bias] for w in layers]
+        # Of an embedding only the rows in use change, and they are not known from outside.
+        self._dense = [
+            (watched, _tf_variable(weight))
+            for watched, weight in zip(layers, self._weights, strict=True)
+            if not watched.is_sparse
         ]
         self.layers = layers
-        self._variables = _outside_of_graphs_and_strategies(lambda: Variables(len(layers)))
+        self._gradients = _outside_of_graphs_and_strategies(
+            lambda: GradientMeter(self.optimizer, layers)
+        )
 
 
 def _is_first_replica() -> bool:
@@ -164,11 +194,12 @@ def _is_first_replica() -> bool:
 
 
 def _tf_variable(variable: Any) -> Any:
-    """Keras 3 wraps it."""
-    return variable if isinstance(variable, tf.Variable) else variable.value
+    """Keras 3 wraps it, and a strategy has one for each replica."""
+    inner = variable if isinstance(variable, tf.Variable) else variable.value
+    return inner.values[0] if hasattr(inner, "values") else inner
 
 
-def _outside_of_graphs_and_strategies(make: Callable[[], Variables]) -> Variables:
+def _outside_of_graphs_and_strategies(make: Callable[[], GradientMeter]) -> GradientMeter:
     """In a thread of its own, which has neither. (A variable that several workers share would make
     each wait for the others.)"""
     with ThreadPoolExecutor(1) as thread:

@@ -1,53 +1,72 @@
-"""The vector that a measured step leaves behind, and what it says."""
+"""The vector that a measured step leaves behind, and what it says.
+
+It begins with the HEAD. Then comes, for each layer, half the sum of the squares of the gradient of
+its weight. Then, for each layer whose units are counted, how many of the units up to and including
+this layer had a gradient of exactly zero.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from stall_analyzer.capture_format import Tag
+from tb_stall_plugin.capture.layers import Watched
 
-# The vector begins with these, then come the PER_LAYER values, each for all layers.
-HEAD = ("number", "has_loss", "loss", "learning_rate", "loss_scale", "skipped")
-PER_LAYER = ("gradient_square", "change_square", "weight_square", "dead")
 NOT_MEASURED = -1.0  # of everything but the loss, which may have any value
 
 
-@dataclass(frozen=True)
-class Reading:
-    number: int  # how many steps had gone through the probe, this one included
-    values: dict[str, float]  # scalars by tag; what is no number was no number in the step
+class Head(NamedTuple):
+    number: float  # of the measured step
+    has_loss: float
+    loss: float
+    learning_rate: float
+    loss_scale: float
+    factor: float  # by which gradients are too large: loss scale, or a replica's share
 
 
-def vector_length(layers: int) -> int:
-    return len(HEAD) + layers * len(PER_LAYER)
+def vector_length(layers: Sequence[Watched]) -> int:
+    return len(Head._fields) + len(layers) + sum(watched.units > 0 for watched in layers)
 
 
-def read_vector(vector: Sequence[float], layers: Sequence[str], updates_each_step: bool) -> Reading:
-    """`updates_each_step`: a step that changed nothing did so for want of an update, otherwise
-    because the update was put off or skipped, and then it has no ratio."""
-    numbers = [float(number) for number in vector]
-    head = dict(zip(HEAD, numbers, strict=False))
-    columns = [iter(numbers[len(HEAD) + i * len(layers) :]) for i in range(len(PER_LAYER))]
-    rows = dict(zip(layers, zip(*columns, strict=False), strict=False))
-    values = {Tag.LOSS: head["loss"]} if head["has_loss"] else {}
-    for tag, name in (
-        (Tag.LEARNING_RATE, "learning_rate"),
-        (Tag.LOSS_SCALE, "loss_scale"),
-        (Tag.SKIPPED_UPDATES, "skipped"),
-    ):
-        if head[name] != NOT_MEASURED:
-            values[tag] = head[name]
-    squares = [square for square, *_ in rows.values() if square != NOT_MEASURED]
-    if squares:
-        values[Tag.GRADIENT_NORM] = math.sqrt(sum(squares))
-    was_updated = updates_each_step or any(change > 0 for _, change, *_ in rows.values())
-    for layer, (gradient, change, weight, dead) in rows.items():
-        if gradient != NOT_MEASURED:
-            values[Tag.GRADIENT_NORM_OF + layer] = math.sqrt(gradient)
-        if was_updated and weight > 0:
-            values[Tag.UPDATE_RATIO_OF + layer] = math.sqrt(change / weight)
-        if dead != NOT_MEASURED:
-            values[Tag.DEAD_UNITS_OF + layer] = dead
-    return Reading(int(head["number"]), values)
+def head_of(vector: Sequence[float]) -> Head:
+    return Head(*vector[: len(Head._fields)])
+
+
+def scalars_of(vector: Sequence[float], layers: Sequence[Watched]) -> dict[str, float]:
+    """By tag. What is no number was no number in the step."""
+    head = head_of(vector)
+    values: dict[str, float] = {}
+    if head.has_loss:
+        values[Tag.LOSS] = head.loss
+    if head.learning_rate != NOT_MEASURED:
+        values[Tag.LEARNING_RATE] = head.learning_rate
+    if head.loss_scale != NOT_MEASURED:
+        values[Tag.LOSS_SCALE] = head.loss_scale
+    rest = iter(vector[len(Head._fields) :])
+    total = 0.0
+    for watched, half in zip(layers, rest, strict=False):
+        if half != NOT_MEASURED:
+            square = 2 * half / head.factor**2
+            total += square
+            values[Tag.GRADIENT_NORM_OF + watched.layer] = math.sqrt(square)
+    values[Tag.GRADIENT_NORM] = math.sqrt(total)
+    zeros_before = 0.0
+    for watched in layers:
+        if watched.units:
+            zeros = next(rest)
+            values[Tag.DEAD_UNITS_OF + watched.layer] = (zeros - zeros_before) / watched.units
+            zeros_before = zeros
+    return values
+
+
+def update_ratios(
+    squares: Iterable[tuple[float, float]], layers: Sequence[Watched]
+) -> dict[str, float]:
+    """By tag, from the squares of what changed and of what it was before."""
+    return {
+        Tag.UPDATE_RATIO_OF + watched.layer: math.sqrt(change / weight)
+        for watched, (change, weight) in zip(layers, squares, strict=True)
+        if weight > 0
+    }

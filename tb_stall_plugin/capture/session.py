@@ -12,8 +12,8 @@ from typing import Any
 import tensorflow as tf
 
 from stall_analyzer.capture_format import Kind, Mark, Phase, Tag
+from tb_stall_plugin.capture.due import Due
 from tb_stall_plugin.capture.guard import guard
-from tb_stall_plugin.capture.measure import is_due
 from tb_stall_plugin.capture.parts import Parts
 from tb_stall_plugin.capture.plan import Plan
 from tb_stall_plugin.capture.probe import Probe
@@ -60,6 +60,7 @@ class Session:
         self._unmarked = range(0)
         self._steps = self._test_steps = 0
         self._epochs = 0
+        self._due = Due()
         self._ended_s = 0.0
         self._trace: Any = None  # of the step under way
 
@@ -68,8 +69,7 @@ class Session:
         model: Any,
         optimizer: Any,
         *,
-        steps_a_call: int = 1,
-        calls_in_epoch: int | None = None,
+        steps_in_epoch: int | None = None,
         others: range = range(0),
         marks_steps: bool = True,
     ) -> None:
@@ -79,6 +79,7 @@ class Session:
         self._pulse.begin(Phase.STARTUP)
         self._model, self._epochs = model, 0
         self._steps = self._test_steps = 0
+        self._due = Due()
         self._ended_s = time.perf_counter()
         self._traced = self._parts.run(LOG, tracing_counts, model) or {}
         self._was_traced = any(self._traced.values())
@@ -88,9 +89,9 @@ class Session:
         self._marks_steps = marks_steps
         self._unmarked = others
         if self._wants_probe:
-            self._parts.run(PROBE, self._put_in_probe, optimizer, steps_a_call > 1)
+            self._parts.run(PROBE, self._put_in_probe, optimizer)
         if self._windows is not None:
-            self._windows.fit_begins(first, calls_in_epoch, others)
+            self._windows.fit_begins(first, steps_in_epoch, others)
 
     def end(self) -> None:
         self.drop_step()
@@ -148,7 +149,14 @@ class Session:
         seconds, self._ended_s = now_s - self._ended_s, now_s
         self._pulse.step_done()
         self._steps += 1
-        self._parts.run(LOG, self._log, step, seconds, loss)
+        was_due, next_is_due = self._due.step_ended(now_s)
+        values: dict[str, float] = {}
+        if was_due or next_is_due:
+            values = self._measured(was_due, next_is_due, loss)
+            self._due.took(time.perf_counter() - now_s, now_s)
+        if was_due or seconds >= LONG_STEP_S:
+            values[Tag.STEP_SECONDS] = seconds
+            self._recorder.scalars(values, step)
         if self._steps == 1:
             self._parts.run(LOG, self._record_model)
         if self._windows is not None:
@@ -187,30 +195,30 @@ class Session:
         step = self._pulse.steps_done
         self._recorder.record(Kind.MARK, what=what, epoch=epoch, step=step)
 
-    def _log(self, step: int, seconds: float, loss: Any) -> None:
+    def _measured(self, was_due: bool, next_is_due: bool, loss: Any) -> dict[str, float]:
+        """Scalars by tag, of a step that was due. The probe also prepares for one that will be."""
         values: dict[str, float] = {}
-        due = is_due(self._steps - 1)
-        if due or seconds >= LONG_STEP_S:
-            values[Tag.STEP_SECONDS] = seconds
         if self._probe is not None:
-            reading = self._parts.run(PROBE, self._probe.after_step)
-            if reading is not None:
-                values.update(reading.values)
-        if due:
-            if loss is not None:
-                values[Tag.LOSS] = float(loss)
-            for function, count in tracing_counts(self._model).items():
-                if count != self._traced.get(function, 0):
-                    self._traced[function] = count
-                    values[Tag.TRACES_OF + function] = count
-        if values:
-            self._recorder.scalars(values, step)
+            found = self._parts.run(PROBE, self._probe.after_step, was_due, next_is_due)
+            values.update(found or {})
+        if was_due:
+            values.update(self._parts.run(LOG, self._seen_from_outside, loss) or {})
+        return values
 
-    def _put_in_probe(self, optimizer: Any, several_a_call: bool) -> None:
+    def _seen_from_outside(self, loss: Any) -> dict[str, float]:
+        values = {} if loss is None else {Tag.LOSS: float(loss)}
+        for function, count in tracing_counts(self._model).items():
+            if count != self._traced.get(function, 0):
+                self._traced[function] = count
+                values[Tag.TRACES_OF + function] = count
+        return values
+
+    def _put_in_probe(self, optimizer: Any) -> None:
         if self._probe is None or self._probe.optimizer is not optimizer:
-            self._probe = None if optimizer is None else Probe(optimizer, several_a_call)
+            self._probe = None if optimizer is None else Probe(optimizer)
         if self._probe is not None:
             self._probe.put_in()
+            self._probe.measure_next(True)
 
     def _record_model(self) -> None:
         """After the first step, when models that are built late have their weights."""

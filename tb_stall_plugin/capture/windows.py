@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Concatenate, ParamSpec
 
 import tensorflow as tf
-from tensorflow.python.profiler.trace import enabled as a_profiler_runs
 
 from stall_analyzer.capture_format import Kind, Level, Window
 from tb_stall_plugin.capture.growth import Growth
@@ -34,6 +33,12 @@ P = ParamSpec("P")
 class _Open:
     reason: str
     first_step: int
+
+
+def a_profiler_runs() -> bool:
+    """In this process, whoever started it. Only then is there anything behind a trace event."""
+    with tf.profiler.experimental.Trace("stall") as trace:
+        return trace._traceme is not None
 
 
 def _or_give_up(method: Callable[Concatenate[Windows, P], None]) -> Callable[..., None]:

@@ -18,7 +18,7 @@ class Weight:
 
 
 def chosen(*weights: Weight) -> list[tuple[str, int, int | None]]:
-    found = choose(weights, [True] * len(weights))
+    found = choose(weights, ["gradient"] * len(weights))
     return [(watched.layer, watched.weight, watched.bias) for watched in found]
 
 
@@ -46,7 +46,7 @@ def test_normalisation_is_watched_only_where_there_is_nothing_else() -> None:
 
 def test_weights_without_a_gradient_or_without_numbers_are_left_out() -> None:
     kernel = Weight("a/kernel", (2, 2))
-    assert choose([kernel], [False]) == []
+    assert choose([kernel], [None]) == []
     assert chosen(Weight("a/state", (2, 2), "int64"), Weight("b/empty", (0, 2))) == []
 
 
@@ -58,7 +58,7 @@ def test_many_layers_are_spread_from_the_first_to_the_last() -> None:
 
 @pytest.mark.parametrize("shape", [(3, 3, 512, 512), (1000, 64), (4096, 4096), (5000, 7)])
 def test_a_sample_visits_every_output_unit(shape: tuple[int, ...]) -> None:
-    stride = Watched("layer", 0, None, shape).stride
+    stride = Watched("layer", 0, None, shape, shape[-1], is_sparse=False).stride
     units = {i * stride % shape[-1] for i in range(SAMPLE)}
     assert len(units) == min(shape[-1], SAMPLE)
     assert SAMPLE * stride <= math.prod(shape)

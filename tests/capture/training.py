@@ -14,7 +14,7 @@ import tensorflow as tf
 from tb_stall_plugin.capture.guard import guard
 
 keras = tf.keras
-IS_KERAS_3 = not hasattr(keras.Model(), "_train_counter")
+IS_KERAS_3 = hasattr(keras, "ops")
 FEATURES = 8
 
 

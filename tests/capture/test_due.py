@@ -1,0 +1,32 @@
+"""Which steps are measured."""
+
+from __future__ import annotations
+
+from tb_stall_plugin.capture.due import EVERY, SHARE_OF_TIME, Due
+
+
+def measured(steps: int, step_s: float, cost_s: float) -> list[int]:
+    due, now_s, found = Due(), 0.0, []
+    for step in range(steps):
+        now_s += step_s
+        was_due, _ = due.step_ended(now_s)
+        if was_due:
+            found.append(step)
+            due.took(cost_s, now_s)
+    return found
+
+
+def test_the_first_sixteen_and_then_one_in_sixteen() -> None:
+    assert measured(64, step_s=0.1, cost_s=0.001) == [*range(EVERY), 31, 47, 63]
+
+
+def test_fast_steps_are_measured_less_often() -> None:
+    found = measured(10_000, step_s=0.001, cost_s=0.001)
+    assert 0.001 * len(found[EVERY:]) <= SHARE_OF_TIME * 10_000 * 0.001
+    assert len(found) > 2 * EVERY
+
+
+def test_accumulated_gradients_are_seen_when_they_are_applied() -> None:
+    for accumulated in (2, 4, 8, 16):
+        found = measured(200, step_s=0.1, cost_s=0.001)[EVERY:]
+        assert all((step + 1) % accumulated == 0 for step in found)
