@@ -12,7 +12,7 @@ TENSORFLOWS ?= 2.13.1 2.15.1 2.17.1 2.21.0
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types check-python bench scenarios faults accuracy docs sample-logs clean
+.PHONY: help demo test lint types check-python bench fleet scenarios faults accuracy docs sample-logs clean
 .PHONY: frontend test-frontend test-browser screenshots test-versions
 
 help:  ## show this list
@@ -59,6 +59,10 @@ screenshots: $(NODE_MODULES) $(VENV)/.installed-test  ## docs/images/, from samp
 
 bench: $(VENV)/.installed-test  ## the figures of the README, on this machine
 	$(BIN)/python benchmarks/bench.py
+
+fleet: $(VENV)/.installed-test  ## the figures of docs/CLUSTER.md: 5,000 runs, Dask, an object store
+	$(BIN)/python benchmarks/fleet.py
+	$(BIN)/python benchmarks/cluster.py
 
 scenarios: $(VENV)/.installed-test  ## train models whose right answer is known, and compare (40 minutes)
 	$(BIN)/python -m tests.scenarios.run; ledger=$$?; \

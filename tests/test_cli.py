@@ -27,11 +27,6 @@ SAMPLES = sorted(path.parent for path in (ROOT / "sample_logs").glob("*/expected
 OK, USAGE, NOTHING_FOUND, PARTIAL, OVER_LIMIT, WORSE = 0, 2, 3, 4, 5, 6
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STALL_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-
-
 def fake_run(name: str, size: int = 1) -> Run:
     host = HostFile("worker-0", f"{name}/worker-0.xplane.pb", "xplane", size)
     return Run(name, f"logs/{name}", (Session(f"{name}/s", f"{name}/s", (host,)),), ())

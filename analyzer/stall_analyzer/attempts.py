@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from pathlib import PurePosixPath
+from functools import lru_cache
 
 from stall_analyzer.model import DumpFiles, EventFile, Note, Session
 
@@ -71,8 +71,9 @@ class Attempt:
     dumps: list[DumpFiles] = field(default_factory=list)
 
 
+@lru_cache(maxsize=1024)  # each of a run's files is asked about several times
 def writer_of(path: str) -> Writer | None:
-    match = _EVENT_NAME.search(PurePosixPath(path.replace("\\", "/")).name)
+    match = _EVENT_NAME.search(path.replace("\\", "/").rpartition("/")[2])
     if match is None:
         return None
     pid, captures = match["pid"], match["capture"] is not None

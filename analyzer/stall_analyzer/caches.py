@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,9 @@ from stall_analyzer import files
 from stall_analyzer.model import Run
 
 SOURCES = {".py", ".c", ".h"}
+# Several times as long as the silence after which a run is taken for dead, because the clocks of
+# machines and file servers differ.
+LIVE_S = 600.0
 
 
 def folder(name: str) -> Path:
@@ -45,7 +49,13 @@ def folder(name: str) -> Path:
 def version_of(run: Run) -> str:
     """Changes with everything that the analysis of a run is given, and with the analyzer."""
     given = replace(run, changed_unix_s=None)  # each file's own stamp tells more
-    return digest(code_version(), files.absolute(run.path), repr(given))
+    return digest(code_version(), files.absolute(run.path), repr(given), is_live(run))
+
+
+def is_live(run: Run) -> bool:
+    """Whether it may still be training, as far as the times of its files tell. What is said about
+    such a run ("it still runs", "it was killed") changes without its files."""
+    return run.changed_unix_s is None or time.time() - run.changed_unix_s < LIVE_S
 
 
 def shows_changes(run: Run) -> bool:

@@ -97,12 +97,15 @@ def _analyze(arguments: argparse.Namespace) -> int:
 
     extra = _check_outputs(arguments)
     judge = Judge(arguments.fail_over, arguments.baseline, arguments.tolerance)
-    the_pass = Pass(_store(arguments), judge.take)
+    store = _store(arguments)
+    the_pass = Pass(store, judge.take)
     _find(the_pass, arguments, again=arguments.fresh or extra is not None)
     _read(the_pass, arguments, extra)
     if arguments.verbose:
         sys.stderr.writelines(the_pass.tracebacks)
     _write(the_pass, judge, extra, arguments)
+    if arguments.store is None and the_pass.runs > MOST_IN_FULL:
+        store.forget()
     judge.check()
     if judge.limits.exceeded:
         _say(f"over a limit {len(judge.limits.exceeded):,} times")

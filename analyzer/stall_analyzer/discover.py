@@ -174,7 +174,7 @@ def _run_folders(root: str, notes: list[Note]) -> Iterator[tuple[Parts, _RunFold
             text = f"A folder could not be searched: {folder.problem}."
             notes.append(Note("warning", text, folder.path))
         place = _Place(folder, (*above, *folder.parts))
-        _take_folder(place, root, held if place.run_parts in held else unfinished)
+        _take_folder(place, root, held if held and place.run_parts in held else unfinished)
     yield from unfinished.items()
     yield from held.items()
 

@@ -57,6 +57,10 @@ def absolute(path: str) -> str:
     return path if is_url(path) else os.path.abspath(path)  # noqa: PTH100  links stay links
 
 
+def is_relative(path: str) -> bool:
+    return not (is_url(path) or os.path.isabs(path))  # noqa: PTH117  as for join
+
+
 def kind(path: str) -> str | None:
     """What lies at a path: "folder", "file" or None for nothing."""
     if is_url(path):

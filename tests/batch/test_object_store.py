@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.batch import work
+from stall_analyzer import caches
 from tests.batch.fleets import command, lay_out, lines_of, passed, run_command
 from tests.batch.object_store import BUCKET, Proxy, object_store
 
@@ -72,7 +72,9 @@ def test_an_unchanged_object_is_not_fetched_again(
     proxy.cut_every = 0
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(work, "LIVE_S", -1.0)  # objects put there a moment ago could be a live run
+    monkeypatch.setattr(
+        caches, "LIVE_S", -1.0
+    )  # objects put there a moment ago could be a live run
     first, _ = passed(f"s3://{BUCKET}/exp 1", tmp_path / "store")
     proxy.gets.clear()
     second, heard = passed(f"s3://{BUCKET}/exp 1", tmp_path / "store")

@@ -141,6 +141,15 @@ def test_a_run_that_takes_too_long_is_given_up() -> None:
     assert "could not be analysed" not in said["a"] + said["b"]
 
 
+def test_a_folder_that_a_machine_cannot_see_is_named(tmp_path: Path) -> None:
+    job = Job(fake_run("a"), folder=str(tmp_path / "absent"))
+    with engines.in_processes(1, None) as engine:
+        ((_, result),) = engines.results(engine, [job])
+    (note,) = json.loads(engines.work.unpack_entry(BytesIO(result.packed)))["notes"]
+    assert "could not be analysed: FileNotFoundError" in note["text"]
+    assert str(tmp_path / "absent") in note["text"]
+
+
 def is_killed_the_first_time(job: Job, progress: Progress) -> Result:
     mark = Path(job.folder, job.run.name)
     if not mark.exists():
@@ -202,6 +211,26 @@ def test_a_pass_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     undisturbed = tmp_path / "undisturbed.jsonl"
     run_command(root, "--store", tmp_path / "other", "--jsonl", undisturbed)
     assert output.read_bytes() == undisturbed.read_bytes()
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
+def test_an_interrupted_pass_ends_at_once_and_leaves_no_process(tmp_path: Path) -> None:
+    root = lay_out(tmp_path / "logs", [f"run-{i:02d}" for i in range(60)], sample="compile_tracing")
+    store = tmp_path / "store"
+    process = subprocess.Popen(
+        command(root, "--store", store, "--jobs", "2"), stderr=subprocess.PIPE, text=True
+    )
+    until = time.monotonic() + PATIENCE_S
+    while not results_in(store) and time.monotonic() < until:
+        time.sleep(0.01)
+    tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
+    children = [int(pid) for task in tasks for pid in task.read_text().split()]
+    process.send_signal(signal.SIGINT)  # to it alone, as a batch system would
+    _, said = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130, said
+    assert said.endswith("stall-analyze: interrupted\n")
+    assert len(children) == 2
+    assert not any(Path(f"/proc/{pid}").exists() for pid in children)
 
 
 def results_in(store: Path) -> list[Path]:

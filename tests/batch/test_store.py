@@ -13,7 +13,8 @@ import pytest
 
 from stall_analyzer import caches
 from stall_analyzer.batch.store import Store
-from stall_analyzer.batch.work import LIVE_S, pack
+from stall_analyzer.batch.work import pack
+from stall_analyzer.caches import LIVE_S
 from stall_analyzer.discover import find_runs
 from stall_analyzer.errors import UsageError
 from stall_analyzer.model import Note, Run

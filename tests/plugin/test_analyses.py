@@ -7,10 +7,12 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from stall_analyzer.caches import LIVE_S
 from stall_analyzer.chart import charts_of
 from stall_analyzer.discover import discover
 from stall_analyzer.model import HostFile, Run, Session
@@ -246,6 +248,14 @@ def test_a_version_is_of_the_files(run: Run, tmp_path: Path) -> None:
     (file,) = (folder / "train").iterdir()
     os.utime(file, (1, 1))
     assert version_of(only_run(folder)) != before
+
+
+def test_a_run_that_has_fallen_silent_is_looked_at_once_more(run: Run) -> None:
+    """Its files stay as they were, but what was said about a live run does not hold any more."""
+    live = replace(run, changed_unix_s=time.time())
+    silent = replace(run, changed_unix_s=time.time() - 2 * LIVE_S)
+    silent_for_long = replace(run, changed_unix_s=1.0)
+    assert version_of(live) != version_of(silent) == version_of(silent_for_long)
 
 
 def test_while_files_grow_the_last_result_stays_until_the_next_is_there(

@@ -36,6 +36,10 @@ class TookTooLong(Lost):
     """The process was ended at the deadline."""
 
 
+class Failed(Lost):
+    """The process said what went wrong, and lives."""
+
+
 class Apart:
     """Started for the first job, and again after it was killed."""
 
@@ -49,7 +53,7 @@ class Apart:
         progress: Progress = unseen,
         do: Work = work.analyze,
     ) -> Result:
-        """Raises Killed or TookTooLong, or what `do` raised."""
+        """Raises one of the kinds of Lost."""
         process = self._process or self._start()
         late = threading.Event()
 
@@ -61,7 +65,7 @@ class Apart:
         if timer:
             timer.start()
         try:
-            return self._answer(process, (do, job), progress)
+            result, why_not = self._answer(process, (do, job), progress)
         except (EOFError, OSError, pickle.UnpicklingError) as error:
             self.close()
             if late.is_set():
@@ -70,16 +74,22 @@ class Apart:
         finally:
             if timer:
                 timer.cancel()
+        if result is None:
+            raise Failed(why_not)
+        return result
 
-    def _answer(self, process: Any, question: object, progress: Progress) -> Result:
+    def _answer(
+        self, process: Any, question: object, progress: Progress
+    ) -> tuple[Result | None, str]:
+        """The result or why there is none."""
         pickle.dump(question, process.stdin)
         process.stdin.flush()
         while True:
             kind, answer = pickle.load(process.stdout)
             if kind == "result":
-                return Result(*answer)
+                return Result(*answer), ""
             if kind == "error":
-                raise answer
+                return None, answer
             progress(*answer)
 
     def close(self) -> None:
@@ -134,7 +144,7 @@ def main() -> None:
         except BrokenPipeError:
             return
         except Exception as error:  # such as a folder that this machine cannot see
-            tell("error", error)
+            tell("error", f"{type(error).__name__}: {error}")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from stall_analyzer import files
 from stall_analyzer.batch.engines import Engine, results
 from stall_analyzer.batch.selection import ALL, Selection
 from stall_analyzer.batch.store import Store
@@ -100,8 +101,11 @@ class Pass:
         done: Callable[[Run], None] = lambda run: None,
     ) -> None:
         """Read what is to be read. `also` says what else to make of each report, see `made`."""
-        folder = str(Path.cwd())
-        jobs = (Job(run, also, folder) for run in self._runs_to_read())
+        here = str(Path.cwd())
+        jobs = (
+            Job(run, also, here if files.is_relative(run.path) else "")
+            for run in self._runs_to_read()
+        )
         for run, result in results(engine, jobs):
             self._store.put(run, result.packed)
             head = unpack_head(io.BytesIO(result.packed))

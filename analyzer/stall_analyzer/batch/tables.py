@@ -1,6 +1,6 @@
 """Results to query: JSON lines, one run's entry each, and Parquet, three flat tables.
 
-Parquet is written by DuckDB: whoever has XProf has it already, and it is a third of pyarrow's size.
+Parquet is written by DuckDB, which whoever has XProf has already; pyarrow would come on top of it.
 docs/CLUSTER.md describes the columns.
 """
 

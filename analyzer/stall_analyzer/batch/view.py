@@ -23,6 +23,7 @@ Json: TypeAlias = Mapping[str, Any]
 
 FINDINGS_SHOWN = 12
 DAYS_SHOWN = 14
+ERRORS_SHOWN = 5
 ROWS_SHOWN = 20
 BAR_CELLS = 20
 INDENT = GAP = 2  # cells before a table, and between its columns
@@ -42,8 +43,8 @@ def show(tables: Sequence[Table], terminal: Terminal) -> None:
     for table in tables:
         terminal.gap()
         terminal.line(terminal.text(table.title, "bold"))
-        rows = [[terminal.text(title, "dim") for title in table.columns]]
-        rows += [[terminal.text(cell) for cell in row] for row in table.rows]
+        rows = [[terminal.text(cell) for cell in row] for row in table.rows]
+        rows.insert(0, [terminal.text(title, "dim") for title in table.columns])
         if table.ends_in_name:
             columns = list(zip(*rows, strict=True))[:-1]
             taken = sum(max(cell.cell_len for cell in column) + GAP for column in columns)
@@ -149,7 +150,7 @@ def _days(fleet: Json) -> Iterator[Table]:
 
 
 def _errors(fleet: Json) -> Iterator[Table]:
-    rows = [(shown_name(one), one["text"]) for one in fleet["errors"]]
+    rows = [(shown_name(one), one["text"]) for one in fleet["errors"][:ERRORS_SHOWN]]
     left = fleet["runs_with_errors"] - len(rows)
     title = f"could not be read, or not in full: {_count(fleet['runs_with_errors'], 'run')}"
     yield Table(title, ("run", "why"), rows, (), f"And {left:,} more." if left else "")
@@ -166,7 +167,7 @@ def _lost(buckets_ps: Mapping[str, int]) -> int:
 def notes_table(notes: Sequence[Note], count: int) -> Table:
     rows = [(note.level, " ".join(filter(None, (note.text, note.where)))) for note in notes]
     left = count - len(rows)
-    return Table("all paths", ("", ""), rows, (), f"And {left:,} more." if left else "")
+    return Table("all paths", ("", "note"), rows, (), f"And {left:,} more." if left else "")
 
 
 # ---------------------------------------------------------------- limits and baseline

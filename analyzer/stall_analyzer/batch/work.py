@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
-from stall_analyzer.caches import version_of
+from stall_analyzer.caches import is_live, version_of
 from stall_analyzer.model import Run
 from stall_analyzer.progress import Progress, unseen
 from stall_analyzer.report.facts import Facts, facts_of
@@ -25,16 +24,13 @@ if TYPE_CHECKING:
     from stall_analyzer.outcome import Also, Outcome
 
 COMPRESSION = 1  # the others are slower than they are smaller
-# Files that were written to so lately may belong to a training that goes on, and its verdict
-# ("stuck", say) then changes without them.
-LIVE_S = 3600.0
 
 
 @dataclass(frozen=True)
 class Job:
     run: Run
     also: Also | None = None  # what else to make of the report
-    folder: str = ""  # where relative paths begin
+    folder: str = ""  # where its paths begin, if they are relative
 
 
 @dataclass(frozen=True)
@@ -66,8 +62,8 @@ def analyze(job: Job, progress: Progress = unseen) -> Result:
 
 
 def pack(run: Run, made: Outcome) -> bytes:
-    settled = run.changed_unix_s is not None and time.time() - run.changed_unix_s > LIVE_S
-    head = Head(version_of(run), settled and made.final, facts_of(made.entry), made.traceback)
+    final = made.final and not is_live(run)
+    head = Head(version_of(run), final, facts_of(made.entry), made.traceback)
     line = json.dumps(vars(head), allow_nan=False).encode()
     entry = json.dumps(made.entry, allow_nan=False).encode()
     return line + b"\n" + zlib.compress(entry, COMPRESSION)
