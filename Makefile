@@ -12,7 +12,8 @@ TENSORFLOWS ?= 2.13.1 2.15.1 2.17.1 2.21.0
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types check-python bench fleet scenarios faults accuracy docs sample-logs clean
+.PHONY: help demo test lint types check-python bench fleet scenarios clusters faults accuracy docs
+.PHONY: sample-logs clean
 .PHONY: frontend test-frontend test-browser screenshots test-versions
 
 help:  ## show this list
@@ -67,6 +68,9 @@ fleet: $(VENV)/.installed-test  ## the figures of docs/CLUSTER.md: 5,000 runs, D
 scenarios: $(VENV)/.installed-test  ## train models whose right answer is known, and compare (40 minutes)
 	$(BIN)/python -m tests.scenarios.run; ledger=$$?; \
 	$(BIN)/python -m tests.scenarios.faults.run $(FAULTS) && exit $$ledger
+
+clusters: $(VENV)/.installed-test  ## jobs of several workers, of which one is late, dies or never starts
+	$(BIN)/python -m tests.scenarios.clusters.run
 
 faults: $(VENV)/.installed-test  ## the half of it that checks findings: faulty and mended programs
 	$(BIN)/python -m tests.scenarios.faults.run $(FAULTS)

@@ -50,29 +50,31 @@ def write_job(
     clocks: bool = True,
     first_key: int = 100,
     group_size: int | None = None,
+    transfer_ms: float = TRANSFER_MS,
 ) -> list[HostFile]:
     """One file for each host. `ahead_s`: by how much its clock is wrong; `begins_ms`: when its
     trace begins; `first_key`: of the collectives, which are never used twice in a job;
-    `group_size`: how many take part in them."""
+    `group_size`: how many take part in them; `transfer_ms`: what they take when all are there."""
     written = []
     for name, ways in job.items():
         begin_ms = (begins_ms or {}).get(name, 0.0)
-        ends = [end - begin_ms for end in _meetings(job)]
+        meetings = _meetings(job, transfer_ms)
+        ends = [end - begin_ms for end in meetings]
         planes = [_host_plane(ways, ends, -begin_ms, first_key, group_size)]
         if clocks:
             ahead_ns = round((ahead_s or {}).get(name, 0.0) * 1e9 + begin_ms * 1e6)
-            planes.append(clock(UNIX_NS + ahead_ns, (_meetings(job)[-1] - begin_ms) / 1e3))
+            planes.append(clock(UNIX_NS + ahead_ns, (meetings[-1] - begin_ms) / 1e3))
         path = folder / f"{name}.xplane.pb"
         path.write_bytes(space(*planes))
         written.append(HostFile(name, str(path), "xplane", path.stat().st_size))
     return written
 
 
-def _meetings(job: Job) -> list[float]:
+def _meetings(job: Job, transfer_ms: float) -> list[float]:
     """When each meeting ends: the last one to come sets the time for all."""
     ends, at = [], 0.0
     for ways in zip(*job.values(), strict=True):
-        at += max(way.whole_ms for way in ways) + TRANSFER_MS
+        at += max(way.whole_ms for way in ways) + transfer_ms
         ends.append(at)
     return ends
 
@@ -123,7 +125,10 @@ def signals_for(
     ahead_s: Mapping[str, float] | None = None,
     begins_ms: Mapping[str, float] | None = None,
     group_size: int | None = None,
+    transfer_ms: float = TRANSFER_MS,
 ) -> Signals:
-    files = write_job(folder, job, ahead_s, begins_ms, group_size=group_size)
+    files = write_job(
+        folder, job, ahead_s, begins_ms, group_size=group_size, transfer_ms=transfer_ms
+    )
     timeline = timeline_of(folder, traces_of(files))
     return signals_of(timeline, attribute(timeline))

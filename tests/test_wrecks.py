@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from stall_analyzer.discover import find_runs
 from stall_analyzer.outcome import analyze_one
+from tests import captures, event_files
 from tests.test_laws import SCHEMA
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_logs"
@@ -99,6 +100,21 @@ def test_a_cut_host_never_hides_a_whole_one(share: float) -> None:
         assert both["verdict"]["primary"] == "input"
 
 
+@settings(max_examples=40, deadline=None)
+@given(share=anywhere, late_is_cut=st.booleans())
+def test_a_cut_worker_never_hides_its_peer(share: float, late_is_cut: bool) -> None:
+    """Of the late worker and the one that waits for it, whichever is left speaks for itself."""
+    with copy_of("communication_straggler") as logdir:
+        waiting, late = sorted(logdir.rglob("*.xplane.pb"))
+        cut_one, whole = (late, waiting) if late_is_cut else (waiting, late)
+        cut(cut_one, share)
+        (entry,) = answers(logdir)
+        name = whole.name.removesuffix(".xplane.pb")
+        ledger = next(host for host in entry["host_ledgers"] if host["host"] == name)
+        kept = ledger["buckets_ps"]["communication" if late_is_cut else "host"]
+        assert kept > 0.5 * entry["window"]["duration_ps"]
+
+
 def test_traces_without_events_and_events_without_traces() -> None:
     with copy_of("input_py_function") as logdir:
         shutil.rmtree(logdir / "train")
@@ -110,3 +126,47 @@ def test_traces_without_events_and_events_without_traces() -> None:
         (entry,) = answers(logdir)
         assert entry["window"]["source"] == "events"
         assert entry["verdict"]["status"] == "unknown"
+
+
+# ---------------------------------------------------------------- restarts
+
+
+def worker_file(folder: Path, index: int, begins_s: float, *records: bytes) -> None:
+    """The capture of one worker of two, in an attempt that begins so many seconds later."""
+    task = {"type": "worker", "index": index}
+    pid = 100 + index + round(begins_s)
+    path = folder / captures.file_name(captures.START_S + begins_s, pid=pid)
+    started = captures.start(task=task, workers=2, pid=pid, ns=_ns(begins_s))
+    path.write_bytes(event_files.framed(event_files.file_version()) + started + b"".join(records))
+
+
+def _ns(at_s: float) -> int:
+    return captures.START_NS + round(at_s * 1e9)
+
+
+def test_each_restart_of_a_cluster_is_a_run_of_its_own(tmp_path: Path) -> None:
+    for attempt_s in (0.0, 300.0):
+        for index in (0, 1):
+            worker_file(
+                tmp_path,
+                index,
+                attempt_s,
+                captures.mark("epoch_begin", attempt_s + 1),
+                captures.steps(attempt_s + 1, 20, 1.0),
+                # In the first attempt worker 1 is gone half-way; the second one ends well.
+                *(
+                    [captures.mark("epoch_end", attempt_s + 22, step=20)]
+                    if attempt_s
+                    else [captures.scalars(100.0, 20, host__rss_bytes=1.0)] * (index == 0)
+                ),
+            )
+    first, second = answers(tmp_path)
+    assert [entry["attempt"] for entry in (first, second)] == [1, 2]
+    for entry in (first, second):
+        assert [member["name"] for member in entry["cluster"]["members"]] == [
+            "box-worker-0",
+            "box-worker-1",
+        ]
+    assert first["cluster"]["ended_first"] == "box-worker-1"
+    assert first["verdict"]["status"] == "dead"
+    assert second["cluster"]["ended_first"] is None

@@ -104,6 +104,14 @@ def test_one_host_alone_can_only_say_that_it_waits(tmp_path: Path) -> None:
     assert straggler.check(signals) is None
 
 
+def test_time_in_collectives_that_no_host_explains_is_the_networks(tmp_path: Path) -> None:
+    slow = {name: steadily(PUNCTUAL) for name in ("a", "b")}
+    signals = cluster(tmp_path, slow, transfer_ms=20)
+    finding = found(collective_wait.check(signals), "consider")
+    assert "all there: the network." in finding.explanation
+    assert straggler.check(signals) is None
+
+
 def test_collectives_of_a_few_milliseconds_are_a_note(tmp_path: Path) -> None:
     assert found(collective_wait.check(alone(tmp_path, 2)), "note")
     assert collective_wait.check(training(tmp_path)) is None

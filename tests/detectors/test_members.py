@@ -110,6 +110,15 @@ def test_a_worker_that_never_came_leaves_the_others_stuck() -> None:
     assert signals.cluster.waited_ps == 100 * PS_PER_S
 
 
+def test_a_worker_that_gave_up_waiting_is_not_the_one_to_blame() -> None:
+    """Worker 0 was ended while it waited for worker 2; worker 1 then lost worker 0."""
+    signals = captured(
+        worker(0, 80, workers=3), worker(1, 90, workers=3, ended="exception", error=blames(0))
+    )
+    assert ended_first.check(signals) is None
+    assert judge(signals, ()).sentence.startswith("Stuck: worker 2 never joined")
+
+
 def test_a_worker_that_may_still_come_is_no_reason_to_act() -> None:
     beginning = captured(worker(0, lasts_s=40), read_ns=START_NS + 45 * NS)
     assert found(host_missing.check(beginning), "note").title == "worker 1 has not joined yet"

@@ -66,7 +66,7 @@ def check(signals: Signals) -> Finding | None:
         id=ID,
         name=NAME,
         bucket=BUCKET,
-        severity=severity if each > PUNCTUAL_PS else "note",
+        severity=_severity(signals, severity, each),
         title=f"This host waits {seconds(each)} a step for the others",
         explanation=(
             f"{seconds(lost)}, {percent(lost, signals.window_ps)} of the first epoch, went by in "
@@ -87,9 +87,18 @@ def check(signals: Signals) -> Finding | None:
     )
 
 
+def _severity(signals: Signals, severity: str, each_ps: int) -> str:
+    if each_ps <= PUNCTUAL_PS:
+        return "note"
+    # Where others were recorded and none is late, what remains has no address.
+    return "consider" if signals.lateness.meetings else severity
+
+
 def _why(signals: Signals, uneven: bool) -> str:
     if signals.lateness.meetings:
-        return "The hosts that were recorded were all there: the network, or one that was not."
+        seen, size = len(signals.hosts), signals.cluster.size
+        rest = "" if seen >= size else f", or one of the {size - seen} that were not recorded"
+        return f"The {seen} hosts that were recorded were all there: the network{rest}."
     if uneven:
         return (
             "Some took far less time than others, so the long ones are waits for a late worker "

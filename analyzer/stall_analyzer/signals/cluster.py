@@ -61,7 +61,7 @@ class ClusterSignals:
         """Whether nobody has made a step: else all have joined, and only files are missing."""
         return (
             bool(self.missing)
-            and all(member.captured and not member.traced for member in self.members)
+            and all(member.captured for member in self.members)
             and not any(member.steps_done for member in self.members)
         )
 
@@ -130,6 +130,7 @@ def _captured_member(capture: Capture, timeline: Timeline, ahead_ns: Mapping[str
     traces = [a for a in timeline.traces if a.host == capture.trace_name]
     zero_ns = timeline.window.start_unix_ns
     traced_ns = [] if zero_ns is None else [zero_ns + a.covered_ps[1] // PS_PER_NS for a in traces]
+    traced = [a.steps.count for a in traces if a.steps is not None]
     errors = [dump for dump in capture.dumps if dump.reason == Reason.EXCEPTION]
     steps = capture.series.get(STEP_SECONDS)
     timed = [int(steps.step[-1]) + 1] if steps is not None and len(steps) else []
@@ -145,7 +146,7 @@ def _captured_member(capture: Capture, timeline: Timeline, ahead_ns: Mapping[str
         ended=capture.end.reason if capture.end is not None else "",
         error=errors[-1].error_type if errors else "",
         blames=_peer_in(errors[-1].error_text if errors else "", capture.environment.task),
-        steps_done=max([0, *timed, *(look.step for look in capture.looks)]),
+        steps_done=max([0, *timed, *traced, *(look.step for look in capture.looks)]),
         last_step_ns=stood[0] - ahead if stood else None,
         epoch_steps=None if errors else _epoch_steps(capture),
     )

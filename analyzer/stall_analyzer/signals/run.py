@@ -296,7 +296,9 @@ class Signals:
 
     @cached_property
     def ended_first(self) -> EndedFirst | None:
-        """The member of the cluster that ended before the others."""
+        """The member of the cluster that ended before the others, if all had ever begun."""
+        if self.cluster.waits_for_the_missing:
+            return None
         return ended_first(self.timeline, self.cluster.members)
 
     @cached_property

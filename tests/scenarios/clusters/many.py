@@ -123,13 +123,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(
             f"{hosts:5} {made.bytes / 1e6:8.1f} {cost.seconds:7.2f} {cost.peak_mb:8.0f}  "
             f"{made.late:15} {found['host']:15} {found['cost_ps'] / 1e12:6.2f}  "
-            f"{_clock_error_ms(run, made):10.3f}"
+            f"{clock_error_ms(run, made):10.3f}"
         )
         wrong += found["host"] != made.late
     return 1 if wrong else 0
 
 
-def _clock_error_ms(run: dict[str, Any], made: Made) -> float:
+def clock_error_ms(run: dict[str, Any], made: Made) -> float:
     """How far the recovered differences of the clocks are from the true ones, at worst."""
     found = {t["host"]: t["clock"]["ahead_ps"] for t in run["traces"] if t["clock"]["ahead_ps"]}
     leader = next(t["host"] for t in run["traces"] if t["clock"]["source"] == "own clock")

@@ -30,6 +30,7 @@ class Job:
     watched: bool = False  # with the capture, instead of a profile of the whole
     pace_s: float = 0.0  # all workers take so long over each step
     stopped_after_s: float | None = None  # all are told to end then
+    for_scale: bool = False  # run only when asked for: its long traces are the seed of many hosts
 
     @property
     def late(self) -> tuple[int, ...]:
@@ -98,5 +99,10 @@ JOBS = (
     Job(
         "never_starts_4", 4, "worker 3 is never started",
         {3: WorkerPlan(starts=False)}, finding="ST504", watched=True, stopped_after_s=45,
+    ),
+    Job(
+        "long_2", 2, "worker 1 pauses now and then in thousands of steps",
+        {1: WorkerPlan(python_s=dict.fromkeys(range(60, 6000, 60), 0.2))}, 6000, bucket="host",
+        for_scale=True,
     ),
 )  # fmt: skip

@@ -32,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         print(f"no such job: {', '.join(sorted(unknown))} (see --list)", file=sys.stderr)
         return 2
-    chosen = [job for job in JOBS if not options.names or job.name in options.names]
+    chosen = [job for job in JOBS if job.name in options.names] or [
+        job for job in JOBS if not job.for_scale
+    ]
     if options.list:
         for job in chosen:
             print(f"{job.name:16} {job.workers} workers  {job.description}")
@@ -79,7 +81,9 @@ def _run_once(job: Job, folder: Path) -> bool:
         if _wait(process, TERM_TIMEOUT_S) is None:
             process.kill()
             process.wait()
-    return not any(code is not None and code < 0 for code in codes.values())
+    crashed = any(code is not None and code < 0 for code in codes.values())
+    died = all("died" in (folder / f"diary-{i}.txt").read_text() for i in killed)
+    return died and not crashed
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
