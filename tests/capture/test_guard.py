@@ -242,9 +242,7 @@ def test_ctrl_c_in_a_hang_leaves_a_dump_though_python_does_not_see_it(tmp_path: 
         import tb_stall_plugin.capture.guard as module
         module.QUIET_S = 0.0
     """
-    # Where the tests themselves run in the background, their children would ignore it.
-    heeds = "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    child = start(program(heeds, BEGIN, quiet, HANG_IN_NATIVE_CODE), tmp_path)
+    child = start(program(BEGIN, quiet, HANG_IN_NATIVE_CODE), tmp_path)
     assert child.stdout is not None and child.stdout.readline() == "hangs\n"
     time.sleep(0.5)  # until it really does
     child.send_signal(signal.SIGINT)
