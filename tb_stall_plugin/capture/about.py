@@ -35,6 +35,14 @@ def start_fields(hang_after_s: float | None, initialised: bool) -> dict[str, obj
     }
 
 
+def is_one_of_several() -> bool:
+    """Whether this process is a task of a cluster with others in it."""
+    tasks = _cluster().get("cluster")
+    if not isinstance(tasks, dict):
+        return False
+    return sum(len(addresses) for addresses in tasks.values() if isinstance(addresses, list)) > 1
+
+
 def _version(module: str) -> str | None:
     return getattr(sys.modules.get(module), "__version__", None)
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from stall_analyzer.capture_format import Kind, Mark, Phase, Tag
+from stall_analyzer.capture_format import Kind, Level, Mark, Phase, Tag
+from tb_stall_plugin.capture.about import is_one_of_several
 from tb_stall_plugin.capture.due import Due
 from tb_stall_plugin.capture.guard import guard
 from tb_stall_plugin.capture.parts import Parts
@@ -22,6 +23,13 @@ from tb_stall_plugin.capture.windows import Windows
 
 # What can be switched off by itself, in words for the user.
 PROFILE, PROBE, LOG, MARKS = "profiling", "the probe", "the log of the steps", "marking steps"
+# Seen with TensorFlow 2.21: stopping the profiler while collectives were under way crashed one
+# worker in six. Their events begin on one thread and end on another, and are merged at the stop.
+NOT_IN_CLUSTERS = (
+    "Not profiled, because this is one of several workers: to stop TensorFlow's profiler while "
+    "workers exchange gradients can crash the process. A profile around the whole loop, stopped "
+    "when no step is under way, is safer."
+)
 LONG_STEP_S = 0.05  # steps this long are logged one and all, shorter ones when they are due
 TRAIN, TEST = "train", "test"  # what XProf and the analyzer know steps by; Keras 2 uses them too
 
@@ -43,7 +51,9 @@ class Session:
         self._wants_probe = probe
         self._probe: Probe | None = None
         self._windows: Windows | None = None
-        if profile:
+        if profile and is_one_of_several():
+            self._recorder.note(Level.INFO, NOT_IN_CLUSTERS)
+        elif profile:
             self._windows = Windows(
                 self._guard.logdir,
                 self._recorder,
