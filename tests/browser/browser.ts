@@ -65,7 +65,12 @@ export async function watchedPage(
     complaints.push(`request left the machine: ${route.request().url()}`);
     return route.abort();
   });
-  return { page, complaints, close: () => context.close() };
+  // Answers that a test makes up may still be under way.
+  const close = async () => {
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+    await context.close();
+  };
+  return { page, complaints, close };
 }
 
 /** Our page inside of TensorBoard's, once it shows something. */

@@ -381,7 +381,7 @@ def is_alive(pid: int) -> bool:
     """Whether it still works: one that is dead may be listed until its parent looks."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # it ended while it was read
         return False
     return "State:\tZ" not in status
 
