@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stall_analyzer.capture_format import Mark as What
+from stall_analyzer.capture_format import Reason
 from stall_analyzer.capture_format import Window as Profile
 
 
@@ -159,9 +160,11 @@ class CaptureLog:
 
     @property
     def first_fit(self) -> tuple[Mark, ...]:
-        """The marks of the first fit() alone."""
-        begins = [i for i, mark in enumerate(self.marks) if mark.what == What.FIT_BEGIN]
-        return self.marks[: begins[1]] if len(begins) > 1 else self.marks
+        """The marks of the first fit() alone, up to an error that ended it."""
+        errors = [dump.ns for dump in self.dumps if dump.reason == Reason.EXCEPTION]
+        marks = [mark for mark in self.marks if not errors or mark.ns < errors[0]]
+        begins = [i for i, mark in enumerate(marks) if mark.what == What.FIT_BEGIN]
+        return tuple(marks[: begins[1]] if len(begins) > 1 else marks)
 
     @property
     def looks(self) -> tuple[Look, ...]:

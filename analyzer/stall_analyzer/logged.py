@@ -13,6 +13,7 @@ from stall_analyzer.capture_log import Mark as MarkRecord
 from stall_analyzer.model import PS_PER_S, Capture, EventLog, Int64s, Series
 
 MARKED = "the capture marked it"
+LAST_RECORD = "last record: no epoch was finished"
 LONGEST_STEP_S = 1e6  # a damaged record may say more than int64 holds
 STEP_SECONDS = Tag.STEP_SECONDS.removeprefix(Tag.ALL)
 
@@ -49,7 +50,7 @@ def epoch_from_events(events: EventLog | None) -> LoggedEpoch | None:
     end_ns, end_source = (
         (int(ends[0]), "first epoch's scalars")
         if len(ends)
-        else (events.last_wall_ns or 0, "last record: no epoch was finished")
+        else (events.last_wall_ns or 0, LAST_RECORD)
     )
     start_ns, start_source = _start(events, batches, end_ns)
     if end_ns <= start_ns:
@@ -87,13 +88,29 @@ def _epoch_from_marks(capture: CaptureLog) -> LoggedEpoch | None:
     marks = capture.first_fit
     begins = [i for i, mark in enumerate(marks) if mark.what == Mark.EPOCH_BEGIN]
     if not begins:
-        return None
+        return _whole_loop(marks, capture) if marks else None
     epochs = [
         _marked_epoch(marks[begin], marks[begin + 1 : over], marks[over : over + 1], capture)
         for begin, over in zip(begins, [*begins[1:], len(marks)], strict=True)
     ]
     later = tuple(epoch.end_ns - epoch.start_ns for epoch in epochs[1:] if epoch.finished)
     return replace(epochs[0], later_ns=later)
+
+
+def _whole_loop(marks: Sequence[MarkRecord], capture: CaptureLog) -> LoggedEpoch | None:
+    """A loop that marks no epochs: from its beginning to its end."""
+    ends = [mark.ns for mark in marks if mark.what == Mark.FIT_END]
+    end_ns = ends[0] if ends else capture.last_ns
+    if end_ns <= marks[0].ns:
+        return None
+    return LoggedEpoch(
+        start_ns=marks[0].ns,
+        end_ns=end_ns,
+        start_source="the captured loop began",
+        end_source="the captured loop ended: it marked no epochs" if ends else LAST_RECORD,
+        finished=bool(ends),
+        later_ns=(),
+    )
 
 
 def _marked_epoch(
@@ -111,7 +128,7 @@ def _marked_epoch(
         start_ns=begin.ns,
         end_ns=max(begin.ns, over_ns[0] if over_ns else last_ns),
         start_source=MARKED,
-        end_source=MARKED if finished else "last record: no epoch was finished",
+        end_source=MARKED if finished else LAST_RECORD,
         finished=finished,
         later_ns=(),
         marked=True,

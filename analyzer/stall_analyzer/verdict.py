@@ -171,7 +171,7 @@ def _dead(signals: Signals) -> Verdict:
     slow = f" {stall.sentence}." if stall is not None else ""
     return Verdict(
         "dead",
-        "memory" if ending.out_of_memory else _bucket(stall),
+        ending.bucket if ending.bucket != "unknown" else _bucket(stall),
         f"Dead since {moment(ending.ns)} ({where}): {what}.{slow}",
         0.9,
     )

@@ -105,9 +105,10 @@ def _cut(lines: list[str]) -> list[str]:
 
 
 def native_threads() -> list[NativeThreads]:
-    """All threads by name, kernel state and call they wait in; nothing where there is no /proc."""
+    """Threads by name, kernel state and call they wait in; nothing where there is no /proc."""
+    own = {str(t.native_id) for t in threading.enumerate() if t.name.startswith(OWN_THREADS)}
     try:
-        tasks = os.listdir(TASKS)  # noqa: PTH208 (names are all that is wanted)
+        tasks = set(os.listdir(TASKS)) - own  # noqa: PTH208 (names are all that is wanted)
     except OSError:
         return []
     counts = Counter(state for state in map(_state_of, tasks) if state is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,7 +16,11 @@ SILENT_NS = 120 * NS
 # The kernel ends a process when there is nothing left; some of the rest cannot be taken.
 FULL_SHARE = 0.95
 KILLED = "killed"
-# Errors that TensorFlow and Python raise when memory is short.
+# Errors that TensorFlow raises when another worker does not answer …
+OF_THE_CLUSTER = ("UnavailableError", "AbortedError", "DeadlineExceededError")
+NODES = re.compile(r"\{\{.*?\}\}")
+LONGEST_ERROR = 200
+# … and, as Python does, when memory is short.
 OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError", "OutOfMemoryError")
 
 
@@ -26,6 +31,13 @@ class Ending:
     error: str = ""  # "ValueError: no such file"
     place: Frame | None = None  # of the error, in the user's own code
     out_of_memory: bool = False
+    of_the_cluster: bool = False  # another worker is the reason
+
+    @property
+    def bucket(self) -> str:
+        if self.out_of_memory:
+            return "memory"
+        return "communication" if self.of_the_cluster else "unknown"
 
     @property
     def is_early(self) -> bool:
@@ -44,14 +56,21 @@ def ending_of(capture: Capture, read_ns: int | None) -> Ending | None:
     if capture.end.reason != Reason.EXCEPTION or not errors:
         return Ending(capture.end.reason, capture.end.ns)
     error = errors[-1]
-    text = error.error_text.strip().partition("\n")[0]
+    kind = error.error_type.rpartition(".")[2]
     return Ending(
         Reason.EXCEPTION,
         capture.end.ns,
-        error=f"{error.error_type}: {text}" if text else error.error_type,
+        error=": ".join(filter(None, (kind, _first_line(error.error_text)))),
         place=stack_of_error(error.error_frames).users,
-        out_of_memory=error.error_type.rpartition(".")[2] in OUT_OF_MEMORY,
+        out_of_memory=kind in OUT_OF_MEMORY,
+        of_the_cluster=kind in OF_THE_CLUSTER and len(capture.environment.training_tasks) > 1,
     )
+
+
+def _first_line(text: str) -> str:
+    """Without the names of graph nodes that TensorFlow puts before it."""
+    line = NODES.sub("", text).strip().partition("\n")[0].rstrip(" :")
+    return line if len(line) <= LONGEST_ERROR else f"{line[:LONGEST_ERROR]}…"
 
 
 def _memory(capture: Capture) -> Mapping[str, float]:

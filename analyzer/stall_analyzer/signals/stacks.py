@@ -21,6 +21,8 @@ OURS = re.compile(r"/(tb_stall_plugin|stall_analyzer)/")
 EXECUTES = re.compile(
     r"/eager/execute\.py$|/eager/context\.py$|/polymorphic_function/|/gen_\w+_ops\.py$"
 )
+# It was asked for data, outside of any graph.
+FETCHES = re.compile(r"(iterator_get_next|queue_dequeue|multi_device_iterator_get_next)")
 # A cluster is being set up: all its members have to come.
 SETS_UP_CLUSTER = re.compile(
     r"_strategy\.py$|/cluster_coordinator\.py$|/multi_worker_util\.py$|/distribute/"
@@ -95,6 +97,10 @@ class Stack:
         """The runtime is at work, or waits; no Python of this thread runs."""
         innermost = self.frames[0] if self.frames else None
         return innermost is not None and innermost.is_tensorflow and innermost.is_of(EXECUTES)
+
+    @property
+    def fetches(self) -> bool:
+        return self.is_inside_tensorflow and bool(FETCHES.match(self.frames[0].name))
 
     @property
     def wait(self) -> str:

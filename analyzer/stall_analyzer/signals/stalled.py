@@ -248,6 +248,8 @@ class _Case:
             called = [stack for stack in called if _is_called_by_tensorflow(stack)]
             if called:
                 return self._python_for_tensorflow(called)
+            if main.fetches:
+                return self._fetch(main)
             return self._peers(main) if self._has_peers else self._runtime(main)
         return self._python_of_main(main)
 
@@ -278,6 +280,15 @@ class _Case:
             waits_in=self._wait(main),
             proof=(*proof(main, PROOF_LINES),),
             sleeps=self._sleeps(main),
+        )
+
+    def _fetch(self, main: Stack) -> Blamed:
+        place = main.users
+        return Blamed(
+            bucket="input",
+            subject=f"the training script at {place.place}" if place is not None else "the step",
+            waits_in=f"waits for its next batch ({main.frames[0].name})",
+            proof=(*proof(main, PROOF_LINES),),
         )
 
     def _runtime(self, main: Stack) -> Blamed | None:
@@ -329,24 +340,34 @@ class _Case:
         if stack.wait:
             return f"waits in {stack.wait}"
         native = self._native.native if self._native is not None else ()
-        waits = {threads.wait for threads in native}
-        if not waits - {""} or self._sleeps(stack):
-            return ""
+        if not any(threads.wait for threads in native) or self._sleepers:
+            return ""  # what it does cannot be seen, or is not known to be no sleep
         if any(threads.state == DISK for threads in native):
             return ""  # a disk or a network may still answer
         return "waits for a lock, or for something outside of Python,"
 
     def _sleeps(self, stack: Stack) -> bool:
-        """Whether it may be in time.sleep(), which leaves no frame of its own."""
-        if stack.wait or self._native is None:
-            return False
+        """Whether it is in time.sleep(), which leaves no frame: all that may be in it are."""
+        may_sleep = [t for t in self.last.threads if not _waits_by_itself(stack_of(t))]
+        return not stack.wait and 0 < sum(t.count for t in may_sleep) <= self._sleepers
+
+    @cached_property
+    def _sleepers(self) -> int:
+        """Threads that sleep, in all dumps of the stall."""
         is_old = re.match(r"3\.(\d|10)\b", self.capture.environment.python)
         names = (*SLEEPS, *SLEEPS_OF_OLD_PYTHON) if is_old else SLEEPS
-        return any(threads.wait in names for threads in self._native.native)
+        dumps = [look for look in self.looks if isinstance(look, Dump) and look.native]
+        counts = [sum(t.count for t in dump.native if t.wait in names) for dump in dumps]
+        return min(counts, default=0)
 
 
 def _place(thread: ThreadStack) -> tuple[bool, tuple[str, ...]]:
     return thread.main, thread.frames
+
+
+def _waits_by_itself(stack: Stack) -> bool:
+    """Whether its frames say what it waits in."""
+    return bool(stack.wait) or stack.is_inside_tensorflow
 
 
 def _is_called_by_tensorflow(stack: Stack) -> bool:
