@@ -322,6 +322,13 @@ def test_validation_is_a_phase_though_none_of_its_steps_was_seen() -> None:
     assert phases(align([], log)) == {"training": 4500, "validation": 2500, "epoch_end": 1000}
 
 
+def test_a_loop_that_marks_no_epochs_is_one() -> None:
+    log = capture((Mark.FIT_BEGIN, 1), (Mark.FIT_END, 9), steps={3: 2.0, 5: 2.0})
+    timeline = align([], log)
+    assert timeline.window.duration_ps == 8 * PS_PER_S
+    assert "marked no epochs" in timeline.window.end_source
+
+
 def test_the_epoch_of_a_killed_run_lasts_until_its_last_record() -> None:
     timeline = align([], capture((Mark.EPOCH_BEGIN, 0), steps={2: 2.0, 4: 2.0}))
     assert timeline.window.duration_ps == 4 * PS_PER_S

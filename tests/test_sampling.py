@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from importlib import resources
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pytest
 
 from stall_analyzer.align import align
+from stall_analyzer.answers import Report
 from stall_analyzer.attribute import attribute
 from stall_analyzer.capture_format import Mark
 from stall_analyzer.capture_format import Window as Profile
@@ -17,13 +21,24 @@ from stall_analyzer.capture_log import Mark as MarkRecord
 from stall_analyzer.causes import BUCKETS
 from stall_analyzer.decode import read_trace
 from stall_analyzer.diagnose import diagnose, signals_of
-from stall_analyzer.model import PS_PER_MS, Capture, HostFile, Series, Session, Timeline, Trace
+from stall_analyzer.model import (
+    PS_PER_MS,
+    Capture,
+    HostFile,
+    Run,
+    Series,
+    Session,
+    Timeline,
+    Trace,
+)
+from stall_analyzer.report.json import document
 from stall_analyzer.signals import Signals
 from stall_analyzer.sums import bucket_totals
 from tests.captures import START_NS, log
 from tests.traces import TRAIN_OPS, call, clock, host, ops, wait
 from tests.xspace import Event, space
 
+SCHEMA = json.loads(resources.files("stall_analyzer.report").joinpath("schema.json").read_text())
 STEP_MS = 20.0
 STEPS = 1000
 WINDOWS = (0, 300, 600, 900)  # the step at which each begins
@@ -105,6 +120,22 @@ def test_the_verdict_rests_on_the_estimate_and_says_so(tmp_path: Path) -> None:
     assert "estimated from 74 profiled steps of 1,000" in verdict.sentence
     assert 0.8 < verdict.confidence < 0.95, "surer than nothing, less sure than a whole trace"
     assert sum(bucket_totals(diagnosis.ledger)[b] for b in BUCKETS) == timeline.window.duration_ps
+
+
+def test_the_document_keeps_the_estimate_apart(tmp_path: Path) -> None:
+    timeline = epoch(tmp_path)
+    hosts = attribute(timeline)
+    found = diagnose(timeline, hosts)
+    run = Run(".", str(tmp_path), (), ())
+    told = (found.findings, found.plan, found.verdict, found.notes, found.sample)
+    report = document([Report(run, timeline, hosts, found.ledger, *told)])
+    jsonschema.validate(report, SCHEMA)
+    (told_run,) = report["runs"]
+    estimate = told_run["estimate"]
+    assert (estimate["profiled_steps"], estimate["steps"]) == (74, STEPS)
+    assert sum(estimate["buckets_ps"].values()) == told_run["window"]["duration_ps"]
+    assert sum(told_run["buckets_ps"].values()) == told_run["window"]["duration_ps"]
+    assert told_run["buckets_ps"]["unknown"] > 10 * estimate["buckets_ps"]["unknown"]
 
 
 def test_windows_that_disagree_are_doubted(tmp_path: Path) -> None:

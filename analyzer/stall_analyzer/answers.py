@@ -55,6 +55,7 @@ class Finding:
     fatal: bool = False  # training could not go on: nothing else matters
     evidence: tuple[Evidence, ...] = ()
     estimated: bool = False  # its seconds are scaled from samples to the whole epoch
+    stack: tuple[str, ...] = ()  # lines of a thread's stack that prove it, innermost first
 
 
 @dataclass(frozen=True)

@@ -122,6 +122,7 @@ class Dump(Look):
     error_type: str = ""
     error_text: str = ""
     error_frames: tuple[str, ...] = ()
+    interpreter_held: bool = False  # no Python could run, the capture's own included
 
 
 @dataclass(frozen=True)

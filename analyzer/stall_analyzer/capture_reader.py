@@ -270,6 +270,7 @@ def _dump(record: Json) -> Dump | None:
         error_type=_text(error.get("type")),
         error_text=_text(error.get("text")),
         error_frames=_texts(error.get("frames")),
+        interpreter_held=record.get("interpreter_held") is True,
     )
 
 

@@ -32,6 +32,8 @@ SCALARS_PLUGIN = "scalars"
 HISTOGRAMS_PLUGIN = "histograms"
 KERAS_PLUGIN = "graph_keras_model"
 KERAS_TAG = "keras"
+TEXT_PLUGIN = "text"
+CAPTURED, RECORDS = Tag.ALL, Tag.RECORD  # looked up for each of what may be millions of scalars
 TELL_EVERY = 1000  # records
 LATEST_WALL_S = 2.0**63 / 1e9  # what fits into int64 nanoseconds (the year 2262)
 
@@ -147,7 +149,7 @@ class _Reader:
                 if file.role != "validation":
                     self.histograms.take(value.tag, record.data, *value.tensor)
                 continue
-            if value.tensor is not None and value.tag.startswith(Tag.RECORD):
+            if plugin == TEXT_PLUGIN and value.tensor and value.tag.startswith(RECORDS):
                 texts.append(text_of(record.data, *value.tensor) or "")
                 continue
             scalar = _scalar(record.data, value, plugin)
@@ -158,8 +160,8 @@ class _Reader:
         captured.texts += texts
         columns = self.scalars["validation" if file.role == "validation" else "train"]
         for tag, scalar in found:
-            if tag.startswith(Tag.ALL):
-                column = captured.columns.setdefault(tag.removeprefix(Tag.ALL), _Column())
+            if tag.startswith(CAPTURED):
+                column = captured.columns.setdefault(tag.removeprefix(CAPTURED), _Column())
             else:
                 column = columns.setdefault(tag, _Column())
             column.step.append(step)
@@ -262,7 +264,7 @@ def _is_worth_reading(record: Record, start: int, end: int) -> bool:
         for field_number, _, at, to in wire.fields(record.data, value_start, value_end):
             if field_number == 1:
                 tag = wire.text(record.data, at, to)
-                return _is_model(tag, None) or tag.startswith(Tag.RECORD)
+                return _is_model(tag, None) or tag.startswith(RECORDS)
             break
     return False
 

@@ -148,6 +148,14 @@ def test_one_spike_and_overflows_that_loss_scaling_survives_are_no_explosion() -
     assert found(vanishing_or_exploding_gradients, captured(scaled)) is None
 
 
+def test_a_nan_out_of_the_blue_is_no_explosion() -> None:
+    """One bad batch, or log(0): the norms were as ever in the measured step before."""
+    series = norms(1.0, 1.0, 1.0)
+    for logged in series.values():
+        logged.value[18:] = math.nan
+    assert found(vanishing_or_exploding_gradients, captured(series)) is None
+
+
 # ---------------------------------------------------------------- dead units
 
 
@@ -214,6 +222,19 @@ def test_a_captured_rate_is_judged_without_a_stored_model() -> None:
 
     assert severity(learning_rate_too_low, run(1e-10)) == "act"
     assert severity(learning_rate_too_low, run(1e-3)) is None
+
+
+def test_weights_that_stand_still_need_no_flat_loss() -> None:
+    rate = {"learning_rate": at_steps([1e-9] * len(MEASURED)), "loss": FALLING}
+
+    def run(ratio: float) -> EventLog:
+        ratios = {f"update_ratio/{layer}": at_steps([ratio] * len(MEASURED)) for layer in LAYERS}
+        return captured(rate | ratios)
+
+    finding = found(learning_rate_too_low, run(1e-8))
+    assert finding is not None and finding.severity == "act"
+    assert finding.title.startswith("The weights stand still: rate 1e-09")
+    assert found(learning_rate_too_low, run(1e-4)) is None
 
 
 def test_skipped_updates_are_counted() -> None:

@@ -99,6 +99,17 @@ def test_a_lock_in_a_callback_is_stuck_on_the_host(tmp_path: Path) -> None:
     assert "the callback at train.py:41 waits for a lock" in verdict.sentence
 
 
+def test_a_sleep_elsewhere_is_no_sleep_of_the_training(tmp_path: Path) -> None:
+    """One thread sleeps, and two may be it: then nothing is said."""
+    threads = [thread(*IN_A_CALLBACK, main=True), thread("/home/me/train.py:20 beat")]
+    for sleepers, state in ((0, STUCK), (1, UNSURE), (2, SLOW)):
+        kernel = [native("futex", count=9), native("clock_nanosleep", count=sleepers)][
+            : sleepers + 1
+        ]
+        found = judged(write.read(tmp_path, before() + stall(*threads, kernel=kernel)))[0]
+        assert found is not None and found.state == state
+
+
 @pytest.mark.parametrize(
     ("wait", "python", "state"),
     [
@@ -207,6 +218,19 @@ def test_inside_tensorflow_without_python_it_is_most_likely_the_input(tmp_path: 
     assert judged(with_gpu)[2].status != "stuck", "a GPU that hangs looks the same"
 
 
+def test_a_batch_that_is_fetched_outside_of_a_graph(tmp_path: Path) -> None:
+    """The eager op names itself, in TensorFlow 2.21 as in 2.15."""
+    fetch = thread(
+        f"{SITE}/tensorflow/python/ops/gen_data_flow_ops.py:3832 queue_dequeue_v2",
+        f"{SITE}/tensorflow/python/ops/data_flow_ops.py:471 QueueBase.dequeue",
+        "/home/me/train.py:30 main",
+        main=True,
+    )
+    verdict = judged(write.read(tmp_path, before() + stall(fetch)))[2]
+    assert (verdict.status, verdict.primary) == ("stuck", "input")
+    assert "the training script at train.py:30 waits for its next batch" in verdict.sentence
+
+
 # ---------------------------------------------------------------- clusters
 
 
@@ -228,6 +252,26 @@ def test_a_peer_that_never_came_is_named(tmp_path: Path) -> None:
     assert "worker 0 waits for worker 1, which has left no record here" in verdict.sentence
 
 
+def held(*frames: str, steps: int = 0) -> bytes:
+    """What faulthandler left of a process in which no Python could run."""
+    return write.record(
+        Kind.DUMP, LAST_STEP_S + 18, reason="no_step", step=steps, idle_s=18.0, phase="startup",
+        cpu_s=None, threads=[thread(*frames, main=True)], native=[], interpreter_held=True,
+    )  # fmt: skip
+
+
+def test_one_look_is_enough_where_tensorflow_waits_for_the_cluster(tmp_path: Path) -> None:
+    verdict = judged(write.read(tmp_path, worker(0, held(*JOINING), steps=0)))[2]
+    assert (verdict.status, verdict.primary) == ("stuck", "communication")
+
+
+def test_native_code_that_holds_the_interpreter_may_compute(tmp_path: Path) -> None:
+    """Without a cluster nothing says that it waits."""
+    log = write.read(tmp_path, [*before(0), held(*IN_THE_STEP)])
+    found = judged(log)[0]
+    assert found is not None and found.state == UNSURE
+
+
 def test_a_peer_that_stopped_half_way_is_named(tmp_path: Path) -> None:
     log = write.read(tmp_path, worker(0, *stall(MAIN_WAITS)), worker(1))
     verdict = judged(log)[2]
@@ -243,6 +287,25 @@ def test_the_worker_that_is_stuck_on_its_own_is_the_reason(tmp_path: Path) -> No
     )
     verdict = judged(log)[2]
     assert (verdict.status, verdict.primary) == ("stuck", "input")
+    assert "the generator at data.py:12 of worker 1 waits" in verdict.sentence
+
+
+def test_a_worker_that_fails_because_of_another(tmp_path: Path) -> None:
+    text = "{{function_node f}} Collective ops is aborted by: task 1 is unhealthy:\nmore"
+    error = {"type": "UnavailableError", "text": text, "frames": list(IN_THE_STEP)}
+    dump = write.record(
+        Kind.DUMP,
+        20.0,
+        reason="exception",
+        step=STEPS,
+        idle_s=9.0,
+        phase="train_batch",
+        error=error,
+    )
+    ended = [dump, write.mark(Mark.FIT_END, 20.1), write.record(Kind.END, 20.2, reason="exception")]
+    verdict = judged(write.read(tmp_path, worker(0, *ended)))[2]
+    assert (verdict.status, verdict.primary) == ("dead", "communication")
+    assert "UnavailableError: Collective ops is aborted by: task 1 is unhealthy" in verdict.sentence
 
 
 # ---------------------------------------------------------------- dead

@@ -60,6 +60,7 @@ LEAST_HISTOGRAMS = 5
 LEAST_MEASURED = 8
 # In a healthy layer with relu up to half of the units may be silent over a batch.
 ALL, MOST = 0.999, 0.9
+NAMED_MOST = 4
 # A loss that moves by less than this, and than scatter can, stands still.
 STILL = 0.005
 
@@ -118,9 +119,10 @@ def _of_capture(signals: Signals) -> _Complaint | None:
     ]
     if not mostly:
         return None
-    share = shares.usual(mostly[0]) or 0.0
+    recent = shares.value[-LEAST_MEASURED:, shares.layers.index(mostly[0])]
+    share = float(recent.min())
     return _Complaint(
-        f"{share:.0%} of the units of {mostly[0]} are dead",
+        f"{share:.0%} and more of the units of {mostly[0]} are dead",
         f"Over a whole batch they get no gradient, in the last {LEAST_MEASURED} measured steps and "
         "more. Some models are meant to be that sparse; if this one is not, the layer could do the "
         "same with a tenth of its units.",
@@ -191,9 +193,10 @@ def _of_histograms(signals: Signals) -> _Complaint | None:
 
 
 def _named(layers: Sequence[str]) -> str:
-    if len(layers) <= 2:
-        return " and ".join(layers)
-    return f"{layers[0]} and {len(layers) - 1} more layers"
+    if len(layers) > NAMED_MOST:
+        return f"{layers[0]} and {len(layers) - 1} more layers"
+    *most, last = layers
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _often(run: int, records: int) -> str:

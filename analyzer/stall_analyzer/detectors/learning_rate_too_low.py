@@ -12,7 +12,8 @@ How it is measured
 The highest rate that the run can have used: of the stored optimizer, of its schedule and of what
 was logged at the end of each epoch. A run that is still warming up is therefore not meant. The loss
 counts as still when the epochs differ by less than 1 % and no trend stands out of the scatter of
-the steps.
+the steps. A capture measures the updates themselves: below a millionth of the weight in every
+layer, nothing moves.
 
 Example
 Adam at 1e-8 on five classes: the loss is 1.74 in each of three epochs.
@@ -40,12 +41,16 @@ LOW = 0.1
 ABSURD = 0.01
 # Less than this, over all the epochs, is no learning in any first epoch.
 STILL = 0.01
+# Of the weight's own length: a million such updates would double it.
+STILL_RATIO = 1e-6
+LEAST_MEASURED = 10
 
 
 def check(signals: Signals) -> Finding | None:
     learning = signals.learning
     settings, rate, usual = learning.settings, learning.highest_rate, usual_rates(learning.settings)
-    if rate is None or usual is None or not learning.is_flat(STILL):
+    still = _weights_stand_still(signals)
+    if rate is None or usual is None or not (still or learning.is_flat(STILL)):
         return None
     effective = effective_rate(settings, rate)
     if effective > LOW * usual.low:
@@ -60,10 +65,17 @@ def check(signals: Signals) -> Finding | None:
         name=NAME,
         bucket=BUCKET,
         severity="act" if absurd else "consider",
-        title=f"The loss stands still: rate {rate:.3g} is too low for {settings.optimizer}",
+        title=(
+            f"The {'weights stand' if still else 'loss stands'} still: "
+            f"rate {rate:.3g} is too low for {settings.optimizer}"
+        ),
         explanation=(
             f"{settings.optimizer} is usually run between {usual.low:.0e} and {usual.high:.3g}. "
-            f"At {rate:.3g} the loss did not move{level} {where}, beyond its own scatter."
+            + (
+                f"At {rate:.3g} each update changes the weights by {still:.1e} of themselves."
+                if still
+                else f"At {rate:.3g} the loss did not move{level} {where}, beyond its own scatter."
+            )
         ),
         change=Change(
             f"Begin with a learning rate of {usual.start:.3g} and change it by factors of 3.",
@@ -73,3 +85,12 @@ def check(signals: Signals) -> Finding | None:
         ),
         confidence=0.95 if absurd else 0.7,
     )
+
+
+def _weights_stand_still(signals: Signals) -> float | None:
+    """By how much an update changes the layer that it changes most, where that is nothing."""
+    updates = signals.layers.updates
+    if updates is None or len(updates) < LEAST_MEASURED:
+        return None
+    ratios = [ratio for layer in updates.layers if (ratio := updates.usual(layer)) is not None]
+    return max(ratios) if ratios and 0 < max(ratios) < STILL_RATIO else None

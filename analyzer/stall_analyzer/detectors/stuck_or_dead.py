@@ -76,7 +76,8 @@ def check(signals: Signals) -> Finding | None:
 def _of_stall(signals: Signals, stall: Stall, ending: Ending | None) -> Finding:
     blamed = stall.blamed
     start_ps, end_ps = _in_window(signals, stall)
-    shown = " ".join(("It stood at:", " < ".join(blamed.proof))) if blamed and blamed.proof else ""
+    stack = blamed.proof if blamed is not None else ()
+    shown = f"It stood at {', called from '.join(stack)}." if stack else ""
     what_shows_it = f"{stall.why[0].upper()}{stall.why[1:]}, for {seconds(stall.lasted_ps)}."
     return Finding(
         id=ID,
@@ -91,6 +92,7 @@ def _of_stall(signals: Signals, stall: Stall, ending: Ending | None) -> Finding:
         evidence=(Evidence(signals.host.host, "", start_ps, end_ps, "no step finished"),)
         if end_ps > start_ps
         else (),
+        stack=stack,
     )
 
 
@@ -134,11 +136,12 @@ def _change(state: str, blamed: Blamed | None) -> Change:
             "item = queue.get()",
             "item = queue.get(timeout=60)  # raises queue.Empty",
         )
+    call = "event.wait" if "wait()" in blamed.waits_in else "lock.acquire"
     return Change(
         f"See who should wake {blamed.subject}: a thread that failed, a lock that is taken twice, "
         "a server that does not answer. Give the wait a timeout.",
-        "lock.acquire()",
-        'if not lock.acquire(timeout=60):\n    raise RuntimeError("who holds the lock?")',
+        f"{call}()",
+        f'if not {call}(timeout=60):\n    raise RuntimeError("nobody answers")',
     )
 
 

@@ -16,7 +16,7 @@ in the first records as well as in the middle ones, because the gradient of a mo
 converged is small, too. In a capture, a layer's gradient vanishes when it is also a thousand times
 smaller than that of the last layer, and either its weights stand still (updates below a millionth
 of them) or the loss does. It explodes when the norm over all layers ends a thousand times larger
-than it began, or is no number any more.
+than it began, or was already large when it became no number.
 
 Example
 Ten sigmoid layers: the norm of the first layer's gradient is 3e-8, a million times smaller than
@@ -56,6 +56,10 @@ STILL_RATIO = 1e-6
 SMALLER = 1000.0
 # Norms of healthy runs fall, or grow by a factor of ten.
 EXPLODES = 1000.0
+# A norm that was lost between two measured steps had grown by so much, or was that large, before:
+# the gradients of a loss around 1 are, too.
+GREW_BEFORE = 100.0
+HUGE_NORM = 1000.0
 LEAST_RECORDS = 10
 # One step may be an accident; the last of them decide.
 LAST_RECORDS = 3
@@ -96,6 +100,8 @@ def _explosion(gradients: LayerSeries) -> _Complaint | None:
     first = float(np.median(total[finite[:LAST_RECORDS]]))
     last = total[-LAST_RECORDS:]
     lost = not np.isfinite(last).any()
+    if lost and total[finite[-1]] < GREW_BEFORE * first and total[finite[-1]] < HUGE_NORM:
+        return None  # NaN out of the blue: one batch or one operation made it
     if not lost and not (first > 0 and np.nanmedian(last) > EXPLODES * first):
         return None
     # Where it can still be measured, the layer that has grown most against its own beginning.
@@ -104,9 +110,11 @@ def _explosion(gradients: LayerSeries) -> _Complaint | None:
         growth = np.where(begin > 0, end / begin, 0.0)
     worst = int(np.nanargmax(growth))
     layer, step = gradients.layers[worst], int(gradients.step[finite[-1]])
-    grown = f"from {begin[worst]:.2g} to {end[worst]:.2g} at step {step}"
+    grew = f"grew from {begin[worst]:.2g} to {end[worst]:.2g} at step {step}"
+    if end[worst] <= begin[worst]:
+        grew = f"was {end[worst]:.2g} at step {step}"
     then = ", and is no number any more after that" if lost else ""
-    return _Complaint(False, f"the norm of {layer} grew {grown}{then}", confidence=0.9)
+    return _Complaint(False, f"the norm of {layer} {grew}{then}", confidence=0.9)
 
 
 def _vanishing(signals: Signals, gradients: LayerSeries) -> _Complaint | None:

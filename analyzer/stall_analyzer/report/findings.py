@@ -40,6 +40,8 @@ def _in_full(terminal: Terminal, finding: Json) -> None:
     worth = _worth(finding)
     if worth:
         terminal.line(terminal.text(worth, "dim"), indent=4)
+    for frame in finding.get("stack", ()):
+        terminal.code(frame, " ", indent=4)
     terminal.line(terminal.text(change["text"]), indent=4)
     for sign, code in (("-", change["before"]), ("+", change["after"])):
         for line in code.splitlines():

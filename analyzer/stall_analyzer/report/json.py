@@ -144,6 +144,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "later_gain_ps": _gain(finding.later_gain),
         "confidence": finding.confidence,
         "estimated": finding.estimated,
+        "stack": [_cut(frame, LONGEST_NAME) for frame in finding.stack],
         "title": _cut(finding.title, LONGEST_NAME),
         "explanation": _cut(finding.explanation, LONGEST_TEXT),
         "change": _texts({"text": change.text, "before": change.before, "after": change.after}),

@@ -17,6 +17,10 @@ from stall_analyzer.signals.trend import Trend, trend_of
 
 # Within fewer steps of a single epoch even a healthy loss may not have moved.
 FLAT_LEAST_STEPS = 50
+# Where only some of the steps were logged: over so many, and with no more than so many times the
+# movement that counts as none left to the scatter.
+SAMPLED_LEAST_STEPS = 100
+HIDDEN_MOST = 4.0
 
 NO_VALUES: Float64s = np.empty(0)
 
@@ -80,7 +84,15 @@ class LearningSignals:
             return False
         if len(epochs) > 1 and np.isfinite(epochs).all():
             return bool(np.ptp(epochs) <= share * abs(epochs[0]))
-        return trend is not None and trend.count >= FLAT_LEAST_STEPS
+        if trend is None:
+            return False
+        return trend.count >= FLAT_LEAST_STEPS or self._is_surely_flat(trend, share)
+
+    def _is_surely_flat(self, trend: Trend, share: float) -> bool:
+        """A few of many steps were logged, and scatter so little that no movement can hide."""
+        passed = int(self.steps.step[-1] - self.steps.step[0])
+        most = abs(trend.fall) + 2 * trend.error
+        return passed >= SAMPLED_LEAST_STEPS and most <= HIDDEN_MOST * share * abs(trend.early)
 
     @property
     def rate(self) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -162,6 +162,8 @@ class _Case:
     def judged(self) -> Stall:
         blamed = self.blamed()
         state, why = self.state(blamed)
+        if blamed is not None and self._has_peers and blamed.bucket != "communication":
+            blamed = replace(blamed, subject=f"{blamed.subject} of {self._me}")
         return Stall(
             state=state,
             since_ns=self.since_ns,
@@ -175,6 +177,8 @@ class _Case:
     # ------------------------------------------------------------ slow or stuck
 
     def state(self, blamed: Blamed | None) -> tuple[str, str]:
+        if isinstance(self.last, Dump) and self.last.interpreter_held:
+            return self._state_if_held(blamed)
         if self.cores is not None and self.cores >= IDLE_CORES:
             return SLOW, f"the process was at work, with {self.cores:.0%} of a core"
         if self.is_reading:
@@ -191,6 +195,15 @@ class _Case:
             f"no core was at work, and in all of {len(self.looks)} looks the threads stood at the "
             "same lines"
         )
+
+    def _state_if_held(self, blamed: Blamed | None) -> tuple[str, str]:
+        """One look is all there is. Only what is known to wait, and for what, is stuck."""
+        if blamed is not None and blamed.bucket == "communication":
+            return (
+                STUCK,
+                "no Python could run, because TensorFlow held the interpreter meanwhile",
+            )
+        return UNSURE, "native code held the interpreter, and may have computed or waited"
 
     @cached_property
     def cores(self) -> float | None:
@@ -305,7 +318,6 @@ class _Case:
         )
 
     def _peers(self, main: Stack) -> Blamed:
-        me = self.capture.environment.task
         missing = _missing(self.capture, self.others)
         starting = self.last.step == 0 and self.last.phase == Phase.STARTUP
         waits = (
@@ -315,11 +327,16 @@ class _Case:
         )
         return Blamed(
             bucket="communication",
-            subject=str(me) if me is not None else "this worker",
+            subject=self._me,
             waits_in=f"waits for {missing}" if missing else waits,
             proof=(*proof(main, PROOF_LINES),),
             confidence=0.9 if missing else 0.7,
         )
+
+    @property
+    def _me(self) -> str:
+        task = self.capture.environment.task
+        return str(task) if task is not None else "this worker"
 
     @property
     def _has_peers(self) -> bool:

@@ -82,15 +82,16 @@ NO_PAUSES = BetweenSteps(
 
 
 def between_steps(traces: Sequence[AlignedTrace], ledger: Tiling) -> BetweenSteps:
-    """Of the trace that covers most; a run that trains op by op has no pauses."""
+    """Of all sessions, one after the other; a run that trains op by op has no pauses."""
     telling = [a for a in traces if a.training is not None and not a.eager]
-    if not telling:
-        return NO_PAUSES
-    aligned = max(telling, key=lambda a: a.covered_ps[1] - a.covered_ps[0])
-    start, end = _pauses(aligned)
+    telling.sort(key=lambda a: a.covered_ps)
+    pauses = [_pauses(aligned) for aligned in telling]
+    start = np.concatenate([EMPTY, *(begin for begin, _ in pauses)])
+    end = np.concatenate([EMPTY, *(finish for _, finish in pauses)])
     if len(start) == 0:
         return NO_PAUSES
-    work = list(_eager_work(aligned))
+    largest = max(telling, key=lambda a: a.covered_ps[1] - a.covered_ps[0])
+    work = [piece for aligned in telling for piece in _eager_work(aligned)]
     named = [w for w in work if w.kind == "checkpoint"]
     reads = [w for w in work if w.kind == "reads"]
     saves = _stretches(ledger, start, [*named, *reads])
@@ -108,7 +109,7 @@ def between_steps(traces: Sequence[AlignedTrace], ledger: Tiling) -> BetweenStep
         saves=saves,
         named_saves=bool(named),
         summaries=summaries,
-        python_calls=python_calls(aligned, ledger, PYTHON),
+        python_calls=python_calls(largest, ledger, PYTHON),
     )
 
 

@@ -58,7 +58,7 @@ HANGS = (
     Hang(
         name="peer_hangs",
         status="stuck",
-        bucket="communication",
+        bucket="host",  # of the second worker; the first only waits for it
         place="train_as_worker",
         description="the second of two workers waits for a lock after 20 steps",
         heeds_sigterm=False,

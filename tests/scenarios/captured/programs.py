@@ -1,0 +1,220 @@
+"""Trainings with StallCallback alone whose fault shows only in what it measures, and mended forms.
+
+python -m tests.scenarios.captured.programs NAME LOGDIR
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tb_stall_plugin import StallCallback
+from tests.scenarios.faults import base
+from tests.scenarios.faults.learnable import CLASSES, FEATURES, blobs, from_logits
+from tests.scenarios.workloads import arrays, dense_model, signature
+
+Program = Callable[[str], None]
+HEALTHY = "healthy_"  # how the names of healthy programs begin, here and in the fault matrix
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    finding: str | None  # None: nothing may be found to act on in its numerics
+    says: tuple[str, ...]  # words of the finding: the layer must be named
+    program: Program
+
+
+# ---------------------------------------------------------------- gradients
+
+
+def classifier(
+    hidden: list[keras.layers.Layer], optimizer: Any, epochs: int = 3, **compile_options: Any
+) -> Program:
+    """Layers are named, so that what is said of them can be checked."""
+
+    def program(logdir: str) -> None:
+        keras.utils.set_random_seed(1)
+        head = keras.layers.Dense(CLASSES, name="head", dtype="float32")
+        model = keras.Sequential([keras.Input((FEATURES,)), *hidden, head])
+        model.compile(optimizer(), from_logits(), **compile_options)
+        x, y = blobs()
+        model.fit(x, y, batch_size=32, epochs=epochs, verbose=0, callbacks=[StallCallback(logdir)])
+
+    return program
+
+
+def layers(count: int, **options: Any) -> list[keras.layers.Layer]:
+    return [keras.layers.Dense(32, name=f"layer_{n}", **options) for n in range(count)]
+
+
+def sgd() -> keras.optimizers.Optimizer:
+    return keras.optimizers.SGD(0.01)
+
+
+def fast_sgd() -> keras.optimizers.Optimizer:
+    return keras.optimizers.SGD(0.5)
+
+
+def with_bias(layer: int, bias: float) -> list[keras.layers.Layer]:
+    """Three layers of relu, one of which begins with this bias."""
+    return [
+        keras.layers.Dense(
+            32,
+            "relu",
+            name=f"layer_{n}",
+            bias_initializer=keras.initializers.Constant(bias if n == layer else 0.0),
+        )
+        for n in range(3)
+    ]
+
+
+# ---------------------------------------------------------------- rates and scales
+
+
+def small_rate(rate: float) -> Program:
+    """A model of one's own, of which TensorBoard could store nothing."""
+
+    class Own(keras.Model):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = keras.layers.Dense(32, "relu")
+            self.last = keras.layers.Dense(CLASSES)
+
+        def call(self, x: Any) -> Any:
+            return self.last(self.first(x))
+
+    def program(logdir: str) -> None:
+        keras.utils.set_random_seed(1)
+        model = Own()
+        model.compile(keras.optimizers.Adam(rate), from_logits())
+        x, y = blobs()
+        model.fit(x, y, batch_size=32, epochs=3, verbose=0, callbacks=[StallCallback(logdir)])
+
+    return program
+
+
+def scaled(initial: float) -> Program:
+    """Mixed precision compiled by XLA, which hides the ops of a step from the profiler."""
+
+    def optimizer() -> keras.optimizers.Optimizer:
+        inner = keras.optimizers.SGD(0.01)
+        return keras.optimizers.LossScaleOptimizer(inner, initial_scale=initial)
+
+    def program(logdir: str) -> None:
+        hidden = layers(2, activation="relu", dtype="mixed_float16")
+        classifier(hidden, optimizer, epochs=1, jit_compile=True)(logdir)
+
+    return program
+
+
+# ---------------------------------------------------------------- memory, and long epochs
+
+
+class KeepOutputs(keras.callbacks.Callback):  # type: ignore[misc]
+    def __init__(self, keep: bool) -> None:
+        super().__init__()
+        self.keep, self.kept = keep, []  # type: ignore[var-annotated]
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        outputs = np.random.default_rng(batch).normal(size=150_000)  # 1.2 MB
+        if self.keep:
+            self.kept.append(outputs)
+
+
+def keeps_arrays(keep: bool) -> Program:
+    def program(logdir: str) -> None:
+        model = dense_model(layers=3, units=768)
+        x, y = arrays(384)
+        data = tf.data.Dataset.from_tensors((x, y)).cache().repeat(700).prefetch(2)
+        model.fit(data, verbose=0, callbacks=[KeepOutputs(keep), StallCallback(logdir)])
+
+    return program
+
+
+def slow_generator(pause_s: float) -> Program:
+    """So many steps that only samples of them are profiled."""
+
+    def read() -> Iterator[Any]:
+        batch = arrays(64)
+        for _ in range(3000):
+            if pause_s:
+                time.sleep(pause_s)
+            yield batch
+
+    def program(logdir: str) -> None:
+        data = tf.data.Dataset.from_generator(read, output_signature=signature(batch=64))
+        dense_model(layers=2, units=64).fit(
+            data.prefetch(2), verbose=0, callbacks=[StallCallback(logdir)]
+        )
+
+    return program
+
+
+# ---------------------------------------------------------------- healthy programs of the matrix
+
+
+@contextmanager
+def _captured(logdir: str, update_freq: str | int = "batch") -> Iterator[Any]:
+    """In the place of the profiler and of TensorBoard's callback."""
+    yield StallCallback(logdir)
+
+
+def healthy() -> list[Case]:
+    """Those of the fault matrix that train by fit()."""
+    base.profiled = _captured  # before the programs import it
+    from tests.scenarios.faults.numerics_healthy import HEALTHY as programs  # noqa: PLC0415
+
+    return [
+        Case(fault.name, None, (), fault.faulty)
+        for fault in programs
+        if fault.name != "healthy_custom_loop"
+    ]
+
+
+CASES = [
+    Case(
+        "vanishing", "ST310", ("vanish", "that of layer_0"),
+        classifier(layers(10, activation="sigmoid"), sgd),
+    ),
+    Case(
+        "vanishing_mended", None, (),
+        classifier(layers(10, activation="relu", kernel_initializer="he_normal"), sgd),
+    ),
+    Case(
+        "exploding", "ST310", ("explode", "layer_"),
+        classifier(
+            layers(4, kernel_initializer=keras.initializers.RandomNormal(stddev=1.0, seed=1)),
+            fast_sgd,
+        ),
+    ),
+    Case("exploding_mended", None, (), classifier(layers(4, activation="relu"), sgd)),
+    Case("dead_first", "ST312", ("layer_0",), classifier(with_bias(0, -50.0), sgd)),
+    Case("dead_second", "ST312", ("layer_1",), classifier(with_bias(1, -50.0), sgd)),
+    Case("dead_mended", None, (), classifier(with_bias(1, 0.0), sgd)),
+    Case("small_rate", "ST304", ("weights stand still", "1e-08"), small_rate(1e-8)),
+    Case("small_rate_mended", None, (), small_rate(1e-3)),
+    Case("scale_under_xla", "ST308", ("updates were skipped",), scaled(2.0**60)),
+    Case("scale_under_xla_mended", None, (), scaled(2.0**15)),
+    Case("keeps_arrays", "ST204", ("process grows", "with every step"), keeps_arrays(True)),
+    Case("keeps_arrays_mended", None, (), keeps_arrays(False)),
+    Case("long_epoch", "ST002", ("profiled steps",), slow_generator(0.004)),
+    Case("long_epoch_mended", None, (), slow_generator(0.0)),
+]  # fmt: skip
+
+
+def all_cases() -> dict[str, Case]:
+    return {case.name: case for case in (*CASES, *healthy())}
+
+
+if __name__ == "__main__":
+    name, folder = sys.argv[1:]
+    all_cases()[name].program(folder)

@@ -1,0 +1,54 @@
+"""Asks the analyzer about every run that hung and was ended, and checks its answers.
+
+python -m tests.scenarios.hangs.score [--workdir DIR]
+
+Of a program that is stuck, status and bucket must be right, and the place must be named. One that
+is only slow must not be called stuck, whatever ended it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tests.scenarios.score import analyze
+
+Json: TypeAlias = Mapping[str, Any]
+FINDING = "ST510"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.scenarios.hangs.score")
+    parser.add_argument("--workdir", type=Path, default=Path("build/hangs"), help="see run.py")
+    options = parser.parse_args(arguments)
+    folders = sorted(path.parent for path in options.workdir.glob("*/*/truth.json"))
+    wrong = 0
+    for folder in folders:
+        truth = json.loads((folder / "truth.json").read_text())
+        run = analyze(folder / "logs")
+        problem = judged(truth, run)
+        wrong += bool(problem)
+        print(f"{truth['name']:20} {truth['signal']:5} {problem or 'right'}")
+        print(f"    {run['verdict']['sentence']}")
+    print(f"\n{len(folders) - wrong} of {len(folders)} right")
+    return 1 if wrong or not folders else 0
+
+
+def judged(truth: Json, run: Json) -> str:
+    """What is wrong with the answer, if anything is."""
+    verdict = run["verdict"]
+    if truth["status"] != "stuck":
+        return "it is called stuck" if verdict["status"] == "stuck" else ""
+    said = (verdict["status"], verdict["primary"])
+    if said != ("stuck", truth["bucket"]):
+        return f"called {said[0]} on {said[1]}, not stuck on {truth['bucket']}"
+    texts = [f["explanation"] for f in run["findings"] if f["id"] == FINDING]
+    return "" if any(truth["place"] in text for text in texts) else f"{truth['place']} is not named"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,32 @@
+"""The scorer itself: it must not let a wrong answer pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.scenarios.hangs.score import judged
+
+STUCK = {"name": "n", "status": "stuck", "bucket": "input", "place": "read", "signal": "kill"}
+SLOW = {**STUCK, "status": "slow"}
+
+
+def answer(status: str, primary: str, explanation: str = "It stood at: /x.py:3 read") -> Any:
+    finding = {"id": "ST510", "explanation": explanation}
+    return {"verdict": {"status": status, "primary": primary}, "findings": [finding]}
+
+
+@pytest.mark.parametrize(
+    ("truth", "run", "is_right"),
+    [
+        (STUCK, answer("stuck", "input"), True),
+        (STUCK, answer("stuck", "host"), False),
+        (STUCK, answer("dead", "input"), False),
+        (STUCK, answer("stuck", "input", "It stood at: /x.py:9 other"), False),
+        (SLOW, answer("dead", "unknown"), True),
+        (SLOW, answer("stuck", "input"), False),
+    ],
+)
+def test_answers(truth: Any, run: Any, is_right: bool) -> None:
+    assert (judged(truth, run) == "") == is_right
