@@ -76,8 +76,8 @@ def steps(first_s: float, count: int, each_s: float) -> bytes:
     )
 
 
-def thread(*frames: str, main: bool = False, name: str = "", count: int = 1) -> dict[str, object]:
-    return {"name": name, "main": main, "frames": list(frames), "count": count}
+def thread(*frames: str, main: bool = False, wait: str = "") -> dict[str, object]:
+    return {"name": "", "main": main, "frames": list(frames), "count": 1, "wait": wait}
 
 
 def native(wait: str, name: str = "python3", state: str = "S", count: int = 1) -> dict[str, object]:

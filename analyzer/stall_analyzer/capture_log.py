@@ -83,6 +83,7 @@ class ThreadStack:
     main: bool
     frames: tuple[str, ...]  # "path:line function", innermost first
     count: int = 1
+    wait: str = ""  # the system call it is in; empty where that is not known
 
 
 @dataclass(frozen=True)

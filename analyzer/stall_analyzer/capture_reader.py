@@ -281,6 +281,7 @@ def _threads(value: object) -> tuple[ThreadStack, ...]:
             main=thread.get("main") is True,
             frames=_texts(thread.get("frames")),
             count=_integer(thread.get("count")) or 1,
+            wait=_text(thread.get("wait")),
         )
         for thread in _objects(value)
     )

@@ -178,7 +178,7 @@ def _dead(signals: Signals) -> Verdict:
 
 
 def _bucket(stall: Stall | None) -> str:
-    return stall.blamed.bucket if stall is not None and stall.blamed is not None else "unknown"
+    return stall.bucket if stall is not None else "unknown"
 
 
 def _without_window(signals: Signals) -> Verdict:

@@ -43,6 +43,7 @@ class PythonThread(TypedDict):
     name: str
     main: bool
     count: int
+    wait: str  # as of native threads; empty for threads that TensorFlow started
     frames: list[str]
 
 
@@ -55,18 +56,20 @@ class NativeThreads(TypedDict):
 
 def python_threads() -> list[PythonThread]:
     """Threads in the same place are one entry; the main thread comes first."""
-    named = {thread.ident: thread.name for thread in threading.enumerate()}
+    known = {thread.ident: thread for thread in threading.enumerate()}
     main = threading.main_thread().ident
     found: dict[tuple[bool, tuple[str, ...]], PythonThread] = {}
     for ident, frame in sys._current_frames().items():
-        # A thread that TensorFlow started, for a py_function say, is not in `named`.
-        name = named.get(ident, "")
+        # A thread that TensorFlow started, for a py_function say, is not among the known ones.
+        thread = known.get(ident)
+        name = "" if thread is None else thread.name
         if name.startswith(OWN_THREADS):
             continue
         frames = frames_of(frame)
+        wait = "" if thread is None else _wait_of(str(thread.native_id))
         entry = found.setdefault(
             (ident == main, tuple(frames)),
-            {"name": name, "main": ident == main, "count": 0, "frames": frames},
+            {"name": name, "main": ident == main, "count": 0, "wait": wait, "frames": frames},
         )
         entry["count"] += 1
     return sorted(found.values(), key=lambda entry: not entry["main"])[:MOST_THREADS]

@@ -40,9 +40,10 @@ from stall_analyzer.capture_format import Reason
 from stall_analyzer.format import moment, seconds
 from stall_analyzer.model import PS_PER_NS
 from stall_analyzer.signals import Signals
+from stall_analyzer.signals.blame import Blamed
 from stall_analyzer.signals.ending import KILLED, Ending
 from stall_analyzer.signals.progress import Progress
-from stall_analyzer.signals.stalled import SLOW, STUCK, Blamed, Stall
+from stall_analyzer.signals.stalled import SLOW, STUCK, Stall
 
 ID = "ST510"
 NAME = "stuck_or_dead"
@@ -76,7 +77,7 @@ def check(signals: Signals) -> Finding | None:
 def _of_stall(signals: Signals, stall: Stall, ending: Ending | None) -> Finding:
     blamed = stall.blamed
     start_ps, end_ps = _in_window(signals, stall)
-    stack = blamed.proof if blamed is not None else ()
+    stack = blamed.stack if blamed is not None else ()
     shown = f"It stood at {', called from '.join(stack)}." if stack else ""
     what_shows_it = f"{stall.why[0].upper()}{stall.why[1:]}, for {seconds(stall.lasted_ps)}."
     return Finding(

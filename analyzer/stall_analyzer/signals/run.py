@@ -350,7 +350,9 @@ class Signals:
     @cached_property
     def stall(self) -> Stall | None:
         """What the run's last time without progress was, if it ends with one."""
-        return stall_of_run(self.events.captures) if self.events is not None else None
+        if self.events is None or not self.events.captures:
+            return None
+        return stall_of_run(self.events.captures, has_pipeline=bool(self.pipeline.stages))
 
     @cached_property
     def ending(self) -> Ending | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from stall_analyzer.capture_log import ThreadStack
@@ -25,7 +24,8 @@ EXECUTES = re.compile(
 FETCHES = re.compile(r"(iterator_get_next|queue_dequeue|multi_device_iterator_get_next)")
 # A cluster is being set up: all its members have to come.
 SETS_UP_CLUSTER = re.compile(
-    r"_strategy\.py$|/cluster_coordinator\.py$|/multi_worker_util\.py$|/distribute/"
+    r"/distribute/(collective_all_reduce_strategy|parameter_server_strategy_v2)\.py$"
+    r"|/coordinator/cluster_coordinator\.py$"
 )
 # How TensorFlow and Keras call the user's code for data.
 GENERATES = re.compile(
@@ -82,6 +82,7 @@ class Stack:
 
     frames: tuple[Frame, ...]
     texts: tuple[str, ...]  # as written down
+    system_call: str = ""  # that it is in, where known
 
     @property
     def owner(self) -> Frame | None:
@@ -120,7 +121,7 @@ class Stack:
 
 
 def stack_of(thread: ThreadStack) -> Stack:
-    return stack_of_error(thread.frames)
+    return replace(stack_of_error(thread.frames), system_call=thread.wait)
 
 
 def stack_of_error(texts: tuple[str, ...]) -> Stack:
@@ -129,7 +130,7 @@ def stack_of_error(texts: tuple[str, ...]) -> Stack:
     return Stack(frames, texts)
 
 
-def proof(stack: Stack, most: int) -> Sequence[str]:
+def proof(stack: Stack, most: int) -> tuple[str, ...]:
     """The lines of a stack that show where it is: from the innermost to the user's own."""
     last = next((i for i, frame in enumerate(stack.frames) if frame.is_users), 0)
     return stack.texts[: min(last + 1, most)]
