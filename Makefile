@@ -12,8 +12,8 @@ TENSORFLOWS ?= 2.13.1 2.15.1 2.17.1 2.21.0
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types check-python bench fleet scenarios clusters faults accuracy docs
-.PHONY: sample-logs clean
+.PHONY: help demo test lint types check-python bench fleet scenarios clusters faults hangs captured
+.PHONY: accuracy docs sample-logs clean
 .PHONY: frontend test-frontend test-browser screenshots test-versions
 
 help:  ## show this list
@@ -74,6 +74,13 @@ clusters: $(VENV)/.installed-test  ## jobs of several workers, of which one is l
 
 faults: $(VENV)/.installed-test  ## the half of it that checks findings: faulty and mended programs
 	$(BIN)/python -m tests.scenarios.faults.run $(FAULTS)
+
+hangs: $(VENV)/.installed-test  ## trainings that hang, ended by SIGTERM and SIGKILL: are they told from slow ones?
+	$(BIN)/python -m tests.scenarios.hangs.run --workdir build/hangs
+	$(BIN)/python -m tests.scenarios.hangs.score --workdir build/hangs
+
+captured: $(VENV)/.installed-test  ## trainings whose fault only StallCallback sees, and healthy ones (20 minutes)
+	$(BIN)/python -m tests.scenarios.captured.run --workdir build/captured
 
 accuracy: $(VENV)/.installed-test  ## docs/ACCURACY.md from what was trained last, with XProf on it
 	-$(BIN)/python -m tests.scenarios.faults.run $(FAULTS) --only-score --markdown docs/ACCURACY.md

@@ -322,6 +322,11 @@ def test_validation_is_a_phase_though_none_of_its_steps_was_seen() -> None:
     assert phases(align([], log)) == {"training": 4500, "validation": 2500, "epoch_end": 1000}
 
 
+def test_a_run_that_was_killed_while_it_validated_never_came_to_the_epochs_end() -> None:
+    log = capture((Mark.EPOCH_BEGIN, 0), (Mark.VALIDATION_BEGIN, 4), steps={2: 2.0, 6: 1.0})
+    assert phases(align([], log)) == {"training": 4000, "validation": 2000}
+
+
 def test_a_loop_that_marks_no_epochs_is_one() -> None:
     log = capture((Mark.FIT_BEGIN, 1), (Mark.FIT_END, 9), steps={3: 2.0, 5: 2.0})
     timeline = align([], log)

@@ -191,6 +191,14 @@ def test_workers_join_the_one_that_writes_event_files(tmp_path: Path) -> None:
     ]
 
 
+def test_processes_that_a_training_starts_are_part_of_it(tmp_path: Path) -> None:
+    """Workers of a PyDataset import TensorFlow, too."""
+    names = [capture_name(NOON + later, pid) for later, pid in ((0, 1), (20, 2), (40, 3))]
+    for name, pid, parent in zip(names, (1, 2, 3), (0, 1, 1), strict=True):
+        (tmp_path / name).write_bytes(captures.start(pid=pid, parent=parent))
+    assert attempts_of(str(tmp_path)) == [(names, [])]
+
+
 def test_traces_that_are_still_being_written_are_left_alone(tmp_path: Path) -> None:
     capture = capture_name(NOON, pid=1)
     root = lay_out(tmp_path, capture, f".stall-1/{PROFILE}/2023_11_15_12_00_05/box.xplane.pb")

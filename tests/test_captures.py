@@ -166,6 +166,15 @@ def test_workers_are_apart_and_the_first_of_them_leads(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_helpers_of_a_training_are_left_out(tmp_path: Path) -> None:
+    log = write.read(
+        tmp_path,
+        [write.start(pid=1), write.mark(Mark.FIT_BEGIN, 1.0)],
+        [write.start(pid=2, parent=1)],
+    )
+    assert only(log).environment.pid == 1
+
+
 def test_scalars_beside_a_capture_stay_the_runs_own(tmp_path: Path) -> None:
     path = tmp_path / "events.out.tfevents.1.box.1.0"
     own = event_files.framed(event_files.summary(event_files.scalar("epoch_loss", 0.5)))

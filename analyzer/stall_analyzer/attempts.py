@@ -50,6 +50,7 @@ class Writer:
     captures: bool = False
     continues: bool = False  # the capture of a process that has filled a file before
     task: str = ""  # of a capture in a cluster
+    parent: int | None = None  # of a capture: the pid of the process that started its own
 
     @property
     def process(self) -> tuple[str, int | None]:
@@ -135,7 +136,7 @@ def _begins_anew(attempt: Attempt, writer: Writer, notes: list[Note]) -> bool:
     later_s = writer.start_s - attempt.start_s
     if writer.continues and writer.process in {known.process for known in attempt.writers}:
         return False
-    if _is_another_worker(attempt, writer):
+    if _is_another_worker(attempt, writer) or _is_started_by(attempt, writer):
         return False
     names_process = attempt.writers and all(w.pid is not None for w in (*attempt.writers, writer))
     if not names_process:
@@ -160,11 +161,22 @@ def _is_another_worker(attempt: Attempt, writer: Writer) -> bool:
     return bool(writer.task and tasks) and writer.task not in tasks and together
 
 
+def _is_started_by(attempt: Attempt, writer: Writer) -> bool:
+    """A process that another one started to help it, such as the workers of a PyDataset."""
+    parent = writer.host, writer.parent
+    return writer.parent is not None and any(w.process == parent for w in attempt.writers)
+
+
 def _owner(attempts: Sequence[Attempt], writer: Writer | None) -> Attempt:
     """Whose validation file or run-folder file this is: its process's, then the running one's."""
     if writer is None:
         return attempts[-1]
-    own = [a for a in attempts if any(w.process == writer.process for w in a.writers)]
+    own = [
+        attempt
+        for attempt in attempts
+        if any(known.process == writer.process for known in attempt.writers)
+        or _is_started_by(attempt, writer)
+    ]
     if own or not writer.captures:
         owner = _running_at(own or attempts, writer.start_s)
     else:
@@ -264,7 +276,7 @@ def _offset_between(candidates_local_s: Sequence[int], unix_s: float) -> int | N
 
 def _writer(file: EventFile) -> Writer | None:
     writer = writer_of(file.path)
-    return replace(writer, task=file.task) if writer is not None else None
+    return replace(writer, task=file.task, parent=file.parent) if writer is not None else None
 
 
 def _is_foreign(file: EventFile, processes: Collection[tuple[str, int | None]]) -> bool:

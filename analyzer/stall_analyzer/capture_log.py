@@ -31,6 +31,7 @@ class Environment:
 
     host: str = ""
     pid: int | None = None
+    parent: int | None = None  # pid of the process that started it
     task: Task | None = None
     training_tasks: tuple[Task, ...] = ()  # all of the cluster that train, this one among them
     cluster: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # addresses, by task type
@@ -152,6 +153,11 @@ class CaptureLog:
     end: End | None = None  # None: it was killed, or still runs
     first_ns: int = 0  # of its first and of its last record or scalar
     last_ns: int = 0
+
+    @property
+    def trains(self) -> bool:
+        """Whether a training ever began in it."""
+        return bool(self.marks)
 
     @property
     def trace_name(self) -> str:

@@ -53,9 +53,9 @@ def read_captures(files: Iterable[CaptureFile], notes: list[Note]) -> tuple[Capt
     """One capture per process; the one that leads its cluster first."""
     parts = sorted((_Part(file, notes) for file in files), key=lambda part: part.first_ns)
     parts.sort(key=lambda part: part.process)  # stable: in order of time within a process
-    captures = [
-        _capture([*members]) for _, members in groupby(parts, key=lambda part: part.process)
-    ]
+    found = [_capture([*members]) for _, members in groupby(parts, key=lambda part: part.process)]
+    processes = {(c.environment.host, c.environment.pid) for c in found}
+    captures = [capture for capture in found if not _only_helps(capture, processes)]
     for capture in captures:
         where = capture.trace_name
         notes += (Note(note.level, note.text, where) for note in capture.notes)
@@ -71,12 +71,20 @@ def read_captures(files: Iterable[CaptureFile], notes: list[Note]) -> tuple[Capt
     return tuple(sorted(captures, key=_leaders_first))
 
 
-def _leaders_first(capture: Capture) -> tuple[int, int, int]:
+def _only_helps(capture: Capture, processes: set[tuple[str, int | None]]) -> bool:
+    """A process that another one started, and in which nothing ever trained."""
+    environment = capture.environment
+    if capture.trains or environment.task is not None or environment.parent is None:
+        return False
+    return (environment.host, environment.parent) in processes
+
+
+def _leaders_first(capture: Capture) -> tuple[bool, int, int, int]:
     task = capture.environment.task
     if task is None:
-        return len(TRAINING_TASKS), 0, capture.first_ns
+        return not capture.trains, len(TRAINING_TASKS), 0, capture.first_ns
     kinds = [*TRAINING_TASKS, task.type]
-    return kinds.index(task.type), task.index, capture.first_ns
+    return not capture.trains, kinds.index(task.type), task.index, capture.first_ns
 
 
 class _Part:
@@ -182,6 +190,7 @@ def _environment(record: Json) -> Environment:
     return Environment(
         host=_text(record.get("host")),
         pid=_integer(record.get("pid")),
+        parent=_integer(record.get("parent")),
         task=_task(_object(record.get("task"))),
         training_tasks=tuple(
             Task(kind, index)

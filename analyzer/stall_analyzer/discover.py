@@ -32,6 +32,7 @@ DUMP_FILE = re.compile(
     r"(?P<part>metadata|source_files|stack_frames|graphs|execution|graph_execution_traces)"
 )
 # In the start record of a capture, which is among the first of its file.
+PARENT = re.compile(rb'"parent": *(?P<pid>\d{1,9})\b')
 TASK = re.compile(rb'"task": *\{"type": *"(?P<type>\w+)", *"index": *(?P<index>\d+)\}')
 
 Parts = tuple[str, ...]
@@ -249,19 +250,22 @@ def _take_event_file(place: _Place, name: str, run: _RunFolder) -> None:
     if info.size == 0:
         text = "An event file is empty: its process wrote nothing, or has not yet."
         run.notes.append(Note("info", text, path))
-    run.event_files.append(EventFile(path, place.role, info.size, _task(path), info.stamp))
+    task, parent = _process(path)
+    run.event_files.append(EventFile(path, place.role, info.size, task, info.stamp, parent))
 
 
-def _task(path: str) -> str:
-    """Which worker of a cluster a capture is of; empty for all other files."""
+def _process(path: str) -> tuple[str, int | None]:
+    """Which worker of a cluster a capture is of, and who started it; of other files nothing."""
     writer = writer_of(path)
     if writer is None or not writer.captures:
-        return ""
+        return "", None
     try:
-        found = TASK.search(files.read_head(path, HEAD_BYTES))
+        head = files.read_head(path, HEAD_BYTES)
     except (UnreadableFile, OSError):
-        return ""  # whoever reads it will say why
-    return f"{found['type'].decode()} {found['index'].decode()}" if found else ""
+        return "", None  # whoever reads it will say why
+    task, parent = TASK.search(head), PARENT.search(head)
+    named = f"{task['type'].decode()} {task['index'].decode()}" if task else ""
+    return named, int(parent["pid"]) if parent else None
 
 
 def _take_dumps(folder: Folder, dumped: Sequence[re.Match[str]], run: _RunFolder) -> None:

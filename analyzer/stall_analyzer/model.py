@@ -71,6 +71,7 @@ class EventFile:
     size: int
     task: str = ""  # of the process, where it is a capture in a cluster
     stamp: str = ""
+    parent: int | None = None  # pid of the process that started it, where it is a capture
 
 
 @dataclass(frozen=True)

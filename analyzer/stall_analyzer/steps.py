@@ -60,7 +60,10 @@ def marked_phases(steps: Sequence[Step], window: Window, logged: LoggedEpoch) ->
     begin = steps[0].start_ps if steps else 0
     bounds = [("startup", begin)]
     bounds += [(name, (ns - zero_ns) * PS_PER_NS) for name, ns in marks if ns is not None]
-    bounds.append(("epoch_end" if len(bounds) > 1 else "training", window.duration_ps))
+    # What comes last is the epoch's end, unless it never came to that.
+    ended = logged.validation_end_ns or (logged.training_end_ns and not logged.validation_begin_ns)
+    under_way = "validation" if logged.validation_begin_ns else "training"
+    bounds.append(("epoch_end" if ended else under_way, window.duration_ps))
     phases: list[Phase] = []
     at = 0
     for name, bound in bounds:

@@ -23,6 +23,7 @@ def start_fields(hang_after_s: float | None, initialised: bool) -> dict[str, obj
         "tool": __version__,
         "host": socket.gethostname(),
         "pid": os.getpid(),
+        "parent": os.getppid(),
         "python": platform.python_version(),
         "tensorflow": _version("tensorflow"),
         "keras": _version("keras"),

@@ -34,6 +34,8 @@ Classes of unequal size: their constant guess costs less than ln(K).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from stall_analyzer.answers import Change, Finding
@@ -67,6 +69,9 @@ BROKEN_LEAST = 10
 THROWN_LEAST = 50
 # The same number to the digits that float32 has, in this many epochs: no update arrives.
 SAME = 1e-6
+WHAT_WOULD_TELL = (
+    "StallCallback measures the gradients and updates of each layer: a run with it says which."
+)
 LEAST_SAME = 3
 
 
@@ -84,11 +89,14 @@ def check(signals: Signals) -> Finding | None:
         return None
     if learning.settings.frozen:
         return _frozen(learning)
+    finding: Finding | None = None
     if _guesses(learning):
-        return _guessing(learning)
-    if len(epochs) >= LEAST_SAME and epochs[0] != 0 and np.ptp(epochs) <= SAME * abs(epochs[0]):
-        return _constant(learning)
-    return None
+        finding = _guessing(learning)
+    elif len(epochs) >= LEAST_SAME and epochs[0] != 0 and np.ptp(epochs) <= SAME * abs(epochs[0]):
+        finding = _constant(learning)
+    if finding is None or signals.layers.gradients is not None:
+        return finding
+    return replace(finding, explanation=f"{finding.explanation} {WHAT_WOULD_TELL}")
 
 
 def _guesses(learning: LearningSignals) -> bool:

@@ -36,6 +36,7 @@ update_freq="batch"), and a log directory cannot say whether its process still r
 from __future__ import annotations
 
 from stall_analyzer.answers import Change, Evidence, Finding
+from stall_analyzer.capture import CALLBACK_LINES
 from stall_analyzer.capture_format import Reason
 from stall_analyzer.format import moment, seconds
 from stall_analyzer.model import PS_PER_NS
@@ -56,7 +57,9 @@ _ASK_THE_PROCESS = Change(
     "Look whether the process still runs and the event file still grows. If it runs and "
     "the file does not grow, ask the process where it is.",
     "",
-    "py-spy dump --pid PID    # what each thread is doing",
+    "py-spy dump --pid PID    # what each thread is doing\n"
+    "# next time, a capture writes that down by itself\n"
+    f"{CALLBACK_LINES}",
 )
 
 

@@ -125,15 +125,17 @@ def stack_of(thread: ThreadStack) -> Stack:
 
 
 def stack_of_error(texts: tuple[str, ...]) -> Stack:
-    matches = (FRAME.fullmatch(text) for text in texts)
-    frames = tuple(Frame(m["path"], int(m["line"]), m["function"]) for m in matches if m)
-    return Stack(frames, texts)
+    matches = [match for text in texts if (match := FRAME.fullmatch(text))]
+    frames = tuple(Frame(m["path"], int(m["line"]), m["function"]) for m in matches)
+    return Stack(frames, tuple(match.string for match in matches))
 
 
 def proof(stack: Stack, most: int) -> tuple[str, ...]:
-    """The lines of a stack that show where it is: from the innermost to the user's own."""
-    last = next((i for i, frame in enumerate(stack.frames) if frame.is_users), 0)
-    return stack.texts[: min(last + 1, most)]
+    """The lines of a stack that show where it is: the innermost ones, and the user's own."""
+    users = next((i for i, frame in enumerate(stack.frames) if frame.is_users), 0)
+    if users < most:
+        return stack.texts[: users + 1]
+    return (*stack.texts[: most - 1], stack.texts[users])
 
 
 def _slashes(path: str) -> str:

@@ -5,11 +5,13 @@ python -m tests.scenarios.captured.programs NAME LOGDIR
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -22,7 +24,7 @@ from tests.scenarios.faults.learnable import CLASSES, FEATURES, blobs, from_logi
 from tests.scenarios.workloads import arrays, dense_model, signature
 
 Program = Callable[[str], None]
-HEALTHY = "healthy_"  # how the names of healthy programs begin, here and in the fault matrix
+NOT_HERE = "this cannot be produced here"
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,64 @@ def slow_generator(pause_s: float) -> Program:
     return program
 
 
+# ---------------------------------------------------------------- limits of a container
+
+
+def in_cgroup(controller: str, settings: dict[str, str]) -> None:
+    """Move this process into a group of its own, with these limits (version 1 of cgroups)."""
+    group = Path("/sys/fs/cgroup", controller, f"stall-{os.getpid()}")
+    try:
+        group.mkdir()
+        for name, value in settings.items():
+            (group / name).write_text(value)
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+    except OSError as error:
+        sys.exit(f"{NOT_HERE}: {error}")
+
+
+def limited_cpu(cores: float | None) -> Program:
+    """`docker --cpus`, on a model that would use all cores."""
+
+    def program(logdir: str) -> None:
+        if cores is not None:
+            in_cgroup("cpu", {"cpu.cfs_quota_us": str(round(cores * 100_000))})
+        model = dense_model(layers=3, units=512)
+        x, y = arrays(512)
+        data = tf.data.Dataset.from_tensors((x, y)).cache().repeat(150).prefetch(2)
+        model.fit(data, verbose=0, callbacks=[StallCallback(logdir)])
+
+    return program
+
+
+def limited_memory(megabytes: int | None) -> Program:
+    """Rows of a file that is larger than the memory there is, read here and there."""
+
+    def program(logdir: str) -> None:
+        path = Path(logdir).parent / "rows.bin"
+        rows, width = 200_000, 2_000  # 1.6 GB
+        path.parent.mkdir(parents=True, exist_ok=True)
+        random = np.random.default_rng(1)
+        with path.open("wb") as file:
+            for _ in range(100):
+                file.write(random.random((rows // 100, width), np.float32).tobytes())
+        data = np.memmap(path, np.float32, "r", shape=(rows, width))
+        if megabytes is not None:
+            in_cgroup("memory", {"memory.limit_in_bytes": str(megabytes << 20)})
+        _, y = arrays(256)
+
+        def read() -> Iterator[Any]:
+            for _ in range(60):
+                yield data[random.integers(0, rows, 256), :64], y
+
+        dataset = tf.data.Dataset.from_generator(read, output_signature=signature())
+        try:
+            dense_model().fit(dataset, verbose=0, callbacks=[StallCallback(logdir)])
+        finally:
+            path.unlink()
+
+    return program
+
+
 # ---------------------------------------------------------------- healthy programs of the matrix
 
 
@@ -206,6 +266,10 @@ CASES = [
     Case("scale_under_xla_mended", None, (), scaled(2.0**15)),
     Case("keeps_arrays", "ST204", ("process grows", "with every step"), keeps_arrays(True)),
     Case("keeps_arrays_mended", None, (), keeps_arrays(False)),
+    Case("limited_cpu", "ST410", ("The CPU limit stopped the process",), limited_cpu(0.4)),
+    Case("limited_cpu_mended", None, (), limited_cpu(None)),
+    Case("limited_memory", "ST207", ("pages had to be read back",), limited_memory(700)),
+    Case("limited_memory_mended", None, (), limited_memory(None)),
     Case("long_epoch", "ST002", ("profiled steps",), slow_generator(0.004)),
     Case("long_epoch_mended", None, (), slow_generator(0.0)),
 ]  # fmt: skip

@@ -2,8 +2,9 @@
 
 python -m tests.scenarios.hangs.score [--workdir DIR]
 
-Of a program that is stuck, status and bucket must be right, and the place must be named. One that
-is only slow must not be called stuck, whatever ended it.
+Of a program that is stuck, status and bucket must be right, and the place must be named; of one
+that ended itself, status and bucket. One that is only slow must not be called stuck, whatever ended
+it.
 """
 
 from __future__ import annotations
@@ -41,11 +42,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def judged(truth: Json, run: Json) -> str:
     """What is wrong with the answer, if anything is."""
     verdict = run["verdict"]
-    if truth["status"] != "stuck":
+    if truth["status"] == "slow":
         return "it is called stuck" if verdict["status"] == "stuck" else ""
-    said = (verdict["status"], verdict["primary"])
-    if said != ("stuck", truth["bucket"]):
-        return f"called {said[0]} on {said[1]}, not stuck on {truth['bucket']}"
+    said, right = (verdict["status"], verdict["primary"]), (truth["status"], truth["bucket"])
+    if said != right:
+        return f"called {' on '.join(said)}, not {' on '.join(right)}"
+    if truth["status"] == "dead":
+        return ""
     texts = [f["explanation"] for f in run["findings"] if f["id"] == FINDING]
     return "" if any(truth["place"] in text for text in texts) else f"{truth['place']} is not named"
 

@@ -10,6 +10,7 @@ from tests.scenarios.hangs.score import judged
 
 STUCK = {"name": "n", "status": "stuck", "bucket": "input", "place": "read", "signal": "kill"}
 SLOW = {**STUCK, "status": "slow"}
+DEAD = {**STUCK, "status": "dead", "bucket": "communication"}
 
 
 def answer(status: str, primary: str, explanation: str = "It stood at: /x.py:3 read") -> Any:
@@ -24,6 +25,8 @@ def answer(status: str, primary: str, explanation: str = "It stood at: /x.py:3 r
         (STUCK, answer("stuck", "host"), False),
         (STUCK, answer("dead", "input"), False),
         (STUCK, answer("stuck", "input", "It stood at: /x.py:9 other"), False),
+        (DEAD, answer("dead", "communication", ""), True),
+        (DEAD, answer("stuck", "communication"), False),
         (SLOW, answer("dead", "unknown"), True),
         (SLOW, answer("stuck", "input"), False),
     ],
