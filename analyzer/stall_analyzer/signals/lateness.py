@@ -26,7 +26,8 @@ from stall_analyzer.signals.gatherings import Gatherings, gatherings_of
 
 # Below a twentieth of the time nobody need care who came last.
 NOTICED_SHARE = 0.05
-# Threads wake up a millisecond or two apart on a busy machine.
+# Threads wake up a millisecond or two apart on a busy machine: whoever comes so little later than
+# the others is on time.
 PUNCTUAL_PS = 3 * PS_PER_MS
 # Whoever causes so much of all waiting is the straggler; of less, only what its ledger explains.
 MOST_OF_IT = 0.7
@@ -46,7 +47,7 @@ def lateness_of(timeline: Timeline, ledgers: Sequence[HostLedger]) -> Lateness:
         return Lateness()
     met = gatherings_of(timeline.meetings, ledgers)
     step = _step_of(timeline.steps, met.end_ps)
-    cost = np.where(_is_known(met), met.cost_ps, 0)
+    cost = np.where(_is_known(met) & (met.cost_ps >= PUNCTUAL_PS), met.cost_ps, 0)
     late = [
         _late_host(met, cost, step, np.flatnonzero(met.last == host))
         for host in np.unique(met.last)
@@ -63,15 +64,13 @@ def lateness_of(timeline: Timeline, ledgers: Sequence[HostLedger]) -> Lateness:
 def stragglers_among(late: Sequence[LateHost], seen_ps: int) -> tuple[LateHost, ...]:
     """Those that matter in the time that was seen, and are surely late rather than unlucky."""
     whole = sum(host.cost_ps for host in late)
-    least = max(
-        NOTICED_SHARE * seen_ps, LESSER_SHARE * max((host.cost_ps for host in late), default=0)
-    )
+    if whole == 0 or seen_ps == 0:
+        return ()
+    least = max(NOTICED_SHARE * seen_ps, LESSER_SHARE * max(host.cost_ps for host in late))
     return tuple(
         host
         for host in late
-        if host.cost_ps >= least
-        and host.cost_ps >= PUNCTUAL_PS * host.times
-        and (host.cost_ps >= MOST_OF_IT * whole or host.reason.bucket)
+        if host.cost_ps >= least and (host.cost_ps >= MOST_OF_IT * whole or host.reason.bucket)
     )
 
 
@@ -84,7 +83,7 @@ def _is_known(met: Gatherings) -> Bools:
 
 def _late_host(met: Gatherings, cost: Int64s, step: Int64s, mine: Int64s) -> LateHost:
     total = int(cost[mine].sum())
-    felt = mine[cost[mine] >= PUNCTUAL_PS]
+    felt = mine[cost[mine] > 0]
     beyond = met.beyond_ps[felt].sum(axis=0)
     single = int(cost[mine].max(initial=0))
     one_time = float(np.maximum(beyond[ONE_TIME], 0).sum())
