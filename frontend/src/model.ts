@@ -8,6 +8,7 @@ import {
   type Evidence,
   type Finding,
   type HostLedger,
+  type Lateness,
   type Ps,
   type Range,
   type Report,
@@ -240,18 +241,31 @@ export interface HeatRow {
   host: string;
   shares: Map<Bucket, number>;
   trains: boolean;
+  /** What the others waited for it, and what it did meanwhile. */
+  latePs: Ps;
+  lateCause: string | null;
 }
 
-/** Host × bucket, with only the buckets that some host spent time in. */
-export function heatMap(ledgers: readonly HostLedger[]): { buckets: Bucket[]; rows: HeatRow[] } {
+/**
+ * Host × bucket, with only the buckets that some host spent time in. The host that the others
+ * waited for longest comes first.
+ */
+export function heatMap(
+  ledgers: readonly HostLedger[],
+  lateness: Lateness | null = null,
+): { buckets: Bucket[]; rows: HeatRow[] } {
+  const late = new Map(lateness?.hosts.map((one) => [one.host, one]));
   const rows = ledgers.map((ledger) => {
     const whole = total(ledger.buckets_ps);
     return {
       host: ledger.host,
       shares: new Map(parts(ledger.buckets_ps).map(({ bucket, ps }) => [bucket, ps / whole])),
       trains: Boolean(ledger.training_thread),
+      latePs: late.get(ledger.host)?.cost_ps ?? 0,
+      lateCause: late.get(ledger.host)?.cause ?? null,
     };
   });
+  rows.sort((a, b) => b.latePs - a.latePs);
   const buckets = BUCKETS.filter((bucket) => rows.some(({ shares }) => shares.has(bucket)));
   return { buckets, rows };
 }

@@ -156,3 +156,14 @@ it("the heat map has the buckets that some host spent time in, as shares of each
   expect(rows[0]!.shares.get("input")).toBe(0.25);
   expect(rows[1]).toMatchObject({ host: "b", trains: false });
 });
+
+it("the host that the others waited for longest is the first of the heat map", () => {
+  const ledger = (host: string) => ({ host, buckets_ps: { compute: 1 }, covered_ps: 1 });
+  const hosts = [
+    { host: "a", cost_ps: S, cause: "compile.tracing" },
+    { host: "c", cost_ps: 5 * S, cause: "host.python" },
+  ];
+  const { rows } = heatMap(["a", "b", "c"].map(ledger), { hosts });
+  expect(rows.map(({ host }) => host)).toEqual(["c", "a", "b"]);
+  expect(rows[0]).toMatchObject({ latePs: 5 * S, lateCause: "host.python" });
+});

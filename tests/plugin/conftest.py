@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from stall_analyzer.model import Run
 from tb_stall_plugin import logs
-from tests.plugin.boards import SAMPLES, Board
+from tests.plugin.boards import SAMPLES, Board, copy_of
+from tests.plugin.workers import only_run
 
 
 @pytest.fixture(autouse=True)
@@ -30,3 +32,8 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Board]:
         for run in board.runs():
             board.report(run)
         yield board
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return only_run(copy_of("event_files_only", tmp_path / "logs"))

@@ -18,10 +18,10 @@ interface Props {
 
 export function Hosts({ ledgers, lateness, chosen, isDark, onHost }: Props) {
   if (ledgers.length < 2) return null;
-  const { buckets, rows } = heatMap(ledgers);
+  const { buckets, rows } = heatMap(ledgers, lateness);
   return (
     <Section id="hosts" title="Hosts" aside={<span class="faint">share of the window</span>}>
-      <div class="scrolling" tabIndex={0} role="region" aria-label="Hosts by bucket">
+      <div class="scrolling hosts-scroll" tabIndex={0} role="region" aria-label="Hosts by bucket">
         <table class="heat-map">
           <thead>
             <tr>
@@ -36,7 +36,7 @@ export function Hosts({ ledgers, lateness, chosen, isDark, onHost }: Props) {
             </tr>
           </thead>
           <tbody>
-            {rows.map(({ host, shares, trains }) => (
+            {rows.map(({ host, shares, trains, latePs, lateCause }) => (
               <tr key={host} class={host === chosen ? "chosen" : ""}>
                 <th scope="row">
                   <button type="button" class="link" onClick={() => onHost(host)}>
@@ -58,22 +58,16 @@ export function Hosts({ ledgers, lateness, chosen, isDark, onHost }: Props) {
                     </td>
                   );
                 })}
-                {lateness && <Late host={host} lateness={lateness} />}
+                {lateness && (
+                  <td class="figures late" title={lateCause ? spokenCause(lateCause) : undefined}>
+                    {latePs > 0 ? seconds(latePs) : "–"}
+                  </td>
+                )}
               </tr>
             ))}
           </tbody>
         </table>
       </div>
     </Section>
-  );
-}
-
-/** What it cost the others, and what it did meanwhile. */
-function Late({ host, lateness }: { host: string; lateness: Lateness }) {
-  const late = lateness.hosts.find((one) => one.host === host);
-  return (
-    <td class="figures late" title={late?.cause ? spokenCause(late.cause) : undefined}>
-      {late && late.cost_ps > 0 ? seconds(late.cost_ps) : "–"}
-    </td>
   );
 }

@@ -1,0 +1,216 @@
+"""The process that works: when it starts and ends, and whatever goes wrong with it is said."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from stall_analyzer.model import HostFile, Run, Session
+from tb_stall_plugin import work
+from tb_stall_plugin.analyses import Analyses
+from tb_stall_plugin.cache import Cache
+from tb_stall_plugin.work import Worker
+from tests.plugin.boards import Board, copy_of
+from tests.plugin.workers import Counting, Failing, happens, only_run, settled
+
+# ---------------------------------------------------------------- from its start to its end
+
+
+def test_a_worker_can_start_before_the_first_question(run: Run) -> None:
+    worker = Counting()
+    analyses = Analyses(Cache(), lambda: worker)
+    analyses.warm_up()
+    assert happens(lambda: worker.started)
+    assert worker.runs == []
+    assert settled(analyses, run).state == "ready"
+    assert worker.started == 1
+
+
+@pytest.fixture
+def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that a worker makes when it starts."""
+    path = tmp_path / "mark"
+    monkeypatch.setattr(work, "COMMAND", (work.COMMAND[0], "-c", f"open({str(path)!r}, 'w')"))
+    return path
+
+
+def test_the_worker_starts_with_tensorboards_page_where_there_are_logs(
+    tmp_path: Path, mark: Path
+) -> None:
+    copy_of("event_files_only", tmp_path / "logs" / "a")
+    board = Board(str(tmp_path / "logs"))
+    assert not mark.exists()
+    board.get("/data/plugins_listing")
+    assert happens(mark.exists)
+
+
+def test_without_logs_the_worker_starts_with_the_tab(tmp_path: Path, mark: Path) -> None:
+    board = Board(str(tmp_path / "empty"))
+    board.get("/data/plugins_listing")
+    time.sleep(0.3)
+    assert not mark.exists()
+    board.ask("index.js")
+    assert happens(mark.exists)
+
+
+def test_a_worker_waits_for_the_next_question_for_a_while(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers: list[Counting] = []
+
+    def new_worker() -> Counting:
+        workers.append(Counting())
+        return workers[-1]
+
+    def read_anew(at_s: int) -> None:
+        (file,) = (Path(run.path) / "train").iterdir()
+        os.utime(file, (at_s, at_s))
+        settled(analyses, only_run(Path(run.path)))
+
+    analyses = Analyses(Cache(), new_worker)
+    read_anew(1)
+    read_anew(2)
+    assert [len(worker.runs) for worker in workers] == [2]
+    monkeypatch.setattr("tb_stall_plugin.analyses.IDLE_S", 0.01)
+    read_anew(3)
+    assert happens(lambda: workers[0].closed)
+    read_anew(4)
+    assert [len(worker.runs) for worker in workers] == [3, 1]
+
+
+# ---------------------------------------------------------------- what goes wrong
+
+
+def test_a_failure_is_told_and_not_stored(run: Run) -> None:
+    status = settled(Analyses(Cache(), Failing), run)
+    assert (status.state, status.error) == ("failed", "it is cursed")
+    assert settled(Analyses(Cache(), Counting), run).state == "ready"
+
+
+def test_an_analysis_that_fails_leaves_the_others_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_of("event_files_only", tmp_path / "a")
+    copy_of("event_files_only", tmp_path / "b")
+    script = (
+        "import sys, stall_analyzer.outcome as outcome\n"
+        "real = outcome.analyze\n"
+        "def analyze(run, *more):\n"
+        "    if run.name == 'a': raise RuntimeError('lost')\n"
+        "    return real(run, *more)\n"
+        "outcome.analyze = analyze\n"
+        "from tb_stall_plugin.worker import main\n"
+        "main()\n"
+    )
+    monkeypatch.setattr(work, "COMMAND", (work.COMMAND[0], "-c", script))
+    board = Board(str(tmp_path))
+    failed = board.report("a")
+    assert failed["state"] == "failed"
+    assert "RuntimeError: lost" in failed["error"]
+    assert board.report("b")["state"] == "ready"
+    assert board.runs()["a"]["state"] == "failed"
+
+
+def test_a_worker_that_is_killed_costs_only_its_own_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_of("event_files_only", tmp_path / "a")
+    copy_of("event_files_only", tmp_path / "b")
+    script = (
+        "import os, tb_stall_plugin.worker as worker\n"
+        "real = worker.analyze_one\n"
+        "def analyze_one(run, *more):\n"
+        "    if run.name == 'a': os.kill(os.getpid(), 9)\n"
+        "    return real(run, *more)\n"
+        "worker.analyze_one = analyze_one\n"
+        "worker.main()\n"
+    )
+    monkeypatch.setattr(work, "COMMAND", (work.COMMAND[0], "-c", script))
+    board = Board(str(tmp_path))
+    failed = board.report("a")
+    assert failed["state"] == "failed"
+    assert "signal 9" in failed["error"]
+    assert board.report("b")["state"] == "ready"
+
+
+def test_a_worker_that_hangs_is_stopped_and_costs_only_its_own_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_of("event_files_only", tmp_path / "logs" / "a")
+    copy_of("event_files_only", tmp_path / "logs" / "b")
+    hangs, pid = tmp_path / "hangs", tmp_path / "pid"
+    hangs.touch()
+    script = (
+        "import os, pathlib, time, tb_stall_plugin.worker as worker\n"
+        "real = worker.analyze_one\n"
+        "def analyze_one(run, *more):\n"
+        f"    if run.name == 'a' and os.path.exists({str(hangs)!r}):\n"
+        f"        pathlib.Path({str(pid)!r}).write_text(str(os.getpid()))\n"
+        "        time.sleep(600)\n"
+        "    return real(run, *more)\n"
+        "worker.analyze_one = analyze_one\n"
+        "worker.main()\n"
+    )
+    monkeypatch.setattr(work, "COMMAND", (work.COMMAND[0], "-c", script))
+    monkeypatch.setattr(work, "PATIENCE_S", 10.0)
+    board = Board(str(tmp_path / "logs"))
+    failed = board.report("a")
+    assert failed["state"] == "failed"
+    assert "it had not moved for" in failed["error"]
+    assert happens(lambda: not is_alive(int(pid.read_text())))
+    assert board.report("b")["state"] == "ready"
+    hangs.unlink()
+    assert board.answer("report", run="a")["state"] == "failed"
+    assert board.answer("report", run="a", again="")["state"] == "waiting"
+    assert board.report("a")["state"] == "ready"
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it still works: one that is dead may be listed until its parent looks."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    except (FileNotFoundError, ProcessLookupError):  # it ended while it was read
+        return False
+    return "State:\tZ" not in status
+
+
+def test_a_large_run_may_be_silent_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[float] = []
+
+    class Silent:
+        def tell(self, job: object) -> None: ...
+
+        def hear(self, within_s: float) -> bytes:
+            heard.append(within_s)
+            return b'{"done": true}'
+
+    monkeypatch.setattr(work, "_Process", Silent)
+    for size in (0, 10**9):
+        hosts = (HostFile("h", "h", "xplane", size),)
+        Worker().analyze(Run("a", "a", (Session("s", "s", hosts),), ()), Path(), lambda *_: None)
+    small, large = heard
+    assert small >= 60
+    assert large >= small + 600
+
+
+def test_a_worker_that_cannot_start_is_a_failure_with_a_reason(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "COMMAND", ("/no/such/python",))
+    status = settled(Analyses(Cache()), run)
+    assert status.state == "failed"
+    assert "No process could be started" in str(status.error)
+
+
+def test_a_file_that_vanishes_before_it_is_read_is_told_in_the_report(tmp_path: Path) -> None:
+    folder = copy_of("healthy", tmp_path / "logs")
+    run = only_run(folder)
+    (trace,) = folder.rglob("*.xplane.pb")
+    trace.unlink()
+    status = settled(Analyses(Cache()), run)
+    assert status.analysis is not None
+    texts = " ".join(note["text"] for note in status.analysis.report()["notes"])
+    assert "cannot be read" in texts
