@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from tb_stall_plugin.capture import keras_model
-from tb_stall_plugin.capture.keras_model import Batches
+from tb_stall_plugin.capture.keras_model import Batches, Fit
 from tb_stall_plugin.capture.session import Session
 
 logger = logging.getLogger("stall")
@@ -75,8 +75,7 @@ class StallCallback(tf.keras.callbacks.Callback):
         return functools.partial(type(self), **self._options), ()
 
     def on_train_begin(self, logs: Any = None) -> None:
-        self._is_training = True
-        self._try(self._begin, keras_model.callback_list_of(self))
+        self._try(self._begin, Fit(self))
 
     @_in_fit
     def on_train_end(self, session: Session, logs: Any = None) -> None:
@@ -129,10 +128,12 @@ class StallCallback(tf.keras.callbacks.Callback):
         if self._test_batches.ends(batch):
             session.test_step_ends()
 
-    def _begin(self, callback_list: Any) -> None:
+    def _begin(self, fit: Fit) -> None:
         if self._session is None or self._process != os.getpid():
             self._session = Session(**self._options)
             self._process = os.getpid()
+        callback_list = fit.callback_list
+        self._is_training = True
         self._train_batches = Batches(getattr(callback_list, "_async_train", False))
         self._test_batches = Batches(getattr(callback_list, "_async_test", False))
         model = self.model
@@ -142,6 +143,7 @@ class StallCallback(tf.keras.callbacks.Callback):
             model,
             getattr(model, "optimizer", None),
             steps_in_epoch=-(-batches // at_once) if batches else None,
+            is_under_way=fit.is_under_way,
             others=keras_model.profiled_by_keras(callback_list),
             marks_steps=not keras_model.marks_its_steps(model),
         )

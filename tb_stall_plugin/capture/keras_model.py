@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 CLOSE_BEFORE = 2  # steps before Keras starts its profiler, ours is closed
-DEEPEST_FRAME = 6
+FRAMES_TO_CALLBACK_LIST = 6
 LATE_END_S = 0.02
 
 
@@ -25,18 +28,34 @@ def steps_per_execution(model: Any) -> int:
     return 1
 
 
-def callback_list_of(callback: Any) -> Any | None:
-    """A callback does not know its list, but is called by it: to be asked inside of a hook."""
-    frame = sys._getframe()
-    for _ in range(DEEPEST_FRAME):
-        if frame.f_back is None:
-            return None
+class Fit:
+    """The fit that calls a callback: to be made inside of a hook. A callback knows neither the fit
+    nor its neighbours in the list, but is called by both."""
+
+    def __init__(self, callback: Any) -> None:
+        self.callback_list: Any = None
+        self._thread = threading.get_ident()
+        self._frame_id = 0  # no reference: it would keep the data alive
+        for frame in itertools.islice(_frames(sys._getframe()), FRAMES_TO_CALLBACK_LIST):
+            caller = frame.f_locals.get("self")
+            callbacks = getattr(caller, "callbacks", None)
+            if isinstance(callbacks, list) and any(each is callback for each in callbacks):
+                self.callback_list = caller
+                self._frame_id = id(frame.f_back)
+                return
+
+    def is_under_way(self) -> bool:
+        """Asked by another thread. An exception may have left it, without a word to callbacks."""
+        if not self._frame_id:
+            return True
+        frames = _frames(sys._current_frames().get(self._thread))
+        return any(id(frame) == self._frame_id for frame in frames)
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
         frame = frame.f_back
-        caller = frame.f_locals.get("self")
-        callbacks = getattr(caller, "callbacks", None)
-        if isinstance(callbacks, list) and any(each is callback for each in callbacks):
-            return caller
-    return None
 
 
 def profiled_by_keras(callback_list: Any) -> range:

@@ -59,11 +59,6 @@ class Probe:
         while self._hooks:
             self._hooks.pop().take_out()
 
-    def measure_next(self, is_due: bool) -> None:
-        """Before a step."""
-        if self._gradients is not None:
-            self._gradients.measure_next(is_due)
-
     def after_step(self, was_due: bool, next_is_due: bool) -> dict[str, float]:
         """What was measured, if it was due: scalars by tag."""
         if self.failure is not None:
@@ -149,7 +144,7 @@ class Probe:
     ) -> Callable[[], None] | None:
         """The measuring before the update; returns what is left to do after it."""
         loss, self._replica.loss = getattr(self._replica, "loss", None), None
-        if not _is_first_replica():
+        if not _is_first_replica(tf.distribute.get_replica_context()):
             return None
         if self._gradients is None:
             self._choose(gradients, variables)
@@ -183,11 +178,12 @@ class Probe:
         )
 
 
-def _is_first_replica() -> bool:
-    """Of this process. Where that is not known before the step runs (TPU), no replica is."""
-    context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return context is not None
+def _is_first_replica(context: Any) -> bool:
+    """Of this process. Steps that run in other processes, or on a TPU, are not measured."""
+    if context is None or type(context.strategy).__name__.startswith(("ParameterServer", "TPU")):
+        return False
+    if context.num_replicas_in_sync == 1:
+        return True
     replica = tf.get_static_value(context.replica_id_in_sync_group)
     local = len(context.strategy.extended.worker_devices)
     return replica is not None and int(replica) % local == 0

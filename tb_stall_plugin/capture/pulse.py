@@ -34,6 +34,9 @@ class Pulse:
         self.last_sign_ns = self.last_step_ns  # of life: when any of the three below was called
         self.longest_ns = 0  # between two signs of life, while training
         self.step_ns: deque[int] = deque(maxlen=STEPS_FOR_MEDIAN)
+        # A fit that is left by an exception does not say so: asked when nothing has moved for long.
+        # True: it is over, and what is to be done about that has been done.
+        self.was_left: Callable[[], bool] = lambda: False
         self.on_training: Callable[[], None] | None = None  # once, when training begins
 
     def begin(self, phase: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -63,7 +64,9 @@ class Session:
             self._guard.on_hang = self._windows.hang
             self._guard.on_end = self._windows.finish
         # Of this fit:
+        self._is_open = False
         self._model: Any = None
+        self._optimizer: Any = None
         self._traced: dict[str, int] = {}
         self._was_traced = False
         self._marks_steps = True
@@ -80,16 +83,22 @@ class Session:
         optimizer: Any,
         *,
         steps_in_epoch: int | None = None,
+        is_under_way: Callable[[], bool] = lambda: True,
         others: range = range(0),
         marks_steps: bool = True,
     ) -> None:
         """Of a fit, or of a loop. A step is what can be seen from outside: a call of the train
         function. `others`: steps that another profiler is going to record, with its own marks."""
+        if self._is_open:  # an exception ended the last one
+            self.end()
+        self._is_open = True
         self._guard.describe()
         self._pulse.begin(Phase.STARTUP)
-        self._model, self._epochs = model, 0
+        self._pulse.was_left = lambda: not is_under_way() and self._was_left()
+        if optimizer is None or optimizer is not self._optimizer:
+            self._due = Due()
+        self._model, self._optimizer, self._epochs = model, optimizer, 0
         self._steps = self._test_steps = 0
-        self._due = Due()
         self._ended_s = time.perf_counter()
         self._traced = self._parts.run(LOG, tracing_counts, model) or {}
         self._was_traced = any(self._traced.values())
@@ -98,12 +107,16 @@ class Session:
         others = range(first + others.start, first + others.stop)
         self._marks_steps = marks_steps
         self._unmarked = others
+        if others:
+            text = f"the profile of steps {others.start} to {others.stop} is left to Keras' callback"
+            self._recorder.note(Level.INFO, text)
         if self._wants_probe:
             self._parts.run(PROBE, self._put_in_probe, optimizer)
         if self._windows is not None:
             self._windows.fit_begins(first, steps_in_epoch, others)
 
     def end(self) -> None:
+        self._is_open = False
         self.drop_step()
         if self._probe is not None:
             self._parts.run(PROBE, self._probe.take_out)
@@ -112,6 +125,14 @@ class Session:
         if self._windows is not None:
             self._windows.fit_ends()
         self._recorder.flush()
+
+    def _was_left(self) -> bool:
+        """Called by the watchdog. The training thread is somewhere else, or back in another fit."""
+        if self._is_open:
+            text = "training was left before its end, by an exception that the program survived"
+            self._recorder.note(Level.INFO, text)
+            self.end()
+        return True
 
     def failed(self, error: BaseException) -> None:
         self._guard.exception(error)
@@ -228,16 +249,14 @@ class Session:
             self._probe = None if optimizer is None else Probe(optimizer)
         if self._probe is not None:
             self._probe.put_in()
-            self._probe.measure_next(True)
 
     def _record_model(self) -> None:
         """After the first step, when models that are built late have their weights."""
         probe = self._probe
         weights = getattr(self._model, "trainable_variables", None) or ()
-        optimizer = getattr(self._model, "optimizer", None) if probe is None else probe.optimizer
         self._recorder.record(
             Kind.MODEL,
-            optimizer=None if optimizer is None else type(optimizer).__name__,
+            optimizer=None if self._optimizer is None else type(self._optimizer).__name__,
             parameters=sum(math.prod(weight.shape) for weight in weights),
             layers=[] if probe is None else [watched.layer for watched in probe.layers],
             probed=self._why_not_probed() is None,

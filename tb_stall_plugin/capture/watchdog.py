@@ -75,6 +75,8 @@ class Watchdog:
             self._held.put_off(A_DAY_S)
             return
         idle_s = self._pulse.idle_s()
+        if idle_s >= QUIET_S and self._pulse.was_left():
+            return
         if idle_s >= QUIET_S and now_s >= self._next_beat_s:
             self._beats += 1
             pause_s = max(self._beats, idle_s) / BEATS_EACH_SECOND
