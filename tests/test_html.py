@@ -118,6 +118,26 @@ def test_many_runs_share_the_room_of_a_file(monkeypatch: pytest.MonkeyPatch) -> 
     assert kept == [[3, 3, 3, 3], [1, 1, 1, 1], [1, 1, 0, 0]]
 
 
+def test_of_a_great_many_runs_the_costliest_are_in_it_in_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(html, "MOST_RUNS", 2)
+    target = tmp_path / "report.html"
+    assert cli.main([str(SAMPLES), "--html", str(target)]) == 0
+    data = data_in(target.read_text(encoding="utf-8"))
+    fleet = data["runs"]["fleet"]
+    assert len(data["runs"]["runs"]) == fleet["runs"] == len(list(SAMPLES.iterdir()))
+    assert set(data["reports"]) == {run["run"] for run in fleet["costliest_runs"][:2]}
+    assert all(data["timelines"].values())
+
+
+def test_two_runs_of_one_name_keep_their_own_reports() -> None:
+    runs = [documents.healthy() | {"run": "a"}, documents.run("a", {"input.wait": 10})]
+    data = data_in(html.render(documents.document(*runs), [None, None]))
+    assert [run["run"] for run in data["runs"]["runs"]] == ["a", "a (another)"]
+    assert data["reports"]["a (another)"]["report"]["buckets_ps"]["input"] > 0
+
+
 def test_a_large_run_is_drawn_more_coarsely(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ SAMPLES = Path(__file__).resolve().parents[1] / "sample_logs"
 def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([str(SAMPLES / "input_py_function"), "--markdown"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("## the log directory\n\n**Slow in every epoch: 1.51 s of 2.00 s")
+    assert text.startswith("## the log directory\n\n**Slow in every epoch: 1.51 s of 2.01 s")
     assert "| input | 1.51 s | 75 % |" in text
     assert "### act `ST001`" in text
     assert "```diff\n- ds.map(" in text

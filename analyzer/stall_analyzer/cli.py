@@ -92,15 +92,21 @@ def _show_manual(arguments: argparse.Namespace) -> int:
 
 
 def _analyze(arguments: argparse.Namespace) -> int:
-    from stall_analyzer.batch.judge import Judge  # noqa: PLC0415
-    from stall_analyzer.batch.passes import Pass  # noqa: PLC0415
-
     extra = _check_outputs(arguments)
-    judge = Judge(arguments.fail_over, arguments.baseline, arguments.tolerance)
     store = _store(arguments)
-    the_pass = Pass(store, judge.take)
-    _find(the_pass, arguments, again=arguments.fresh or extra is not None)
-    _read(the_pass, arguments, extra)
+    the_pass, judge = _find(store, arguments, again=arguments.fresh)
+    _say_found(the_pass)
+    if extra is None:
+        _read(the_pass, arguments)
+    elif the_pass.runs <= extra.most_runs:
+        the_pass, judge = _find(store, arguments, again=True)  # what it makes of a run is not kept
+        _read(the_pass, arguments, extra)
+        _write_extra(extra, the_pass, the_pass)
+    else:
+        _read(the_pass, arguments)
+        costly = _costliest(the_pass, int(extra.most_runs), store, arguments)
+        _read(costly, arguments, extra)
+        _write_extra(extra, the_pass, costly)
     if arguments.verbose:
         sys.stderr.writelines(the_pass.tracebacks)
     _write(the_pass, judge, extra, arguments)
@@ -143,13 +149,37 @@ def _store(arguments: argparse.Namespace) -> Store:
     return Store(arguments.store or caches.folder("results"))
 
 
-def _find(the_pass: Pass, arguments: argparse.Namespace, again: bool) -> None:
+def _find(store: Store, arguments: argparse.Namespace, again: bool) -> tuple[Pass, Judge]:
     from stall_analyzer.bar import finding  # noqa: PLC0415
+    from stall_analyzer.batch.judge import Judge  # noqa: PLC0415
+    from stall_analyzer.batch.passes import Pass  # noqa: PLC0415
     from stall_analyzer.batch.selection import Selection  # noqa: PLC0415
 
+    judge = Judge(arguments.fail_over, arguments.baseline, arguments.tolerance)
+    the_pass = Pass(store, judge.take)
     wanted = Selection(arguments.run, arguments.since, arguments.shard)
     with finding() as seen:
         the_pass.find(arguments.paths, wanted, again, seen)
+    return the_pass, judge
+
+
+def _costliest(the_pass: Pass, most: int, store: Store, arguments: argparse.Namespace) -> Pass:
+    """Those of a pass that lost most, to be read again; with all attempts of each."""
+    from glob import escape  # noqa: PLC0415
+    from heapq import nlargest  # noqa: PLC0415
+
+    from stall_analyzer.batch.passes import Pass  # noqa: PLC0415
+    from stall_analyzer.batch.selection import Selection  # noqa: PLC0415
+    from stall_analyzer.report.facts import machine_loss_ps  # noqa: PLC0415
+
+    names = {facts["run"] for facts in nlargest(most, the_pass.facts(), key=machine_loss_ps)}
+    wanted = Selection(sorted(map(escape, names)), arguments.since, arguments.shard)
+    costly = Pass(store)
+    costly.find(arguments.paths, wanted, again=True)
+    return costly
+
+
+def _say_found(the_pass: Pass) -> None:
     if not the_pass.runs:
         why = "none has changed since then" if the_pass.not_new else "all are in other shards"
         _say(f"there are runs, but {why}")
@@ -158,7 +188,7 @@ def _find(the_pass: Pass, arguments: argparse.Namespace, again: bool) -> None:
         _say(f"{the_pass.runs:,} runs: {the_pass.to_read:,} to read, {known:,} unchanged")
 
 
-def _read(the_pass: Pass, arguments: argparse.Namespace, extra: Extra | None) -> None:
+def _read(the_pass: Pass, arguments: argparse.Namespace, extra: Extra | None = None) -> None:
     from stall_analyzer.bar import reading  # noqa: PLC0415
 
     if not the_pass.to_read:
@@ -198,31 +228,32 @@ def _write(
 ) -> None:
     from stall_analyzer import output  # noqa: PLC0415
 
-    _write_beside(the_pass, extra, arguments)
+    if arguments.jsonl or arguments.parquet:
+        _write_tables(the_pass, arguments)
     if arguments.output:
         output.write_file(arguments.output, _pieces(the_pass, judge, io.StringIO(), arguments))
     elif arguments.json or arguments.markdown or not extra:
         _print(_pieces(the_pass, judge, sys.stdout, arguments))
 
 
-def _write_beside(the_pass: Pass, extra: Extra | None, arguments: argparse.Namespace) -> None:
-    """What was asked for besides the report."""
+def _write_extra(extra: Extra, the_pass: Pass, in_full: Pass) -> None:
+    from stall_analyzer.report.json import document  # noqa: PLC0415
+
+    report = document([], notes=the_pass.notes)
+    report["runs"] = list(in_full.entries())
+    written = extra.write(report, in_full.made(), the_pass.facts())
+    _say("\n".join(f"wrote {path}" for path in written) or "there was nothing to write")
+
+
+def _write_tables(the_pass: Pass, arguments: argparse.Namespace) -> None:
+    from stall_analyzer.batch import tables  # noqa: PLC0415
+
     written: list[Path] = []
-    if arguments.jsonl or arguments.parquet:
-        from stall_analyzer.batch import tables  # noqa: PLC0415
-
-        if arguments.jsonl:
-            written += tables.write_jsonl(arguments.jsonl, the_pass.lines())
-        if arguments.parquet:
-            written += tables.write_parquet(arguments.parquet, the_pass.facts())
-    if extra:
-        from stall_analyzer.report.json import document  # noqa: PLC0415
-
-        report = document([], notes=the_pass.notes)
-        report["runs"] = list(the_pass.entries())
-        written += extra.write(report, the_pass.made())
-    if written or extra:
-        _say("\n".join(f"wrote {path}" for path in written) or "there was nothing to write")
+    if arguments.jsonl:
+        written += tables.write_jsonl(arguments.jsonl, the_pass.lines())
+    if arguments.parquet:
+        written += tables.write_parquet(arguments.parquet, the_pass.facts())
+    _say("\n".join(f"wrote {path}" for path in written))
 
 
 def _pieces(

@@ -5,7 +5,8 @@ Each needs more of a report than its entry in the document, made in the process 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +15,16 @@ from stall_analyzer.output import check_file, write_file
 
 if TYPE_CHECKING:
     from stall_analyzer.outcome import Also
+    from stall_analyzer.report.facts import Facts
 
 
 @dataclass(frozen=True)
 class Extra:
     of_each: Also
-    # From the document and what `of_each` made of each of its runs; gives what was written.
-    write: Callable[[Mapping[str, Any], Sequence[Any]], list[Path]]
+    # From the document, what `of_each` made of each of its runs, and the facts of all runs; gives
+    # what was written.
+    write: Callable[[Mapping[str, Any], Sequence[Any], Iterable[Facts]], list[Path]]
+    most_runs: float = math.inf  # of more, only those that cost most are in the document
 
 
 def page_in(path: Path) -> Extra:
@@ -30,11 +34,13 @@ def page_in(path: Path) -> Extra:
     check_file(path)
     html.bundle_path()
 
-    def write(document: Mapping[str, Any], made: Sequence[Any]) -> list[Path]:
-        write_file(path, [html.render(document, made)])
+    def write(
+        document: Mapping[str, Any], made: Sequence[Any], listed: Iterable[Facts]
+    ) -> list[Path]:
+        write_file(path, [html.render(document, made, list(listed))])
         return [path]
 
-    return Extra(html.timelines_of, write)
+    return Extra(html.timelines_of, write, html.MOST_RUNS)
 
 
 def annotated_traces_in(folder: Path, logdirs: Sequence[str]) -> Extra:
@@ -43,7 +49,7 @@ def annotated_traces_in(folder: Path, logdirs: Sequence[str]) -> Extra:
 
     annotate.check_folder(folder, logdirs)
 
-    def write(_: Mapping[str, Any], made: Sequence[Any]) -> list[Path]:
+    def write(_: Mapping[str, Any], made: Sequence[Any], __: Iterable[Facts]) -> list[Path]:
         every = [annotation for annotations in made for annotation in annotations or ()]
         return annotate.write_copies(every, folder)
 

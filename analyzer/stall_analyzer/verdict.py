@@ -224,11 +224,11 @@ def _stalled(
     signals: Signals, findings: tuple[Finding, ...], primary: str, confidence: float
 ) -> Verdict:
     ledger = signals.likely_ledger
-    cost, worked = _costs(ledger)[primary], _worked_ps(ledger)
+    cost, whole_ps = _costs(ledger)[primary], sum(totals(ledger).values())
     causes = {c: ps for c, ps in totals(ledger).items() if bucket_of(c) == primary}
     worst = max((c for c in causes if c not in INSTRUMENTS), key=lambda c: causes[c])
     where = f"{worst.partition('.')[2].replace('_', ' ')} {seconds(causes[worst])}"
-    said = f"{seconds(cost)} of {seconds(worked)} ({percent(cost, worked)})"
+    said = f"{seconds(cost)} of {seconds(whole_ps)} ({percent(cost, whole_ps)})"
     if worst in LEARNS_NOTHING:
         sentence = f"Learning nothing: {said} were computed in vain ({where})."
         return Verdict("learning_nothing", primary, sentence, confidence)

@@ -9,6 +9,7 @@ import { Notes } from "./ui/parts";
 import { useRuns } from "./use_data";
 import { usePlace } from "./use_place";
 import { ComparePage } from "./views/compare_page";
+import { FleetPage } from "./views/fleet";
 import { RunPage } from "./views/run_page";
 import { RunsTable } from "./views/runs_table";
 import { Failed, NoRuns } from "./views/states";
@@ -38,11 +39,13 @@ export function App({ source }: { source: DataSource }) {
       </div>
     );
   }
-  const { runs, problems, capture, profile_plugin: hasTraceViewer } = answer;
+  const { runs, fleet, problems, capture, profile_plugin: hasTraceViewer } = answer;
   if (runs.length === 0) return <NoRuns {...answer} />;
 
   const run = place.run ?? firstRun(runs);
-  const shown: Place = run === null ? { ...place, view: "runs" } : { ...place, run };
+  const needsRun = place.view === "run" || place.view === "compare";
+  const shown: Place = { ...place, run, view: needsRun && run === null ? "runs" : place.view };
+  const open = (name: string) => move({ ...ELSEWHERE, run: name, view: "run" });
   const wishes = {
     onUnread: (names: string[]) => setWish((old) => ({ ...old, names })),
     onReadAll: () => setWish((old) => ({ ...old, all: true })),
@@ -55,8 +58,15 @@ export function App({ source }: { source: DataSource }) {
         <Notes notes={problems} />
         {shown.view === "runs" && (
           <RunsTable
-            {...{ runs, ...wishes }}
-            onRun={(name) => move({ ...ELSEWHERE, run: name, view: "run" })}
+            {...{ runs, only: shown.only, ...wishes }}
+            onRun={open}
+            onAll={() => move({ only: null })}
+          />
+        )}
+        {shown.view === "fleet" && (
+          <FleetPage
+            {...{ fleet, runs, onRun: open, onReadAll: wishes.onReadAll }}
+            onOnly={(only) => move({ view: "runs", only })}
           />
         )}
         {shown.view === "run" && run !== null && (
@@ -75,7 +85,7 @@ export function App({ source }: { source: DataSource }) {
 
 /** On paper there is no bar on top to say what one looks at. */
 function PaperTitle({ place: { view, run, other } }: { place: Place }) {
-  if (view === "runs" || run === null) return null;
+  if (view === "runs" || view === "fleet" || run === null) return null;
   return (
     <p class="paper-title">
       <strong>{run}</strong>

@@ -5,7 +5,7 @@
 
 import type { Ps, Span } from "./types";
 
-export type View = "run" | "runs" | "compare";
+export type View = "run" | "runs" | "fleet" | "compare";
 
 export interface Place {
   view: View;
@@ -14,6 +14,8 @@ export interface Place {
   other: string | null;
   finding: string | null;
   host: string | null;
+  /** Which runs are listed: `finding:ST104`; null for all. */
+  only: string | null;
   /** The part of the window that the timeline shows; null for all of it. */
   range: Span | null;
 }
@@ -24,6 +26,7 @@ export const NOWHERE: Place = {
   other: null,
   finding: null,
   host: null,
+  only: null,
   range: null,
 };
 
@@ -44,13 +47,18 @@ export function placeFromHash(hash: string): Place {
   );
   const view = pairs.get("view");
   return {
-    view: view === "runs" || view === "compare" ? view : "run",
+    view: isView(view) ? view : "run",
     run: pairs.get("run") || null,
     other: pairs.get("with") || null,
     finding: pairs.get("finding") || null,
     host: pairs.get("host") || null,
+    only: pairs.get("only") || null,
     range: range(pairs.get("from"), pairs.get("to")),
   };
+}
+
+function isView(text: string | undefined): text is View {
+  return text === "runs" || text === "fleet" || text === "compare";
 }
 
 /** The hash for a place; segments that are not ours stay where they are. */
@@ -63,6 +71,7 @@ export function hashForPlace(place: Place, current: string): string {
     ["with", place.other],
     ["finding", place.finding],
     ["host", place.host],
+    ["only", place.only],
     ["from", place.range && String(Math.round(place.range.start_ps))],
     ["to", place.range && String(Math.round(place.range.end_ps))],
   ];

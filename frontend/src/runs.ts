@@ -1,5 +1,6 @@
-/** The list of runs: its order, and which one to open first. Pure. */
+/** The list of runs: its order, which of them, and which one to open first. Pure. */
 
+import { STATUS_WORDS, spoken } from "./words";
 import type { Progress, RunState, RunSummary, Status } from "./types";
 
 export type SortKey = "run" | "status" | "duration" | "later" | "gain";
@@ -51,6 +52,51 @@ const collator = new Intl.Collator("en", { numeric: true }); // one: making it i
 
 function byName(a: RunSummary, b: RunSummary): number {
   return collator.compare(a.run, b.run);
+}
+
+// ---------------------------------------------------------------- some of them
+
+/** What the runs of a list have in common. */
+export interface Only {
+  kind: "status" | "bucket" | "finding" | "day";
+  value: string;
+}
+
+/** As it stands in a link: `status:slow_once`, `bucket:input`, `finding:ST104`, `day:2026-11-16`. */
+export function onlyFromLink(text: string | null): Only | null {
+  const match = /^(status|bucket|finding|day):(.+)$/.exec(text ?? "");
+  return match && { kind: match[1] as Only["kind"], value: match[2]! };
+}
+
+export function linkTo({ kind, value }: Only): string {
+  return `${kind}:${value}`;
+}
+
+export function runsWith(runs: readonly RunSummary[], { kind, value }: Only): RunSummary[] {
+  const has: Record<Only["kind"], (run: RunSummary) => boolean> = {
+    status: ({ status }) => status === value,
+    bucket: ({ primary }) => primary === value,
+    finding: ({ findings }) => findings?.some(({ id }) => id === value) ?? false,
+    day: ({ started_unix_ns }) => dayOf(started_unix_ns) === value,
+  };
+  return runs.filter(has[kind]);
+}
+
+/** In words; a finding goes by the name that some run has for it. */
+export function spokenOnly({ kind, value }: Only, runs: readonly RunSummary[]): string {
+  if (kind === "status") return STATUS_WORDS[value as Status] ?? value;
+  if (kind === "bucket") return `mostly ${value}`;
+  if (kind === "day") return value;
+  const named = runs.flatMap(({ findings }) => findings ?? []).find(({ id }) => id === value);
+  return named ? `${value} ${spoken(named.name)}` : value;
+}
+
+const NS_PER_MS = 1e6;
+
+/** In UTC, as the sums by day have it. */
+export function dayOf(unixNs: number | null): string | null {
+  const date = unixNs === null ? null : new Date(unixNs / NS_PER_MS);
+  return date && !Number.isNaN(date.getTime()) ? date.toISOString().slice(0, 10) : null;
 }
 
 // ---------------------------------------------------------------- a great many runs

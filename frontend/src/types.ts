@@ -166,6 +166,7 @@ export type RunState = "unread" | "waiting" | "running" | "ready" | "failed";
 
 export interface FindingSummary {
   id: string;
+  name: string;
   severity: Severity;
   title: string;
   gain_ps: Range;
@@ -193,8 +194,52 @@ export interface RunSummary {
   started_unix_ns: number | null;
 }
 
+/** Sums over all runs with a result. `machine_ps` counts each host of a run. */
+export interface Fleet {
+  runs: number;
+  hosts: number;
+  statuses: { status: Status; runs: number; machine_ps: Ps }[];
+  /** In how many runs a bucket costs most. */
+  primaries: Partial<Record<Bucket, number>>;
+  lost_ps: Ps;
+  buckets_ps: BucketTimes;
+  findings: FleetFinding[];
+  costliest_runs: CostlyRun[];
+  /** In order; `day` in UTC, null for runs without a clock. */
+  days: FleetDay[];
+  runs_with_errors: number;
+  errors: { run: string; text: string }[];
+}
+
+export interface FleetFinding {
+  id: string;
+  name: string;
+  bucket: Bucket;
+  runs: number;
+  machine_ps: Ps;
+  gain_ps: Range;
+  worst: { run: string };
+}
+
+export interface CostlyRun {
+  run: string;
+  machine_ps: Ps;
+  hosts: number;
+  status: Status;
+  primary: Bucket;
+  sentence: string;
+}
+
+export interface FleetDay {
+  day: string | null;
+  statuses: Partial<Record<Status, number>>;
+  lost_ps: Ps;
+  buckets_ps: BucketTimes;
+}
+
 export interface RunsAnswer {
   runs: RunSummary[];
+  fleet: Fleet;
   problems: Note[];
   /** What TensorBoard was given. */
   logdir: string;

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { EmbeddedSource } from "../src/data/embedded";
 import { HttpSource } from "../src/data/http";
 import type { EmbeddedData } from "../src/types";
-import { S, report, summary, timeline } from "./samples";
+import { S, fleet, report, summary, timeline } from "./samples";
 
 describe("a running TensorBoard", () => {
   afterEach(() => vi.unstubAllGlobals());
@@ -52,7 +52,8 @@ describe("a running TensorBoard", () => {
 describe("a one-file report", () => {
   const data: EmbeddedData = {
     runs: {
-      runs: [summary("a")],
+      runs: [summary("a"), summary("not in full")],
+      fleet: fleet(),
       problems: [],
       logdir: "",
       capture: "",
@@ -66,7 +67,7 @@ describe("a one-file report", () => {
   const source = new EmbeddedSource(data);
 
   it("answers with what it carries", async () => {
-    expect((await source.runs()).runs).toHaveLength(1);
+    expect((await source.runs()).runs).toHaveLength(2);
     expect(await source.report("a")).toBe(data.reports["a"]);
   });
   it("gives the finest timeline that holds what is asked for", async () => {
@@ -93,6 +94,7 @@ describe("a one-file report", () => {
   });
   it("says what it lacks", async () => {
     await expect(source.report("b")).rejects.toThrow("no run b");
+    await expect(source.report("not in full")).rejects.toThrow("only the costliest runs in full");
     await expect(source.manual("ST104")).rejects.toThrow("ST104");
     await expect(
       source.timeline({ run: "b", host: null, start_ps: 0, end_ps: 1, pixels: 1 }),

@@ -11,6 +11,7 @@ describe("deep links", () => {
     other: ".",
     finding: "ST104",
     host: "vm-1",
+    only: "day:2026-11-16",
     range: { start_ps: 12, end_ps: 5 * S },
   };
 

@@ -1,12 +1,17 @@
 import { describe, expect, it } from "vitest";
 import {
   PAGE_ROWS,
+  dayOf,
   firstRun,
   isBusy,
+  linkTo,
   matchingRuns,
+  onlyFromLink,
   pageOf,
   readCount,
+  runsWith,
   sortedRuns,
+  spokenOnly,
   unreadNames,
 } from "../src/runs";
 import { S, finding, summary } from "./samples";
@@ -90,4 +95,36 @@ describe("a great many runs", () => {
     expect(unreadNames(long)).toHaveLength(1);
   });
   it("do not count as busy while nobody asks for them", () => expect(isBusy(many)).toBe(false));
+});
+
+describe("runs that have something in common", () => {
+  const NOON_NS = Date.UTC(2026, 10, 16, 12) * 1e6;
+  const some = [
+    summary("a", { status: "stuck", primary: "input", started_unix_ns: NOON_NS }),
+    summary("b", { findings: [finding()], started_unix_ns: NOON_NS + 13 * 3600e9 }),
+    summary("c", { state: "unread", status: null, primary: null, findings: null }),
+  ];
+
+  it.each([
+    ["status:stuck", ["a"], "Stuck"],
+    ["bucket:input", ["a"], "mostly input"],
+    ["finding:ST104", ["b"], "ST104 retracing"],
+    ["finding:ST999", [], "ST999"],
+    ["day:2026-11-16", ["a"], "2026-11-16"],
+    ["day:2026-11-17", ["b"], "2026-11-17"],
+  ])("%s", (link, names, words) => {
+    const only = onlyFromLink(link)!;
+    expect(runsWith(some, only).map(({ run }) => run)).toEqual(names);
+    expect(spokenOnly(only, some)).toBe(words);
+    expect(linkTo(only)).toBe(link);
+  });
+
+  it.each([null, "", "finding", "finding:", "colour:red"])("%s is no such thing", (link) =>
+    expect(onlyFromLink(link)).toBeNull(),
+  );
+
+  it("a run without a clock, or with one that was never set, is of no day", () => {
+    expect(dayOf(null)).toBeNull();
+    expect(dayOf(1e300)).toBeNull();
+  });
 });

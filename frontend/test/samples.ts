@@ -1,6 +1,6 @@
 /** Small reports and timelines with round figures. */
 
-import type { Evidence, Finding, Report, RunSummary, Step, TimelineAnswer } from "../src/types";
+import type { Evidence, Finding, Fleet, Report, RunSummary, Step, TimelineAnswer } from "../src/types";
 
 export const S = 1e12;
 export const MS = 1e9;
@@ -63,6 +63,23 @@ export function report(change: Partial<Report> = {}): Report {
     plan: null,
     evidence: {},
     notes: [],
+    ...change,
+  };
+}
+
+export function fleet(change: Partial<Fleet> = {}): Fleet {
+  return {
+    runs: 2,
+    hosts: 5,
+    statuses: [{ status: "slow_always", runs: 2, machine_ps: 50 * S }],
+    primaries: { input: 2 },
+    lost_ps: 30 * S,
+    buckets_ps: { input: 30 * S, compute: 20 * S },
+    findings: [],
+    costliest_runs: [],
+    days: [],
+    runs_with_errors: 0,
+    errors: [],
     ...change,
   };
 }

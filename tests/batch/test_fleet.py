@@ -11,8 +11,8 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from stall_analyzer.batch import view
-from stall_analyzer.batch.fleet import ERRORS_SHOWN, WORST_RUNS, Fleet
 from stall_analyzer.report.facts import Facts
+from stall_analyzer.report.fleet import ERRORS_SHOWN, WORST_RUNS, Fleet
 from stall_analyzer.report.terminal import Terminal
 from tests.batch.fleets import facts
 

@@ -22,6 +22,8 @@ interface View {
 
 const VIEWS: View[] = [
   { name: "the list of runs", place: {}, sign: ".runs-table .stacked-bar" },
+  { name: "the fleet", place: { view: "fleet" }, sign: "#fleet-runs" },
+  { name: "runs with one finding", place: { view: "runs", only: "bucket:input" }, sign: ".only" },
   { name: "a run", place: { run: "input_py_function", finding: "ST001" }, sign: ".lane-title" },
   { name: "several hosts", place: { run: "communication_straggler" }, sign: ".heat-map" },
   { name: "a run without a trace", place: { run: "event_files_only" }, sign: ".teach" },

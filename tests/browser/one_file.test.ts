@@ -40,6 +40,16 @@ it("shows runs, a verdict, a timeline and a manual page without any network", as
   expect(complaints).toEqual([]);
 });
 
+it("sums up all of its runs", async () => {
+  const { page, complaints } = watched;
+  await page.goto(`${pathToFileURL(file).href}#stall&p.stall.view=fleet`);
+  await page.reload();
+  expect(await page.locator("#fleet h2").innerText()).toMatch(/^\d+ runs on \d+ hosts/);
+  await page.locator("#fleet-findings tbody th button").first().click();
+  await page.waitForSelector(".runs-table tbody tr");
+  expect(complaints).toEqual([]);
+});
+
 it("has deep links of its own, and says when there is no more detail", async () => {
   const { page } = watched;
   await page.goto(

@@ -28,6 +28,7 @@ interface Shot {
 
 const SHOTS: Shot[] = [
   { name: "runs", place: {}, sign: ".runs-table .stacked-bar" },
+  { name: "fleet", place: { view: "fleet" }, sign: "#fleet-runs" },
   { name: "run", place: { run: "input_py_function" }, sign: ".lane-title" },
   {
     name: "run-dark",

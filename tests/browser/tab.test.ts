@@ -43,6 +43,47 @@ describe("the list of runs", () => {
   });
 });
 
+describe("the fleet", () => {
+  it("sums up all runs, and leads to those with a finding and back", async () => {
+    const frame = await open();
+    await expect.poll(() => frame.locator(".runs-table .stacked-bar").count()).toBe(RUNS);
+    await frame.getByRole("button", { name: "Fleet", exact: true }).click();
+    expect(await frame.locator("#fleet h2").innerText()).toContain(`${RUNS} runs on`);
+    const counts = await frame.locator("#fleet-verdicts tbody td:nth-child(2)").allInnerTexts();
+    expect(counts.map(Number).reduce((a, b) => a + b)).toBe(RUNS);
+    const row = frame.locator("#fleet-findings tbody tr", { hasText: "python function in map" });
+    const runs = Number(await row.locator("td").first().innerText());
+    await row.getByRole("button").first().click();
+    expect(await frame.locator(".only").innerText()).toContain("python function in map");
+    expect(await frame.locator(".runs-table tbody tr").count()).toBe(runs);
+    await frame.getByRole("button", { name: "Show all" }).click();
+    expect(await frame.locator(".runs-table tbody tr").count()).toBe(RUNS);
+  });
+
+  it("leads to its costliest run", async () => {
+    const frame = await open({ view: "fleet" });
+    const run = frame.locator("#fleet-runs tbody th button").first();
+    const name = await run.innerText();
+    await run.click();
+    await frame.waitForSelector("#verdict h1");
+    expect(await frame.getByLabel("Run", { exact: true }).inputValue()).toBe(name);
+  });
+
+  it("shows a trend where there are several days, and lists the runs of one", async () => {
+    await watched.page.route(/plugin\/stall\/runs/, async (route) => {
+      const answer = await (await route.fetch()).json();
+      const [day] = answer.fleet.days;
+      const before = { ...day, day: "2000-01-01" };
+      return route.fulfill({ json: { ...answer, fleet: { ...answer.fleet, days: [before, day] } } });
+    });
+    const frame = await open({ view: "fleet" });
+    expect(await frame.locator(".days li").count()).toBe(2);
+    await frame.locator(".days button").last().click();
+    expect(await frame.locator(".runs-table tbody tr").count()).toBeGreaterThan(0);
+    expect(await frame.locator(".only").innerText()).toMatch(/Only \d{4}-\d{2}-\d{2}/);
+  });
+});
+
 describe("a run", () => {
   it("shows its verdict first", async () => {
     const frame = await openRun("input_py_function");

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -30,9 +30,10 @@ from stall_analyzer.detectors import (
     slow_source,
 )
 from stall_analyzer.diagnose import signals_of
-from stall_analyzer.model import PS_PER_MS, PS_PER_US
+from stall_analyzer.model import PS_PER_MS, PS_PER_S, PS_PER_US
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import TINY_ELEMENTS, culprit_of
+from stall_analyzer.signals.machine import MachineSignals
 from tests.detectors.pipelines import (
     CACHED,
     CACHED_TOO_EARLY,
@@ -325,3 +326,22 @@ def test_what_python_between_steps_costs_is_won_only_as_far_as_batches_come(tmp_
     hidden, nearly_late = gain(4), gain(20)
     assert hidden.high_ps > 700 * PS_PER_MS
     assert nearly_late.low_ps == nearly_late.high_ps < 240 * PS_PER_MS  # 40 periods of 25 ms
+
+
+@pytest.mark.parametrize(
+    ("bytes_a_second", "words"),
+    [
+        (10_000, "Next to nothing came from a disk"),
+        (12_000_000, "At most 12 MB/s came from the disks, less than one hard disk can give"),
+        (900_000_000, "Up to 900 MB/s came from the disks, which may be their limit"),
+    ],
+)
+def test_a_capture_tells_whether_the_disk_is_slow_or_only_waited_for(
+    bytes_a_second: int, words: str, tmp_path: Path
+) -> None:
+    signals = RECORDS.signals(tmp_path)
+    assert "disk" not in slow_source.check(signals).explanation
+    read = bytes_a_second * signals.causes_ps["input.wait"] // PS_PER_S
+    unknown = dict.fromkeys(field.name for field in fields(MachineSignals))
+    vars(signals)["machine"] = MachineSignals(**{**unknown, "read_bytes": read})
+    assert words in slow_source.check(signals).explanation

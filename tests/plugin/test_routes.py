@@ -44,6 +44,15 @@ def test_a_run_says_in_the_list_what_its_report_says(samples: Board) -> None:
         assert set(KNOWN) <= set(run)
 
 
+def test_the_list_comes_with_sums_over_all_runs(samples: Board) -> None:
+    answer = samples.answer("runs")
+    document = {"schema_version": 1, "tool_version": "", "runs": [], "notes": []}
+    jsonschema.validate(document | {"fleet": answer["fleet"]}, SCHEMA)
+    assert answer["fleet"]["runs"] == len(NAMES)
+    assert answer["fleet"]["hosts"] == len(NAMES) + 1  # communication_straggler has two
+    assert {run["run"] for run in answer["fleet"]["costliest_runs"]} <= set(NAMES)
+
+
 def test_the_list_teaches_how_to_capture(samples: Board) -> None:
     answer = samples.answer("runs")
     assert "tf.profiler.experimental.Profile(" in answer["capture"]

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +20,9 @@ from tests.scenarios.catalogue import SCENARIOS, Scenario
 from tests.scenarios.score import as_json, passed, score, table
 
 CAPTURE_TIMEOUT_S = 180
+# A program that had to share the machine is no evidence: what it lost is in no clock of its own.
+QUIET_SHARE = 0.03  # of the cores, for other programs
+ATTEMPTS = 3
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +55,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def capture(scenario: Scenario, workdir: Path) -> bool:
-    """Runs one scenario afresh; its output goes to a file beside its logs."""
+    """Runs one scenario, and once more if other programs took cores meanwhile."""
+    for attempt in range(1, ATTEMPTS + 1):
+        began_s, before_s = time.monotonic(), _taken_by_others_s()
+        finished = _capture_once(scenario, workdir)
+        core_s = (time.monotonic() - began_s) * (os.cpu_count() or 1)
+        share = (_taken_by_others_s() - before_s) / core_s
+        if share <= QUIET_SHARE:
+            break
+        again = "once more" if attempt < ATTEMPTS else "taken as it is"
+        print(f"{scenario.name}: others took {share:.0%} of the cores; {again}", file=sys.stderr)
+    return finished
+
+
+def _taken_by_others_s() -> float:
+    """Seconds of cores since the machine started: all that were used, without our own."""
+    with Path("/proc/stat").open() as stat:
+        user, nice, system, _, _, irq, softirq, steal = map(int, stat.readline().split()[1:9])
+    used = user + nice + system + irq + softirq + steal
+    own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return used / os.sysconf("SC_CLK_TCK") - sum(usage.ru_utime + usage.ru_stime for usage in own)
+
+
+def _capture_once(scenario: Scenario, workdir: Path) -> bool:
+    """Afresh; its output goes to a file beside its logs."""
     folder = workdir / scenario.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from stall_analyzer.batch import baseline
 from stall_analyzer.batch.baseline import Comparison
-from stall_analyzer.batch.fleet import Fleet
 from stall_analyzer.batch.limits import Limit, Limits, check_causes
 from stall_analyzer.errors import UsageError
 from stall_analyzer.report.facts import Facts
+from stall_analyzer.report.fleet import Fleet
 
 
 class Judge:

@@ -14,7 +14,7 @@ from stall_analyzer.batch.judge import Judge
 from stall_analyzer.batch.limits import Excess
 from stall_analyzer.format import percent, seconds
 from stall_analyzer.model import Note
-from stall_analyzer.report.facts import LOST_BUCKETS, shown_name
+from stall_analyzer.report.facts import shown_name
 from stall_analyzer.report.glyphs import bar
 from stall_analyzer.report.markdown import plain
 from stall_analyzer.report.terminal import Terminal
@@ -75,7 +75,7 @@ def _row(cells: Sequence[str]) -> str:
 
 def headline(fleet: Json) -> str:
     """`5,000 runs on 5,120 hosts: their first epochs took 38 h 10 min of machines, 61 % lost.`"""
-    whole_ps, lost_ps = _whole(fleet), _lost(fleet["buckets_ps"])
+    whole_ps, lost_ps = _whole(fleet), fleet["lost_ps"]
     return (
         f"{_count(fleet['runs'], 'run')} on {_count(fleet['hosts'], 'host')}: their first epochs "
         f"took {seconds(whole_ps)} of machine time; {seconds(lost_ps)} of it "
@@ -139,7 +139,7 @@ def _days(fleet: Json) -> Iterator[Table]:
     days = [day for day in fleet["days"] if day["day"]]
     rows = []
     for day in days[-DAYS_SHOWN:]:
-        whole_ps, lost_ps = sum(day["buckets_ps"].values()), _lost(day["buckets_ps"])
+        whole_ps, lost_ps = sum(day["buckets_ps"].values()), day["lost_ps"]
         runs, healthy = sum(day["statuses"].values()), day["statuses"].get("healthy", 0)
         rows.append(
             (day["day"], f"{runs:,}", percent(healthy, runs), seconds(lost_ps),
@@ -158,10 +158,6 @@ def _errors(fleet: Json) -> Iterator[Table]:
 
 def _whole(fleet: Json) -> int:
     return sum(fleet["buckets_ps"].values())
-
-
-def _lost(buckets_ps: Mapping[str, int]) -> int:
-    return sum(buckets_ps[bucket] for bucket in LOST_BUCKETS)
 
 
 def notes_table(notes: Sequence[Note], count: int) -> Table:

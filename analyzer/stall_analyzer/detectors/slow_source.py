@@ -9,7 +9,8 @@ at some 100 MB/s; storage over a network answers late.
 
 How it is measured
 While the step waits for its batch, the innermost stage of the pipeline that is at work is to blame.
-That stage is the reader.
+That stage is the reader. A capture also counts what the process read from its disks in the first
+epoch; over the time it waited for input, that is how fast they gave it at most.
 
 Example
 A single gzip TFRecord file: 0.7 ms a record in the reader, 20 ms a batch.
@@ -19,14 +20,16 @@ Split the data over several files and read them at once: `interleave` or `num_pa
 the compression where the disk is fast. Store smaller records.
 
 Blind spots
-Whether the time goes to the disk, the network or unpacking is not in the trace.
+Whether the time goes to the disk, the network or unpacking is not in the trace. A capture tells a
+disk that could do more, but not unpacking from a network.
 """
 
 from __future__ import annotations
 
 from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import blame
-from stall_analyzer.format import seconds
+from stall_analyzer.format import seconds, size
+from stall_analyzer.model import PS_PER_S
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import SOURCE
 from stall_analyzer.whatif import both, every_epoch, faster_stage
@@ -35,6 +38,10 @@ ID = "ST013"
 NAME = "slow_source"
 BUCKET = "input"
 
+# A single hard disk reads at least so fast, one piece after the other; anything newer far faster.
+HARD_DISK_BYTES_A_S = 100_000_000
+# So little is metadata: the data themselves came from elsewhere.
+NO_READING_BYTES_A_S = 1_000_000
 # Two readers on busy cores; or no unpacking at all.
 LEAST_TIMES = 1.3
 MOST_TIMES = 20
@@ -64,7 +71,8 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"{blamed.waited_text} For {culprit.share:.0%} of the waiting the reader "
             f"{stage.label} was at work: {each} a record, {files} "
-            f"{'file' if files == 1 else 'files'}. {how}{blamed.beside_text}"
+            f"{'file' if files == 1 else 'files'}. {how}{_from_disks(signals)}"
+            f"{blamed.beside_text}"
         ),
         change=Change(
             text="Store the records uncompressed or smaller, nearer to the machine."
@@ -82,3 +90,19 @@ def check(signals: Signals) -> Finding | None:
         confidence=round(0.85 * culprit.share, 2),
         evidence=signals.evidence_of("input.wait", f"waits for {stage.label}"),
     )
+
+
+def _from_disks(signals: Signals) -> str:
+    """Of a run with a capture: whether the disks are what it waited for."""
+    waited = signals.causes_ps["input.wait"]
+    if signals.machine is None or signals.machine.read_bytes is None or waited == 0:
+        return ""
+    rate = signals.machine.read_bytes * PS_PER_S // waited
+    if rate < NO_READING_BYTES_A_S:
+        return " Next to nothing came from a disk: the data were in memory, or on the network."
+    if rate < HARD_DISK_BYTES_A_S:
+        return (
+            f" At most {size(rate)}/s came from the disks, less than one hard disk can give: more "
+            "reads at once would be answered faster."
+        )
+    return f" Up to {size(rate)}/s came from the disks, which may be their limit."

@@ -55,9 +55,18 @@ def machines(facts: Json) -> int:
     return max(1, len(facts["hosts"]))
 
 
+def lost_in(buckets_ps: Mapping[str, int]) -> int:
+    return sum(buckets_ps[bucket] for bucket in LOST_BUCKETS)
+
+
 def lost_ps(facts: Json) -> int:
     """What the first epoch lost, on one machine."""
-    return sum(int(facts["buckets_ps"][bucket]) for bucket in LOST_BUCKETS)
+    return lost_in(facts["buckets_ps"])
+
+
+def machine_loss_ps(facts: Json) -> int:
+    """What it lost on all of them."""
+    return machines(facts) * lost_ps(facts)
 
 
 def shown_name(facts: Json) -> str:

@@ -8,6 +8,7 @@ analyzer must work where the plugin cannot.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import pairwise
@@ -18,7 +19,7 @@ from stall_analyzer import manual
 from stall_analyzer.answers import Report
 from stall_analyzer.chart import charts_of, timeline
 from stall_analyzer.errors import UsageError
-from stall_analyzer.report.facts import facts_of
+from stall_analyzer.report.facts import Facts, facts_of
 from stall_analyzer.report.page import (
     READY,
     Json,
@@ -33,6 +34,7 @@ PIXELS = 4000
 WINDOWS = 8  # beside the whole one: eight times closer
 MOST_ITEMS = 150_000  # of a run, about 6 MB: a file that mail and browsers still take
 MOST_ITEMS_IN_ALL = 600_000  # of a file with many runs
+MOST_RUNS = 50  # in full; of more, those that cost most
 MOST_HOSTS = 16  # besides the one that stands for the run
 LEAST_PIXELS = 500
 
@@ -95,16 +97,26 @@ def _is_whole(part: Json) -> bool:
     return bool(part["end_ps"] - part["start_ps"] == part["duration_ps"])
 
 
-def render(document: Mapping[str, Any], timelines: Sequence[Sequence[Any] | None]) -> str:
-    """The page for a JSON document; `timelines` of each of its runs, in order."""
+def render(
+    document: Mapping[str, Any],
+    timelines: Sequence[Sequence[Any] | None],
+    listed: Sequence[Facts] | None = None,
+) -> str:
+    """The page for a JSON document; `timelines` of each of its runs, in order. `listed`: all runs,
+    where the document holds only some of them."""
     runs = document["runs"]
-    ids = run_ids((run["run"], run["attempt"]) for run in runs)
+    known = [facts_of(run) for run in runs] if listed is None else listed
+    names = run_ids(map(_key, known))
+    same_name: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
+    for name, facts in zip(names, known, strict=True):
+        same_name[_key(facts)].append(name)
+    ids = [same_name[_key(run)].pop(0) for run in runs]
     found = {finding["id"] for run in runs for finding in run["findings"]}
     data = {
         "runs": runs_answer(
             [
-                run_summary(run_id, READY, facts_of(run))
-                for run_id, run in zip(ids, runs, strict=True)
+                run_summary(name, READY, facts)
+                for name, facts in zip(names, known, strict=True)
             ],
             document["notes"],
             logdir="",
@@ -117,6 +129,10 @@ def render(document: Mapping[str, Any], timelines: Sequence[Sequence[Any] | None
         "manuals": {page.id: manual_answer(page) for page in manual.pages() if page.id in found},
     }
     return PAGE.format(policy=POLICY, data=_inside_html(data), script=_script())
+
+
+def _key(run: Json) -> tuple[str, int]:
+    return run["run"], run["attempt"]
 
 
 def _inside_html(data: object) -> str:

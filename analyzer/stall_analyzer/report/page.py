@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from stall_analyzer import __version__, manual
 from stall_analyzer.capture import HOW_TO_CAPTURE
+from stall_analyzer.report.fleet import Fleet
 
 Json: TypeAlias = Mapping[str, Any]
 
@@ -41,12 +42,21 @@ def runs_answer(
 ) -> dict[str, Any]:
     return {
         "runs": list(runs),
+        "fleet": _sums([run for run in runs if run["state"] == READY]),
         "problems": list(problems),
         "profile_plugin": profile_plugin,
         "logdir": logdir,
         "capture": HOW_TO_CAPTURE,
         "version": __version__,
     }
+
+
+def _sums(ready: Sequence[Json]) -> dict[str, Any]:
+    """Over the runs with a result. They go by their names in the list, to be found there."""
+    fleet = Fleet()
+    for run in ready:
+        fleet.add(run)
+    return fleet.summary()
 
 
 def report_answer(entry: Json, version: str, progress: Json | None = None) -> dict[str, Any]:

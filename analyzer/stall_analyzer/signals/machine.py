@@ -21,6 +21,7 @@ class MachineSignals:
     throttled_ps: int | None  # threads were kept from running by the CPU limit; of all cores
     major_faults: int | None  # pages that had to be read from a disk
     swapped_bytes: int | None  # how much more was swapped out at the end than at the beginning
+    read_bytes: int | None  # by the process, from its disks
     limit_bytes: int | None
     peak_bytes: int | None  # resident memory of the process
     least_available_bytes: int | None
@@ -66,6 +67,7 @@ def machine_signals(capture: Capture | None, window: Window) -> MachineSignals |
         throttled_ps=grown(Host.THROTTLED, PS_PER_S),
         major_faults=grown(Host.MAJOR_FAULTS),
         swapped_bytes=grown(Host.SWAP_USED),
+        read_bytes=grown(Host.READ),
         limit_bytes=int(limit[-1]) if limit is not None else None,
         peak_bytes=int(resident.max()) if resident is not None else None,
         least_available_bytes=int(available.min()) if available is not None else None,

@@ -25,7 +25,12 @@ export class EmbeddedSource implements DataSource {
   }
 
   async report(run: string): Promise<ReportAnswer> {
-    return this.data.reports[run] ?? missing(`There is no run ${run} in this report.`);
+    const isListed = this.data.runs.runs.some((listed) => listed.run === run);
+    const why = isListed
+      ? `This file holds only the costliest runs in full, and ${run} is not one of them. ` +
+        "With --run, stall-analyze writes a file for it."
+      : `There is no run ${run} in this report.`;
+    return this.data.reports[run] ?? missing(why);
   }
 
   async timeline(request: TimelineRequest): Promise<Detail> {

@@ -7,9 +7,12 @@ import {
   type SortKey,
   hasUnread,
   matchingRuns,
+  onlyFromLink,
   pageOf,
   readCount,
+  runsWith,
   sortedRuns,
+  spokenOnly,
   unreadNames,
 } from "../runs";
 import { STATE_WORDS } from "../words";
@@ -35,10 +38,16 @@ export interface Wishes {
 interface Props extends Wishes {
   title?: string;
   runs: RunSummary[];
+  /** Which of them, as in a link. */
+  only?: string | null;
   onRun: (run: string) => void;
+  /** No longer only those. */
+  onAll?: () => void;
 }
 
-export function RunsTable({ title = "All runs", runs, onRun, onUnread, onReadAll }: Props) {
+export function RunsTable({ title = "All runs", runs, only: link, onRun, onAll, ...wishes }: Props) {
+  const { onUnread, onReadAll } = wishes;
+  const only = onlyFromLink(link ?? null);
   const areMany = runs.length > PAGE_ROWS;
   // Of many in a log directory most are not read: there is no gain yet to sort them by.
   const [key, setKey] = useState<SortKey>(() => (areMany && hasUnread(runs) ? "run" : "gain"));
@@ -50,10 +59,10 @@ export function RunsTable({ title = "All runs", runs, onRun, onUnread, onReadAll
     setKey(wanted);
     setPageNumber(0);
   };
-  const inOrder = useMemo(
-    () => sortedRuns(matchingRuns(runs, text), key, isReversed),
-    [runs, text, key, isReversed],
-  );
+  const inOrder = useMemo(() => {
+    const some = only ? runsWith(runs, only) : runs;
+    return sortedRuns(matchingRuns(some, text), key, isReversed);
+  }, [runs, link, text, key, isReversed]);
   const page = pageOf(inOrder, pageNumber);
   const unread = unreadNames(page.rows);
   useEffect(() => onUnread(unread), [unread.join("\n")]);
@@ -63,6 +72,16 @@ export function RunsTable({ title = "All runs", runs, onRun, onUnread, onReadAll
   );
   return (
     <Section id="runs" title={title} aside={<Legend buckets={used} />}>
+      {only && (
+        <p class="only">
+          <span>
+            Only <strong>{spokenOnly(only, runs)}</strong>: {counted(inOrder.length, "run")}
+          </span>
+          <button type="button" onClick={onAll}>
+            Show all
+          </button>
+        </p>
+      )}
       {areMany && (
         <div class="runs-toolbar">
           <input
@@ -110,7 +129,9 @@ export function RunsTable({ title = "All runs", runs, onRun, onUnread, onReadAll
           </tbody>
         </table>
       </div>
-      {page.rows.length === 0 && <p class="no-match faint">No run is called that.</p>}
+      {page.rows.length === 0 && (
+        <p class="no-match faint">{text ? "No run is called that." : "No run is like that."}</p>
+      )}
       {page.rows.length > LONG_PAGE && (
         <Pager {...page} total={inOrder.length} onPage={setPageNumber} />
       )}
@@ -120,8 +141,8 @@ export function RunsTable({ title = "All runs", runs, onRun, onUnread, onReadAll
 
 const LONG_PAGE = 20; // rows after which the pager on top is out of sight
 
-/** Of many runs only those on the screen are analysed; sorting needs all of them. */
-function ReadAll({ runs, onReadAll }: { runs: RunSummary[]; onReadAll: () => void }) {
+/** Of many runs only those on the screen are analysed; sorting and sums need all of them. */
+export function ReadAll({ runs, onReadAll }: { runs: RunSummary[]; onReadAll: () => void }) {
   const read = readCount(runs);
   if (read === runs.length) return null;
   return (

@@ -27,12 +27,19 @@ export function TopBar({ runs, place, move }: Props) {
   const choose = (name: string) =>
     move({ ...NOWHERE, view: place.view, run: name, other: place.other });
   const hasSeveral = runs.length > 1;
+  const isAboutAll = place.view === "runs" || place.view === "fleet";
   const isReady = runs.some(({ run, state }) => run === place.run && state === "ready");
   return (
     <nav class="top-bar" aria-label="Runs">
-      {hasSeveral &&
-        tab("runs", `${place.view === "runs" ? "" : "← "}All ${counted(runs.length, "run")}`, {})}
-      {place.run !== null && place.view !== "runs" && (
+      {hasSeveral && (
+        <>
+          {tab("runs", `${isAboutAll ? "" : "← "}All ${counted(runs.length, "run")}`, {
+            only: null,
+          })}
+          {tab("fleet", "Fleet", {})}
+        </>
+      )}
+      {place.run !== null && !isAboutAll && (
         <>
           <RunPicker label="Run" {...{ runs, value: place.run, onChange: choose }} />
           {hasSeveral && place.view === "run" && tab("compare", "Compare …", { other: null })}

@@ -15,7 +15,7 @@ from typing import Any
 
 from stall_analyzer.causes import BUCKETS
 from stall_analyzer.model import PS_PER_S
-from stall_analyzer.report.facts import Facts, lost_ps, machines
+from stall_analyzer.report.facts import Facts, lost_in, machine_loss_ps, machines
 
 WORST_RUNS = 10
 ERRORS_SHOWN = 20
@@ -91,7 +91,7 @@ class Fleet:
         day.buckets_ps.update(buckets)
         self._add_findings(facts, count)
         shown = {name: facts[name] for name in ("status", "primary", "duration_ps", "sentence")}
-        self._worst.add(count * lost_ps(facts), facts, hosts=count, **shown)
+        self._worst.add(machine_loss_ps(facts), facts, hosts=count, **shown)
         if facts["errors"]:
             self.with_errors += 1
             self._errors.append((facts["run"], facts["attempt"], facts["errors"][0]))
@@ -119,6 +119,7 @@ class Fleet:
                 for status, runs in _largest_first(self._statuses)
             ],
             "primaries": dict(_largest_first(self._primaries)),
+            "lost_ps": lost_in(self._buckets_ps),
             "buckets_ps": {bucket: self._buckets_ps[bucket] for bucket in BUCKETS},
             "causes_ps": {cause: ps for cause, ps in _largest_first(self._causes_ps) if ps},
             "findings": [_finding(id_, kind) for id_, kind in kinds],
@@ -127,6 +128,7 @@ class Fleet:
                 {
                     "day": name or None,
                     "statuses": dict(_largest_first(day.statuses)),
+                    "lost_ps": lost_in(day.buckets_ps),
                     "buckets_ps": {bucket: day.buckets_ps[bucket] for bucket in BUCKETS},
                 }
                 for name, day in sorted(self._days.items())

@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { MOST_DAYS, columnsOf, fleetHeadline, shownFindings } from "../src/fleet";
+import type { FleetDay, FleetFinding } from "../src/types";
+import { S, fleet } from "./samples";
+
+describe("the sums over all runs", () => {
+  it("are told in one sentence, with the time of all machines", () =>
+    expect(fleetHeadline(fleet())).toBe(
+      "2 runs on 5 hosts: their first epochs took 50.0 s of machine time; " +
+        "30.0 s of it (60 %) were lost.",
+    ));
+
+  it("are not told before there are any", () =>
+    expect(fleetHeadline(fleet({ runs: 0 }))).toBe("No run has been analysed yet"));
+
+  it("blame nothing on what was not traced", () => {
+    const found = (id: string, bucket: FleetFinding["bucket"]): FleetFinding => ({
+      id,
+      name: "",
+      bucket,
+      runs: 1,
+      machine_ps: S,
+      gain_ps: { low: 0, high: S },
+      worst: { run: "a" },
+    });
+    const findings = [found("ST601", "unknown"), found("ST004", "input")];
+    expect(shownFindings(fleet({ findings })).map(({ id }) => id)).toEqual(["ST004"]);
+  });
+});
+
+describe("a column for each day", () => {
+  const day = (name: string | null, input: number, compute: number): FleetDay => ({
+    day: name,
+    statuses: { healthy: 1, slow_always: 2 },
+    lost_ps: input,
+    buckets_ps: { input, compute },
+  });
+
+  it("is as high as the day was long, and divided as the day was", () => {
+    const { columns, buckets } = columnsOf([
+      day("2026-11-15", 6 * S, 2 * S),
+      day("2026-11-16", S, 3 * S),
+    ]);
+    expect(columns[0]).toMatchObject({ height: 1, lostShare: "75 %", runs: 3, healthy: 1 });
+    expect(columns[1]).toMatchObject({ height: 0.5, lostShare: "25 %" });
+    expect(columns[1]!.segments).toEqual([
+      { bucket: "input", share: 0.25 },
+      { bucket: "compute", share: 0.75 },
+    ]);
+    expect(buckets).toEqual(["input", "compute"]);
+  });
+
+  it("leaves out runs without a clock, and the days for which there is no room", () => {
+    const days = Array.from({ length: MOST_DAYS + 3 }, (_, i) =>
+      day(`2026-${String(i).padStart(4, "0")}`, S, S),
+    );
+    const { columns, leftOut } = columnsOf([day(null, S, S), ...days]);
+    expect(columns).toHaveLength(MOST_DAYS);
+    expect(columns.at(-1)!.day).toBe(days.at(-1)!.day);
+    expect(leftOut).toBe(3);
+    expect(columns.filter(({ label }) => label).length).toBeLessThanOrEqual(10);
+  });
+
+  it("a day without time is flat", () =>
+    expect(columnsOf([day("2026-11-15", 0, 0)]).columns[0]).toMatchObject({
+      height: 0,
+      segments: [],
+    }));
+});
