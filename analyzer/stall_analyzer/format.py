@@ -45,7 +45,7 @@ def between(low_ps: int, high_ps: int) -> str:
     return f"{low} to {high}"
 
 
-def percent(part: int, whole: int) -> str:
+def percent(part: float, whole: float) -> str:
     """A share in whole percent that never rounds something to nothing, nor a part to all."""
     if whole <= 0 or part <= 0:
         return "0 %"

@@ -88,7 +88,7 @@ function PaperTitle({ place: { view, run, other } }: { place: Place }) {
   if (view === "runs" || view === "fleet" || run === null) return null;
   return (
     <p class="paper-title">
-      <strong>{run}</strong>
+      <strong>{run === "." ? "The log directory" : run}</strong>
       {view === "compare" && other !== null && (
         <>
           {" against "}

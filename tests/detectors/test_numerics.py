@@ -164,7 +164,7 @@ def test_a_loss_that_stays_nan_is_lost() -> None:
     finding = found(loss_not_finite, log)
     assert finding is not None and finding.severity == "act"
     assert "from step 16 on" in finding.title
-    assert "75%" in finding.explanation and "not growing" in finding.explanation
+    assert "75 %" in finding.explanation and "not growing" in finding.explanation
     timeline = align([], log)
     assert diagnose(timeline, attribute(timeline)).verdict.status == "learning_nothing"
 

@@ -141,7 +141,7 @@ def test_a_process_that_computes_is_slow(tmp_path: Path) -> None:
     log = write.read(tmp_path, before() + stall(MAIN_WAITS, thread(*GENERATOR), cores=0.97))
     found, finding, verdict = judged(log)
     assert found is not None and found.state == SLOW
-    assert "97% of a core" in found.why
+    assert "97 % of a core" in found.why
     assert finding is not None and finding.severity == "note"
     assert verdict.status != "stuck"
 

@@ -89,11 +89,12 @@ class Blame:
     def lost_ps(self) -> int:
         return self.waited_ps + self.beside.high_ps
 
-    @property
-    def waited_text(self) -> str:
+    def told_of(self, stage: str) -> str:
+        """The beginning of an explanation; the sentence goes on."""
         return (
             f"Training waited {seconds(self.waited_ps)} for input, "
-            f"{percent(self.waited_ps, self.window_ps)} of the first epoch."
+            f"{percent(self.waited_ps, self.window_ps)} of the first epoch. For "
+            f"{percent(self.culprit.share, 1)} of the waiting, {stage} was at work"
         )
 
     @property

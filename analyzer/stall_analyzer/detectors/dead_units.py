@@ -43,6 +43,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stall_analyzer.answers import Change, Finding
+from stall_analyzer.format import percent
 from stall_analyzer.model import Float64s, KerasConfig
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.learning import FLAT_LEAST_STEPS
@@ -122,7 +123,7 @@ def _of_capture(signals: Signals) -> _Complaint | None:
     recent = shares.value[-LEAST_MEASURED:, shares.layers.index(mostly[0])]
     share = float(recent.min())
     return _Complaint(
-        f"{share:.0%} and more of the units of {mostly[0]} are dead",
+        f"{percent(share, 1)} and more of the units of {mostly[0]} are dead",
         f"Over a whole batch they get no gradient, in the last {LEAST_MEASURED} measured steps and "
         "more. Some models are meant to be that sparse; if this one is not, the layer could do the "
         "same with a tenth of its units.",

@@ -54,9 +54,8 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"{stage.label} takes {seconds(culprit.per_batch_ps)} a batch, in parallel",
         explanation=(
-            f"{blamed.waited_text} For {culprit.share:.0%} of the waiting {stage.label} was at "
-            f"work. It already runs in parallel{cores}: the work itself is too much for the step "
-            f"to hide.{blamed.beside_text}"
+            f"{blamed.told_of(stage.label)}. It already runs in parallel{cores}: the work itself is "
+            f"too much for the step to hide.{blamed.beside_text}"
         ),
         change=Change(
             text=(

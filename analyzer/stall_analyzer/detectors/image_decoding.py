@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import blame
-from stall_analyzer.format import seconds
+from stall_analyzer.format import percent, seconds
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import DECODE_OPS, DECODING, op_share
 from stall_analyzer.whatif import both, every_epoch, faster_stage
@@ -58,11 +58,13 @@ def check(signals: Signals) -> Finding | None:
         name=NAME,
         bucket=BUCKET,
         severity=severity,
-        title=f"Decoding an image takes {seconds(spent // max(count, 1))}, {share:.0%} of the map",
+        title=(
+            f"Decoding an image takes {seconds(spent // max(count, 1))}, "
+            f"{percent(share, 1)} of the map"
+        ),
         explanation=(
-            f"{blamed.waited_text} For {culprit.share:.0%} of the waiting, {stage.label} was at "
-            f"work; it already runs in parallel{cores}, and {share:.0%} of its time is decoding "
-            f"({count} images).{blamed.beside_text}"
+            f"{blamed.told_of(stage.label)}; it already runs in parallel{cores}, and "
+            f"{percent(share, 1)} of its time is decoding ({count} images).{blamed.beside_text}"
         ),
         change=Change(
             text=(

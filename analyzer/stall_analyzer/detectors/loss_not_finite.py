@@ -133,7 +133,7 @@ def _explanation(
     if survived:
         parts.append(survived)
     elif broken.share is not None:
-        parts.append(f"{broken.share:.0%} of that epoch's steps came after it.")
+        parts.append(f"{percent(broken.share, 1)} of that epoch's steps came after it.")
     if lost:
         share = percent(lost, signals.window_ps)
         parts.append(f"{seconds(lost)} of the first epoch ({share}) were computed for nothing.")

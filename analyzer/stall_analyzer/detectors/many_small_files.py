@@ -66,9 +66,8 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"{files} small files are opened, {seconds(culprit.per_batch_ps)} a batch",
         explanation=(
-            f"{blamed.waited_text} For {culprit.share:.0%} of the waiting, {stage.label} was at "
-            f"work. It opens a file for nearly every element: {files} files, {per_batch:.0f} "
-            f"elements a batch.{serially}{blamed.beside_text}"
+            f"{blamed.told_of(stage.label)}. It opens a file for nearly every element: {files} "
+            f"files, {per_batch:.0f} elements a batch.{serially}{blamed.beside_text}"
         ),
         change=Change(
             text=(

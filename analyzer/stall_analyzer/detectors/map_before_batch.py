@@ -55,9 +55,9 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"{stage.label} maps {elements:.0f} elements a batch, one by one",
         explanation=(
-            f"{blamed.waited_text} For {culprit.share:.0%} of the waiting, {stage.label} was at "
-            f"work. It takes {seconds(each)} an element, which is about what starting its "
-            f"function takes, and {elements:.0f} elements make a batch.{blamed.beside_text}"
+            f"{blamed.told_of(stage.label)}. It takes {seconds(each)} an element, which is about "
+            f"what starting its function takes, and {elements:.0f} elements make a batch."
+            f"{blamed.beside_text}"
         ),
         change=Change(
             text="Batch first, then map whole batches.",

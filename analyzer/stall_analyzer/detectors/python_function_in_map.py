@@ -61,9 +61,8 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"Python function in {stage.label} takes {seconds(culprit.per_batch_ps)} a batch",
         explanation=(
-            f"{blamed.waited_text} For {culprit.share:.0%} of the waiting, {stage.label} was at "
-            f"work, and in it a py_function or numpy_function. It runs {how}: Python uses one "
-            f"core, and tf.data cannot make it faster.{blamed.beside_text}"
+            f"{blamed.told_of(stage.label)}, and in it a py_function or numpy_function. It runs "
+            f"{how}: Python uses one core, and tf.data cannot make it faster.{blamed.beside_text}"
         ),
         change=Change(
             text=(

@@ -65,9 +65,8 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"Python generator takes {seconds(culprit.per_batch_ps)} to make a batch",
         explanation=(
-            f"{blamed.waited_text} For {culprit.share:.0%} of the waiting the generator "
-            f"({stage.label}) was at work. It makes one element after the other, in Python, on "
-            f"one thread.{each}{blamed.beside_text}"
+            f"{blamed.told_of(f'the generator ({stage.label})')}. It makes one element after the "
+            f"other, in Python, on one thread.{each}{blamed.beside_text}"
         ),
         change=Change(
             text=(

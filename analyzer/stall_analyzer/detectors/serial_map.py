@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from stall_analyzer.answers import Change, Finding
 from stall_analyzer.detectors.base import blame
-from stall_analyzer.format import seconds
+from stall_analyzer.format import percent, seconds
 from stall_analyzer.signals import Signals
 from stall_analyzer.signals.culprit import DECODE_OPS, SERIAL_MAP, op_share
 from stall_analyzer.whatif import every_epoch, faster_stage
@@ -55,7 +55,8 @@ def check(signals: Signals) -> Finding | None:
     cores = signals.pipeline.cores or CORES_AT_LEAST
     gain = faster_stage(signals, culprit, 1 + FREE_CORES * (cores - 1), cores)
     decoding = op_share(signals.pipeline, *DECODE_OPS)
-    mostly = f" {decoding:.0%} of its ops' time is decoding." if decoding >= MENTION_SHARE else ""
+    mentions = decoding >= MENTION_SHARE
+    mostly = f" {percent(decoding, 1)} of its ops' time is decoding." if mentions else ""
     behind = "" if signals.pipeline.works_ahead else ".prefetch(tf.data.AUTOTUNE)"
     return Finding(
         id=ID,
@@ -64,10 +65,9 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"{stage.label} runs serially and takes {seconds(culprit.per_batch_ps)} a batch",
         explanation=(
-            f"{blamed.waited_text} For {culprit.share:.0%} of the waiting, {stage.label} was at "
-            f"work, one element at a time, on one of {cores} cores.{mostly} tf.data did not make "
-            "it parallel by itself: the function has state (random ops, variables), or its "
-            "rewrites are off."
+            f"{blamed.told_of(stage.label)}, one element at a time, on one of {cores} cores."
+            f"{mostly} tf.data did not make it parallel by itself: the function has state (random "
+            "ops, variables), or its rewrites are off."
         ),
         change=Change(
             text="Give the map parallel calls.",

@@ -35,7 +35,7 @@ import numpy as np
 from stall_analyzer.answers import Change, Finding
 from stall_analyzer.capture_format import Tag
 from stall_analyzer.detectors.base import ACT_SHARE, CONSIDER_SHARE
-from stall_analyzer.format import seconds
+from stall_analyzer.format import percent, seconds
 from stall_analyzer.signals import Signals
 
 ID = "ST308"
@@ -72,7 +72,7 @@ def check(signals: Signals) -> Finding | None:
             f"Loss scaling found gradients that were not finite in {skips.count} of the "
             f"{skips.steps} steps of the first epoch{spent}. "
             + (
-                f"In the last quarter of the epoch it still skipped {skips.lately:.0%}."
+                f"In the last quarter of the epoch it still skipped {percent(skips.lately, 1)}."
                 if skips.lately
                 else "None of them is in the last quarter of the epoch: the scale has settled."
             )

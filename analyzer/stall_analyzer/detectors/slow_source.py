@@ -69,10 +69,8 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"Reading records ({stage.label}) takes {seconds(culprit.per_batch_ps)} a batch",
         explanation=(
-            f"{blamed.waited_text} For {culprit.share:.0%} of the waiting the reader "
-            f"{stage.label} was at work: {each} a record, {files} "
-            f"{'file' if files == 1 else 'files'}. {how}{_from_disks(signals)}"
-            f"{blamed.beside_text}"
+            f"{blamed.told_of(f'the reader {stage.label}')}: {each} a record, {files} "
+            f"{'file' if files == 1 else 'files'}. {how}{_from_disks(signals)}{blamed.beside_text}"
         ),
         change=Change(
             text="Store the records uncompressed or smaller, nearer to the machine."

@@ -15,7 +15,7 @@ import numpy as np
 
 from stall_analyzer.capture_format import Host, Reason, Tag
 from stall_analyzer.capture_log import Dump, Look, ThreadStack
-from stall_analyzer.format import moment, seconds
+from stall_analyzer.format import moment, percent, seconds
 from stall_analyzer.logged import STEP_SECONDS
 from stall_analyzer.model import PS_PER_NS, Capture
 from stall_analyzer.signals.blame import (
@@ -143,7 +143,7 @@ def _state(scene: Scene, reason: Blamed | None) -> tuple[str, str]:
         return _state_if_held(reason)
     cores = _cores(scene)
     if cores is not None and cores >= IDLE_CORES:
-        return SLOW, f"the process was at work, with {cores:.0%} of a core"
+        return SLOW, f"the process was at work, with {percent(cores, 1)} of a core"
     if _is_reading(scene):
         return SLOW, "the process was reading from its disks"
     if reason is not None and reason.sleeps:
