@@ -58,10 +58,10 @@ endif
 screenshots: $(NODE_MODULES) $(VENV)/.installed-test  ## docs/images/, from sample_logs/
 	npm --prefix frontend run --silent screenshots
 
-bench: $(VENV)/.installed-test  ## the figures of the README, on this machine
+bench: $(VENV)/.installed-test  ## how long an analysis takes, beside XProf, on this machine
 	$(BIN)/python benchmarks/bench.py
 
-fleet: $(VENV)/.installed-test  ## the figures of docs/CLUSTER.md: 5,000 runs, Dask, an object store
+fleet: $(VENV)/.installed-test  ## 5,000 runs, Dask, an object store: time, memory, the same results
 	$(BIN)/python benchmarks/fleet.py
 	$(BIN)/python benchmarks/cluster.py
 

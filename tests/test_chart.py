@@ -149,6 +149,7 @@ def test_a_capture_adds_its_curves(tmp_path: Path) -> None:
     records = [captures.start(host="box"), captures.mark("epoch_begin", 0.0)]
     for second in range(3):
         values = {"gradient_norm": 2.0 + second, "host__rss_bytes": 1e9}
+        values["device__GPU:0__bytes_in_use"] = 5e9
         records.append(captures.scalars(second + 0.5, second, learning_rate=0.1, **values))
     records += [captures.mark("epoch_end", 3.0), captures.mark("fit_end", 3.0)]
     (tmp_path / captures.file_name()).write_bytes(b"".join(records))
@@ -157,4 +158,5 @@ def test_a_capture_adds_its_curves(tmp_path: Path) -> None:
     curves = {curve.id: list(curve.value) for curve in chart.curves}
     assert curves["gradient_norm"] == [2.0, 3.0, 4.0]
     assert curves["memory/process"] == [1e9] * 3
+    assert curves["memory/GPU:0"] == [5e9] * 3
     assert len(curves["learning_rate"]) == 3

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from stall_analyzer.capture_format import Kind, Level, Mark, Phase, Tag
 from tb_stall_plugin.capture.about import is_one_of_several
+from tb_stall_plugin.capture.devices import bytes_in_use
 from tb_stall_plugin.capture.due import Due
 from tb_stall_plugin.capture.guard import guard
 from tb_stall_plugin.capture.parts import Parts
@@ -242,7 +243,7 @@ class Session:
             if count != self._traced.get(function, 0):
                 self._traced[function] = count
                 values[Tag.TRACES_OF + function] = count
-        return values
+        return values | bytes_in_use()
 
     def _put_in_probe(self, optimizer: Any) -> None:
         if self._probe is None or self._probe.optimizer is not optimizer:

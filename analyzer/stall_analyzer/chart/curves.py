@@ -25,6 +25,7 @@ def curves_of(signals: Signals) -> tuple[Curve, ...]:
         *_memory(signals),
         _captured(signals, "gradient_norm", "gradient norm", Tag.GRADIENT_NORM),
         _captured(signals, "memory/process", "memory of the process", Tag.HOST + Host.RSS, "bytes"),
+        *_device_memory(signals),
     )
     return tuple(_in_order(curve) for curve in found if curve is not None and len(curve.at_ps))
 
@@ -75,6 +76,17 @@ def _captured(signals: Signals, name: str, label: str, tag: str, unit: str = "")
     if series is None or zero_ns is None:
         return None
     return Curve(name, label, unit, (series.wall_ns - zero_ns) * PS_PER_NS, series.value)
+
+
+def _device_memory(signals: Signals) -> list[Curve | None]:
+    """As a capture saw it; allocators of a trace have curves of their own."""
+    tags = [Tag.ALL + name for name in (signals.capture.series if signals.capture else ())]
+    return [
+        _captured(signals, f"memory/{device}", f"memory in use, {device}", tag, "bytes")
+        for tag in tags
+        if tag.startswith(Tag.DEVICE)
+        for device in [tag.removeprefix(Tag.DEVICE).removesuffix(Tag.BYTES_IN_USE)]
+    ]
 
 
 def _memory(signals: Signals) -> list[Curve]:

@@ -1,0 +1,17 @@
+"""How much memory of each GPU is in use. A CPU's is the process's own, which the watchdog samples."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from stall_analyzer.capture_format import Tag
+
+
+def bytes_in_use() -> dict[str, float]:
+    """Scalars by tag; of devices that tell."""
+    values = {}
+    for device in tf.config.list_logical_devices("GPU"):
+        name = device.name.removeprefix("/device:")
+        in_use = tf.config.experimental.get_memory_info(name)["current"]
+        values[f"{Tag.DEVICE}{name}{Tag.BYTES_IN_USE}"] = float(in_use)
+    return values
