@@ -1,6 +1,14 @@
 /** Small reports and timelines with round figures. */
 
-import type { Evidence, Finding, Fleet, Report, RunSummary, Step, TimelineAnswer } from "../src/types";
+import type {
+  Evidence,
+  Finding,
+  Fleet,
+  Report,
+  RunSummary,
+  Step,
+  TimelineAnswer,
+} from "../src/types";
 
 export const S = 1e12;
 export const MS = 1e9;

@@ -1,4 +1,4 @@
-"""How much memory of each GPU is in use. A CPU's is the process's own, which the watchdog samples."""
+"""How much memory of each GPU is in use. A CPU's is that of the process, which others sample."""
 
 from __future__ import annotations
 

@@ -109,7 +109,8 @@ class Session:
         self._marks_steps = marks_steps
         self._unmarked = others
         if others:
-            text = f"the profile of steps {others.start} to {others.stop} is left to Keras' callback"
+            steps = f"steps {others.start} to {others.stop}"
+            text = f"the profile of {steps} is left to Keras' callback"
             self._recorder.note(Level.INFO, text)
         if self._wants_probe:
             self._parts.run(PROBE, self._put_in_probe, optimizer)

@@ -74,7 +74,9 @@ describe("the fleet", () => {
       const answer = await (await route.fetch()).json();
       const [day] = answer.fleet.days;
       const before = { ...day, day: "2000-01-01" };
-      return route.fulfill({ json: { ...answer, fleet: { ...answer.fleet, days: [before, day] } } });
+      return route.fulfill({
+        json: { ...answer, fleet: { ...answer.fleet, days: [before, day] } },
+      });
     });
     const frame = await open({ view: "fleet" });
     expect(await frame.locator(".days li").count()).toBe(2);

@@ -54,8 +54,8 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"{stage.label} takes {seconds(culprit.per_batch_ps)} a batch, in parallel",
         explanation=(
-            f"{blamed.told_of(stage.label)}. It already runs in parallel{cores}: the work itself is "
-            f"too much for the step to hide.{blamed.beside_text}"
+            f"{blamed.told_of(stage.label)}. It already runs in parallel{cores}: the work itself "
+            f"is too much for the step to hide.{blamed.beside_text}"
         ),
         change=Change(
             text=(

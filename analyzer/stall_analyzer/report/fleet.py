@@ -15,7 +15,7 @@ from typing import Any
 
 from stall_analyzer.causes import BUCKETS
 from stall_analyzer.model import PS_PER_S
-from stall_analyzer.report.facts import Facts, lost_in, machine_loss_ps, machines
+from stall_analyzer.report.facts import Json, lost_in, machine_loss_ps, machines
 
 WORST_RUNS = 10
 ERRORS_SHOWN = 20
@@ -30,7 +30,7 @@ class _Worst:
     heap: list[tuple[int, str, int, int, dict[str, Any]]] = field(default_factory=list)
     added: int = 0
 
-    def add(self, cost: int, facts: Facts, **more: Any) -> None:
+    def add(self, cost: int, facts: Json, **more: Any) -> None:
         run, attempt = facts["run"], facts["attempt"]
         about = {"run": run, "attempt": attempt, "machine_ps": cost, **more}
         self.added += 1  # only so that two of one name can be ordered
@@ -76,7 +76,7 @@ class Fleet:
         self.with_errors = 0
         self._errors: list[tuple[str, int, str]] = []
 
-    def add(self, facts: Facts) -> None:
+    def add(self, facts: Json) -> None:
         count, status = machines(facts), facts["status"]
         self.runs += 1
         self._hosts += count
@@ -98,7 +98,7 @@ class Fleet:
             if len(self._errors) > 10 * ERRORS_SHOWN:
                 self._errors = sorted(self._errors)[:ERRORS_SHOWN]
 
-    def _add_findings(self, facts: Facts, count: int) -> None:
+    def _add_findings(self, facts: Json, count: int) -> None:
         for found in facts["findings"]:
             kind = self._kinds.setdefault(found["id"], _Kind(found["name"], found["bucket"]))
             lost = count * found["lost_ps"]

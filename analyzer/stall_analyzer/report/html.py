@@ -114,10 +114,7 @@ def render(
     found = {finding["id"] for run in runs for finding in run["findings"]}
     data = {
         "runs": runs_answer(
-            [
-                run_summary(name, READY, facts)
-                for name, facts in zip(names, known, strict=True)
-            ],
+            [run_summary(name, READY, facts) for name, facts in zip(names, known, strict=True)],
             document["notes"],
             logdir="",
             profile_plugin=False,

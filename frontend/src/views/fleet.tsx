@@ -25,11 +25,7 @@ export function FleetPage({ fleet, runs, onRun, onOnly, onReadAll }: Props) {
   const list = (kind: Only["kind"], value: string) => onOnly(linkTo({ kind, value }));
   return (
     <>
-      <Section
-        id="fleet"
-        title={fleetHeadline(fleet)}
-        aside={<ReadAll {...{ runs, onReadAll }} />}
-      >
+      <Section id="fleet" title={fleetHeadline(fleet)} aside={<ReadAll {...{ runs, onReadAll }} />}>
         {fleet.runs > 0 && (
           <StackedBar
             times={fleet.buckets_ps}
@@ -198,7 +194,10 @@ function Costliest({ fleet, onRun }: { fleet: Fleet; onRun: (run: string) => voi
   if (costly.length === 0) return null;
   return (
     <Section id="fleet-runs" title="Costliest runs">
-      <Table heads={["run", "verdict", "mostly", "hosts", "machine time lost"]} label="Costliest runs">
+      <Table
+        heads={["run", "verdict", "mostly", "hosts", "machine time lost"]}
+        label="Costliest runs"
+      >
         {costly.map(({ run, status, primary, sentence, hosts, machine_ps }) => (
           <tr key={run}>
             <th scope="row">

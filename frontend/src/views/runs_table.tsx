@@ -45,7 +45,14 @@ interface Props extends Wishes {
   onAll?: () => void;
 }
 
-export function RunsTable({ title = "All runs", runs, only: link, onRun, onAll, ...wishes }: Props) {
+export function RunsTable({
+  title = "All runs",
+  runs,
+  only: link,
+  onRun,
+  onAll,
+  ...wishes
+}: Props) {
   const { onUnread, onReadAll } = wishes;
   const only = onlyFromLink(link ?? null);
   const areMany = runs.length > PAGE_ROWS;
