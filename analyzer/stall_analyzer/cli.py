@@ -36,6 +36,8 @@ PLAIN_WIDTH = 80
 # A process takes about half a second to start; below these one process is done sooner.
 WORTH_PROCESSES_BYTES = 64 << 20
 MOST_AT_ONCE = 20  # runs
+LOADED_AHEAD = ("stall_analyzer.diagnose", "stall_analyzer.batch.render")
+SWITCH_S = 0.001  # reading asks for the interpreter now and then, and should not wait for it
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -210,8 +212,22 @@ def _engine(
         return engines.on_cluster(arguments.scheduler, arguments.deadline)
     processes = arguments.jobs or _processes(the_pass.to_read, the_pass.bytes_to_read)
     if processes == 1 and the_pass.to_read <= MOST_AT_ONCE:
+        _load_ahead()
         return engines.in_this_process(watch)
     return engines.in_processes(processes, arguments.deadline, watch)
+
+
+def _load_ahead() -> None:
+    """Reading leaves the interpreter idle for long: it loads meanwhile what comes after."""
+    from importlib import import_module  # noqa: PLC0415
+    from threading import Thread  # noqa: PLC0415
+
+    def load() -> None:
+        for name in LOADED_AHEAD:
+            import_module(name)
+
+    sys.setswitchinterval(SWITCH_S)
+    Thread(target=load).start()
 
 
 def _processes(runs: int, size: int) -> int:

@@ -8,9 +8,7 @@ from dataclasses import replace
 from stall_analyzer.align import align
 from stall_analyzer.answers import Report
 from stall_analyzer.attempts import writer_of
-from stall_analyzer.attribute import attribute
 from stall_analyzer.decode import read_trace
-from stall_analyzer.diagnose import diagnose
 from stall_analyzer.errors import Unreachable, UnreadableFile
 from stall_analyzer.events import read_events
 from stall_analyzer.model import (
@@ -35,6 +33,10 @@ def analyze(run: Run, progress: Progress = unseen) -> Report:
     timeline = replace(
         timeline, dump=_read_dump(run, notes), unread_hosts=_unread_hosts(run, timeline)
     )
+    # Not above: the command loads them while it reads, see `cli`.
+    from stall_analyzer.attribute import attribute  # noqa: PLC0415
+    from stall_analyzer.diagnose import diagnose  # noqa: PLC0415
+
     progress(DIVIDING_SHARE, "dividing its time")
     hosts = attribute(timeline)
     progress(0.9, "looking for causes")

@@ -53,7 +53,7 @@ export function FleetPage({ fleet, runs, onRun, onOnly, onReadAll }: Props) {
 function Verdicts({ fleet, onStatus }: { fleet: Fleet; onStatus: (status: string) => void }) {
   return (
     <Section id="fleet-verdicts" title="Runs by verdict">
-      <Table heads={["verdict", "runs", "share", "machine time"]} label="Runs by verdict">
+      <Table heads={["verdict", "runs", "share", "machine time"]} label="Verdicts">
         {fleet.statuses.map(({ status, runs, machine_ps }) => (
           <tr key={status}>
             <th scope="row">
@@ -75,10 +75,7 @@ function Buckets({ fleet, onBucket }: { fleet: Fleet; onBucket: (bucket: string)
   const whole = total(fleet.buckets_ps);
   return (
     <Section id="fleet-buckets" title="Where the first epochs went">
-      <Table
-        heads={["bucket", "machine time", "share", "costs most in"]}
-        label="Where the first epochs went"
-      >
+      <Table heads={["bucket", "machine time", "share", "costs most in"]} label="Buckets">
         {largestFirst(fleet.buckets_ps).map(({ bucket, ps }) => (
           <tr key={bucket}>
             <th scope="row" title={BUCKET_MEANINGS[bucket]}>
@@ -116,7 +113,7 @@ function Findings({ fleet, onFinding, onRun }: FindingsProps) {
       {found.length > 0 && (
         <Table
           heads={["finding", "runs", "machine time lost", "to be won", "worst in"]}
-          label="Costliest findings"
+          label="Findings"
         >
           {found.map(({ id, name, bucket, runs, machine_ps, gain_ps, worst }) => (
             <tr key={id}>
@@ -196,7 +193,7 @@ function Costliest({ fleet, onRun }: { fleet: Fleet; onRun: (run: string) => voi
     <Section id="fleet-runs" title="Costliest runs">
       <Table
         heads={["run", "verdict", "mostly", "hosts", "machine time lost"]}
-        label="Costliest runs"
+        label="Runs that lost most"
       >
         {costly.map(({ run, status, primary, sentence, hosts, machine_ps }) => (
           <tr key={run}>
