@@ -7,7 +7,10 @@ are time of the input.
 
 A long op spreads over all cores through the intra-op threads, whose work has no events of its own.
 Such an op ends with its slowest part, and a part that shares its core takes twice as long unless
-work moves to other cores; the truth lies between, and so does the estimate.
+work moves to other cores; the truth lies between, and so does the estimate (`STAYS_PUT`).
+
+Caches and hyperthreads have their say as well, and no trace tells of them. But where input pauses
+now and then, the run itself shows what a step takes without it: the estimate is scaled to that.
 
 Threads inside Python functions do not count (they may be asleep), nor stages that only wait for
 other stages. tests/scenarios (in_contention, in_contention_jpeg) hold it against real controls.
@@ -34,6 +37,16 @@ from stall_analyzer.model import Bools, Float64s, Int64s, Trace
 from stall_analyzer.names import rows_named
 from stall_analyzer.vocabulary import INTRA_OP_THREADS, OP_KEEP_FROM_PS, PIPELINE_THREADS, op_type
 
+# How much of an op's work stays on the core it was given to. The mean of 16 controls on two cores.
+STAYS_PUT = 2 / 3
+# A step that loses less than this to input is undisturbed; calm, if the one before it was, too.
+DISTURBED_SHARE = 0.01
+LEAST_CALM_STEPS = 40
+WARM_UP_STEPS = 2
+NEIGHBOURS = 9  # calm steps, over which the machine's own speed hardly drifts
+# Steps that differ by more, or scatter more, do so for other reasons.
+LEAST_FACTOR, MOST_FACTOR = 0.5, 2.0
+MOST_SCATTER = 0.1
 COMPUTE = codes("compute.step", "compute.runtime", "compute.warm_up", "compute.eager_op")
 # Stages whose own time is waiting for the threads that do their work.
 WAITING_STAGES = (
@@ -42,7 +55,10 @@ WAITING_STAGES = (
 )  # fmt: skip
 
 
-def with_contention(tiling: Tiling, trace: Trace, own: Work, others: Work) -> Tiling:
+def with_contention(
+    tiling: Tiling, trace: Trace, own: Work, others: Work, steps: tuple[Int64s, Int64s]
+) -> Tiling:
+    """`steps`: begin and end of the training steps."""
     cores = _cores(trace)
     on_pipeline = _pipeline_lines(trace)
     native = (others.label == code("compute.step")) & on_pipeline[others.line]
@@ -65,8 +81,40 @@ def with_contention(tiling: Tiling, trace: Trace, own: Work, others: Work) -> Ti
     )
     tile = np.searchsorted(tiling.bounds, at, side="right") - 1
     eligible = np.isin(tiling.labels, COMPUTE)
-    per_tile = np.bincount(tile, weights=lost, minlength=len(tiling.labels)).astype(np.int64)
-    return _give_first_part(tiling, np.where(eligible, per_tile, 0))
+    estimate = np.bincount(tile, weights=lost, minlength=len(tiling.labels))
+    per_tile = np.where(eligible, estimate, 0.0)
+    length = np.where(eligible, np.diff(tiling.bounds), 0.0)
+    factor = _against_calm_steps(
+        _within(tiling.bounds, length, steps), _within(tiling.bounds, per_tile, steps)
+    )
+    taken = np.minimum(per_tile * factor, length)
+    return _give_first_part(tiling, taken.astype(np.int64))
+
+
+def _within(bounds: Int64s, amount: Float64s, steps: tuple[Int64s, Int64s]) -> Float64s:
+    """What each step has of the amounts of the tiles."""
+    sums = np.concatenate([[0.0], np.cumsum(amount)])
+    begin, end = (np.interp(moments, bounds, sums) for moments in steps)
+    return np.asarray(end - begin)
+
+
+def _against_calm_steps(compute: Float64s, lost: Float64s) -> float:
+    """What the steps lose by their own length, over what the estimate says that they lose."""
+    compute, lost = compute[WARM_UP_STEPS:], lost[WARM_UP_STEPS:]
+    disturbed = lost >= DISTURBED_SHARE * compute
+    calm = ~disturbed
+    calm[1:] &= ~disturbed[:-1]
+    at = np.flatnonzero(calm)
+    estimate = lost[~calm].sum()
+    if len(at) < LEAST_CALM_STEPS or estimate <= 0:
+        return 1.0
+    usual = np.convolve(compute[at], np.ones(NEIGHBOURS) / NEIGHBOURS, mode="valid")
+    around = NEIGHBOURS // 2
+    undisturbed = np.interp(np.arange(len(compute)), at[around:-around], usual)
+    scatter = (compute[at] - undisturbed[at]).std() * (~calm).sum() / np.sqrt(len(at))
+    factor = float((compute - undisturbed)[~calm].sum() / estimate)
+    is_telling = LEAST_FACTOR <= factor <= MOST_FACTOR and scatter <= MOST_SCATTER * estimate
+    return factor if is_telling else 1.0
 
 
 def _lost_share(p: Int64s, q: Int64s, spread: Bools, cores: int) -> Float64s:
@@ -75,7 +123,7 @@ def _lost_share(p: Int64s, q: Int64s, spread: Bools, cores: int) -> Float64s:
     balanced = 1 - np.minimum(cores / (p + q), 1)
     slowest_part = np.where(spread & (q > 0), np.maximum(balanced, 0.5), balanced)
     shared_cores = np.minimum(2 * q / cores, 1)
-    return np.asarray(balanced + 0.5 * shared_cores * (slowest_part - balanced))
+    return np.asarray(balanced + STAYS_PUT * shared_cores * (slowest_part - balanced))
 
 
 def _spread_ops(trace: Trace, on_pipeline: Bools) -> tuple[Int64s, Int64s]:

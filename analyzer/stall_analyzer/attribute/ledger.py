@@ -102,12 +102,12 @@ def _traced(aligned: AlignedTrace, timeline: Timeline, begin: int, end: int) -> 
         tiling = _follow(thread, run_tiling(own, regions, outside, between, begin, end))
         tiling = with_warm_up(tiling, trace, training)
         tiling = with_skipped_updates(tiling, training)
+        steps = _training_steps(timeline, aligned)
         if aligned.covered_ps[0] == 0:  # else the first step in the trace is not the first
-            start, stop = _training_steps(timeline, aligned)
-            tiling = with_first_wait(tiling, trace, start, stop)
+            tiling = with_first_wait(tiling, trace, *steps)
         tiling = with_cache_fill(tiling, trace)
         if devices is None or not devices.used:
-            tiling = with_contention(tiling, trace, own, others)
+            tiling = with_contention(tiling, trace, own, others, steps)
     if devices is None or not devices.traced:
         return tiling
     # With a device at work, the executors on the host only launch kernels.
