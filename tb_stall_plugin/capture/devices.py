@@ -12,6 +12,9 @@ def bytes_in_use() -> dict[str, float]:
     values = {}
     for device in tf.config.list_logical_devices("GPU"):
         name = device.name.removeprefix("/device:")
-        in_use = tf.config.experimental.get_memory_info(name)["current"]
+        try:
+            in_use = tf.config.experimental.get_memory_info(name)["current"]
+        except Exception:  # not every allocator keeps count
+            continue
         values[f"{Tag.DEVICE}{name}{Tag.BYTES_IN_USE}"] = float(in_use)
     return values

@@ -21,5 +21,17 @@ def test_each_gpu_tells_what_is_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     }
 
 
+def test_a_gpu_that_does_not_tell_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_use(name: str) -> dict[str, int]:
+        if name == "GPU:0":
+            raise ValueError("Allocator stats not available for device 'GPU:0'")
+        return {"current": 5_000}
+
+    gpus = [SimpleNamespace(name="/device:GPU:0"), SimpleNamespace(name="/device:GPU:1")]
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: gpus)
+    monkeypatch.setattr(tf.config.experimental, "get_memory_info", in_use)
+    assert bytes_in_use() == {"stall/device/GPU:1/bytes_in_use": 5_000.0}
+
+
 def test_without_a_gpu_there_is_nothing_to_tell() -> None:
     assert bytes_in_use() == {}
