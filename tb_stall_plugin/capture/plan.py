@@ -28,6 +28,7 @@ MOST_RECORDING_TO_SAVING = 3.0  # noise may make recording look dearer than it e
 # A slow step takes so many times the median, and long enough to matter.
 SLOW_TIMES, SLOW_SECONDS, STEPS_FOR_MEDIAN = 5.0, 1.0, 8
 MOST_SLOW_WINDOWS = 3
+MOST_HANG_WINDOWS = 3  # a training that stalls each hour should not fill the disk
 SLOW_WINDOW_STEPS, SLOW_WINDOW_SECONDS = 5, 10.0
 RECENT_STEPS = 64
 
@@ -44,7 +45,7 @@ class Plan:
     """Of one process, over all its fits. `budget` is the share of the time that it may cost."""
 
     def __init__(self, budget: float) -> None:
-        self._budget = budget
+        self.budget = budget
         self._open: _Open | None = None
         self._being_saved: _Open | None = None
         # Of the windows so far:
@@ -54,6 +55,7 @@ class Plan:
         self._saving_s = 0.0
         self._a_step = (0, 0.0)  # bytes and seconds of saving for a step, of the last window
         self._slow_windows = 0
+        self._hang_windows = 0
         self._closed_s = 0.0
         # Of the steps so far:
         self._plain_s: deque[float] = deque(maxlen=RECENT_STEPS)
@@ -87,6 +89,7 @@ class Plan:
         self._open = _Open(reason, now_s)
         self._windows += 1
         self._slow_windows += reason == Window.SLOW_STEP
+        self._hang_windows += reason == Window.HANG
         self._slow_step_seen = False
 
     def closed(self, now_s: float) -> None:
@@ -144,6 +147,9 @@ class Plan:
         self._has_validated = True
         return is_first and self._has_room()
 
+    def opens_for_hang(self) -> bool:
+        return self._hang_windows < MOST_HANG_WINDOWS
+
     def closes(self, now_s: float) -> bool:
         """Whether the open window should be closed now, at the end of a step."""
         window = self._open
@@ -173,7 +179,7 @@ class Plan:
         recording_s = self._recording_a_step_s()
         spent_s = self._profiled_steps * recording_s + self._saving_s
         next_s = more_steps * (recording_s + saving_a_step_s)
-        return spent_s + next_s <= self._budget * (self._earlier_s + now_s - self._began_s)
+        return spent_s + next_s <= self.budget * (self._earlier_s + now_s - self._began_s)
 
     def _recording_a_step_s(self) -> float:
         """What a step takes longer while it is recorded; until known, as long as saving it."""

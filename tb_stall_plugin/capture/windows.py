@@ -1,7 +1,7 @@
 """Profiled windows: the profiler opened and closed as planned, each profile saved as a session.
 
-Only one profiler can run in a process, and it need not be ours: then windows step aside. Saving
-takes about 0.1 s a megabyte, so a thread does it.
+Only one profiler can run in a process, and it need not be ours: then windows step aside, and one
+that is open makes way. Saving takes about 0.1 s a megabyte, so a thread does it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Concatenate, ParamSpec
 
-import tensorflow as tf
-
 from stall_analyzer.capture_format import Kind, Level, Window
 from tb_stall_plugin.capture.growth import Growth
 from tb_stall_plugin.capture.plan import MOST_WINDOW_BYTES, Plan
+from tb_stall_plugin.capture.profiler import Profiler, a_profiler_runs
 from tb_stall_plugin.capture.recorder import Recorder
 from tb_stall_plugin.capture.session_files import SessionFiles
 
@@ -33,12 +32,6 @@ P = ParamSpec("P")
 class _Open:
     reason: str
     first_step: int
-
-
-def a_profiler_runs() -> bool:
-    """In this process, whoever started it. Only then is there anything behind a trace event."""
-    with tf.profiler.experimental.Trace("stall") as trace:
-        return trace._traceme is not None
 
 
 def _or_give_up(method: Callable[Concatenate[Windows, P], None]) -> Callable[..., None]:
@@ -57,8 +50,11 @@ def _or_give_up(method: Callable[Concatenate[Windows, P], None]) -> Callable[...
 
 
 class Windows:
-    """Called by the training thread; by the watchdog and the last words from threads of theirs.
-    Nothing is raised."""
+    """Of one process, over all its fits: two would write into the same hidden folder.
+
+    Called by the training thread; by the watchdog and the last words from threads of theirs.
+    Nothing is raised.
+    """
 
     def __init__(
         self,
@@ -69,7 +65,8 @@ class Windows:
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._recorder = recorder
-        self._plan = plan
+        self.plan = plan
+        self._profiler = Profiler(self._make_way)
         self._on_failure = on_failure
         self._clock_s = clock_s
         self._files = SessionFiles(logdir)
@@ -91,7 +88,7 @@ class Windows:
         with self._lock:
             self._step = step
             self._others = others
-            self._plan.fit_began(self._clock_s(), steps_in_epoch)
+            self.plan.fit_began(self._clock_s(), steps_in_epoch)
             self._follow_plan()
 
     @_or_give_up
@@ -99,33 +96,33 @@ class Windows:
         """Number `step` begins next. Called often, so it takes only microseconds."""
         with self._lock:
             self._step = step
-            self._plan.step_ended(self._clock_s(), seconds)
+            self.plan.step_ended(self._clock_s(), seconds)
             self._follow_plan()
 
     @_or_give_up
     def validation_begins(self) -> None:
         with self._lock:
-            if self._plan.opens_for_validation() and self._step not in self._others:
+            if self.plan.opens_for_validation() and self._step not in self._others:
                 self._start(Window.VALIDATION)
 
     @_or_give_up
     def test_step_ended(self) -> None:
         with self._lock:
-            self._plan.test_step_ended(self._clock_s())
-            if self._plan.closes(self._clock_s()):
+            self.plan.test_step_ended(self._clock_s())
+            if self.plan.closes(self._clock_s()):
                 self._stop(Window.PLAN)
 
     @_or_give_up
     def first_epoch_ended(self) -> None:
         with self._lock:
-            self._plan.first_epoch_ended()
+            self.plan.first_epoch_ended()
             self._stop(Window.PLAN)
 
     @_or_give_up
     def fit_ends(self) -> None:
         """Does not wait until the last profile is saved. The end of the process does."""
         with self._lock:
-            self._plan.fit_ended(self._clock_s())
+            self.plan.fit_ended(self._clock_s())
             self._stop(Window.PLAN)
 
     @_or_give_up
@@ -133,6 +130,8 @@ class Windows:
         """Nothing has moved for long: save what led to it, and look at what moves now."""
         self._save_now(Window.HANG)
         with self._lock:
+            if not self.plan.opens_for_hang():
+                return
             self._start(Window.HANG)
         time.sleep(HANG_WINDOW_S)
         with self._lock:
@@ -150,15 +149,19 @@ class Windows:
         now_s = self._clock_s()
         is_free = self._step not in self._others
         if self._open is not None:
-            if not is_free or self._plan.closes(now_s):
+            if not is_free or self.plan.closes(now_s):
                 self._stop(Window.PLAN)
-        elif self._saving is None and is_free and now_s >= self._retry_at_s:
-            reason = self._plan.opens(now_s)
+        elif self._may_start() and is_free:
+            reason = self.plan.opens(now_s)
             if reason is not None:
                 self._start(reason)
 
+    def _may_start(self) -> bool:
+        is_idle = self._open is None and self._saving is None
+        return is_idle and self._clock_s() >= self._retry_at_s
+
     def _start(self, reason: str) -> None:
-        if self._open is not None or self._saving is not None:
+        if not self._may_start():
             return
         # Not by trying: a start that fails may leave TensorFlow believing that a profiler runs.
         if a_profiler_runs():
@@ -167,13 +170,23 @@ class Windows:
             self._recorder.note(Level.INFO, text)
             return
         self._growth.begin()
-        tf.profiler.experimental.start(self._files.staging)
+        self._profiler.start(self._files.staging)
         self._open = window = _Open(reason, self._step)
         threading.Thread(
             target=self._mind_memory, args=(window,), name="stall-mind-memory", daemon=True
         ).start()
-        self._plan.opened(self._clock_s(), reason)
+        self.plan.opened(self._clock_s(), reason)
         self._recorder.record(Kind.WINDOW, what=Window.OPENED, reason=reason, first_step=self._step)
+
+    @_or_give_up
+    def _make_way(self) -> None:
+        """Called by a script that starts the profiler itself."""
+        with self._lock:
+            self._retry_at_s = self._clock_s() + RETRY_S
+            if self._open is not None:
+                text = f"at step {self._step} the script started the profiler, so ours made way"
+                self._recorder.note(Level.INFO, text)
+                self._stop(Window.PLAN)
 
     @_or_give_up
     def _mind_memory(self, window: _Open) -> None:
@@ -186,14 +199,18 @@ class Windows:
     def _stop(self, ended_by: str) -> None:
         window, self._open = self._open, None
         if window is not None:
-            self._plan.closed(self._clock_s())
+            self.plan.closed(self._clock_s())
             self._saving = threading.Thread(
                 target=self._save,
                 args=(window, self._step, ended_by),
                 name="stall-save-profile",
                 daemon=True,
             )
-            self._saving.start()
+            try:
+                self._saving.start()
+            except RuntimeError:  # no more threads, or Python ends: who gives up stops the profiler
+                self._saving, self._open = None, window
+                raise
 
     def _save_now(self, ended_by: str) -> None:
         """In this thread: Python starts no others while it ends."""
@@ -201,7 +218,7 @@ class Windows:
             saving, window = self._saving, self._open
             if window is not None:
                 self._open = None
-                self._plan.closed(self._clock_s())
+                self.plan.closed(self._clock_s())
                 self._saving = threading.current_thread()
         if window is not None:
             self._save(window, self._step, ended_by)
@@ -218,7 +235,7 @@ class Windows:
             "ended_by": ended_by,
         }
         try:
-            tf.profiler.experimental.stop()
+            self._profiler.stop()
             session, size = self._files.publish()
             if ended_by == Window.MEMORY and size < MOST_WINDOW_BYTES:
                 self._growth.was_not_ours()
@@ -231,7 +248,7 @@ class Windows:
             self._recorder.record(Kind.WINDOW, what=Window.FAILED, why=why, **fields)
             self._give_up(error)
         with self._lock:
-            self._plan.saved(size, time.thread_time() - cpu_began_s)
+            self.plan.saved(size, time.thread_time() - cpu_began_s)
             self._saving = None
 
     def _give_up(self, error: Exception) -> None:
@@ -239,7 +256,7 @@ class Windows:
         window, self._open = self._open, None
         try:
             if window is not None:
-                tf.profiler.experimental.stop(save=False)
+                self._profiler.stop(save=False)
             self._files.discard()
         except Exception as another:
             error = another

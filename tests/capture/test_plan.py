@@ -152,6 +152,16 @@ def test_no_more_than_three_slow_steps_are_looked_into() -> None:
     assert training.reasons.count(Window.SLOW_STEP) <= rules.MOST_SLOW_WINDOWS
 
 
+def test_no_more_than_three_hangs_are_looked_into() -> None:
+    plan = Plan(BUDGET)
+    hangs = 0
+    while plan.opens_for_hang():
+        plan.opened(1000.0, Window.HANG)
+        plan.closed(1005.0)
+        hangs += 1
+    assert hangs == 3
+
+
 def test_the_first_validation_gets_a_window_of_its_own_and_the_next_does_not() -> None:
     training = Training(step_s=0.0025, event_bytes=14_000).fit(200)
     assert training.plan.opens_for_validation()

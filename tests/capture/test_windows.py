@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,57 @@ def test_a_hang_saves_what_led_to_it_and_then_what_still_moves(
     assert len(profiles(tmp_path)) == 2  # of the same second
 
 
+def test_a_hang_that_comes_too_often_opens_no_window(
+    windows: Windows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows.plan, "opens_for_hang", lambda: False)
+    windows.hang()
+    assert [record["reason"] for record in saved(windows, tmp_path)] == [Window.START]
+    assert not module.a_profiler_runs()
+
+
+def start_and_stop(folder: str) -> None:
+    tf.profiler.experimental.start(logdir=folder)
+    tf.profiler.experimental.stop()
+
+
+def profile(folder: str) -> None:
+    with tf.profiler.experimental.Profile(folder):
+        tf.square(3.0)
+
+
+@pytest.mark.parametrize("run_profiler", [start_and_stop, profile])
+def test_a_script_that_starts_the_profiler_has_it(
+    windows: Windows, tmp_path: Path, run_profiler: Callable[[str], None]
+) -> None:
+    run_profiler(str(tmp_path / "theirs"))
+    assert len(profiles(tmp_path / "theirs")) == 1
+    logs.until(lambda: saved(windows, tmp_path))
+    [record] = saved(windows, tmp_path)
+    assert (record["what"], record["reason"]) == (Window.SAVED, Window.START)
+    [note] = logs.records(tmp_path, Kind.NOTE)
+    assert "ours made way" in note["text"]
+
+
+def test_while_the_profiler_is_the_scripts_ours_waits(windows: Windows, tmp_path: Path) -> None:
+    with tf.profiler.experimental.Profile(str(tmp_path / "theirs")):
+        logs.until(lambda: saved(windows, tmp_path))
+        for step in range(3, 30):
+            windows.step_ended(step, 0.1)
+    windows.finish()
+    assert len(saved(windows, tmp_path)) == 1
+
+
+def test_the_functions_of_the_profiler_are_as_before_when_no_window_is_open(
+    windows: Windows,
+) -> None:
+    windows.finish()
+    assert tf.profiler.experimental.start.__module__ == tf.profiler.experimental.stop.__module__
+    assert tf.profiler.experimental.Profile.__enter__.__globals__["start"] is (
+        tf.profiler.experimental.start
+    )
+
+
 def test_a_window_is_closed_when_memory_grows_fast(
     windows: Windows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,10 +142,23 @@ def test_no_profiler_runs_on_after_a_failure(
     def fails(*_: object) -> None:
         raise ValueError("out of order")
 
-    monkeypatch.setattr(windows._plan, "step_ended", fails)
+    monkeypatch.setattr(windows.plan, "step_ended", fails)
     assert module.a_profiler_runs()
     windows.step_ended(3, 0.1)
     assert not module.a_profiler_runs()
+
+
+def test_no_profiler_runs_on_where_no_thread_can_save_it(
+    windows: Windows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_more_threads(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as exhausted:
+        exhausted.setattr(threading.Thread, "start", no_more_threads)
+        windows.fit_ends()
+    assert not module.a_profiler_runs()
+    assert not list(tmp_path.glob(".stall-*"))
 
 
 def test_a_forked_child_leaves_the_profiler_to_its_parent(

@@ -1,0 +1,61 @@
+"""TensorFlow's profiler. A process has one, and a script that starts it gets it: ours makes way.
+
+Without that, a start while ours runs would raise into the training.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import tensorflow as tf
+
+WAIT_FOR_STOP_S = 30.0  # as long as saving a large profile may take
+
+
+def a_profiler_runs() -> bool:
+    """In this process, whoever started it. Only then is there anything behind a trace event."""
+    with tf.profiler.experimental.Trace("stall") as trace:
+        return trace._traceme is not None
+
+
+class Profiler:
+    """`make_way`: somebody else starts the profiler while ours runs, so ours is to be stopped."""
+
+    def __init__(self, make_way: Callable[[], None]) -> None:
+        self._make_way = make_way
+        self._process = os.getpid()
+        self._start: Callable[..., Any] = tf.profiler.experimental.start
+        self._is_stopped = threading.Event()
+
+    def start(self, folder: str) -> None:
+        self._start = tf.profiler.experimental.start
+        self._start(folder)
+        self._is_stopped.clear()
+        for module in _who_offer_it():
+            module.start = self._start_by_script  # type: ignore[attr-defined]
+
+    def stop(self, save: bool = True) -> None:
+        try:
+            tf.profiler.experimental.stop(save=save)
+        finally:
+            for module in _who_offer_it():
+                if module.start == self._start_by_script:
+                    module.start = self._start  # type: ignore[attr-defined]
+            self._is_stopped.set()
+
+    def _start_by_script(self, *arguments: Any, **named: Any) -> Any:
+        if os.getpid() == self._process:  # a forked child has no profiler
+            self._make_way()
+            self._is_stopped.wait(WAIT_FOR_STOP_S)
+        return self._start(*arguments, **named)
+
+
+def _who_offer_it() -> tuple[ModuleType, ModuleType]:
+    """The public name, and the one that `Profile` and `tf.summary.trace_on` use."""
+    public = tf.profiler.experimental
+    return public, sys.modules[public.Profile.__module__]
