@@ -6,21 +6,25 @@ the wakeup descriptor at once, and a thread of ours reads the other end.
 
 With a handler of ours in place SIGTERM no longer ends the process, so that thread must. What was
 there before us keeps its say: a handler of the user's is called as before, and where something
-native listens we step aside.
+native listens we step aside. A handler that comes later must not take ours for one of the
+program's own, and leave it to us to end the process: where there was none, it is told so.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import logging
 import os
 import signal
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
+from typing import Any
 
 from tb_stall_plugin.capture import stacks
 
@@ -44,6 +48,10 @@ WAKEUP_TAKEN = (
     "thread is running Python code at that time"
 )
 
+# As they are without our stand-ins.
+_set_signal: Callable[..., Any] = signal.signal
+_get_signal: Callable[..., Any] = signal.getsignal
+
 
 class SignalListener:
     """`heard(signal, ends)`: in a thread of ours; if `ends`, the process dies when it returns."""
@@ -63,7 +71,7 @@ class SignalListener:
             return None
         if threading.current_thread() is not threading.main_thread():
             return ONLY_MAIN_THREAD
-        self._previous = signal.getsignal(signal.SIGTERM)
+        self._previous = _get_signal(signal.SIGTERM)
         if self._previous is signal.SIG_IGN:
             return None
         native = self._previous is signal.SIG_DFL and _handler_address(signal.SIGTERM) != 0
@@ -76,10 +84,13 @@ class SignalListener:
         other = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         if other != -1:
             signal.set_wakeup_fd(other)
-        signal.signal(signal.SIGTERM, self._handle)
+        _set_signal(signal.SIGTERM, self._handle)
         self._address = _handler_address(signal.SIGTERM)
         self._installed = True
-        os.register_at_fork(after_in_child=self.remove)
+        if self._previous is signal.SIG_DFL:
+            _replace_functions(self._set_by_script, self._seen_by_script)
+        # It cannot be taken back, and must not keep a finished training in memory.
+        os.register_at_fork(after_in_child=functools.partial(_remove, weakref.ref(self)))
         return WAKEUP_TAKEN if other != -1 else None
 
     def remove(self) -> None:
@@ -87,8 +98,10 @@ class SignalListener:
         if not self._installed or threading.current_thread() is not threading.main_thread():
             return
         self._installed = False
+        if signal.signal == self._set_by_script:
+            _replace_functions(_set_signal, _get_signal)
         if self._is_ours():
-            signal.signal(signal.SIGTERM, self._previous)
+            _set_signal(signal.SIGTERM, self._previous)
         descriptor = signal.set_wakeup_fd(-1)
         if descriptor not in (-1, self._writer):
             signal.set_wakeup_fd(descriptor)
@@ -98,7 +111,16 @@ class SignalListener:
     def _is_ours(self) -> bool:
         # Native code that took the signal over is not known to Python.
         in_place = _handler_address(signal.SIGTERM) == self._address
-        return in_place and signal.getsignal(signal.SIGTERM) == self._handle
+        return in_place and _get_signal(signal.SIGTERM) == self._handle
+
+    def _set_by_script(self, *arguments: Any, **named: Any) -> Any:
+        return self._as_without_us(_set_signal(*arguments, **named))
+
+    def _seen_by_script(self, *arguments: Any, **named: Any) -> Any:
+        return self._as_without_us(_get_signal(*arguments, **named))
+
+    def _as_without_us(self, handler: Any) -> Any:
+        return self._previous if handler == self._handle else handler
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         """In the main thread, when it next runs Python code."""
@@ -141,6 +163,17 @@ class SignalListener:
 
 # It waits on the main thread while the evidence is written, which is not what training was doing.
 stacks.HIDDEN.add(SignalListener._handle.__code__)
+
+
+def _remove(listener: weakref.ref[SignalListener]) -> None:
+    alive = listener()
+    if alive is not None:
+        alive.remove()
+
+
+def _replace_functions(set_signal: Callable[..., Any], get_signal: Callable[..., Any]) -> None:
+    setattr(signal, "signal", set_signal)  # noqa: B010 (mypy would object)
+    setattr(signal, "getsignal", get_signal)  # noqa: B010
 
 
 def _handler_address(number: int) -> int:
