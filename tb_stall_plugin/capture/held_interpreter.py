@@ -14,12 +14,14 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from stall_analyzer.capture_format import STACKS_HEADER_BYTES
 from stall_analyzer.held_interpreter import MOST_BYTES, parse
 from tb_stall_plugin.capture.stacks import OWN_THREADS
 
+WAIT_FOR_DISK_S = 1.0
 LATE_S = 10.0  # the watchdog is not late by so much while Python runs, even if the machine swaps
 
 
@@ -34,6 +36,8 @@ class HeldInterpreter:
         self._set_timer: Callable[..., None] = faulthandler.dump_traceback_later
         # A child that is forked while the timer runs would wait for its thread for ever.
         self._timer = threading.Lock()
+        # Not the same: whoever forks must not wait for a disk. It keeps the file open.
+        self._using_file = threading.Lock()
 
     def begin(self) -> None:
         if self._path is None or not hasattr(os, "register_at_fork"):
@@ -63,31 +67,37 @@ class HeldInterpreter:
             **state,
         }
         text = json.dumps(header).encode().ljust(STACKS_HEADER_BYTES)
-        with self._timer:
-            if self._is_over:
+        with self._using_file:
+            if self._file < 0:
                 return
-            try:
+            with suppress(OSError):  # what was known a second ago must do
                 os.pwrite(self._file, text[:STACKS_HEADER_BYTES], 0)
                 os.lseek(self._file, STACKS_HEADER_BYTES, os.SEEK_SET)
-            except OSError:  # what was known a second ago must do
-                pass
-            self._set_timer(due_s, file=self._file)
+            with self._timer:
+                if not self._is_over:
+                    self._set_timer(due_s, file=self._file)
 
     def taken(self) -> dict[str, object] | None:
         """What was written while Python stood still, now that it runs again."""
-        if self._file < 0 or os.fstat(self._file).st_size <= STACKS_HEADER_BYTES:
-            return None
-        dump = parse(os.pread(self._file, MOST_BYTES, 0))
-        os.ftruncate(self._file, STACKS_HEADER_BYTES)
-        return dump
+        with self._using_file:
+            if self._file < 0 or os.fstat(self._file).st_size <= STACKS_HEADER_BYTES:
+                return None
+            dump = parse(os.pread(self._file, MOST_BYTES, 0))
+            os.ftruncate(self._file, STACKS_HEADER_BYTES)
+            return dump
 
     def end(self) -> None:
         if self._path is None or self._file < 0 or os.getpid() != self._process:
             return
         self._stop()
-        os.close(self._file)
-        self._file = -1
-        self._path.unlink(missing_ok=True)
+        if not self._using_file.acquire(timeout=WAIT_FOR_DISK_S):
+            return  # a disk hangs: the end of the process will close the file
+        try:
+            os.close(self._file)
+            self._file = -1
+            self._path.unlink(missing_ok=True)
+        finally:
+            self._using_file.release()
 
     def _stop(self) -> None:
         with self._timer:

@@ -85,6 +85,22 @@ def test_a_forked_child_ends_though_the_timer_runs(tmp_path: Path) -> None:
     assert len(records(tmp_path, Kind.END)) == 1
 
 
+def test_whoever_forks_does_not_wait_for_a_disk_that_hangs(tmp_path: Path) -> None:
+    fork = """
+        hangs = threading.Event()
+        def pwrite(*_):
+            hangs.set()
+            time.sleep(600)
+        os.pwrite = pwrite
+        hangs.wait()
+        child = os.fork()
+        if not child:
+            sys.exit(3)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    """
+    assert run(program(BEGIN, fork), tmp_path) == (0, "")
+
+
 def test_a_script_that_sets_the_timer_itself_has_it(tmp_path: Path) -> None:
     own = """
         faulthandler.dump_traceback_later(2.2, file=sys.stderr)
