@@ -8,11 +8,11 @@ SHARE_OF_TIME = 0.005
 
 
 class Due:
-    """Of one fit."""
+    """Of one optimizer, over all its fits."""
 
     def __init__(self) -> None:
         self._steps = 0
-        self._is_due = True  # the step under way
+        self.is_due = True  # the step under way, or the next one
         self._not_before_s = 0.0
 
     def step_ended(self, now_s: float) -> tuple[bool, bool]:
@@ -22,10 +22,10 @@ class Due:
         are applied then.
         """
         self._steps += 1
-        was_due = self._is_due
+        was_due = self.is_due
         in_time = (self._steps + 1) % EVERY == 0 and now_s >= self._not_before_s
-        self._is_due = self._steps < EVERY or in_time
-        return was_due, self._is_due
+        self.is_due = self._steps < EVERY or in_time
+        return was_due, self.is_due
 
     def took(self, seconds: float, now_s: float) -> None:
         """To measure a step."""

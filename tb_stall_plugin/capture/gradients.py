@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,17 +29,26 @@ raw = tf.raw_ops  # a fourth of the time of their usual names, in tracing and in
 
 
 class GradientMeter:
-    """Its variables belong to no model, no checkpoint and no strategy."""
+    """Its variables belong to no model, no checkpoint and no strategy.
+
+    It must live as long as the steps that were traced with it: TensorFlow's functions do not keep
+    the variables that they use.
+    """
 
     def __init__(self, optimizer: Any, layers: Sequence[Watched]) -> None:
-        self._optimizer = optimizer
+        self._optimizer_if_alive = weakref.ref(optimizer)
         self._layers = layers
+        self._functions: dict[tuple[tuple[bool, ...], int], Any] = {}
         self._vector = tf.Variable(tf.zeros([vector_length(layers)]), trainable=False)
         self._number = tf.Variable(0.0, trainable=False)
         self._skipped = tf.Variable(0.0, trainable=False)
         self._is_due = tf.Variable(True, trainable=False)
         self._will_measure = True
         self._last_number = 0.0
+
+    @property
+    def _optimizer(self) -> Any:
+        return self._optimizer_if_alive()
 
     # ------------------------------------------------------------ from outside
 
@@ -98,13 +108,13 @@ class GradientMeter:
             is_skipped = (_number(finite_steps) == 0) & ~is_raised
             self._skipped.assign_add(tf.cast(is_skipped, tf.float32))
 
-    @functools.cache  # noqa: B019 (a meter lives as long as the training)
     def _measuring(self, is_given: tuple[bool, ...], replicas: int) -> Any:
         def measure(*given: Any) -> None:
             left = iter(given)
             self._measure([next(left) if each else None for each in is_given], replicas)
 
-        return tf.function(measure, autograph=False)
+        key = is_given, replicas
+        return self._functions.setdefault(key, tf.function(measure, autograph=False))
 
     def _measure(self, tensors: Sequence[Any], replicas: int) -> None:
         count = len(self._layers)

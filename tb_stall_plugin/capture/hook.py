@@ -34,9 +34,10 @@ class Hook:
             del attributes[self._name]
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        if self._around is None:
+        around = self._around  # once: another thread may take the hook out
+        if around is None:
             return self._method(*arguments, **named)
-        return self._around(self._method, *arguments, **named)
+        return around(self._method, *arguments, **named)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         copied = memo.get(id(self._owner))

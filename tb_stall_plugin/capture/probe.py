@@ -8,13 +8,15 @@ traced again. Of the many steps few are measured: those that `due` says.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import tensorflow as tf
 
 from stall_analyzer.capture_format import Tag
+from tb_stall_plugin.capture.due import Due
 from tb_stall_plugin.capture.gradients import GradientMeter
 from tb_stall_plugin.capture.hook import Hook
 from tb_stall_plugin.capture.layers import Watched, choose
@@ -23,12 +25,24 @@ from tb_stall_plugin.capture.updates import UpdateMeter
 
 Method = Callable[..., Any]
 
+_probes: weakref.WeakKeyDictionary[Any, Probe] = weakref.WeakKeyDictionary()
+
+
+def probe_of(optimizer: Any) -> Probe:
+    """The same for all fits with an optimizer, and as long as it lives: steps that were traced with
+    the probe in them go on using its variables."""
+    probe = _probes.get(optimizer)
+    if probe is None:
+        probe = _probes[optimizer] = Probe(optimizer)
+    return probe
+
 
 class Probe:
     """Measures the steps that go through one optimizer. It never raises into them."""
 
     def __init__(self, optimizer: Any) -> None:
-        self.optimizer = optimizer
+        self._optimizer_if_alive = weakref.ref(optimizer)  # or it would live as long as we do
+        self.due = Due()
         self.layers: list[Watched] = []
         self.is_in_step = False  # a step was traced, or run eagerly, with the probe in it
         self.failure: str | None = None  # why it measures no more
@@ -40,7 +54,15 @@ class Probe:
         self._replica = threading.local()  # replicas are traced in a thread each
         self._hooks: list[Hook] = []
 
+    @property
+    def optimizer(self) -> Any:
+        return self._optimizer_if_alive()
+
     def put_in(self) -> None:
+        if self._hooks:  # by another fit, which is still under way
+            return
+        if self._gradients is not None:
+            self._gradients.measure_next(self.due.is_due)
         # Keras 3 applies gradients in one place, apply(gradients, variables); Keras 2 has only
         # apply_gradients(pairs). The loss is seen on its way to be scaled or minimised.
         around: dict[str, Method]
@@ -55,9 +77,13 @@ class Probe:
                 self._hooks.append(hook)
 
     def take_out(self) -> None:
-        """Steps traced so far keep the probe."""
+        """Steps traced so far keep the probe, but it measures nothing."""
         while self._hooks:
             self._hooks.pop().take_out()
+        if self._updates is not None:
+            self._updates.forget()
+        if self._gradients is not None:
+            self._gradients.measure_next(False)
 
     def after_step(self, was_due: bool, next_is_due: bool) -> dict[str, float]:
         """What was measured, if it was due: scalars by tag."""
@@ -96,35 +122,40 @@ class Probe:
         return not accumulates and not hasattr(self.optimizer, "inner_optimizer")
 
     # ------------------------------------------------------------ the hooks
-    # They do what the method would have done, whatever happens to the measuring.
+    # They do what the method would have done, with what it was given, whatever happens to the
+    # measuring: optimizers that are not Keras' own have other arguments.
 
-    def _take_loss(self, method: Method, loss: Any, *rest: Any, **named: Any) -> Any:
-        self._replica.loss = loss
-        return method(loss, *rest, **named)
+    def _take_loss(self, method: Method, *arguments: Any, **named: Any) -> Any:
+        self._replica.loss = arguments[0] if arguments else named.get("loss")
+        return method(*arguments, **named)
 
-    def _apply(self, method: Method, grads: Any, trainable_variables: Any = None) -> Any:
-        gradients = list(grads)
-        variables = trainable_variables
-        if variables is None:
-            variables = getattr(self.optimizer, "_trainable_variables", ())
-        return self._measured(
-            gradients, list(variables), lambda: method(gradients, trainable_variables)
-        )
+    def _apply(self, method: Method, *arguments: Any, **named: Any) -> Any:
+        def begin() -> Callable[[], None] | None:
+            gradients = arguments[0] if arguments else named["grads"]
+            variables = arguments[1] if len(arguments) > 1 else named.get("trainable_variables")
+            if variables is None:
+                variables = getattr(self.optimizer, "_trainable_variables", ())
+            return self._begin(_read_twice(gradients), _read_twice(variables))
 
-    def _apply_gradients(
-        self, method: Method, grads_and_vars: Any, *rest: Any, **named: Any
-    ) -> Any:
-        pairs = list(grads_and_vars)
-        return self._measured(
-            [gradient for gradient, _ in pairs],
-            [variable for _, variable in pairs],
-            lambda: method(pairs, *rest, **named),
-        )
+        return self._measured(begin, lambda: method(*arguments, **named))
+
+    def _apply_gradients(self, method: Method, *arguments: Any, **named: Any) -> Any:
+        # Often a zip, which can be read only once.
+        if arguments and isinstance(arguments[0], Iterator):
+            arguments = list(arguments[0]), *arguments[1:]
+        elif isinstance(named.get("grads_and_vars"), Iterator):
+            named["grads_and_vars"] = list(named["grads_and_vars"])
+
+        def begin() -> Callable[[], None] | None:
+            pairs = _read_twice(arguments[0] if arguments else named["grads_and_vars"])
+            return self._begin([gradient for gradient, _ in pairs], [v for _, v in pairs])
+
+        return self._measured(begin, lambda: method(*arguments, **named))
 
     def _measured(
-        self, gradients: Sequence[Any], variables: Sequence[Any], update: Callable[[], Any]
+        self, begin: Callable[[], Callable[[], None] | None], update: Callable[[], Any]
     ) -> Any:
-        after_update = self._attempt(lambda: self._begin(gradients, variables))
+        after_update = self._attempt(begin)
         result = update()
         if after_update is not None:
             self._attempt(after_update)
@@ -176,6 +207,12 @@ class Probe:
         self._gradients = _outside_of_graphs_and_strategies(
             lambda: GradientMeter(self.optimizer, layers)
         )
+
+
+def _read_twice(given: Any) -> list[Any]:
+    if isinstance(given, Iterator):
+        raise TypeError("gradients that can be read only once are left to the optimizer")
+    return list(given)
 
 
 def _is_first_replica(context: Any) -> bool:

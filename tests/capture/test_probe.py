@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
 import pytest
 
 from stall_analyzer.capture_format import Tag
-from tb_stall_plugin.capture.probe import Probe
+from tb_stall_plugin.capture.probe import Probe, probe_of
 from tests.capture.training import FEATURES, IS_KERAS_3, keras, small_model, tf
 
 RATE = 0.1
@@ -137,6 +139,75 @@ def test_a_step_that_is_not_due_leaves_nothing() -> None:
     model.train_on_batch(X, Y)
     assert probe.after_step(was_due=True, next_is_due=True)
     probe.take_out()
+
+
+def test_what_was_traced_with_the_probe_measures_only_while_it_is_in() -> None:
+    model = small_model()
+    probe = Probe(model.optimizer)
+    probe.put_in()
+    model.train_on_batch(X, Y)
+    assert probe.after_step(was_due=True, next_is_due=True)
+    probe.take_out()
+    model.train_on_batch(X, Y)
+    assert probe.after_step(was_due=True, next_is_due=False) == {}
+    probe.put_in()
+    model.train_on_batch(X, Y)
+    assert probe.after_step(was_due=True, next_is_due=True)
+    probe.take_out()
+
+
+def test_the_probe_of_an_optimizer_lives_as_long_as_it() -> None:
+    model = small_model()
+    probe = weakref.ref(probe_of(model.optimizer))
+    gc.collect()
+    assert probe() is probe_of(model.optimizer)  # steps that were traced with it use its variables
+    optimizer = weakref.ref(model.optimizer)
+    del model
+    gc.collect()
+    assert optimizer() is None and probe() is None
+
+
+class Own:
+    """An optimizer that is not Keras' own."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def apply(self, *arguments: Any, **named: Any) -> None:
+        self.calls.append((*arguments, named))
+
+    def scale_loss(self, *, value: float) -> float:
+        return 2 * value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (([1.0], ["w"], "a third"), {}),
+        ((), {"gradients": [1.0], "weights": ["w"]}),
+        ((), {}),
+    ],
+)
+def test_an_optimizer_with_other_arguments_gets_what_it_was_given(
+    arguments: tuple[Any, ...], named: dict[str, Any]
+) -> None:
+    optimizer = Own()
+    probe = Probe(optimizer)
+    probe.put_in()
+    optimizer.apply(*arguments, **named)
+    assert optimizer.scale_loss(value=3.0) == 6.0
+    assert optimizer.calls == [(*arguments, named)]
+    probe.take_out()
+
+
+@pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 has apply_gradients only")
+def test_gradients_that_can_be_read_only_once_are_left_to_the_optimizer() -> None:
+    optimizer = Own()
+    probe = Probe(optimizer)
+    probe.put_in()
+    optimizer.apply(iter([1.0]), ["w"])
+    ((gradients, *_),) = optimizer.calls
+    assert list(gradients) == [1.0]
 
 
 def test_a_loss_that_is_no_number_is_recorded_as_such() -> None:
