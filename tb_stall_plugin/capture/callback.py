@@ -65,17 +65,27 @@ class StallCallback(tf.keras.callbacks.Callback):
             "profile": profile,
         }
         self._session: Session | None = None
-        self._process = 0  # whose session it is
         self._is_training = False
         self._epoch = 0
         self._train_batches = self._test_batches = Batches(told_later=False)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """A copy begins anew: sessions have threads and files."""
-        return functools.partial(type(self), **self._options), ()
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy begins anew: sessions have threads and files, and its model will be another."""
+        anew = {"_session": None, "_is_training": False, "model": None, "_model": None}
+        return {name: anew.get(name, value) for name, value in vars(self).items()}
+
+    # Keras 2 asks, and where it is there beside Keras 3, our base class has no answer.
+    def _implements_train_batch_hooks(self) -> bool:
+        return True
+
+    def _implements_test_batch_hooks(self) -> bool:
+        return True
+
+    def _implements_predict_batch_hooks(self) -> bool:
+        return False
 
     def on_train_begin(self, logs: Any = None) -> None:
-        self._try(self._begin, Fit(self))
+        self._try(self._begin)
 
     @_in_fit
     def on_train_end(self, session: Session, logs: Any = None) -> None:
@@ -128,22 +138,22 @@ class StallCallback(tf.keras.callbacks.Callback):
         if self._test_batches.ends(batch):
             session.test_step_ends()
 
-    def _begin(self, fit: Fit) -> None:
-        if self._session is None or self._process != os.getpid():
+    def _begin(self) -> None:
+        fit = Fit(self)
+        if self._session is None or not self._session.is_usable:
             self._session = Session(**self._options)
-            self._process = os.getpid()
         callback_list = fit.callback_list
         self._is_training = True
         self._train_batches = Batches(getattr(callback_list, "_async_train", False))
         self._test_batches = Batches(getattr(callback_list, "_async_test", False))
         model = self.model
         at_once = keras_model.steps_per_execution(model)
-        batches = (self.params or {}).get("steps")
+        batches = (getattr(self, "params", None) or {}).get("steps")
         self._session.begin(
             model,
             getattr(model, "optimizer", None),
             steps_in_epoch=-(-batches // at_once) if batches else None,
-            is_under_way=fit.is_under_way,
+            was_left=fit.was_left,
             others=keras_model.profiled_by_keras(callback_list),
             marks_steps=not keras_model.marks_its_steps(model),
         )

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from stall_analyzer.capture_format import Kind, Level, Phase, Reason
 from stall_analyzer.held_interpreter import stacks_file_of
@@ -27,10 +28,16 @@ from tb_stall_plugin.capture.signals import SignalListener
 from tb_stall_plugin.capture.watchdog import QUIET_S, Watchdog
 from tb_stall_plugin.capture.witness import Witness
 
+if TYPE_CHECKING:  # it brings TensorFlow
+    from tb_stall_plugin.capture.windows import Windows
+
 logger = logging.getLogger("stall")
 
 END_AFTER_SIGTERM_S = 5.0  # to save the profile: clusters send SIGKILL soon after
 END_AT_EXIT_S = 30.0
+# A disk that hangs must not keep a process from going on, nor from ending.
+WRITE_S = 3.0
+LAST_WORDS_S = 15.0
 MOST_ERROR_CHARACTERS = 4000  # TensorFlow's errors quote whole graphs
 REPORTED = "_reported_by_stall"
 
@@ -63,20 +70,33 @@ class Guard:
         self.pulse = Pulse()
         self.on_hang: Callable[[], None] = _nothing
         self.on_end: Callable[[], None] = _nothing
+        self._windows: Windows | None = None
         self._process = os.getpid()
         self._witness = Witness(self.recorder, self.pulse, hang_after_s)
         self._held = HeldInterpreter(_stacks_file(self.recorder))
         self._watchdog = Watchdog(self._witness, self._held, lambda: _quietly(self.on_hang))
-        self._signals = SignalListener(self._heard)
+        self._signals = SignalListener(
+            lambda number, ends: _within(lambda: self._heard(number, ends), LAST_WORDS_S)
+        )
         self._end_reason = Reason.EXIT
         self._hook = sys.excepthook
         self._is_described = False
+        self._making = threading.Lock()
         self._closing = threading.Lock()
         self._closed = threading.Event()
 
     @property
     def is_open(self) -> bool:
-        return not self._closed.is_set()
+        """In a forked child it is not: the parent's goes on there."""
+        return not self._closed.is_set() and os.getpid() == self._process
+
+    def windows_made_by(self, make: Callable[[Guard], Windows]) -> Windows:
+        """The same for all fits: what earlier ones have cost counts."""
+        with self._making:
+            if self._windows is None:
+                self._windows = make(self)
+                self.on_hang, self.on_end = self._windows.hang, self._windows.finish
+            return self._windows
 
     def hang_after(self, seconds: float) -> None:
         self._witness.hang_after_s = seconds
@@ -124,7 +144,7 @@ class Guard:
             "frames": stacks.frames_of_traceback(error.__traceback__),
         }
         _quietly(lambda: self._witness.dump(Reason.EXCEPTION, error=told))
-        self.recorder.flush(urgent=True)
+        _within(lambda: self.recorder.flush(urgent=True), WRITE_S)
 
     def _uncaught(
         self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None
@@ -165,9 +185,10 @@ class Guard:
             self._closed.wait(END_AFTER_SIGTERM_S)
             return
         _within(self.on_end, seconds)
+        self.on_hang = self.on_end = _nothing
         self._watchdog.stop()
         _quietly(self._held.end)
-        self.recorder.close(self._end_reason)
+        _within(lambda: self.recorder.close(self._end_reason), seconds)
         _quietly(self._restore)
         self._closed.set()
 

@@ -6,12 +6,12 @@ import itertools
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from types import FrameType
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType
 from typing import Any
 
 CLOSE_BEFORE = 2  # steps before Keras starts its profiler, ours is closed
-FRAMES_TO_CALLBACK_LIST = 6
+FRAMES_TO_CALLBACK_LIST = 8
 LATE_END_S = 0.02
 
 
@@ -34,22 +34,32 @@ class Fit:
 
     def __init__(self, callback: Any) -> None:
         self.callback_list: Any = None
-        self._thread = threading.get_ident()
-        self._frame_id = 0  # no reference: it would keep the data alive
+        self.was_left: Callable[[], bool] | None = None  # where it can be known
         for frame in itertools.islice(_frames(sys._getframe()), FRAMES_TO_CALLBACK_LIST):
             caller = frame.f_locals.get("self")
             callbacks = getattr(caller, "callbacks", None)
             if isinstance(callbacks, list) and any(each is callback for each in callbacks):
                 self.callback_list = caller
-                self._frame_id = id(frame.f_back)
+                # Else it is a callback that has callbacks of its own, and no fit calls it.
+                if frame.f_back is not None and frame.f_back.f_code.co_name == "fit":
+                    self.was_left = _has_returned(frame.f_back)
                 return
 
-    def is_under_way(self) -> bool:
-        """Asked by another thread. An exception may have left it, without a word to callbacks."""
-        if not self._frame_id:
-            return True
-        frames = _frames(sys._current_frames().get(self._thread))
-        return any(id(frame) == self._frame_id for frame in frames)
+
+def _has_returned(frame: FrameType) -> Callable[[], bool]:
+    """To be asked by another thread: an exception leaves a fit without a word to callbacks."""
+    thread = threading.get_ident()
+    # No reference to the frame: it would keep the data alive. Its place may be another's later.
+    known = _identity(frame)
+
+    def has_returned() -> bool:
+        return known not in map(_identity, _frames(sys._current_frames().get(thread)))
+
+    return has_returned
+
+
+def _identity(frame: FrameType) -> tuple[int, CodeType]:
+    return id(frame), frame.f_code
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:

@@ -34,9 +34,8 @@ class Pulse:
         self.last_sign_ns = self.last_step_ns  # of life: when any of the three below was called
         self.longest_ns = 0  # between two signs of life, while training
         self.step_ns: deque[int] = deque(maxlen=STEPS_FOR_MEDIAN)
-        # A fit that is left by an exception does not say so: asked when nothing has moved for long.
-        # True: it is over, and what is to be done about that has been done.
-        self.was_left: Callable[[], bool] = lambda: False
+        # Of each fit under way: True, if it was left and has now been ended.
+        self.fits: list[Callable[[], bool]] = []
         self.on_training: Callable[[], None] | None = None  # once, when training begins
 
     def begin(self, phase: str) -> None:
@@ -49,6 +48,12 @@ class Pulse:
             if on_training is not None and self._is_training():
                 self.on_training = None
                 on_training()
+
+    def was_left(self) -> bool:
+        """A fit that is left by an exception does not say so: asked when nothing has moved for
+        long, and when the next one begins. True: one was, and has been ended."""
+        answers = [fit_was_left() for fit_was_left in tuple(self.fits)]
+        return any(answers)
 
     def step_done(self) -> None:
         self.alive()

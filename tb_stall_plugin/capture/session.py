@@ -1,11 +1,13 @@
 """One training, as StallCallback and `watch` tell it: who of the capture is told what, and when.
 
-Called by the training thread only. Nothing here raises.
+Called by the training thread; a fit that was left is ended by the watchdog. Nothing here raises.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,10 +18,10 @@ from stall_analyzer.capture_format import Kind, Level, Mark, Phase, Tag
 from tb_stall_plugin.capture.about import is_one_of_several
 from tb_stall_plugin.capture.devices import bytes_in_use
 from tb_stall_plugin.capture.due import Due
-from tb_stall_plugin.capture.guard import guard
+from tb_stall_plugin.capture.guard import Guard, guard
 from tb_stall_plugin.capture.parts import Parts
 from tb_stall_plugin.capture.plan import Plan
-from tb_stall_plugin.capture.probe import Probe
+from tb_stall_plugin.capture.probe import Probe, probe_of
 from tb_stall_plugin.capture.traces import tracing_counts
 from tb_stall_plugin.capture.windows import Windows
 
@@ -50,22 +52,18 @@ class Session:
         self._recorder = self._guard.recorder
         self._pulse = self._guard.pulse
         self._parts = Parts(self._recorder)
+        self._budget = budget
         self._wants_probe = probe
         self._probe: Probe | None = None
         self._windows: Windows | None = None
         if profile and is_one_of_several():
             self._recorder.note(Level.INFO, NOT_IN_CLUSTERS)
         elif profile:
-            self._windows = Windows(
-                self._guard.logdir,
-                self._recorder,
-                Plan(budget),
-                on_failure=lambda why: self._parts.switch_off(PROFILE, why),
-            )
-            self._guard.on_hang = self._windows.hang
-            self._guard.on_end = self._windows.finish
+            self._windows = self._guard.windows_made_by(functools.partial(_windows, budget))
+        self._beginning_or_ending = threading.RLock()
         # Of this fit:
-        self._is_open = False
+        self._fit: object | None = None  # None: there is none under way
+        self._when_left: Callable[[], bool] | None = None
         self._model: Any = None
         self._optimizer: Any = None
         self._traced: dict[str, int] = {}
@@ -78,26 +76,43 @@ class Session:
         self._ended_s = 0.0
         self._trace: Any = None  # of the step under way
 
+    @property
+    def is_usable(self) -> bool:
+        """Not in a forked child, nor when a guard of another folder has taken over."""
+        return self._guard.is_open
+
     def begin(
         self,
         model: Any,
         optimizer: Any,
         *,
         steps_in_epoch: int | None = None,
-        is_under_way: Callable[[], bool] = lambda: True,
+        was_left: Callable[[], bool] | None = None,
         others: range = range(0),
         marks_steps: bool = True,
     ) -> None:
         """Of a fit, or of a loop. A step is what can be seen from outside: a call of the train
-        function. `others`: steps that another profiler is going to record, with its own marks."""
-        if self._is_open:  # an exception ended the last one
-            self.end()
-        self._is_open = True
+        function. `was_left` says whether an exception has ended it, where that can be known.
+        `others`: steps that another profiler is going to record, with its own marks."""
+        self._pulse.was_left()  # ends those that were, or their models would be kept
+        with self._beginning_or_ending:
+            self.end()  # an exception may have ended the last one
+            self._fit = fit = object()
+            if was_left is not None:
+                self._when_left = functools.partial(self._end_if, was_left, fit)
+                self._pulse.fits.append(self._when_left)
+            self._begin(model, optimizer, steps_in_epoch, others, marks_steps)
+
+    def _begin(
+        self,
+        model: Any,
+        optimizer: Any,
+        steps_in_epoch: int | None,
+        others: range,
+        marks_steps: bool,
+    ) -> None:
         self._guard.describe()
         self._pulse.begin(Phase.STARTUP)
-        self._pulse.was_left = lambda: not is_under_way() and self._was_left()
-        if optimizer is None or optimizer is not self._optimizer:
-            self._due = Due()
         self._model, self._optimizer, self._epochs = model, optimizer, 0
         self._steps = self._test_steps = 0
         self._ended_s = time.perf_counter()
@@ -109,32 +124,45 @@ class Session:
         self._marks_steps = marks_steps
         self._unmarked = others
         if others:
-            steps = f"steps {others.start} to {others.stop}"
-            text = f"the profile of {steps} is left to Keras' callback"
+            text = f"the profile of steps {others.start} to {others.stop} is left to Keras"
             self._recorder.note(Level.INFO, text)
         if self._wants_probe:
             self._parts.run(PROBE, self._put_in_probe, optimizer)
+        self._due = Due() if self._probe is None else self._probe.due
         if self._windows is not None:
+            self._windows.plan.budget = self._budget
             self._windows.fit_begins(first, steps_in_epoch, others)
 
     def end(self) -> None:
-        self._is_open = False
-        self.drop_step()
-        if self._probe is not None:
-            self._parts.run(PROBE, self._probe.take_out)
-        self._mark(Mark.FIT_END)
-        self._pulse.begin(Phase.IDLE)
-        if self._windows is not None:
-            self._windows.fit_ends()
-        self._recorder.flush()
+        with self._beginning_or_ending:
+            if self._fit is None:
+                return
+            self._fit = None
+            if self._when_left in self._pulse.fits:
+                self._pulse.fits.remove(self._when_left)
+            self.drop_step()
+            if self._probe is not None:
+                self._parts.run(PROBE, self._probe.take_out)
+            self._mark(Mark.FIT_END)
+            self._pulse.begin(Phase.IDLE)
+            if self._windows is not None:
+                self._windows.fit_ends()
+            # Nothing of a finished training is kept in memory for us.
+            self._when_left = self._model = self._optimizer = self._probe = None
 
-    def _was_left(self) -> bool:
-        """Called by the watchdog. The training thread is somewhere else, or back in another fit."""
-        if self._is_open:
+    def _end_if(self, was_left: Callable[[], bool], fit: object) -> bool:
+        """Called by the watchdog, which must not wait. Training may be in another fit by now."""
+        if not self._beginning_or_ending.acquire(blocking=False):
+            return False
+        try:
+            if self._fit is not fit or not was_left():
+                return False
             text = "training was left before its end, by an exception that the program survived"
             self._recorder.note(Level.INFO, text)
             self.end()
-        return True
+            return True
+        finally:
+            self._beginning_or_ending.release()
 
     def failed(self, error: BaseException) -> None:
         self._guard.exception(error)
@@ -247,9 +275,8 @@ class Session:
         return values | bytes_in_use()
 
     def _put_in_probe(self, optimizer: Any) -> None:
-        if self._probe is None or self._probe.optimizer is not optimizer:
-            self._probe = None if optimizer is None else Probe(optimizer)
-        if self._probe is not None:
+        if optimizer is not None:
+            self._probe = probe_of(optimizer)
             self._probe.put_in()
 
     def _record_model(self) -> None:
@@ -277,3 +304,8 @@ class Session:
         if self._was_traced:
             return "the train function had been traced before, by a fit without the probe"
         return "the step did not go through the optimizer"
+
+
+def _windows(budget: float, guard: Guard) -> Windows:
+    switch_off = functools.partial(Parts(guard.recorder).switch_off, PROFILE)
+    return Windows(guard.logdir, guard.recorder, Plan(budget), switch_off)

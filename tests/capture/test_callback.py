@@ -301,9 +301,24 @@ def test_the_optimizer_is_as_before(tmp_path: Path) -> None:
     assert not {"apply", "apply_gradients", "scale_loss", "minimize"} & set(vars(model.optimizer))
 
 
+class Named(StallCallback):
+    def __init__(self, folder: Path, name: str) -> None:
+        super().__init__(folder / name, budget=0.01)
+        self.name = name
+
+
 def test_copies_of_the_callback_begin_anew(tmp_path: Path) -> None:
-    callback = StallCallback(tmp_path, budget=0.01)
+    callback = Named(tmp_path, "run")
     small_model().fit(batches(2), verbose=0, callbacks=[callback])
     for copied in (copy.deepcopy(callback), pickle.loads(pickle.dumps(callback))):
-        assert copied._options == callback._options
-        assert copied._session is None
+        assert (copied.name, copied._options) == ("run", callback._options)
+        assert copied._session is None and copied.model is None
+        small_model().fit(batches(2), verbose=0, callbacks=[copied])
+        assert copied._session is not callback._session
+
+
+def test_keras_2_beside_keras_3_is_told_which_hooks_there_are(tmp_path: Path) -> None:
+    callback = StallCallback(tmp_path)
+    assert callback._implements_train_batch_hooks()
+    assert callback._implements_test_batch_hooks()
+    assert not callback._implements_predict_batch_hooks()

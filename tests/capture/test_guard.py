@@ -119,6 +119,66 @@ def test_a_handler_that_comes_later_replaces_ours(tmp_path: Path) -> None:
     assert code == 8
 
 
+CHAINED = """
+    if HOW == "seen":
+        before = signal.getsignal(signal.SIGTERM)
+    def handler(number, frame):
+        if callable(before):
+            before(number, frame)  # which ends the process, if it was there to do so
+        else:
+            print("theirs", flush=True)
+            os._exit(8)
+    if HOW == "replaced":
+        before = signal.signal(signal.SIGTERM, handler)
+    signal.signal(signal.SIGTERM, handler)
+"""
+
+
+@posix
+@pytest.mark.parametrize("how", ["seen", "replaced"])
+def test_a_handler_that_comes_later_finds_the_default_that_was_there_before_us(
+    tmp_path: Path, how: str
+) -> None:
+    later = CHAINED.replace("HOW", repr(how))
+    assert terminated(program(BEGIN, later, HANG_IN_PYTHON), tmp_path) == (8, "theirs\n")
+
+
+@posix
+def test_a_handler_that_comes_later_calls_the_users_earlier_one_through_ours(
+    tmp_path: Path,
+) -> None:
+    earlier = """
+        signal.signal(signal.SIGTERM, lambda number, frame: os._exit(7))
+    """
+    later = CHAINED.replace("HOW", repr("seen"))
+    code, _ = terminated(program(earlier, BEGIN, later, HANG_IN_PYTHON), tmp_path)
+    assert code == 7
+    assert len(records(tmp_path, Kind.DUMP)) == 1
+
+
+@posix
+def test_a_disk_that_hangs_does_not_keep_sigterm_from_ending_the_process(tmp_path: Path) -> None:
+    hanging = """
+        import tb_stall_plugin.capture.guard as module
+        module.LAST_WORDS_S = 0.2
+        g.recorder.flush = lambda urgent=False: time.sleep(600)
+    """
+    code, _ = terminated(program(BEGIN, hanging, HANG_IN_NATIVE_CODE), tmp_path)
+    assert code == -signal.SIGTERM
+
+
+def test_a_disk_that_hangs_stops_neither_who_survives_an_exception_nor_the_exit(
+    tmp_path: Path,
+) -> None:
+    hanging = """
+        import tb_stall_plugin.capture.guard as module
+        module.WRITE_S = module.END_AT_EXIT_S = 0.2
+        g.recorder.flush = lambda urgent=False: time.sleep(600)
+        g.exception(KeyError("label"))
+    """
+    assert run(program(BEGIN, hanging), tmp_path) == (0, "")
+
+
 @posix
 def test_an_ignored_sigterm_stays_ignored(tmp_path: Path) -> None:
     script = program(
@@ -258,7 +318,6 @@ def test_a_forked_child_neither_writes_nor_speaks_for_its_parent(tmp_path: Path)
     fork = """
         child = os.fork()
         if not child:
-            assert guard(sys.argv[1]) is g
             time.sleep(60)
         time.sleep(0.2)
         os.kill(child, signal.SIGTERM)
@@ -270,7 +329,44 @@ def test_a_forked_child_neither_writes_nor_speaks_for_its_parent(tmp_path: Path)
     assert [record["kind"] for record in records(tmp_path)] == [Kind.START, Kind.END]
 
 
+@posix
+def test_a_forked_child_that_trains_has_a_guard_of_its_own(tmp_path: Path) -> None:
+    fork = """
+        child = os.fork()
+        if not child:
+            assert not g.is_open
+            mine = guard(sys.argv[1])
+            assert mine is not g and mine.is_open
+            sys.exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert g.is_open and guard(sys.argv[1]) is g
+    """
+    assert run(program(BEGIN, fork), tmp_path) == (0, "")
+    starts = records(tmp_path, Kind.START)
+    assert len({start["pid"] for start in starts}) == 2
+    assert len(records(tmp_path, Kind.END)) == 2
+
+
 # ---------------------------------------------------------------- one at a time
+
+
+@posix
+def test_a_guard_that_is_closed_keeps_nothing_in_memory(tmp_path: Path) -> None:
+    script = program("""
+        import gc, weakref
+        class Model: pass
+        def train(folder):
+            model = Model()
+            g = guard(folder)
+            g.pulse.begin("train_batch")
+            g.on_end = lambda: model
+            return weakref.ref(model)
+        model = train(sys.argv[1] + "/a")
+        train(sys.argv[1] + "/b")
+        gc.collect()
+        assert model() is None
+    """)
+    assert run(script, tmp_path) == (0, "")
 
 
 @posix
@@ -284,6 +380,7 @@ def test_the_same_logdir_has_one_guard_and_another_takes_over(tmp_path: Path) ->
         assert second is not first and not first.is_open
         second.close("exit")
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        assert signal.signal.__module__ == signal.getsignal.__module__ == "signal"
         assert signal.set_wakeup_fd(-1) == -1
         assert sys.excepthook is sys.__excepthook__
     """)

@@ -1,0 +1,224 @@
+"""Fits that follow each other, lie in each other, or are left: each ends once, and only itself."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stall_analyzer.capture_format import Kind, Mark, Phase
+from tb_stall_plugin import StallCallback
+from tb_stall_plugin.capture.guard import guard
+from tb_stall_plugin.capture.keras_model import Fit
+from tb_stall_plugin.capture.session import Session
+from tests.capture import logs
+from tests.capture.training import batches, finish, keras, small_model
+
+
+def new_session(folder: Path, **options: Any) -> Session:
+    defaults = {"budget": 0.05, "hang_after_s": None, "probe": False, "profile": False}
+    return Session(str(folder), **{**defaults, **options})
+
+
+def in_another_thread(action: Callable[[], None]) -> None:
+    thread = threading.Thread(target=action)
+    thread.start()
+    thread.join()
+
+
+def marks(folder: Path) -> list[str]:
+    finish(folder)
+    return [mark["what"] for mark in logs.records(folder, Kind.MARK)]
+
+
+# ---------------------------------------------------------------- fits that are left
+
+
+def test_a_watchdog_that_is_late_does_not_end_the_next_fit(tmp_path: Path) -> None:
+    session = new_session(tmp_path)
+    session.begin(None, None, was_left=lambda: True)
+    (first,) = guard(tmp_path).pulse.fits
+    session.begin(None, None, was_left=lambda: False)
+    assert not first()
+    assert guard(tmp_path).pulse.phase == Phase.STARTUP
+    session.end()
+    assert marks(tmp_path) == [Mark.FIT_BEGIN, Mark.FIT_END] * 2
+
+
+def test_the_watchdog_does_not_wait_for_a_fit_that_begins(tmp_path: Path) -> None:
+    session = new_session(tmp_path)
+    session.begin(None, None, was_left=lambda: True)
+    answers: list[bool] = []
+
+    def ask() -> None:
+        answers.append(guard(tmp_path).pulse.was_left())
+
+    with session._beginning_or_ending:
+        in_another_thread(ask)
+    assert answers == [False]
+    in_another_thread(ask)
+    assert answers == [False, True]
+
+
+def test_a_fit_inside_of_another_leaves_the_outer_one_to_be_watched(tmp_path: Path) -> None:
+    outer, inner = new_session(tmp_path), new_session(tmp_path)
+    is_left = {"outer": False, "inner": False}
+    pulse = guard(tmp_path).pulse
+    outer.begin(None, None, was_left=lambda: is_left["outer"])
+    inner.begin(None, None, was_left=lambda: is_left["inner"])
+    inner.end()
+    is_left["inner"] = True
+    assert not pulse.was_left()  # it has ended by itself, and says nothing of the outer one
+    is_left["outer"] = True
+    assert pulse.was_left()
+    assert not pulse.was_left()
+
+
+def test_fits_that_were_left_are_ended_when_the_next_one_begins(tmp_path: Path) -> None:
+    for _ in range(3):
+        new_session(tmp_path).begin(None, None, was_left=lambda: True)
+    assert len(guard(tmp_path).pulse.fits) == 1
+
+
+# ---------------------------------------------------------------- which fit it is
+
+
+class Group(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
+    """A callback that has callbacks of its own."""
+
+    def __init__(self, *callbacks: Any) -> None:
+        super().__init__()
+        self.callbacks = list(callbacks)
+
+    def set_model(self, model: Any) -> None:
+        for callback in self.callbacks:
+            callback.set_model(model)
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        for callback in self.callbacks:
+            callback.on_train_begin(logs)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        assert not guard(self.callbacks[0]._options["logdir"]).pulse.was_left()
+
+    def on_train_end(self, logs: Any = None) -> None:
+        for callback in self.callbacks:
+            callback.on_train_end(logs)
+
+
+def test_a_callback_inside_of_another_is_not_taken_for_one_that_was_left(tmp_path: Path) -> None:
+    callback = StallCallback(tmp_path)
+    small_model().fit(batches(3), verbose=0, callbacks=[Group(callback)])
+    assert marks(tmp_path) == [Mark.FIT_BEGIN, Mark.FIT_END]
+
+
+class Trainer:
+    """Has the same callbacks as the list that fit makes of them."""
+
+    def __init__(self, callback: Any) -> None:
+        self.callbacks = [callback]
+
+    def begin(self, callback: Any) -> Fit:
+        return Fit(callback)
+
+    def fit(self, callback: Any) -> Callable[[], bool]:
+        was_left = self.begin(callback).was_left
+        assert was_left is not None and not was_left()
+        return was_left
+
+
+def test_a_fit_is_left_when_it_is_on_no_stack_any_more() -> None:
+    callback = object()
+    assert Trainer(callback).fit(callback)()
+
+
+def test_who_is_not_called_by_a_fit_cannot_be_left() -> None:
+    callback = object()
+    assert Trainer(callback).begin(callback).was_left is None
+
+
+def test_a_fit_that_cannot_be_looked_at_is_trained_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(callback: Any) -> None:
+        raise ValueError("out of order")
+
+    monkeypatch.setattr("tb_stall_plugin.capture.callback.Fit", fails)
+    history = small_model().fit(batches(2), verbose=0, callbacks=[StallCallback(tmp_path)])
+    assert len(history.history["loss"]) == 1
+    assert "training goes on" in caplog.text
+
+
+# ---------------------------------------------------------------- what is shared, what is kept
+
+
+def test_all_sessions_of_a_folder_share_one_plan_of_profiles(tmp_path: Path) -> None:
+    first = new_session(tmp_path, profile=True)
+    second = new_session(tmp_path, profile=True, budget=0.01)
+    assert first._windows is second._windows is not None
+    second.begin(None, None)
+    assert second._windows.plan.budget == 0.01
+    second.end()
+
+
+def test_many_fits_with_a_callback_each_have_no_more_profiles_than_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tb_stall_plugin.capture.plan.MOST_WINDOWS", 2)
+    model = small_model()
+    for _ in range(4):
+        callback = StallCallback(tmp_path, budget=1e6, probe=False)
+        model.fit(batches(2), verbose=0, callbacks=[callback])
+        finish(tmp_path)
+    assert len(list(tmp_path.glob("plugins/profile/*/*.xplane.pb"))) == 2
+
+
+def test_a_finished_training_is_not_kept_in_memory(tmp_path: Path) -> None:
+    def train() -> tuple[weakref.ref[Any], weakref.ref[Any]]:
+        model = small_model()
+        model.fit(batches(3), verbose=0, callbacks=[StallCallback(tmp_path)])
+        return weakref.ref(model), weakref.ref(model.optimizer)
+
+    model, optimizer = train()
+    gc.collect()
+    assert model() is None and optimizer() is None
+
+
+def test_a_further_fit_with_another_callback_goes_on_being_measured(tmp_path: Path) -> None:
+    model = small_model()
+    for _ in range(2):
+        model.fit(batches(3), verbose=0, callbacks=[StallCallback(tmp_path)])
+        gc.collect()
+    finish(tmp_path)
+    assert [step for step, _ in logs.scalars(tmp_path)["stall/loss"]] == list(range(6))
+    assert all(record["probed"] for record in logs.records(tmp_path, Kind.MODEL))
+
+
+def test_the_end_of_a_fit_does_not_wait_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = new_session(tmp_path)
+    session.begin(None, None)
+
+    def hangs(urgent: bool = False) -> None:
+        raise AssertionError("the training thread writes")
+
+    monkeypatch.setattr(session._recorder, "flush", hangs)
+    session.end()
+    monkeypatch.undo()
+    assert marks(tmp_path) == [Mark.FIT_BEGIN, Mark.FIT_END]
+
+
+def test_a_callback_whose_folder_was_left_for_another_comes_back_to_it(tmp_path: Path) -> None:
+    first, second = StallCallback(tmp_path / "a"), StallCallback(tmp_path / "b")
+    model = small_model()
+    for callback in (first, second, first):
+        model.fit(batches(2), verbose=0, callbacks=[callback])
+    finish(tmp_path / "a")
+    begun = [m for m in logs.records(tmp_path / "a", Kind.MARK) if m["what"] == Mark.FIT_BEGIN]
+    assert len(begun) == 2
