@@ -34,19 +34,26 @@ class Profiler:
 
     def start(self, folder: str) -> None:
         self._start = tf.profiler.experimental.start
-        self._start(folder)
         self._is_stopped.clear()
         for module in _who_offer_it():
             module.start = self._start_by_script  # type: ignore[attr-defined]
+        try:
+            self._start(folder)
+        except Exception:
+            self._restore()
+            raise
 
     def stop(self, save: bool = True) -> None:
         try:
             tf.profiler.experimental.stop(save=save)
         finally:
-            for module in _who_offer_it():
-                if module.start == self._start_by_script:
-                    module.start = self._start  # type: ignore[attr-defined]
-            self._is_stopped.set()
+            self._restore()
+
+    def _restore(self) -> None:
+        for module in _who_offer_it():
+            if module.start == self._start_by_script:
+                module.start = self._start  # type: ignore[attr-defined]
+        self._is_stopped.set()
 
     def _start_by_script(self, *arguments: Any, **named: Any) -> Any:
         if os.getpid() == self._process:  # a forked child has no profiler

@@ -1,4 +1,4 @@
-"""A process that hangs, fails, is terminated or killed leaves evidence, and ends as without us."""
+"""A process that hangs, fails or is killed leaves evidence, and ends as without us."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from textwrap import dedent, indent
 
 import pytest
 
-from stall_analyzer.capture_format import Kind, Phase, Reason
+from stall_analyzer.capture_format import Kind, Reason
 from tests.capture.logs import records, run, start, until
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -35,212 +35,13 @@ HANG_IN_NATIVE_CODE = """
     print("hangs", flush=True)
     libc.pthread_mutex_lock(mutex)
 """
-HANG_IN_PYTHON = """
-    print("hangs", flush=True)
-    while True:
-        time.sleep(0.01)
-"""
 
 
 def program(*parts: str) -> str:
     return "".join(dedent(part) for part in (PREAMBLE, *parts))
 
 
-def terminated(script: str, logdir: Path) -> tuple[int, str]:
-    """A program that hangs is terminated: its exit code and what it printed."""
-    child = start(script, logdir)
-    assert child.stdout is not None
-    assert child.stdout.readline() == "hangs\n"
-    child.terminate()
-    out, _ = child.communicate(timeout=30)
-    return child.returncode, out
-
-
-# ---------------------------------------------------------------- SIGTERM
-
-
-@posix
-@pytest.mark.parametrize("hang", [HANG_IN_NATIVE_CODE, HANG_IN_PYTHON], ids=["native", "python"])
-def test_sigterm_leaves_a_dump_and_ends_the_process_as_without_us(
-    tmp_path: Path, hang: str
-) -> None:
-    code, _ = terminated(program(BEGIN, hang), tmp_path)
-    assert code == -signal.SIGTERM
-    (dump,) = records(tmp_path, Kind.DUMP)
-    assert (dump["reason"], dump["step"], dump["phase"]) == (Reason.SIGTERM, 1, Phase.TRAIN_BATCH)
-    main, *_ = dump["threads"]
-    assert main["main"] and main["frames"][0].endswith("<module>")
-    assert records(tmp_path)[-1] == {**records(tmp_path)[-1], "kind": "end", "reason": "sigterm"}
-
-
-@posix
-def test_the_profile_is_saved_before_the_process_ends(tmp_path: Path) -> None:
-    save = """
-        g.on_end = lambda: open(os.path.join(sys.argv[1], "profile"), "w").close()
-    """
-    terminated(program(BEGIN, save, HANG_IN_NATIVE_CODE), tmp_path)
-    assert (tmp_path / "profile").exists()
-
-
-@posix
-def test_a_profile_that_cannot_be_saved_does_not_keep_the_process_alive(tmp_path: Path) -> None:
-    save = """
-        import tb_stall_plugin.capture.guard as module
-        module.END_AFTER_SIGTERM_S = 0.2
-        g.on_end = lambda: time.sleep(600)
-    """
-    code, _ = terminated(program(BEGIN, save, HANG_IN_NATIVE_CODE), tmp_path)
-    assert code == -signal.SIGTERM
-    assert records(tmp_path)[-1]["kind"] == Kind.END
-
-
-@posix
-def test_a_handler_of_the_user_is_called_and_decides(tmp_path: Path) -> None:
-    handler = """
-        def handler(number, frame):
-            print("checkpoint", number, flush=True)
-            sys.exit(7)
-        signal.signal(signal.SIGTERM, handler)
-    """
-    code, out = terminated(program(handler, BEGIN, HANG_IN_PYTHON), tmp_path)
-    assert (code, out) == (7, "checkpoint 15\n")
-    (dump,) = records(tmp_path, Kind.DUMP)
-    assert dump["reason"] == Reason.SIGTERM
-    assert not any("signals.py" in frame for frame in dump["threads"][0]["frames"])
-    assert records(tmp_path)[-1]["reason"] == Reason.SIGTERM
-
-
-@posix
-def test_a_handler_that_comes_later_replaces_ours(tmp_path: Path) -> None:
-    handler = """
-        signal.signal(signal.SIGTERM, lambda number, frame: os._exit(8))
-    """
-    code, _ = terminated(program(BEGIN, handler, HANG_IN_PYTHON), tmp_path)
-    assert code == 8
-
-
-CHAINED = """
-    if HOW == "seen":
-        before = signal.getsignal(signal.SIGTERM)
-    def handler(number, frame):
-        if callable(before):
-            before(number, frame)  # which ends the process, if it was there to do so
-        else:
-            print("theirs", flush=True)
-            os._exit(8)
-    if HOW == "replaced":
-        before = signal.signal(signal.SIGTERM, handler)
-    signal.signal(signal.SIGTERM, handler)
-"""
-
-
-@posix
-@pytest.mark.parametrize("how", ["seen", "replaced"])
-def test_a_handler_that_comes_later_finds_the_default_that_was_there_before_us(
-    tmp_path: Path, how: str
-) -> None:
-    later = CHAINED.replace("HOW", repr(how))
-    assert terminated(program(BEGIN, later, HANG_IN_PYTHON), tmp_path) == (8, "theirs\n")
-
-
-@posix
-def test_a_handler_that_comes_later_calls_the_users_earlier_one_through_ours(
-    tmp_path: Path,
-) -> None:
-    earlier = """
-        signal.signal(signal.SIGTERM, lambda number, frame: os._exit(7))
-    """
-    later = CHAINED.replace("HOW", repr("seen"))
-    code, _ = terminated(program(earlier, BEGIN, later, HANG_IN_PYTHON), tmp_path)
-    assert code == 7
-    assert len(records(tmp_path, Kind.DUMP)) == 1
-
-
-@posix
-def test_a_disk_that_hangs_does_not_keep_sigterm_from_ending_the_process(tmp_path: Path) -> None:
-    hanging = """
-        import tb_stall_plugin.capture.guard as module
-        module.LAST_WORDS_S = 0.2
-        g.recorder.flush = lambda urgent=False: time.sleep(600)
-    """
-    code, _ = terminated(program(BEGIN, hanging, HANG_IN_NATIVE_CODE), tmp_path)
-    assert code == -signal.SIGTERM
-
-
-def test_a_disk_that_hangs_stops_neither_who_survives_an_exception_nor_the_exit(
-    tmp_path: Path,
-) -> None:
-    hanging = """
-        import tb_stall_plugin.capture.guard as module
-        module.WRITE_S = module.END_AT_EXIT_S = 0.2
-        g.recorder.flush = lambda urgent=False: time.sleep(600)
-        g.exception(KeyError("label"))
-    """
-    assert run(program(BEGIN, hanging), tmp_path) == (0, "")
-
-
-@posix
-def test_an_ignored_sigterm_stays_ignored(tmp_path: Path) -> None:
-    script = program(
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n",
-        BEGIN,
-        "os.kill(os.getpid(), signal.SIGTERM); time.sleep(0.2); sys.exit(5)\n",
-    )
-    assert run(script, tmp_path) == (5, "")
-    assert records(tmp_path, Kind.DUMP) == []
-
-
-@posix
-def test_where_native_code_handles_sigterm_we_step_aside_and_say_so(tmp_path: Path) -> None:
-    handler = """
-        keep = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda number: os._exit(9))
-        ctypes.CDLL(None).signal(signal.SIGTERM, keep)
-    """
-    code, _ = terminated(program(handler, BEGIN, HANG_IN_PYTHON), tmp_path)
-    assert code == 9
-    (note,) = records(tmp_path, Kind.NOTE)
-    assert "native library handles SIGTERM" in note["text"]
-
-
-@posix
-def test_where_another_library_has_the_wakeup_descriptor_it_keeps_it(tmp_path: Path) -> None:
-    theirs = """
-        reader, writer = os.pipe()
-        os.set_blocking(writer, False)
-        signal.set_wakeup_fd(writer)
-    """
-    check = """
-        assert signal.set_wakeup_fd(writer) == writer
-    """
-    code, _ = terminated(program(theirs, BEGIN, check, HANG_IN_PYTHON), tmp_path)
-    assert code == -signal.SIGTERM
-    assert len(records(tmp_path, Kind.DUMP)) == 1
-    (note,) = records(tmp_path, Kind.NOTE)
-    assert "asyncio" in note["text"]
-
-
-@posix
-def test_before_training_begins_sigterm_ends_the_process_at_once(tmp_path: Path) -> None:
-    code, _ = terminated(program("guard(sys.argv[1])\n", HANG_IN_NATIVE_CODE), tmp_path)
-    assert code == -signal.SIGTERM
-
-
-@posix
-def test_outside_the_main_thread_signals_are_left_alone_and_a_note_says_so(tmp_path: Path) -> None:
-    script = program("""
-        def train():
-            guard(sys.argv[1]).pulse.begin("train_batch")
-        thread = threading.Thread(target=train)
-        thread.start()
-        thread.join()
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    """)
-    assert run(script, tmp_path) == (0, "")
-    (note,) = records(tmp_path, Kind.NOTE)
-    assert "main thread" in note["text"]
-
-
-# ---------------------------------------------------------------- other ends
+# ---------------------------------------------------------------- ends
 
 
 @posix
@@ -294,6 +95,18 @@ def test_an_exception_that_was_told_before_is_not_told_twice(tmp_path: Path) -> 
     """
     run(program(BEGIN, fail), tmp_path)
     assert len(records(tmp_path, Kind.DUMP)) == 1
+
+
+def test_a_disk_that_hangs_stops_neither_who_survives_an_exception_nor_the_exit(
+    tmp_path: Path,
+) -> None:
+    hanging = """
+        import tb_stall_plugin.capture.guard as module
+        module.WRITE_S = module.END_AT_EXIT_S = 0.2
+        g.recorder.flush = lambda urgent=False: time.sleep(600)
+        g.exception(KeyError("label"))
+    """
+    assert run(program(BEGIN, hanging), tmp_path) == (0, "")
 
 
 @posix
