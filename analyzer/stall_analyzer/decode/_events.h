@@ -16,7 +16,7 @@
 #define TEXT_LIMIT ((size_t)64 << 10)        /* longer texts are cut */
 #define UNNAMED_KINDS 4096                   /* ids without a name beyond these share the last one */
 #define WINDOW ((size_t)256 << 10)
-#define TELL_EVERY ((int64_t)1 << 20)        /* bytes between two calls of `progress` */
+#define TELL_EVERY ((int64_t)4 << 20)        /* bytes between two calls of `progress` */
 #define LINE_HEADER_BYTES 20                 /* the longest key and number */
 
 enum { START, DURATION, NAME, PARENT, FOLDED, ROW_COLUMNS };
