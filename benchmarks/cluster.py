@@ -87,6 +87,13 @@ def on_object_store(folder: Path, fleet: Path) -> tuple[Path, list[str]]:
     return output, missed
 
 
+def _remove_empty_folders(fleet: Path) -> None:
+    """An object store has none; on a disk a session without a trace is worth a note."""
+    for folder, _, _ in os.walk(fleet, topdown=False):
+        if not os.listdir(folder):  # noqa: PTH208
+            Path(folder).rmdir()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=300)
@@ -95,6 +102,7 @@ def main() -> int:
         folder = Path(temporary)
         fleet = folder / "fleet"
         make_fleet(fleet, options.runs)
+        _remove_empty_folders(fleet)
         disk = on_disk(folder, fleet)
         dask = on_dask(folder, fleet, options.runs)
         store, missed = on_object_store(folder, fleet)
