@@ -300,6 +300,7 @@ def test_swapping_and_a_full_machine() -> None:
     assert finding is not None and "2.0 GB were swapped out" in finding.title
     assert severity(host_memory_pressure, memory(resident=15.5e9)) == "consider"
     assert severity(host_memory_pressure, memory(resident=12e9)) is None
+    assert severity(host_memory_pressure, memory(resident=30e9)) is None, "not its own"
 
 
 def test_a_cpu_limit_that_stops_the_process() -> None:

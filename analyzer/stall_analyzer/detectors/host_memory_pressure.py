@@ -87,8 +87,9 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _is_full(machine: MachineSignals) -> bool:
+    # More than there may be are pages of files that count as somebody else's.
     limit, peak = machine.limit_bytes, machine.peak_bytes
-    return bool(limit and peak and peak >= FULL_SHARE * limit)
+    return bool(limit and peak and FULL_SHARE * limit <= peak <= limit)
 
 
 def _title(machine: MachineSignals, lost: int, swapping: bool) -> str:

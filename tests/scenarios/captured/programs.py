@@ -201,6 +201,10 @@ def limited_memory(megabytes: int | None) -> Program:
         with path.open("wb") as file:
             for _ in range(100):
                 file.write(random.random((rows // 100, width), np.float32).tobytes())
+            # What is cached already would count as somebody else's memory.
+            file.flush()
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         data = np.memmap(path, np.float32, "r", shape=(rows, width))
         if megabytes is not None:
             in_cgroup("memory", {"memory.limit_in_bytes": str(megabytes << 20)})
