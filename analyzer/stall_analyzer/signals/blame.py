@@ -186,18 +186,19 @@ def _peers(scene: Scene, main: Stack) -> Blamed:
 
 
 def _missing(capture: Capture, others: Sequence[Capture]) -> str:
-    """Which workers do not answer, as far as their own captures tell."""
+    """Which workers do not answer, as far as their own captures tell. Where some never came, those
+    that have fallen silent may only wait for them, too."""
     heard = {other.environment.task: other for other in others}
-    words = []
+    absent, silent = [], []
     for task in capture.environment.training_tasks:
         other = heard.get(task)
         if task == capture.environment.task:
             continue
         if other is None:
-            words.append(f"{task}, which has left no record here")
+            absent.append(f"{task}, which has left no record here")
         elif _is_silent(capture, other):
-            words.append(f"{task}, which was last heard of at {moment(other.last_ns)}")
-    return " and ".join(words)
+            silent.append(f"{task}, which was last heard of at {moment(other.last_ns)}")
+    return " and ".join(absent or silent)
 
 
 def _is_silent(capture: Capture, other: Capture) -> bool:

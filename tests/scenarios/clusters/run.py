@@ -15,10 +15,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tests.scenarios.clusters.plans import JOBS, Job, WorkerPlan
-from tests.scenarios.clusters.score import score, table
+from tests.scenarios.clusters.score import LASTED, score, table
 
 JOB_TIMEOUT_S = 300
 TERM_TIMEOUT_S = 30
@@ -64,6 +65,7 @@ def run_job(job: Job, folder: Path) -> None:
 
 def _run_once(job: Job, folder: Path) -> bool:
     """Whether every worker ended as it was meant to."""
+    began_s = time.monotonic()
     addresses = [f"localhost:{_free_port()}" for _ in range(job.workers)]
     plans = [job.plans.get(index, WorkerPlan()) for index in range(job.workers)]
     processes = {
@@ -77,13 +79,24 @@ def _run_once(job: Job, folder: Path) -> bool:
     codes = {i: _wait(process, until_s - time.monotonic()) for i, process in living.items()}
     for i in killed:
         processes[i].kill()  # one that only stands still
-    for process in processes.values():
-        if _wait(process, TERM_TIMEOUT_S) is None:
-            process.kill()
-            process.wait()
+    _end_all(list(processes.values()))
+    (folder / LASTED).write_text(str(time.monotonic() - began_s))
     crashed = any(code is not None and code < 0 for code in codes.values())
     died = all("died" in (folder / f"diary-{i}.txt").read_text() for i in killed)
     return died and not crashed
+
+
+def _end_all(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Together, as a scheduler does it: all have the same time for their last words."""
+    until_s = time.monotonic() + TERM_TIMEOUT_S
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=max(until_s - time.monotonic(), 0))
+    for process in processes:
+        process.kill()
+        process.wait()
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:

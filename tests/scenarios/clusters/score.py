@@ -22,6 +22,9 @@ RECORDED_TO_S = 1.0
 SURELY_OVER_S = 125  # until then, a process that says nothing may still live
 
 
+LASTED = "lasted_s.txt"  # from the start of the first worker to the end of the last
+
+
 @dataclass(frozen=True)
 class Recovered:
     """One worker that was made late, killed or never started."""
@@ -157,7 +160,7 @@ def _never_came(job: Job, folder: Path, run: Json) -> list[Recovered]:
         Recovered(
             absent,
             "never came",
-            job.stopped_after_s or 0.0,
+            float((folder / LASTED).read_text()),
             missing,
             "never came" if missing else "",
             cluster["others_waited_ps"] / 1e12,
