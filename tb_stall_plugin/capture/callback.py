@@ -18,12 +18,27 @@ logger = logging.getLogger("stall")
 
 
 def _in_fit(hook: Callable[..., None]) -> Callable[..., None]:
-    """A hook that is given the session, and is called only during fit."""
+    """A hook that is given the session of the fit under way, and is called only during fit."""
 
     @functools.wraps(hook)
     def called(self: StallCallback, *arguments: Any, **named: Any) -> None:
-        if self._is_training and self._session is not None:
-            self._try(hook, self, self._session, *arguments, **named)
+        if self._under_way is not None:
+            self._try(hook, self, self._under_way, *arguments, **named)
+
+    return called
+
+
+def _in_each_batch(hook: Callable[[StallCallback, Session, int], None]) -> Callable[..., None]:
+    """The same, with fewer calls in between."""
+
+    @functools.wraps(hook)
+    def called(self: StallCallback, batch: int, logs: Any = None) -> None:
+        session = self._under_way
+        if session is not None:
+            try:
+                hook(self, session, batch)
+            except Exception:
+                self._switch_off()
 
     return called
 
@@ -65,13 +80,13 @@ class StallCallback(tf.keras.callbacks.Callback):
             "profile": profile,
         }
         self._session: Session | None = None
-        self._is_training = False
+        self._under_way: Session | None = None  # the session, while its fit is under way
         self._epoch = 0
         self._train_batches = self._test_batches = Batches(told_later=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy begins anew: sessions have threads and files, and its model will be another."""
-        anew = {"_session": None, "_is_training": False, "model": None, "_model": None}
+        anew = {"_session": None, "_under_way": None, "model": None, "_model": None}
         return {name: anew.get(name, value) for name, value in vars(self).items()}
 
     # Keras 2 asks, and where it is there beside Keras 3, our base class has no answer.
@@ -91,7 +106,7 @@ class StallCallback(tf.keras.callbacks.Callback):
     def on_train_end(self, session: Session, logs: Any = None) -> None:
         self._end_of_batches(session)
         session.end()
-        self._is_training = False
+        self._under_way = None
 
     @_in_fit
     def on_epoch_begin(self, session: Session, epoch: int, logs: Any = None) -> None:
@@ -104,14 +119,14 @@ class StallCallback(tf.keras.callbacks.Callback):
         self._end_of_batches(session)
         session.epoch_ends(epoch)
 
-    @_in_fit
-    def on_train_batch_begin(self, session: Session, batch: int, logs: Any = None) -> None:
+    @_in_each_batch
+    def on_train_batch_begin(self, session: Session, batch: int) -> None:
         if self._train_batches.begins(batch):
             session.step_ends()
         session.step_begins()
 
-    @_in_fit
-    def on_train_batch_end(self, session: Session, batch: int, logs: Any = None) -> None:
+    @_in_each_batch
+    def on_train_batch_end(self, session: Session, batch: int) -> None:
         if self._train_batches.ends(batch):
             session.step_ends()
 
@@ -127,14 +142,14 @@ class StallCallback(tf.keras.callbacks.Callback):
             session.test_step_ends()
         session.validation_ends(self._epoch)
 
-    @_in_fit
-    def on_test_batch_begin(self, session: Session, batch: int, logs: Any = None) -> None:
+    @_in_each_batch
+    def on_test_batch_begin(self, session: Session, batch: int) -> None:
         if self._test_batches.begins(batch):
             session.test_step_ends()
         session.test_step_begins()
 
-    @_in_fit
-    def on_test_batch_end(self, session: Session, batch: int, logs: Any = None) -> None:
+    @_in_each_batch
+    def on_test_batch_end(self, session: Session, batch: int) -> None:
         if self._test_batches.ends(batch):
             session.test_step_ends()
 
@@ -143,7 +158,7 @@ class StallCallback(tf.keras.callbacks.Callback):
         if self._session is None or not self._session.is_usable:
             self._session = Session(**self._options)
         callback_list = fit.callback_list
-        self._is_training = True
+        self._under_way = self._session
         self._train_batches = Batches(getattr(callback_list, "_async_train", False))
         self._test_batches = Batches(getattr(callback_list, "_async_test", False))
         model = self.model
@@ -167,5 +182,8 @@ class StallCallback(tf.keras.callbacks.Callback):
         try:
             action(*arguments, **named)
         except Exception:
-            self._is_training = False
-            logger.warning("StallCallback is switched off, training goes on.", exc_info=True)
+            self._switch_off()
+
+    def _switch_off(self) -> None:
+        self._under_way = None
+        logger.warning("StallCallback is switched off, training goes on.", exc_info=True)

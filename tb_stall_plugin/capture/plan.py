@@ -24,6 +24,7 @@ MOST_BYTES = 256 * MB
 MOST_WINDOWS = 24  # each is a session in TensorBoard's list
 AT_ONCE = 0.5
 LATER_BY = 1.25  # where the length of the epoch is not known, windows are ever further apart
+LOOK_EACH_S = 0.05  # whether there is budget for another window: not after each fast step
 MOST_RECORDING_TO_SAVING = 3.0  # noise may make recording look dearer than it ever was
 # A slow step takes so many times the median, and long enough to matter.
 SLOW_TIMES, SLOW_SECONDS, STEPS_FOR_MEDIAN = 5.0, 1.0, 8
@@ -57,6 +58,7 @@ class Plan:
         self._slow_windows = 0
         self._hang_windows = 0
         self._closed_s = 0.0
+        self._look_at_s = 0.0
         # Of the steps so far:
         self._plain_s: deque[float] = deque(maxlen=RECENT_STEPS)
         self._recorded_s: deque[float] = deque(maxlen=RECENT_STEPS)
@@ -72,7 +74,7 @@ class Plan:
     # ------------------------------------------------------------ what happens
 
     def fit_began(self, now_s: float, steps_in_epoch: int | None) -> None:
-        self._began_s = now_s
+        self._began_s = self._look_at_s = now_s
         self._steps = 0
         self._steps_expected = steps_in_epoch
         self._is_first_epoch = True
@@ -133,8 +135,9 @@ class Plan:
         """Why a window should be opened now."""
         if self._slow_step_seen and self._slow_windows < MOST_SLOW_WINDOWS:
             return Window.SLOW_STEP
-        if not self._is_first_epoch or not self._has_room():
+        if not self._is_first_epoch or now_s < self._look_at_s or not self._has_room():
             return None
+        self._look_at_s = now_s + LOOK_EACH_S
         if self._windows > 0 and not self._can_afford(WHOLE_STEPS, now_s):
             return None
         if self._steps == 0:

@@ -18,6 +18,7 @@ LEAST_LIMIT_S = 60.0
 LONGEST_TIMES = 3  # checkpoints and validations come again, and may take a little longer
 MEDIAN_TIMES = 20
 STEPS_FOR_MEDIAN = 128
+NOT_TRAINING = (Phase.STARTUP, Phase.IDLE)
 
 
 class Pulse:
@@ -39,13 +40,13 @@ class Pulse:
         self.on_training: Callable[[], None] | None = None  # once, when training begins
 
     def begin(self, phase: str) -> None:
-        is_training = self._is_training()
+        was_training = self.phase not in NOT_TRAINING
         self.alive()
         self.phase = phase
-        if not is_training:
+        if not was_training:
             self.last_step_ns = self.last_sign_ns
             on_training = self.on_training
-            if on_training is not None and self._is_training():
+            if on_training is not None and phase not in NOT_TRAINING:
                 self.on_training = None
                 on_training()
 
@@ -65,7 +66,7 @@ class Pulse:
         """Something else has finished, such as a batch of the validation."""
         now_ns = self._clock_ns()
         gap_ns = now_ns - self.last_sign_ns
-        if gap_ns > self.longest_ns and self._is_training():
+        if gap_ns > self.longest_ns and self.phase not in NOT_TRAINING:
             self.longest_ns = gap_ns
         self.last_sign_ns = now_ns
 
@@ -79,6 +80,3 @@ class Pulse:
             return LIMIT_BEFORE_FIRST_STEP_S
         learned_ns = max(LONGEST_TIMES * self.longest_ns, MEDIAN_TIMES * statistics.median(steps))
         return max(LEAST_LIMIT_S, learned_ns / NS)
-
-    def _is_training(self) -> bool:
-        return self.phase not in (Phase.STARTUP, Phase.IDLE)

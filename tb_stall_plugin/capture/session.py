@@ -12,8 +12,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
-
 from stall_analyzer.capture_format import Kind, Level, Mark, Phase, Tag
 from tb_stall_plugin.capture.about import is_one_of_several
 from tb_stall_plugin.capture.devices import bytes_in_use
@@ -22,6 +20,7 @@ from tb_stall_plugin.capture.guard import Guard, guard
 from tb_stall_plugin.capture.parts import Parts
 from tb_stall_plugin.capture.plan import Plan
 from tb_stall_plugin.capture.probe import Probe, probe_of
+from tb_stall_plugin.capture.profiler import begun_trace
 from tb_stall_plugin.capture.traces import tracing_counts
 from tb_stall_plugin.capture.windows import Windows
 
@@ -200,12 +199,12 @@ class Session:
 
     def step_begins(self) -> None:
         self._pulse.begin(Phase.TRAIN_BATCH)
-        self._parts.run(MARKS, self._open_trace, TRAIN)
+        self._open_trace(TRAIN)
 
     def step_ends(self, loss: Any = None) -> None:
         """`loss`, if the caller knows it, may be a tensor: it is read on steps that are due."""
         step = self._pulse.steps_done
-        self._parts.run(MARKS, self._close_trace, step)
+        self._close_trace(step)
         now_s = time.perf_counter()
         seconds, self._ended_s = now_s - self._ended_s, now_s
         self._pulse.step_done()
@@ -226,13 +225,13 @@ class Session:
 
     def drop_step(self) -> None:
         """It began, but there was no more data."""
-        self._trace = None if self._trace is None else self._parts.run(MARKS, self._close_trace)
+        self._close_trace()
 
     def test_step_begins(self) -> None:
-        self._parts.run(MARKS, self._open_trace, TEST)
+        self._open_trace(TEST)
 
     def test_step_ends(self) -> None:
-        self._parts.run(MARKS, self._close_trace, self._test_steps)
+        self._close_trace(self._test_steps)
         self._test_steps += 1
         self._pulse.alive()
         if self._windows is not None:
@@ -240,15 +239,13 @@ class Session:
 
     def _open_trace(self, name: str) -> None:
         if self._marks_steps and self._pulse.steps_done not in self._unmarked:
-            self._trace = tf.profiler.experimental.Trace(name)
+            self._trace = self._parts.run(MARKS, begun_trace, name)
 
     def _close_trace(self, step: int | None = None) -> None:
         """The number makes a step of it; what began but was no step stays without."""
         trace, self._trace = self._trace, None
         if trace is not None:
-            if step is not None:
-                trace.set_metadata(step_num=step, _r=1)
-            trace.__exit__(None, None, None)
+            self._parts.run(MARKS, _end_trace, trace, step)
 
     # ------------------------------------------------------------ what is written
 
@@ -304,6 +301,12 @@ class Session:
         if self._was_traced:
             return "the train function had been traced before, by a fit without the probe"
         return "the step did not go through the optimizer"
+
+
+def _end_trace(trace: Any, step: int | None) -> None:
+    if step is not None:
+        trace.set_metadata(step_num=step, _r=1)
+    trace.__exit__(None, None, None)
 
 
 def _windows(budget: float, guard: Guard) -> Windows:

@@ -88,16 +88,18 @@ class Windows:
         with self._lock:
             self._step = step
             self._others = others
-            self.plan.fit_began(self._clock_s(), steps_in_epoch)
-            self._follow_plan()
+            now_s = self._clock_s()
+            self.plan.fit_began(now_s, steps_in_epoch)
+            self._follow_plan(now_s)
 
     @_or_give_up
     def step_ended(self, step: int, seconds: float) -> None:
         """Number `step` begins next. Called often, so it takes only microseconds."""
         with self._lock:
             self._step = step
-            self.plan.step_ended(self._clock_s(), seconds)
-            self._follow_plan()
+            now_s = self._clock_s()
+            self.plan.step_ended(now_s, seconds)
+            self._follow_plan(now_s)
 
     @_or_give_up
     def validation_begins(self) -> None:
@@ -108,8 +110,9 @@ class Windows:
     @_or_give_up
     def test_step_ended(self) -> None:
         with self._lock:
-            self.plan.test_step_ended(self._clock_s())
-            if self.plan.closes(self._clock_s()):
+            now_s = self._clock_s()
+            self.plan.test_step_ended(now_s)
+            if self.plan.closes(now_s):
                 self._stop(Window.PLAN)
 
     @_or_give_up
@@ -145,23 +148,19 @@ class Windows:
 
     # ------------------------------------------------------------ the profiler
 
-    def _follow_plan(self) -> None:
-        now_s = self._clock_s()
+    def _follow_plan(self, now_s: float) -> None:
         is_free = self._step not in self._others
         if self._open is not None:
             if not is_free or self.plan.closes(now_s):
                 self._stop(Window.PLAN)
-        elif self._may_start() and is_free:
+        elif is_free and self._saving is None:
             reason = self.plan.opens(now_s)
             if reason is not None:
                 self._start(reason)
 
-    def _may_start(self) -> bool:
-        is_idle = self._open is None and self._saving is None
-        return is_idle and self._clock_s() >= self._retry_at_s
-
     def _start(self, reason: str) -> None:
-        if not self._may_start():
+        is_idle = self._open is None and self._saving is None
+        if not is_idle or self._clock_s() < self._retry_at_s:
             return
         # Not by trying: a start that fails may leave TensorFlow believing that a profiler runs.
         if a_profiler_runs():
