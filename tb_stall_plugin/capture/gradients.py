@@ -40,7 +40,6 @@ class GradientMeter:
         self._layers = layers
         self._functions: dict[tuple[tuple[bool, ...], int], Any] = {}
         self._vector = tf.Variable(tf.zeros([vector_length(layers)]), trainable=False)
-        self._number = tf.Variable(0.0, trainable=False)
         self._skipped = tf.Variable(0.0, trainable=False)
         self._is_due = tf.Variable(True, trainable=False)
         self._will_measure = True
@@ -88,11 +87,11 @@ class GradientMeter:
             return scale
         given = [tensor for tensor in tensors if tensor is not None]
         is_given = tuple(tensor is not None for tensor in tensors)
-        measure = self._measuring(is_given, replicas).get_concrete_function(*given)
+        measure = self._measuring(is_given, replicas).get_concrete_function(given)
         inputs = [*given, *measure.captured_inputs]
         types = tuple(tensor.dtype for tensor in inputs)
         raw.If(
-            cond=self._is_due.read_value(),
+            cond=raw.ReadVariableOp(resource=self._is_due.handle, dtype=tf.bool),
             input=inputs,
             Tout=[],
             then_branch=measure,
@@ -109,8 +108,8 @@ class GradientMeter:
             self._skipped.assign_add(tf.cast(is_skipped, tf.float32))
 
     def _measuring(self, is_given: tuple[bool, ...], replicas: int) -> Any:
-        def measure(*given: Any) -> None:
-            left = iter(given)
+        def measure(gradients_and_more: Sequence[Any]) -> None:  # whose names are made of this one
+            left = iter(gradients_and_more)
             self._measure([next(left) if each else None for each in is_given], replicas)
 
         key = is_given, replicas
@@ -120,10 +119,10 @@ class GradientMeter:
         count = len(self._layers)
         weights, biases = tensors[:count], tensors[count : 2 * count]
         loss, scale = tensors[2 * count :]
-        raw.AssignAddVariableOp(resource=self._number.handle, value=1.0)
+        before = raw.ReadVariableOp(resource=self._vector.handle, dtype=tf.float32)
         is_scaled = scale is not None and loss_scaling.scales_gradients(self._optimizer)
         head = Head(
-            number=raw.ReadVariableOp(resource=self._number.handle, dtype=tf.float32),
+            number=before[Head._fields.index("number")] + 1.0,
             has_loss=float(loss is not None),
             # Each replica has its share of the mean over the batch.
             loss=0.0 if loss is None else loss * float(replicas),
@@ -151,8 +150,8 @@ class GradientMeter:
 @functools.cache
 def _doing_nothing(types: tuple[Any, ...]) -> Any:
     """What a step does that is not measured."""
-    return tf.function(lambda *_: None, autograph=False).get_concrete_function(
-        *(tf.TensorSpec(None, each) for each in types)
+    return tf.function(lambda unused: None, autograph=False).get_concrete_function(
+        [tf.TensorSpec(None, each) for each in types]
     )
 
 
