@@ -24,6 +24,8 @@ MOST_BYTES = 256 * MB
 MOST_WINDOWS = 24  # each is a session in TensorBoard's list
 AT_ONCE = 0.5
 LATER_BY = 1.25  # where the length of the epoch is not known, windows are ever further apart
+# A training that is over by then is told well enough by its first window, the dearest one.
+SAMPLED_AFTER_S = 5.0
 LOOK_EACH_S = 0.05  # whether there is budget for another window: not after each fast step
 MOST_RECORDING_TO_SAVING = 3.0  # noise may make recording look dearer than it ever was
 # A slow step takes so many times the median, and long enough to matter.
@@ -142,7 +144,8 @@ class Plan:
             return None
         if self._steps == 0:
             return Window.START
-        return Window.SAMPLE if self._is_its_turn(now_s) else None
+        is_sampled = self._trained_s(now_s) >= SAMPLED_AFTER_S and self._is_its_turn(now_s)
+        return Window.SAMPLE if is_sampled else None
 
     def opens_for_validation(self) -> bool:
         """The first one, which is traced too. It is worth going over the budget for."""
@@ -182,15 +185,19 @@ class Plan:
         recording_s = self._recording_a_step_s()
         spent_s = self._profiled_steps * recording_s + self._saving_s
         next_s = more_steps * (recording_s + saving_a_step_s)
-        return spent_s + next_s <= self.budget * (self._earlier_s + now_s - self._began_s)
+        return spent_s + next_s <= self.budget * self._trained_s(now_s)
+
+    def _trained_s(self, now_s: float) -> float:
+        return self._earlier_s + now_s - self._began_s
 
     def _recording_a_step_s(self) -> float:
-        """What a step takes longer while it is recorded; until known, as long as saving it."""
+        """What a step takes longer while it is recorded. At least as long as saving it: the other
+        cores are kept busy too, and it was measured so."""
         _, saving_s = self._a_step
         if min(len(self._plain_s), len(self._recorded_s)) < STEPS_FOR_MEDIAN:
             return saving_s
         longer_s = statistics.median(self._recorded_s) - statistics.median(self._plain_s)
-        return min(max(longer_s, 0.0), MOST_RECORDING_TO_SAVING * saving_s)
+        return min(max(longer_s, saving_s), MOST_RECORDING_TO_SAVING * saving_s)
 
     def _is_its_turn(self, now_s: float) -> bool:
         """Whether the room left allows for another window at this point of the epoch."""

@@ -110,6 +110,12 @@ def test_a_short_epoch_of_fast_steps_has_only_the_first_window() -> None:
     assert training.reasons == [Window.START]
 
 
+def test_a_training_of_a_few_seconds_has_only_the_first_window() -> None:
+    steps = int((rules.SAMPLED_AFTER_S - 2.0) / 0.02)
+    assert Training(step_s=0.02, event_bytes=1000).fit(steps).reasons == [Window.START]
+    assert Window.SAMPLE in Training(step_s=0.02, event_bytes=1000).fit(2 * steps).reasons
+
+
 def test_windows_stay_small_and_so_does_their_sum() -> None:
     training = Training(step_s=1.0, event_bytes=2 * MB).fit(5000, expected=5000)
     assert training.largest <= 1.1 * rules.MOST_WINDOW_BYTES
