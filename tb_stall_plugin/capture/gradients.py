@@ -120,9 +120,10 @@ class GradientMeter:
         weights, biases = tensors[:count], tensors[count : 2 * count]
         loss, scale = tensors[2 * count :]
         before = raw.ReadVariableOp(resource=self._vector.handle, dtype=tf.float32)
+        number = raw.GatherV2(params=before, indices=Head._fields.index("number"), axis=0)
         is_scaled = scale is not None and loss_scaling.scales_gradients(self._optimizer)
         head = Head(
-            number=before[Head._fields.index("number")] + 1.0,
+            number=raw.AddV2(x=number, y=1.0),
             has_loss=float(loss is not None),
             # Each replica has its share of the mean over the batch.
             loss=0.0 if loss is None else loss * float(replicas),
