@@ -27,6 +27,9 @@ from tb_stall_plugin.capture.reading import (
 
 raw = tf.raw_ops  # a fourth of the time of their usual names, in tracing and in running
 
+# How a function is run: else each of its inputs is handed to the thread pool, for nothing.
+IN_THIS_THREAD = {"executor_type": tf.compat.v1.AttrValue(s=b"SINGLE_THREADED_EXECUTOR")}
+
 
 class GradientMeter:
     """Its variables belong to no model, no checkpoint and no strategy.
@@ -89,13 +92,14 @@ class GradientMeter:
         is_given = tuple(tensor is not None for tensor in tensors)
         measure = self._measuring(is_given, replicas).get_concrete_function(given)
         inputs = [*given, *measure.captured_inputs]
-        types = tuple(tensor.dtype for tensor in inputs)
+        nothing = _doing_nothing(tuple(tensor.dtype for tensor in inputs))
+        nothing.add_to_graph(tf.compat.v1.get_default_graph())
         raw.If(
             cond=raw.ReadVariableOp(resource=self._is_due.handle, dtype=tf.bool),
             input=inputs,
             Tout=[],
             then_branch=measure,
-            else_branch=_doing_nothing(types),
+            else_branch=tf.compat.v1.NameAttrList(name=nothing.name, attr=IN_THIS_THREAD),
         )
         return scale
 
