@@ -52,6 +52,15 @@ def test_loss_and_gradients() -> None:
     assert values[Tag.GRADIENT_NORM] == pytest.approx(both, rel=1e-5)
 
 
+def test_names_of_inputs_are_nothing_to_warn_of(caplog: pytest.LogCaptureFixture) -> None:
+    tf.get_logger().addHandler(caplog.handler)
+    try:
+        assert measured(small_model())
+    finally:
+        tf.get_logger().removeHandler(caplog.handler)
+    assert "node name" not in caplog.text
+
+
 def test_updates_from_the_second_step_on() -> None:
     model = small_model(optimizer=keras.optimizers.SGD(RATE))
     assert Tag.UPDATE_RATIO_OF + "first" not in measured(model)
