@@ -15,6 +15,8 @@ import { RunsTable } from "./views/runs_table";
 import { Failed, NoRuns } from "./views/states";
 import { TopBar } from "./views/top_bar";
 
+const NOTES_ABOVE = 3; // of all runs together; more would push the answer off the screen
+
 export function App({ source }: { source: DataSource }) {
   const [isDark, setDark] = useState(false);
   useLayoutEffect(
@@ -55,7 +57,7 @@ export function App({ source }: { source: DataSource }) {
       <TopBar runs={runs} place={shown} move={move} />
       <main>
         <PaperTitle place={shown} />
-        <Notes notes={problems} />
+        <Notes notes={problems} most={NOTES_ABOVE} />
         {shown.view === "runs" && (
           <RunsTable
             {...{ runs, only: shown.only, ...wishes }}

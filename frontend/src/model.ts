@@ -9,6 +9,7 @@ import {
   type Finding,
   type HostLedger,
   type Lateness,
+  type Note,
   type Ps,
   type Range,
   type Report,
@@ -268,4 +269,10 @@ export function heatMap(
   rows.sort((a, b) => b.latePs - a.latePs);
   const buckets = BUCKETS.filter((bucket) => rows.some(({ shares }) => shares.has(bucket)));
   return { buckets, rows };
+}
+
+const LEVELS: readonly Note["level"][] = ["error", "warning", "info"];
+
+export function gravestFirst(notes: readonly Note[]): Note[] {
+  return [...notes].sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level));
 }

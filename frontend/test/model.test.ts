@@ -7,6 +7,7 @@ import {
   evidenceLabel,
   evidenceTime,
   gainSentence,
+  gravestFirst,
   groupedByLabel,
   heatMap,
   hostOfRun,
@@ -17,6 +18,7 @@ import {
   stepAxisEnd,
   stepColumns,
 } from "../src/model";
+import type { Note } from "../src/types";
 import { MS, S, evidence, finding, report, step } from "./samples";
 
 describe("buckets", () => {
@@ -166,4 +168,10 @@ it("the host that the others waited for longest is the first of the heat map", (
   const { rows } = heatMap(["a", "b", "c"].map(ledger), { hosts });
   expect(rows.map(({ host }) => host)).toEqual(["c", "a", "b"]);
   expect(rows[0]).toMatchObject({ latePs: 5 * S, lateCause: "host.python" });
+});
+
+it("the gravest notes come first, those of one level in their own order", () => {
+  const note = (level: Note["level"], text: string): Note => ({ level, text });
+  const notes = [note("info", "a"), note("error", "b"), note("info", "c"), note("warning", "d")];
+  expect(gravestFirst(notes).map(({ text }) => text)).toEqual(["b", "d", "a", "c"]);
 });

@@ -105,6 +105,17 @@ it("a list with runs in every state shows each", async () => {
   }
 });
 
+it("of many notes only the gravest are above the answer", async () => {
+  const runs = await trueAnswer("runs");
+  const notes = Array.from({ length: 9 }, (_, i) => ({ level: "info", text: `note ${i}` }));
+  const problems = [...notes, { level: "error", text: "A disk is gone." }];
+  await answerInstead(watched.page, "runs", { ...runs, problems });
+  const frame = await openTab(watched.page, stage.board.url);
+  await frame.waitForSelector(".notes");
+  expect(await frame.locator("main").innerText()).toMatch(/A disk is gone.[^]*And 7 more notes/);
+  expect(await frame.getByText("note 8").isVisible()).toBe(false);
+});
+
 it("without any run the page teaches how to capture one", async () => {
   const empty = mkdtempSync(join(tmpdir(), "stall-empty-"));
   const other = await startTensorBoard("--logdir", empty);

@@ -2,6 +2,8 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
+import { counted } from "../format";
+import { gravestFirst } from "../model";
 import { STATUS_COLOURS } from "../palette";
 import { STATUS_SIGNS, STATUS_WORDS } from "../words";
 import type { Note, Progress, Status } from "../types";
@@ -83,8 +85,23 @@ export function ProgressBar({ progress }: { progress: Progress | null }) {
 
 const NOTE_SIGNS: Record<Note["level"], string> = { error: "✕", warning: "!", info: "i" };
 
-export function Notes({ notes }: { notes: readonly Note[] }) {
+/** All of them; or the gravest `most`, and the others on request. */
+export function Notes({ notes, most = Infinity }: { notes: readonly Note[]; most?: number }) {
   if (notes.length === 0) return null;
+  if (notes.length <= most) return <NoteList notes={notes} />;
+  const inOrder = gravestFirst(notes);
+  return (
+    <div>
+      <NoteList notes={inOrder.slice(0, most)} />
+      <details class="more-notes">
+        <summary>And {counted(notes.length - most, "more note")}</summary>
+        <NoteList notes={inOrder.slice(most)} />
+      </details>
+    </div>
+  );
+}
+
+function NoteList({ notes }: { notes: readonly Note[] }) {
   return (
     <ul class="notes">
       {notes.map((note) => (
