@@ -115,7 +115,7 @@ build/tensorflow-%/.installed: pyproject.toml
 	@echo "installing TensorFlow $* into $(@D) ..."
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip --disable-pip-version-check --quiet install \
-	  tensorflow-cpu==$* fsspec platformdirs rich 'pytest>=8' 'hypothesis>=6' 'jsonschema>=4'
+	  tensorflow-cpu==$* tensorboard fsspec platformdirs rich 'pytest>=8' 'hypothesis>=6' 'jsonschema>=4'
 	@touch $@
 
 $(NODE_MODULES): frontend/package-lock.json
