@@ -90,23 +90,34 @@ def test_a_failure_is_told_and_not_stored(run: Run) -> None:
     assert settled(Analyses(Cache(), Counting), run).state == "ready"
 
 
+def damage_worker(monkeypatch: pytest.MonkeyPatch, function: str, *does: str) -> None:
+    """In the worker's process, this comes before the function is called for the run `a`."""
+    script = [
+        "import os, pathlib, time",
+        "from stall_analyzer import outcome",
+        "from tb_stall_plugin import worker",
+        f"real = {function}",
+        "def damaged(run, *more):",
+        "    if run.name == 'a':",
+        *(f"        {line}" for line in does),
+        "    return real(run, *more)",
+        f"{function} = damaged",
+        "worker.main()",
+    ]
+    monkeypatch.setattr(work, "COMMAND", (work.COMMAND[0], "-c", "\n".join(script)))
+
+
+def board_of_a_and_b(logdir: Path) -> Board:
+    for name in "ab":
+        copy_of("event_files_only", logdir / name)
+    return Board(str(logdir))
+
+
 def test_an_analysis_that_fails_leaves_the_others_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy_of("event_files_only", tmp_path / "a")
-    copy_of("event_files_only", tmp_path / "b")
-    script = (
-        "import sys, stall_analyzer.outcome as outcome\n"
-        "real = outcome.analyze\n"
-        "def analyze(run, *more):\n"
-        "    if run.name == 'a': raise RuntimeError('lost')\n"
-        "    return real(run, *more)\n"
-        "outcome.analyze = analyze\n"
-        "from tb_stall_plugin.worker import main\n"
-        "main()\n"
-    )
-    monkeypatch.setattr(work, "COMMAND", (work.COMMAND[0], "-c", script))
-    board = Board(str(tmp_path))
+    damage_worker(monkeypatch, "outcome.analyze", "raise RuntimeError('lost')")
+    board = board_of_a_and_b(tmp_path)
     failed = board.report("a")
     assert failed["state"] == "failed"
     assert "RuntimeError: lost" in failed["error"]
@@ -117,19 +128,8 @@ def test_an_analysis_that_fails_leaves_the_others_alone(
 def test_a_worker_that_is_killed_costs_only_its_own_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy_of("event_files_only", tmp_path / "a")
-    copy_of("event_files_only", tmp_path / "b")
-    script = (
-        "import os, tb_stall_plugin.worker as worker\n"
-        "real = worker.analyze_one\n"
-        "def analyze_one(run, *more):\n"
-        "    if run.name == 'a': os.kill(os.getpid(), 9)\n"
-        "    return real(run, *more)\n"
-        "worker.analyze_one = analyze_one\n"
-        "worker.main()\n"
-    )
-    monkeypatch.setattr(work, "COMMAND", (work.COMMAND[0], "-c", script))
-    board = Board(str(tmp_path))
+    damage_worker(monkeypatch, "worker.analyze_one", "os.kill(os.getpid(), 9)")
+    board = board_of_a_and_b(tmp_path)
     failed = board.report("a")
     assert failed["state"] == "failed"
     assert "signal 9" in failed["error"]
@@ -139,24 +139,17 @@ def test_a_worker_that_is_killed_costs_only_its_own_run(
 def test_a_worker_that_hangs_is_stopped_and_costs_only_its_own_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy_of("event_files_only", tmp_path / "logs" / "a")
-    copy_of("event_files_only", tmp_path / "logs" / "b")
     hangs, pid = tmp_path / "hangs", tmp_path / "pid"
     hangs.touch()
-    script = (
-        "import os, pathlib, time, tb_stall_plugin.worker as worker\n"
-        "real = worker.analyze_one\n"
-        "def analyze_one(run, *more):\n"
-        f"    if run.name == 'a' and os.path.exists({str(hangs)!r}):\n"
-        f"        pathlib.Path({str(pid)!r}).write_text(str(os.getpid()))\n"
-        "        time.sleep(600)\n"
-        "    return real(run, *more)\n"
-        "worker.analyze_one = analyze_one\n"
-        "worker.main()\n"
+    damage_worker(
+        monkeypatch,
+        "worker.analyze_one",
+        f"if os.path.exists({str(hangs)!r}):",
+        f"    pathlib.Path({str(pid)!r}).write_text(str(os.getpid()))",
+        "    time.sleep(600)",
     )
-    monkeypatch.setattr(work, "COMMAND", (work.COMMAND[0], "-c", script))
     monkeypatch.setattr(work, "PATIENCE_S", 10.0)
-    board = Board(str(tmp_path / "logs"))
+    board = board_of_a_and_b(tmp_path / "logs")
     failed = board.report("a")
     assert failed["state"] == "failed"
     assert "it had not moved for" in failed["error"]
