@@ -13,6 +13,8 @@ from stall_analyzer.capture_format import Mark as What
 from stall_analyzer.capture_format import Reason
 from stall_analyzer.capture_format import Window as Profile
 
+NS_PER_S = 1_000_000_000
+
 
 @dataclass(frozen=True)
 class Task:
@@ -111,6 +113,11 @@ class Look:
     @property
     def main(self) -> ThreadStack | None:
         return next((thread for thread in self.threads if thread.main), None)
+
+    @property
+    def sign_ns(self) -> int:
+        """When it last gave a sign of life."""
+        return self.ns - round(self.idle_s * NS_PER_S)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stall_analyzer.capture_format import Phase
-from stall_analyzer.capture_log import Dump, Look
+from stall_analyzer.capture_log import NS_PER_S, Dump, Look
 from stall_analyzer.format import moment
 from stall_analyzer.model import Capture
 from stall_analyzer.signals.stacks import (
@@ -25,12 +25,11 @@ from stall_analyzer.signals.stacks import (
     stack_of,
 )
 
-NS = 1_000_000_000
 COMMUNICATION = "communication"
 # A capture writes every second. A worker that was heard of so much earlier has fallen silent; on
 # another machine the clock may differ.
-SILENT_NS = 3 * NS
-SILENT_ELSEWHERE_NS = 10 * NS
+SILENT_NS = 3 * NS_PER_S
+SILENT_ELSEWHERE_NS = 10 * NS_PER_S
 SLEEPS = ("nanosleep", "clock_nanosleep", "hrtimer_nanosleep")
 # Before Python 3.11, time.sleep() was a select() without files.
 SLEEPS_OF_OLD_PYTHON = ("select", "pselect6")

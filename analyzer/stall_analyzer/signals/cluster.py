@@ -135,7 +135,7 @@ def _captured_member(capture: Capture, timeline: Timeline, ahead_ns: Mapping[str
     steps = capture.series.get(STEP_SECONDS)
     timed = [int(steps.step[-1]) + 1] if steps is not None and len(steps) else []
     ahead = ahead_ns.get(capture.trace_name, 0)
-    stood = [look.ns - round(look.idle_s * 1e9) for look in capture.looks[-1:]]
+    stood = [look.sign_ns for look in capture.looks[-1:]]
     return Member(
         name=capture.trace_name,
         task=capture.environment.task or _task_of(capture.trace_name),

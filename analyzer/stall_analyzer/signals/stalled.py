@@ -14,13 +14,12 @@ from itertools import pairwise
 import numpy as np
 
 from stall_analyzer.capture_format import Host, Reason, Tag
-from stall_analyzer.capture_log import Dump, Look, ThreadStack
+from stall_analyzer.capture_log import NS_PER_S, Dump, Look, ThreadStack
 from stall_analyzer.format import moment, percent, seconds
 from stall_analyzer.logged import STEP_SECONDS
 from stall_analyzer.model import PS_PER_NS, Capture
 from stall_analyzer.signals.blame import (
     COMMUNICATION,
-    NS,
     Blamed,
     Scene,
     blamed,
@@ -41,7 +40,7 @@ LEAST_SECONDS = 3.0
 # Without a limit that was exceeded: nobody waits that long for a step.
 LONG_S = 60.0
 # The last sign of life, of two looks at the same stall, is the same but for rounding.
-SAME_SIGN_NS = NS
+SAME_SIGN_NS = NS_PER_S
 INTERRUPTS = frozenset({"KeyboardInterrupt", "SystemExit"})  # somebody has waited long enough
 CPU, READ = ((Tag.HOST + name).removeprefix(Tag.ALL) for name in (Host.CPU, Host.READ))
 
@@ -102,7 +101,7 @@ def _stall_of(capture: Capture, captures: Sequence[Capture], has_pipeline: bool)
     state, why = _state(scene, reason)
     if reason is not None and scene.has_peers and reason.bucket != COMMUNICATION:
         reason = replace(reason, subject=f"{reason.subject} of {scene.me}")
-    since_ns = _sign_ns(looks[0])
+    since_ns = looks[0].sign_ns
     until_ns = max(looks[-1].ns, since_ns)
     return Stall(state, since_ns, until_ns, looks[-1].step, why, reason)
 
@@ -112,8 +111,8 @@ def _last_looks(capture: Capture) -> tuple[Look, ...]:
     looks = [look for look in capture.looks if not _is_of_an_error(look)]
     if not looks or _went_on(capture, looks[-1].ns):
         return ()
-    sign_ns = _sign_ns(looks[-1])
-    return tuple(look for look in looks if abs(_sign_ns(look) - sign_ns) <= SAME_SIGN_NS)
+    sign_ns = looks[-1].sign_ns
+    return tuple(look for look in looks if abs(look.sign_ns - sign_ns) <= SAME_SIGN_NS)
 
 
 def _went_on(capture: Capture, ns: int) -> bool:
@@ -125,10 +124,6 @@ def _went_on(capture: Capture, ns: int) -> bool:
     errors = {d.error_type for d in capture.dumps if _is_of_an_error(d) and d.ns > ns}
     by_itself = capture.end is not None and capture.end.reason == Reason.EXIT
     return by_itself or bool(errors - INTERRUPTS)
-
-
-def _sign_ns(look: Look) -> int:
-    return look.ns - round(look.idle_s * NS)
 
 
 def _is_of_an_error(look: Look) -> bool:
@@ -174,15 +169,16 @@ def _state_if_held(reason: Blamed | None) -> tuple[str, str]:
 
 def _cores(scene: Scene) -> float | None:
     """Cores at work, usually: saving a profile in the middle takes a moment's work."""
-    since_ns = _sign_ns(scene.looks[0])
+    since_ns = scene.looks[0].sign_ns
     seen = {look.ns: look.cpu_s for look in scene.looks if look.cpu_s is not None}
     series = scene.capture.series.get(CPU)
     if series is not None:
-        late = series.wall_ns > since_ns + NS  # the step itself may have ended within the second
+        # The step itself may have ended within the second.
+        late = series.wall_ns > since_ns + NS_PER_S
         seen |= dict(zip(series.wall_ns[late].tolist(), series.value[late].tolist(), strict=True))
     times = sorted(seen)
-    rates = [(seen[b] - seen[a]) * NS / (b - a) for a, b in pairwise(times)]
-    lasts_s = (times[-1] - times[0]) / NS if times else 0.0
+    rates = [(seen[b] - seen[a]) * NS_PER_S / (b - a) for a, b in pairwise(times)]
+    lasts_s = (times[-1] - times[0]) / NS_PER_S if times else 0.0
     return float(np.median(rates)) if rates and lasts_s >= LEAST_SECONDS else None
 
 
@@ -190,7 +186,7 @@ def _is_reading(scene: Scene) -> bool:
     series = scene.capture.series.get(READ)
     if series is None or len(series) == 0:
         return False
-    halves = np.linspace(_sign_ns(scene.looks[0]), scene.last.ns, 3)
+    halves = np.linspace(scene.looks[0].sign_ns, scene.last.ns, 3)
     # Written only when it has changed: the value before holds.
     at = np.searchsorted(series.wall_ns, halves, side="right") - 1
     return bool((np.diff(series.value[np.maximum(at, 0)]) >= READING_BYTES).all())
@@ -203,7 +199,7 @@ def _is_over_the_limit(scene: Scene) -> bool:
 
 def _stands_still(scene: Scene) -> bool:
     """The threads that count are at the same lines in all looks."""
-    lasts_s = (scene.last.ns - scene.looks[0].ns) / NS
+    lasts_s = (scene.last.ns - scene.looks[0].ns) / NS_PER_S
     if len(scene.looks) < LEAST_LOOKS or lasts_s < LEAST_SECONDS:
         return False
     return len({frozenset(map(_place, _telling(look))) for look in scene.looks}) == 1
