@@ -15,17 +15,22 @@ class Due:
         self.is_due = True  # the step under way, or the next one
         self._not_before_s = 0.0
 
-    def step_ended(self, now_s: float) -> tuple[bool, bool]:
-        """Whether the step that has ended was due, and whether the next one is.
+    def steps_ended(self, count: int, now_s: float) -> tuple[bool, bool]:
+        """Whether the step that has ended last was due, and whether the next one is. The others of
+        the `count` were not, as `rest` has said.
 
         The last of each period is, because gradients that are accumulated over 2, 4, 8 or 16 steps
         are applied then.
         """
-        self._steps += 1
+        self._steps += count
         was_due = self.is_due
         in_time = (self._steps + 1) % EVERY == 0 and now_s >= self._not_before_s
         self.is_due = self._steps < EVERY or in_time
         return was_due, self.is_due
+
+    def rest(self) -> int:
+        """So many steps end until there is something to be said, by `steps_ended`."""
+        return 1 if self.is_due else EVERY - (self._steps + 1) % EVERY
 
     def took(self, seconds: float, now_s: float) -> None:
         """To measure a step."""

@@ -131,7 +131,6 @@ class GradientMeter:
             has_loss=float(loss is not None),
             # Each replica has its share of the mean over the batch.
             loss=0.0 if loss is None else loss * float(replicas),
-            learning_rate=_learning_rate(self._optimizer),
             loss_scale=NOT_MEASURED if scale is None else scale,
             factor=(scale if is_scaled else 1.0) / float(replicas),
         )
@@ -174,13 +173,6 @@ def _of_units(watched: Watched, of_weight: Any, of_bias: Any) -> Any:
 def _values(gradient: Any) -> Any:
     """Of an embedding, the rows that were used; those used twice are not added up."""
     return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
-
-
-def _learning_rate(optimizer: Any) -> Any:
-    try:
-        return _number(optimizer.learning_rate)
-    except Exception:  # there are optimizers without
-        return NOT_MEASURED
 
 
 def _is_of_this_step(loss: Any) -> bool:

@@ -109,6 +109,9 @@ class Probe:
         values = gradients.read()
         if not values:
             return {}
+        rate = _learning_rate(self.optimizer)
+        if rate is not None:
+            values[Tag.LEARNING_RATE] = rate
         skipped = gradients.skipped_updates()
         if skipped is not None:
             values[Tag.SKIPPED_UPDATES] = skipped
@@ -207,6 +210,20 @@ class Probe:
         self._gradients = _outside_of_graphs_and_strategies(
             lambda: GradientMeter(self.optimizer, layers)
         )
+
+
+def _learning_rate(optimizer: Any) -> float | None:
+    """Of the last step. Read from outside: inside of the step it would be one more input."""
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+    try:
+        rate = getattr(optimizer, "_learning_rate", None)
+        if isinstance(rate, tf.keras.optimizers.schedules.LearningRateSchedule):
+            rate = rate(optimizer.iterations - 1)  # the optimizer's own is of the next step
+        else:
+            rate = optimizer.learning_rate
+        return float(tf.convert_to_tensor(rate).numpy())
+    except Exception:  # there are optimizers without
+        return None
 
 
 def _read_twice(given: Any) -> list[Any]:

@@ -44,11 +44,15 @@ class Pulse:
         self.alive()
         self.phase = phase
         if not was_training:
-            self.last_step_ns = self.last_sign_ns
+            self.step_begins_now()
             on_training = self.on_training
             if on_training is not None and phase not in NOT_TRAINING:
                 self.on_training = None
                 on_training()
+
+    def step_begins_now(self) -> None:
+        """What came before the next step is no part of it. Else steps go from end to end."""
+        self.last_step_ns = self.last_sign_ns
 
     def was_left(self) -> bool:
         """A fit that is left by an exception does not say so: asked when nothing has moved for
@@ -61,6 +65,11 @@ class Pulse:
         self.steps_done += 1
         self.step_ns.append(self.last_sign_ns - self.last_step_ns)
         self.last_step_ns = self.last_sign_ns
+
+    def last_steps_s(self, count: int) -> list[float]:
+        """How long the last ones took, as far as they are remembered."""
+        steps = list(self.step_ns)
+        return [step_ns / NS for step_ns in steps[max(len(steps) - count, 0) :]]
 
     def alive(self) -> None:
         """Something else has finished, such as a batch of the validation."""

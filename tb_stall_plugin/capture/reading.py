@@ -21,7 +21,6 @@ class Head(NamedTuple):
     number: float  # of the measured step
     has_loss: float
     loss: float
-    learning_rate: float
     loss_scale: float
     factor: float  # by which gradients are too large: loss scale, or a replica's share
 
@@ -40,8 +39,6 @@ def scalars_of(vector: Sequence[float], layers: Sequence[Watched]) -> dict[str, 
     values: dict[str, float] = {}
     if head.has_loss:
         values[Tag.LOSS] = head.loss
-    if head.learning_rate != NOT_MEASURED:
-        values[Tag.LEARNING_RATE] = head.learning_rate
     if head.loss_scale != NOT_MEASURED:
         values[Tag.LOSS_SCALE] = head.loss_scale
     rest = iter(vector[len(Head._fields) :])

@@ -20,7 +20,7 @@ from tb_stall_plugin.capture.guard import Guard, guard
 from tb_stall_plugin.capture.parts import Parts
 from tb_stall_plugin.capture.plan import Plan
 from tb_stall_plugin.capture.probe import Probe, probe_of
-from tb_stall_plugin.capture.profiler import begun_trace
+from tb_stall_plugin.capture.profiler import Trace, a_profiler_runs
 from tb_stall_plugin.capture.traces import tracing_counts
 from tb_stall_plugin.capture.windows import Windows
 
@@ -33,7 +33,7 @@ NOT_IN_CLUSTERS = (
     "workers exchange gradients can crash the process. A profile around the whole loop, stopped "
     "when no step is under way, is safer."
 )
-LONG_STEP_S = 0.05  # steps this long are logged one and all, shorter ones when they are due
+LONG_STEP_NS = 50_000_000  # steps this long are logged one and all, shorter ones when they are due
 TRAIN, TEST = "train", "test"  # what XProf and the analyzer know steps by; Keras 2 uses them too
 
 
@@ -70,9 +70,10 @@ class Session:
         self._marks_steps = True
         self._unmarked = range(0)
         self._steps = self._test_steps = 0
+        self._looked_at = 0  # so many steps had ended when we last did more than count them,
+        self._look_at = 1  # and will have when we do so next
         self._epochs = 0
         self._due = Due()
-        self._ended_s = 0.0
         self._trace: Any = None  # of the step under way
 
     @property
@@ -113,8 +114,8 @@ class Session:
         self._guard.describe()
         self._pulse.begin(Phase.STARTUP)
         self._model, self._optimizer, self._epochs = model, optimizer, 0
-        self._steps = self._test_steps = 0
-        self._ended_s = time.perf_counter()
+        self._steps = self._test_steps = self._looked_at = 0
+        self._look_at = 1
         self._traced = self._parts.run(LOG, tracing_counts, model) or {}
         self._was_traced = any(self._traced.values())
         self._mark(Mark.FIT_BEGIN)
@@ -173,10 +174,10 @@ class Session:
         if self._epochs > 0 and self._windows is not None:
             self._windows.first_epoch_ended()
         self._epochs += 1
-        self._ended_s = time.perf_counter()
         self._mark(Mark.EPOCH_BEGIN, epoch)
         if self._steps > 0:
             self._pulse.begin(Phase.BETWEEN_BATCHES)
+        self._pulse.step_begins_now()
 
     def epoch_ends(self, epoch: int) -> None:
         self.drop_step()
@@ -194,6 +195,7 @@ class Session:
         self.drop_step()
         self._mark(Mark.VALIDATION_END, epoch)
         self._pulse.begin(Phase.EPOCH_END)
+        self._look_at = self._steps + 1  # a window may be open
 
     # ------------------------------------------------------------ steps
 
@@ -202,26 +204,39 @@ class Session:
         self._open_trace(TRAIN)
 
     def step_ends(self, loss: Any = None) -> None:
-        """`loss`, if the caller knows it, may be a tensor: it is read on steps that are due."""
-        step = self._pulse.steps_done
-        self._close_trace(step)
-        now_s = time.perf_counter()
-        seconds, self._ended_s = now_s - self._ended_s, now_s
-        self._pulse.step_done()
+        """`loss`, if the caller knows it, may be a tensor: it is read on steps that are due.
+
+        Short steps are many. Most are only counted, which takes a microsecond.
+        """
+        pulse = self._pulse
+        if self._trace is not None:
+            self._close_trace(pulse.steps_done)
+        pulse.step_done()
         self._steps += 1
-        was_due, next_is_due = self._due.step_ended(now_s)
+        if self._steps >= self._look_at or pulse.step_ns[-1] >= LONG_STEP_NS:
+            self._look(loss)
+        pulse.phase = Phase.BETWEEN_BATCHES
+
+    def _look(self, loss: Any) -> None:
+        """At the step that has just ended, and at how long those before it took."""
+        now_s = time.perf_counter()
+        step = self._pulse.steps_done - 1
+        seconds = self._pulse.last_steps_s(self._steps - self._looked_at)
+        was_due, next_is_due = self._due.steps_ended(self._steps - self._looked_at, now_s)
         values: dict[str, float] = {}
         if was_due or next_is_due:
             values = self._measured(was_due, next_is_due, loss)
             self._due.took(time.perf_counter() - now_s, now_s)
-        if was_due or seconds >= LONG_STEP_S:
-            values[Tag.STEP_SECONDS] = seconds
+        if was_due or self._pulse.step_ns[-1] >= LONG_STEP_NS:
+            values[Tag.STEP_SECONDS] = seconds[-1]
             self._recorder.scalars(values, step)
-        if self._steps == 1:
+        if self._looked_at == 0:
             self._parts.run(LOG, self._record_model)
         if self._windows is not None:
-            self._windows.step_ended(step + 1, seconds)
-        self._pulse.begin(Phase.BETWEEN_BATCHES)
+            self._windows.steps_ended(step + 1, seconds)
+        is_busy = self._windows is not None and self._windows.is_busy
+        self._looked_at = self._steps
+        self._look_at = self._steps + (1 if is_busy else self._due.rest())
 
     def drop_step(self) -> None:
         """It began, but there was no more data."""
@@ -238,8 +253,8 @@ class Session:
             self._windows.test_step_ended()
 
     def _open_trace(self, name: str) -> None:
-        if self._marks_steps and self._pulse.steps_done not in self._unmarked:
-            self._trace = self._parts.run(MARKS, begun_trace, name)
+        if a_profiler_runs() and self._marks_steps and self._pulse.steps_done not in self._unmarked:
+            self._trace = self._parts.run(MARKS, Trace, name)
 
     def _close_trace(self, step: int | None = None) -> None:
         """The number makes a step of it; what began but was no step stays without."""

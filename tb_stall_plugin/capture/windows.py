@@ -10,7 +10,7 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Concatenate, ParamSpec
 
@@ -92,13 +92,19 @@ class Windows:
             self.plan.fit_began(now_s, steps_in_epoch)
             self._follow_plan(now_s)
 
+    @property
+    def is_busy(self) -> bool:
+        """While it is, each step must be told of at once."""
+        return self._open is not None or self._saving is not None
+
     @_or_give_up
-    def step_ended(self, step: int, seconds: float) -> None:
-        """Number `step` begins next. Called often, so it takes only microseconds."""
+    def steps_ended(self, step: int, seconds: Sequence[float]) -> None:
+        """Of steps that took so long. Number `step` begins next."""
         with self._lock:
             self._step = step
             now_s = self._clock_s()
-            self.plan.step_ended(now_s, seconds)
+            for each in seconds:
+                self.plan.step_ended(now_s, each)
             self._follow_plan(now_s)
 
     @_or_give_up

@@ -6,13 +6,14 @@ from tb_stall_plugin.capture.due import EVERY, SHARE_OF_TIME, Due
 
 
 def measured(steps: int, step_s: float, cost_s: float) -> list[int]:
-    due, now_s, found = Due(), 0.0, []
-    for step in range(steps):
-        now_s += step_s
-        was_due, _ = due.step_ended(now_s)
+    due, ended, found = Due(), 0, []
+    while ended < steps:
+        count = due.rest()
+        ended += count
+        was_due, _ = due.steps_ended(count, ended * step_s)
         if was_due:
-            found.append(step)
-            due.took(cost_s, now_s)
+            found.append(ended - 1)
+            due.took(cost_s, ended * step_s)
     return found
 
 
@@ -30,3 +31,13 @@ def test_accumulated_gradients_are_seen_when_they_are_applied() -> None:
     for accumulated in (2, 4, 8, 16):
         found = measured(200, step_s=0.1, cost_s=0.001)[EVERY:]
         assert all((step + 1) % accumulated == 0 for step in found)
+
+
+def test_a_look_in_between_changes_nothing() -> None:
+    due = Due()
+    for _ in range(EVERY):
+        due.steps_ended(1, 0.0)
+    due.steps_ended(3, 0.0)  # the last of them took long, say
+    assert due.rest() == EVERY - 1 - 3
+    assert due.steps_ended(due.rest(), 1.0) == (False, True)
+    assert due.rest() == 1

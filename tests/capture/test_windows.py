@@ -31,7 +31,7 @@ def windows(tmp_path: Path) -> Iterator[Windows]:
     opened.fit_begins(0, None, range(0))
     for step in (1, 2):
         tf.square(2.0)
-        opened.step_ended(step, 0.1)
+        opened.steps_ended(step, [0.1])
     yield opened
     opened.finish()
 
@@ -90,7 +90,7 @@ def test_while_the_profiler_is_the_scripts_ours_waits(windows: Windows, tmp_path
     with tf.profiler.experimental.Profile(str(tmp_path / "theirs")):
         logs.until(lambda: saved(windows, tmp_path))
         for step in range(3, 30):
-            windows.step_ended(step, 0.1)
+            windows.steps_ended(step, [0.1])
     windows.finish()
     assert len(saved(windows, tmp_path)) == 1
 
@@ -144,7 +144,7 @@ def test_no_profiler_runs_on_after_a_failure(
 
     monkeypatch.setattr(windows.plan, "step_ended", fails)
     assert module.a_profiler_runs()
-    windows.step_ended(3, 0.1)
+    windows.steps_ended(3, [0.1])
     assert not module.a_profiler_runs()
 
 
@@ -167,7 +167,7 @@ def test_a_forked_child_leaves_the_profiler_to_its_parent(
     with monkeypatch.context() as child:
         child.setattr(os, "getpid", lambda: windows._process + 1)
         windows.finish()
-        windows.step_ended(3, 0.1)
+        windows.steps_ended(3, [0.1])
     assert module.a_profiler_runs()
 
 
@@ -175,6 +175,6 @@ def test_steps_of_another_profiler_are_kept_free(tmp_path: Path) -> None:
     windows = new_windows(tmp_path)
     windows.fit_begins(10, None, range(12, 15))
     for step in (11, 12, 13, 14):
-        windows.step_ended(step, 0.1)
+        windows.steps_ended(step, [0.1])
     windows.finish()
     assert saved(windows, tmp_path)[-1]["last_step"] == 12
