@@ -121,13 +121,15 @@ class StallCallback(tf.keras.callbacks.Callback):
 
     @_in_each_batch
     def on_train_batch_begin(self, session: Session, batch: int) -> None:
-        if self._train_batches.begins(batch):
+        batches = self._train_batches
+        if batches.told_later and batches.begins(batch):
             session.step_ends()
         session.step_begins()
 
     @_in_each_batch
     def on_train_batch_end(self, session: Session, batch: int) -> None:
-        if self._train_batches.ends(batch):
+        batches = self._train_batches
+        if not batches.told_later or batches.ends(batch):
             session.step_ends()
 
     @_in_fit

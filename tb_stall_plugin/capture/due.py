@@ -5,6 +5,7 @@ from __future__ import annotations
 EVERY = 16
 # Of the training thread's time, at the most: fast steps are measured less often.
 SHARE_OF_TIME = 0.005
+LEAST_STEP_S = 1e-6  # no clock is finer
 
 
 class Due:
@@ -13,9 +14,9 @@ class Due:
     def __init__(self) -> None:
         self._steps = 0
         self.is_due = True  # the step under way, or the next one
-        self._not_before_s = 0.0
+        self._not_before = 0  # so many steps have ended
 
-    def steps_ended(self, count: int, now_s: float) -> tuple[bool, bool]:
+    def steps_ended(self, count: int) -> tuple[bool, bool]:
         """Whether the step that has ended last was due, and whether the next one is. The others of
         the `count` were not, as `rest` has said.
 
@@ -24,14 +25,15 @@ class Due:
         """
         self._steps += count
         was_due = self.is_due
-        in_time = (self._steps + 1) % EVERY == 0 and now_s >= self._not_before_s
-        self.is_due = self._steps < EVERY or in_time
+        is_last = (self._steps + 1) % EVERY == 0
+        self.is_due = self._steps < EVERY or (is_last and self._steps >= self._not_before)
         return was_due, self.is_due
 
     def rest(self) -> int:
         """So many steps end until there is something to be said, by `steps_ended`."""
         return 1 if self.is_due else EVERY - (self._steps + 1) % EVERY
 
-    def took(self, seconds: float, now_s: float) -> None:
-        """To measure a step."""
-        self._not_before_s = now_s + seconds / SHARE_OF_TIME
+    def took(self, seconds: float, step_s: float) -> None:
+        """To measure a step, where an ordinary one takes `step_s`."""
+        steps = seconds / max(step_s, LEAST_STEP_S)
+        self._not_before = self._steps + round(steps / SHARE_OF_TIME)

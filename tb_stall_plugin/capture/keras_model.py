@@ -84,7 +84,7 @@ class Batches:
 
     def __init__(self, told_later: bool) -> None:
         self._thread = threading.get_ident()
-        self._told_later = told_later
+        self.told_later = told_later  # else there is no need to ask when batches begin and end
         self.begin_anew()
 
     def begin_anew(self) -> None:
@@ -108,7 +108,7 @@ class Batches:
     def last_ended(self) -> bool:
         """No more will begin. True: the last one has ended, which nobody told."""
         begun, self._begun = self._begun, None
-        if begun is None or not self._told_later:
+        if begun is None or not self.told_later:
             return False
         patience_s = time.monotonic() + LATE_END_S
         while self._ended < begun and time.monotonic() < patience_s:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+import statistics
 import threading
 import time
 from collections.abc import Callable
@@ -201,7 +202,8 @@ class Session:
 
     def step_begins(self) -> None:
         self._pulse.begin(Phase.TRAIN_BATCH)
-        self._open_trace(TRAIN)
+        if a_profiler_runs():
+            self._open_trace(TRAIN)
 
     def step_ends(self, loss: Any = None) -> None:
         """`loss`, if the caller knows it, may be a tensor: it is read on steps that are due.
@@ -219,14 +221,14 @@ class Session:
 
     def _look(self, loss: Any) -> None:
         """At the step that has just ended, and at how long those before it took."""
-        now_s = time.perf_counter()
+        began_s = time.perf_counter()
         step = self._pulse.steps_done - 1
         seconds = self._pulse.last_steps_s(self._steps - self._looked_at)
-        was_due, next_is_due = self._due.steps_ended(self._steps - self._looked_at, now_s)
+        was_due, next_is_due = self._due.steps_ended(self._steps - self._looked_at)
         values: dict[str, float] = {}
         if was_due or next_is_due:
             values = self._measured(was_due, next_is_due, loss)
-            self._due.took(time.perf_counter() - now_s, now_s)
+            self._due.took(time.perf_counter() - began_s, statistics.median(seconds))
         if was_due or self._pulse.step_ns[-1] >= LONG_STEP_NS:
             values[Tag.STEP_SECONDS] = seconds[-1]
             self._recorder.scalars(values, step)
@@ -243,7 +245,8 @@ class Session:
         self._close_trace()
 
     def test_step_begins(self) -> None:
-        self._open_trace(TEST)
+        if a_profiler_runs():
+            self._open_trace(TEST)
 
     def test_step_ends(self) -> None:
         self._close_trace(self._test_steps)
@@ -253,7 +256,7 @@ class Session:
             self._windows.test_step_ended()
 
     def _open_trace(self, name: str) -> None:
-        if a_profiler_runs() and self._marks_steps and self._pulse.steps_done not in self._unmarked:
+        if self._marks_steps and self._pulse.steps_done not in self._unmarked:
             self._trace = self._parts.run(MARKS, Trace, name)
 
     def _close_trace(self, step: int | None = None) -> None:

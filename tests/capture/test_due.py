@@ -10,10 +10,10 @@ def measured(steps: int, step_s: float, cost_s: float) -> list[int]:
     while ended < steps:
         count = due.rest()
         ended += count
-        was_due, _ = due.steps_ended(count, ended * step_s)
+        was_due, _ = due.steps_ended(count)
         if was_due:
             found.append(ended - 1)
-            due.took(cost_s, ended * step_s)
+            due.took(cost_s, step_s)
     return found
 
 
@@ -36,8 +36,8 @@ def test_accumulated_gradients_are_seen_when_they_are_applied() -> None:
 def test_a_look_in_between_changes_nothing() -> None:
     due = Due()
     for _ in range(EVERY):
-        due.steps_ended(1, 0.0)
-    due.steps_ended(3, 0.0)  # the last of them took long, say
+        due.steps_ended(1)
+    due.steps_ended(3)  # the last of them took long, say
     assert due.rest() == EVERY - 1 - 3
-    assert due.steps_ended(due.rest(), 1.0) == (False, True)
+    assert due.steps_ended(due.rest()) == (False, True)
     assert due.rest() == 1
