@@ -1,11 +1,11 @@
 """What StallCallback costs a training: with it and without, by turns, in one process.
 
-Two figures for a small and a medium model:
+Two figures for a tiny, a small and a medium model:
 
     steady state   two trainings run at once and take turns, a few steps each; time of their turns
     first epoch    of a new model each time, tracing and profiling included
 
-    python benchmarks/capture.py [--models small medium] [--rounds N] [--turns N] [--json FILE]
+    python benchmarks/capture.py [--models tiny small medium] [--rounds N] [--turns N] [--json FILE]
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Kind:
         raise NotImplementedError
 
 
-class Small(Kind):
-    """Dense layers: a step is over in two or three milliseconds, most of it Keras' own."""
+class Tiny(Kind):
+    """As few ops as a training can have: most of a step is TensorFlow's own, whatever the model."""
 
     def model(self) -> Any:
         layers = [keras.layers.Dense(64, activation="relu") for _ in range(3)]
@@ -57,8 +57,21 @@ class Small(Kind):
         return _batches((4096, 32), 32)
 
 
+class Small(Kind):
+    """What tutorials begin with: two dense layers for digits of 28 x 28 pixels."""
+
+    def model(self) -> Any:
+        layers: list[Any] = [keras.layers.Input((784,))]
+        for _ in range(2):
+            layers += [keras.layers.Dense(512, activation="relu"), keras.layers.Dropout(0.2)]
+        return _compiled(layers)
+
+    def data(self) -> Any:
+        return _batches((4096, 784), 128)
+
+
 class Medium(Kind):
-    """A convolutional net: a step computes for a tenth of a second on two cores."""
+    """A convolutional net."""
 
     def model(self) -> Any:
         layers: list[Any] = [keras.layers.Input((64, 64, 3))]
@@ -75,7 +88,11 @@ class Medium(Kind):
         return _batches((256, 64, 64, 3), 16)
 
 
-KINDS: dict[str, Kind] = {"small": Small(100, 2000), "medium": Medium(5, 100)}
+KINDS: dict[str, Kind] = {
+    "tiny": Tiny(100, 2000),
+    "small": Small(25, 500),
+    "medium": Medium(5, 100),
+}
 
 
 def _compiled(layers: list[Any]) -> Any:
