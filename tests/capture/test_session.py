@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from stall_analyzer.capture_format import Kind, Mark, Phase
+from stall_analyzer.capture_format import Kind, Mark, Phase, Tag
 from tb_stall_plugin import StallCallback
+from tb_stall_plugin.capture.due import EVERY
 from tb_stall_plugin.capture.guard import guard
 from tb_stall_plugin.capture.keras_model import Fit
 from tb_stall_plugin.capture.session import Session
@@ -152,6 +153,61 @@ def test_a_fit_that_cannot_be_looked_at_is_trained_all_the_same(
     history = small_model().fit(batches(2), verbose=0, callbacks=[StallCallback(tmp_path)])
     assert len(history.history["loss"]) == 1
     assert "training goes on" in caplog.text
+
+
+# ---------------------------------------------------------------- how closely steps are looked at
+
+
+class Told:
+    """In the place of the profiled windows: what they are told, and when."""
+
+    def __init__(self) -> None:
+        self.is_busy = False
+        self.steps_s: list[list[float]] = []
+
+    def steps_ended(self, step: int, seconds: list[float]) -> None:
+        self.steps_s.append(seconds)
+
+
+def looks(session: Session, *steps_s: float) -> list[list[float]]:
+    """How long steps took, by looks; the clock is ours."""
+    now_ns = 0
+    session._pulse._clock_ns = lambda: now_ns
+    session.begin(None, None)
+    told = Told()
+    session._windows = told  # type: ignore[assignment]
+    for seconds in steps_s:
+        session.step_begins()
+        now_ns += round(seconds * 1e9)
+        told.is_busy = seconds == PROFILED_S
+        session.step_ends()
+    session._windows = None
+    session.end()
+    return told.steps_s
+
+
+SHORT_S, LONG_S, PROFILED_S = 0.001, 0.06, 0.002
+
+
+def test_short_steps_are_looked_at_together_and_none_is_lost(tmp_path: Path) -> None:
+    found = looks(new_session(tmp_path), *[SHORT_S] * 200)
+    assert found[:EVERY] == [[SHORT_S]] * EVERY  # all of the first ones
+    assert set(map(len, found[EVERY:])) <= {1, EVERY - 1, EVERY}
+    assert sum(map(len, found)) > 200 - EVERY
+    assert len(found) < 50
+
+
+def test_a_long_step_is_looked_at_when_it_ends(tmp_path: Path) -> None:
+    found = looks(new_session(tmp_path), *[SHORT_S] * 20, LONG_S)
+    assert found[-1] == [SHORT_S] * 4 + [LONG_S]
+    finish(tmp_path)
+    step, seconds = logs.scalars(tmp_path)[Tag.STEP_SECONDS][-1]
+    assert (step, seconds) == (20, pytest.approx(LONG_S))
+
+
+def test_steps_of_a_window_are_looked_at_one_by_one(tmp_path: Path) -> None:
+    found = looks(new_session(tmp_path), *[SHORT_S] * EVERY, *[PROFILED_S] * 40)
+    assert found[-20:] == [[PROFILED_S]] * 20
 
 
 # ---------------------------------------------------------------- what is shared, what is kept
