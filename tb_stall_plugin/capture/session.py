@@ -22,6 +22,7 @@ from tb_stall_plugin.capture.parts import Parts
 from tb_stall_plugin.capture.plan import Plan
 from tb_stall_plugin.capture.probe import Probe, probe_of
 from tb_stall_plugin.capture.profiler import Trace, a_profiler_runs
+from tb_stall_plugin.capture.pulse import NS
 from tb_stall_plugin.capture.traces import tracing_counts
 from tb_stall_plugin.capture.windows import Windows
 
@@ -34,7 +35,8 @@ NOT_IN_CLUSTERS = (
     "workers exchange gradients can crash the process. A profile around the whole loop, stopped "
     "when no step is under way, is safer."
 )
-LONG_STEP_NS = 50_000_000  # steps this long are logged one and all, shorter ones when they are due
+LONG_STEP_S = 0.05  # steps this long are logged one and all, shorter ones when they are due
+LONG_STEP_NS = round(LONG_STEP_S * NS)
 TRAIN, TEST = "train", "test"  # what XProf and the analyzer know steps by; Keras 2 uses them too
 
 
@@ -74,6 +76,7 @@ class Session:
         self._looked_at = 0  # so many steps had ended when we last did more than count them,
         self._look_at = 1  # and will have when we do so next
         self._epochs = 0
+        self._began_ns = 0  # of the pulse's clock: the epoch with the first step
         self._due = Due()
         self._trace: Any = None  # of the step under way
 
@@ -117,6 +120,7 @@ class Session:
         self._model, self._optimizer, self._epochs = model, optimizer, 0
         self._steps = self._test_steps = self._looked_at = 0
         self._look_at = 1
+        self._began_ns = self._pulse.last_sign_ns
         self._traced = self._parts.run(LOG, tracing_counts, model) or {}
         self._was_traced = any(self._traced.values())
         self._mark(Mark.FIT_BEGIN)
@@ -132,7 +136,7 @@ class Session:
         self._due = Due() if self._probe is None else self._probe.due
         if self._windows is not None:
             self._windows.plan.budget = self._budget
-            self._windows.fit_begins(first, steps_in_epoch, others)
+            self._windows.fit_begins(steps_in_epoch, others)
 
     def end(self) -> None:
         with self._beginning_or_ending:
@@ -178,7 +182,10 @@ class Session:
         self._mark(Mark.EPOCH_BEGIN, epoch)
         if self._steps > 0:
             self._pulse.begin(Phase.BETWEEN_BATCHES)
-        self._pulse.step_begins_now()
+            self._pulse.step_begins_now()
+        else:
+            self._pulse.alive()
+            self._began_ns = self._pulse.last_sign_ns
 
     def epoch_ends(self, epoch: int) -> None:
         self.drop_step()
@@ -224,18 +231,21 @@ class Session:
         began_s = time.perf_counter()
         step = self._pulse.steps_done - 1
         seconds = self._pulse.last_steps_s(self._steps - self._looked_at)
+        is_first = self._looked_at == 0
+        if is_first:  # to it belongs what goes before its batch: the making of an iterator, say
+            seconds = [(self._pulse.last_step_ns - self._began_ns) / NS]
         was_due, next_is_due = self._due.steps_ended(self._steps - self._looked_at)
         values: dict[str, float] = {}
         if was_due or next_is_due:
             values = self._measured(was_due, next_is_due, loss)
             self._due.took(time.perf_counter() - began_s, statistics.median(seconds))
-        if was_due or self._pulse.step_ns[-1] >= LONG_STEP_NS:
+        if was_due or seconds[-1] >= LONG_STEP_S:
             values[Tag.STEP_SECONDS] = seconds[-1]
             self._recorder.scalars(values, step)
-        if self._looked_at == 0:
+        if is_first:
             self._parts.run(LOG, self._record_model)
         if self._windows is not None:
-            self._windows.steps_ended(step + 1, seconds)
+            self._windows.steps_ended(seconds)
         is_busy = self._windows is not None and self._windows.is_busy
         self._looked_at = self._steps
         self._look_at = self._steps + (1 if is_busy else self._due.rest())
@@ -329,4 +339,4 @@ def _end_trace(trace: Any, step: int | None) -> None:
 
 def _windows(budget: float, guard: Guard) -> Windows:
     switch_off = functools.partial(Parts(guard.recorder).switch_off, PROFILE)
-    return Windows(guard.logdir, guard.recorder, Plan(budget), switch_off)
+    return Windows(guard.logdir, guard.recorder, guard.pulse, Plan(budget), switch_off)

@@ -18,6 +18,7 @@ from stall_analyzer.capture_format import Kind, Level, Window
 from tb_stall_plugin.capture.growth import Growth
 from tb_stall_plugin.capture.plan import MOST_WINDOW_BYTES, Plan
 from tb_stall_plugin.capture.profiler import Profiler, a_profiler_runs
+from tb_stall_plugin.capture.pulse import Pulse
 from tb_stall_plugin.capture.recorder import Recorder
 from tb_stall_plugin.capture.session_files import SessionFiles
 
@@ -60,11 +61,13 @@ class Windows:
         self,
         logdir: str,
         recorder: Recorder,
+        pulse: Pulse,
         plan: Plan,
         on_failure: Callable[[str], None],
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._recorder = recorder
+        self._pulse = pulse
         self.plan = plan
         self._profiler = Profiler(self._make_way)
         self._on_failure = on_failure
@@ -77,20 +80,23 @@ class Windows:
         self._saving: threading.Thread | None = None
         self._given_up = False
         self._retry_at_s = 0.0
-        self._step = 0
         self._others = range(0)
 
     # ------------------------------------------------------------ what happens in the training
 
     @_or_give_up
-    def fit_begins(self, step: int, steps_in_epoch: int | None, others: range) -> None:
+    def fit_begins(self, steps_in_epoch: int | None, others: range) -> None:
         """`others`: steps in which another profiler is going to run."""
         with self._lock:
-            self._step = step
             self._others = others
             now_s = self._clock_s()
             self.plan.fit_began(now_s, steps_in_epoch)
             self._follow_plan(now_s)
+
+    @property
+    def _step(self) -> int:
+        """The number of the one that begins next, or is under way."""
+        return self._pulse.steps_done
 
     @property
     def is_busy(self) -> bool:
@@ -98,10 +104,9 @@ class Windows:
         return self._open is not None or self._saving is not None
 
     @_or_give_up
-    def steps_ended(self, step: int, seconds: Sequence[float]) -> None:
-        """Of steps that took so long. Number `step` begins next."""
+    def steps_ended(self, seconds: Sequence[float]) -> None:
+        """Each took so long."""
         with self._lock:
-            self._step = step
             now_s = self._clock_s()
             for each in seconds:
                 self.plan.step_ended(now_s, each)

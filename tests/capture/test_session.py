@@ -165,25 +165,43 @@ class Told:
         self.is_busy = False
         self.steps_s: list[list[float]] = []
 
-    def steps_ended(self, step: int, seconds: list[float]) -> None:
+    def steps_ended(self, seconds: list[float]) -> None:
         self.steps_s.append(seconds)
+
+    def first_epoch_ended(self) -> None:
+        pass
+
+
+class Training:
+    """A session whose clock and windows are ours."""
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.told, self.now_ns = session, Told(), 0
+        session._pulse._clock_ns = lambda: self.now_ns
+        session.begin(None, None)
+        session._windows = self.told  # type: ignore[assignment]
+
+    def wait(self, seconds: float) -> None:
+        self.now_ns += round(seconds * 1e9)
+
+    def step(self, seconds: float) -> None:
+        self.session.step_begins()
+        self.wait(seconds)
+        self.told.is_busy = seconds == PROFILED_S
+        self.session.step_ends()
+
+    def end(self) -> list[list[float]]:
+        """How long steps took, by looks."""
+        self.session._windows = None
+        self.session.end()
+        return self.told.steps_s
 
 
 def looks(session: Session, *steps_s: float) -> list[list[float]]:
-    """How long steps took, by looks; the clock is ours."""
-    now_ns = 0
-    session._pulse._clock_ns = lambda: now_ns
-    session.begin(None, None)
-    told = Told()
-    session._windows = told  # type: ignore[assignment]
+    training = Training(session)
     for seconds in steps_s:
-        session.step_begins()
-        now_ns += round(seconds * 1e9)
-        told.is_busy = seconds == PROFILED_S
-        session.step_ends()
-    session._windows = None
-    session.end()
-    return told.steps_s
+        training.step(seconds)
+    return training.end()
 
 
 SHORT_S, LONG_S, PROFILED_S = 0.001, 0.06, 0.002
@@ -208,6 +226,17 @@ def test_a_long_step_is_looked_at_when_it_ends(tmp_path: Path) -> None:
 def test_steps_of_a_window_are_looked_at_one_by_one(tmp_path: Path) -> None:
     found = looks(new_session(tmp_path), *[SHORT_S] * EVERY, *[PROFILED_S] * 40)
     assert found[-20:] == [[PROFILED_S]] * 20
+
+
+def test_the_first_step_of_an_epoch_begins_with_it(tmp_path: Path) -> None:
+    training = Training(new_session(tmp_path))
+    for epoch in range(2):
+        training.wait(5.0)  # tracing is prepared, a model validated
+        training.session.epoch_begins(epoch)
+        training.wait(2.0)  # an iterator is made
+        training.step(1.0)
+        training.session.epoch_ends(epoch)
+    assert training.end() == [[3.0], [3.0]]
 
 
 # ---------------------------------------------------------------- what is shared, what is kept

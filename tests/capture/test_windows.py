@@ -14,6 +14,7 @@ import pytest
 from stall_analyzer.capture_format import Kind, Window
 from tb_stall_plugin.capture import windows as module
 from tb_stall_plugin.capture.plan import Plan
+from tb_stall_plugin.capture.pulse import Pulse
 from tb_stall_plugin.capture.recorder import Recorder
 from tb_stall_plugin.capture.windows import Windows
 from tests.capture import logs
@@ -21,17 +22,22 @@ from tests.capture.training import profiles, tf
 
 
 def new_windows(folder: Path) -> Windows:
-    return Windows(str(folder), Recorder(str(folder)), Plan(0.05), lambda why: None)
+    return Windows(str(folder), Recorder(str(folder)), Pulse(), Plan(0.05), lambda why: None)
+
+
+def step(windows: Windows) -> None:
+    windows._pulse.step_done()
+    windows.steps_ended([0.1])
 
 
 @pytest.fixture
 def windows(tmp_path: Path) -> Iterator[Windows]:
     """With one open, from a fit that has done two steps."""
     opened = new_windows(tmp_path)
-    opened.fit_begins(0, None, range(0))
-    for step in (1, 2):
+    opened.fit_begins(None, range(0))
+    for _ in range(2):
         tf.square(2.0)
-        opened.steps_ended(step, [0.1])
+        step(opened)
     yield opened
     opened.finish()
 
@@ -89,8 +95,8 @@ def test_a_script_that_starts_the_profiler_has_it(
 def test_while_the_profiler_is_the_scripts_ours_waits(windows: Windows, tmp_path: Path) -> None:
     with tf.profiler.experimental.Profile(str(tmp_path / "theirs")):
         logs.until(lambda: saved(windows, tmp_path))
-        for step in range(3, 30):
-            windows.steps_ended(step, [0.1])
+        for _ in range(27):
+            step(windows)
     windows.finish()
     assert len(saved(windows, tmp_path)) == 1
 
@@ -132,7 +138,7 @@ def test_a_full_disk_ends_the_profiling_and_leaves_nothing_behind(
     assert record["what"] == Window.FAILED
     assert "No space left" in record["why"]
     assert not list(tmp_path.glob(".stall-*"))
-    windows.fit_begins(2, None, range(0))
+    windows.fit_begins(None, range(0))
     assert not module.a_profiler_runs()
 
 
@@ -144,7 +150,7 @@ def test_no_profiler_runs_on_after_a_failure(
 
     monkeypatch.setattr(windows.plan, "step_ended", fails)
     assert module.a_profiler_runs()
-    windows.steps_ended(3, [0.1])
+    step(windows)
     assert not module.a_profiler_runs()
 
 
@@ -167,14 +173,14 @@ def test_a_forked_child_leaves_the_profiler_to_its_parent(
     with monkeypatch.context() as child:
         child.setattr(os, "getpid", lambda: windows._process + 1)
         windows.finish()
-        windows.steps_ended(3, [0.1])
+        step(windows)
     assert module.a_profiler_runs()
 
 
 def test_steps_of_another_profiler_are_kept_free(tmp_path: Path) -> None:
     windows = new_windows(tmp_path)
-    windows.fit_begins(10, None, range(12, 15))
-    for step in (11, 12, 13, 14):
-        windows.steps_ended(step, [0.1])
+    windows.fit_begins(None, range(2, 5))
+    for _ in range(4):
+        step(windows)
     windows.finish()
-    assert saved(windows, tmp_path)[-1]["last_step"] == 12
+    assert saved(windows, tmp_path)[-1]["last_step"] == 2
