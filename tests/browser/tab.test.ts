@@ -79,7 +79,7 @@ describe("the fleet", () => {
       });
     });
     const frame = await open({ view: "fleet" });
-    expect(await frame.locator(".days li").count()).toBe(2);
+    await expect.poll(() => frame.locator(".days li").count()).toBe(2);
     await frame.locator(".days button").last().click();
     expect(await frame.locator(".runs-table tbody tr").count()).toBeGreaterThan(0);
     expect(await frame.locator(".only").innerText()).toMatch(/Only \d{4}-\d{2}-\d{2}/);
