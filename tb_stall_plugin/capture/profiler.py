@@ -16,7 +16,6 @@ import tensorflow as tf
 
 WAIT_FOR_STOP_S = 30.0  # as long as saving a large profile may take
 
-
 Trace = tf.profiler.experimental.Trace
 
 _traces = sys.modules[Trace.__module__]

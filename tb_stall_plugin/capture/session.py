@@ -215,7 +215,7 @@ class Session:
     def step_ends(self, loss: Any = None) -> None:
         """`loss`, if the caller knows it, may be a tensor: it is read on steps that are due.
 
-        Short steps are many. Most are only counted, which takes a microsecond.
+        Short steps are many. Most are only counted, which takes a few microseconds.
         """
         pulse = self._pulse
         if self._trace is not None:
@@ -230,11 +230,12 @@ class Session:
         """At the step that has just ended, and at how long those before it took."""
         began_s = time.perf_counter()
         step = self._pulse.steps_done - 1
-        seconds = self._pulse.last_steps_s(self._steps - self._looked_at)
+        count = self._steps - self._looked_at
+        seconds = self._pulse.last_steps_s(count)
         is_first = self._looked_at == 0
         if is_first:  # to it belongs what goes before its batch: the making of an iterator, say
             seconds = [(self._pulse.last_step_ns - self._began_ns) / NS]
-        was_due, next_is_due = self._due.steps_ended(self._steps - self._looked_at)
+        was_due, next_is_due = self._due.steps_ended(count)
         values: dict[str, float] = {}
         if was_due or next_is_due:
             values = self._measured(was_due, next_is_due, loss)

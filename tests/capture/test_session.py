@@ -18,6 +18,7 @@ from tb_stall_plugin.capture.guard import guard
 from tb_stall_plugin.capture.keras_model import Fit
 from tb_stall_plugin.capture.session import Session
 from tests.capture import logs
+from tests.capture.test_pulse import Clock
 from tests.capture.training import batches, finish, keras, small_model
 
 
@@ -176,17 +177,14 @@ class Training:
     """A session whose clock and windows are ours."""
 
     def __init__(self, session: Session) -> None:
-        self.session, self.told, self.now_ns = session, Told(), 0
-        session._pulse._clock_ns = lambda: self.now_ns
+        self.session, self.told, self.clock = session, Told(), Clock()
+        session._pulse._clock_ns = self.clock
         session.begin(None, None)
         session._windows = self.told  # type: ignore[assignment]
 
-    def wait(self, seconds: float) -> None:
-        self.now_ns += round(seconds * 1e9)
-
     def step(self, seconds: float) -> None:
         self.session.step_begins()
-        self.wait(seconds)
+        self.clock.wait(seconds)
         self.told.is_busy = seconds == PROFILED_S
         self.session.step_ends()
 
@@ -231,9 +229,9 @@ def test_steps_of_a_window_are_looked_at_one_by_one(tmp_path: Path) -> None:
 def test_the_first_step_of_an_epoch_begins_with_it(tmp_path: Path) -> None:
     training = Training(new_session(tmp_path))
     for epoch in range(2):
-        training.wait(5.0)  # tracing is prepared, a model validated
+        training.clock.wait(5.0)  # tracing is prepared, a model validated
         training.session.epoch_begins(epoch)
-        training.wait(2.0)  # an iterator is made
+        training.clock.wait(2.0)  # an iterator is made
         training.step(1.0)
         training.session.epoch_ends(epoch)
     assert training.end() == [[3.0], [3.0]]
