@@ -35,7 +35,7 @@ HUGE, HUGE_BYTES = "2 GiB", (2 << 30) + 50 * MB
 ANALYZE = [
     sys.executable,
     "-m",
-    "stall_analyzer.cli",
+    "stall_analyzer",
     "{logdir}",
     "--fresh",
     "--json",
@@ -44,8 +44,8 @@ ANALYZE = [
 ]
 DECODE = [
     sys.executable, "-c",
-    "import sys; from stall_analyzer.decode import read_trace; "
-    "from stall_analyzer.model import HostFile; "
+    "import sys; from stall_analyzer.decode.decode import read_trace; "
+    "from stall_analyzer.model.runs import HostFile; "
     "read_trace(HostFile('host', sys.argv[1], 'xplane', 0))", "{trace}",
 ]  # fmt: skip
 READ = [
@@ -59,7 +59,7 @@ XPROF = [
     "data, _ = xspace_to_tool_data([sys.argv[1]], 'overview_page', {}); "
     "sys.exit(not data)", "{trace}",
 ]  # fmt: skip
-HELP = [sys.executable, "-m", "stall_analyzer.cli", "--help"]
+HELP = [sys.executable, "-m", "stall_analyzer", "--help"]
 NOTHING = [sys.executable, "-c", "pass"]
 HELP_SECONDS, HELP_FACTOR = 0.4, 4  # whichever is larger
 HELP_ROUNDS = 9

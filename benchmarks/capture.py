@@ -28,7 +28,7 @@ import numpy as np
 import tensorflow as tf
 
 from tb_stall_plugin import StallCallback
-from tb_stall_plugin.capture.guard import guard
+from tb_stall_plugin.capture.process.guard import guard
 
 keras = tf.keras
 CLASSES = 10

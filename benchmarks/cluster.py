@@ -32,7 +32,7 @@ KILL_AFTER = 0.3  # of the runs
 
 
 def command(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "stall_analyzer.cli", *map(str, arguments)]
+    return [sys.executable, "-m", "stall_analyzer", *map(str, arguments)]
 
 
 def timed(arguments: list[str], environment: dict[str, str]) -> float:

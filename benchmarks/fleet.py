@@ -102,7 +102,7 @@ def measured(arguments: list[str], kill_after: Path | None = None, results: int 
     begin = time.perf_counter()
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(
-            [sys.executable, "-m", "stall_analyzer.cli", *arguments],
+            [sys.executable, "-m", "stall_analyzer", *arguments],
             stdout=subprocess.DEVNULL,
             stderr=said,
         )

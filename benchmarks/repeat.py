@@ -14,8 +14,8 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from stall_analyzer import wire
 from stall_analyzer.decode.scan import LineRange, scan
+from stall_analyzer.files import wire
 
 OFFSET_BYTES = 8  # of a varint: up to twenty hours
 STEP_STATS = frozenset({"id", "step_id", "_p", "_c"})

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
 from stall_analyzer import analyze, document
-from stall_analyzer.discover import discover
+from stall_analyzer.discover.discover import discover
 from stall_analyzer.report.text import render
 
 WIDTH = 96

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stall_analyzer.manual import HEADINGS, Page, pages
+from stall_analyzer.detectors.manual import HEADINGS, Page, pages
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "findings"
 NOTICE = "<!-- Written by `make docs` from the docstring of the detector: change it there. -->"

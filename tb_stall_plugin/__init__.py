@@ -9,19 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tb_stall_plugin.capture.callback import StallCallback
-    from tb_stall_plugin.capture.watch import watch
+    from tb_stall_plugin.capture.training.callback import StallCallback
+    from tb_stall_plugin.capture.training.watch import watch
 
 __all__ = ["StallCallback", "watch"]
 
 
 def __getattr__(name: str) -> object:
     if name == "StallCallback":
-        from tb_stall_plugin.capture.callback import StallCallback  # noqa: PLC0415
+        from tb_stall_plugin.capture.training.callback import StallCallback  # noqa: PLC0415
 
         return StallCallback
     if name == "watch":
-        from tb_stall_plugin.capture.watch import watch  # noqa: PLC0415
+        from tb_stall_plugin.capture.training.watch import watch  # noqa: PLC0415
 
         return watch
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from stall_analyzer.model import Run
+from stall_analyzer.model.runs import Run
 from stall_analyzer.report.page import FAILED, READY, RUNNING, UNREAD, WAITING
 from tb_stall_plugin.cache import Analysis, Cache, version_of
 from tb_stall_plugin.work import Worker, WorkFailed

@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from stall_analyzer import caches
-from stall_analyzer.chart import store
-from stall_analyzer.chart.columns import Chart
-from stall_analyzer.model import Run
+from stall_analyzer.chart import chart_files
+from stall_analyzer.chart.chart_columns import Chart
+from stall_analyzer.files import caches
+from stall_analyzer.model.runs import Run
 from stall_analyzer.report.facts import facts_of
 
 FORMAT = 2  # of what is stored; a change makes all that was stored unknown
@@ -42,7 +42,7 @@ class Analysis:
     @cached_property
     def _charts(self) -> dict[str, Chart]:
         folders = sorted(self.folder.glob(CHART.format("*")))
-        return {chart.host: chart for chart in map(store.load, folders)}
+        return {chart.host: chart for chart in map(chart_files.load, folders)}
 
     def chart(self, host: str | None) -> Chart | None:
         """Of a host, or of the one that trains; None for a host that is not in the run."""
@@ -59,7 +59,7 @@ def write(folder: Path, entry: dict[str, Any], charts: tuple[Chart, ...]) -> Non
     partial = folder.with_name(f"{folder.name}.{os.getpid()}.partial")
     try:
         for number, chart in enumerate(charts):
-            store.save(chart, partial / CHART.format(f"{number:04d}"))
+            chart_files.save(chart, partial / CHART.format(f"{number:04d}"))
         (partial / REPORT).write_text(json.dumps(entry, allow_nan=False), encoding="utf-8")
         (partial / KNOWN).write_text(json.dumps(facts_of(entry)), encoding="utf-8")
         partial.rename(folder)

@@ -12,10 +12,11 @@ import threading
 import time
 from dataclasses import dataclass, replace
 
-from stall_analyzer import files
-from stall_analyzer.discover import EVENT_FILE, RAW_TRACES, find_runs
+from stall_analyzer.discover.discover import EVENT_FILE, RAW_TRACES, find_runs
 from stall_analyzer.errors import UnreadableFile
-from stall_analyzer.model import Note, Run
+from stall_analyzer.files import files
+from stall_analyzer.model.notes import Note
+from stall_analyzer.model.runs import Run
 from stall_analyzer.report.page import run_ids
 
 # A page that waits for an analysis asks several times a second; the folders need not be walked

@@ -13,8 +13,9 @@ from tensorboard.backend import http_util
 from tensorboard.plugins import base_plugin
 from werkzeug import wrappers
 
-from stall_analyzer import chart, manual
-from stall_analyzer.chart.columns import Chart
+from stall_analyzer.chart import chart_window
+from stall_analyzer.chart.chart_columns import Chart
+from stall_analyzer.detectors import manual
 from stall_analyzer.errors import UsageError
 from stall_analyzer.report import page
 from tb_stall_plugin.analyses import Analyses, Status
@@ -115,7 +116,7 @@ class StallPlugin(base_plugin.TBPlugin):
             raise errors.InvalidArgumentError(
                 f"Nothing of that window lies in the first epoch, 0 to {shown.duration_ps} ps."
             )
-        answer = chart.timeline(shown, start, max(start, end), pixels)
+        answer = chart_window.timeline(shown, start, max(start, end), pixels)
         return answer | {"version": status.analysis.version}
 
     def search_impl(self, run: str, host: str | None, text: str, limit: int) -> Json:
@@ -126,7 +127,7 @@ class StallPlugin(base_plugin.TBPlugin):
         status = self._status(run)
         if status.analysis is None:
             return _not_ready(status)
-        return chart.search(_chart(status.analysis, host), text.strip(), limit)
+        return chart_window.search(_chart(status.analysis, host), text.strip(), limit)
 
     def manual_impl(self, finding: str) -> Json:
         try:

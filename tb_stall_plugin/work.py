@@ -14,7 +14,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from stall_analyzer.model import Run
+from stall_analyzer.model.runs import Run
 
 COMMAND = (sys.executable or "python3", "-m", "tb_stall_plugin.worker")
 # A folder of the user's that happens to be called numpy must not be imported.

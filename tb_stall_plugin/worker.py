@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from stall_analyzer.chart import charts_of
-from stall_analyzer.model import Run
+from stall_analyzer.chart.lanes import charts_of
+from stall_analyzer.model.runs import Run
 from stall_analyzer.outcome import analyze_one
 from tb_stall_plugin import cache
 

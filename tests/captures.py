@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from stall_analyzer.capture_format import FORMAT, Kind, Tag
-from stall_analyzer.events import read_events
-from stall_analyzer.model import Capture, EventFile, EventLog, Run, Series
+from stall_analyzer.captures.capture_format import FORMAT, Kind, Tag
+from stall_analyzer.events.event_files import read_events
+from stall_analyzer.model.event_log import Capture, EventLog, Series
+from stall_analyzer.model.runs import EventFile, Run
 from tests import event_files as write
 
 NS = 1_000_000_000

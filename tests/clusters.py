@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from stall_analyzer.align import align
-from stall_analyzer.attribute import attribute
-from stall_analyzer.decode import read_trace
-from stall_analyzer.diagnose import signals_of
-from stall_analyzer.model import HostFile, Session, Timeline, Trace
-from stall_analyzer.signals import Signals
+from stall_analyzer.align.align import align
+from stall_analyzer.attribute.attribute import attribute
+from stall_analyzer.decode.decode import read_trace
+from stall_analyzer.diagnose.diagnose import signals_of
+from stall_analyzer.model.runs import HostFile, Session
+from stall_analyzer.model.timeline import Timeline
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.signals.signals import Signals
 from tests.traces import TRAIN_OPS, call, clock, event, host, ops, wait
 from tests.xspace import Event, space
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stall_analyzer.discover import discover
-from stall_analyzer.model import DebugDump
-from stall_analyzer.tfdbg import MODES, read_dump
+from stall_analyzer.discover.discover import discover
+from stall_analyzer.model.debug_dump import DebugDump
+from stall_analyzer.tfdbg.debug_dumps import MODES, read_dump
 from tests.event_files import DOUBLE, FLOAT, framed, message, number, tensor, varint
 
 START_S = 1_700_000_000

@@ -6,9 +6,10 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from stall_analyzer.events import read_events
-from stall_analyzer.model import EventFile, EventLog, Run
-from stall_analyzer.records import masked_crc32c
+from stall_analyzer.events.event_files import read_events
+from stall_analyzer.files.tfrecord import masked_crc32c
+from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.runs import EventFile, Run
 
 START_S = 1_700_000_000.0
 

@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import cast
 
 from stall_analyzer.decode import xplane
-from stall_analyzer.decode.columns import Core
+from stall_analyzer.decode.event_columns import Core
 from stall_analyzer.errors import UnreadableFile
-from stall_analyzer.model import HostFile
+from stall_analyzer.model.runs import HostFile
 
 CUTS = 20_000  # at most, of each trace; smaller traces are cut at every byte
 # Bytes at which formats break: ends of varints, lengths, keys.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from stall_analyzer.model import Run
+from stall_analyzer.model.runs import Run
 
 PROFILE = "plugins/profile"
 NOON = 1_700_049_600  # 2023-11-15 12:00:00 UTC

@@ -7,19 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from stall_analyzer.align import align
-from stall_analyzer.capture_format import Mark, Window
-from stall_analyzer.capture_log import Environment, ProfileRecord
-from stall_analyzer.capture_log import Mark as MarkRecord
-from stall_analyzer.model import (
-    PS_PER_MS,
-    PS_PER_S,
-    Capture,
-    EventLog,
-    KerasConfig,
-    Series,
-    Timeline,
-)
+from stall_analyzer.align.align import align
+from stall_analyzer.captures.capture_format import Mark, Window
+from stall_analyzer.captures.capture_records import Environment, ProfileRecord
+from stall_analyzer.captures.capture_records import Mark as MarkRecord
+from stall_analyzer.model.event_log import Capture, EventLog, KerasConfig, Series
+from stall_analyzer.model.timeline import Timeline
+from stall_analyzer.model.units import PS_PER_MS, PS_PER_S
 from tests.traces import (
     GRAPH,
     TRAIN_OPS,
@@ -362,7 +356,7 @@ def test_a_trace_without_a_clock_begins_when_the_capture_opened_it(tmp_path: Pat
 
 
 def test_steps_of_all_sessions_count(tmp_path: Path) -> None:
-    from stall_analyzer.model import Session  # noqa: PLC0415
+    from stall_analyzer.model.runs import Session  # noqa: PLC0415
     from tests.traces import trace_of  # noqa: PLC0415
 
     traces = []

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from stall_analyzer import cli
-from stall_analyzer.discover import discover
+from stall_analyzer.cli import main as cli
+from stall_analyzer.decode.vocabulary import ANNOTATIONS
+from stall_analyzer.discover.discover import discover
 from stall_analyzer.pipeline import analyze
-from stall_analyzer.report.json import run_document
-from stall_analyzer.vocabulary import ANNOTATIONS
+from stall_analyzer.report.document import run_document
 from tests import traces
 from tests.xspace import space
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.discover import discover
+from stall_analyzer.discover.discover import discover
 from tests import captures, corpus
 from tests.event_files import file_name
 from tests.logdirs import NOON, PROFILE, lay_out, texts

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stall_analyzer.attribute import attribute
-from stall_analyzer.model import EventLog, KerasConfig, Series
+from stall_analyzer.attribute.attribute import attribute
+from stall_analyzer.model.event_log import EventLog, KerasConfig, Series
 from tests.traces import (
     GRAPH,
     TRAIN_OPS,

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from stall_analyzer import bar
-from stall_analyzer.model import EventFile, Run
+from stall_analyzer.cli import progress_bar
+from stall_analyzer.model.runs import EventFile, Run
 
-LARGE = bar.WORTH_BYTES
+LARGE = progress_bar.WORTH_BYTES
 
 
 class Terminal(io.StringIO):
@@ -33,7 +33,7 @@ def run(name: str, size: int = 0) -> Run:
 def test_the_bar_moves_while_one_large_run_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = terminal_of(monkeypatch)
     large = run("a", LARGE)
-    with bar.reading(1, LARGE, "[/] a") as reading:
+    with progress_bar.reading(1, LARGE, "[/] a") as reading:
         reading.share(large, 0.5)
         reading.share(large, 0.25)  # heard late
         assert reading.weight_done == reading.weight / 2
@@ -45,7 +45,7 @@ def test_the_bar_moves_while_one_large_run_is_read(monkeypatch: pytest.MonkeyPat
 
 def test_small_runs_have_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = terminal_of(monkeypatch)
-    with bar.reading(3, 1000) as reading:
+    with progress_bar.reading(3, 1000) as reading:
         reading.done(run("a", 10))
     assert terminal.getvalue() == ""
 
@@ -54,8 +54,8 @@ def test_a_log_gets_a_line_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now_s = 0.0
-    monkeypatch.setattr(bar.time, "monotonic", lambda: now_s)
-    with bar.reading(100, 0) as reading:
+    monkeypatch.setattr(progress_bar.time, "monotonic", lambda: now_s)
+    with progress_bar.reading(100, 0) as reading:
         for number in range(50):
             now_s += 1.0
             reading.done(run(str(number)))
@@ -63,19 +63,19 @@ def test_a_log_gets_a_line_now_and_then(
 
 
 def test_a_log_gets_nothing_where_nobody_waits(capsys: pytest.CaptureFixture[str]) -> None:
-    with bar.reading(2, LARGE) as reading:
+    with progress_bar.reading(2, LARGE) as reading:
         reading.done(run("a", LARGE))
     assert capsys.readouterr().err == ""
 
 
 def test_large_runs_count_for_more_than_small_ones() -> None:
-    reading = bar.Reading(2, 9 * bar.BASE_BYTES, lambda _: None)
+    reading = progress_bar.Reading(2, 9 * progress_bar.BASE_BYTES, lambda _: None)
     reading.done(run("small", 0))
     assert reading.weight_done / reading.weight == pytest.approx(1 / 11)
 
 
 def test_what_is_remembered_is_only_of_the_runs_being_read() -> None:
-    reading = bar.Reading(1000, 0, lambda _: None)
+    reading = progress_bar.Reading(1000, 0, lambda _: None)
     for number in range(1000):
         reading.share(run(str(number)), 0.5)
         reading.done(run(str(number)))
@@ -85,7 +85,7 @@ def test_what_is_remembered_is_only_of_the_runs_being_read() -> None:
 
 def test_runs_are_counted_while_they_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = terminal_of(monkeypatch)
-    with bar.finding() as seen:
+    with progress_bar.finding() as seen:
         for runs in range(250):
             seen(runs + 1)
     assert "looking for runs: 200 found" in terminal.getvalue()

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stall_analyzer.answers import Report
-from stall_analyzer.causes import CAUSES
-from stall_analyzer.chart import charts_of, search, store, timeline
-from stall_analyzer.chart.columns import Chart, Lane, name_of_rank
-from stall_analyzer.chart.lanes import MOST_ROWS
-from stall_analyzer.discover import discover
-from stall_analyzer.model import PS_PER_MS
+from stall_analyzer.chart import chart_files
+from stall_analyzer.chart.chart_columns import Chart, Lane, name_of_rank
+from stall_analyzer.chart.chart_window import search, timeline
+from stall_analyzer.chart.lanes import MOST_ROWS, charts_of
+from stall_analyzer.discover.discover import discover
+from stall_analyzer.model.causes import CAUSES
+from stall_analyzer.model.findings import Report
+from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.pipeline import analyze
 from tests.traces import TRAIN_OPS, call, clock, device, event, host, ops, wait
 from tests.xspace import Event, space
@@ -133,8 +134,8 @@ def test_search_counts_all_and_shows_the_earliest(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pixels", [3, 4000])
 def test_a_chart_in_files_shows_the_same(tmp_path: Path, pixels: int) -> None:
     for chart in charts_of(report_of(tmp_path, vm=[training(), gpu()])):
-        store.save(chart, tmp_path / "stored")
-        stored = store.load(tmp_path / "stored")
+        chart_files.save(chart, tmp_path / "stored")
+        stored = chart_files.load(tmp_path / "stored")
         assert answer(stored, pixels) == answer(chart, pixels)
         assert isinstance(lane(stored, "ledger").start_ps, np.ndarray)
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from stall_analyzer.attribute import attribute
-from stall_analyzer.collectives import Collectives, collectives_of, meeting_table, meetings_of
-from stall_analyzer.model import NEVER, PS_PER_MS, Meetings
-from stall_analyzer.signals.gatherings import gatherings_of
+from stall_analyzer.align.collectives import Collectives, collectives_of, meeting_table, meetings_of
+from stall_analyzer.attribute.attribute import attribute
+from stall_analyzer.model.timeline import Meetings
+from stall_analyzer.model.units import NEVER, PS_PER_MS
+from stall_analyzer.signals.cluster.gatherings import gatherings_of
 from tests.clusters import PUNCTUAL, steadily, timeline_of, traces_of, write_job
 from tests.traces import event, host, trace_of
 from tests.xspace import Event

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stall_analyzer.attribute.contention import _against_calm_steps
-from stall_analyzer.model import Float64s
+from stall_analyzer.model.units import Float64s
 
 MS = 1e9
 STEPS = 200

@@ -8,9 +8,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from stall_analyzer.discover import discover
+from stall_analyzer.discover.discover import discover
 from stall_analyzer.pipeline import analyze
-from stall_analyzer.report.json import document
+from stall_analyzer.report.document import document
 from tests.corpus import CORPUS, case
 from tests.test_laws import SCHEMA
 

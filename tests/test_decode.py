@@ -21,9 +21,10 @@ from xspace import (
     varint,
 )
 
-from stall_analyzer import decode, vocabulary
+from stall_analyzer.decode import decode, vocabulary
 from stall_analyzer.errors import UnreadableFile
-from stall_analyzer.model import PS_PER_NS, Trace
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.units import PS_PER_NS
 
 Read = Callable[[bytes], Trace]
 MS = 1_000_000  # nanoseconds

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from xspace import Event, Line, Plane, Ref, read_pure, read_with, space
 
 from stall_analyzer.errors import UnreadableFile
-from stall_analyzer.model import Trace
+from stall_analyzer.model.trace import Trace
 
 native = pytest.importorskip("stall_analyzer.decode._xplane", reason="not built: no C compiler?")
 

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from corpus import case
 
-from stall_analyzer import decode
+from stall_analyzer.decode import decode
 from stall_analyzer.errors import UnreadableFile
-from stall_analyzer.model import PS_PER_MS, HostFile, Trace
+from stall_analyzer.model.runs import HostFile
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.units import PS_PER_MS
 
 
 def meta(name: str, value: str, **place: int) -> dict[str, object]:

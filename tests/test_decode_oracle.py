@@ -10,9 +10,9 @@ import pytest
 from corpus import case
 from xspace import host_file
 
-from stall_analyzer import decode, vocabulary
-from stall_analyzer.decode.columns import PINNED_STATS
-from stall_analyzer.model import PS_PER_NS
+from stall_analyzer.decode import decode, vocabulary
+from stall_analyzer.decode.event_columns import PINNED_STATS
+from stall_analyzer.model.units import PS_PER_NS
 
 pb2 = pytest.importorskip("tensorflow.tsl.profiler.protobuf.xplane_pb2")
 

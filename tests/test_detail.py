@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stall_analyzer.chart.columns import Names, lane_of, name_of_rank, rank_of
+from stall_analyzer.chart.chart_columns import Names, lane_of, name_of_rank, rank_of
 from stall_analyzer.chart.detail import Items, merged, thinned
-from stall_analyzer.model import Float64s, Int64s
+from stall_analyzer.model.units import Float64s, Int64s
 
 gaps_and_lengths = st.lists(
     st.tuples(st.sampled_from([0, 0, 1, 7, 200]), st.sampled_from([1, 2, 5, 40, 900])),

@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 
 import stall_analyzer.detectors
-from stall_analyzer.attribute import attribute
-from stall_analyzer.causes import BUCKETS
-from stall_analyzer.detectors import DETECTORS
+from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.detectors.base import Detector, detector_of
-from stall_analyzer.diagnose import signals_of
-from stall_analyzer.discover import discover
-from stall_analyzer.manual import HEADINGS
-from stall_analyzer.model import EventLog, Timeline
+from stall_analyzer.detectors.manual import HEADINGS
+from stall_analyzer.detectors.registry import DETECTORS
+from stall_analyzer.diagnose.diagnose import signals_of
+from stall_analyzer.discover.discover import discover
+from stall_analyzer.model.causes import BUCKETS
+from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.pipeline import analyze
-from stall_analyzer.signals import Signals
+from stall_analyzer.signals.signals import Signals
 from tests.traces import TRAIN_OPS, call, host, ops, timeline_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,8 +32,14 @@ def signals_for(timeline: Timeline) -> Signals:
 
 
 def test_no_module_is_left_out() -> None:
-    found = {m.name for m in pkgutil.iter_modules(stall_analyzer.detectors.__path__)} - {"base"}
-    assert found == {module.__name__.rpartition(".")[2] for module in DETECTORS}
+    package = stall_analyzer.detectors
+    families = [m.name for m in pkgutil.iter_modules(package.__path__) if m.ispkg]
+    found = {
+        f"{package.__name__}.{family}.{m.name}"
+        for family in families
+        for m in pkgutil.iter_modules([str(Path(package.__path__[0], family))])
+    }
+    assert found == {module.__name__ for module in DETECTORS}
 
 
 def test_ids_and_names_are_unique() -> None:
@@ -51,7 +58,7 @@ def test_the_manual_page_has_all_headings_in_order(detector: Detector) -> None:
 
 @each
 def test_it_is_silent_on_a_run_of_which_nothing_is_known(detector: Detector) -> None:
-    from stall_analyzer.align import align  # noqa: PLC0415
+    from stall_analyzer.align.align import align  # noqa: PLC0415
 
     assert detector.check(signals_for(align([], None))) is None
     empty = EventLog({}, {}, None, None, None, None, 0)

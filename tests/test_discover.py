@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import fsspec
 import pytest
 
-from stall_analyzer.capture import HOW_TO_CAPTURE
-from stall_analyzer.discover import discover, stream_runs
+from stall_analyzer.captures.how_to_capture import HOW_TO_CAPTURE
+from stall_analyzer.discover.discover import discover, stream_runs
 from stall_analyzer.errors import NothingFound
 from tests import corpus
 from tests.event_files import file_name
@@ -122,8 +122,8 @@ def test_urls_are_read_through_fsspec() -> None:
 def test_local_paths_do_not_import_fsspec(tmp_path: Path) -> None:
     root = lay_out(tmp_path, file_name())
     program = (
-        "import sys; from stall_analyzer.discover import discover; discover(sys.argv[1:]); "
-        "sys.exit('fsspec' in sys.modules)"
+        "import sys; from stall_analyzer.discover.discover import discover; "
+        "discover(sys.argv[1:]); sys.exit('fsspec' in sys.modules)"
     )
     source = str(Path(__file__).resolve().parents[1] / "analyzer")
     assert subprocess.run(

@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stall_analyzer.discover import discover
-from stall_analyzer.events import read_events
-from stall_analyzer.model import EventFile, EventLog, HistogramSums, Run
-from stall_analyzer.records import HEAD_BYTES, masked_crc32c
+from stall_analyzer.discover.discover import discover
+from stall_analyzer.events.event_files import read_events
+from stall_analyzer.files.tfrecord import HEAD_BYTES, masked_crc32c
+from stall_analyzer.model.event_log import EventLog, HistogramSums
+from stall_analyzer.model.runs import EventFile, Run
 from tests import corpus
 from tests import event_files as write
 

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from stall_analyzer.align import align
-from stall_analyzer.host_clocks import clock_notes
-from stall_analyzer.model import PS_PER_MS, PS_PER_S, Session, Timeline, Trace
+from stall_analyzer.align.align import align
+from stall_analyzer.align.host_clocks import clock_notes
+from stall_analyzer.model.runs import Session
+from stall_analyzer.model.timeline import Timeline
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.units import PS_PER_MS, PS_PER_S
 from tests.clusters import PUNCTUAL, UNIX_NS, Job, Way, steadily, timeline_of, traces_of, write_job
 from tests.traces import call, clock, event, host, ops, trace_of
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stall_analyzer import cli
+from stall_analyzer.cli import main as cli
 from stall_analyzer.report import html
 from tests import documents
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stall_analyzer.intervals import (
+from stall_analyzer.model.intervals import (
     NOTHING,
     Layer,
     Tiling,

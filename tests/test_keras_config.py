@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stall_analyzer.discover import discover
+from stall_analyzer.discover.discover import discover
 from stall_analyzer.errors import UnreadableFile
-from stall_analyzer.events import read_events
-from stall_analyzer.keras_config import parse_keras_config
-from stall_analyzer.model import KerasConfig
+from stall_analyzer.events.event_files import read_events
+from stall_analyzer.events.keras_config import parse_keras_config
+from stall_analyzer.model.event_log import KerasConfig
 from tests import corpus
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stall_analyzer.model import PS_PER_MS
-from stall_analyzer.signals.gatherings import gatherings_of
+from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.signals.cluster.gatherings import gatherings_of
 from tests.clusters import PUNCTUAL, Way, signals_for, steadily
 
 STEPS = 20

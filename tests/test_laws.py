@@ -13,11 +13,12 @@ import jsonschema
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stall_analyzer.answers import Report
-from stall_analyzer.chart import charts_of, timeline
-from stall_analyzer.discover import discover
+from stall_analyzer.chart.chart_window import timeline
+from stall_analyzer.chart.lanes import charts_of
+from stall_analyzer.discover.discover import discover
+from stall_analyzer.model.findings import Report
 from stall_analyzer.pipeline import analyze
-from stall_analyzer.report.json import document
+from stall_analyzer.report.document import document
 from tests.traces import GRAPH, clock, device, event, host
 from tests.xspace import Event, space
 

@@ -22,15 +22,15 @@ PACKAGE = ROOT / "analyzer" / "stall_analyzer"
 SAMPLES = sorted(path.parent for path in (ROOT / "sample_logs").glob("*/expected.json"))
 
 STAGES = (
-    "discover", "decode", "events", "tfdbg", "align", "attribute",
-    "signals", "whatif", "detectors", "verdict", "diagnose", "chart", "report",
+    "files", "captures", "discover", "decode", "events", "tfdbg", "align", "attribute",
+    "signals", "detectors", "diagnose", "chart", "report",
 )  # fmt: skip
 COMPOSITION = ("pipeline", "outcome", "extras", "batch", "cli")  # right of every stage
 FOREIGN = ("tensorflow", "keras", "tensorboard", "tb_stall_plugin", "google.protobuf", "pandas")
 
 LIST_MODULES = (
     "import json, sys\n"
-    "from stall_analyzer.cli import main\n"
+    "from stall_analyzer.cli.main import main\n"
     "try:\n    main({arguments!r})\n"
     "except SystemExit:\n    pass\n"
     "print('\\n' + json.dumps(sorted(sys.modules)))"

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from scripts.write_findings_docs import FOLDER, documents
-from stall_analyzer import cli, manual
-from stall_analyzer.detectors import DETECTORS
+from stall_analyzer.cli import main as cli
+from stall_analyzer.detectors import manual
 from stall_analyzer.detectors.base import detector_of
-from stall_analyzer.manual import HEADINGS
+from stall_analyzer.detectors.manual import HEADINGS
+from stall_analyzer.detectors.registry import DETECTORS
 from tests.test_layers import modules_after
 
 OK, USAGE = 0, 2
@@ -18,17 +19,19 @@ OK, USAGE = 0, 2
 
 @pytest.fixture
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    family = tmp_path / "family"
+    family.mkdir()
     """Two detectors, and a module that is none."""
 
     def write(id: str, name: str, bucket: str) -> None:
         body = "\n\n".join(f"{heading}\nText." for heading in HEADINGS)
         constants = f'ID = "{id}"\nNAME = "{name}"\nBUCKET = "{bucket}"\n'
         page = f'"""Finds {name}.\n\n{body}\n"""\n\nimport numpy\n\n{constants}'
-        (tmp_path / f"{name}.py").write_text(page)
+        (family / f"{name}.py").write_text(page)
 
     write("ST104", "retracing", "compile")
     write("ST001", "python_map", "input")
-    (tmp_path / "base.py").write_text('"""No detector."""\nID = "ST999"\n')
+    (family / "base.py").write_text('"""No detector."""\nID = "ST999"\n')
     monkeypatch.setattr(manual, "DETECTORS", tmp_path)
 
 

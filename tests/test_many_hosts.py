@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from stall_analyzer.discover import discover
+from stall_analyzer.discover.discover import discover
 from stall_analyzer.pipeline import analyze
-from stall_analyzer.report.json import document
+from stall_analyzer.report.document import document
 from tests.scenarios.clusters.many import Made, clock_error_ms, make
 
 SAMPLE = Path(__file__).resolve().parents[1] / "sample_logs" / "communication_straggler"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer import cli
+from stall_analyzer.cli import main as cli
 from stall_analyzer.report.markdown import plain, render
 from tests import documents
 

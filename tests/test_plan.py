@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stall_analyzer.answers import Change, Evidence, Finding, Forecast, Gain, Plan
-from stall_analyzer.causes import code
-from stall_analyzer.model import PS_PER_MS, HostLedger, Ledger, Timeline, Window
-from stall_analyzer.signals import Signals
-from stall_analyzer.whatif import plan
+from stall_analyzer.detectors.gains import plan
+from stall_analyzer.model.causes import code
+from stall_analyzer.model.findings import Change, Evidence, Finding, Forecast, Gain, Plan
+from stall_analyzer.model.ledger import HostLedger, Ledger
+from stall_analyzer.model.timeline import Timeline, Window
+from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.signals.signals import Signals
 
 MS = PS_PER_MS
 

@@ -9,12 +9,12 @@ from typing import NoReturn
 import fsspec
 import pytest
 
-from stall_analyzer import decode, remote
-from stall_analyzer.decode import pure
-from stall_analyzer.decode.columns import TELL_EVERY, Core
-from stall_analyzer.discover import discover
-from stall_analyzer.events import TELL_EVERY as TELL_EVERY_RECORDS
-from stall_analyzer.model import EventFile, HostFile, Run, Session
+from stall_analyzer.decode import decode, pure
+from stall_analyzer.decode.event_columns import TELL_EVERY, Core
+from stall_analyzer.discover.discover import discover
+from stall_analyzer.events.event_files import TELL_EVERY as TELL_EVERY_RECORDS
+from stall_analyzer.files import remote
+from stall_analyzer.model.runs import EventFile, HostFile, Run, Session
 from stall_analyzer.pipeline import analyze
 from stall_analyzer.progress import READING_SHARE, Reading
 from tests.event_files import file_name, framed, scalar, summary

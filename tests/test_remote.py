@@ -12,12 +12,12 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from stall_analyzer import files, remote
-from stall_analyzer.decode import read_trace
-from stall_analyzer.discover import find_runs
+from stall_analyzer.decode.decode import read_trace
+from stall_analyzer.decode.shelf import Shelf
+from stall_analyzer.discover.discover import find_runs
 from stall_analyzer.errors import UnreadableFile
+from stall_analyzer.files import files, remote
 from stall_analyzer.outcome import analyze_one
-from stall_analyzer.shelf import Shelf
 from tests.event_files import file_name
 from tests.logdirs import PROFILE
 

@@ -11,29 +11,24 @@ import jsonschema
 import numpy as np
 import pytest
 
-from stall_analyzer.align import align
-from stall_analyzer.answers import Report
-from stall_analyzer.attribute import attribute
-from stall_analyzer.capture_format import Mark
-from stall_analyzer.capture_format import Window as Profile
-from stall_analyzer.capture_log import Environment, ProfileRecord
-from stall_analyzer.capture_log import Mark as MarkRecord
-from stall_analyzer.causes import BUCKETS
-from stall_analyzer.decode import read_trace
-from stall_analyzer.diagnose import diagnose, signals_of
-from stall_analyzer.model import (
-    PS_PER_MS,
-    Capture,
-    HostFile,
-    Run,
-    Series,
-    Session,
-    Timeline,
-    Trace,
-)
-from stall_analyzer.report.json import document
-from stall_analyzer.signals import Signals
-from stall_analyzer.sums import bucket_totals
+from stall_analyzer.align.align import align
+from stall_analyzer.attribute.attribute import attribute
+from stall_analyzer.captures.capture_format import Mark
+from stall_analyzer.captures.capture_format import Window as Profile
+from stall_analyzer.captures.capture_records import Environment, ProfileRecord
+from stall_analyzer.captures.capture_records import Mark as MarkRecord
+from stall_analyzer.decode.decode import read_trace
+from stall_analyzer.diagnose.diagnose import diagnose, signals_of
+from stall_analyzer.model.causes import BUCKETS
+from stall_analyzer.model.event_log import Capture, Series
+from stall_analyzer.model.findings import Report
+from stall_analyzer.model.ledger_sums import bucket_totals
+from stall_analyzer.model.runs import HostFile, Run, Session
+from stall_analyzer.model.timeline import Timeline
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.report.document import document
+from stall_analyzer.signals.signals import Signals
 from tests.captures import START_NS, log
 from tests.traces import TRAIN_OPS, call, clock, host, ops, wait
 from tests.xspace import Event, space

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stall_analyzer.decode import read_trace
-from stall_analyzer.model import HostFile, Trace
-from stall_analyzer.shelf import Shelf
+from stall_analyzer.decode.decode import read_trace
+from stall_analyzer.decode.shelf import Shelf
+from stall_analyzer.model.runs import HostFile
+from stall_analyzer.model.trace import Trace
 from tests.clusters import PUNCTUAL, steadily, write_job
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from stall_analyzer.align import align
-from stall_analyzer.decode import read_trace
-from stall_analyzer.model import HostFile, Session
+from stall_analyzer.align.align import align
+from stall_analyzer.decode.decode import read_trace
+from stall_analyzer.model.runs import HostFile, Session
 from tests.clusters import PUNCTUAL, steadily, write_job
 
 EVEN = {name: steadily(PUNCTUAL) for name in ("w0", "w1")}

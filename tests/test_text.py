@@ -11,8 +11,8 @@ from documents import MS, SCHEMA
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
-from stall_analyzer.causes import BUCKETS
-from stall_analyzer.format import between, percent, seconds
+from stall_analyzer.model.causes import BUCKETS
+from stall_analyzer.model.format import between, percent, seconds
 from stall_analyzer.report.glyphs import ASCII, bar, cells_per_part, sparkline
 from stall_analyzer.report.palette import BUCKET_COLOURS, BUCKET_LETTERS, STATUS_COLOURS
 from stall_analyzer.report.text import render

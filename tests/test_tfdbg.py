@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer import tfdbg
-from stall_analyzer.discover import discover
-from stall_analyzer.model import DumpedTensor
+from stall_analyzer.discover.discover import discover
+from stall_analyzer.model.debug_dump import DumpedTensor
 from stall_analyzer.pipeline import analyze
-from stall_analyzer.tfdbg import DEFAULT_BUFFER
+from stall_analyzer.tfdbg import debug_dumps
+from stall_analyzer.tfdbg.debug_dumps import DEFAULT_BUFFER
 from tests.dumps import GRAPH, START_S, Dump, read
 from tests.event_files import file_name
 from tests.logdirs import lay_out, names
@@ -229,7 +229,7 @@ def test_a_full_buffer_is_told(tmp_path: Path) -> None:
 def test_a_dump_with_too_many_tensors_is_read_in_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tfdbg, "MOST_TENSORS", 2)
+    monkeypatch.setattr(debug_dumps, "MOST_TENSORS", 2)
     dump = read(Dump().tensor("a").tensor("b").tensor("c", nan=1).tensor("a").write(tmp_path))
     assert [tensor.records for tensor in dump.tensors.values()] == [2, 1]
     assert "more than 2 tensors" in dump.notes[0].text

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stall_analyzer.signals import Signals
-from stall_analyzer.verdict import judge
+from stall_analyzer.diagnose.verdict import judge
+from stall_analyzer.signals.signals import Signals
 from tests.detectors.training import signals_for
 from tests.test_plan import finding, signals
 from tests.traces import TRAIN_OPS, call, host, ops, timeline_of, wait

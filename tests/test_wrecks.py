@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stall_analyzer.discover import find_runs
+from stall_analyzer.discover.discover import find_runs
 from stall_analyzer.outcome import analyze_one
 from tests import captures, event_files
 from tests.test_laws import SCHEMA

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from stall_analyzer.align import align
-from stall_analyzer.attribute import attribute
-from stall_analyzer.decode import read_trace
-from stall_analyzer.model import (
-    PS_PER_MS,
-    EventLog,
-    HostFile,
-    Ledger,
-    Session,
-    Timeline,
-    Trace,
-)
-from stall_analyzer.sums import bucket_totals, totals
+from stall_analyzer.align.align import align
+from stall_analyzer.attribute.attribute import attribute
+from stall_analyzer.decode.decode import read_trace
+from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.ledger import Ledger
+from stall_analyzer.model.ledger_sums import bucket_totals, totals
+from stall_analyzer.model.runs import HostFile, Session
+from stall_analyzer.model.timeline import Timeline
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.units import PS_PER_MS
 from tests.xspace import Event, Line, Plane, Value, space
 
 GRAPH = "__inference_train_step_7"

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from stall_analyzer.decode import pure, xplane
-from stall_analyzer.decode.columns import BytesRead, Core
-from stall_analyzer.model import HostFile, Trace
+from stall_analyzer.decode.event_columns import BytesRead, Core
+from stall_analyzer.model.runs import HostFile
+from stall_analyzer.model.trace import Trace
 
 Value: TypeAlias = "int | float | str | bytes | Ref"
 

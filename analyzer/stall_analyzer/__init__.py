@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stall_analyzer.pipeline import analyze
-    from stall_analyzer.report.json import document
+    from stall_analyzer.report.document import document
 
 __version__ = "0.1.0"  # pyproject.toml reads it here: asking the installed package takes longer
 __all__ = ["__version__", "analyze", "document"]
 
-_HOMES = {"analyze": "stall_analyzer.pipeline", "document": "stall_analyzer.report.json"}
+_HOMES = {"analyze": "stall_analyzer.pipeline", "document": "stall_analyzer.report.document"}
 
 
 def __getattr__(name: str) -> object:

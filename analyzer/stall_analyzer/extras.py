@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stall_analyzer.output import check_file, write_file
+from stall_analyzer.files.output import check_file, write_file
 
 if TYPE_CHECKING:
     from stall_analyzer.outcome import Also

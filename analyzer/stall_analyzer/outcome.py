@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from stall_analyzer.answers import Report
-from stall_analyzer.causes import BUCKETS
-from stall_analyzer.model import Run
+from stall_analyzer.files.remote import copies_kept
+from stall_analyzer.model.causes import BUCKETS
+from stall_analyzer.model.findings import Report
+from stall_analyzer.model.runs import Run
 from stall_analyzer.pipeline import analyze
 from stall_analyzer.progress import Progress, unseen
-from stall_analyzer.remote import copies_kept
-from stall_analyzer.report.json import document
+from stall_analyzer.report.document import document
 
 # What else to make of a report, as plain data; a function that a process can be told by name.
 Also: TypeAlias = Callable[[Report], Any]

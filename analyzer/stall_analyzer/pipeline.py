@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from stall_analyzer.align import align
-from stall_analyzer.answers import Report
-from stall_analyzer.attempts import writer_of
-from stall_analyzer.decode import read_trace
+from stall_analyzer.align.align import align
+from stall_analyzer.decode.decode import read_trace
+from stall_analyzer.decode.shelf import Shelf
+from stall_analyzer.discover.attempts import writer_of
 from stall_analyzer.errors import Unreachable, UnreadableFile
-from stall_analyzer.events import read_events
-from stall_analyzer.model import (
-    DebugDump,
-    EventLog,
-    Note,
-    Run,
-    Session,
-    Timeline,
-    TraceSource,
-)
+from stall_analyzer.events.event_files import read_events
+from stall_analyzer.model.debug_dump import DebugDump
+from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.findings import Report
+from stall_analyzer.model.notes import Note
+from stall_analyzer.model.runs import Run, Session
+from stall_analyzer.model.timeline import Timeline
+from stall_analyzer.model.trace import TraceSource
 from stall_analyzer.progress import DIVIDING_SHARE, Progress, Reading, unseen
-from stall_analyzer.shelf import Shelf
 
 
 def analyze(run: Run, progress: Progress = unseen) -> Report:
@@ -34,8 +31,8 @@ def analyze(run: Run, progress: Progress = unseen) -> Report:
         timeline, dump=_read_dump(run, notes), unread_hosts=_unread_hosts(run, timeline)
     )
     # Not above: the command loads them while it reads, see `cli`.
-    from stall_analyzer.attribute import attribute  # noqa: PLC0415
-    from stall_analyzer.diagnose import diagnose  # noqa: PLC0415
+    from stall_analyzer.attribute.attribute import attribute  # noqa: PLC0415
+    from stall_analyzer.diagnose.diagnose import diagnose  # noqa: PLC0415
 
     progress(DIVIDING_SHARE, "dividing its time")
     hosts = attribute(timeline)
@@ -98,7 +95,7 @@ def _read_events(run: Run, notes: list[Note], reading: Reading) -> EventLog | No
 def _read_dump(run: Run, notes: list[Note]) -> DebugDump | None:
     if not run.dumps:
         return None
-    from stall_analyzer.tfdbg import read_dump  # noqa: PLC0415  few runs have any
+    from stall_analyzer.tfdbg.debug_dumps import read_dump  # noqa: PLC0415  few runs have any
 
     dump = read_dump(run)
     if dump is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from stall_analyzer.format import size
-from stall_analyzer.model import Run
+from stall_analyzer.model.format import size
+from stall_analyzer.model.runs import Run
 
 # How much is done, from 0 to 1, and what comes next.
 Progress: TypeAlias = Callable[[float, str], None]

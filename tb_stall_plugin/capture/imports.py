@@ -102,7 +102,7 @@ def _hang_after_s() -> float | None:
 
 
 def _begin(tensorflow: ModuleType) -> None:
-    from tb_stall_plugin.capture.guard import guard  # noqa: PLC0415
+    from tb_stall_plugin.capture.process.guard import guard  # noqa: PLC0415
 
     if _is_training():
         guard(os.environ[LOGDIR], _hang_after_s())
@@ -131,7 +131,7 @@ def with_callback(fit: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _add_callback(call: inspect.BoundArguments) -> None:
-    from tb_stall_plugin.capture.callback import StallCallback  # noqa: PLC0415
+    from tb_stall_plugin.capture.training.callback import StallCallback  # noqa: PLC0415
 
     given = call.arguments.get("callbacks")
     if given is None:

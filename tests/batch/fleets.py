@@ -14,10 +14,10 @@ from typing import Any
 import documents
 
 from stall_analyzer.batch import engines
-from stall_analyzer.batch.passes import Pass
+from stall_analyzer.batch.batch_run import Pass
+from stall_analyzer.batch.result_store import Store
 from stall_analyzer.batch.selection import Selection
-from stall_analyzer.batch.store import Store
-from stall_analyzer.model import EventFile, Run
+from stall_analyzer.model.runs import EventFile, Run
 from stall_analyzer.report.facts import Facts, facts_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,7 +65,7 @@ def facts(name: str = "r", causes_ms: dict[str, int] | None = None, **more: Any)
 
 
 def command(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "stall_analyzer.cli", *map(str, arguments)]
+    return [sys.executable, "-m", "stall_analyzer", *map(str, arguments)]
 
 
 def run_command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

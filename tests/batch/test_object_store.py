@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer import caches
+from stall_analyzer.files import caches
 from tests.batch.fleets import command, lay_out, lines_of, passed, run_command
 from tests.batch.object_store import BUCKET, Proxy, object_store
 

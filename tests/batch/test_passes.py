@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.batch import engines, passes
-from stall_analyzer.batch.passes import Pass
+from stall_analyzer.batch import batch_run, engines
+from stall_analyzer.batch.batch_run import Pass
+from stall_analyzer.batch.result_store import Store
+from stall_analyzer.batch.run_result import Job, Result, pack
 from stall_analyzer.batch.selection import Selection
-from stall_analyzer.batch.store import Store
-from stall_analyzer.batch.work import Job, Result, pack
 from stall_analyzer.errors import NothingFound
-from stall_analyzer.model import Run
+from stall_analyzer.model.runs import Run
 from stall_analyzer.outcome import Outcome, analyze_one
 from stall_analyzer.progress import Progress
 from tests.batch.fleets import (
@@ -73,7 +73,7 @@ def test_results_come_in_the_order_of_names_whatever_was_done_first(
 ) -> None:
     names = ["b", ".", "a/b", "a", "a-b"]
     found = [fake_run(name) for name in names] + [replace(fake_run("a"), attempt=2)]
-    monkeypatch.setattr(passes, "stream_runs", lambda paths, notes: iter(found))
+    monkeypatch.setattr(batch_run, "stream_runs", lambda paths, notes: iter(found))
     the_pass, _ = passed(tmp_path, tmp_path / "store")
     entries = list(the_pass.entries())
     assert [(entry["run"], entry["attempt"]) for entry in entries] == [
@@ -87,7 +87,7 @@ def test_the_entry_is_that_of_the_run_alone(tmp_path: Path) -> None:
     the_pass.find([str(root)], Selection())
     with engines.in_processes(1, None) as engine:
         the_pass.analyze(engine)
-    (run,) = passes.stream_runs([str(root)], [])
+    (run,) = batch_run.stream_runs([str(root)], [])
     assert list(the_pass.lines()) == [json.dumps(analyze_one(run).entry)]
 
 
@@ -121,7 +121,7 @@ def notes_after_misbehaviour(names: list[str], deadline_s: float | None = None) 
     said = {}
     with engines.in_processes(2, deadline_s, do=misbehaves) as engine:
         for run, result in engines.results(engine, jobs):
-            entry = json.loads(engines.work.unpack_entry(BytesIO(result.packed)))
+            entry = json.loads(engines.run_result.unpack_entry(BytesIO(result.packed)))
             said[run.name] = " ".join(note["text"] for note in entry["notes"])
     assert sorted(said) == sorted(names)
     return said
@@ -145,7 +145,7 @@ def test_a_folder_that_a_machine_cannot_see_is_named(tmp_path: Path) -> None:
     job = Job(fake_run("a"), folder=str(tmp_path / "absent"))
     with engines.in_processes(1, None) as engine:
         ((_, result),) = engines.results(engine, [job])
-    (note,) = json.loads(engines.work.unpack_entry(BytesIO(result.packed)))["notes"]
+    (note,) = json.loads(engines.run_result.unpack_entry(BytesIO(result.packed)))["notes"]
     assert "could not be analysed: FileNotFoundError" in note["text"]
     assert str(tmp_path / "absent") in note["text"]
 
@@ -161,7 +161,7 @@ def is_killed_the_first_time(job: Job, progress: Progress) -> Result:
 def test_a_killed_run_is_tried_once_more_when_the_others_are_done(tmp_path: Path) -> None:
     jobs = [Job(fake_run(name), folder=str(tmp_path)) for name in ("first", "second")]
     with engines.in_processes(1, None, do=is_killed_the_first_time) as engine:
-        results = [json.loads(engines.work.unpack_entry(BytesIO(result.packed)))
+        results = [json.loads(engines.run_result.unpack_entry(BytesIO(result.packed)))
                    for _, result in engines.results(engine, jobs)]  # fmt: skip
     assert all("its process" not in note["text"] for entry in results for note in entry["notes"])
 
@@ -174,7 +174,7 @@ def test_the_work_is_done_in_other_processes_and_their_progress_is_heard() -> No
 
     with engines.in_processes(1, None, watch, do=misbehaves) as engine:
         ((_, result),) = engines.results(engine, [Job(fake_run("a"))])
-    entry = json.loads(engines.work.unpack_entry(BytesIO(result.packed)))
+    entry = json.loads(engines.run_result.unpack_entry(BytesIO(result.packed)))
     assert entry["evidence"]["process"] != str(os.getpid())
     assert ("a", 0.5) in heard
 

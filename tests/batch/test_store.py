@@ -11,13 +11,14 @@ from typing import Any
 import documents
 import pytest
 
-from stall_analyzer import caches
-from stall_analyzer.batch.store import Store
-from stall_analyzer.batch.work import pack
-from stall_analyzer.caches import LIVE_S
-from stall_analyzer.discover import find_runs
+from stall_analyzer.batch.result_store import Store
+from stall_analyzer.batch.run_result import pack
+from stall_analyzer.discover.discover import find_runs
 from stall_analyzer.errors import UsageError
-from stall_analyzer.model import Note, Run
+from stall_analyzer.files import caches
+from stall_analyzer.files.caches import LIVE_S
+from stall_analyzer.model.notes import Note
+from stall_analyzer.model.runs import Run
 from stall_analyzer.outcome import Outcome, analyze_one, failure
 from tests.batch.fleets import LONG_AGO_S, copy_sample, fake_run
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from tensorboard.compat.proto import event_pb2
 
-from stall_analyzer.capture_format import Tag
-from stall_analyzer.records import RecordFile, is_intact
+from stall_analyzer.captures.capture_format import Tag
+from stall_analyzer.files.tfrecord import RecordFile, is_intact
 
 PATIENCE_S = 30.0  # for what takes well under a second on a machine that is not busy
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tb_stall_plugin.capture.about import is_one_of_several
+from tb_stall_plugin.capture.process.about import is_one_of_several
 
 
 @pytest.mark.parametrize(

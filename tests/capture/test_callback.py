@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from stall_analyzer import analyze
-from stall_analyzer.capture_format import Kind, Mark, Phase, Tag, Window
-from stall_analyzer.discover import discover
+from stall_analyzer.captures.capture_format import Kind, Mark, Phase, Tag, Window
+from stall_analyzer.discover.discover import discover
 from tb_stall_plugin import StallCallback
-from tb_stall_plugin.capture.guard import guard
-from tb_stall_plugin.capture.traces import tracing_counts
+from tb_stall_plugin.capture.process.guard import guard
+from tb_stall_plugin.capture.training.gradients import GradientMeter
+from tb_stall_plugin.capture.training.tracing_counts import tracing_counts
 from tests.capture import logs
 from tests.capture.training import (
     batches,
@@ -276,7 +277,7 @@ def test_a_failing_part_is_logged_once_and_the_others_go_on(
     def fails(*_: object) -> None:
         raise ValueError("out of order")
 
-    monkeypatch.setattr("tb_stall_plugin.capture.gradients.GradientMeter.before_update", fails)
+    monkeypatch.setattr(GradientMeter, "before_update", fails)
     captured(tmp_path)
     assert caplog.text.count("out of order") == 1
     [note] = logs.records(tmp_path, Kind.NOTE)

@@ -11,12 +11,12 @@ from textwrap import dedent
 
 import pytest
 
-from stall_analyzer.capture_format import Kind, Reason
+from stall_analyzer.captures.capture_format import Kind, Reason
 from tb_stall_plugin.capture.command import SWITCH, environment
 from tests.capture.logs import PATIENCE_S, records, until
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals")
-CAPTURE = [sys.executable, "-m", "stall_analyzer.cli", "capture"]
+CAPTURE = [sys.executable, "-m", "stall_analyzer", "capture"]
 
 # Enough of TensorFlow and Keras to be imported; it takes no time.
 STAND_INS = {

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
-from tb_stall_plugin.capture.devices import bytes_in_use
+from tb_stall_plugin.capture.training.gpu_memory import bytes_in_use
 
 
 def test_each_gpu_tells_what_is_in_use(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.capture_format import STACKS_HEADER_BYTES, Kind, Phase, Reason
-from stall_analyzer.events import read_events
-from stall_analyzer.held_interpreter import parse, read_dump, stacks_file_of
-from stall_analyzer.model import EventFile, Run
-from tb_stall_plugin.capture.recorder import Recorder
+from stall_analyzer.captures.capture_format import STACKS_HEADER_BYTES, Kind, Phase, Reason
+from stall_analyzer.captures.held_stacks import parse, read_dump, stacks_file_of
+from stall_analyzer.events.event_files import read_events
+from stall_analyzer.model.runs import EventFile, Run
+from tb_stall_plugin.capture.process.recorder import Recorder
 from tests.capture.logs import records, run, start, until
 from tests.capture.test_guard import program
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.capture_format import Host
-from tb_stall_plugin.capture.host import HostSampler
+from stall_analyzer.captures.capture_format import Host
+from tb_stall_plugin.capture.process.host_sampler import HostSampler
 
 MIB = 1 << 20
 MEMINFO = "MemTotal: 8388608 kB\nMemAvailable: 1048576 kB\nSwapTotal: 4096 kB\nSwapFree: 1024 kB\n"

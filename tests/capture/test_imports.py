@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stall_analyzer.capture_format import Kind, Mark, Tag, Window
+from stall_analyzer.captures.capture_format import Kind, Mark, Tag, Window
 from tb_stall_plugin.capture import imports
 from tests.capture.logs import records, scalars
 
@@ -32,7 +32,7 @@ print("trained")
 
 
 def captured(script: str, logdir: Path) -> tuple[str, str]:
-    capture = [sys.executable, "-m", "stall_analyzer.cli", "capture", "--logdir", str(logdir)]
+    capture = [sys.executable, "-m", "stall_analyzer", "capture", "--logdir", str(logdir)]
     done = subprocess.run(
         [*capture, "--", sys.executable, "-c", script], capture_output=True, text=True, check=True
     )

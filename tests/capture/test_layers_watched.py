@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tb_stall_plugin.capture.layers import MOST_LAYERS, SAMPLE, Watched, choose
+from tb_stall_plugin.capture.training.watched_layers import MOST_LAYERS, SAMPLE, Watched, choose
 
 
 @dataclass

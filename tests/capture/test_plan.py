@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from stall_analyzer.capture_format import Window
-from tb_stall_plugin.capture import plan as rules
-from tb_stall_plugin.capture.plan import MB, Plan
+from stall_analyzer.captures.capture_format import Window
+from tb_stall_plugin.capture.process import window_plan
+from tb_stall_plugin.capture.process.window_plan import MB, Plan
 
 BUDGET = 0.05
 
@@ -89,7 +89,7 @@ def test_the_first_window_is_open_before_the_first_step_and_holds_twenty() -> No
     training = Training(step_s=0.0025, event_bytes=14_000).fit(21)
     assert training.reasons == [Window.START]
     assert training.opened_at_step == [0]
-    assert training.profiled == rules.WHOLE_STEPS
+    assert training.profiled == window_plan.WHOLE_STEPS
 
 
 def test_slow_steps_with_few_events_are_profiled_nearly_all_the_time() -> None:
@@ -111,21 +111,21 @@ def test_a_short_epoch_of_fast_steps_has_only_the_first_window() -> None:
 
 
 def test_a_training_of_a_few_seconds_has_only_the_first_window() -> None:
-    steps = int((rules.SAMPLED_AFTER_S - 2.0) / 0.02)
+    steps = int((window_plan.SAMPLED_AFTER_S - 2.0) / 0.02)
     assert Training(step_s=0.02, event_bytes=1000).fit(steps).reasons == [Window.START]
     assert Window.SAMPLE in Training(step_s=0.02, event_bytes=1000).fit(2 * steps).reasons
 
 
 def test_windows_stay_small_and_so_does_their_sum() -> None:
     training = Training(step_s=1.0, event_bytes=2 * MB).fit(5000, expected=5000)
-    assert training.largest <= 1.1 * rules.MOST_WINDOW_BYTES
-    assert training.bytes <= rules.MOST_BYTES + rules.MOST_WINDOW_BYTES
+    assert training.largest <= 1.1 * window_plan.MOST_WINDOW_BYTES
+    assert training.bytes <= window_plan.MOST_BYTES + window_plan.MOST_WINDOW_BYTES
     assert max(training.opened_at_step) > 0.8 * training.steps
 
 
 def test_an_epoch_of_unknown_length_is_sampled_ever_more_seldom() -> None:
     training = Training(step_s=0.1, event_bytes=MB).fit(50_000)
-    assert len(training.reasons) <= rules.MOST_WINDOWS
+    assert len(training.reasons) <= window_plan.MOST_WINDOWS
     assert max(training.opened_at_step) > 0.2 * training.steps
 
 
@@ -155,7 +155,7 @@ def test_no_more_than_three_slow_steps_are_looked_into() -> None:
     training.fit(0)
     training.plan.first_epoch_ended()
     training.fit(2000)
-    assert training.reasons.count(Window.SLOW_STEP) <= rules.MOST_SLOW_WINDOWS
+    assert training.reasons.count(Window.SLOW_STEP) <= window_plan.MOST_SLOW_WINDOWS
 
 
 def test_no_more_than_three_hangs_are_looked_into() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stall_analyzer.capture_format import Tag
-from tb_stall_plugin.capture.probe import Probe, probe_of
+from stall_analyzer.captures.capture_format import Tag
+from tb_stall_plugin.capture.training.probe import Probe, probe_of
 from tests.capture.training import FEATURES, IS_KERAS_3, keras, small_model, tf
 
 RATE = 0.1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from stall_analyzer.capture_format import Phase
-from tb_stall_plugin.capture.pulse import (
+from stall_analyzer.captures.capture_format import Phase
+from tb_stall_plugin.capture.process.pulse import (
     LEAST_LIMIT_S,
     LIMIT_BEFORE_FIRST_STEP_S,
     NS,

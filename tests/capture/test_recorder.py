@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from stall_analyzer.capture_format import Kind, Level, Reason, Tag
-from tb_stall_plugin.capture import recorder as module
-from tb_stall_plugin.capture.event_file import EventFile, LocalEventFile, open_event_file
-from tb_stall_plugin.capture.recorder import Recorder
+from stall_analyzer.captures.capture_format import Kind, Level, Reason, Tag
+from tb_stall_plugin.capture.process import recorder as module
+from tb_stall_plugin.capture.process.event_file import EventFile, LocalEventFile, open_event_file
+from tb_stall_plugin.capture.process.recorder import Recorder
 from tests.capture.logs import events, records, run, scalars, start, until
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from stall_analyzer.capture_format import Kind, Mark, Phase, Tag
+from stall_analyzer.captures.capture_format import Kind, Mark, Phase, Tag
 from tb_stall_plugin import StallCallback
-from tb_stall_plugin.capture.due import EVERY
-from tb_stall_plugin.capture.guard import guard
-from tb_stall_plugin.capture.keras_model import Fit
-from tb_stall_plugin.capture.session import Session
+from tb_stall_plugin.capture.process.guard import guard
+from tb_stall_plugin.capture.process.measured_steps import EVERY
+from tb_stall_plugin.capture.training.keras_model import Fit
+from tb_stall_plugin.capture.training.session import Session
 from tests.capture import logs
 from tests.capture.test_pulse import Clock
 from tests.capture.training import batches, finish, keras, small_model
@@ -150,7 +150,7 @@ def test_a_fit_that_cannot_be_looked_at_is_trained_all_the_same(
     def fails(callback: Any) -> None:
         raise ValueError("out of order")
 
-    monkeypatch.setattr("tb_stall_plugin.capture.callback.Fit", fails)
+    monkeypatch.setattr("tb_stall_plugin.capture.training.callback.Fit", fails)
     history = small_model().fit(batches(2), verbose=0, callbacks=[StallCallback(tmp_path)])
     assert len(history.history["loss"]) == 1
     assert "training goes on" in caplog.text
@@ -252,7 +252,7 @@ def test_all_sessions_of_a_folder_share_one_plan_of_profiles(tmp_path: Path) -> 
 def test_many_fits_with_a_callback_each_have_no_more_profiles_than_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tb_stall_plugin.capture.plan.MOST_WINDOWS", 2)
+    monkeypatch.setattr("tb_stall_plugin.capture.process.window_plan.MOST_WINDOWS", 2)
     model = small_model()
     for _ in range(4):
         callback = StallCallback(tmp_path, budget=1e6, probe=False)

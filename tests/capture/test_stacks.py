@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tb_stall_plugin.capture import stacks
+from tb_stall_plugin.capture.process import thread_stacks
 from tests.capture.logs import until
 
 HERE = __file__
@@ -36,7 +36,7 @@ def waiting(*names: str) -> Iterator[None]:
 
 
 def test_the_main_thread_comes_first_innermost_frame_first() -> None:
-    main, *_ = stacks.python_threads()
+    main, *_ = thread_stacks.python_threads()
     assert main["main"] and main["count"] == 1
     mine = [frame for frame in main["frames"] if frame.startswith(f"{HERE}:")]
     assert len(mine) == 1
@@ -47,23 +47,23 @@ def test_the_main_thread_comes_first_innermost_frame_first() -> None:
 
 def test_threads_in_the_same_place_are_one_entry() -> None:
     with waiting("a", "b", "c"):
-        until(lambda: any(entry["count"] == 3 for entry in stacks.python_threads()))
-        entry = next(entry for entry in stacks.python_threads() if entry["count"] == 3)
+        until(lambda: any(entry["count"] == 3 for entry in thread_stacks.python_threads()))
+        entry = next(entry for entry in thread_stacks.python_threads() if entry["count"] == 3)
     assert entry["name"] in "abc" and not entry["main"]
     assert any("wait_here" in frame for frame in entry["frames"])
 
 
 def test_threads_of_the_capture_are_left_out() -> None:
     with waiting("stall-watchdog"):
-        assert not any("stall" in entry["name"] for entry in stacks.python_threads())
+        assert not any("stall" in entry["name"] for entry in thread_stacks.python_threads())
 
 
 def test_a_deep_stack_keeps_both_its_ends() -> None:
     def deep(levels: int) -> list[str]:
-        return deep(levels - 1) if levels else stacks.frames_of(sys._getframe())
+        return deep(levels - 1) if levels else thread_stacks.frames_of(sys._getframe())
 
     frames = deep(500)
-    assert len(frames) == stacks.MOST_FRAMES + 1 and frames.count(stacks.CUT) == 1
+    assert len(frames) == thread_stacks.MOST_FRAMES + 1 and frames.count(thread_stacks.CUT) == 1
     assert "deep" in frames[0] and "deep" not in frames[-1]
 
 
@@ -72,13 +72,13 @@ def test_an_interrupted_thread_is_shown_as_it_was() -> None:
         return inner()
 
     def inner() -> list[str]:
-        return stacks.frames_of(sys._getframe())
+        return thread_stacks.frames_of(sys._getframe())
 
-    stacks.HIDDEN.add(handler.__code__)
+    thread_stacks.HIDDEN.add(handler.__code__)
     try:
         frames = handler()
     finally:
-        stacks.HIDDEN.remove(handler.__code__)
+        thread_stacks.HIDDEN.remove(handler.__code__)
     assert frames[0].endswith("shown_as_it_was")
 
 
@@ -89,15 +89,15 @@ def test_an_exception_is_followed_to_where_it_was_raised() -> None:
     try:
         fail()
     except ValueError as error:
-        frames = stacks.frames_of_traceback(error.__traceback__)
+        frames = thread_stacks.frames_of_traceback(error.__traceback__)
     assert frames[0].endswith("fail") and frames[1].endswith("where_it_was_raised")
 
 
 @linux
 def test_the_kernel_says_what_threads_wait_in() -> None:
     with waiting("a", "b"):
-        until(lambda: any(entry["wait"] for entry in stacks.native_threads()))
-        found = stacks.native_threads()
+        until(lambda: any(entry["wait"] for entry in thread_stacks.native_threads()))
+        found = thread_stacks.native_threads()
     assert sum(entry["count"] for entry in found) >= 3
     sleeping = [entry for entry in found if entry["state"] == "S"]
     assert any("futex" in entry["wait"] for entry in sleeping)
@@ -107,5 +107,5 @@ def test_the_kernel_says_what_threads_wait_in() -> None:
 def test_where_there_is_no_proc_there_are_no_native_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(stacks, "TASKS", stacks.Path("/nonexistent"))
-    assert stacks.native_threads() == []
+    monkeypatch.setattr(thread_stacks, "TASKS", thread_stacks.Path("/nonexistent"))
+    assert thread_stacks.native_threads() == []

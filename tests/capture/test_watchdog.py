@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from stall_analyzer.capture_format import Host, Kind, Phase, Reason, Tag
-from tb_stall_plugin.capture.held_interpreter import HeldInterpreter
-from tb_stall_plugin.capture.host import HostSampler
-from tb_stall_plugin.capture.recorder import Recorder
-from tb_stall_plugin.capture.watchdog import QUIET_S, Watchdog
-from tb_stall_plugin.capture.witness import Witness
+from stall_analyzer.captures.capture_format import Host, Kind, Phase, Reason, Tag
+from tb_stall_plugin.capture.process.held_interpreter import HeldInterpreter
+from tb_stall_plugin.capture.process.host_sampler import HostSampler
+from tb_stall_plugin.capture.process.recorder import Recorder
+from tb_stall_plugin.capture.process.watchdog import QUIET_S, Watchdog
+from tb_stall_plugin.capture.process.witness import Witness
 from tests.capture.logs import until
 from tests.capture.test_pulse import Clock, training
 
@@ -183,8 +183,8 @@ def test_its_thread_survives_what_it_meets(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     it = Watched()
-    monkeypatch.setattr("tb_stall_plugin.capture.watchdog.TICK_S", 0.0)
-    monkeypatch.setattr("tb_stall_plugin.capture.watchdog.PAUSE_AFTER_FAILURE_S", 0.0)
+    monkeypatch.setattr("tb_stall_plugin.capture.process.watchdog.TICK_S", 0.0)
+    monkeypatch.setattr("tb_stall_plugin.capture.process.watchdog.PAUSE_AFTER_FAILURE_S", 0.0)
     looks = []
 
     def fail() -> None:

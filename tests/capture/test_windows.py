@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from stall_analyzer.capture_format import Kind, Window
-from tb_stall_plugin.capture import windows as module
-from tb_stall_plugin.capture.plan import Plan
-from tb_stall_plugin.capture.pulse import Pulse
-from tb_stall_plugin.capture.recorder import Recorder
-from tb_stall_plugin.capture.windows import Windows
+from stall_analyzer.captures.capture_format import Kind, Window
+from tb_stall_plugin.capture.process.pulse import Pulse
+from tb_stall_plugin.capture.process.recorder import Recorder
+from tb_stall_plugin.capture.process.window_plan import Plan
+from tb_stall_plugin.capture.training import windows as module
+from tb_stall_plugin.capture.training.windows import Windows
 from tests.capture import logs
 from tests.capture.training import profiles, tf
 

@@ -11,7 +11,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 import tensorflow as tf
 
-from tb_stall_plugin.capture.guard import guard
+from tb_stall_plugin.capture.process.guard import guard
 
 keras = tf.keras
 IS_KERAS_3 = hasattr(keras, "ops")

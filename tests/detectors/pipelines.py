@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stall_analyzer.attribute import attribute
-from stall_analyzer.diagnose import signals_of
-from stall_analyzer.signals import Signals
+from stall_analyzer.attribute.attribute import attribute
+from stall_analyzer.diagnose.diagnose import signals_of
+from stall_analyzer.signals.signals import Signals
 from tests.traces import TRAIN_OPS, call, event, host, ops, timeline_of
 from tests.xspace import Event, Value
 

@@ -9,25 +9,25 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from stall_analyzer.align import align
-from stall_analyzer.answers import Finding
-from stall_analyzer.attribute import attribute
-from stall_analyzer.capture_format import Mark
-from stall_analyzer.capture_log import Environment, ModelRecord
-from stall_analyzer.capture_log import Mark as MarkRecord
-from stall_analyzer.detectors import (
-    cpu_throttled,
+from stall_analyzer.align.align import align
+from stall_analyzer.attribute.attribute import attribute
+from stall_analyzer.captures.capture_format import Mark
+from stall_analyzer.captures.capture_records import Environment, ModelRecord
+from stall_analyzer.captures.capture_records import Mark as MarkRecord
+from stall_analyzer.detectors.compile import retracing
+from stall_analyzer.detectors.host import cpu_throttled
+from stall_analyzer.detectors.memory import host_memory_pressure, memory_grows
+from stall_analyzer.detectors.numerics import (
     dead_units,
-    host_memory_pressure,
     learning_rate_too_low,
     loss_not_finite,
-    memory_grows,
-    retracing,
     skipped_updates,
     vanishing_or_exploding_gradients,
 )
-from stall_analyzer.diagnose import diagnose, signals_of
-from stall_analyzer.model import Capture, EventLog, Series, Timeline
+from stall_analyzer.diagnose.diagnose import diagnose, signals_of
+from stall_analyzer.model.event_log import Capture, EventLog, Series
+from stall_analyzer.model.findings import Finding
+from stall_analyzer.model.timeline import Timeline
 from tests.captures import NS, START_NS, log
 
 EPOCH_S = 100

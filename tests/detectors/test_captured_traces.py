@@ -7,11 +7,12 @@ from types import ModuleType
 
 import numpy as np
 
-from stall_analyzer.answers import Finding
-from stall_analyzer.capture_log import Environment
-from stall_analyzer.capture_log import Mark as MarkRecord
-from stall_analyzer.detectors import large_buffer, one_intra_op_thread
-from stall_analyzer.model import Capture, EventLog, Series
+from stall_analyzer.captures.capture_records import Environment
+from stall_analyzer.captures.capture_records import Mark as MarkRecord
+from stall_analyzer.detectors.host import one_intra_op_thread
+from stall_analyzer.detectors.memory import large_buffer
+from stall_analyzer.model.event_log import Capture, EventLog, Series
+from stall_analyzer.model.findings import Finding
 from tests.captures import NS, START_NS, log
 from tests.detectors.training import signals_for
 from tests.traces import TRAIN_OPS, call, clock, event, host, ops, timeline_of, wait

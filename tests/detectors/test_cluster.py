@@ -7,16 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from stall_analyzer.align import align
-from stall_analyzer.detectors import (
-    collective_wait,
-    replicas_without_work,
-    straggler,
-    stuck_or_dead,
-)
-from stall_analyzer.model import EventLog, Series
-from stall_analyzer.signals import Signals
-from stall_analyzer.verdict import judge
+from stall_analyzer.align.align import align
+from stall_analyzer.detectors.cluster import collective_wait, replicas_without_work, straggler
+from stall_analyzer.detectors.ending import stuck_or_dead
+from stall_analyzer.diagnose.verdict import judge
+from stall_analyzer.model.event_log import EventLog, Series
+from stall_analyzer.signals.signals import Signals
 from tests import clusters
 from tests.clusters import PUNCTUAL, Job, Way, steadily, timeline_of, traces_of, write_job
 from tests.detectors.training import found, signals_for, training

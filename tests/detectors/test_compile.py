@@ -8,23 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.attribute import attribute
-from stall_analyzer.detectors import (
+from stall_analyzer.attribute.attribute import attribute
+from stall_analyzer.detectors.compile import (
     dispatch_dominates,
     eager_hot_loop,
     instantiation,
     retracing,
     tracing,
     unrolled_graph,
-    variable_initialisation,
+    variable_initialization,
     warm_up,
     xla_compilation,
     xla_recompilation,
 )
-from stall_analyzer.diagnose import signals_of
-from stall_analyzer.model import PS_PER_MS, EventLog, KerasConfig
-from stall_analyzer.signals import Signals
-from stall_analyzer.signals.overhead import step_overhead
+from stall_analyzer.diagnose.diagnose import signals_of
+from stall_analyzer.model.event_log import EventLog, KerasConfig
+from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.signals.host.overhead import step_overhead
+from stall_analyzer.signals.signals import Signals
 from tests.traces import GRAPH, TRAIN_OPS, call, event, host, ops, timeline_of
 from tests.xspace import Event
 
@@ -403,19 +404,19 @@ def initialised(folder: Path, until_ms: float) -> Signals:
 
 
 def test_variables_that_the_first_step_fills(tmp_path: Path) -> None:
-    finding = variable_initialisation.check(initialised(tmp_path, 300))
+    finding = variable_initialization.check(initialised(tmp_path, 300))
     assert finding is not None
     assert (finding.severity, finding.lost_ps) == ("consider", 300 * MS)
-    assert variable_initialisation.check(initialised(tmp_path, 5)) is None
+    assert variable_initialization.check(initialised(tmp_path, 5)) is None
 
 
 def test_one_change_is_one_finding(tmp_path: Path) -> None:
     """Building before fit() mends both, so that only one of the two speaks."""
     short = after_first_call(tmp_path, traced_twice(300, 200), 530, count=4)
-    assert tracing.check(short) is not None and variable_initialisation.check(short) is None
+    assert tracing.check(short) is not None and variable_initialization.check(short) is None
     filled = after_first_call(tmp_path, traced_twice(30, 20), 80, count=4)
     assert tracing.check(filled) is None
-    finding = variable_initialisation.check(filled)
+    finding = variable_initialization.check(filled)
     assert finding is not None
     assert finding.lost_ps == (10 + 30 + 20) * MS
     assert (finding.gain.low_ps, finding.gain.high_ps) == (26 * MS, 40 * MS)

@@ -9,14 +9,14 @@ from types import ModuleType
 
 import pytest
 
-from stall_analyzer.align import align
-from stall_analyzer.answers import Finding
-from stall_analyzer.attribute import attribute
-from stall_analyzer.detectors import dead_units, loss_not_finite, origin_of_nonfinite
-from stall_analyzer.diagnose import signals_of
-from stall_analyzer.model import EventLog, HistogramSums, KerasConfig
-from stall_analyzer.signals import Signals
-from stall_analyzer.signals.dumps import Origin, origin_of
+from stall_analyzer.align.align import align
+from stall_analyzer.attribute.attribute import attribute
+from stall_analyzer.detectors.numerics import dead_units, loss_not_finite, origin_of_nonfinite
+from stall_analyzer.diagnose.diagnose import signals_of
+from stall_analyzer.model.event_log import EventLog, HistogramSums, KerasConfig
+from stall_analyzer.model.findings import Finding
+from stall_analyzer.signals.numerics.dumped_tensors import Origin, origin_of
+from stall_analyzer.signals.signals import Signals
 from tests.detectors.test_numerics import events, falling
 from tests.dumps import Dump, read
 

@@ -8,22 +8,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stall_analyzer.align import align
-from stall_analyzer.answers import Finding
-from stall_analyzer.detectors import (
+from stall_analyzer.align.align import align
+from stall_analyzer.detectors.host import (
     callback_time,
     checkpoint_in_steps,
-    gpu_not_traced,
     gpu_unused,
-    little_was_traced,
-    no_trace,
     one_intra_op_thread,
-    profiler_overhead,
     python_in_graph,
     summaries_in_steps,
     validation_in_epoch,
 )
-from stall_analyzer.model import PS_PER_MS, EventLog, Series
+from stall_analyzer.detectors.profiling import (
+    gpu_not_traced,
+    little_was_traced,
+    no_trace,
+    profiler_overhead,
+)
+from stall_analyzer.model.event_log import EventLog, Series
+from stall_analyzer.model.findings import Finding
+from stall_analyzer.model.units import PS_PER_MS
 from tests.detectors.training import STEP_MS, eager, found, signals_for, training
 from tests.traces import TRAIN_OPS, call, clock, device, event, host, ops, timeline_of
 from tests.xspace import Event

@@ -8,12 +8,11 @@ from types import ModuleType
 
 import pytest
 
-from stall_analyzer.answers import Gain
-from stall_analyzer.attribute import attribute
-from stall_analyzer.detectors import (
+from stall_analyzer.attribute.attribute import attribute
+from stall_analyzer.detectors.host import callback_time
+from stall_analyzer.detectors.input import (
     cache_before_slow_stage,
     cache_first_pass,
-    callback_time,
     heavy_map,
     image_decoding,
     input_hidden,
@@ -29,11 +28,12 @@ from stall_analyzer.detectors import (
     slow_first_element,
     slow_source,
 )
-from stall_analyzer.diagnose import signals_of
-from stall_analyzer.model import PS_PER_MS, PS_PER_S, PS_PER_US
-from stall_analyzer.signals import Signals
-from stall_analyzer.signals.culprit import TINY_ELEMENTS, culprit_of
-from stall_analyzer.signals.machine import MachineSignals
+from stall_analyzer.diagnose.diagnose import signals_of
+from stall_analyzer.model.findings import Gain
+from stall_analyzer.model.units import PS_PER_MS, PS_PER_S, PS_PER_US
+from stall_analyzer.signals.host.machine import MachineSignals
+from stall_analyzer.signals.input.culprit import TINY_ELEMENTS, culprit_of
+from stall_analyzer.signals.signals import Signals
 from tests.detectors.pipelines import (
     CACHED,
     CACHED_TOO_EARLY,

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stall_analyzer.align import align
-from stall_analyzer.model import EventLog, KerasConfig, Series
-from stall_analyzer.signals.learning import learning_signals
-from stall_analyzer.signals.losses import step_losses
-from stall_analyzer.signals.rates import effective_rate
-from stall_analyzer.signals.settings import ModelSettings, settings_of
-from stall_analyzer.signals.trend import trend_of
+from stall_analyzer.align.align import align
+from stall_analyzer.model.event_log import EventLog, KerasConfig, Series
+from stall_analyzer.signals.numerics.learning import learning_signals
+from stall_analyzer.signals.numerics.learning_rates import effective_rate
+from stall_analyzer.signals.numerics.losses import step_losses
+from stall_analyzer.signals.numerics.model_settings import ModelSettings, settings_of
+from stall_analyzer.signals.numerics.trend import trend_of
 from tests.detectors.test_numerics import events, model
 
 

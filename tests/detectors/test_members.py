@@ -9,21 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stall_analyzer.align import align
-from stall_analyzer.answers import Finding
-from stall_analyzer.capture_format import Mark, Phase, Reason
-from stall_analyzer.capture_log import Dump, End, Environment, Look, Task
-from stall_analyzer.capture_log import Mark as MarkRecord
-from stall_analyzer.detectors import (
+from stall_analyzer.align.align import align
+from stall_analyzer.captures.capture_format import Mark, Phase, Reason
+from stall_analyzer.captures.capture_records import Dump, End, Environment, Look, Task
+from stall_analyzer.captures.capture_records import Mark as MarkRecord
+from stall_analyzer.detectors.cluster import (
     cluster_misconfigured,
     ended_first,
     host_missing,
-    uneven_capture,
     uneven_work,
 )
-from stall_analyzer.model import PS_PER_MS, PS_PER_S, Capture, EventLog, Series
-from stall_analyzer.signals import Signals
-from stall_analyzer.verdict import judge
+from stall_analyzer.detectors.profiling import uneven_capture
+from stall_analyzer.diagnose.verdict import judge
+from stall_analyzer.model.event_log import Capture, EventLog, Series
+from stall_analyzer.model.findings import Finding
+from stall_analyzer.model.units import PS_PER_MS, PS_PER_S
+from stall_analyzer.signals.signals import Signals
 from tests import clusters
 from tests.clusters import PUNCTUAL, Way, steadily, timeline_of, traces_of, write_job
 from tests.detectors.training import found, signals_for

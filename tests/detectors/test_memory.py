@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.detectors import (
+from stall_analyzer.detectors.memory import (
     allocator_wait,
     copies_hold_the_device,
     device_bandwidth,
@@ -16,8 +16,9 @@ from stall_analyzer.detectors import (
     optimizer_traffic,
     out_of_memory,
 )
-from stall_analyzer.model import PS_PER_MS, EventLog, KerasConfig
-from stall_analyzer.signals import Signals
+from stall_analyzer.model.event_log import EventLog, KerasConfig
+from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.signals.signals import Signals
 from tests.detectors.training import STEP_MS, found, signals_for, training
 from tests.traces import TRAIN_OPS, call, device, event, host, ops, timeline_of, trace_of
 from tests.xspace import Event, Line, Plane, block, number

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stall_analyzer.align import align
-from stall_analyzer.answers import Finding
-from stall_analyzer.attribute import attribute
-from stall_analyzer.detectors import (
+from stall_analyzer.align.align import align
+from stall_analyzer.attribute.attribute import attribute
+from stall_analyzer.detectors.numerics import (
     learning_rate_too_high,
     learning_rate_too_low,
     loss_explodes,
@@ -27,8 +26,11 @@ from stall_analyzer.detectors import (
     vanishing_or_exploding_gradients,
     wrong_loss_or_activation,
 )
-from stall_analyzer.diagnose import diagnose, signals_of
-from stall_analyzer.model import EventLog, Float64s, KerasConfig, Series, Timeline
+from stall_analyzer.diagnose.diagnose import diagnose, signals_of
+from stall_analyzer.model.event_log import EventLog, KerasConfig, Series
+from stall_analyzer.model.findings import Finding
+from stall_analyzer.model.timeline import Timeline
+from stall_analyzer.model.units import Float64s
 from tests.traces import TRAIN_OPS, call, host, ops, timeline_of
 
 SECOND = 10**9

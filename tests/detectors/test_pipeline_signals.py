@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stall_analyzer.attribute import attribute
-from stall_analyzer.diagnose import signals_of
-from stall_analyzer.intervals import total
-from stall_analyzer.model import PS_PER_MS
-from stall_analyzer.signals.pipeline import overlap_ps, pipeline_signals
-from stall_analyzer.whatif import faster_input, less_beside
+from stall_analyzer.attribute.attribute import attribute
+from stall_analyzer.detectors.gains import faster_input, less_beside
+from stall_analyzer.diagnose.diagnose import signals_of
+from stall_analyzer.model.intervals import total
+from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.signals.input.input_pipeline import overlap_ps, pipeline_signals
 from tests.detectors.pipelines import (
     DECODING_MAP,
     FILES,

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.align import align
-from stall_analyzer.answers import Finding, Verdict
-from stall_analyzer.attribute import attribute
-from stall_analyzer.capture_format import Kind, Mark
-from stall_analyzer.detectors import stuck_or_dead
-from stall_analyzer.diagnose import diagnose, signals_of
-from stall_analyzer.model import EventLog
-from stall_analyzer.signals.stalled import SLOW, STUCK, UNSURE, Stall, stall_of_run
+from stall_analyzer.align.align import align
+from stall_analyzer.attribute.attribute import attribute
+from stall_analyzer.captures.capture_format import Kind, Mark
+from stall_analyzer.detectors.ending import stuck_or_dead
+from stall_analyzer.diagnose.diagnose import diagnose, signals_of
+from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.findings import Finding, Verdict
+from stall_analyzer.signals.ending.stalled import SLOW, STUCK, UNSURE, Stall, stall_of_run
 from tests import captures as write
 from tests.captures import (
     GENERATOR,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from stall_analyzer.answers import Finding
-from stall_analyzer.attribute import attribute
-from stall_analyzer.diagnose import signals_of
-from stall_analyzer.model import EventLog, Timeline
-from stall_analyzer.signals import Signals
+from stall_analyzer.attribute.attribute import attribute
+from stall_analyzer.diagnose.diagnose import signals_of
+from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.findings import Finding
+from stall_analyzer.model.timeline import Timeline
+from stall_analyzer.signals.signals import Signals
 from tests.traces import TRAIN_OPS, call, event, host, ops, timeline_of
 from tests.xspace import Event
 

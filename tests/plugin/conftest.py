@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.model import Run
+from stall_analyzer.model.runs import Run
 from tb_stall_plugin import logs
 from tests.plugin.boards import SAMPLES, Board, copy_of
 from tests.plugin.workers import only_run

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.caches import LIVE_S
-from stall_analyzer.chart import charts_of
-from stall_analyzer.discover import discover
-from stall_analyzer.model import Run
+from stall_analyzer.chart.lanes import charts_of
+from stall_analyzer.discover.discover import discover
+from stall_analyzer.files.caches import LIVE_S
+from stall_analyzer.model.runs import Run
 from stall_analyzer.outcome import analyze_one
 from tb_stall_plugin import cache
 from tb_stall_plugin.analyses import Analyses

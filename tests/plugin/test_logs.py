@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.discover import Discovery
+from stall_analyzer.discover.discover import Discovery
 from tb_stall_plugin import logs
 from tb_stall_plugin.logs import Logs
 from tests.logdirs import NOON

@@ -140,7 +140,7 @@ def test_without_its_page_the_tab_says_so(code: Path) -> None:
         assert board.report("healthy")["state"] == "ready"
 
 
-@pytest.mark.parametrize("module", ["tb_stall_plugin/plugin.py", "stall_analyzer/model.py"])
+@pytest.mark.parametrize("module", ["tb_stall_plugin/plugin.py", "stall_analyzer/model/runs.py"])
 def test_what_cannot_be_imported_leaves_the_other_tabs_alone(code: Path, module: str) -> None:
     (code / module).write_text("raise ImportError('no longer there')\n")
     with tensorboard("--logdir", str(SAMPLES), code=code) as board:
@@ -153,7 +153,7 @@ def test_what_cannot_be_imported_leaves_the_other_tabs_alone(code: Path, module:
 
 
 def test_an_analysis_that_fails_is_said_in_the_page(code: Path) -> None:
-    path = code / "stall_analyzer" / "align.py"
+    path = code / "stall_analyzer" / "align" / "align.py"
     path.write_text(
         path.read_text() + "\n\ndef align(*_):\n    raise RuntimeError('out of tune')\n"
     )

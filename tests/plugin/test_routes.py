@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from stall_analyzer.causes import BUCKETS, CAUSES
+from stall_analyzer.model.causes import BUCKETS, CAUSES
 from stall_analyzer.report.page import KNOWN
 from tests.documents import SCHEMA
 from tests.plugin.boards import SAMPLES, Board

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.model import HostFile, Run, Session
+from stall_analyzer.model.runs import HostFile, Run, Session
 from tb_stall_plugin import work
 from tb_stall_plugin.analyses import Analyses
 from tb_stall_plugin.cache import Cache

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from stall_analyzer.chart import charts_of
-from stall_analyzer.discover import discover
-from stall_analyzer.model import Run
+from stall_analyzer.chart.lanes import charts_of
+from stall_analyzer.discover.discover import discover
+from stall_analyzer.model.runs import Run
 from stall_analyzer.outcome import analyze_one
 from tb_stall_plugin import cache
 from tb_stall_plugin.analyses import Analyses, Status

@@ -117,7 +117,7 @@ def analyze(logdir: Path) -> Mapping[str, Any]:
     """The first run of what the command line prints for a log directory."""
     root = Path(__file__).resolve().parents[2]
     finished = subprocess.run(
-        [sys.executable, "-m", "stall_analyzer.cli", str(logdir), "--json"],
+        [sys.executable, "-m", "stall_analyzer", str(logdir), "--json"],
         capture_output=True,
         check=False,  # the exit code may carry the verdict
         env={**os.environ, "PYTHONPATH": str(root / "analyzer")},

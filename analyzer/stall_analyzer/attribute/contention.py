@@ -21,8 +21,14 @@ from __future__ import annotations
 import numpy as np
 
 from stall_analyzer.attribute.executor import Work
-from stall_analyzer.causes import code, codes
-from stall_analyzer.intervals import (
+from stall_analyzer.decode.vocabulary import (
+    INTRA_OP_THREADS,
+    OP_KEEP_FROM_PS,
+    PIPELINE_THREADS,
+    op_type,
+)
+from stall_analyzer.model.causes import code, codes
+from stall_analyzer.model.intervals import (
     Layer,
     Tiling,
     covered,
@@ -33,9 +39,9 @@ from stall_analyzer.intervals import (
     simplify,
     union,
 )
-from stall_analyzer.model import Bools, Float64s, Int64s, Trace
-from stall_analyzer.names import rows_named
-from stall_analyzer.vocabulary import INTRA_OP_THREADS, OP_KEEP_FROM_PS, PIPELINE_THREADS, op_type
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.trace_rows import rows_named
+from stall_analyzer.model.units import Bools, Float64s, Int64s
 
 # How much of an op's work stays on the core it was given to. The mean of 16 controls on two cores.
 STAYS_PUT = 2 / 3

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from stall_analyzer.attribute.allocator import allocator_rows
-from stall_analyzer.attribute.devices import device_view
-from stall_analyzer.format import percent
-from stall_analyzer.intervals import total
-from stall_analyzer.model import AlignedTrace, Trace
-from stall_analyzer.names import rows_named, stat_of
-from stall_analyzer.vocabulary import PY_FUNC_OPS, op_type
+from stall_analyzer.attribute.allocator_waits import allocator_rows
+from stall_analyzer.attribute.device_work import device_view
+from stall_analyzer.decode.vocabulary import PY_FUNC_OPS, op_type
+from stall_analyzer.model.format import percent
+from stall_analyzer.model.intervals import total
+from stall_analyzer.model.timeline import AlignedTrace
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.trace_rows import rows_named, stat_of
 
 
 def what_could_be_seen(parts: Sequence[AlignedTrace], input_wait_ps: int) -> Mapping[str, str]:

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stall_analyzer.causes import code
-from stall_analyzer.intervals import (
+from stall_analyzer.align.training_thread import run_of
+from stall_analyzer.decode.vocabulary import CHECK_OPS, INPUT_OPS, PY_FUNC_OPS, op_type
+from stall_analyzer.model.causes import code
+from stall_analyzer.model.intervals import (
     NOTHING,
     Layer,
     Tiling,
@@ -23,10 +25,10 @@ from stall_analyzer.intervals import (
     paint,
     simplify,
 )
-from stall_analyzer.model import Bools, Int32s, Int64s, Trace, TrainingThread
-from stall_analyzer.names import ABSENT, rows_called, rows_named, stat_of, text_is
-from stall_analyzer.training import run_of
-from stall_analyzer.vocabulary import CHECK_OPS, INPUT_OPS, PY_FUNC_OPS, op_type
+from stall_analyzer.model.timeline import TrainingThread
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.trace_rows import ABSENT, rows_called, rows_named, stat_of, text_is
+from stall_analyzer.model.units import Bools, Int32s, Int64s
 
 # First wins.
 PRIORITY = (

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.causes import code, codes, codes_of_bucket
-from stall_analyzer.intervals import Tiling, covered, refine, time_in, union
-from stall_analyzer.model import PS_PER_MS, Bools, Int64s, Trace, TrainingThread
-from stall_analyzer.names import rows_named, rows_with, text_is
-from stall_analyzer.training import enclosing
-from stall_analyzer.vocabulary import BIT_GRADIENT, BIT_IS_FINITE, BIT_UPDATE
+from stall_analyzer.align.training_thread import enclosing
+from stall_analyzer.decode.vocabulary import BIT_GRADIENT, BIT_IS_FINITE, BIT_UPDATE
+from stall_analyzer.model.causes import code, codes, codes_of_bucket
+from stall_analyzer.model.intervals import Tiling, covered, refine, time_in, union
+from stall_analyzer.model.timeline import TrainingThread
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.trace_rows import rows_named, rows_with, text_is
+from stall_analyzer.model.units import PS_PER_MS, Bools, Int64s
 
 # A first run must be this much slower than the usual one before the excess is called warm-up.
 WARM_UP_FACTOR = 1.2

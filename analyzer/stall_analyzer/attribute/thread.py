@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.align.training_thread import FUNCTION_PREFIX, INITIALIZER_PREFIX, rows_of_line
 from stall_analyzer.attribute.refine import relabel_inside
-from stall_analyzer.causes import code, codes_of_bucket
-from stall_analyzer.intervals import NOTHING, Layer, Segments, Tiling, inherit, innermost, paint
-from stall_analyzer.model import PS_PER_US, Int64s, Trace, TrainingThread
-from stall_analyzer.names import names_where, rows_called, rows_with, stat_of, text_is
-from stall_analyzer.training import FUNCTION_PREFIX, INITIALIZER_PREFIX, rows_of_line
-from stall_analyzer.vocabulary import CHECK_OPS, INPUT_OPS
+from stall_analyzer.decode.vocabulary import CHECK_OPS, INPUT_OPS
+from stall_analyzer.model.causes import code, codes_of_bucket
+from stall_analyzer.model.intervals import (
+    NOTHING,
+    Layer,
+    Segments,
+    Tiling,
+    inherit,
+    innermost,
+    paint,
+)
+from stall_analyzer.model.timeline import TrainingThread
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.trace_rows import names_where, rows_called, rows_with, stat_of, text_is
+from stall_analyzer.model.units import PS_PER_US, Int64s
 
 FOLLOW = 1000  # not a cause: look into the executor run
 

@@ -6,10 +6,10 @@ Nothing waits there in a way that we can follow. What names itself is counted, t
 from __future__ import annotations
 
 from stall_analyzer.attribute.xla import is_compiler_event
-from stall_analyzer.causes import code
-from stall_analyzer.intervals import Layer, Tiling, paint
-from stall_analyzer.model import Trace
-from stall_analyzer.names import rows_named
+from stall_analyzer.model.causes import code
+from stall_analyzer.model.intervals import Layer, Tiling, paint
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.trace_rows import rows_named
 
 
 def untrained_tiling(trace: Trace, begin: int, end: int) -> Tiling:

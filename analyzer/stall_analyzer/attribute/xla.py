@@ -13,9 +13,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from stall_analyzer.attribute.executor import ASYNC_START, Region
-from stall_analyzer.model import Trace
-from stall_analyzer.names import rows_called, rows_named
-from stall_analyzer.vocabulary import XLA_OPS, op_type
+from stall_analyzer.decode.vocabulary import XLA_OPS, op_type
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.trace_rows import rows_called, rows_named
 
 EXECUTE = "CpuExecutable::ExecuteAsyncOnStream"
 LATER_RUNS = 3  # fewer do not show how long a run usually takes

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-from stall_analyzer.batch import work
-from stall_analyzer.batch.apart import Apart, Killed, Lost
-from stall_analyzer.batch.work import Job, Result, Work, pack
-from stall_analyzer.caches import code_version
+from stall_analyzer.batch import run_result
+from stall_analyzer.batch.run_result import Job, Result, Work, pack
+from stall_analyzer.batch.worker_process import Apart, Killed, Lost
 from stall_analyzer.errors import ClusterError, StallError, UsageError
-from stall_analyzer.model import Run
+from stall_analyzer.files.caches import code_version
+from stall_analyzer.model.runs import Run
 
 # Enough to keep a large cluster busy; what waits is small.
 IN_FLIGHT = 1000
@@ -53,7 +53,9 @@ def unwatched(run: Run, share: float) -> None: ...
 @contextmanager
 def in_this_process(watch: Watch = unwatched) -> Iterator[Engine]:
     """One run after the other, at once: for a few small ones."""
-    yield Engine(_AtOnce(), lambda job: work.analyze(job, lambda share, _: watch(job.run, share)))
+    yield Engine(
+        _AtOnce(), lambda job: run_result.analyze(job, lambda share, _: watch(job.run, share))
+    )
 
 
 @contextmanager
@@ -61,7 +63,7 @@ def in_processes(
     count: int,
     deadline_s: float | None,
     watch: Watch = unwatched,
-    do: Work = work.analyze,
+    do: Work = run_result.analyze,
 ) -> Iterator[Engine]:
     """`count` threads, each with a process of its own."""
     mine = threading.local()

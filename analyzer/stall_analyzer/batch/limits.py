@@ -75,7 +75,7 @@ def parse(text: str) -> Limit:
 
 def check_causes(limits: Sequence[Limit]) -> None:
     """A cause that does not exist is never exceeded, and the build would never fail."""
-    from stall_analyzer.causes import CAUSES  # noqa: PLC0415  numpy
+    from stall_analyzer.model.causes import CAUSES  # noqa: PLC0415  numpy
 
     for limit in limits:
         if "." in limit.what and limit.what not in CAUSES:
@@ -86,8 +86,8 @@ def check_causes(limits: Sequence[Limit]) -> None:
 
 def over(limit: Limit, facts: Facts) -> str:
     """What was measured, where that is more than the limit; empty where not."""
-    from stall_analyzer.format import percent, seconds  # noqa: PLC0415  numpy
-    from stall_analyzer.model import PS_PER_S  # noqa: PLC0415
+    from stall_analyzer.model.format import percent, seconds  # noqa: PLC0415  numpy
+    from stall_analyzer.model.units import PS_PER_S  # noqa: PLC0415
 
     window_ps = facts["duration_ps"]
     if limit.what == STATUS:

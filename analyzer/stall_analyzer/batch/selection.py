@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stall_analyzer.model import Run
+    from stall_analyzer.model.runs import Run
 
 _UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _DURATION = re.compile(r"(?P<number>\d+(\.\d+)?) ?(?P<unit>ms|s|m|min|h|d|w)")

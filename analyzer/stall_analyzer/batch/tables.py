@@ -14,9 +14,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from stall_analyzer.causes import BUCKETS, bucket_of
 from stall_analyzer.errors import UsageError
-from stall_analyzer.output import check_file, write_file
+from stall_analyzer.files.output import check_file, write_file
+from stall_analyzer.model.causes import BUCKETS, bucket_of
 from stall_analyzer.report.facts import Facts, lost_ps, machines
 
 COLUMNS = {

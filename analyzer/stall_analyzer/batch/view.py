@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 from stall_analyzer.batch.baseline import Comparison, Worse
 from stall_analyzer.batch.judge import Judge
 from stall_analyzer.batch.limits import Excess
-from stall_analyzer.format import percent, seconds
-from stall_analyzer.model import Note
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.notes import Note
 from stall_analyzer.report.facts import shown_name
 from stall_analyzer.report.glyphs import bar
 from stall_analyzer.report.markdown import plain

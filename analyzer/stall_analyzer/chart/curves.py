@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from stall_analyzer.capture_format import Host, Tag
-from stall_analyzer.chart.columns import Curve
-from stall_analyzer.model import PS_PER_NS, Series
-from stall_analyzer.signals import Signals
-from stall_analyzer.signals.allocator import memory_in_use
-from stall_analyzer.signals.losses import first_fit
+from stall_analyzer.captures.capture_format import Host, Tag
+from stall_analyzer.chart.chart_columns import Curve
+from stall_analyzer.model.event_log import Series
+from stall_analyzer.model.units import PS_PER_NS
+from stall_analyzer.signals.memory.allocators import memory_in_use
+from stall_analyzer.signals.numerics.losses import first_fit
+from stall_analyzer.signals.signals import Signals
 
 # What Keras, and loops that people write, call the rate of each batch.
 BATCH_RATES = ("batch_learning_rate", "learning_rate", "lr")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stall_analyzer.model import Bools, Float64s, Int64s
+from stall_analyzer.model.units import Bools, Float64s, Int64s
 
 
 class Items(NamedTuple):

@@ -10,18 +10,21 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stall_analyzer.answers import Report
-from stall_analyzer.attribute.devices import DEVICE_PREFIXES
+from stall_analyzer.align.training_thread import rows_of_line
+from stall_analyzer.attribute.device_work import DEVICE_PREFIXES
 from stall_analyzer.attribute.xla import is_compiler_event
-from stall_analyzer.causes import CAUSES
-from stall_analyzer.chart.columns import Chart, Lane, Names, lane_of
+from stall_analyzer.chart.chart_columns import Chart, Lane, Names, lane_of
 from stall_analyzer.chart.curves import curves_of
-from stall_analyzer.intervals import stack
-from stall_analyzer.model import AlignedTrace, HostLedger, Int64s, Step, Timeline, Trace
-from stall_analyzer.names import name_of, rows_called, rows_named
-from stall_analyzer.signals import Signals
-from stall_analyzer.signals.pipeline import ROWS_TELL, Stage
-from stall_analyzer.training import rows_of_line
+from stall_analyzer.model.causes import CAUSES
+from stall_analyzer.model.findings import Report
+from stall_analyzer.model.intervals import stack
+from stall_analyzer.model.ledger import HostLedger
+from stall_analyzer.model.timeline import AlignedTrace, Step, Timeline
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.trace_rows import name_of, rows_called, rows_named
+from stall_analyzer.model.units import Int64s
+from stall_analyzer.signals.input.input_pipeline import ROWS_TELL, Stage
+from stall_analyzer.signals.signals import Signals
 
 LEDGER = "ledger"
 GRAPH_BUILDING = "tf.function-graph_building"

@@ -9,7 +9,7 @@
 #include "_tables.h"
 #include "_wire.h"
 
-/* The same constants stand in columns.py. */
+/* The same constants stand in event_columns.py. */
 #define TIME_LIMIT_PS ((int64_t)1 << 60)     /* thirteen days; sums of three still fit in int64 */
 #define OVERHANG_PS 1000                     /* a child may end so much after its parent */
 #define EVENT_LIMIT ((uint64_t)16 << 20)     /* bytes; real events have some hundred at most */

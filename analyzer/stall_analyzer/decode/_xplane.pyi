@@ -1,4 +1,4 @@
-from stall_analyzer.decode.columns import BytesRead, RawResult, RawTables, Rows, StatRows
+from stall_analyzer.decode.event_columns import BytesRead, RawResult, RawTables, Rows, StatRows
 
 INTERFACE: int
 

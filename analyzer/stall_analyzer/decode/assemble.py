@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stall_analyzer.decode.columns import (
+from stall_analyzer.decode.event_columns import (
     KIND_DOUBLE,
     KIND_INT,
     KIND_REF,
@@ -19,17 +19,10 @@ from stall_analyzer.decode.columns import (
     StatRows,
     Tables,
 )
-from stall_analyzer.model import (
-    Events,
-    HostFile,
-    Int64s,
-    Line,
-    NameTotals,
-    Note,
-    Plane,
-    StatColumn,
-    Trace,
-)
+from stall_analyzer.model.notes import Note
+from stall_analyzer.model.runs import HostFile
+from stall_analyzer.model.trace import Events, Line, NameTotals, Plane, StatColumn, Trace
+from stall_analyzer.model.units import Int64s
 
 KIND_NAMES = {KIND_INT: "int", KIND_DOUBLE: "double", KIND_TEXT: "text"}
 

@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from stall_analyzer.decode.columns import IDENTITY_COLUMN, KIND_INT, OVERHANG_PS, Columns
+from stall_analyzer.decode.event_columns import IDENTITY_COLUMN, KIND_INT, OVERHANG_PS, Columns
 
 
 class Event(NamedTuple):

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from array import array
 
-from stall_analyzer import wire
-from stall_analyzer.decode.columns import (
+from stall_analyzer.decode.event_columns import (
     EVENT_LIMIT,
     KIND_DOUBLE,
     KIND_INT,
@@ -27,6 +26,7 @@ from stall_analyzer.decode.columns import (
 from stall_analyzer.decode.nest import Event, Rules, Totals, write_line
 from stall_analyzer.decode.scan import Window
 from stall_analyzer.errors import WireError
+from stall_analyzer.files import wire
 
 _NUMBER_KINDS = {3: KIND_INT, 4: KIND_INT, 7: KIND_REF}
 

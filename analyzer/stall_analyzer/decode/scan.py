@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from stall_analyzer import wire
 from stall_analyzer.errors import WireError
-from stall_analyzer.model import OpCost, StatValue
+from stall_analyzer.files import wire
+from stall_analyzer.model.trace import OpCost, StatValue
 
 FIELD_HEADER_BYTES = 20  # the longest key and number
 SMALL_ENTRY = 4096  # bytes of a metadata entry that are worth reading at once

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from stall_analyzer import vocabulary, wire
+from stall_analyzer.decode import vocabulary
 from stall_analyzer.decode.assemble import Assembler, Clock
-from stall_analyzer.decode.columns import (
+from stall_analyzer.decode.event_columns import (
     KIND_DOUBLE,
     KIND_INT,
     KIND_TEXT,
@@ -33,7 +33,11 @@ from stall_analyzer.decode.columns import (
 )
 from stall_analyzer.decode.nest import Event, Rules, Totals, write_line
 from stall_analyzer.errors import UnreadableFile
-from stall_analyzer.model import PS_PER_US, HostFile, Note, Plane, Trace
+from stall_analyzer.files import wire
+from stall_analyzer.model.notes import Note
+from stall_analyzer.model.runs import HostFile
+from stall_analyzer.model.trace import Plane, Trace
+from stall_analyzer.model.units import PS_PER_US
 
 CHUNK = 1 << 16  # packed; about ten times as much text
 ITEM_LIMIT = 8 << 20

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stall_analyzer import vocabulary
+from stall_analyzer.decode import vocabulary
 from stall_analyzer.decode.assemble import Assembler, Clock
-from stall_analyzer.decode.columns import (
+from stall_analyzer.decode.event_columns import (
     TIME_LIMIT_PS,
     UNNAMED_ROWS,
     BytesRead,
@@ -26,7 +26,10 @@ from stall_analyzer.decode.columns import (
 )
 from stall_analyzer.decode.scan import FileCut, LineRange, ScannedFile, Window, scan
 from stall_analyzer.errors import UnreadableFile, WireError
-from stall_analyzer.model import PS_PER_NS, HostFile, Note, Plane, Trace
+from stall_analyzer.model.notes import Note
+from stall_analyzer.model.runs import HostFile
+from stall_analyzer.model.trace import Plane, Trace
+from stall_analyzer.model.units import PS_PER_NS
 
 ENVIRONMENT_PLANE = "Task Environment"
 ABSOLUTE_FROM_NS = 10**18  # the year 2001: timestamps beyond are unix times

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from inspect import getdoc
 from types import ModuleType
 
-from stall_analyzer.answers import Finding, Gain
-from stall_analyzer.format import percent, seconds, size
-from stall_analyzer.model import PS_PER_S
-from stall_analyzer.signals import Signals
-from stall_analyzer.signals.culprit import Culprit, waited_ps
-from stall_analyzer.whatif import less_beside
+from stall_analyzer.detectors.gains import less_beside
+from stall_analyzer.model.findings import Finding, Gain
+from stall_analyzer.model.format import percent, seconds, size
+from stall_analyzer.model.units import PS_PER_S
+from stall_analyzer.signals.input.culprit import Culprit, waited_ps
+from stall_analyzer.signals.signals import Signals
 
 # XProf calls a run input-bound from 5 % and highly so from 20 % of its time: the same steps here,
 # so that people can compare.

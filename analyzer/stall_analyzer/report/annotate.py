@@ -19,17 +19,19 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from stall_analyzer import files, wire
-from stall_analyzer.answers import Report
-from stall_analyzer.causes import CAUSES
+from stall_analyzer.align.training_thread import HOST_PLANE
 from stall_analyzer.chart.lanes import step_name
 from stall_analyzer.decode.scan import Window, scan
+from stall_analyzer.decode.vocabulary import ANNOTATIONS
 from stall_analyzer.decode.xplane import time_zero_ns
 from stall_analyzer.errors import UsageError, WireError
-from stall_analyzer.intervals import NOTHING, stack
-from stall_analyzer.model import AlignedTrace, HostFile, HostLedger, Run, Session
-from stall_analyzer.training import HOST_PLANE
-from stall_analyzer.vocabulary import ANNOTATIONS
+from stall_analyzer.files import files, wire
+from stall_analyzer.model.causes import CAUSES
+from stall_analyzer.model.findings import Report
+from stall_analyzer.model.intervals import NOTHING, stack
+from stall_analyzer.model.ledger import HostLedger
+from stall_analyzer.model.runs import HostFile, Run, Session
+from stall_analyzer.model.timeline import AlignedTrace
 
 # Fields of XSpace, XPlane, XLine, XEvent and their metadata.
 SPACE_PLANES = 1

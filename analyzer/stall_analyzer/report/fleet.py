@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from stall_analyzer.causes import BUCKETS
-from stall_analyzer.model import PS_PER_S
+from stall_analyzer.model.causes import BUCKETS
+from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.report.facts import Json, lost_in, machine_loss_ps, machines
 
 WORST_RUNS = 10

@@ -15,10 +15,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from stall_analyzer import manual
-from stall_analyzer.answers import Report
-from stall_analyzer.chart import charts_of, timeline
+from stall_analyzer.chart.chart_window import timeline
+from stall_analyzer.chart.lanes import charts_of
+from stall_analyzer.detectors import manual
 from stall_analyzer.errors import UsageError
+from stall_analyzer.model.findings import Report
 from stall_analyzer.report.facts import Facts, facts_of
 from stall_analyzer.report.page import (
     READY,

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from stall_analyzer.format import between, percent, seconds
-from stall_analyzer.report.findings import gain_in_words
+from stall_analyzer.model.format import between, percent, seconds
+from stall_analyzer.report.findings_text import gain_in_words
 
 Json: TypeAlias = Mapping[str, Any]
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from stall_analyzer import __version__, manual
-from stall_analyzer.capture import HOW_TO_CAPTURE
+from stall_analyzer import __version__
+from stall_analyzer.captures.how_to_capture import HOW_TO_CAPTURE
+from stall_analyzer.detectors import manual
 from stall_analyzer.report.fleet import Fleet
 
 Json: TypeAlias = Mapping[str, Any]

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 from rich.console import Console
 from rich.text import Text
 
-from stall_analyzer.format import percent, seconds
-from stall_analyzer.report.findings import show_findings
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.report.findings_text import show_findings
 from stall_analyzer.report.glyphs import bar, cells_per_part, sparkline
 from stall_analyzer.report.palette import (
     BUCKET_COLOURS,

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from stall_analyzer.intervals import difference, total, union
-from stall_analyzer.model import AlignedTrace
-from stall_analyzer.signals.pipeline import Spans
+from stall_analyzer.model.intervals import difference, total, union
+from stall_analyzer.model.timeline import AlignedTrace
+from stall_analyzer.signals.input.input_pipeline import Spans
 
 
 def covered_spans(traces: Sequence[AlignedTrace]) -> Mapping[str, Spans]:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stall_analyzer.answers import Evidence, Finding, Gain
-from stall_analyzer.format import seconds
-from stall_analyzer.intervals import Tiling, refine
-from stall_analyzer.model import AlignedTrace, HostLedger, Ledger, Phase, Step, Timeline, Window
-from stall_analyzer.sampling import Sample
-from stall_analyzer.signals.run import Signals
+from stall_analyzer.model.findings import Evidence, Finding, Gain
+from stall_analyzer.model.format import seconds
+from stall_analyzer.model.intervals import Tiling, refine
+from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
+from stall_analyzer.model.timeline import AlignedTrace, Phase, Step, Timeline, Window
+from stall_analyzer.signals.signals import Signals
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stall_analyzer import wire
 from stall_analyzer.decode.scan import scan
 from stall_analyzer.decode.xplane import ENVIRONMENT_PLANE
+from stall_analyzer.files import wire
 from tests.scenarios.clusters.plans import JOBS
 from tests.xspace import Plane, block
 
@@ -93,7 +93,7 @@ class Cost:
 def analyze(logs: Path, out: Path) -> Cost:
     begin = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "stall_analyzer.cli", str(logs), "--json", "-o", str(out)]
+        [sys.executable, "-m", "stall_analyzer", str(logs), "--json", "-o", str(out)]
     )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)

@@ -9,9 +9,9 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any, TypeAlias
 
-from stall_analyzer.discover import discover
+from stall_analyzer.discover.discover import discover
 from stall_analyzer.pipeline import analyze
-from stall_analyzer.report.json import document
+from stall_analyzer.report.document import document
 from tests.scenarios.clusters.plans import Job
 
 Json: TypeAlias = Mapping[str, Any]

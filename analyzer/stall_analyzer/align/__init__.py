@@ -1,0 +1,1 @@
+"""Put traces and event files on one clock, and find the first epoch in them."""

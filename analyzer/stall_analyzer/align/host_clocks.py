@@ -1,0 +1,195 @@
+"""One clock for all hosts: what they share says how far their clocks are apart.
+
+A collective ends on all hosts at once, so the median difference of its ends is the difference of
+the clocks. Where hosts train together but no collective can be matched, the numbers of their steps
+serve the same way. Else each host's own clock must do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stall_analyzer.align.collectives import Collectives, MeetingTable, meeting_table
+from stall_analyzer.model.format import seconds
+from stall_analyzer.model.notes import Note
+from stall_analyzer.model.timeline import HostClock
+from stall_analyzer.model.units import NEVER, PS_PER_MS, Int64s
+
+# One or two common events may be mistaken; more will not agree by chance.
+SHARED_LEAST = 3
+# Steps that end together do so to a few milliseconds. Where they do not, the hosts train apart.
+STEPS_AGREE_PS = 50 * PS_PER_MS
+# Clocks that a time service keeps agree to this; more is worth a word.
+APART_PS = 100 * PS_PER_MS
+
+OWN, BY_COLLECTIVES, BY_STEPS, BY_NAME, NOWHERE = (
+    "own clock", "collectives", "steps", "session name", "none",
+)  # fmt: skip
+UNPLACED = HostClock(NOWHERE)
+
+
+@dataclass(frozen=True)
+class Clocked:
+    """A trace and where its own clock puts it."""
+
+    host: str
+    origin_ps: int | None  # its time zero on the common clock; None: it has no clock
+    exact: bool  # False: by the session's name, to the second
+    collectives: Collectives
+    step_number: Int64s  # of its step markers, and when each ended, in trace time
+    step_end_ps: Int64s
+
+
+@dataclass(frozen=True)
+class Placement:
+    origin_ps: int | None
+    clock: HostClock
+
+
+@dataclass(frozen=True)
+class _Difference:
+    """How much later the same things are in one trace's time than in another's."""
+
+    ps: int
+    error_ps: int
+    shared: int
+
+
+def place_hosts(
+    traces: Sequence[Clocked], leader: str = "", floating: bool = False
+) -> tuple[Placement, ...]:
+    """Where each trace belongs. The clock of `leader`, or of the first host, is the common one.
+
+    `floating`: nothing at all has a clock, and time may begin anywhere.
+    """
+    hosts = list(dict.fromkeys(trace.host for trace in traces))
+    if len(hosts) < 2:
+        return tuple(_by_own_clock(trace) for trace in traces)
+    return _Placing(traces, floating).place(leader if leader in hosts else hosts[0])
+
+
+class _Placing:
+    def __init__(self, traces: Sequence[Clocked], floating: bool) -> None:
+        self._traces = traces
+        self._floating = floating
+        self._table = meeting_table([trace.collectives for trace in traces])
+        self._placed: dict[int, Placement] = {}
+        self._ahead: dict[str, int] = {}  # of the hosts whose clocks have been compared
+
+    def place(self, leader: str) -> tuple[Placement, ...]:
+        """From each trace that is placed to all that share something with it, and so on."""
+        order = sorted(range(len(self._traces)), key=lambda i: self._traces[i].host != leader)
+        while len(self._placed) < len(self._traces):
+            left = [i for i in order if i not in self._placed]
+            followed = [i for i in left if self._follow(i)]
+            if not followed:
+                self._begin_with(left[0])
+        return tuple(self._placed[i] for i in range(len(self._traces)))
+
+    def _begin_with(self, index: int) -> None:
+        """Nothing ties it to those placed so far: its own clock, as its host's is known to go."""
+        trace = self._traces[index]
+        ahead = self._ahead.setdefault(trace.host, 0)
+        placement = _by_own_clock(trace)
+        if self._floating:
+            placement = Placement(0, placement.clock)
+        elif placement.origin_ps is not None and trace.exact:
+            clock = HostClock(OWN, ahead_ps=ahead)
+            placement = Placement(placement.origin_ps - ahead, clock)
+        self._placed[index] = placement
+
+    def _follow(self, index: int) -> bool:
+        """Place a trace by what it shares with one that is placed, if there is such a one."""
+        trace = self._traces[index]
+        for source in (BY_COLLECTIVES, BY_STEPS):
+            found = [
+                (difference.shared, self._origin_ps(i) + difference.ps, difference)
+                for i in self._placed
+                if (difference := self._difference(source, index, i)) is not None
+            ]
+            if found:
+                _, origin_ps, difference = max(found, key=lambda entry: entry[0])
+                own = trace.origin_ps if trace.exact else None
+                ahead = None if own is None else own - origin_ps
+                clock = HostClock(source, difference.shared, ahead, difference.error_ps)
+                self._placed[index] = Placement(origin_ps, clock)
+                if ahead is not None:
+                    self._ahead.setdefault(trace.host, ahead)
+                return True
+        if trace.host in self._ahead and trace.exact and trace.origin_ps is not None:
+            self._begin_with(index)
+            return True
+        return False
+
+    def _origin_ps(self, index: int) -> int:
+        return self._placed[index].origin_ps or 0
+
+    def _difference(self, source: str, index: int, placed: int) -> _Difference | None:
+        if self._placed[placed].origin_ps is None:
+            return None
+        if source == BY_COLLECTIVES:
+            return _by_collectives(self._table, index, placed)
+        return _by_steps(self._traces[index], self._traces[placed])
+
+
+def _by_own_clock(trace: Clocked) -> Placement:
+    if trace.origin_ps is None:
+        return Placement(None, UNPLACED)
+    if not trace.exact:
+        return Placement(trace.origin_ps, HostClock(BY_NAME))
+    return Placement(trace.origin_ps, HostClock(OWN, ahead_ps=0))
+
+
+def _by_collectives(table: MeetingTable, index: int, placed: int) -> _Difference | None:
+    mine, theirs = table.ended_ps[:, index], table.ended_ps[:, placed]
+    both = (mine != NEVER) & (theirs != NEVER)
+    return _difference(theirs[both] - mine[both])
+
+
+def _by_steps(trace: Clocked, placed: Clocked) -> _Difference | None:
+    """By their numbers, where both train with others or one has no clock at all."""
+    together = all(len(t.collectives.arrived_ps) for t in (trace, placed))
+    if not together and trace.exact and trace.origin_ps is not None:
+        return None
+    my_number, my_end = _numbered_once(trace)
+    their_number, their_end = _numbered_once(placed)
+    _, mine, theirs = np.intersect1d(my_number, their_number, return_indices=True)
+    found = _difference(their_end[theirs] - my_end[mine])
+    return found if found is not None and found.error_ps <= STEPS_AGREE_PS else None
+
+
+def _numbered_once(trace: Clocked) -> tuple[Int64s, Int64s]:
+    """Steps whose number occurs once, and their ends: Keras counts anew in each epoch."""
+    number, first, count = np.unique(trace.step_number, return_index=True, return_counts=True)
+    once = count == 1
+    return number[once], trace.step_end_ps[first[once]]
+
+
+def _difference(differences: Int64s) -> _Difference | None:
+    if len(differences) < SHARED_LEAST:
+        return None
+    middle = int(np.median(differences))
+    return _Difference(middle, int(np.median(np.abs(differences - middle))), len(differences))
+
+
+def clock_notes(all_clocks: Sequence[HostClock]) -> list[Note]:
+    """What the reader must know: how the clocks were set, and how well they agree now."""
+    notes = []
+    for source, what in ((BY_COLLECTIVES, "collectives"), (BY_STEPS, "steps")):
+        clocks = [clock for clock in all_clocks if clock.source == source]
+        if not clocks:
+            continue
+        error = max(clock.error_ps or 0 for clock in clocks)
+        fewest = min(clock.shared for clock in clocks)
+        apart = max((abs(clock.ahead_ps or 0) for clock in clocks), default=0)
+        text = (
+            f"The clocks of the hosts were set by at least {fewest} common {what}, which agree to "
+            f"{seconds(error)} in the median."
+        )
+        if apart >= APART_PS:
+            text += f" Before that they were up to {seconds(apart)} apart."
+        notes.append(Note("info", text))
+    return notes

@@ -1,0 +1,174 @@
+"""The steps in a trace, and which of them train.
+
+Markers that the user or Keras set come first; the usual trace has none, and there the calls of the
+train function are the steps. In eager training each fetch of a batch begins one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from stall_analyzer.align.training_thread import enclosing, rows_of_line
+from stall_analyzer.decode.vocabulary import BIT_GRADIENT, UPDATE_OPS
+from stall_analyzer.model.timeline import TrainingThread
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.trace_rows import rows_named, rows_with, stat_of
+from stall_analyzer.model.units import PS_PER_MS, Bools, Int64s
+
+FETCH_OPS = ("IteratorGetNext", "IteratorGetNextSync")
+# Assignments further apart than this are not one burst; resetting one metric takes 0.1 ms.
+BURST_GAP_PS = 2 * PS_PER_MS
+# One assignment is a learning-rate callback; a metric has a total and a count at the least.
+BURST_LEAST = 2
+# Making an iterator is a chain of dataset ops that follow each other this closely.
+ITERATOR_GAP_PS = 5 * PS_PER_MS
+
+
+@dataclass(frozen=True)
+class Iterations:
+    """The steps of all epochs in the trace, in order, in trace time."""
+
+    start_ps: Int64s
+    end_ps: Int64s
+    training: Bools  # else validation
+    source: str  # "marker" | "function" | "iterator" | "device"
+    eager: bool  # the training thread runs the ops itself, one by one
+    epoch: Int64s | None = None  # where the markers say it
+    number: Int64s | None = None  # as the markers count them
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """What the training thread does between epochs, as disjoint intervals in order."""
+
+    reset_start_ps: Int64s  # bursts of assignments: Keras resets its metrics
+    reset_end_ps: Int64s
+    iterator_start_ps: Int64s  # iterators being made
+    iterator_end_ps: Int64s
+
+
+def find_landmarks(trace: Trace, training: TrainingThread) -> Landmarks:
+    assigns = eager_rows(trace, training, lambda op: op == "AssignVariableOp")
+    start, end, count = _clusters(trace, assigns, BURST_GAP_PS)
+    is_reset = count >= BURST_LEAST
+    makes = eager_rows(
+        trace, training, lambda op: op == "MakeIterator" or "AnonymousIterator" in op
+    )
+    made_start, made_end, _ = _clusters(trace, makes, ITERATOR_GAP_PS)
+    return Landmarks(start[is_reset], end[is_reset], made_start, made_end)
+
+
+def find_iterations(trace: Trace, training: TrainingThread, landmarks: Landmarks) -> Iterations:
+    span = rows_of_line(trace, training.line)
+    marked = rows_with(trace, "step_num").astype(np.int64)
+    marked = _outermost(trace, marked[(marked >= span.start) & (marked < span.stop)])
+    fetches = eager_rows(trace, training, FETCH_OPS.__contains__)
+    stepping = training.calls.concrete >= 0
+    # A custom loop calls a function for each batch; run_eagerly hardly calls anything.
+    eager = int(stepping.sum()) * 2 < max(len(fetches), len(marked), 1)
+    if len(marked):
+        return _marked(trace, marked, eager)
+    if not eager:
+        return Iterations(
+            training.calls.start_ps[stepping],
+            training.calls.end_ps[stepping],
+            _calls_that_train(trace, training, landmarks)[stepping],
+            "function",
+            eager=False,
+        )
+    return _fetched(trace, training, fetches)
+
+
+def device_iterations(trace: Trace) -> Iterations | None:
+    """Steps as the profiler marked them on a device, for traces in which no thread trains."""
+    steps = [
+        slice(line.first_event, line.last_event)
+        for line in trace.lines
+        if line.name == "Steps" and trace.planes[line.plane].name.startswith("/device:")
+    ]
+    longest = max(steps, key=lambda rows: rows.stop - rows.start, default=slice(0, 0))
+    start, end = trace.events.start_ps[longest], trace.events.end_ps[longest]
+    if len(start) == 0:
+        return None
+    return Iterations(start, end, np.ones(len(start), np.bool_), "device", eager=False)
+
+
+def eager_rows(trace: Trace, training: TrainingThread, wanted: Callable[[str], bool]) -> Int64s:
+    """Eager ops of the training thread that no function call encloses."""
+    prefix = "EagerLocalExecute: "
+    span = rows_of_line(trace, training.line)
+    rows = rows_named(trace, lambda n: n.startswith(prefix) and wanted(n.removeprefix(prefix)))
+    rows = rows[(rows >= span.start) & (rows < span.stop)]
+    calls = training.calls
+    outside = enclosing(calls.start_ps, calls.end_ps, trace.events.start_ps[rows]) < 0
+    return np.asarray(rows[outside], dtype=np.int64)
+
+
+def _clusters(trace: Trace, rows: Int64s, gap_ps: int) -> tuple[Int64s, Int64s, Int64s]:
+    """Rows that follow each other closely, joined: start, end and how many."""
+    start, end = trace.events.start_ps[rows], trace.events.end_ps[rows]
+    if len(rows) == 0:
+        return start, end, start
+    opens = np.flatnonzero(np.concatenate([[True], start[1:] - end[:-1] > gap_ps]))
+    closes = np.append(opens[1:], len(rows))
+    return start[opens], end[closes - 1], closes - opens
+
+
+def _outermost(trace: Trace, rows: Int64s) -> Int64s:
+    """Those that lie in none of the others: the capture marks steps that the user marks too."""
+    start, end = trace.events.start_ps[rows], trace.events.end_ps[rows]
+    if len(rows) == 0:
+        return rows
+    outermost = np.append(True, start[1:] >= np.maximum.accumulate(end)[:-1])
+    return np.asarray(rows[outermost], dtype=np.int64)
+
+
+def _marked(trace: Trace, rows: Int64s, eager: bool) -> Iterations:
+    events = trace.events
+    validation = rows_named(trace, lambda name: name in ("test", "predict"))
+    epoch = stat_of(trace, "epoch_num", rows) if len(rows_with(trace, "epoch_num")) else None
+    trains = ~np.isin(rows, validation)
+    number = stat_of(trace, "step_num", rows)
+    start, end = events.start_ps[rows], events.end_ps[rows]
+    return Iterations(start, end, trains, "marker", eager, epoch, number)
+
+
+def _calls_that_train(trace: Trace, training: TrainingThread, landmarks: Landmarks) -> Bools:
+    """Calls whose graph has a backward pass.
+
+    XLA hides the ops. Then the first graph trains, and another graph of the same Python function
+    validates if its first call comes right after Keras has reset its metrics.
+    """
+    calls = training.calls
+    backward = (calls.bits & BIT_GRADIENT) > 0
+    if backward.any():
+        return np.isin(calls.concrete, calls.concrete[backward])
+    trains = np.ones(len(calls.row), dtype=np.bool_)
+    graphs, first_call = np.unique(calls.concrete, return_index=True)
+    earliest = first_call[graphs >= 0].min(initial=len(calls.row))
+    for graph, call in zip(graphs, first_call, strict=True):
+        if call <= earliest:
+            continue
+        since, until = calls.end_ps[call - 1], calls.start_ps[call]
+        reset = landmarks.reset_start_ps
+        was_reset = bool(((reset >= since) & (reset < until)).any())
+        same_function = trace.events.name[calls.row[call]] == trace.events.name[calls.row[earliest]]
+        if was_reset and same_function:
+            trains[calls.concrete == graph] = False
+    return trains
+
+
+def _fetched(trace: Trace, training: TrainingThread, fetches: Int64s) -> Iterations:
+    events = trace.events
+    span = rows_of_line(trace, training.line)
+    start = events.start_ps[fetches]
+    last = events.end_ps[span].max(initial=0)
+    end = np.append(start[1:], last)[: len(start)]
+    updates = events.start_ps[eager_rows(trace, training, UPDATE_OPS.__contains__)]
+    updated = np.searchsorted(updates, end) > np.searchsorted(updates, start)
+    # Nothing is updated by the fetch that finds the end of the data, nor in validation.
+    trains = updated if updated.any() else np.ones(len(start), np.bool_)
+    return Iterations(start, end, trains, "iterator", eager=True)

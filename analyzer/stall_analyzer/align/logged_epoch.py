@@ -1,0 +1,178 @@
+"""The first epoch as the event files tell it: as a capture marked it, else by what was logged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from stall_analyzer.captures.capture_format import Mark, Tag
+from stall_analyzer.captures.capture_records import CaptureLog
+from stall_analyzer.captures.capture_records import Mark as MarkRecord
+from stall_analyzer.model.event_log import Capture, EventLog, Series
+from stall_analyzer.model.units import PS_PER_S, Int64s
+
+MARKED = "the capture marked it"
+LAST_RECORD = "last record: no epoch was finished"
+LONGEST_STEP_S = 1e6  # a damaged record may say more than int64 holds
+STEP_SECONDS = Tag.STEP_SECONDS.removeprefix(Tag.ALL)
+
+
+@dataclass(frozen=True)
+class LoggedEpoch:
+    start_ns: int
+    end_ns: int
+    start_source: str
+    end_source: str
+    finished: bool  # False: no epoch's end was ever logged
+    later_ns: tuple[int, ...]  # durations of the epochs after it
+    marked: bool = False  # a capture marked it: there is nothing to guess
+    # The rest only where a capture marked it.
+    training_end_ns: int | None = None
+    validation_begin_ns: int | None = None
+    validation_end_ns: int | None = None
+    first_step: int | None = None  # as the process counts them
+    steps: int | None = None
+
+
+def epoch_from_events(events: EventLog | None) -> LoggedEpoch | None:
+    """Begin and end of the first epoch, or None where the files do not speak of training."""
+    if events is None:
+        return None
+    if events.capture is not None:
+        marked = _epoch_from_marks(events.capture)
+        if marked is not None:
+            return marked
+    ends = _epoch_ends(events.train)
+    batches = batch_times(events)
+    if len(ends) == 0 and len(batches) == 0 and events.keras is None:
+        return None
+    end_ns, end_source = (
+        (int(ends[0]), "first epoch's scalars")
+        if len(ends)
+        else (events.last_wall_ns or 0, LAST_RECORD)
+    )
+    start_ns, start_source = _start(events, batches, end_ns)
+    if end_ns <= start_ns:
+        return None
+    return LoggedEpoch(
+        start_ns=start_ns,
+        end_ns=end_ns,
+        start_source=start_source,
+        end_source=end_source,
+        finished=len(ends) > 0,
+        later_ns=tuple(int(gap) for gap in np.diff(ends) if gap > 0),
+    )
+
+
+def batch_times(events: EventLog) -> Int64s:
+    """Wall times at which batches ended, where they were logged."""
+    steps = events.capture.series.get(STEP_SECONDS) if events.capture is not None else None
+    if steps is not None and len(steps):
+        return steps.wall_ns
+    logged = [s.wall_ns for tag, s in events.train.items() if tag.startswith("batch_")]
+    return max(logged, key=len) if logged else np.empty(0, dtype=np.int64)
+
+
+def step_durations(capture: Capture) -> Int64s | None:
+    """How long each of the batches took, where a capture says so."""
+    series = capture.series.get(STEP_SECONDS)
+    if series is None or len(series) == 0:
+        return None
+    known = np.where(np.isfinite(series.value), np.clip(series.value, 0, LONGEST_STEP_S), 0.0)
+    return np.asarray(known * PS_PER_S, dtype=np.int64)
+
+
+def _epoch_from_marks(capture: CaptureLog) -> LoggedEpoch | None:
+    """The first epoch of the first fit()."""
+    marks = capture.first_fit
+    begins = [i for i, mark in enumerate(marks) if mark.what == Mark.EPOCH_BEGIN]
+    if not begins:
+        return _whole_loop(marks, capture) if marks else None
+    epochs = [
+        _marked_epoch(marks[begin], marks[begin + 1 : over], marks[over : over + 1], capture)
+        for begin, over in zip(begins, [*begins[1:], len(marks)], strict=True)
+    ]
+    later = tuple(epoch.end_ns - epoch.start_ns for epoch in epochs[1:] if epoch.finished)
+    return replace(epochs[0], later_ns=later)
+
+
+def _whole_loop(marks: Sequence[MarkRecord], capture: CaptureLog) -> LoggedEpoch | None:
+    """A loop that marks no epochs: from its beginning to its end."""
+    ends = [mark.ns for mark in marks if mark.what == Mark.FIT_END]
+    end_ns = ends[0] if ends else capture.last_ns
+    if end_ns <= marks[0].ns:
+        return None
+    return LoggedEpoch(
+        start_ns=marks[0].ns,
+        end_ns=end_ns,
+        start_source="the captured loop began",
+        end_source="the captured loop ended: it marked no epochs" if ends else LAST_RECORD,
+        finished=bool(ends),
+        later_ns=(),
+    )
+
+
+def _marked_epoch(
+    begin: MarkRecord,
+    inside: Sequence[MarkRecord],
+    following: Sequence[MarkRecord],
+    capture: CaptureLog,
+) -> LoggedEpoch:
+    """An epoch ends when the next one begins, or fit() ends: callbacks at its end belong to it."""
+    at = {mark.what: mark.ns for mark in (*following, *inside)}
+    finished = Mark.EPOCH_END in at
+    over_ns = [at[what] for what in (Mark.EPOCH_BEGIN, Mark.FIT_END) if what in at]
+    last_ns = at[Mark.EPOCH_END] if finished else capture.last_ns
+    return LoggedEpoch(
+        start_ns=begin.ns,
+        end_ns=max(begin.ns, over_ns[0] if over_ns else last_ns),
+        start_source=MARKED,
+        end_source=MARKED if finished else LAST_RECORD,
+        finished=finished,
+        later_ns=(),
+        marked=True,
+        training_end_ns=at.get(Mark.EPOCH_END),
+        validation_begin_ns=at.get(Mark.VALIDATION_BEGIN),
+        validation_end_ns=at.get(Mark.VALIDATION_END),
+        first_step=begin.step,
+        steps=_steps_between(begin, inside),
+    )
+
+
+def _steps_between(begin: MarkRecord, inside: Sequence[MarkRecord]) -> int | None:
+    """Of a finished epoch."""
+    ends = [mark.step for mark in inside if mark.what == Mark.EPOCH_END]
+    if not ends or ends[0] is None or begin.step is None or ends[0] <= begin.step:
+        return None
+    return ends[0] - begin.step
+
+
+def _epoch_ends(series: Mapping[str, Series]) -> Int64s:
+    """When each epoch's first scalar was written, in order of the epochs."""
+    logged = [s for tag, s in series.items() if tag.startswith("epoch_") and len(s)]
+    if not logged:
+        return np.empty(0, dtype=np.int64)
+    steps = np.concatenate([s.step for s in logged])
+    walls = np.concatenate([s.wall_ns for s in logged])
+    order = np.lexsort((walls, steps))
+    _, first = np.unique(steps[order], return_index=True)
+    ends = walls[order][first]
+    # A second fit() in the same file counts its epochs from 0 again: its times are not later.
+    rising = np.flatnonzero(np.diff(ends) <= 0)
+    return ends[: rising[0] + 1] if len(rising) else ends
+
+
+def _start(events: EventLog, batches: Int64s, end_ns: int) -> tuple[int, str]:
+    """The latest sure sign before the first batch; the model summary comes just before it."""
+    signs = (
+        (events.keras.wall_ns if events.keras else None, "Keras wrote its model"),
+        (events.graph_wall_ns, "the graph was written"),
+        (int(batches[0]) if len(batches) else None, "first batch had ended"),
+        (events.first_wall_ns, "first record of the event file"),
+    )
+    for wall_ns, source in signs:
+        if wall_ns is not None and wall_ns < end_ns:
+            return wall_ns, source
+    return end_ns, "no record before the first epoch's end"

@@ -1,0 +1,140 @@
+"""What one trace shows of training, and when by its own clock.
+
+Only this is kept of a trace until its time is divided: of a large cluster not all traces fit into
+memory at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stall_analyzer.align.collectives import Collectives, collectives_of
+from stall_analyzer.align.epochs import RESET, Epoch, find_epochs
+from stall_analyzer.align.host_clocks import UNPLACED, Clocked
+from stall_analyzer.align.iterations import (
+    Iterations,
+    device_iterations,
+    find_iterations,
+    find_landmarks,
+)
+from stall_analyzer.align.trace_clock import base_from_capture, base_from_summaries
+from stall_analyzer.align.training_thread import follow_training, rows_of_line
+from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.runs import Session
+from stall_analyzer.model.timeline import HostClock, TrainingThread
+from stall_analyzer.model.trace import Trace, TraceSource
+from stall_analyzer.model.trace_rows import rows_called
+from stall_analyzer.model.units import PS_PER_MS, PS_PER_NS
+
+# What begins this soon after a loop's last step still belongs to the loop.
+LOOP_END_PS = 50 * PS_PER_MS
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A trace, what it shows of training, and its place on the common clock."""
+
+    source: TraceSource
+    session: Session
+    training: TrainingThread | None
+    steps: Iterations | None
+    epochs: tuple[Epoch, ...]
+    collectives: Collectives
+    extent_ps: tuple[int, int]  # what the profiler recorded, in trace time
+    last_work_ps: int  # when training last did something: a step, or a run that failed
+    base_unix_ns: int | None  # when its time zero was, by its own clock
+    exact: bool  # False: placed by the session's name, to the second
+    is_cut: bool
+    origin_ps: int | None = None  # its time zero on the common clock; None: no clock to place it on
+    clock: HostClock = UNPLACED
+
+    def clocked(self, clock_ns: int | None) -> Clocked:
+        """What its clock can be compared by; `clock_ns` is where the common clock begins."""
+        base_ns, steps = self.base_unix_ns, self.steps
+        known = base_ns is not None and clock_ns is not None
+        numbers = ends = np.empty(0, dtype=np.int64)
+        if steps is not None and steps.number is not None:
+            numbers, ends = steps.number[steps.training], steps.end_ps[steps.training]
+        return Clocked(
+            host=self.source.host,
+            origin_ps=((base_ns or 0) - (clock_ns or 0)) * PS_PER_NS if known else None,
+            exact=self.exact,
+            collectives=self.collectives,
+            step_number=numbers,
+            step_end_ps=ends,
+        )
+
+
+def look_at(session: Session, source: TraceSource, events: EventLog | None) -> Placed:
+    """Reads the trace, and keeps of it what the alignment needs."""
+    trace = source.read()
+    base_ns, exact = _base_unix_ns(session, trace, events)
+    training = follow_training(trace)
+    epochs: tuple[Epoch, ...] = ()
+    if training is None:
+        steps = device_iterations(trace)
+    else:
+        landmarks = find_landmarks(trace, training)
+        steps = find_iterations(trace, training, landmarks)
+        epochs = find_epochs(steps, landmarks)
+    return Placed(
+        source=source,
+        session=session,
+        training=training,
+        steps=steps,
+        epochs=epochs,
+        collectives=collectives_of(trace),
+        extent_ps=_extent_ps(trace),
+        last_work_ps=_last_work_ps(trace, training, steps, epochs),
+        base_unix_ns=base_ns,
+        exact=exact,
+        is_cut=trace.is_cut,
+    )
+
+
+def _base_unix_ns(
+    session: Session, trace: Trace, events: EventLog | None
+) -> tuple[int | None, bool]:
+    """When its time zero was, and whether that is exact."""
+    base_ns = trace.base_unix_ns
+    if base_ns is None and events is not None:
+        base_ns = base_from_summaries(trace, events) or base_from_capture(trace, session, events)
+    if base_ns is None and session.exported_unix_s is not None:
+        # The name of a session is the second in which it was exported, after its end.
+        last_ns = int(trace.events.end_ps.max(initial=0)) // PS_PER_NS
+        return session.exported_unix_s * 1_000_000_000 - last_ns, False
+    return base_ns, True
+
+
+def _extent_ps(trace: Trace) -> tuple[int, int]:
+    events = trace.events
+    last = int(events.end_ps.max(initial=0))
+    if trace.base_unix_ns is None:
+        return int(events.start_ps.min(initial=last)), last
+    if trace.stop_unix_ns is not None:
+        last = max(last, (trace.stop_unix_ns - trace.base_unix_ns) * PS_PER_NS)
+    return 0, last
+
+
+def _last_work_ps(
+    trace: Trace,
+    training: TrainingThread | None,
+    steps: Iterations | None,
+    epochs: tuple[Epoch, ...],
+) -> int:
+    if training is None or steps is None:
+        return _extent_ps(trace)[1]
+    last = max(int(steps.end_ps.max(initial=0)), int(training.runs.end_ps.max(initial=0)))
+    span = rows_of_line(trace, training.line)
+    ends = trace.events.end_ps
+    if epochs and epochs[0].start_source == RESET:
+        # Keras still works out the epoch's metrics after its last batch.
+        return max(last, int(ends[span].max(initial=0)))
+    # A loop takes its iterator down when it ends; deleting has a row only when it is slow.
+    deleted = rows_called(trace, "TFE_DeleteTensorHandle")
+    deleted = deleted[(deleted >= span.start) & (deleted < span.stop)]
+    starts = trace.events.start_ps[deleted]
+    after = deleted[(starts >= last) & (starts < last + LOOP_END_PS)]
+    return max(last, int(ends[after].max(initial=0)))

@@ -1,0 +1,149 @@
+"""The steps of the first epoch: as traces show them, as a capture timed them, as they were logged.
+
+A trace knows each step that it saw. A capture times the first steps, every sixteenth after that and
+all that are long; of the others, only how many there were is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from stall_analyzer.align.iterations import Iterations
+from stall_analyzer.align.logged_epoch import LoggedEpoch, batch_times, step_durations
+from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.timeline import Phase, Step, Window
+from stall_analyzer.model.units import PS_PER_MS, PS_PER_NS
+
+# Durations are stored as float32: this is more than the rounding of one that takes an hour.
+ROUNDING_PS = PS_PER_MS
+
+
+class TracedPart(NamedTuple):
+    """What one session saw."""
+
+    steps: Iterations
+    shift_ps: int  # from its own time to the window's
+    until_ps: int  # where its coverage of the window ends
+    first_number: int | None  # of its first step in the epoch, where a capture says so
+
+
+def find_steps(
+    parts: Sequence[TracedPart],
+    events: EventLog | None,
+    window: Window,
+    logged: LoggedEpoch | None,
+) -> tuple[Step, ...]:
+    """In order of time. They need not be all: see `training_steps` of the timeline."""
+    sessions = [found for part in parts if (found := _traced(part))]
+    traced = sorted((step for found in sessions for step in found), key=_start)
+    if not any(part.first_number is not None for part in parts):
+        traced = [replace(step, index=index) for index, step in enumerate(traced)]
+    if events is None or window.start_unix_ns is None:
+        return tuple(traced)
+    timed = _timed(events, window, (logged and logged.first_step) or 0)
+    if timed is not None:
+        return tuple(sorted([*traced, *_outside(timed, sessions)], key=_start))
+    walls = (batch_times(events) - window.start_unix_ns) * PS_PER_NS
+    ends = [int(w) for w in walls[(walls > 0) & (walls <= window.duration_ps)]]
+    return tuple(traced) if len(traced) >= len(ends) // 2 else _from_ends(ends)
+
+
+def marked_phases(steps: Sequence[Step], window: Window, logged: LoggedEpoch) -> tuple[Phase, ...]:
+    """Phases that tile the window, from the marks of a capture."""
+    zero_ns = window.start_unix_ns or 0
+    marks = (
+        ("training", logged.validation_begin_ns or logged.training_end_ns),
+        ("validation", logged.validation_end_ns),
+    )
+    begin = steps[0].start_ps if steps else 0
+    bounds = [("startup", begin)]
+    bounds += [(name, (ns - zero_ns) * PS_PER_NS) for name, ns in marks if ns is not None]
+    # What comes last is the epoch's end, unless it never came to that.
+    ended = logged.validation_end_ns or (logged.training_end_ns and not logged.validation_begin_ns)
+    under_way = "validation" if logged.validation_begin_ns else "training"
+    bounds.append(("epoch_end" if ended else under_way, window.duration_ps))
+    phases: list[Phase] = []
+    at = 0
+    for name, bound in bounds:
+        until = min(bound, window.duration_ps)
+        if until > at:
+            phases.append(Phase(name, at, until))
+            at = until
+    return tuple(phases)
+
+
+def _start(step: Step) -> int:
+    return step.start_ps
+
+
+def _traced(part: TracedPart) -> list[Step]:
+    """Each step lasts until the next one begins: what callbacks do after it belongs to it."""
+    steps, shift, until = part.steps, part.shift_ps, part.until_ps
+    start = steps.start_ps + shift
+    inside = np.flatnonzero((start >= 0) & (start < until))
+    if len(inside) == 0:
+        return []
+    ends = np.append(start[inside][1:], until)
+    # The last step of a kind ends with its own work: what follows is validation or epoch end.
+    kind = steps.training[inside]
+    last = np.append(kind[1:] != kind[:-1], True)
+    if steps.source != "iterator":
+        ends = np.where(last, np.minimum(steps.end_ps[inside] + shift, ends), ends)
+    return [
+        Step(index, int(begin), int(end), "training" if trains else "validation", steps.source)
+        for index, (begin, end, trains) in enumerate(
+            zip(start[inside], ends, kind, strict=True), start=part.first_number or 0
+        )
+    ]
+
+
+def _timed(events: EventLog, window: Window, first_number: int) -> list[Step] | None:
+    """Those whose end and length a capture wrote down; None where there is no capture."""
+    capture = events.capture
+    durations = step_durations(capture) if capture is not None else None
+    if capture is None or durations is None or window.start_unix_ns is None:
+        return None
+    series = capture.series["step_seconds"]
+    ends = (series.wall_ns - window.start_unix_ns) * PS_PER_NS
+    found: list[Step] = []
+    before = 0
+    for number, end, duration in zip(series.step, ends, durations, strict=True):
+        if not 0 < end <= window.duration_ps:
+            continue
+        begin = int(max(end - duration, before))
+        # The step after another one begins where that ended: the rest is rounding.
+        begin = before if begin - before <= ROUNDING_PS else begin
+        if end > begin:
+            found.append(Step(int(number) - first_number, begin, int(end), "training", "capture"))
+        before = max(before, int(end))
+    return found
+
+
+def _outside(steps: Sequence[Step], sessions: Sequence[Sequence[Step]]) -> list[Step]:
+    """Steps that lie outside of all sessions, or mostly: inside, the trace knows better."""
+    found = []
+    spans = sorted((session[0].start_ps, session[-1].end_ps) for session in sessions)
+    begins = np.array([begin for begin, _ in spans], dtype=np.int64)
+    for step in steps:
+        start, end = step.start_ps, step.end_ps
+        after = int(np.searchsorted(begins, start, side="right"))
+        if after:
+            start = max(start, spans[after - 1][1])
+        if after < len(spans):
+            end = min(end, spans[after][0])
+        if 2 * (end - start) > step.end_ps - step.start_ps:
+            found.append(replace(step, start_ps=start, end_ps=end))
+    return found
+
+
+def _from_ends(ends: Sequence[int]) -> tuple[Step, ...]:
+    """From the times at which batches were logged; where the first one began is not known."""
+    return tuple(
+        Step(index, begin, end, "training", "events")
+        for index, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True))
+        if end > begin
+    )

@@ -1,0 +1,58 @@
+"""One clock for traces and event files.
+
+Newer traces say when they began. Older ones do not; there the writes of summaries are visible in
+the trace, and the same records carry wall times in the event file: the shift under which the two
+sequences agree is the clock. A capture says when it started the profiler, to some milliseconds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.runs import Session
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.trace_rows import rows_named
+from stall_analyzer.model.units import PS_PER_MS, Int64s
+
+SUMMARY_WRITES = frozenset(
+    {"EagerLocalExecute: WriteSummary", "EagerLocalExecute: WriteScalarSummary"}
+)
+# A match must agree this well to be believed: real ones agree to microseconds.
+MATCH_RESIDUAL_PS = 5 * PS_PER_MS
+MATCH_LEAST = 3
+MATCH_MOST = 64
+
+
+def base_from_summaries(trace: Trace, events: EventLog) -> int | None:
+    """Unix ns of the trace's time zero, from summary writes that both records show."""
+    rows = rows_named(trace, SUMMARY_WRITES.__contains__)
+    written = np.sort(trace.events.start_ps[rows])[:MATCH_MOST]
+    logged = _wall_times(events)
+    if len(written) < MATCH_LEAST or len(logged) < len(written):
+        return None
+    # In picoseconds from the first record, so that int64 holds them.
+    logged_ps = (logged - logged[0]) * 1000
+    windows = np.lib.stride_tricks.sliding_window_view(logged_ps, len(written))
+    shifts = np.median(windows - written, axis=1)
+    residuals = np.median(np.abs(windows - written - shifts[:, None]), axis=1)
+    best = int(residuals.argmin())
+    if residuals[best] > MATCH_RESIDUAL_PS:
+        return None
+    return int(logged[0]) + int(shifts[best]) // 1000
+
+
+def base_from_capture(trace: Trace, session: Session, events: EventLog) -> int | None:
+    """Unix ns of the trace's time zero: when the capture opened the window."""
+    name = session.id.rpartition("/")[2]
+    captures = [c for c in events.captures if c.trace_name == trace.host]
+    opened = [record for c in captures if (record := c.opened(name)) is not None]
+    return opened[0].ns if opened else None
+
+
+def _wall_times(events: EventLog) -> Int64s:
+    """Of every record that a summary op wrote: the scalars, and the model before them."""
+    walls = [s.wall_ns for s in (*events.train.values(), *events.validation.values())]
+    if events.keras is not None:
+        walls.append(np.array([events.keras.wall_ns], dtype=np.int64))
+    return np.sort(np.concatenate(walls)) if walls else np.empty(0, dtype=np.int64)

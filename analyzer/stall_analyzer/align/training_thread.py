@@ -1,0 +1,150 @@
+"""Find the thread that trains, and the graph runs that it waits for.
+
+The thread that calls `fit` spends its time in tf.function calls. Below each call the runtime starts
+an executor run with an id of its own; events on the worker threads carry that id, so that their
+work can be told from the input pipeline's work going on at the same time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.model.timeline import Calls, FunctionRuns, TrainingThread
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.trace_rows import (
+    ABSENT,
+    names_where,
+    rows_called,
+    rows_named,
+    rows_with,
+    stat_of,
+    text_is,
+)
+from stall_analyzer.model.units import Int32s, Int64s, UInt32s
+
+HOST_PLANE = "/host:CPU"
+FUNCTION_PREFIX = "EagerLocalExecute: __inference_"
+INITIALIZER_PREFIX = "EagerLocalExecute: __inference_initialize_variables"
+
+# A marker that the user or Keras set is the best evidence, an eager op the weakest: the thread of
+# a py_function runs eager ops too.
+MARKER_WEIGHT = 100
+CALL_WEIGHT = 10
+EAGER_WEIGHT = 1
+
+
+def follow_training(trace: Trace) -> TrainingThread | None:
+    """The training thread, or None where no thread calls TensorFlow functions (remote workers)."""
+    line = _training_line(trace)
+    if line is None:
+        return None
+    calls = _calls(trace, line)
+    runs = _function_runs(trace, line, calls)
+    return TrainingThread(line, _with_bits(calls, runs), runs)
+
+
+def rows_of_line(trace: Trace, line: int) -> slice:
+    return slice(trace.lines[line].first_event, trace.lines[line].last_event)
+
+
+def _training_line(trace: Trace) -> int | None:
+    events = trace.events
+    eager = rows_called(trace, "EagerExecute")
+    function = rows_with(trace, "tf_function_call")
+    marker = rows_with(trace, "step_num")
+    marker = marker[~np.isin(marker, function)]
+    score = np.zeros(len(trace.lines), dtype=np.float64)
+    for rows, weight in ((marker, MARKER_WEIGHT), (function, CALL_WEIGHT), (eager, EAGER_WEIGHT)):
+        outermost = rows[~np.isin(events.parent[rows], rows)]
+        np.add.at(score, events.line[outermost], weight * events.duration_ps[outermost] / 1e12)
+    on_host = [trace.planes[line.plane].name == HOST_PLANE for line in trace.lines]
+    score[~np.array(on_host, dtype=np.bool_)] = 0
+    return int(score.argmax()) if len(score) and score.max() > 0 else None
+
+
+def _calls(trace: Trace, line: int) -> Calls:
+    events = trace.events
+    span = rows_of_line(trace, line)
+    rows = rows_with(trace, "tf_function_call").astype(np.int64)
+    rows = rows[(rows >= span.start) & (rows < span.stop)]
+    start, end = events.start_ps[rows], events.end_ps[rows]
+    # Calls nest while tracing; ordered by start, an inner one ends before an outer one has.
+    outermost = np.ones(len(rows), dtype=np.bool_)
+    if len(rows):
+        outermost[1:] = start[1:] >= np.maximum.accumulate(end)[:-1]
+    rows, start, end = rows[outermost], start[outermost], end[outermost]
+
+    graphs = rows_named(
+        trace, lambda n: n.startswith(FUNCTION_PREFIX) and not n.startswith(INITIALIZER_PREFIX)
+    )
+    graphs = graphs[(graphs >= span.start) & (graphs < span.stop)]
+    concrete = np.full(len(rows), -1, dtype=np.int32)
+    call = enclosing(start, end, events.start_ps[graphs])
+    concrete[call[call >= 0]] = events.name[graphs[call >= 0]]  # the last one in a call wins
+    return Calls(
+        row=rows,
+        start_ps=start,
+        end_ps=end,
+        concrete=concrete,
+        traced=text_is(trace, "tf_function_call", rows, lambda text: text.startswith("traced")),
+        bits=np.zeros(len(rows), dtype=np.uint32),
+    )
+
+
+def _function_runs(trace: Trace, line: int, calls: Calls) -> FunctionRuns:
+    events = trace.events
+    span = rows_of_line(trace, line)
+    launches = rows_called(trace, "FunctionRun")
+    launches = launches[(launches >= span.start) & (launches < span.stop)]
+    ids = stat_of(trace, "id", launches)
+    # The launch itself is short; the kernel run around it lasts until the graph is done.
+    waits = events.parent[launches]
+    known = (ids != ABSENT) & (waits >= 0)
+    launches, ids, waits = launches[known], ids[known], waits[known]
+    # A graph on several devices is launched once per device, under one id.
+    ids, first = np.unique(ids, return_index=True)
+    waits, launches = waits[first].astype(np.int64), launches[first]
+    return FunctionRuns(
+        id=ids,
+        row=waits,
+        start_ps=events.start_ps[waits],
+        end_ps=events.end_ps[waits],
+        launch_ps=events.start_ps[launches],
+        bits=_bits_of_runs(trace, ids),
+        call=enclosing(calls.start_ps, calls.end_ps, events.start_ps[waits]),
+    )
+
+
+def _bits_of_runs(trace: Trace, ids: Int64s) -> UInt32s:
+    """What the ops of each run were, gathered from the executors of all threads."""
+    bits = np.zeros(len(ids), dtype=np.uint32)
+    rows = np.flatnonzero(
+        names_where(trace, lambda name: name == "ExecutorState::Process")[trace.events.name]
+    )
+    index = run_of(ids, stat_of(trace, "id", rows))
+    np.bitwise_or.at(bits, index[index >= 0], trace.events.folded[rows[index >= 0]])
+    return bits
+
+
+def run_of(ids: Int64s, wanted: Int64s) -> Int64s:
+    """Position of each wanted id in the ordered `ids`, -1 where it is another's."""
+    if len(ids) == 0:
+        return np.full(len(wanted), -1, dtype=np.int64)
+    index = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    return np.where(ids[index] == wanted, index, -1)
+
+
+def _with_bits(calls: Calls, runs: FunctionRuns) -> Calls:
+    bits = calls.bits.copy()
+    inside = runs.call >= 0
+    np.bitwise_or.at(bits, runs.call[inside], runs.bits[inside])
+    return Calls(calls.row, calls.start_ps, calls.end_ps, calls.concrete, calls.traced, bits)
+
+
+def enclosing(start: Int64s, end: Int64s, at: Int64s) -> Int32s:
+    """Which of the ordered, disjoint intervals holds each instant, -1 for none."""
+    if len(start) == 0:
+        return np.full(len(at), -1, dtype=np.int32)
+    index = np.searchsorted(start, at, side="right") - 1
+    held = (index >= 0) & (at < end[np.maximum(index, 0)])
+    return np.where(held, index, -1).astype(np.int32)

@@ -1,0 +1,187 @@
+"""From the training thread, the executors and the devices to one ledger per host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from stall_analyzer.align.training_thread import rows_of_line
+from stall_analyzer.attribute.allocator_waits import allocator_regions
+from stall_analyzer.attribute.contention import with_contention
+from stall_analyzer.attribute.device_work import DeviceView, device_view
+from stall_analyzer.attribute.evidence import what_could_be_seen
+from stall_analyzer.attribute.executor import executor_work, run_tiling
+from stall_analyzer.attribute.profiler_cost import with_profiler_stop
+from stall_analyzer.attribute.refine import (
+    relabel,
+    relabel_inside,
+    with_cache_fill,
+    with_first_wait,
+    with_skipped_updates,
+    with_warm_up,
+)
+from stall_analyzer.attribute.thread import FOLLOW, thread_tiling
+from stall_analyzer.attribute.untrained import untrained_tiling
+from stall_analyzer.attribute.wasted_steps import wasted_from_ps
+from stall_analyzer.attribute.xla import xla_regions
+from stall_analyzer.errors import UnreadableFile
+from stall_analyzer.model.causes import ONE_TIME, code, codes, codes_of_bucket
+from stall_analyzer.model.intervals import NOTHING, Tiling, distinct, label_at, simplify
+from stall_analyzer.model.ledger import HostLedger, Ledger
+from stall_analyzer.model.notes import Note
+from stall_analyzer.model.timeline import AlignedTrace, Timeline, TrainingThread
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.trace_rows import rows_named
+from stall_analyzer.model.units import Int64s
+
+
+def attribute(timeline: Timeline) -> tuple[HostLedger, ...]:
+    """One ledger per host; without any trace, one that says so."""
+    if not timeline.traces:
+        return (HostLedger("", _untraced_ledger(timeline), 0, None, {}),)
+    hosts = dict.fromkeys(aligned.host for aligned in timeline.traces)
+    return tuple(
+        _readable_ledger(host, [a for a in timeline.traces if a.host == host], timeline)
+        for host in hosts
+    )
+
+
+def _readable_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -> HostLedger:
+    try:
+        return _host_ledger(host, parts, timeline)
+    except UnreadableFile as error:  # it was readable once; one bad host hides no other
+        notes = (Note("error", str(error)),)
+        return HostLedger(host, _untraced_ledger(timeline), 0, None, {}, notes)
+
+
+def _host_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -> HostLedger:
+    """Sessions of one host see different parts of the window: lay them over each other."""
+    duration = timeline.window.duration_ps
+    tiling = Tiling(np.array([0, duration]), np.array([NOTHING]))
+    for part in parts:
+        begin, end = part.covered_ps
+        if begin < end:
+            traced = _traced(part, timeline, begin - part.shift_ps, end - part.shift_ps)
+            tiling = _overlay(tiling, Tiling(traced.bounds + part.shift_ps, traced.labels))
+    tiling = relabel(tiling, tiling.labels == NOTHING, "unknown.not_traced")
+    for part in parts:
+        tiling = with_profiler_stop(tiling, part, timeline)
+    tiling = _with_wasted(tiling, timeline)
+    lengths = np.diff(tiling.bounds)
+    untraced = lengths[tiling.labels == code("unknown.not_traced")].sum()
+    waited = int(lengths[np.isin(tiling.labels, codes_of_bucket("input"))].sum())
+    threads = [p.trace.lines[p.training.line].name for p in parts if p.training]
+    return HostLedger(
+        host=host,
+        ledger=_ledger(tiling),
+        covered_ps=duration - int(untraced),
+        training_thread=threads[0] if threads else None,
+        evidence=what_could_be_seen(parts, waited),
+        notes=tuple(note for part in parts for note in part.trace.notes),
+    )
+
+
+def _traced(aligned: AlignedTrace, timeline: Timeline, begin: int, end: int) -> Tiling:
+    """Causes over what the trace covers, in trace time."""
+    trace, training = aligned.trace, aligned.training
+    devices = device_view(trace, begin, end)
+    if training is None:
+        tiling = untrained_tiling(trace, begin, end)
+    else:
+        thread = thread_tiling(trace, training, aligned.eager, begin, end)
+        thread = _with_open_ends(thread, aligned, training, timeline.window.duration_ps)
+        own, others = executor_work(trace, training)
+        regions = (*xla_regions(trace), *allocator_regions(trace, training))
+        outside, between = _idle_causes(trace, devices)
+        tiling = _follow(thread, run_tiling(own, regions, outside, between, begin, end))
+        tiling = with_warm_up(tiling, trace, training)
+        tiling = with_skipped_updates(tiling, training)
+        steps = _training_steps(timeline, aligned)
+        if aligned.covered_ps[0] == 0:  # else the first step in the trace is not the first
+            tiling = with_first_wait(tiling, trace, *steps)
+        tiling = with_cache_fill(tiling, trace)
+        if devices is None or not devices.used:
+            tiling = with_contention(tiling, trace, own, others, steps)
+    if devices is None or not devices.traced:
+        return tiling
+    # With a device at work, the executors on the host only launch kernels.
+    launching = np.isin(tiling.labels, codes_of_bucket("compute"))
+    return _overlay(devices.tiling, relabel(tiling, launching, "host.dispatch"))
+
+
+def _with_open_ends(
+    thread: Tiling, aligned: AlignedTrace, training: TrainingThread, duration: int
+) -> Tiling:
+    """Events that had begun before profiling did, or had not ended with it, are not in the trace.
+    So where it begins or ends inside the epoch, no event does not mean that Python was at work."""
+    span = rows_of_line(aligned.trace, training.line)
+    events, (begin, end) = aligned.trace.events, thread.bounds[[0, -1]]
+    first = events.start_ps[span].min(initial=end) if aligned.covered_ps[0] > 0 else begin
+    last = events.end_ps[span].max(initial=begin) if aligned.covered_ps[1] < duration else end
+    start, stop = np.array([begin, last]), np.array([first, end])
+    return relabel_inside(thread, start, stop, codes("host.python"), "unknown.no_evidence")
+
+
+def _idle_causes(trace: Trace, devices: DeviceView | None) -> tuple[int, int]:
+    """What a graph run is before its first and after its last op, and between them."""
+    nothing = code("unknown.no_evidence")
+    if not len(rows_named(trace, lambda name: name.startswith("ExecutorState::"))):
+        return nothing, nothing
+    unseen = devices is not None and devices.used and not devices.traced
+    return code("host.dispatch"), nothing if unseen else code("compute.runtime")
+
+
+def _follow(thread: Tiling, runs: Tiling) -> Tiling:
+    bounds = distinct(thread.bounds, runs.bounds)
+    at = bounds[:-1]
+    own = label_at(thread, at)
+    return simplify(Tiling(bounds, np.where(own == FOLLOW, label_at(runs, at), own)))
+
+
+def _overlay(top: Tiling, below: Tiling) -> Tiling:
+    bounds = distinct(top.bounds, below.bounds)
+    above = label_at(top, bounds[:-1])
+    return simplify(Tiling(bounds, np.where(above == NOTHING, label_at(below, bounds[:-1]), above)))
+
+
+def _training_steps(timeline: Timeline, aligned: AlignedTrace) -> tuple[Int64s, Int64s]:
+    """Those that the trace saw, in its own time."""
+    begin, end = aligned.covered_ps
+    steps = [s for s in timeline.steps if s.phase == "training" and begin <= s.start_ps < end]
+    return (
+        np.array([step.start_ps for step in steps], dtype=np.int64) - aligned.shift_ps,
+        np.array([step.end_ps for step in steps], dtype=np.int64) - aligned.shift_ps,
+    )
+
+
+def _with_wasted(tiling: Tiling, timeline: Timeline) -> Tiling:
+    """From the first non-finite loss on, computing teaches the model nothing."""
+    since = wasted_from_ps(timeline)
+    if since is None:
+        return tiling
+    return relabel_inside(
+        tiling,
+        np.array([since]),
+        tiling.bounds[-1:],
+        codes_of_bucket("compute"),
+        "numerics.nonfinite",
+    )
+
+
+def _untraced_ledger(timeline: Timeline) -> Ledger:
+    """Event files alone: what the first epoch took longer than the later ones was one-time."""
+    duration = timeline.window.duration_ps
+    later = timeline.later_epochs_ps
+    once = max(duration - int(np.median(later)), 0) if later else 0
+    return Ledger(
+        bounds_ps=np.array([0, once, duration], dtype=np.int64),
+        cause=np.full(2, code("unknown.not_traced"), dtype=np.uint8),
+        one_time=np.array([True, False]),
+    )
+
+
+def _ledger(tiling: Tiling) -> Ledger:
+    bounds, labels = simplify(tiling)
+    assert bounds[0] == 0 and (np.diff(bounds) >= 0).all(), "a ledger tiles its window"
+    return Ledger(bounds, labels.astype(np.uint8), ONE_TIME[labels])

@@ -1,0 +1,40 @@
+"""What measuring cost: the profiler collects and writes the trace while training waits.
+
+That happens after the trace has ended, so only the event files show it: the first batch after the
+profile is logged late.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.align.logged_epoch import batch_times
+from stall_analyzer.attribute.refine import relabel_inside
+from stall_analyzer.model.causes import codes
+from stall_analyzer.model.intervals import Tiling
+from stall_analyzer.model.timeline import AlignedTrace, Timeline
+from stall_analyzer.model.units import PS_PER_MS, PS_PER_NS
+
+# The batch after the profile must be this much later than a usual one to be called late.
+LATE_FACTOR = 3
+LATE_LEAST_PS = 20 * PS_PER_MS
+
+
+def with_profiler_stop(tiling: Tiling, aligned: AlignedTrace, timeline: Timeline) -> Tiling:
+    """Time after the trace in which the profiler held training up."""
+    events, window = timeline.events, timeline.window
+    stop = aligned.covered_ps[1]
+    if events is None or window.start_unix_ns is None or stop >= window.duration_ps:
+        return tiling
+    logged = (batch_times(events) - window.start_unix_ns) * PS_PER_NS
+    after = logged[(logged > stop) & (logged < window.duration_ps)]
+    if len(after) < 2:
+        return tiling
+    usual = int(np.median(np.diff(after)))
+    late = int(after[0]) - stop - usual
+    if late < LATE_FACTOR * usual + LATE_LEAST_PS:
+        return tiling
+    untraced = codes("unknown.not_traced")
+    return relabel_inside(
+        tiling, np.array([stop]), np.array([stop + late]), untraced, "profiler.stop"
+    )

@@ -1,0 +1,168 @@
+"""An epoch of which only samples were profiled, and what they say about the rest of it.
+
+The ledger is exact and calls what was not traced unknown. But where windows of the profiler lie all
+through the epoch, and it is known when each step ended, the profiled steps say what the others
+probably spent their time on. That is an estimate, kept apart from the ledger, and every sentence
+that rests on it says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from stall_analyzer.captures.capture_format import Window as Profile
+from stall_analyzer.model.causes import CAUSES, bucket_of, code
+from stall_analyzer.model.intervals import Layer, Tiling, paint, refine, time_in
+from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
+from stall_analyzer.model.timeline import AlignedTrace, Phase, Step, Timeline
+from stall_analyzer.model.units import Float64s, Int64s
+
+# With so much of it traced there is nothing worth estimating.
+TRACED_SHARE = 0.9
+# Two windows may be a beginning and an end that do not know of each other.
+LEAST_WINDOWS = 3
+LEAST_STEPS = 10
+# Of an epoch whose steps were only logged: so much of it must be known to be steps.
+KNOWN_SHARE = 0.5
+# A longer stretch that nobody looked at may hold anything.
+LONGEST_GAP_SHARE = 0.5
+# Keras traces its step in the first call, and often once more in the second.
+WARM_STEPS = 2
+# A step this much longer than the usual one is something of its own, unless one like it was seen.
+UNUSUAL_FACTOR = 2.0
+# Profiled steps are a little slower than others, and samples are few: never surer than this.
+LEAST_DOUBT = 0.1
+# Windows around slow steps, and around hangs, were not taken at random.
+CHOSEN = (Profile.SLOW_STEP, Profile.HANG)
+
+APART, TRAINING = 0, 1
+UNTRACED = code("unknown.not_traced")
+COUNTS = np.array([bucket_of(cause) != "profiler" for cause in CAUSES])
+COUNTS[UNTRACED] = False
+
+
+@dataclass(frozen=True)
+class _Window:
+    start_ps: int
+    end_ps: int
+    shares: Float64s  # of the time in its steps, by cause
+    steps: tuple[Step, ...]
+
+
+def sample_of(timeline: Timeline, host: HostLedger) -> Sample | None:
+    """None where all was traced, or too little to say anything about the rest."""
+    duration = timeline.window.duration_ps
+    steps = [step for step in timeline.steps if step.phase == "training"]
+    if not steps or host.covered_ps >= TRACED_SHARE * duration:
+        return None
+    known = sum(step.end_ps - step.start_ps for step in steps)
+    if timeline.training_steps is None and known < KNOWN_SHARE * duration:
+        return None  # nobody timed the steps in between
+    tiling = Tiling(host.ledger.bounds_ps, host.ledger.cause.astype(np.int64))
+    windows = list(_windows(timeline, host, steps[WARM_STEPS:], tiling))
+    profiled = [step for window in windows for step in window.steps]
+    bounds = [0, *(bound for w in windows for bound in (w.start_ps, w.end_ps)), duration]
+    gaps = [end - begin for begin, end in zip(bounds[::2], bounds[1::2], strict=True)]
+    if len(windows) < LEAST_WINDOWS or len(profiled) < LEAST_STEPS:
+        return None
+    if max(gaps) > LONGEST_GAP_SHARE * duration:
+        return None
+    lengths = np.array([step.end_ps - step.start_ps for step in profiled], dtype=np.int64)
+    longest = max(UNUSUAL_FACTOR * float(np.median(lengths)), float(lengths.max()))
+    unusual = [step for step in steps if step.end_ps - step.start_ps > longest]
+    training = [phase for phase in timeline.phases if phase.name == "training"]
+    added = _untraced_by_cause(training, [*steps[:WARM_STEPS], *unusual], windows, tiling)
+    estimated = int(added.sum())
+    if estimated == 0:
+        return None
+    return Sample(
+        stretches_ps=tuple((w.steps[0].start_ps, w.steps[-1].end_ps) for w in windows),
+        profiled_steps=len(profiled),
+        steps=timeline.training_steps or len(steps),
+        estimated_ps=estimated,
+        doubt=max(LEAST_DOUBT, *(_difference(a, b) for a, b in pairwise(windows))),
+        ledger=_with(host.ledger, added),
+    )
+
+
+def _windows(
+    timeline: Timeline, host: HostLedger, steps: Sequence[Step], tiling: Tiling
+) -> Iterator[_Window]:
+    """Those that saw usual steps from their beginning to their end, in order."""
+    parts = [a for a in timeline.traces if a.host == host.host and not _is_chosen(timeline, a)]
+    for part in sorted(parts, key=lambda part: part.covered_ps):
+        begin, end = part.covered_ps
+        inside = [step for step in steps if begin <= step.start_ps and step.end_ps <= end]
+        inside = inside[1:]  # the first one may hold the start of the profiler
+        if not inside:
+            continue
+        first, last = inside[0].start_ps, inside[-1].end_ps
+        spent = _by_cause(tiling, np.array([first]), np.array([last]))[:, 0] * COUNTS
+        if spent.sum():
+            yield _Window(begin, end, spent / spent.sum(), tuple(inside))
+
+
+def _is_chosen(timeline: Timeline, part: AlignedTrace) -> bool:
+    captures = timeline.events.captures if timeline.events is not None else ()
+    name = part.session.rpartition("/")[2]
+    return any(
+        record.session == name and record.what == Profile.SAVED and record.reason in CHOSEN
+        for capture in captures
+        for record in capture.windows
+    )
+
+
+def _by_cause(tiling: Tiling, start: Int64s, end: Int64s) -> Int64s:
+    """Per cause and interval."""
+    return np.array([time_in(tiling, start, end, np.array([c])) for c in range(len(CAUSES))])
+
+
+def _untraced_by_cause(
+    training: Sequence[Phase], apart: Sequence[Step], windows: Sequence[_Window], tiling: Tiling
+) -> Int64s:
+    """What untraced training went to, without some steps, if it went as in the windows around."""
+    middles = np.array([(w.start_ps + w.end_ps) // 2 for w in windows], dtype=np.int64)
+    layers = [
+        Layer(
+            np.array([span.start_ps for span in spans], dtype=np.int64),
+            np.array([span.end_ps for span in spans], dtype=np.int64),
+            label,
+        )
+        for spans, label in ((apart, APART), (training, TRAINING))
+    ]
+    # Cut where another window becomes the next one.
+    bounds, label = refine(paint(0, int(tiling.bounds[-1]), layers), middles)
+    start, end = bounds[:-1][label == TRAINING], bounds[1:][label == TRAINING]
+    untraced = time_in(tiling, start, end, np.array([UNTRACED]))
+    shares = np.array([window.shares for window in windows])
+    after = np.searchsorted(middles, start, side="right")
+    before = np.maximum(after - 1, 0)
+    after = np.minimum(after, len(windows) - 1)
+    spent = untraced[:, None] * (shares[before] + shares[after]) / 2
+    # Rounded down: what is lost by it stays unknown.
+    return np.asarray(spent.sum(axis=0), dtype=np.int64)
+
+
+def _difference(one: _Window, other: _Window) -> float:
+    """The part of its time that one of them spent otherwise."""
+    return float(np.abs(one.shares - other.shares).sum() / 2)
+
+
+def _with(ledger: Ledger, added: Int64s) -> Ledger:
+    """The sums of the ledger, with some of what was not traced given to other causes."""
+    once = np.zeros(len(CAUSES), dtype=np.int64)
+    always = np.zeros(len(CAUSES), dtype=np.int64)
+    lengths = np.diff(ledger.bounds_ps)
+    np.add.at(once, ledger.cause[ledger.one_time], lengths[ledger.one_time])
+    np.add.at(always, ledger.cause[~ledger.one_time], lengths[~ledger.one_time])
+    always += added
+    always[UNTRACED] -= added.sum()
+    return Ledger(
+        bounds_ps=np.concatenate([[0], np.cumsum(np.concatenate([once, always]))]),
+        cause=np.tile(np.arange(len(CAUSES), dtype=np.uint8), 2),
+        one_time=np.repeat([True, False], len(CAUSES)),
+    )

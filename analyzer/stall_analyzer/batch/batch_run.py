@@ -1,0 +1,142 @@
+"""One pass over the runs under some paths: what is known of them already, and the rest read anew.
+
+Nothing that grows with a run is held for longer than the run takes: runs to be read wait in a
+temporary file, results are in the store. Of each run only its name and its key in the store remain,
+some 300 bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from stall_analyzer.batch.engines import Engine, results
+from stall_analyzer.batch.result_store import Store
+from stall_analyzer.batch.run_result import Job, unpack_head
+from stall_analyzer.batch.selection import ALL, Selection
+from stall_analyzer.discover.discover import by_name, nothing_found, stream_runs
+from stall_analyzer.errors import NothingFound
+from stall_analyzer.files import files
+from stall_analyzer.model.notes import Note
+from stall_analyzer.model.runs import Run
+from stall_analyzer.report.facts import Facts
+
+if TYPE_CHECKING:
+    from stall_analyzer.outcome import Also
+
+WAITING_IN_MEMORY_BYTES = 4 << 20
+NAMES_SHOWN = 10
+
+
+class Pass:
+    """`take` hears the facts of each run, in no order, once its result is in the store."""
+
+    def __init__(self, store: Store, take: Callable[[Facts], None] = lambda facts: None) -> None:
+        self._store = store
+        self._take = take
+        self._keys: list[tuple[str, int, str]] = []  # name, attempt, key in the store
+        # Closed with the pass itself: it has no name that could be left behind.
+        self._waiting: IO[bytes] = tempfile.SpooledTemporaryFile(WAITING_IN_MEMORY_BYTES)  # noqa: SIM115
+        self._also: dict[str, Any] = {}
+        self.notes: list[Note] = []
+        self.tracebacks: list[str] = []
+        self.to_read = 0
+        self.bytes_to_read = 0
+        self.last_to_read = ""  # its name
+        self.not_new = 0  # runs that have not changed since the time asked for
+
+    @property
+    def runs(self) -> int:
+        return len(self._keys)
+
+    def find(
+        self,
+        paths: Sequence[str],
+        selection: Selection,
+        again: bool = False,
+        seen: Callable[[int], None] = lambda runs: None,
+    ) -> None:
+        """All runs that are wanted, those that are known included; `again` trusts no known result.
+
+        Raises NothingFound where there is no run at all, or none of a name asked for.
+        """
+        found = 0
+        others: list[str] = []
+        for run in stream_runs(paths, self.notes):
+            found += 1
+            if not selection.has_name(run):
+                others = [*others, run.name][: NAMES_SHOWN + 1]
+            elif not selection.is_new(run):
+                self.not_new += 1
+            elif selection.is_of_shard(run):
+                self._add(run, again)
+            seen(found)
+        if not found:
+            raise NothingFound(nothing_found(paths, self.notes))
+        if others and not self.runs and not self.not_new and selection.shard == ALL:
+            some = ", ".join(others[:NAMES_SHOWN]) + (", …" if len(others) > NAMES_SHOWN else "")
+            wanted = " or ".join(selection.names)
+            raise NothingFound(f"no run is called {wanted}; there are: {some}")
+        self._keys.sort(key=lambda key: by_name(*key[:2]))
+
+    def _add(self, run: Run, again: bool) -> None:
+        self._keys.append((run.name, run.attempt, self._store.key(run)))
+        head = None if again else self._store.known(run)
+        if head is not None:
+            self._take(head.facts)
+            return
+        pickle.dump(run, self._waiting)
+        self.to_read += 1
+        self.bytes_to_read += run.size
+        self.last_to_read = run.name
+
+    def analyze(
+        self,
+        engine: Engine,
+        also: Also | None = None,
+        done: Callable[[Run], None] = lambda run: None,
+    ) -> None:
+        """Read what is to be read. `also` says what else to make of each report, see `made`."""
+        here = str(Path.cwd())
+        jobs = (
+            Job(run, also, here if files.is_relative(run.path) else "")
+            for run in self._runs_to_read()
+        )
+        for run, result in results(engine, jobs):
+            self._store.put(run, result.packed)
+            head = unpack_head(io.BytesIO(result.packed))
+            if head.traceback:
+                self.tracebacks.append(head.traceback)
+            if also:
+                self._also[self._store.key(run)] = result.also
+            self._take(head.facts)
+            done(run)
+
+    def _runs_to_read(self) -> Iterator[Run]:
+        self._waiting.seek(0)
+        for _ in range(self.to_read):
+            yield pickle.load(self._waiting)
+
+    # ------------------------------------------------------------ results, by name
+
+    def facts(self) -> Iterator[Facts]:
+        for *_, key in self._keys:
+            yield self._store.head(key).facts
+
+    def lines(self) -> Iterator[str]:
+        """The runs' entries of the document, as JSON."""
+        for *_, key in self._keys:
+            yield self._store.entry(key)
+
+    def entries(self) -> Iterator[dict[str, Any]]:
+        for line in self.lines():
+            yield json.loads(line)
+
+    def made(self) -> list[Any]:
+        """What `also` made of each run."""
+        return [self._also.get(key) for *_, key in self._keys]

@@ -1,0 +1,27 @@
+"""A pass as the one JSON document, piece by piece: the whole need never be in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from stall_analyzer.batch.batch_run import Pass
+from stall_analyzer.batch.judge import Judge
+from stall_analyzer.report.document import document
+
+
+def as_json(the_pass: Pass, judge: Judge) -> Iterator[str]:
+    """What json.dumps would make of the whole document."""
+    shell = document([], notes=the_pass.notes)
+    if the_pass.runs > 1:
+        shell["fleet"] = judge.fleet.summary()
+    if judge.limits.limits:
+        shell["over_limit"] = [asdict(excess) for excess in judge.limits.in_order()]
+    if judge.comparison:
+        shell["worse"] = [asdict(one) for one in judge.comparison.in_order()]
+    before, after = json.dumps(shell, allow_nan=False).split('"runs": []', 1)
+    yield f'{before}"runs": ['
+    for number, line in enumerate(the_pass.lines()):
+        yield f", {line}" if number else line
+    yield f"]{after}\n"

@@ -1,0 +1,73 @@
+"""A pass as text or Markdown, piece by piece: the whole need never be in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from rich.console import Console
+
+from stall_analyzer.batch import view
+from stall_analyzer.batch.batch_run import Pass
+from stall_analyzer.batch.judge import Judge
+from stall_analyzer.report import markdown, text
+from stall_analyzer.report.document import document
+from stall_analyzer.report.terminal import Terminal
+
+NOTES_SHOWN = 20
+HOW_TO_SEE_ONE = "--run NAME shows a run in full, --full all of them."
+
+
+def as_text(
+    the_pass: Pass, judge: Judge, console: Console, summed_up: bool, in_full: bool
+) -> Iterator[str]:
+    if summed_up:
+        yield _captured(console, lambda: _sums(the_pass, judge, in_full, Terminal(console)))
+    if in_full:
+        if summed_up:  # one at a time
+            for entry in the_pass.entries():
+                yield "\n" + _captured(console, partial(text.render, {"runs": [entry]}, console))
+        else:
+            report = _shell(the_pass) | {"runs": list(the_pass.entries())}
+            yield _captured(console, lambda: text.render(report, console))
+    tables = view.judgements(judge)
+    if tables:
+        yield "\n" + _captured(console, lambda: view.show(tables, Terminal(console)))
+
+
+def as_markdown(the_pass: Pass, judge: Judge, summed_up: bool, in_full: bool) -> Iterator[str]:
+    if summed_up:
+        fleet = judge.fleet.summary()
+        yield f"**{markdown.plain(view.headline(fleet))}**\n"
+        yield view.markdown(view.fleet_tables(fleet))
+    if in_full:
+        if summed_up:
+            for entry in the_pass.entries():
+                yield "\n" + markdown.render({"runs": [entry]})
+        else:
+            yield markdown.render(_shell(the_pass) | {"runs": list(the_pass.entries())})
+    yield view.markdown(view.judgements(judge))
+
+
+def _shell(the_pass: Pass) -> dict[str, Any]:
+    """The document without its runs."""
+    return document([], notes=the_pass.notes)
+
+
+def _sums(the_pass: Pass, judge: Judge, in_full: bool, terminal: Terminal) -> None:
+    fleet = judge.fleet.summary()
+    terminal.line(terminal.text(view.headline(fleet), "bold"))
+    view.show(view.fleet_tables(fleet), terminal)
+    notes = [note for note in the_pass.notes if note.level != "info"]
+    if notes:
+        view.show([view.notes_table(notes[:NOTES_SHOWN], len(notes))], terminal)
+    if not in_full:
+        terminal.gap()
+        terminal.line(terminal.text(HOW_TO_SEE_ONE, "dim"))
+
+
+def _captured(console: Console, show: Callable[[], None]) -> str:
+    with console.capture() as captured:
+        show()
+    return captured.get()

@@ -1,0 +1,1 @@
+"""Read what StallCallback and `watch` wrote down of a training process."""

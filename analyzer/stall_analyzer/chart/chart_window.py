@@ -1,0 +1,128 @@
+"""A window of a chart as plain data: what the page draws, and what it finds by name."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from stall_analyzer.chart.chart_columns import Chart, Curve, Lane, name_of_rank
+from stall_analyzer.chart.detail import Items, merged, thinned
+from stall_analyzer.chart.lanes import LEDGER
+from stall_analyzer.model.units import Bools, Int64s
+
+
+def timeline(chart: Chart, start_ps: int, end_ps: int, pixels: int) -> dict[str, Any]:
+    """Lanes and curves of [start_ps, end_ps), in as much detail as `pixels` can show."""
+    pixel_ps = max(-(-(end_ps - start_ps) // pixels), 1)
+    names = _UsedNames(chart.names)
+    lanes = [_lane(lane, start_ps, end_ps, pixel_ps, names) for lane in chart.lanes]
+    return {
+        "host": chart.host,
+        "duration_ps": chart.duration_ps,
+        "start_ps": start_ps,
+        "end_ps": end_ps,
+        "pixels": pixels,
+        "names": names.in_order,
+        "lanes": lanes,
+        "series": [_series(curve, start_ps, end_ps, pixel_ps) for curve in chart.curves],
+    }
+
+
+def search(chart: Chart, text: str, limit: int) -> dict[str, Any]:
+    """Intervals whose name has `text` in it, in any case: the first `limit`, and how many."""
+    wanted = text.casefold()
+    matches = np.array([wanted in name.casefold() for name in chart.names], dtype=np.bool_)
+    total = 0
+    hits: list[tuple[int, int, int, Lane]] = []
+    for lane in chart.lanes if matches.any() else ():
+        found = _named(lane, matches)
+        total += len(found)
+        earliest = found[np.argsort(lane.start_ps[found], kind="stable")][:limit]
+        names = name_of_rank(lane.rank[earliest])
+        hits += [
+            (int(lane.start_ps[i]), int(lane.end_ps[i]), int(name), lane)
+            for i, name in zip(earliest, names, strict=True)
+        ]
+    hits.sort(key=lambda hit: (hit[0], -hit[1]))
+    return {
+        "hits": [
+            {"name": chart.names[name], "lane": lane.id, "start_ps": start, "end_ps": end}
+            for start, end, name, lane in hits[:limit]
+        ],
+        "total": total,
+    }
+
+
+def _named(lane: Lane, matches: Bools) -> Int64s:
+    return np.flatnonzero(matches[name_of_rank(lane.rank)])
+
+
+class _UsedNames:
+    """Only the names that occur in a window are sent with it."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+        self._places: dict[int, int] = {}
+
+    def place(self, name: int) -> int:
+        return self._places.setdefault(name, len(self._places))
+
+    @property
+    def in_order(self) -> list[str]:
+        return [self._names[name] for name in self._places]
+
+
+def _lane(
+    lane: Lane, start_ps: int, end_ps: int, pixel_ps: int, names: _UsedNames
+) -> dict[str, Any]:
+    items: list[list[Any]] = []
+    for row in range(lane.depth):
+        mine = slice(int(lane.rows[row]), int(lane.rows[row + 1]))
+        columns = lane.start_ps[mine], lane.end_ps[mine], lane.rank[mine]
+        shown = merged(*columns, start_ps, end_ps, pixel_ps)
+        numbers = [names.place(name) for name in name_of_rank(shown.rank).tolist()]
+        rows = [row] * len(numbers)
+        items += map(
+            list,
+            zip(shown.start.tolist(), shown.end.tolist(), numbers, rows, shown.size.tolist(),
+                strict=True),
+        )  # fmt: skip
+        if lane.id == LEDGER:
+            _add_parts(items, lane, shown, names)
+    return {
+        "id": lane.id,
+        "title": lane.title,
+        "group": lane.group,
+        "depth": lane.depth,
+        "items": items,
+    }
+
+
+def _add_parts(items: list[list[Any]], lane: Lane, shown: Items, names: _UsedNames) -> None:
+    """To each merged item of the ledger what its causes come to, exactly: the band of a wide
+    window must not belong to whoever is ahead in each pixel."""
+    if len(shown.first) == 0:
+        return
+    tiles = slice(shown.first[0], shown.first[-1] + shown.size[-1])
+    cause = name_of_rank(lane.rank[tiles])
+    item = np.repeat(np.arange(len(items)), shown.size)
+    sums = np.zeros((len(items), int(cause.max()) + 1), dtype=np.int64)
+    np.add.at(sums, (item, cause), lane.end_ps[tiles] - lane.start_ps[tiles])
+    largest_first = np.argsort(-sums, axis=1)
+    for i in np.flatnonzero(shown.size > 1).tolist():
+        causes = largest_first[i, : np.count_nonzero(sums[i])]
+        parts = zip(causes.tolist(), sums[i, causes].tolist(), strict=True)
+        items[i].append([[names.place(number), ps] for number, ps in parts])
+
+
+def _series(curve: Curve, start_ps: int, end_ps: int, pixel_ps: int) -> dict[str, Any]:
+    chosen = thinned(curve.at_ps, curve.value, start_ps, end_ps, pixel_ps)
+    points = zip(curve.at_ps[chosen].tolist(), curve.value[chosen].tolist(), strict=True)
+    return {
+        "id": curve.id,
+        "title": curve.title,
+        "unit": curve.unit,
+        "points": [[at, value if math.isfinite(value) else None] for at, value in points],
+    }

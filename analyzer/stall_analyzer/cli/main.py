@@ -1,0 +1,317 @@
+"""`stall-analyze`: the only module that prints and exits.
+
+Nothing heavy is imported up here: `--help` must answer at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, TextIO
+
+from stall_analyzer.cli.options import MOST_IN_FULL, MOST_PROCESSES, PROGRAM, parser
+from stall_analyzer.errors import StallError, UnreadableFile, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from stall_analyzer.batch.batch_run import Pass
+    from stall_analyzer.batch.engines import Engine, Watch
+    from stall_analyzer.batch.judge import Judge
+    from stall_analyzer.batch.result_store import Store
+    from stall_analyzer.extras import Extra
+
+CAPTURE = "capture"  # the one subcommand; a folder of that name can be given as ./capture
+INTERNAL_ERROR = 1
+OVER_LIMIT = 5
+WORSE = 6
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+PLAIN_WIDTH = 80
+# A process takes about half a second to start; below these one process is done sooner.
+WORTH_PROCESSES_BYTES = 64 << 20
+MOST_AT_ONCE = 20  # runs
+LOADED_AHEAD = ("stall_analyzer.diagnose.diagnose", "stall_analyzer.batch.text_output")
+SWITCH_S = 0.001  # reading asks for the interpreter now and then, and should not wait for it
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    if argv is None:
+        argv = sys.argv[1:]
+    if argv and argv[0] == CAPTURE:
+        return _capture(argv[1:])
+    known = parser()
+    arguments = known.parse_args(argv)
+    needs_path = arguments.explain is None and not arguments.list_findings
+    if needs_path and not arguments.paths:
+        known.error("a PATH is required: a log directory, or a run in it")
+    try:
+        return _analyze(arguments) if needs_path else _show_manual(arguments)
+    except StallError as error:
+        _say(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return INTERRUPTED
+    except Exception as error:
+        if arguments.verbose:
+            import traceback  # noqa: PLC0415
+
+            traceback.print_exc()
+        _say(f"internal error: {type(error).__name__}: {error} (-v shows where)")
+        return INTERNAL_ERROR
+
+
+def _capture(arguments: Sequence[str]) -> int:
+    """Of the plugin, which the analyzer starts but does not import: it stands without it."""
+    from importlib.util import find_spec  # noqa: PLC0415
+    from runpy import run_module  # noqa: PLC0415
+
+    if find_spec("tb_stall_plugin") is None or find_spec("tensorboard") is None:
+        _say("capture needs the package tensorboard-plugin-stall, with TensorBoard, in this Python")
+        return UsageError.exit_code
+    sys.argv[1:] = arguments
+    run_module("tb_stall_plugin.capture", run_name="__main__")
+    return 0
+
+
+def _show_manual(arguments: argparse.Namespace) -> int:
+    from stall_analyzer.detectors import manual  # noqa: PLC0415
+
+    if arguments.explain is not None:
+        page = manual.page(arguments.explain)
+        _print([f"{page.id} {page.name} ({page.bucket})\n\n{page.text}\n"])
+    else:
+        pages = manual.pages()
+        width = max((len(page.name) for page in pages), default=0)
+        _print(f"{p.id}  {p.bucket:13}  {p.name:{width}}  {p.summary}\n" for p in pages)
+    return 0
+
+
+def _analyze(arguments: argparse.Namespace) -> int:
+    extra = _check_outputs(arguments)
+    store = _store(arguments)
+    the_pass, judge = _find(store, arguments, again=arguments.fresh)
+    _say_found(the_pass)
+    if extra is None:
+        _read(the_pass, arguments)
+    elif the_pass.runs <= extra.most_runs:
+        the_pass, judge = _find(store, arguments, again=True)  # what it makes of a run is not kept
+        _read(the_pass, arguments, extra)
+        _write_extra(extra, the_pass, the_pass)
+    else:
+        _read(the_pass, arguments)
+        costly = _costliest(the_pass, int(extra.most_runs), store, arguments)
+        _read(costly, arguments, extra)
+        _write_extra(extra, the_pass, costly)
+    if arguments.verbose:
+        sys.stderr.writelines(the_pass.tracebacks)
+    _write(the_pass, judge, extra, arguments)
+    if arguments.store is None and the_pass.runs > MOST_IN_FULL:
+        store.forget()
+    judge.check()
+    if judge.limits.exceeded:
+        _say(f"over a limit {len(judge.limits.exceeded):,} times")
+        return OVER_LIMIT
+    if judge.comparison and judge.comparison.worse:
+        _say(
+            f"worse than the baseline: {len(judge.comparison.worse):,} of {judge.fleet.runs:,} runs"
+        )
+        return WORSE
+    has_errors = judge.fleet.with_errors or any(n.level == "error" for n in the_pass.notes)
+    return UnreadableFile.exit_code if has_errors else 0
+
+
+def _check_outputs(arguments: argparse.Namespace) -> Extra | None:
+    """What to write beside the report. Refuses what cannot be written, before the work."""
+    from stall_analyzer import extras  # noqa: PLC0415
+    from stall_analyzer.files import output  # noqa: PLC0415
+
+    for path in filter(None, (arguments.output, arguments.jsonl)):
+        output.check_file(path)
+    if arguments.parquet:
+        from stall_analyzer.batch.tables import check_parquet  # noqa: PLC0415
+
+        check_parquet(arguments.parquet)
+    if arguments.html:
+        return extras.page_in(arguments.html)
+    if arguments.annotate:
+        return extras.annotated_traces_in(arguments.annotate, arguments.paths)
+    return None
+
+
+def _store(arguments: argparse.Namespace) -> Store:
+    from stall_analyzer.batch.result_store import Store  # noqa: PLC0415
+    from stall_analyzer.files import caches  # noqa: PLC0415
+
+    return Store(arguments.store or caches.folder("results"))
+
+
+def _find(store: Store, arguments: argparse.Namespace, again: bool) -> tuple[Pass, Judge]:
+    from stall_analyzer.batch.batch_run import Pass  # noqa: PLC0415
+    from stall_analyzer.batch.judge import Judge  # noqa: PLC0415
+    from stall_analyzer.batch.selection import Selection  # noqa: PLC0415
+    from stall_analyzer.cli.progress_bar import finding  # noqa: PLC0415
+
+    judge = Judge(arguments.fail_over, arguments.baseline, arguments.tolerance)
+    the_pass = Pass(store, judge.take)
+    wanted = Selection(arguments.run, arguments.since, arguments.shard)
+    with finding() as seen:
+        the_pass.find(arguments.paths, wanted, again, seen)
+    return the_pass, judge
+
+
+def _costliest(the_pass: Pass, most: int, store: Store, arguments: argparse.Namespace) -> Pass:
+    """Those of a pass that lost most, to be read again; with all attempts of each."""
+    from glob import escape  # noqa: PLC0415
+    from heapq import nlargest  # noqa: PLC0415
+
+    from stall_analyzer.batch.batch_run import Pass  # noqa: PLC0415
+    from stall_analyzer.batch.selection import Selection  # noqa: PLC0415
+    from stall_analyzer.report.facts import machine_loss_ps  # noqa: PLC0415
+
+    names = {facts["run"] for facts in nlargest(most, the_pass.facts(), key=machine_loss_ps)}
+    wanted = Selection(sorted(map(escape, names)), arguments.since, arguments.shard)
+    costly = Pass(store)
+    costly.find(arguments.paths, wanted, again=True)
+    return costly
+
+
+def _say_found(the_pass: Pass) -> None:
+    if not the_pass.runs:
+        why = "none has changed since then" if the_pass.not_new else "all are in other shards"
+        _say(f"there are runs, but {why}")
+    elif the_pass.runs > MOST_IN_FULL:
+        known = the_pass.runs - the_pass.to_read
+        _say(f"{the_pass.runs:,} runs: {the_pass.to_read:,} to read, {known:,} unchanged")
+
+
+def _read(the_pass: Pass, arguments: argparse.Namespace, extra: Extra | None = None) -> None:
+    from stall_analyzer.cli.progress_bar import reading  # noqa: PLC0415
+
+    if not the_pass.to_read:
+        return
+    name = the_pass.last_to_read if the_pass.to_read == 1 else ""
+    with (
+        reading(the_pass.to_read, the_pass.bytes_to_read, name) as bar,
+        _engine(the_pass, arguments, bar.share) as engine,
+    ):
+        the_pass.analyze(engine, extra.of_each if extra else None, bar.done)
+
+
+def _engine(
+    the_pass: Pass, arguments: argparse.Namespace, watch: Watch
+) -> AbstractContextManager[Engine]:
+    from stall_analyzer.batch import engines  # noqa: PLC0415
+
+    if arguments.scheduler:
+        return engines.on_cluster(arguments.scheduler, arguments.deadline)
+    processes = arguments.jobs or _processes(the_pass.to_read, the_pass.bytes_to_read)
+    if processes == 1 and the_pass.to_read <= MOST_AT_ONCE:
+        _load_ahead()
+        return engines.in_this_process(watch)
+    return engines.in_processes(processes, arguments.deadline, watch)
+
+
+def _load_ahead() -> None:
+    """Reading leaves the interpreter idle for long: it loads meanwhile what comes after."""
+    from importlib import import_module  # noqa: PLC0415
+    from threading import Thread  # noqa: PLC0415
+
+    def load() -> None:
+        for name in LOADED_AHEAD:
+            import_module(name)
+
+    sys.setswitchinterval(SWITCH_S)
+    Thread(target=load).start()
+
+
+def _processes(runs: int, size: int) -> int:
+    if runs <= MOST_AT_ONCE and size < WORTH_PROCESSES_BYTES:
+        return 1
+    return min(os.cpu_count() or 1, MOST_PROCESSES, runs)
+
+
+# ---------------------------------------------------------------- output
+
+
+def _write(
+    the_pass: Pass, judge: Judge, extra: Extra | None, arguments: argparse.Namespace
+) -> None:
+    from stall_analyzer.files import output  # noqa: PLC0415
+
+    if arguments.jsonl or arguments.parquet:
+        _write_tables(the_pass, arguments)
+    if arguments.output:
+        output.write_file(arguments.output, _pieces(the_pass, judge, io.StringIO(), arguments))
+    elif arguments.json or arguments.markdown or not extra:
+        _print(_pieces(the_pass, judge, sys.stdout, arguments))
+
+
+def _write_extra(extra: Extra, the_pass: Pass, in_full: Pass) -> None:
+    from stall_analyzer.report.document import document  # noqa: PLC0415
+
+    report = document([], notes=the_pass.notes)
+    report["runs"] = list(in_full.entries())
+    written = extra.write(report, in_full.made(), the_pass.facts())
+    _say("\n".join(f"wrote {path}" for path in written) or "there was nothing to write")
+
+
+def _write_tables(the_pass: Pass, arguments: argparse.Namespace) -> None:
+    from stall_analyzer.batch import tables  # noqa: PLC0415
+
+    written: list[Path] = []
+    if arguments.jsonl:
+        written += tables.write_jsonl(arguments.jsonl, the_pass.lines())
+    if arguments.parquet:
+        written += tables.write_parquet(arguments.parquet, the_pass.facts())
+    _say("\n".join(f"wrote {path}" for path in written))
+
+
+def _pieces(
+    the_pass: Pass, judge: Judge, stream: TextIO, arguments: argparse.Namespace
+) -> Iterator[str]:
+    """The report as it fits `stream`: its width, colours and encoding."""
+    if arguments.json:
+        from stall_analyzer.batch.json_output import as_json  # noqa: PLC0415
+
+        return as_json(the_pass, judge)
+    from stall_analyzer.batch import text_output  # noqa: PLC0415
+
+    summed_up = the_pass.runs > MOST_IN_FULL
+    in_full = arguments.full or not summed_up
+    if arguments.markdown:
+        return text_output.as_markdown(the_pass, judge, summed_up, in_full)
+    return text_output.as_text(the_pass, judge, _console(stream, arguments), summed_up, in_full)
+
+
+def _console(stream: TextIO, arguments: argparse.Namespace) -> Console:
+    from rich.console import Console  # noqa: PLC0415
+
+    plain = arguments.no_color or bool(os.environ.get("NO_COLOR"))
+    return Console(
+        file=stream,
+        color_system=None if plain else "auto",
+        width=None if stream.isatty() else PLAIN_WIDTH,
+        highlight=False,
+    )
+
+
+def _say(message: str) -> None:
+    print(f"{PROGRAM}: {message}", file=sys.stderr)
+
+
+def _print(pieces: Iterable[str]) -> None:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a name may not fit the terminal's encoding
+    try:
+        for piece in pieces:
+            sys.stdout.write(piece)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

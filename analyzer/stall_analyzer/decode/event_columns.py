@@ -1,0 +1,160 @@
+"""The columns that both decoders fill, and the tables they are told to fill them by.
+
+`Core` is the seam between the Python around the decoder and its two hot loops: _xplane (native)
+and pure. Both append to the same bytearrays, which numpy then reads without a copy.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, TypeAlias
+
+from stall_analyzer.decode import vocabulary
+
+# The same constants stand in _events.h.
+TIME_LIMIT_PS = 1 << 60  # thirteen days; sums of three still fit in int64
+OVERHANG_PS = 1_000  # a child may end so much after its parent: clocks are read in nanoseconds
+EVENT_LIMIT = 16 << 20  # bytes; real events have some hundred at most
+TEXT_LIMIT = 64 << 10  # bytes; longer texts are cut
+UNNAMED_KINDS = 4096  # ids without a name beyond these share the last one
+TELL_EVERY = 4 << 20  # bytes between two calls of `progress`
+UNNAMED_ROWS = 1 << 20  # of a file; what comes after them is folded, so memory stays bounded
+KIND_INT, KIND_DOUBLE, KIND_TEXT, KIND_REF = range(4)
+NO_COLUMN = 255
+
+STAT_NAMES = tuple(sorted(vocabulary.KEPT_STATS))
+# An event that carries one of these is kept whatever its name and length: they mark steps, calls
+# of a tf.function and the roots of an execution.
+PINNED_STATS = frozenset({"tf_function_call", "step_num", "_r"})
+PINNED = bytes(name in PINNED_STATS for name in STAT_NAMES)
+# Only events that agree in this one may share a row.
+IDENTITY_COLUMN = STAT_NAMES.index("id")
+
+# Told while a file is read how many of its bytes are behind.
+BytesRead: TypeAlias = Callable[[int], None]
+# start_ps, duration_ps, slot, parent, folded
+Rows: TypeAlias = tuple[bytearray, bytearray, bytearray, bytearray, bytearray]
+# event row, value, kind
+StatRows: TypeAlias = tuple[bytearray, bytearray, bytearray]
+
+
+def _no_rows() -> Rows:
+    return bytearray(), bytearray(), bytearray(), bytearray(), bytearray()
+
+
+def _no_stats() -> tuple[StatRows, ...]:
+    return tuple((bytearray(), bytearray(), bytearray()) for _ in STAT_NAMES)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a whole file's kept events amount to, growing plane by plane."""
+
+    rows: Rows = field(default_factory=_no_rows)
+    stats: tuple[StatRows, ...] = field(default_factory=_no_stats)
+
+    def __len__(self) -> int:
+        return len(self.rows[0]) // 8
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What the decoder must know of a plane. An event's slot is its place in `names`, a stat's
+    number its place in `stat_names`; both in the order of the file."""
+
+    names: tuple[str, ...]
+    event_ids: bytes  # int64
+    keep_from_ps: bytes  # int64
+    join_gap_ps: bytes  # int64
+    fold_bits: bytes  # uint32
+    stat_names: tuple[str, ...]
+    stat_ids: bytes  # int64
+    stat_column: bytes  # index into STAT_NAMES or NO_COLUMN
+
+    @classmethod
+    def of(cls, plane_name: str, names: Mapping[int, str], stats: Mapping[int, str]) -> Tables:
+        column = {name: i for i, name in enumerate(STAT_NAMES)}
+        return cls(
+            names=tuple(names.values()),
+            event_ids=_int64s(names),
+            keep_from_ps=_int64s(vocabulary.keep_from_ps(plane_name, n) for n in names.values()),
+            join_gap_ps=_int64s(map(vocabulary.join_gap_ps, names.values())),
+            fold_bits=array("I", map(vocabulary.fold_bits, names.values())).tobytes(),
+            stat_names=tuple(stats.values()),
+            stat_ids=_int64s(stats),
+            stat_column=bytes(column.get(name, NO_COLUMN) for name in stats.values()),
+        )
+
+
+def _int64s(values: Iterable[int]) -> bytes:
+    return array("q", values).tobytes()
+
+
+class LineResult(NamedTuple):
+    last_row: int  # one past the line's last row
+    good: int
+    bad: int  # events that make no sense
+    stopped_at: int  # its end, or where its bytes stopped making sense
+    name_begin: int  # the display name in the file; both 0 where there is none
+    name_end: int
+
+
+class PlaneResult(NamedTuple):
+    lines: list[LineResult]
+    unnamed: list[int]  # ids without a name; their slots follow those of the tables
+    totals: bytes  # count, total_ps, self_ps as int64 by slot
+    texts: list[bytes]
+
+
+# event_ids, keep_from_ps, join_gap_ps, fold_bits, stat_ids, stat_column of Tables, PINNED and
+# IDENTITY_COLUMN
+RawTables: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes, int]
+# LineResults, unnamed, totals, texts
+RawResult: TypeAlias = tuple[
+    list[tuple[int, int, int, int, int, int]], list[int], bytes, list[bytes]
+]
+
+
+class Core(Protocol):
+    """The hot loop: appends the kept events of a plane to `columns`.
+
+    `lines` holds begin, end and shift_ps of each line as int64; at most `unnamed_rows` events
+    without a name get rows; `progress` hears where in the file the reading is.
+    """
+
+    def __call__(
+        self,
+        fd: int,
+        lines: bytes,
+        tables: RawTables,
+        columns: tuple[Rows, tuple[StatRows, ...]],
+        unnamed_rows: int,
+        progress: BytesRead,
+        /,
+    ) -> RawResult: ...
+
+
+@dataclass(frozen=True)
+class PlaneReader:
+    """A core, ready to read the planes of one file into `columns`."""
+
+    core: Core
+    fd: int
+    columns: Columns
+    progress: BytesRead
+
+    def read(
+        self, lines: Sequence[tuple[int, int, int]], tables: Tables, unnamed_rows: int
+    ) -> PlaneResult:
+        """Append the events of a plane's lines, given as (begin, end, shift_ps)."""
+        raw_tables = (tables.event_ids, tables.keep_from_ps, tables.join_gap_ps,
+                      tables.fold_bits, tables.stat_ids, tables.stat_column, PINNED,
+                      IDENTITY_COLUMN)  # fmt: skip
+        numbers = _int64s(number for line in lines for number in line)
+        columns = self.columns.rows, self.columns.stats
+        found, unnamed, totals, texts = self.core(
+            self.fd, numbers, raw_tables, columns, unnamed_rows, self.progress
+        )
+        return PlaneResult([LineResult(*line) for line in found], unnamed, totals, texts)

@@ -1,0 +1,155 @@
+"""What TensorFlow's event names mean, in one place.
+
+The decoder asks `keep_from_ps` and `fold_bits` once per distinct name, so a trace of fifty million
+events costs a few thousand questions. An event at least `keep_from_ps` long gets a row of its own;
+a shorter one is folded into the event around it, leaving its bits there and its time in the name's
+totals; DROP means that it never existed. Events of one kind that follow each other without a pause
+share a row if `join_gap_ps` allows it.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.model.units import PS_PER_MS, PS_PER_US
+
+KEEP = 0
+FOLD = (1 << 62) - 1  # longer than any event can be
+DROP = -1
+
+# Rows for events shorter than these would only cost memory: what they say is in the fold bits.
+OP_KEEP_FROM_PS = PS_PER_MS  # an allocator wait shorter than 1 ms is not one (allocator_waits.py)
+PIPELINE_KEEP_FROM_PS = 50 * PS_PER_US
+OTHER_KEEP_FROM_PS = 200 * PS_PER_US  # names we have no rule for, HLO ops among them
+PYTHON_KEEP_FROM_PS = PS_PER_MS  # `$file.py:12 function` of the Python tracer
+DELETE_KEEP_FROM_PS = PS_PER_MS  # deleting a handle takes this long only when an iterator ends
+
+# An executor writes an event for each handful of ops, a microsecond apart, 96 of 100 within this.
+EXECUTOR_JOIN_GAP_PS = 5 * PS_PER_US
+
+# Bits that a folded op leaves on the executor run around it.
+BIT_OP = 1  # any op at all
+BIT_GRADIENT = 2  # a backward pass: this is training, not validation
+BIT_UPDATE = 4  # a variable was changed by an optimizer
+BIT_IS_FINITE = 8  # loss scaling looked at the gradients
+
+UPDATE_OPS = frozenset(
+    {"AssignSubVariableOp", "ResourceApplyAdam", "ResourceApplyGradientDescent",
+     "ResourceApplyKerasMomentum", "ResourceApplyMomentum", "ResourceApplyRMSProp",
+     "ResourceApplyAdagrad", "ResourceApplyAdagradV2", "ResourceApplyAdadelta",
+     "ResourceApplyFtrl", "ResourceApplyAdamWithAmsgrad", "ResourceApplyAdaMax"}
+)  # fmt: skip
+CHECK_OPS = frozenset(
+    {"CheckNumerics", "CheckNumericsV2", "DebugNumericSummary", "DebugNumericSummaryV2",
+     "DebugIdentity", "DebugIdentityV2", "DebugIdentityV3"}
+)  # fmt: skip
+PY_FUNC_OPS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
+INPUT_OPS = frozenset(
+    {"IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional",
+     "MultiDeviceIteratorGetNextFromShard", "OneShotIterator"}
+)  # fmt: skip
+XLA_OPS = frozenset({"_XlaCompile", "_XlaRun", "_XlaCompileAndRun", "XlaLaunch"})
+
+# Events of the training thread and of the executors whose rows the attribution reads.
+STRUCTURE = frozenset(
+    {"tf.function-graph_building", "EagerExecute", "EagerKernelExecute", "EagerRemoteExecute",
+     "KernelAndDeviceFunc::Run", "KernelAndDeviceOp::Run", "FunctionRun",
+     "ExecutorState::Process", "ExecutorState::ProcessAsync::Start",
+     "ExecutorState::ProcessAsync::Done", "IteratorGetNextOp::DoCompute",
+     "IteratorGetNextAsOptionalOp::DoCompute", "MultiDeviceIteratorGetNextFromShard",
+     "MemoryAllocation", "MemoryDeallocation", "CpuExecutable::ExecuteAsyncOnStream"}
+)  # fmt: skip
+# Events that say nothing about the state of training: they inherit the meaning of what is around.
+FILLER = frozenset(
+    {"convert_to_tensor", "tf.constant", "TFE_Py_FastPathExecute_C", "TFE_Py_ExecuteCancelable",
+     "EagerCopyToDevice", "ValidateInputTypeAndPlacement", "ExecutorPropagateOutputs",
+     "TensorHandle::GetResourceHandleInfo WaitReady",
+     "PrefetchConsume", "ParallelMapConsume", "MapAndBatchConsume", "ParallelInterleaveConsume",
+     "ParallelBatchConsume"}
+)  # fmt: skip
+
+# The callback of a map function copies its result into the batch.
+PIPELINE_PREFIXES = (
+    "Iterator::", "PrefetchProduce", "ParallelMapProduce", "MapAndBatch", "ParallelInterleave",
+    "InstantiatedCapturedFunction::", "MemoryCacheImpl", "ExecutorDoneCallback",
+)  # fmt: skip
+
+# Stats worth a column. Everything else is stepped over.
+KEPT_STATS = frozenset(
+    {"id", "step_id", "parent_id", "step_num", "epoch_num", "group_id", "_r",
+     "_p", "_c", "tf_function_call", "tracing_count", "eager_op", "is_func",
+     "kernel_type", "name", "buffer_size", "batch_size", "cpu_budget", "threadpool_size",
+     "num_parallel_calls", "parallelism", "element_size", "buffered_elements", "buffer_limit",
+     "bytes_reserved", "bytes_allocated", "bytes_available", "requested_bytes",
+     "allocation_bytes", "peak_bytes_in_use", "fragmentation", "allocator_name", "tf_op",
+     "group_key", "group_size", "instance_key", "num_bytes", "memcpy_details", "correlation_id",
+     "kind_src", "kind_dst", "flops", "bytes_accessed", "hlo_op", "hlo_module", "program_id",
+     "run_id"}
+)  # fmt: skip
+
+# Lines that `--annotate` adds to a copy of a trace: our own words, not what the profiler saw.
+ANNOTATIONS = "Stall: "
+
+# Lines that the profiler derived from other lines of the same device plane.
+DERIVED_DEVICE_LINES = frozenset(
+    {"TensorFlow Ops", "TensorFlow Name Scope", "Framework Ops", "Framework Name Scope",
+     "XLA TraceMe", "Source code", "Launch Stats", "Host Offload Ops"}
+)  # fmt: skip
+
+
+# Threads by the beginning or a part of their names: those of input, and those that share one op.
+PIPELINE_THREADS = "tf_data_"
+INTRA_OP_THREADS = "_Eigen"
+
+
+def op_type(name: str) -> str:
+    """`dense/MatMul:MatMul` -> `MatMul`; empty for names that are not a node's."""
+    node, colon, kind = name.rpartition(":")
+    return kind if colon and node and not node.endswith(":") else ""
+
+
+def drop_line(plane_name: str, line_name: str) -> bool:
+    if line_name.startswith(ANNOTATIONS):
+        return True
+    return plane_name.startswith("/device:") and line_name in DERIVED_DEVICE_LINES
+
+
+def keep_from_ps(plane_name: str, name: str) -> int:
+    """How long an event of this name must be to get a row of its own: KEEP, FOLD, DROP or ps."""
+    if plane_name.startswith("/device:"):
+        return KEEP
+    if name.startswith("ThreadpoolListener::"):
+        return DROP  # zero-length noise, about half of all events
+    if name in STRUCTURE or name.startswith("EagerLocalExecute: "):
+        return KEEP
+    if name in FILLER:
+        return FOLD
+    if name == "TFE_DeleteTensorHandle":
+        return DELETE_KEEP_FROM_PS
+    if name.startswith("$"):
+        return PYTHON_KEEP_FROM_PS
+    if name.startswith(PIPELINE_PREFIXES):
+        return PIPELINE_KEEP_FROM_PS
+    kind = op_type(name)
+    if kind:
+        special = kind in PY_FUNC_OPS or kind in CHECK_OPS or kind in INPUT_OPS or kind in XLA_OPS
+        return KEEP if special or kind.startswith("Collective") else OP_KEEP_FROM_PS
+    return KEEP if name.startswith("Collective") else OTHER_KEEP_FROM_PS
+
+
+def join_gap_ps(name: str) -> int:
+    """Pauses up to this long do not separate events of this name and of one `id`; 0: all do."""
+    return EXECUTOR_JOIN_GAP_PS if name == "ExecutorState::Process" else 0
+
+
+def fold_bits(name: str) -> int:
+    """What a folded or kept op of this name says about the executor run around it."""
+    kind = op_type(name)
+    if not kind:
+        return 0
+    bits = BIT_OP
+    if "gradient_tape/" in name or "gradients/" in name:
+        bits |= BIT_GRADIENT
+    if kind in UPDATE_OPS:
+        bits |= BIT_UPDATE | BIT_GRADIENT
+    if kind == "IsFinite":
+        bits |= BIT_IS_FINITE
+    return bits

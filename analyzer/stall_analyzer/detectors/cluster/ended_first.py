@@ -1,0 +1,92 @@
+"""One worker ended before the others, and they could not go on without it.
+
+What it finds
+The member of a cluster that was killed, failed or left first.
+
+Why it stalls
+In synchronous training nobody makes a step without the others. A worker whose process ends is
+missed at once; one whose machine is gone, only when its heartbeats have been missing for a while.
+Until then the others wait.
+
+How it is measured
+TensorFlow's errors name the peer that they come from; errors spread, and the first one has nobody
+to blame. Where there are no errors: a capture whose records stop a minute before those of all the
+others, or a trace that ends while the others begin no further step.
+
+Example
+worker 1 was last heard of at 14:02:31, without a last word; 3 of the 3 others failed with
+UnavailableError 22 s later.
+
+What to do
+Look into the log of that worker, and of its scheduler: preemption, eviction, out of memory.
+
+Blind spots
+The errors of the others come last and are in everybody's log; the reason is only in the log of the
+one that ended first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.model.causes import BUCKETS
+from stall_analyzer.model.findings import Change, Evidence, Finding
+from stall_analyzer.model.format import moment, percent, seconds
+from stall_analyzer.signals.cluster.first_to_end import EndedFirst
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST505"
+NAME = "ended_first"
+BUCKET = "communication"
+
+TOLD_BUCKETS = 3  # of what the time until then went to
+
+
+def check(signals: Signals) -> Finding | None:
+    first = signals.ended_first
+    if first is None:
+        return None
+    window = signals.window_ps
+    start = min(max(first.at_ps, 0), window)
+    end = min(max(first.at_ps + first.others_waited_ps, 0), window)
+    when = f" at {moment(first.at_unix_ns)}" if first.at_unix_ns is not None else ""
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="act",
+        title=f"{first.name} ended first{when}; the others could not go on",
+        explanation=(
+            f"{first.how} {first.others} From its last sign of life to theirs it was "
+            f"{seconds(first.others_waited_ps)}.{_until_then(first, signals)}"
+        ),
+        change=Change(
+            f"Look at {first.name} first: its own output and its scheduler's say why it ended "
+            "(preemption, eviction, out of memory). Keep checkpoints, so that a restart goes on "
+            "where it was.",
+            "model.fit(data, epochs=10)",
+            'restore = keras.callbacks.BackupAndRestore("gs://…/backup")\n'
+            "model.fit(data, epochs=10, callbacks=[restore])",
+        ),
+        lost_ps=end - start,
+        confidence=0.85,
+        fatal=True,
+        evidence=(Evidence(signals.host.host, "", start, end, f"without {first.name}"),)
+        if end > start
+        else (),
+    )
+
+
+def _until_then(first: EndedFirst, signals: Signals) -> str:
+    """What the time until then went to, on the host itself or, if it was not traced, on the one
+    that stands for the run."""
+    traced = any(host.host == first.name for host in signals.hosts)
+    its_own = signals.on(first.name) if traced else signals
+    until = min(max(first.at_ps, 0), signals.window_ps)
+    if not until:
+        return ""
+    span = np.array([0]), np.array([until])
+    spent = {bucket: its_own.time_of_buckets(span, bucket) for bucket in BUCKETS}
+    largest = sorted(spent, key=lambda bucket: -spent[bucket])[:TOLD_BUCKETS]
+    parts = [f"{bucket} {percent(spent[bucket], until)}" for bucket in largest if spent[bucket]]
+    return f" The {seconds(until)} until then went to {', '.join(parts)}."

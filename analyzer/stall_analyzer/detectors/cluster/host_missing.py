@@ -1,0 +1,99 @@
+"""A host of the cluster left nothing here.
+
+What it finds
+Workers that the configuration names (TF_CONFIG, as a capture wrote it down), that the collectives
+of the others need or whose numbers are missing between the others', and of which there is neither a
+trace nor a record.
+
+Why it stalls
+Before all workers have joined, none can begin: they wait for the missing one, for an hour if nobody
+ends it. If steps were made, all have joined, and only files are missing. Then the host that holds
+up the others may be the one that nobody can see.
+
+How it is measured
+The tasks of the cluster against those that wrote event files or traces, and whether anybody made a
+step.
+
+Example
+TF_CONFIG names 4 workers; worker 3 left nothing, and the other 3 never made a step.
+
+What to do
+Look at the log of the missing worker, or whether its scheduler ever started it.
+
+Blind spots
+A worker that logs to another folder is missing here, too.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import listed, seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST504"
+NAME = "host_missing"
+BUCKET = "communication"
+
+
+def check(signals: Signals) -> Finding | None:
+    cluster = signals.cluster
+    absent = (*cluster.missing, *cluster.unreadable)
+    if not absent:
+        return None
+    if cluster.waits_for_the_missing:
+        return _never_joined(signals)
+    said = [
+        f"By {cluster.size_source}, {cluster.size} hosts train together."
+        if cluster.missing
+        else "",
+        f"The trace of {listed(cluster.unreadable)} cannot be read." if cluster.unreadable else "",
+        "Steps were made, so all of them were there; but whoever is late cannot be told if it was "
+        "not recorded.",
+    ]
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="note",
+        title=f"{_named(absent)} not seen, so that it may be the one that holds up the others"
+        if len(absent) == 1
+        else f"{_named(absent)} not seen, and may be those that hold up the others",
+        explanation=" ".join(filter(None, said)),
+        change=Change(
+            "Let all workers write into one log directory, and profile them in the same seconds.",
+        ),
+        confidence=0.8 if cluster.size_source == "TF_CONFIG" else 0.6,
+    )
+
+
+def _never_joined(signals: Signals) -> Finding:
+    cluster = signals.cluster
+    waited = cluster.waited_ps
+    joined = "never joined: the others could not begin" if cluster.in_vain else "has not joined yet"
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="act" if cluster.in_vain else "note",
+        title=f"{listed(cluster.missing)} {joined}",
+        explanation=(
+            f"{cluster.size_source} names {cluster.size} workers. {_named(cluster.missing)} heard "
+            f"of, and the other {len(cluster.members)} made no step in the {seconds(waited)} that "
+            "they wrote records."
+        ),
+        change=Change(
+            f"Start {listed(cluster.missing)}, or take it out of TF_CONFIG on all the others. See "
+            "that every worker reaches the others' ports.",
+            "",
+            'os.environ["TF_CONFIG"] = json.dumps(\n'
+            '    {"cluster": {"worker": ["host0:2222", "host1:2222"]},\n'
+            '     "task": {"type": "worker", "index": 0}})',
+        ),
+        lost_ps=min(waited, signals.window_ps),
+        confidence=0.9,
+        fatal=cluster.in_vain,
+    )
+
+
+def _named(absent: tuple[str, ...]) -> str:
+    return f"{listed(absent)} {'was' if len(absent) == 1 else 'were'}"

@@ -1,0 +1,59 @@
+"""Some of the machine's devices work, others stand idle.
+
+What it finds
+A host with several devices of which some have events and some have none.
+
+Why it stalls
+It need not: one device may be all that the program asked for. But a machine that is paid for with
+eight devices trains on one unless a distribution strategy says otherwise.
+
+How it is measured
+Device planes of the trace with and without events.
+
+Example
+/device:GPU:0 worked; GPU:1, GPU:2 and GPU:3 had no events.
+
+What to do
+Build and compile the model under tf.distribute.MirroredStrategy, with a batch as many times larger.
+
+Blind spots
+Devices that other programs use are idle here too. A profiler limited to one device shows the same.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST503"
+NAME = "replicas_without_work"
+BUCKET = "compute"
+
+
+def check(signals: Signals) -> Finding | None:
+    devices = signals.devices
+    idle = [name for name in devices.listed if name not in devices.at_work]
+    if not devices.at_work or not idle:
+        return None
+    count = len(devices.listed)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="note",
+        title=f"{len(idle)} of {count} devices had no work",
+        explanation=(
+            f"{', '.join(devices.at_work)} computed; {', '.join(idle)} had no events. If they are "
+            f"meant for this run, a distribution strategy would share each batch among all "
+            f"{count}."
+        ),
+        change=Change(
+            "Train on all devices, if they are free.",
+            "model = build()\nmodel.compile(…)",
+            "with tf.distribute.MirroredStrategy().scope():\n"
+            "    model = build()\n"
+            "    model.compile(…)\n"
+            f"data = data.unbatch().batch(size * {count})",
+        ),
+        confidence=0.6,
+    )

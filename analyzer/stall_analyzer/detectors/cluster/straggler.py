@@ -1,0 +1,142 @@
+"""One worker is late, and the others wait for it.
+
+What it finds
+Of several recorded hosts, the one that comes last when they meet: in most steps, or so late in a
+few that it matters. Several hosts may be late in turn.
+
+Why it stalls
+Synchronous training goes at the pace of its slowest worker.
+
+How it is measured
+The same collective is found on each host by its group and instance keys. It ends everywhere at
+once, so the host for which it is shortest came last, and what it is longer for the others is what
+they waited. On the way from one meeting to the next, what the last one did longer than the others,
+by its own ledger, is the reason.
+
+Example
+worker1 came last to 39 of 40 meetings; the others waited 2.0 s for it. On the way there it spent
+2.0 s more than they on host (python).
+
+What to do
+Mend that worker first: its ledger stands for the run, and its findings are the run's findings.
+
+Blind spots
+Needs traces of at least two hosts from the same time. A host that was not recorded may be the late
+one. What a worker does before its trace begins is not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.model.findings import Change, Evidence, Finding, Gain, LateHost
+from stall_analyzer.model.format import listed, percent, seconds, spoken
+from stall_analyzer.signals.signals import EVIDENCE_MOST, Signals
+
+ID = "ST502"
+NAME = "straggler"
+BUCKET = "communication"
+
+# With it on time, the next slowest sets the pace.
+LEAST_WON, MOST_WON = 0.6, 1.0
+
+ADVICE = {
+    "input": (
+        "Mend the input of {host}: give every worker a shard of the same size, on a disk of the "
+        "same speed, and as many cores to read it.",
+        "data = data.take(per_worker[worker])",
+        "data = data.shard(workers, worker).take(smallest_shard)",
+    ),
+    "compile": (
+        "Let {host} trace no more than the others do: the same shapes on all workers, and the last "
+        "smaller batch left out or padded.",
+        "data = data.batch(size)",
+        "data = data.batch(size, drop_remainder=True)",
+    ),
+    "memory": ("Give {host} as much memory as the others have, or all of them smaller batches.",
+               "", ""),
+    "host": (
+        "Do nothing on {host} inside the loop that the others do not do too; what one of them must "
+        "do, it should do seldom or in a thread.",
+        "if worker == 0:\n    write_report(step)  # all others wait for it",
+        "if worker == 0 and step % 1000 == 0:\n    write_report(step)",
+    ),
+    "compute": (
+        "{host} computes longer than the others: look for a slower machine, another program on it, "
+        "or a larger share of each batch.",
+        "",
+        "",
+    ),
+}  # fmt: skip
+NO_ADVICE = ("Look at {host}: its own ledger says what it does longer.", "", "")
+
+
+def check(signals: Signals) -> Finding | None:
+    late = signals.stragglers
+    lost = min(sum(host.cost_ps for host in late), signals.window_ps)
+    once = all(host.once for host in late)
+    if not late:
+        return None
+    severity = severity_of(lost / signals.covered_by_all_ps, lost if once else None)
+    if severity is None:
+        return None
+    gain = partly(lost, LEAST_WON, MOST_WON)
+    text, before, after = ADVICE.get(late[0].reason.bucket, NO_ADVICE)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=_title(late, lost, once),
+        explanation=" ".join(_told(host, signals) for host in late),
+        change=Change(text.format(host=late[0].host), before, after),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=Gain() if once else every_epoch(gain, signals),
+        confidence=0.85 if late[0].reason.bucket else 0.7,
+        evidence=_evidence(late, signals),
+    )
+
+
+def _title(late: Sequence[LateHost], lost: int, once: bool) -> str:
+    names = listed([host.host for host in late])
+    if len(late) > 1:
+        return f"{names} are late in turn: the others wait {seconds(lost)} for them"
+    if once:
+        return f"{names} was late once: the others waited {seconds(lost)} for it"
+    return f"{names} is late: the others wait {seconds(lost)} for it"
+
+
+def _told(late: LateHost, signals: Signals) -> str:
+    reason = late.reason
+    said = (
+        f"{late.host} came last to {late.times} of {signals.lateness.meetings} meetings and held "
+        f"up {late.late_steps} steps; the others waited {seconds(late.cost_ps)} on average, "
+        f"{percent(late.cost_ps, signals.covered_by_all_ps)} of the time that was profiled on all."
+    )
+    if not reason.bucket:
+        return f"{said} Its own ledger does not say what it did longer than they."
+    return (
+        f"{said} On the way there it spent {seconds(reason.ps)} more than they on {reason.bucket} "
+        f"({spoken(reason.cause)})."
+    )
+
+
+def _evidence(late: Sequence[LateHost], signals: Signals) -> tuple[Evidence, ...]:
+    """The longest times in which the others waited, in order."""
+    threads = {host.host: host.training_thread or "" for host in signals.hosts}
+    found = [
+        Evidence(host.host, threads.get(host.host, ""), int(start), int(end), "the others wait")
+        for host in late
+        for start, end in zip(
+            np.clip(host.start_ps, 0, signals.window_ps),
+            np.clip(host.end_ps, 0, signals.window_ps),
+            strict=True,
+        )
+    ]
+    longest = sorted(found, key=lambda piece: piece.start_ps - piece.end_ps)[:EVIDENCE_MOST]
+    return tuple(sorted(longest, key=lambda piece: piece.start_ps))

@@ -1,0 +1,66 @@
+"""The hosts of a cluster made different numbers of steps.
+
+What it finds
+Hosts that train together and whose first epochs have different numbers of steps.
+
+Why it stalls
+Each step needs all of them. Whoever has no more batches leaves, and the others wait for it: for
+ever, or until an error tells them.
+
+How it is measured
+The marks of their captures, or the steps in traces that cover the whole window.
+
+Example
+worker 2 made 480 steps, the others 500: its shard has fewer files.
+
+What to do
+Give every worker the same number of batches: shard by elements rather than by files, or cut the
+epoch to the smallest.
+
+Blind spots
+Hosts that train apart (a parameter server's workers, say) may differ as they like.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import listed
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST506"
+NAME = "uneven_work"
+BUCKET = "communication"
+
+# One step more or less is where a profile begins or ends, or a last smaller batch.
+LEAST_DIFFERENCE = 2
+
+
+def check(signals: Signals) -> Finding | None:
+    steps = signals.cluster.steps
+    if len(steps) < 2 or max(steps.values()) - min(steps.values()) < LEAST_DIFFERENCE:
+        return None
+    count_of = Counter(steps.values())
+    usual = max(count_of, key=lambda count: (count_of[count], count))
+    odd = {host: count for host, count in steps.items() if count != usual}
+    each = listed([f"{host} made {count}" for host, count in odd.items()])
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="consider",
+        title=f"The hosts do not make the same number of steps: {each}, the others {usual}",
+        explanation=(
+            f"{len(steps)} hosts are known to the end of their first epoch. {each} steps, the "
+            f"others {usual}. In synchronous training whoever has no more batches leaves the "
+            "others waiting."
+        ),
+        change=Change(
+            "Give every worker the same number of batches.",
+            "options.experimental_distribute.auto_shard_policy = AutoShardPolicy.FILE",
+            "options.experimental_distribute.auto_shard_policy = AutoShardPolicy.DATA\n"
+            "data = data.take(batches_of_the_smallest)",
+        ),
+        confidence=0.8,
+    )

@@ -1,0 +1,1 @@
+"""Compile: code was being made."""

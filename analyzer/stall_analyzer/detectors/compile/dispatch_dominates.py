@@ -1,0 +1,117 @@
+"""Steps are so short that starting them takes longer than running them.
+
+What it finds
+Training in graphs whose steps compute less than it takes Python and TensorFlow to start them.
+
+Why it stalls
+Each call of the training function passes through Keras's loop, its callbacks and TensorFlow's
+runtime. That takes one to a few milliseconds whatever the step does.
+
+How it is measured
+From the second training step to the last: the ledger's dispatch, short gaps of Python and
+Keras's own eager ops, against the whole time. Gaps long enough to be a callback's do not count.
+
+Example
+1,600 steps of 16 rows: 4.6 s of 5.6 s went to starting them. With steps_per_execution=32 the epoch
+took 4.0 s, not 6.4 s.
+
+What to do
+Run several steps per call: steps_per_execution in compile(), or a loop over tf.range inside the
+tf.function. Larger batches do the same, but change the training.
+
+Blind spots
+The profiler itself makes short steps longer, so that less is won without it. Callbacks then see
+only every nth batch. Batches that were prepared while Python was busy may have to be waited for
+afterwards.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import room_text, severity_of
+from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.compile.functions import FunctionSignals
+from stall_analyzer.signals.host.overhead import Overhead, step_overhead
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST109"
+NAME = "dispatch_dominates"
+BUCKET = "host"
+
+# Starting dominates when it takes more than everything else together.
+DOMINATES = 0.5
+# With fewer steps nothing can be said about the usual one.
+STEPS_LEAST = 50
+# What is left: the loop inside the call, and batches that now have to be waited for.
+GAIN_LEAST = 0.5
+GAIN_MOST = 1.0
+# Beyond this many steps a call, hardly anything more is won and callbacks come too rarely.
+STEPS_PER_CALL_MOST = 32
+
+
+def check(signals: Signals) -> Finding | None:
+    function = next((f for f in signals.functions if f.trains), None)
+    # The first step builds code.
+    overhead = step_overhead(signals.host.ledger, signals.training_steps[1:])
+    if function is None or not _dominates(signals, overhead):
+        return None
+    lost = _starting_ps(overhead)
+    gain = at_pace_of_input(signals, partly(lost, GAIN_LEAST, GAIN_MOST))
+    severity = severity_of(signals.share(gain.low_ps))
+    if severity is None:
+        return None
+    per_step = lost // overhead.steps
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=f"Starting a step takes {seconds(per_step)}, longer than the step itself",
+        explanation=(
+            f"{overhead.steps} steps took {seconds(overhead.span_ps)}, of which "
+            f"{seconds(lost)} ({percent(lost, overhead.span_ps)}) went to Python and TensorFlow "
+            "starting them. Several steps in one call share that cost." + room_text(signals)
+        ),
+        change=_change(function, overhead.steps),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.7,
+        evidence=signals.evidence_of("host.dispatch", "starting a step"),
+    )
+
+
+def _dominates(signals: Signals, overhead: Overhead) -> bool:
+    if overhead.steps < STEPS_LEAST or any(aligned.eager for aligned in signals.traces):
+        return False
+    if signals.keras is not None and (signals.keras.steps_per_execution or 1) > 1:
+        return False
+    # A callback that runs ops of its own needs every batch; Keras's own ops are few.
+    if overhead.eager_ps > overhead.dispatch_ps:
+        return False
+    # Where batches are late, faster steps would only wait longer for them.
+    late = signals.causes_ps["input.wait"]
+    return _starting_ps(overhead) > max(DOMINATES * overhead.span_ps, late)
+
+
+def _starting_ps(overhead: Overhead) -> int:
+    return overhead.dispatch_ps + overhead.eager_ps + overhead.short_gaps_ps
+
+
+def _change(function: FunctionSignals, steps: int) -> Change:
+    together = STEPS_PER_CALL_MOST
+    while together > 2 and together * 4 > steps:
+        together //= 2
+    if function.is_keras:
+        return Change(
+            "Run several steps per call. Callbacks and batch logs then come once per call.",
+            "model.compile(optimizer, loss)",
+            f"model.compile(optimizer, loss, steps_per_execution={together})",
+        )
+    return Change(
+        "Run several steps per call, in a loop that stays in the graph.",
+        f"for x, y in data:\n    {function.name}(x, y)",
+        "@tf.function\ndef several_steps(iterator):\n"
+        f"    for _ in tf.range({together}):\n        {function.name}(*next(iterator))",
+    )

@@ -1,0 +1,105 @@
+"""Training runs op by op in Python instead of in a graph.
+
+What it finds
+Training in which each op is started from Python: run_eagerly=True, or a custom loop whose step is
+no tf.function.
+
+Why it stalls
+Python and the start of each op take longer than a small op itself. In a graph TensorFlow starts
+the ops on its own, and Python runs once per step.
+
+How it is measured
+Over the training steps: the time in eager ops outside of their kernels, and the gaps in Python
+before each op. The gap between the last op and the fetch of the next batch is the loop's and its
+callbacks' and does not count. A graph must first be traced: that costs up to 25 eager steps' worth
+of Python, which the lower end of the prediction takes off.
+
+Example
+A model of 4 dense layers under run_eagerly=True took 8.4 s for 120 steps; without it 1.2 s,
+tracing included.
+
+What to do
+Remove run_eagerly=True (and tf.config.run_functions_eagerly). Decorate the step of a custom loop
+with @tf.function.
+
+Blind spots
+Python side effects in the step (printing, lists, counters) happen only while a graph is traced. A
+step that needs them must stay eager, or use tf.print and tf.py_function.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, removed
+from stall_analyzer.model.findings import Change, Finding, Gain
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.host.overhead import Overhead, step_overhead
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST108"
+NAME = "eager_hot_loop"
+BUCKET = "host"
+
+# Tracing records each op with more Python than running it takes: 13 to 24 steps' worth were seen.
+TRACING_STEPS_MOST = 25
+# A graph has some Python around each call as well.
+REMOVED_SHARE = 0.9
+
+
+def check(signals: Signals) -> Finding | None:
+    if not any(aligned.eager for aligned in signals.traces):
+        return None
+    overhead = step_overhead(signals.host.ledger, signals.training_steps)
+    lost = overhead.eager_ps + overhead.inner_gaps_ps
+    if signals.causes_ps["input.wait"] > lost:
+        return None  # faster steps would only wait longer for their batches
+    severity = severity_of(signals.share(lost))
+    if severity is None:
+        return None
+    per_step = lost // overhead.steps
+    gain = Gain(
+        max(round(REMOVED_SHARE * lost) - TRACING_STEPS_MOST * per_step, 0),
+        lost,  # the first eager step makes its kernels too, which may cost as much as tracing
+    )
+    gain = at_pace_of_input(signals, gain)
+    later = at_pace_of_input(signals, removed(lost, surely=REMOVED_SHARE))
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        # An epoch too short to pay for tracing may still be part of long training: say it softly.
+        severity=severity if gain.low_ps else "consider",
+        title=f"Training runs op by op: Python takes {seconds(per_step)} of each step",
+        explanation=_explanation(signals, overhead, lost),
+        change=_change(signals),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(later, signals),
+        confidence=0.9,
+        evidence=signals.evidence_of("host.eager", "starting an op from Python"),
+    )
+
+
+def _explanation(signals: Signals, overhead: Overhead, lost: int) -> str:
+    kernels = signals.causes_ps["compute.eager_op"]
+    return (
+        f"In {overhead.steps} steps, Python and the start of each op took {seconds(lost)}, "
+        f"{percent(lost, signals.window_ps)} of the first epoch; the ops themselves computed for "
+        f"{seconds(kernels)}. A graph runs the same ops without Python between them. It must be "
+        "traced once, which the predicted gain allows for."
+    )
+
+
+def _change(signals: Signals) -> Change:
+    if signals.keras is not None and signals.keras.run_eagerly:
+        return Change(
+            "Leave run_eagerly off; it is meant for debugging.",
+            "model.compile(optimizer, loss, run_eagerly=True)",
+            "model.compile(optimizer, loss)",
+        )
+    return Change(
+        "Make the training step a tf.function (and do not call "
+        "tf.config.run_functions_eagerly(True)).",
+        "def train_step(x, y): ...",
+        "@tf.function\ndef train_step(x, y): ...",
+    )

@@ -1,0 +1,69 @@
+"""Making a big graph ready to run takes a large part of the first epoch.
+
+What it finds
+A training function whose graph, once traced, was optimised and instantiated for a large part of the
+first epoch, without an unrolled loop that would explain its size.
+
+Why it stalls
+Before the first step TensorFlow rewrites the graph (Grappler), places it and makes a kernel for
+each node. The cost grows with the number of nodes, and training waits for it.
+
+How it is measured
+The ledger's instantiation in first calls: from the start of a graph's first execution to its
+launch, where no event names the work.
+
+Example
+A model of 70 dense layers, 965 nodes: 0.44 s of a first epoch of 1.5 s.
+
+What to do
+Nothing, if you train for long: it comes once. For many short runs use fewer and larger layers.
+Switching Grappler off made the graph ready in a third of the time, but its steps were slower.
+
+Blind spots
+Optimising and instantiating have no events of their own and cannot be told apart.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import ACT_SHARE
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.compile.functions import FunctionSignals
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST103"
+NAME = "instantiation"
+BUCKET = "compile"
+
+
+def check(signals: Signals) -> Finding | None:
+    function = max(signals.functions, key=_lost_ps, default=None)
+    if function is None or (function.shape is not None and function.shape.unrolled):
+        return None
+    lost = _lost_ps(function)
+    if signals.share(lost) < ACT_SHARE:
+        return None
+    size = f" of {function.shape.nodes} nodes" if function.shape is not None else ""
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="note",  # no change is known that wins it without losing elsewhere
+        title=f"Making the graph of {function.words} ready takes {seconds(lost)}, once",
+        explanation=(
+            f"After tracing, TensorFlow optimised and instantiated a graph{size} for "
+            f"{seconds(lost)}, {percent(lost, signals.window_ps)} of the first epoch. The cost "
+            "grows with the number of ops. Later epochs do not pay for it."
+        ),
+        change=Change(
+            "Nothing, if you train for more than a few epochs. For many short runs, make the graph "
+            "smaller: fewer and larger layers."
+        ),
+        lost_ps=lost,
+        confidence=0.8,
+        evidence=signals.evidence_of("compile.instantiate", "making the graph ready"),
+    )
+
+
+def _lost_ps(function: FunctionSignals) -> int:
+    return function.first.instantiate_ps if function.first is not None else 0

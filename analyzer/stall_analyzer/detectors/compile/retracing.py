@@ -1,0 +1,220 @@
+"""A function is traced again and again during the first epoch.
+
+What it finds
+A function of the training thread that was traced in later calls than its first. Four patterns are
+told apart: a new tf.function object each time, one retrace in the very last call (a smaller last
+batch), a trace in nearly every call, and a trace now and then. A single retrace elsewhere is only
+worth a note: two graphs are often meant.
+
+Why it stalls
+Each combination of tensor shapes, dtypes and Python arguments needs a graph of its own. Recording
+it and making it ready takes as long as hundreds of steps.
+
+How it is measured
+Calls that the trace marks as traced, after the first call of the function, and how much longer than
+usual they took, input apart. The tracing_count of the calls tells a new tf.function (it
+starts anew) from a new trace of the old one (it grows). A capture counts the traces of Keras's
+training step through the whole epoch, whether or not it was profiled then; what they took is by how
+much those steps were longer than the others.
+
+Example
+A loop passed a Python number to its step: 15 calls, 15 graphs, 3.3 s of 3.8 s.
+
+What to do
+Pass numbers as tensors. For changing shapes use reduce_retracing=True or an input_signature with
+None. Make the last batch as large as the others with drop_remainder=True. Create the tf.function
+once, outside of the loop.
+
+Blind spots
+A trace holds neither shapes nor arguments, so that the reason is inferred from the order of the
+calls. Functions that are traced inside of tf.data or on other threads are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.gains import removed
+from stall_analyzer.model.findings import Change, Evidence, Finding, Gain
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.compile.functions import Build, FunctionSignals
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST104"
+NAME = "retracing"
+BUCKET = "compile"
+
+# From this share of calls on it is not some values that are new, but every one.
+NEARLY_ALL = 0.8
+
+
+def check(signals: Signals) -> Finding | None:
+    return _traced(signals) or _counted(signals)
+
+
+def _counted(signals: Signals) -> Finding | None:
+    """By a capture, where the trace shows no such call or not enough of them."""
+    again = signals.captured_retraces
+    severity = severity_of(signals.share(again.lost_ps)) if again is not None else None
+    if again is None or severity is None:
+        return None
+    last = len(again.steps) == 1 and int(again.steps[0]) == again.all_steps - 1
+    if len(again.steps) == 1 and not last:
+        severity = "note"
+    named = ", ".join(str(step + 1) for step in again.steps[:4])
+    often = "once" if again.count == 1 else f"{again.count} times"
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=f"The Keras training step is traced again {often} in {again.all_steps:,} steps",
+        explanation=(
+            f"Its count of traces grew, in step {named}{' …' if len(again.steps) > 4 else ''}. "
+            f"These steps took {seconds(again.lost_ps)} longer than usual, "
+            f"{percent(again.lost_ps, signals.window_ps)} of the first epoch. "
+            + (
+                "A last batch smaller than the others has another shape and needs its own graph."
+                if last
+                else "Each of them brought a new shape, dtype or structure of its batch."
+            )
+        ),
+        change=_smaller_last_batch() if last else _same_batches(),
+        lost_ps=again.lost_ps,
+        gain=_gain(again.lost_ps, max(len(again.steps), 1), anew=False, last=last),
+        confidence=0.9,
+        evidence=signals.evidence_at(again.start_ps, again.end_ps, "traced again"),
+    )
+
+
+def _traced(signals: Signals) -> Finding | None:
+    function = max(signals.functions, key=_lost_ps, default=None)
+    if function is None:
+        return None
+    retraces, lost = function.retraces, _lost_ps(function)
+    severity = severity_of(signals.share(lost))
+    if severity is None:
+        return None
+    anew = sum(build.new_function for build in retraces) * 2 > len(retraces)
+    last = function.only_last_call(retraces)
+    if len(retraces) == 1 and not last and not anew:
+        if severity == "consider":
+            return None
+        severity = "note"  # two kinds of batches, a flag: two graphs may be as it should be
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=_title(function, last),
+        explanation=(
+            f"{function.opening} was called {function.calls} times and traced in "
+            f"{len(retraces) + 1} of these calls{_when(function, last)}. The later traces took "
+            f"{seconds(lost)}, {percent(lost, signals.window_ps)} of the first epoch"
+            f"{_usual(function)}. {_reason(function, anew, last)}"
+        ),
+        change=_change(function, anew, last),
+        lost_ps=lost,
+        gain=_gain(lost, len(retraces), anew, last),
+        confidence=0.95 if anew or last or len(retraces) > 1 else 0.6,
+        evidence=_evidence(signals, retraces),
+    )
+
+
+def _lost_ps(function: FunctionSignals) -> int:
+    """Without XLA, of which ST106 speaks."""
+    return sum(function.extra_ps(build) - build.xla_ps for build in function.retraces)
+
+
+def _gain(lost: int, retraces: int, anew: bool, last: bool) -> Gain:
+    if anew or last:
+        return removed(lost)
+    # Relaxed shapes need one more graph, for the general case.
+    return Gain(removed(lost).low_ps * (retraces - 1) // retraces, lost)
+
+
+def _title(function: FunctionSignals, last: bool) -> str:
+    if last:
+        return f"The last batch makes {function.words} trace again"
+    times = len(function.retraces)
+    often = "once" if times == 1 else f"{times} times"
+    return f"{function.opening} is traced again {often} in {function.calls} calls"
+
+
+def _when(function: FunctionSignals, last: bool) -> str:
+    if last:
+        return ", in the first and in the very last"
+    calls = [build.call + 1 for build in function.retraces]
+    named = ", ".join(str(call) for call in calls[:4])
+    return f" (calls 1, {named}{' …' if len(calls) > 4 else ''})"
+
+
+def _usual(function: FunctionSignals) -> str:
+    usual = function.usual_call_ps
+    return f"; a call without tracing takes {seconds(usual)}" if usual else ""
+
+
+def _reason(function: FunctionSignals, anew: bool, last: bool) -> str:
+    if anew:
+        return "Each time it was a new tf.function object, which knows nothing of earlier graphs."
+    if last:
+        return "A last batch smaller than the others has another shape and needs its own graph."
+    if len(function.retraces) + 1 >= NEARLY_ALL * function.calls:
+        return (
+            "Every call brought something new: a Python number or object as argument, or a "
+            "tensor of another shape."
+        )
+    return "Now and then a call brought a new shape, dtype or Python argument."
+
+
+def _change(function: FunctionSignals, anew: bool, last: bool) -> Change:
+    name = function.name if function.name.isidentifier() else "step"  # a lambda has no name
+    if anew:
+        return Change(
+            "Create the tf.function once, before the loop.",
+            f"for batch in data:\n    tf.function({name})(batch)",
+            f"step_in_graph = tf.function({name})\nfor batch in data:\n    step_in_graph(batch)",
+        )
+    if last:
+        return _smaller_last_batch()
+    if function.is_keras:
+        return _same_batches()
+    return Change(
+        "Pass Python numbers as tensors, and let one graph serve all shapes. Objects and lambdas "
+        "as arguments must be the same object in every call.",
+        f"@tf.function\ndef {name}(x, scale): ...\n\n{name}(x, 0.5)",
+        f"@tf.function(reduce_retracing=True)\ndef {name}(x, scale): ...\n\n"
+        f"{name}(x, tf.constant(0.5))",
+    )
+
+
+def _smaller_last_batch() -> Change:
+    return Change(
+        "Drop the smaller last batch, or pad it.",
+        "data = data.batch(size)",
+        "data = data.batch(size, drop_remainder=True)",
+    )
+
+
+def _same_batches() -> Change:
+    return Change(
+        "Give every batch the same shape, dtype and structure.",
+        "model.train_on_batch(x[begin:end], y[begin:end])",
+        "data = data.batch(size, drop_remainder=True)\nmodel.fit(data)",
+    )
+
+
+def _evidence(signals: Signals, retraces: Sequence[Build]) -> tuple[Evidence, ...]:
+    longest = sorted(retraces, key=lambda build: -build.made_ps)[:8]
+    line = signals.host.training_thread or ""
+    return tuple(
+        Evidence(
+            signals.host.host,
+            line,
+            build.start_ps,
+            min(build.start_ps + build.duration_ps, signals.window_ps),
+            f"traced again in call {build.call + 1}",
+        )
+        for build in sorted(longest, key=lambda build: build.start_ps)
+    )

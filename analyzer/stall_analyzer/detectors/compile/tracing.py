@@ -1,0 +1,180 @@
+"""Building the training function's graph takes a large part of the first epoch.
+
+What it finds
+A training function whose first call spends much of the epoch in tracing: Python runs the model's
+code once to record its graph. Two avoidable reasons are told apart: the step is traced twice,
+because variables are made inside the first call, and Python in the model's code that does more than
+build a graph (reads files, computes with numpy, sleeps).
+
+Why it stalls
+Nothing is trained while a graph is built. A tf.function that creates variables in its first call is
+traced a second time without creating them. Keras optimizers with slots (Adam, RMSprop, SGD with
+momentum) create them in the first step unless they were built before.
+
+How it is measured
+The ledger's time for tracing inside the first call. The two traces of a call are the graph builds
+before and after its initialize_variables run. Making the graph ready to run (instantiation) takes a
+time that grows with the graph and the machine as tracing does: tracing that takes many times as
+long did other work in Python.
+
+Example
+A model of 16 dense layers with Adam traced its step twice, for 3.7 s and 1.4 s. After
+optimizer.build(model.trainable_variables) before fit() it was traced once.
+
+What to do
+Build the model and its optimizer before fit(). Move slow Python out of call(), into __init__ or
+build(). If neither is the case, nothing is wrong: tracing comes once, and longer training hides it.
+
+Blind spots
+The trace does not say which line of Python was slow unless the Python tracer was on. With functions
+that TensorFlow loads from a saved model no tracing shows.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import ACT_SHARE, CONSIDER_SHARE, severity_of
+from stall_analyzer.detectors.gains import both, partly
+from stall_analyzer.model.findings import Change, Finding, Gain
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.signals.compile.functions import Build, FunctionSignals
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST101"
+NAME = "tracing"
+BUCKET = "compile"
+
+# The first trace of a process also loads what tracing needs: 0.1 to 0.3 s on the machines measured.
+FIRST_TRACE_PS = 500 * PS_PER_MS
+# Beyond that, tracing took 1.6 to 6 times as long as making the graph ready (2 to 100 layers).
+LEAST_RATIO, MOST_RATIO = 1.6, 6
+SLOW_RATIO = 10
+
+# Of two traces the first is the longer one. A part of that is what any first trace takes.
+SPARE_LEAST = 0.6
+SPARE_GRAPH = 0.5  # one of the two graphs
+
+
+def check(signals: Signals) -> Finding | None:
+    function = max(signals.functions, key=_tracing_ps, default=None)
+    if function is None or function.first is None:
+        return None
+    build = function.first
+    if build.second_trace_ps and signals.share(build.variable_init_ps) >= CONSIDER_SHARE:
+        return None  # ST107 speaks of both, because one change mends both
+    if build.second_trace_ps:
+        return _traced_twice(signals, function, build)
+    if function.shape is not None and function.shape.unrolled:
+        return None  # ST102 says why
+    if build.tracing_ps > SLOW_RATIO * build.instantiate_ps + FIRST_TRACE_PS:
+        return _slow_python(signals, function, build)
+    return _comes_once(signals, function, build)
+
+
+def _tracing_ps(function: FunctionSignals) -> int:
+    return function.first.tracing_ps if function.first is not None else 0
+
+
+def _traced_twice(signals: Signals, function: FunctionSignals, build: Build) -> Finding | None:
+    # The graph of the spare trace is run once, and so has to be made ready as well.
+    gain = both(
+        partly(build.spare_trace_ps, SPARE_LEAST, 1), partly(build.instantiate_ps, 0, SPARE_GRAPH)
+    )
+    middle = (gain.low_ps + gain.high_ps) // 2
+    severity = severity_of(signals.share(middle), once_ps=middle)
+    if severity is None:
+        return None
+    if function.is_keras:
+        change = Change(
+            "Build the optimizer before fit(), so that the first call creates no variables. A "
+            "model without an Input layer must be built before it: model.build(input_shape).",
+            "model.compile(optimizer, loss)\nmodel.fit(data)",
+            "model.compile(optimizer, loss)\n"
+            "model.optimizer.build(model.trainable_variables)\n"
+            "model.fit(data)",
+        )
+    else:
+        change = Change(
+            f"Create the variables before {function.words} is called for the first time.",
+            "optimizer = keras.optimizers.Adam()",
+            "optimizer = keras.optimizers.Adam()\n"
+            "model.build(input_shape)  # where the model has no Input layer\n"
+            "optimizer.build(model.trainable_variables)",
+        )
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=f"{function.opening} is traced twice, for {seconds(build.tracing_ps)} in all",
+        explanation=(
+            f"The first call of {function.words} created variables, most often those of the "
+            f"optimizer. TensorFlow then traces the step again: {seconds(build.first_trace_ps)} "
+            f"with the variables and {seconds(build.second_trace_ps)} without, of "
+            f"{seconds(signals.window_ps)}. One of the two can be avoided."
+        ),
+        change=change,
+        lost_ps=build.tracing_ps + build.instantiate_ps,
+        gain=gain,
+        confidence=0.9,
+        evidence=signals.evidence_of("compile.tracing", "tracing"),
+    )
+
+
+def _slow_python(signals: Signals, function: FunctionSignals, build: Build) -> Finding | None:
+    severity = severity_of(signals.share(build.tracing_ps), once_ps=build.tracing_ps)
+    if severity is None:
+        return None
+    least = build.tracing_ps - MOST_RATIO * build.instantiate_ps - FIRST_TRACE_PS
+    most = build.tracing_ps - round(LEAST_RATIO * build.instantiate_ps)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=f"Python in {function.words} runs for {seconds(build.tracing_ps)} while it is traced",
+        explanation=(
+            f"The first call spent {seconds(build.tracing_ps)} "
+            f"({percent(build.tracing_ps, signals.window_ps)} of the first epoch) in Python to "
+            f"record a graph that TensorFlow made ready in {seconds(build.instantiate_ps)}. "
+            "A graph of that size is recorded much faster: some code in the model or the loss does "
+            "other work in Python, which runs once per trace and never in a step."
+        ),
+        change=Change(
+            "Move slow Python (reading files, numpy, network, logging) from call() and from the "
+            "loss into __init__() or build().",
+            "def call(self, x):\n    table = read_table(path)\n    return x * table",
+            "def __init__(self, path):\n    super().__init__()\n"
+            "    self.table = read_table(path)\n\n"
+            "def call(self, x):\n    return x * self.table",
+        ),
+        lost_ps=build.tracing_ps,
+        gain=Gain(least, most),
+        confidence=0.7,
+        evidence=signals.evidence_of("compile.tracing", "tracing"),
+    )
+
+
+def _comes_once(signals: Signals, function: FunctionSignals, build: Build) -> Finding | None:
+    if signals.share(build.tracing_ps) < ACT_SHARE:
+        return None
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="note",
+        title=f"Tracing {function.words} takes {seconds(build.tracing_ps)}, once",
+        explanation=(
+            f"The first call records the graph in {seconds(build.tracing_ps)}, "
+            f"{percent(build.tracing_ps, signals.window_ps)} of a first epoch of "
+            f"{seconds(signals.window_ps)}. It was traced once, as it must be. Later epochs do "
+            "not pay for it."
+        ),
+        change=Change(
+            "Nothing, if you train for more than a few epochs. For many short runs, trace less: "
+            "fewer and larger layers, no Python loops over layers or time steps."
+        ),
+        lost_ps=build.tracing_ps,
+        confidence=0.8,
+        evidence=signals.evidence_of("compile.tracing", "tracing"),
+    )

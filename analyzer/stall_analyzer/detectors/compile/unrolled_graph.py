@@ -1,0 +1,108 @@
+"""A Python loop in the model was unrolled into a huge graph.
+
+What it finds
+A training graph in which the same op occurs many times under numbered names (MatMul, MatMul_1 …
+MatMul_199), far more often than the model has variables: a Python loop over time steps, rows or
+iterations ran while the step was traced.
+
+Why it stalls
+Every turn of a Python loop is recorded, optimised and instantiated on its own, forwards and
+backwards. The cost grows with the number of turns and is paid before the first step.
+
+How it is measured
+The names of the ops of the backward pass, with their numbers taken out, against the number of
+variables that were updated. The cost is the ledger's tracing and instantiation in the function's
+calls. An estimate of the change keeps a part of that, and lets each step take up to three times as
+long: a loop in the graph has a price for each turn.
+
+Example
+A recurrence over 200 time steps, written as a Python loop, had 2,695 nodes: 4.8 s of tracing and
+2.9 s of instantiation. As keras.layers.RNN it took 0.6 s and 0.4 s, but 73 ms a step, not 26 ms.
+
+What to do
+Write the loop so that it stays a loop: keras.layers.RNN, tf.while_loop, tf.scan, or vectorise it.
+Unrolled graphs run faster per step: for long training on tiny steps, keep the loop and accept the
+start.
+
+Blind spots
+Under XLA the ops have no events, and nothing is said. Loops of fewer than 30 turns and loops
+without gradients are not named.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.model.findings import Change, Finding, Gain
+from stall_analyzer.model.format import seconds
+from stall_analyzer.signals.compile.functions import FunctionSignals
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST102"
+NAME = "unrolled_graph"
+BUCKET = "compile"
+
+# What is left of tracing and instantiation when the loop's body is built once: from little, where
+# the loop is nearly the whole model, to a third.
+LEFT_LEAST = 0.05
+LEFT_MOST = 0.35
+# A loop in the graph starts its ops anew in every turn: a step of tiny ops took 2.8 times as long.
+SLOWER_STEPS = 3
+
+
+def check(signals: Signals) -> Finding | None:
+    function = next((f for f in signals.functions if f.shape is not None), None)
+    if function is None or function.shape is None or not function.shape.unrolled:
+        return None
+    shape = function.shape
+    lost = sum(build.made_ps for build in function.builds)
+    severity = severity_of(signals.share(lost), once_ps=lost)
+    if severity is None:
+        return None
+    slower = (SLOWER_STEPS - 1) * function.usual_call_ps
+    least = round((1 - LEFT_MOST) * lost) - slower * function.calls
+    most = round((1 - LEFT_LEAST) * lost)
+    pays_back = f" after about {most // slower} steps" if slower else ""
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity if least > 0 else "note",
+        title=f"A Python loop is unrolled into {shape.copies} copies of {_short(shape.copied)}",
+        explanation=(
+            f"The graph of {function.words} has {shape.nodes} nodes for {shape.updates} trained "
+            f"variables; {shape.copied} alone occurs {shape.copies} times. Recording that graph "
+            f"and making it ready took {seconds(lost)} of {seconds(signals.window_ps)}. A loop "
+            "that stays a loop is built once, but runs slower: at worst the unrolled graph wins "
+            f"its cost back{pays_back}."
+        ),
+        change=_change(signals, function),
+        lost_ps=lost,
+        gain=Gain(max(least, 0), most),
+        confidence=0.85,
+        evidence=(
+            *signals.evidence_of("compile.tracing", "tracing"),
+            *signals.evidence_of("compile.instantiate", "making the graph ready"),
+        ),
+    )
+
+
+def _short(node: str) -> str:
+    return "/".join(node.split("/")[-2:])
+
+
+def _change(signals: Signals, function: FunctionSignals) -> Change:
+    layers = signals.keras.layers if signals.keras is not None else ()
+    unrolled = [layer for layer in layers if layer.get("unroll") is True]
+    if unrolled:
+        kind = unrolled[0]["class_name"]
+        return Change(
+            f"Let {unrolled[0]['name']} keep its loop: leave unroll at False.",
+            f"keras.layers.{kind}(units, unroll=True)",
+            f"keras.layers.{kind}(units)",
+        )
+    turns = function.shape.copies if function.shape is not None else 0
+    return Change(
+        "Use a layer or an op that loops in the graph, or vectorise the loop.",
+        f"for t in range({turns}):\n    state = cell(x[:, t], state)",
+        "state = keras.layers.RNN(cell)(x)  # or tf.scan, tf.while_loop",
+    )

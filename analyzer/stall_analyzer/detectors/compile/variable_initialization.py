@@ -1,0 +1,76 @@
+"""Variables are created and filled inside the first training step.
+
+What it finds
+A first call that spends a noticeable part of the epoch in initialising variables: large embeddings
+or layers of a model that was not built before, or the slots of an optimizer.
+
+Why it stalls
+Variables that a tf.function creates are initialised by a graph of their own, between two traces of
+the function. The random numbers of a big embedding take as long as many steps.
+
+How it is measured
+The ledger's time in the initialize_variables graph of the training thread. The trace that was
+repeated without the variables counts too, because the same change avoids it.
+
+Example
+An embedding of 400,000 rows was filled in 0.7 s inside the first call of fit(). Built before, the
+first epoch took 0.8 s, not 1.9 s.
+
+What to do
+Give the model an Input layer, or call model.build(input_shape), and build the optimizer, before
+fit(). That moves the filling of the variables out of the first epoch and avoids the second trace.
+
+Blind spots
+The filling itself still happens, earlier: the program as a whole wins the second trace and the
+initialiser's own graph. Variables that are restored afterwards need no initial values at all, which
+the trace cannot show.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import CONSIDER_SHARE
+from stall_analyzer.detectors.compile.tracing import SPARE_LEAST
+from stall_analyzer.detectors.gains import both, partly, removed
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST107"
+NAME = "variable_initialization"
+BUCKET = "compile"
+
+
+def check(signals: Signals) -> Finding | None:
+    filling = signals.causes_ps["compile.variable_init"]
+    if signals.share(filling) < CONSIDER_SHARE:
+        return None
+    builds = [build for function in signals.functions for build in function.builds]
+    twice = sum(build.first_trace_ps + build.second_trace_ps for build in builds)
+    spare = partly(sum(build.spare_trace_ps for build in builds), SPARE_LEAST, 1)
+    moved = removed(filling)
+    again = f" It was traced twice for that, for {seconds(twice)} in all." if twice else ""
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="consider",  # the filling is moved rather than won, however long it takes
+        title=f"Variables are initialised for {seconds(filling)} inside the first step",
+        explanation=(
+            "The first call created variables and filled them with their initial values for "
+            f"{seconds(filling)}, {percent(filling, signals.window_ps)} of the first epoch."
+            f"{again} Variables that exist before the first call are filled outside of it, and "
+            "the step is traced once."
+        ),
+        change=Change(
+            "Build the model and its optimizer before training.",
+            "model.compile(optimizer, loss)\nmodel.fit(data)",
+            "model.build(input_shape)  # or begin the model with keras.Input\n"
+            "model.compile(optimizer, loss)\n"
+            "model.optimizer.build(model.trainable_variables)\n"
+            "model.fit(data)",
+        ),
+        lost_ps=filling + sum(build.tracing_ps for build in builds if build.second_trace_ps),
+        gain=both(moved, spare),
+        confidence=0.8,
+        evidence=signals.evidence_of("compile.variable_init", "initialising variables"),
+    )

@@ -1,0 +1,60 @@
+"""The first run of the graph takes much longer than the later ones.
+
+What it finds
+A first training step that computed far longer than the usual one, by a noticeable part of the
+epoch.
+
+Why it stalls
+On first use kernels are created and choose their algorithms, thread pools start, and the memory of
+all tensors is touched for the first time.
+
+How it is measured
+The ledger's warm-up: what the first run of each graph computed longer than the median of its later
+runs.
+
+Example
+A first step computed for 270 ms, the later ones for 34 ms: its 400 MB were touched for the first
+time.
+
+What to do
+Nothing: it comes once. Leave the first step out when you compare step times, and train long enough
+for it not to matter.
+
+Blind spots
+Nothing in a trace tells new kernels from new memory.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST110"
+NAME = "warm_up"
+BUCKET = "compute"
+
+# Some warm-up is in every run; below a tenth of the epoch it misleads nobody.
+WARM_UP_SHARE = 0.10
+
+
+def check(signals: Signals) -> Finding | None:
+    lost = signals.causes_ps["compute.warm_up"]
+    if signals.share(lost) < WARM_UP_SHARE:
+        return None
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="note",
+        title=f"The first run of the graph takes {seconds(lost)} longer than the later ones",
+        explanation=(
+            f"{seconds(lost)}, {percent(lost, signals.window_ps)} of the first epoch, were spent "
+            "on computing for the first time: kernels were created and memory was touched. The "
+            "model's steps are faster than this epoch suggests."
+        ),
+        change=Change("Nothing; it does not come back. Leave the first step out of comparisons."),
+        lost_ps=lost,
+        confidence=0.8,
+        evidence=signals.evidence_of("compute.warm_up", "first run"),
+    )

@@ -1,0 +1,92 @@
+"""XLA compiles the training function again for batches of another shape.
+
+What it finds
+A function that XLA compiled in later calls than its first.
+
+Why it stalls
+XLA's code is made for exact shapes. A batch of another size or length is compiled from the start,
+and training waits. The smaller last batch of an epoch is the usual case.
+
+How it is measured
+Calls after the function's first in which the ledger shows XLA at work, and how much longer than
+usual they took, tracing and input apart.
+
+Example
+41 batches, the last of 10 rows instead of 64: 0.49 s of compilation in the first call, 0.34 s more
+in the last.
+
+What to do
+Give XLA one shape: drop_remainder=True for the last batch, padded_batch or bucketing with few
+lengths for sequences.
+
+Blind spots
+TensorFlow 2.15 and 2.16 write no events of the compiler: a second compilation of the same graph is
+not seen there. The shapes themselves are not in the trace.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.gains import removed
+from stall_analyzer.model.findings import Change, Finding, Gain
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.compile.functions import FunctionSignals
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST106"
+NAME = "xla_recompilation"
+BUCKET = "compile"
+
+
+def check(signals: Signals) -> Finding | None:
+    function = max(signals.functions, key=_lost_ps, default=None)
+    if function is None:
+        return None
+    again, lost = function.recompilations, _lost_ps(function)
+    traced = sum(build.made_ps for build in again)  # a new shape is traced before it is compiled
+    severity = severity_of(signals.share(lost))
+    if severity is None:
+        return None
+    last = function.only_last_call(again)
+    calls = ", ".join(str(build.call + 1) for build in again[:4])
+    which = f"in call {calls}{' …' if len(again) > 4 else ''} of {function.calls}"
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=(
+            "The last batch makes XLA compile again"
+            if last
+            else f"XLA compiles {function.words} again {len(again)} times"
+        ),
+        explanation=(
+            f"XLA compiled {function.words} again {which}, for {seconds(lost)} or "
+            f"{percent(lost, signals.window_ps)} of the first epoch. Its code fits one shape "
+            f"only{'; the last batch is smaller than the others' if last else ''}. Each new "
+            "shape costs a compilation once, and the first epoch meets them all."
+        ),
+        change=_change(last),
+        lost_ps=lost + traced,
+        gain=Gain(removed(lost).low_ps, lost + traced),
+        confidence=0.9,
+        evidence=signals.evidence_of("compile.xla", "XLA compiles"),
+    )
+
+
+def _lost_ps(function: FunctionSignals) -> int:
+    return sum(function.extra_ps(build) - build.made_ps for build in function.recompilations)
+
+
+def _change(last: bool) -> Change:
+    if last:
+        return Change(
+            "Drop the smaller last batch, or pad it.",
+            "data = data.batch(size)",
+            "data = data.batch(size, drop_remainder=True)",
+        )
+    return Change(
+        "Make all batches the same shape, or let them have few shapes.",
+        "data = data.padded_batch(size)",
+        "data = data.padded_batch(size, padded_shapes=longest, drop_remainder=True)",
+    )

@@ -1,0 +1,230 @@
+"""The run ended, or stands still, before its time: slow, stuck or dead.
+
+What it finds
+Runs that were killed, that failed or that stand still, and what they stand at. With a capture
+(StallCallback, watch or `stall-analyze capture`) it is known; from other event files that hold no
+end of an epoch it can only be suspected.
+
+Why it stalls
+Three things look alike from outside: a long step that still goes on, a job that hangs, and a job
+that was killed.
+
+How it is measured
+A capture looks at the process once a second while no step finishes, and writes all stacks down when
+that lasts too long. Stuck is what was seen to stand still: less than 2 % of a core at work, nothing
+read, the same threads at the same lines, waiting. What computes, reads or sleeps is slow. A process
+that is killed leaves no last word, so that the last record tells when. Without a capture: the last
+batch that was logged, the usual time between two of them, and how long after the last batch
+anything else was still written.
+
+Example
+A generator fed by a thread that had failed: stuck since 14:02:31 (after step 37): the generator at
+train.py:41 waits in queue.Queue.get() and never goes on.
+
+What to do
+Give waits a timeout that raises, so that the run fails where it would hang. If a worker of a
+cluster is missing, look at that worker first. Without a capture, ask the process where it is
+(py-spy dump).
+
+Blind spots
+A wait in C code has no frame of its own; where the kernel does not say what the threads wait in, it
+cannot be told from a sleep. Waiting for a device that hangs looks like any other wait inside of
+TensorFlow. Without a capture, a healthy first epoch shows nothing until its end (unless
+update_freq="batch"), and a log directory cannot say whether its process still runs.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.captures.capture_format import Reason
+from stall_analyzer.captures.how_to_capture import CALLBACK_LINES
+from stall_analyzer.model.findings import Change, Evidence, Finding
+from stall_analyzer.model.format import moment, seconds
+from stall_analyzer.model.units import PS_PER_NS
+from stall_analyzer.signals.ending.blame import Blamed
+from stall_analyzer.signals.ending.logged_progress import Progress
+from stall_analyzer.signals.ending.process_end import KILLED, Ending
+from stall_analyzer.signals.ending.stalled import SLOW, STUCK, Stall
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST510"
+NAME = "stuck_or_dead"
+BUCKET = "unknown"
+
+# A batch that takes this many times the usual one is no longer merely slow.
+SILENT_FACTOR = 20
+
+_ASK_THE_PROCESS = Change(
+    "Look whether the process still runs and the event file still grows. If it runs and "
+    "the file does not grow, ask the process where it is.",
+    "",
+    "py-spy dump --pid PID    # what each thread is doing\n"
+    "# next time, a capture writes that down by itself\n"
+    f"{CALLBACK_LINES}",
+)
+
+
+def check(signals: Signals) -> Finding | None:
+    stall, ending = signals.stall, signals.ending
+    if stall is not None:
+        return _of_stall(signals, stall, ending)
+    if ending is not None and ending.is_early:
+        return _of_ending(signals, ending)
+    if signals.capture is not None:
+        return None  # it ended by itself, or still runs
+    return _of_event_files(signals)
+
+
+# ---------------------------------------------------------------- with a capture
+
+
+def _of_stall(signals: Signals, stall: Stall, ending: Ending | None) -> Finding:
+    blamed = stall.blamed
+    start_ps, end_ps = _in_window(signals, stall)
+    stack = blamed.stack if blamed is not None else ()
+    shown = f"It stood at {', called from '.join(stack)}." if stack else ""
+    what_shows_it = f"{stall.why[0].upper()}{stall.why[1:]}, for {seconds(stall.lasted_ps)}."
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="act" if stall.state == STUCK else "note",
+        title=stall.sentence,
+        explanation=" ".join(filter(None, (what_shows_it, shown, _how_it_ended(ending)))),
+        change=_change(stall.state, blamed),
+        lost_ps=end_ps - start_ps,
+        confidence=blamed.confidence if blamed is not None else 0.5,
+        evidence=(Evidence(signals.host.host, "", start_ps, end_ps, "no step finished"),)
+        if end_ps > start_ps
+        else (),
+        stack=stack,
+    )
+
+
+def _in_window(signals: Signals, stall: Stall) -> tuple[int, int]:
+    zero_ns = signals.timeline.window.start_unix_ns
+    if zero_ns is None:
+        return 0, 0
+    bounds = ((ns - zero_ns) * PS_PER_NS for ns in (stall.since_ns, stall.until_ns))
+    start_ps, end_ps = (min(max(ps, 0), signals.window_ps) for ps in bounds)
+    return start_ps, end_ps
+
+
+def _how_it_ended(ending: Ending | None) -> str:
+    if ending is None or not ending.is_early:
+        return ""
+    at = moment(ending.ns)
+    if ending.reason == KILLED:
+        return f"The process wrote its last word at {at}: it was killed."
+    if ending.reason == Reason.SIGTERM:
+        return f"It was told to end (SIGTERM) at {at}."
+    return f"It failed at {at} with {ending.error}."
+
+
+def _change(state: str, blamed: Blamed | None) -> Change:
+    if blamed is None or state != STUCK:
+        return _ASK_THE_PROCESS if state != SLOW else _PROFILE_IT
+    if blamed.bucket == "communication":
+        return Change(
+            "Start every worker that TF_CONFIG names, with the same list on each and its own "
+            "index, and see that they reach each other's ports. A worker that stopped has its own "
+            "log: look there for the reason.",
+            "",
+            'os.environ["TF_CONFIG"] = json.dumps(\n'
+            '    {"cluster": {"worker": ["host0:2222", "host1:2222"]},\n'
+            '     "task": {"type": "worker", "index": 0}})',
+        )
+    if "get()" in blamed.waits_in:
+        return Change(
+            "Whoever fills the queue has stopped. Give the wait a timeout, and pass errors of the "
+            "filling thread on, so that the run fails instead of hanging.",
+            "item = queue.get()",
+            "item = queue.get(timeout=60)  # raises queue.Empty",
+        )
+    call = "event.wait" if "wait()" in blamed.waits_in else "lock.acquire"
+    return Change(
+        f"See who should wake {blamed.subject}: a thread that failed, a lock that is taken twice, "
+        "a server that does not answer. Give the wait a timeout.",
+        f"{call}()",
+        f'if not {call}(timeout=60):\n    raise RuntimeError("nobody answers")',
+    )
+
+
+_PROFILE_IT = Change(
+    "Wait, or make that code faster: it was at work when the capture ended.",
+)
+
+
+def _of_ending(signals: Signals, ending: Ending) -> Finding:
+    at = moment(ending.ns)
+    where = f" at {ending.place.place}" if ending.place is not None else ""
+    finished = signals.progress is not None and signals.progress.finished
+    if ending.reason == Reason.EXCEPTION:
+        title = f"Training failed at {at}{where}: {ending.error}"
+        text = "The process ended with this error. The stack is in the capture's last dump."
+    elif ending.reason == KILLED:
+        title = f"The process was killed at {at}, without a last word"
+        text = (
+            "Steps were being made up to its last record."
+            if not ending.out_of_memory
+            else "Its memory was used up then: the kernel ends a process that asks for more."
+        )
+    else:
+        title = f"The process was told to end at {at} ({ending.reason.upper()})"
+        text = "Steps were being made until then; it was not stuck."
+    memory = ending.out_of_memory
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="note" if finished or ending.reason == Reason.SIGTERM else "consider",
+        title=title,
+        explanation=text + ("" if finished else " No epoch was finished."),
+        change=Change(
+            "Give it more memory, or a smaller batch, shuffle buffer or cache."
+            if memory
+            else "Look into the program's own output for what came last.",
+        ),
+        confidence=0.9,
+    )
+
+
+# ---------------------------------------------------------------- without
+
+
+def _of_event_files(signals: Signals) -> Finding | None:
+    progress = signals.progress
+    if progress is None or progress.finished:
+        return None
+    silent = _went_silent(progress)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="consider" if silent else "note",
+        title="No epoch was finished when this log ends: the run is slow, stuck or dead",
+        explanation=_explanation(progress, silent),
+        change=_ASK_THE_PROCESS,
+        confidence=0.6,
+    )
+
+
+def _went_silent(progress: Progress) -> bool:
+    usual, silence = progress.usual_batch_ps, progress.silence_ps
+    return usual is not None and silence is not None and silence > SILENT_FACTOR * max(usual, 1)
+
+
+def _explanation(progress: Progress, silent: bool) -> str:
+    if progress.batches == 0:
+        return (
+            f"The event files begin training and end {seconds(progress.lasted_ps)} later without a "
+            f'batch or an epoch. Without update_freq="batch" a healthy first epoch looks the same.'
+        )
+    usual = progress.usual_batch_ps
+    pace = f", one every {seconds(usual)}" if usual else ""
+    text = f"{progress.batches} batches were logged in {seconds(progress.lasted_ps)}{pace}."
+    if silent:
+        return (
+            f"{text} After the last of them {seconds(progress.silence_ps or 0)} went by until the "
+            f"last record: it stood still or did something other than training."
+        )
+    return f"{text} Up to its last record it made progress; what came then is not in the files."

@@ -1,0 +1,131 @@
+"""Python between the steps keeps training waiting.
+
+What it finds
+Long pauses between two calls of the train function in which the training thread runs Python code:
+callbacks, the body of a custom loop, the garbage collector.
+
+Why it stalls
+The next step begins only when every callback of the last one has returned. A callback that takes
+30 ms makes a step of 5 ms seven times as long.
+
+How it is measured
+Time of the training thread between its calls, without saving, summaries and the second or two in
+which Keras sets itself up. Keras needs up to 5 ms between steps; only longer pauses count. Where
+the Python tracer was on, the functions have names.
+
+Example
+A callback reported to a server after each of 60 batches: 31 ms a step, 1.9 s of 2.5 s.
+
+What to do
+Do it less often (every 100 batches, or in on_epoch_end), or in another thread.
+
+Blind spots
+Without the Python tracer a pause has no name. Python threads that hold the interpreter (workers of
+a PyDataset) make pauses longer too; where calls themselves are slow to start, nothing is said.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.gains import at_pace_of_input, both, every_epoch, warmer_steps
+from stall_analyzer.model.findings import Change, Finding, Gain
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST401"
+NAME = "callback_time"
+BUCKET = "host"
+
+# Keras itself takes one to three milliseconds of Python between two steps.
+KERAS_PAUSE_PS = 5 * PS_PER_MS
+# Starting a graph takes about a millisecond. If it takes this long, and no less than this share of
+# the pauses, all Python is slow: another thread holds the interpreter, or the machine is too busy.
+SLOW_DISPATCH_PS = 3 * PS_PER_MS
+SLOW_DISPATCH_SHARE = 0.3
+# A callback after each step makes every pause long; waiting for the interpreter only some of them.
+SHORTEST_PERCENT = 10
+# What happens once or twice in an epoch is seldom already; only a large part of it is worth saying.
+OFTEN = 3
+# A function that holds this share of the pauses is the one to name.
+NAMED_SHARE = 0.5
+# How much less often the advice calls it.
+SELDOM = 50
+BETTER_CAPTURE = (
+    "The trace does not say which function it is: capture once more with the Python tracer "
+    "(python_tracer_level=1 in ProfilerOptions; TensorFlow 2.21 ignores the options there, the "
+    "capture dialog of TensorBoard's Profile tab passes them on)."
+)
+
+
+def check(signals: Signals) -> Finding | None:
+    pauses = signals.between_steps
+    long = pauses.recurs & (pauses.unnamed_ps > KERAS_PAUSE_PS)
+    lost, count = int(pauses.unnamed_ps[long].sum()), int(long.sum())
+    severity = severity_of(signals.share(lost))
+    if severity is None or (count < OFTEN and severity != "act"):
+        return None
+    slow_python = _python_is_slow(signals, lost)
+    shortest = np.percentile(pauses.unnamed_ps[pauses.recurs], SHORTEST_PERCENT)
+    if slow_python and shortest <= KERAS_PAUSE_PS:
+        return None
+    usual = int(np.median(pauses.unnamed_ps[long]))
+    warmer = Gain()
+    if count >= len(signals.training_steps) / 2:
+        lost += min(usual, int(pauses.unnamed_ps[1]))  # it ran after the first step as well
+        warmer = warmer_steps(signals)
+    name = _culprit(signals, lost)
+    won = both(Gain(round(0.8 * max(lost - count * KERAS_PAUSE_PS, 0)), lost), warmer)
+    gain = at_pace_of_input(signals, won)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=(
+            f"{name or 'Python between the steps'} takes {seconds(usual)} {_where(signals, count)}"
+        ),
+        explanation=(
+            f"In {count} of {len(pauses.start_ps)} pauses between calls of the train function, "
+            f"Python kept the training thread for {seconds(lost)}, "
+            f"{percent(lost, signals.window_ps)} of the first epoch. Keras itself needs a few "
+            f"milliseconds there; the rest is a callback or the loop's own code."
+            + ("" if name else f" {BETTER_CAPTURE}")
+        ),
+        change=Change(
+            "Do this work less often or in a thread of its own; what needs all batches can wait "
+            "until the end of the epoch.",
+            "def on_train_batch_end(self, batch, logs=None):\n    self.work(logs)",
+            "def on_train_batch_end(self, batch, logs=None):\n"
+            f"    if batch % {SELDOM} == 0:\n"
+            "        self.work(logs)",
+        ),
+        lost_ps=lost + warmer.high_ps,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.9 if name else 0.5 if slow_python else 0.8,
+        evidence=signals.evidence_at(
+            pauses.start_ps[long], pauses.end_ps[long], "Python between two calls"
+        ),
+    )
+
+
+def _python_is_slow(signals: Signals, lost: int) -> bool:
+    dispatch = signals.causes_ps["host.dispatch"]
+    calls = max(len(signals.between_steps.start_ps) - 1, 1)
+    return dispatch > SLOW_DISPATCH_PS * calls and dispatch > SLOW_DISPATCH_SHARE * lost
+
+
+def _culprit(signals: Signals, lost: int) -> str:
+    """The function that the Python tracer saw most, if that is most of it."""
+    calls = signals.between_steps.python_calls
+    return calls[0].name if calls and calls[0].self_ps >= NAMED_SHARE * lost else ""
+
+
+def _where(signals: Signals, count: int) -> str:
+    often = count >= len(signals.training_steps) / 2
+    if often:
+        return "after each step"
+    return "in one pause" if count == 1 else f"in {count} pauses"

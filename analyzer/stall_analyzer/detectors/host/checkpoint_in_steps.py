@@ -1,0 +1,82 @@
+"""The model is saved between steps, and training waits for it.
+
+What it finds
+Checkpoints written by the training thread in the middle of the epoch: by TensorFlow's own ops or in
+the way Keras saves.
+
+Why it stalls
+Saving reads every variable, turns it into bytes and writes a file. Training waits until it is done.
+
+How it is measured
+Two signs between calls of the train function: ops that write checkpoints (SaveV2), or a row of
+variable reads with nothing else in between, which is how Keras saves; the Python that follows the
+reads belongs to it.
+
+Example
+ModelCheckpoint(save_freq=1) on a model of 8 MB: 28 ms after each of 50 steps.
+
+What to do
+Save once per epoch (save_freq="epoch"), or every few thousand batches. A run that must not lose
+minutes needs BackupAndRestore with a save_freq in the thousands, not a checkpoint per batch.
+
+Blind spots
+Reading all weights for another purpose (an average of weights, a custom log) looks the same as
+saving them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST402"
+NAME = "checkpoint_in_steps"
+BUCKET = "host"
+
+# One save at the end of an epoch is what one asks for.
+SAVES_LEAST = 2
+
+
+def check(signals: Signals) -> Finding | None:
+    pauses = signals.between_steps
+    saves = pauses.saves
+    lost = saves.host_ps
+    severity = severity_of(signals.share(lost))
+    if severity is None or len(saves) < SAVES_LEAST:
+        return None
+    each = int(np.median(saves.per_pause_ps))
+    sign = (
+        "Ops that write checkpoints show it."
+        if pauses.named_saves
+        else "The thread reads all variables in a row and then stays in Python, which is how Keras "
+        "saves a model; reading the weights for another purpose looks the same."
+    )
+    kept = (len(saves) - 1) / len(saves)
+    gain = at_pace_of_input(signals, partly(lost, 0.8 * kept, 1.0))
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=f"The model is saved {len(saves)} times in the epoch, {seconds(each)} each",
+        explanation=(
+            f"Between {len(signals.training_steps)} steps the training thread saved the model "
+            f"{len(saves)} times and took {seconds(lost)} for it, "
+            f"{percent(lost, signals.window_ps)} of the first epoch. {sign}"
+        ),
+        change=Change(
+            "Save once per epoch, or far less often.",
+            "keras.callbacks.ModelCheckpoint(path, save_freq=1)",
+            'keras.callbacks.ModelCheckpoint(path, save_freq="epoch")',
+        ),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.9 if pauses.named_saves else 0.7,
+        evidence=signals.evidence_at(saves.start_ps, saves.end_ps, "saves the model"),
+    )

@@ -1,0 +1,78 @@
+"""The container's CPU limit keeps the process from running.
+
+What it finds
+Training whose threads are stopped again and again because the container has used up its share of
+the cores (`docker --cpus`, `limits.cpu` in Kubernetes).
+
+Why it stalls
+The limit is counted per tenth of a second. TensorFlow sees all cores of the machine and starts a
+thread for each; together they use up the share in a few milliseconds, and then all of them stand
+still until the next period, whatever they were doing.
+
+How it is measured
+In a capture: the kernel's count of the time for which threads of the container were throttled. It
+is summed over the cores, so that divided by their number it is the least that the epoch lost.
+
+Example
+A limit of 2 CPUs on a machine with 32: 64 threads used up each tenth of a second in 6 ms, and 41 s
+of 90 s of the first epoch stood still.
+
+What to do
+Raise the limit, or set as many threads as the limit has cores: fewer threads that are never stopped
+are faster than many that are.
+
+Blind spots
+Not in a trace: there, throttled threads look as if their ops were slow. Where training waits for a
+GPU, throttled threads may cost nothing.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST410"
+NAME = "cpu_throttled"
+BUCKET = "host"
+
+# The work remains: without the limit more cores do it at once, within it fewer threads.
+LEAST_WON, MOST_WON = 0.2, 1.0
+
+
+def check(signals: Signals) -> Finding | None:
+    machine = signals.machine
+    if machine is None or not machine.throttled_ps:
+        return None
+    cores = max(machine.cores or 1, 1)
+    lost = min(machine.throttled_ps // cores, signals.window_ps)
+    severity = severity_of(signals.share(lost))
+    if severity is None:
+        return None
+    gain = partly(lost, LEAST_WON, MOST_WON)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=f"The CPU limit stopped the process for {seconds(lost)} of the first epoch",
+        explanation=(
+            f"Threads of the container were throttled for {seconds(machine.throttled_ps)} on "
+            f"{cores} {'core' if cores == 1 else 'cores'}: at least {seconds(lost)}, "
+            f"{percent(lost, signals.window_ps)} of the first epoch, in which none of them could "
+            "run. This time is spread over all that the epoch seems to spend its time on."
+        ),
+        change=Change(
+            "Raise the container's CPU limit, or give TensorFlow as many threads as the limit has "
+            "cores.",
+            "docker run --cpus 2 …",
+            "tf.config.threading.set_intra_op_parallelism_threads(2)\n"
+            "tf.config.threading.set_inter_op_parallelism_threads(2)",
+        ),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.85,
+    )

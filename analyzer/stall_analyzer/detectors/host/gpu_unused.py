@@ -1,0 +1,66 @@
+"""The machine has a GPU, and training did not use it.
+
+What it finds
+A device that the profiler lists, without any sign that it worked: no kernels, no allocations, no
+thread that watches it.
+
+Why it stalls
+The model computes on the CPU while the faster device stands idle.
+
+How it is measured
+Device planes of the trace without events, no allocator of the device and no event manager thread on
+the host.
+
+Example
+/device:GPU:0 was listed; all 3.1 s of computing ran on the CPU.
+
+What to do
+Ask TensorFlow what it sees: tf.config.list_physical_devices("GPU"). An empty list means that the
+build has no GPU support or does not find CUDA; look at its first log lines. A filled list means
+that the program pins its ops to the CPU or hides the GPU.
+
+Blind spots
+A GPU can be slower than a CPU for very small models. A device of another kind than TensorFlow's own
+GPU may leave none of the signs that we look for.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import ACT_SHARE
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST405"
+NAME = "gpu_unused"
+BUCKET = "compute"
+
+
+def check(signals: Signals) -> Finding | None:
+    devices = signals.devices
+    computed = signals.buckets_ps["compute"]
+    if not devices.listed or devices.used or not signals.host.training_thread:
+        return None
+    # Where the CPU computes little of what was seen, another device would win little.
+    if computed < ACT_SHARE * signals.host.covered_ps:
+        return None
+    names = ", ".join(name.removeprefix("/device:") for name in devices.listed)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="consider",
+        title=f"{names} is there and was not used",
+        explanation=(
+            f"The profiler lists {names}, but nothing in the trace shows it at work. The CPU "
+            f"computed for {seconds(computed)}, {percent(computed, signals.host.covered_ps)} of "
+            f"what was traced. How much faster the device would be is not known from this trace."
+        ),
+        change=Change(
+            "Find out why TensorFlow did not place the model on the device.",
+            "",
+            'print(tf.config.list_physical_devices("GPU"))  # empty: build or CUDA libraries\n'
+            "tf.debugging.set_log_device_placement(True)    # else: who pins the ops",
+        ),
+        confidence=0.6,
+    )

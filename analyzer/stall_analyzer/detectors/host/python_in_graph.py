@@ -1,0 +1,73 @@
+"""A Python function inside the step makes the graph wait for the interpreter.
+
+What it finds
+py_function or numpy_function in the model, the loss or a metric, during which nothing else of the
+step ran.
+
+Why it stalls
+The graph leaves TensorFlow's threads, takes the interpreter's lock, converts its tensors, runs
+Python on one core and comes back. XLA and GPUs cannot run it at all.
+
+How it is measured
+PyFunc and EagerPyFunc ops of the step, while no other op of it ran. Python in the input pipeline is
+not meant: that runs beside the step.
+
+Example
+A loss weighed its examples in a py_function: 35 ms of each step of 41 ms.
+
+What to do
+Write it with TensorFlow or keras.ops. What can be known before the step belongs into the data.
+
+Blind spots
+What the Python function does is not in the trace, unless it calls TensorFlow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.gains import at_pace_of_input, both, every_epoch, partly, warmer_steps
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST408"
+NAME = "python_in_graph"
+BUCKET = "host"
+
+# The same work in the graph takes some time too.
+LEAST_WON, MOST_WON = 0.7, 1.0
+
+
+def check(signals: Signals) -> Finding | None:
+    lost = signals.causes_ps["host.py_func"]
+    severity = severity_of(signals.share(lost))
+    if severity is None:
+        return None
+    steps = signals.per_step_ps("host.py_func")
+    each = int(np.median(steps[steps > 0])) if (steps > 0).any() else lost
+    warmer = warmer_steps(signals)
+    gain = at_pace_of_input(signals, both(partly(lost, LEAST_WON, MOST_WON), warmer))
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=f"A Python function inside the step takes {seconds(each)} of each step",
+        explanation=(
+            f"The graph of the step calls back into Python and waits for it: {seconds(lost)}, "
+            f"{percent(lost, signals.window_ps)} of the first epoch. Meanwhile no other op of the "
+            f"step ran."
+        ),
+        change=Change(
+            "Write the function with TensorFlow or keras.ops, or move it into the data.",
+            "weight = tf.py_function(weigh, [labels, logits], tf.float32)",
+            "weight = (1 - keras.ops.max(keras.ops.softmax(logits), axis=-1)) ** 2",
+        ),
+        lost_ps=lost + warmer.high_ps,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.9,
+        evidence=signals.evidence_of("host.py_func", "Python inside the step"),
+    )

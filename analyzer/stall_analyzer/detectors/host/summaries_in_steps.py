@@ -1,0 +1,102 @@
+"""Writing summaries between the steps takes a visible part of the epoch.
+
+What it finds
+Scalars, histograms and images that are written by the training thread: after each batch, or so many
+at the end of the epoch that they take a good part of it.
+
+Why it stalls
+A scalar costs half a millisecond. A histogram is worked out by some fifty small ops in Python, for
+every variable. With update_freq="batch" or a callback of one's own, each batch pays for it.
+
+How it is measured
+Stretches between calls of the train function that lead up to an op that writes a summary.
+
+Example
+A histogram of each of 8 weights after each of 20 batches took 2.9 s of 3.5 s.
+
+What to do
+Write less often: update_freq=100, or histograms once per epoch (histogram_freq=1 does that). Of a
+large model, a histogram takes a second for a few million weights: once in ten epochs is enough.
+
+Blind spots
+To capture a first epoch we ask for update_freq="batch" ourselves: some of this is the cost of
+measuring, and goes away with it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.detectors.base import CONSIDER_SHARE
+from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST403"
+NAME = "summaries_in_steps"
+BUCKET = "host"
+
+# A few scalars take less; above that it is histograms, images or very many tags.
+SCALARS_PS = 10 * PS_PER_MS
+# As often as is still useful to watch.
+SELDOM = 100
+
+
+def check(signals: Signals) -> Finding | None:
+    summaries = signals.between_steps.summaries
+    lost, per_pause = summaries.host_ps, summaries.per_pause_ps
+    if signals.share(lost) < CONSIDER_SHARE:
+        return None
+    # Scalars in each pause are as nothing beside histograms at the end of the epoch.
+    long = per_pause[per_pause > SCALARS_PS]
+    heavy = bool(long.sum() > lost / 2)
+    pauses = long if heavy else per_pause
+    each, once = int(np.median(pauses)), len(pauses) == 1
+    where = "in one pause" if once else f"in each of {len(pauses)} pauses"
+    gain = at_pace_of_input(signals, partly(lost, 0.7, 1.0))
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        # It is what the instruments cost: never the first thing to act on.
+        severity="consider" if heavy else "note",
+        title=f"Writing summaries takes {seconds(each)} {where}",
+        explanation=(
+            f"The training thread spent {seconds(lost)}, {percent(lost, signals.window_ps)} of the "
+            f"first epoch, on writing summaries between the steps. "
+            + (
+                "That is far more than a few scalars cost: histograms or images are written."
+                if heavy
+                else "Mostly these are a few scalars per batch, which update_freq makes rarer."
+            )
+        ),
+        change=_change(heavy, once),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.8,
+        evidence=signals.evidence_at(summaries.start_ps, summaries.end_ps, "writes summaries"),
+    )
+
+
+def _change(heavy: bool, once: bool) -> Change:
+    if heavy and once:
+        return Change(
+            "Write histograms in every tenth epoch, or of fewer layers.",
+            "keras.callbacks.TensorBoard(logdir, histogram_freq=1)",
+            "keras.callbacks.TensorBoard(logdir, histogram_freq=10)",
+        )
+    if heavy:
+        return Change(
+            "Write histograms once per epoch.",
+            "def on_train_batch_end(self, batch, logs=None):\n"
+            '    tf.summary.histogram("weight", weight)',
+            "keras.callbacks.TensorBoard(logdir, histogram_freq=1)  # once per epoch",
+        )
+    return Change(
+        "Write scalars less often, once you have the profile you wanted.",
+        'keras.callbacks.TensorBoard(logdir, update_freq="batch")',
+        f"keras.callbacks.TensorBoard(logdir, update_freq={SELDOM})",
+    )

@@ -1,0 +1,83 @@
+"""Validation takes a large part of the epoch.
+
+What it finds
+A validation phase inside the first epoch that takes at least 30 % of it.
+
+Why it stalls
+Nothing is learned meanwhile. A model is validated to watch a number, and far fewer batches show the
+same number.
+
+How it is measured
+The phases of the epoch: from the last training step to the last validation step, with the tracing
+of the test function that belongs to it.
+
+Example
+90 validation steps after 30 training steps: 1.6 s of 3.2 s.
+
+What to do
+validation_steps=… for a part of the data, or validation_freq=5 for every fifth epoch.
+
+Blind spots
+An evaluation that a callback runs by itself is found only where its steps can be told from the
+training steps. How many batches are enough is your judgement.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.model.findings import Change, Evidence, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST404"
+NAME = "validation_in_epoch"
+BUCKET = "compute"
+
+# A fifth of the data held out, without a backward pass, costs less than a tenth of the epoch. Three
+# tenths are several times that.
+LARGE_SHARE = 0.3
+# Where validation must stay, a part of the batches; where it may go, every fifth epoch only.
+LEAST_WON, MOST_WON = 0.5, 1.0
+
+
+def check(signals: Signals) -> Finding | None:
+    phases = [phase for phase in signals.timeline.phases if phase.name == "validation"]
+    lost = sum(phase.end_ps - phase.start_ps for phase in phases)
+    if signals.share(lost) < LARGE_SHARE:
+        return None
+    training = len(signals.training_steps)
+    steps = len(signals.timeline.steps) - training
+    gain = partly(lost, LEAST_WON, MOST_WON)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="consider",
+        title=f"Validation takes {percent(lost, signals.window_ps)} of the epoch: {seconds(lost)}",
+        explanation=(
+            f"After {training} training steps came {steps or 'the'} validation steps, which took "
+            f"{seconds(lost)} of the first epoch's {seconds(signals.window_ps)}. The model learns "
+            f"nothing in that time."
+        ),
+        change=Change(
+            "Validate on fewer batches, or not after every epoch.",
+            "model.fit(data, validation_data=held_out)",
+            f"model.fit(data, validation_data=held_out, validation_steps={max(steps // 4, 1)})\n"
+            "# or\n"
+            "model.fit(data, validation_data=held_out, validation_freq=5)",
+        ),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.85,
+        evidence=tuple(
+            Evidence(
+                signals.host.host,
+                signals.host.training_thread or "",
+                phase.start_ps,
+                phase.end_ps,
+                "validation",
+            )
+            for phase in phases
+        ),
+    )

@@ -1,0 +1,71 @@
+"""The first epoch fills a cache; later epochs read from it.
+
+What it finds
+A wait for stages below `cache()`, which run in the first epoch only.
+
+Why it stalls
+Each element is made once, on its first way through the cache. Nothing is wrong with that: the first
+epoch pays for all others.
+
+How it is measured
+Waits for input during which a stage below the cache was at work.
+
+Example
+`ds.map(load).cache()`: 2.1 s of the first epoch, nothing afterwards.
+
+What to do
+Nothing, if the later epochs are many. If the program is started often, `cache("file")` keeps the
+elements from one start to the next. A faster stage below the cache shortens the first epoch only.
+
+Blind spots
+A cache larger than the memory makes everything slow; the trace does not show that.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.gains import both, less_beside, partly
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.input.culprit import culprit_of
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST006"
+NAME = "cache_first_pass"
+BUCKET = "input"
+
+
+def check(signals: Signals) -> Finding | None:
+    lost = signals.causes_ps["input.cache_fill"]
+    if severity_of(signals.share(lost)) is None:
+        return None
+    culprit = culprit_of(signals.pipeline, signals.intervals_of("input.cache_fill"))
+    beside = less_beside(signals, in_python=culprit is not None and culprit.is_python)
+    what = f"{culprit.stage.label} ({culprit.reason})" if culprit else "the stages below it"
+    later = signals.later_epoch_ps
+    after = f" Later epochs took {seconds(later)}." if later else ""
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="note",  # the cache works as it should, and the cost does not come back
+        title=f"Filling the cache took {seconds(lost)}, in the first epoch only",
+        explanation=(
+            f"Training waited {seconds(lost)}, {percent(lost, signals.window_ps)} of the first "
+            f"epoch, for elements on their way into the cache; {what} made them. From the second "
+            f"epoch on they are read from the cache.{after}"
+        ),
+        change=Change(
+            text=(
+                "Leave it for a long training. For short runs that start again and again, keep the "
+                "cache on disk; or make the stage below it faster."
+            ),
+            before="ds.map(load).cache()",
+            after='ds.map(load).cache("cache_file")',
+        ),
+        lost_ps=lost + beside.high_ps,
+        # All of it, where an earlier start left a cache on disk.
+        gain=both(partly(lost, 0.0, 1.0), beside),
+        confidence=0.9,
+        evidence=signals.evidence_of("input.cache_fill", "fills the cache"),
+    )

@@ -1,0 +1,73 @@
+"""A parallel map uses all the cores it may and is still slower than the step.
+
+What it finds
+A map of native ops, already parallel, that holds up the step.
+
+Why it stalls
+The work for a batch, divided by the cores, takes longer than the step. More parallel calls change
+nothing when every core is busy.
+
+How it is measured
+While the step waits for its batch, the innermost stage of the pipeline that is at work is to blame.
+That stage ran in parallel, its functions kept at least half of the cores busy, and neither Python
+nor the decoding of images is most of it.
+
+Example
+Spectrograms computed from raw audio in `map`: 80 ms a batch on two cores, the step needs 10.
+
+What to do
+Do it once instead of in each epoch: `cache()` after the map if nothing random is in it, or store
+the result. Move the work into the model, where it runs on the accelerator in batches. Or do less.
+
+Blind spots
+In the first epoch a cache wins nothing, stored results win all: hence the wide range.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import blame
+from stall_analyzer.detectors.gains import both, every_epoch, faster_stage, removed
+from stall_analyzer.model.findings import Change, Finding, Gain
+from stall_analyzer.model.format import seconds
+from stall_analyzer.signals.input.culprit import HEAVY_MAP
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST016"
+NAME = "heavy_map"
+BUCKET = "input"
+
+MOST_TIMES = 50  # reading stored results takes next to nothing
+
+
+def check(signals: Signals) -> Finding | None:
+    blamed = blame(signals, HEAVY_MAP)
+    if blamed is None:
+        return None
+    culprit, severity = blamed.culprit, blamed.severity
+    stage = culprit.stage
+    stored = both(faster_stage(signals, culprit, 1, MOST_TIMES), blamed.beside)
+    cores = f" on {signals.pipeline.cores} cores" if signals.pipeline.cores else ""
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=f"{stage.label} takes {seconds(culprit.per_batch_ps)} a batch, in parallel",
+        explanation=(
+            f"{blamed.told_of(stage.label)}. It already runs in parallel{cores}: the work itself "
+            f"is too much for the step to hide.{blamed.beside_text}"
+        ),
+        change=Change(
+            text=(
+                "Do the work once: cache() after the map if nothing random is in it, or store its "
+                "result. Or move it into the model, or make it cheaper."
+            ),
+            before=f"ds.map(f).batch(n)  # {stage.label}",
+            after="ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).cache().batch(n)",
+        ),
+        lost_ps=blamed.lost_ps,
+        gain=Gain(0, stored.high_ps),  # a cache wins nothing in the first epoch
+        later_gain=every_epoch(removed(blamed.waited_ps), signals),
+        confidence=round(0.7 * culprit.share, 2),
+        evidence=signals.evidence_of("input.wait", f"waits for {stage.label}"),
+    )

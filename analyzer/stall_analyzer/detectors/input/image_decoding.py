@@ -1,0 +1,84 @@
+"""Decoding images keeps all cores busy, and training still waits for it.
+
+What it finds
+A parallel map that holds up the step and spends most of its time in image decoding ops.
+
+Why it stalls
+Decoding costs in proportion to the pixels stored, not to those used: a 4000 x 3000 photograph that
+is shrunk to 224 x 224 is decoded whole.
+
+How it is measured
+While the step waits for its batch, the innermost stage of the pipeline that is at work is to blame.
+That stage is a parallel map, and most of the time in map functions is DecodeJpeg, DecodePng and
+their like.
+
+Example
+`decode_jpeg` then `resize` to 128 x 128 for 700 x 700 pictures: 6 ms each, 85 % of it decoding.
+
+What to do
+Store the pictures at the size the model needs; or `tf.io.decode_jpeg(…, ratio=2, 4 or 8)`, which
+decodes to a fraction of the size; `decode_and_crop_jpeg` for crops; `cache()` after decoding if the
+result fits into memory.
+
+Blind spots
+A serial map is reported as such (serial_map), because that is the cheaper thing to change first.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import blame
+from stall_analyzer.detectors.gains import both, every_epoch, faster_stage
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.input.culprit import DECODE_OPS, DECODING, op_share
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST008"
+NAME = "image_decoding"
+BUCKET = "input"
+
+# Half the size is decoded in well under the time; a picture stored at the size needed costs little.
+LEAST_TIMES = 1.3
+MOST_TIMES = 20
+
+
+def check(signals: Signals) -> Finding | None:
+    blamed = blame(signals, DECODING)
+    if blamed is None:
+        return None
+    culprit, severity = blamed.culprit, blamed.severity
+    stage, pipeline = culprit.stage, signals.pipeline
+    share = op_share(pipeline, *DECODE_OPS)
+    ops = [pipeline.ops[kind] for kind in DECODE_OPS if kind in pipeline.ops]
+    count, spent = sum(op.count for op in ops), sum(op.total_ps for op in ops)
+    gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
+    cores = f" on {pipeline.cores} cores" if pipeline.cores else ""
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=(
+            f"Decoding an image takes {seconds(spent // max(count, 1))}, "
+            f"{percent(share, 1)} of the map"
+        ),
+        explanation=(
+            f"{blamed.told_of(stage.label)}; it already runs in parallel{cores}, and "
+            f"{percent(share, 1)} of its time is decoding ({count} images).{blamed.beside_text}"
+        ),
+        change=Change(
+            text=(
+                "Decode fewer pixels: store the images at the size the model uses, or let the "
+                "decoder shrink them. If the decoded images fit into memory, cache() them for the "
+                "later epochs."
+            ),
+            before="tf.image.resize(tf.io.decode_jpeg(data), size)",
+            after="tf.io.decode_jpeg(data_stored_at_size)\n# or decode to a fraction of the size\n"
+            "tf.image.resize(tf.io.decode_jpeg(data, ratio=4), size)",
+        ),
+        lost_ps=blamed.lost_ps,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=round(0.85 * culprit.share, 2),
+        evidence=signals.evidence_of("input.wait", f"waits for {stage.label}"),
+    )

@@ -1,0 +1,67 @@
+"""Input works hard in the background and costs nothing: leave it alone.
+
+What it finds
+A pipeline that is busy for much of the epoch while training never waits for it.
+
+Why it stalls
+It does not. It looks like a suspect in every profile, because it is always there; making it faster
+changes nothing as long as the step takes longer.
+
+How it is measured
+The time to produce a batch is a good part of the step, and waits and lost cores together are below
+what would be worth a change.
+
+Example
+15 ms to produce, 70 ms to compute, 0.1 % waiting.
+
+What to do
+Nothing. If the step gets faster (a larger machine, mixed precision), look again: the title says how
+long a batch takes to produce, and no step can be faster than that.
+
+Blind spots
+On the CPU, native input takes cores from the step; that is estimated and must be small here.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import CONSIDER_SHARE
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST012"
+NAME = "input_hidden"
+BUCKET = "input"
+
+# Less busy than this, nobody would suspect it.
+BUSY_SHARE = 0.2
+
+
+def check(signals: Signals) -> Finding | None:
+    start, end = signals.step_periods()
+    if not signals.pipeline.stages or not len(start):
+        return None
+    produce = signals.produce_ps()
+    stalled = signals.share(signals.buckets_ps["input"])
+    if signals.share(produce * len(start)) < BUSY_SHARE or stalled >= CONSIDER_SHARE:
+        return None
+    step = int((end - start).sum()) // len(start)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="note",
+        title=f"Input takes {seconds(produce)} a batch, hidden behind the steps",
+        explanation=(
+            f"Producing a batch takes {seconds(produce)}, a step {seconds(step)}. All "
+            f"of it runs in the background: input held training up for "
+            f"{percent(signals.buckets_ps['input'], signals.window_ps)} of the first epoch."
+        ),
+        change=Change(
+            text=(
+                "Leave it alone. It will matter only if a step gets faster than "
+                f"{seconds(produce)}."
+            )
+        ),
+        confidence=0.85,
+    )

@@ -1,0 +1,84 @@
+"""Input in the background takes the cores that the step computes on.
+
+What it finds
+Batches that are always in time, and steps that are slow because the same cores prepare the next
+batches.
+
+Why it stalls
+Training on the CPU and native input ops share the cores. Nobody waits, and yet each step takes
+longer than it would on batches that are ready.
+
+How it is measured
+An estimate: while both are at work and need more cores than there are, the step loses what the
+pipeline's threads take (ARCHITECTURE.md, `input.contention`).
+
+Example
+Two threads decode JPEGs for a convolution network on two cores: the step takes 1.6 times as long.
+
+What to do
+Make input cheaper rather than wider: cache after the expensive map if the result fits into memory,
+store data in the form the model needs, decode fewer pixels. Fewer threads for input
+(`threading.private_threadpool_size`) help where it is far ahead of the step.
+
+Blind spots
+It is a model of the scheduler, not a measurement. It says nothing about runs on a GPU.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.gains import every_epoch, less_beside
+from stall_analyzer.model.findings import Change, Finding, Gain
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.input.culprit import DECODE_OPS, is_map, op_share
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST010"
+NAME = "input_takes_cores"
+BUCKET = "input"
+
+LEAST_SHARE = 0.1  # an estimate: a smaller share may be its own error
+# Fewer threads win some of it back; only input that needs no work at all wins it all.
+LEAST_WON = 0.5
+# From here on, the kind of work is worth naming.
+MOSTLY = 0.5
+
+
+def check(signals: Signals) -> Finding | None:
+    lost = signals.causes_ps["input.contention"]
+    severity = severity_of(signals.share(lost))
+    if severity is None or signals.share(lost) < LEAST_SHARE:
+        return None
+    pipeline = signals.pipeline
+    maps = [stage for stage in pipeline.stages if is_map(stage)]
+    where = f" ({maps[0].label})" if maps else ""
+    decoding = op_share(pipeline, *DECODE_OPS) >= MOSTLY
+    most = less_beside(signals, in_python=False).high_ps
+    gain = Gain(round(LEAST_WON * lost), most)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=f"Input takes cores worth {seconds(lost)} from the steps",
+        explanation=(
+            f"The batches are in time, but preparing them{where} runs on the cores that the steps "
+            f"compute on. By estimate the steps lose {seconds(lost)} to it, "
+            f"{percent(lost, signals.window_ps)} of the first epoch. More parallel calls would "
+            "make it worse."
+        ),
+        change=Change(
+            text=(
+                "Make input cheaper: cache the result of the expensive map if it fits into memory"
+                + (", store the images at the size the model uses" if decoding else "")
+                + ", or give input fewer threads."
+            ),
+            before="ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).batch(n)",
+            after="ds.map(f, num_parallel_calls=1).cache().batch(n).prefetch(tf.data.AUTOTUNE)",
+        ),
+        lost_ps=most,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.6,
+        evidence=signals.evidence_of("input.contention", "shares its cores with input"),
+    )

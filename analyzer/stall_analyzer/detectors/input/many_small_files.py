@@ -1,0 +1,83 @@
+"""Each element is read from a file of its own, and opening files is what takes the time.
+
+What it finds
+A pipeline that opens one file (or nearly) per element: `tf.io.read_file` in a map, or a record data
+set made of very many tiny files.
+
+Why it stalls
+Opening, reading and closing a small file costs more than its content, on network storage by
+milliseconds each. Reading one large file in order costs next to nothing.
+
+How it is measured
+While the step waits for its batch, the innermost stage of the pipeline that is at work is to blame.
+In it, ReadFile ran about once per element and took most of its ops' time, or the elements are so
+small that opening and starting a function is all there is; or a record reader had many files of a
+few records each.
+
+Example
+24 000 files of 256 bytes, 47 µs each: 38 ms for a batch of 800.
+
+What to do
+Write the data once as TFRecord files of 100 MB or more and read those, parsing whole batches. Until
+then, read several files at once: `num_parallel_calls=tf.data.AUTOTUNE`.
+
+Blind spots
+Files that are in the operating system's cache are fast; the first run after a start is slower.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import blame
+from stall_analyzer.detectors.gains import both, every_epoch, faster_stage
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import seconds
+from stall_analyzer.signals.input.culprit import SMALL_FILES, SOURCES, elements_per_batch, is_serial
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST007"
+NAME = "many_small_files"
+BUCKET = "input"
+
+# Records of one file come at the speed of the disk; parsing them is still to do.
+LEAST_TIMES = 1.5
+MOST_TIMES = 20
+
+
+def check(signals: Signals) -> Finding | None:
+    blamed = blame(signals, SMALL_FILES)
+    if blamed is None:
+        return None
+    culprit, severity = blamed.culprit, blamed.severity
+    stage, pipeline = culprit.stage, signals.pipeline
+    from_records = stage.kind.startswith(SOURCES)
+    files = stage.iterators if from_records else pipeline.ops["ReadFile"].count
+    gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
+    per_batch = elements_per_batch(pipeline, stage)
+    serially = " One after the other." if is_serial(stage) else ""
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=f"{files} small files are opened, {seconds(culprit.per_batch_ps)} a batch",
+        explanation=(
+            f"{blamed.told_of(stage.label)}. It opens a file for nearly every element: {files} "
+            f"files, {per_batch:.0f} elements a batch.{serially}{blamed.beside_text}"
+        ),
+        change=Change(
+            text=(
+                "Pack the files once into a few TFRecord files and read those; parse whole batches "
+                "at a time. Until then, read several files at once."
+            ),
+            before=f"tf.data.Dataset.list_files(pattern).map(read_one_file)  # {stage.label}",
+            after=(
+                "tf.data.TFRecordDataset(shards, num_parallel_reads=tf.data.AUTOTUNE)"
+                ".batch(n).map(parse_batch)"
+            ),
+        ),
+        lost_ps=blamed.lost_ps,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=round(0.85 * culprit.share, 2),
+        evidence=signals.evidence_of("input.wait", f"waits for {stage.label}"),
+    )

@@ -1,0 +1,72 @@
+"""Nothing is prefetched: producing a batch and computing on it take turns.
+
+What it finds
+A pipeline in which no stage works ahead, so that the step waits for the whole of each batch.
+
+Why it stalls
+A batch that is produced only when asked for cannot be produced while the step before it computes.
+
+How it is measured
+No `Prefetch` and no parallel stage is among those that ran. The loss is the part of the waiting
+that would have fitted behind the step.
+
+Example
+20 ms to produce, 15 ms to compute: 35 ms a step, where 20 would do.
+
+What to do
+End the pipeline with `.prefetch(tf.data.AUTOTUNE)`. tf.data usually adds it by itself; it does not
+where autotuning or its rewrites are switched off.
+
+Blind spots
+A PyDataset with several workers fills a queue of its own, which no trace shows: a pipeline that
+consists of a generator alone is left out.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.gains import every_epoch, faster_input
+from stall_analyzer.model.findings import Change, Finding, Gain
+from stall_analyzer.model.format import seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST004"
+NAME = "no_prefetch"
+BUCKET = "input"
+
+SURE_SHARE = 0.7  # producing beside the step also takes cores from it
+
+
+def check(signals: Signals) -> Finding | None:
+    pipeline = signals.pipeline
+    if pipeline.works_ahead:
+        return None
+    produce = signals.produce_ps()
+    one_ahead = faster_input(signals, produce)
+    severity = severity_of(signals.share(one_ahead))
+    if severity is None:
+        return None
+    lost = max(one_ahead, signals.hidden_if_far_ahead_ps(produce))
+    gain = Gain(round(one_ahead * SURE_SHARE), lost)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=f"Nothing prefetches: {seconds(lost)} of producing could hide behind the steps",
+        explanation=(
+            f"Producing a batch takes {seconds(produce)} and starts only when the step "
+            "asks for it; no stage of the pipeline that ran works ahead. Of the waiting, "
+            f"{seconds(lost)} would fit behind the steps."
+        ),
+        change=Change(
+            text="End the pipeline with prefetch.",
+            before="ds = ds.batch(n)",
+            after="ds = ds.batch(n).prefetch(tf.data.AUTOTUNE)",
+        ),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.8,
+        evidence=signals.evidence_of("input.wait", "waits for a batch to be produced"),
+    )

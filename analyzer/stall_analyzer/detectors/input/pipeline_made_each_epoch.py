@@ -1,0 +1,85 @@
+"""Making and taking down the pipeline takes a good part of the epoch.
+
+What it finds
+Time in which the training thread made an iterator or waited for an old one to end.
+
+Why it stalls
+Each epoch of `fit` makes a new iterator: the graph of the pipeline is rewritten, its functions are
+made ready, files opened. Taking the old one down waits for its threads, and for whatever they are
+just doing.
+
+How it is measured
+Eager ops that make iterators and data sets, and slow deletions of their handles, on the training
+thread.
+
+Example
+`for epoch in range(100): model.fit(make_dataset(), epochs=1)` on small data: 0.3 s of each 0.8 s.
+
+What to do
+Make one iterator and keep it: `ds.repeat()` with `steps_per_epoch`. Build the data set once,
+outside of the loop. Smaller prefetch buffers end sooner.
+
+Blind spots
+The very first iterator is needed in any case. From a trace that ends with the first epoch one
+cannot tell whether another one would be made, so then only slow endings count.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST014"
+NAME = "pipeline_made_each_epoch"
+BUCKET = "input"
+
+# Making an iterator takes 10 to 50 ms, and a short epoch must not be blamed for that.
+LEAST_PS = 200 * PS_PER_MS
+MADE_ANEW = 3  # see _comes_again
+# The first iterator has to be made, whatever is changed.
+MOST_WON = 0.9
+MOST_WON_LATER = 1.0
+
+
+def check(signals: Signals) -> Finding | None:
+    made = signals.causes_ps["input.iterator_create"]
+    ended = signals.causes_ps["input.iterator_teardown"]
+    lost = made + ended
+    severity = severity_of(signals.share(lost))
+    if severity is None or lost < LEAST_PS or not (_comes_again(signals) or ended >= made):
+        return None
+    later = partly(lost, 0.3, MOST_WON_LATER)
+    cause = "input.iterator_create" if made >= ended else "input.iterator_teardown"
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=f"Making and ending iterators took {seconds(lost)}",
+        explanation=(
+            f"The training thread spent {seconds(made)} making iterators of the pipeline and "
+            f"{seconds(ended)} taking them down, {percent(lost, signals.window_ps)} of the first "
+            "epoch. Every epoch of fit makes a new one unless it is told how many steps it has."
+        ),
+        change=Change(
+            text="Build the data set once and keep one iterator over all epochs.",
+            before="model.fit(ds, epochs=n)",
+            after="model.fit(ds.repeat(), epochs=n, steps_per_epoch=steps)",
+        ),
+        lost_ps=lost,
+        gain=partly(lost, 0.0, MOST_WON),
+        later_gain=every_epoch(later, signals),
+        confidence=0.7,
+        evidence=signals.evidence_of(cause, "makes or ends an iterator"),
+    )
+
+
+def _comes_again(signals: Signals) -> bool:
+    """Keras makes up to two iterators to begin with; more, or later ones, are made anew."""
+    made = signals.pipeline.made_ps
+    inside = [at for at in made if 0 <= at < signals.window_ps]
+    return len(inside) >= MADE_ANEW or any(at >= signals.window_ps for at in made)

@@ -1,0 +1,80 @@
+"""A Python function inside `Dataset.map` keeps training waiting.
+
+What it finds
+`tf.py_function` or `tf.numpy_function` in a map (or filter) whose Python takes longer than the step
+that it should hide behind.
+
+Why it stalls
+Python runs on one core at a time, however many parallel calls the map has: the interpreter's lock
+is shared by all of them, and with the training loop. tf.data also never makes such a map parallel
+by itself, because it cannot know what the function does.
+
+How it is measured
+While the step waits for its batch, the innermost stage of the pipeline that is at work is to blame.
+That stage is a map, and most of the time in map functions is in PyFunc ops.
+
+Example
+`ds.map(lambda x, y: (tf.py_function(augment, [x], tf.float32), y))` at 25 ms a batch, while the
+step needs 5 ms: each step waits 20 ms.
+
+What to do
+Write the function with TensorFlow ops, so that tf.data can run it on all cores. If it must stay
+Python: do it once and store the result, or give the map parallel calls where the time is spent
+outside of the interpreter (files, network, numpy on large arrays).
+
+Blind spots
+Python time contains waiting for the interpreter's lock; who held it is not visible. How fast the
+same work is in TensorFlow ops is not known before it is tried, so the gain is a wide range.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import blame
+from stall_analyzer.detectors.gains import both, every_epoch, faster_stage
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import seconds
+from stall_analyzer.signals.input.culprit import PYTHON_FUNCTION, is_serial
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST001"
+NAME = "python_function_in_map"
+BUCKET = "input"
+
+# Native ops on all cores are faster than Python by at least this much where a rewrite is worth it
+# at all; how much more depends on the function, up to its cost vanishing behind the step.
+LEAST_TIMES = 4
+MOST_TIMES = 50
+
+
+def check(signals: Signals) -> Finding | None:
+    blamed = blame(signals, PYTHON_FUNCTION)
+    if blamed is None:
+        return None
+    culprit, severity = blamed.culprit, blamed.severity
+    stage = culprit.stage
+    gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
+    how = "one element at a time" if is_serial(stage) else "in parallel calls that share one lock"
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=f"Python function in {stage.label} takes {seconds(culprit.per_batch_ps)} a batch",
+        explanation=(
+            f"{blamed.told_of(stage.label)}, and in it a py_function or numpy_function. It runs "
+            f"{how}: Python uses one core, and tf.data cannot make it faster.{blamed.beside_text}"
+        ),
+        change=Change(
+            text=(
+                "Write the function with TensorFlow ops and let tf.data run it in parallel. If it "
+                "must stay Python, run it once over the data and store the result."
+            ),
+            before=f"ds.map(lambda x: tf.py_function(f, [x], tf.float32))  # {stage.label}",
+            after="ds.map(f_in_tensorflow_ops, num_parallel_calls=tf.data.AUTOTUNE)",
+        ),
+        lost_ps=blamed.lost_ps,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=round(0.95 * culprit.share, 2),
+        evidence=signals.evidence_of("input.wait", f"waits for {stage.label}"),
+    )

@@ -1,0 +1,90 @@
+"""A Python generator or PyDataset produces batches more slowly than the step uses them.
+
+What it finds
+`Dataset.from_generator`, a generator given to `fit`, or a `keras.utils.PyDataset` (`Sequence`)
+whose Python takes longer than the step that it should hide behind.
+
+Why it stalls
+A generator makes one element after the other on one thread, under the interpreter's lock. Keras
+asks a PyDataset for one batch at a time as long as it has one worker.
+
+How it is measured
+While the step waits for its batch, the innermost stage of the pipeline that is at work is to blame.
+That stage is the Generator.
+
+Example
+A PyDataset reads and scales 64 images in 30 ms a batch; the step needs 4 ms and waits for 26.
+
+What to do
+Best: describe the data to tf.data (files, arrays, records) and do the work in `map` with TensorFlow
+ops. A PyDataset: more `workers`, with `use_multiprocessing=True` if the work is pure Python. A
+generator that yields single rows: yield whole batches.
+
+Blind spots
+The trace shows one kind of stage for a generator and for a PyDataset, so both remedies are named.
+What the Python code does is not visible without the Python tracer.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import blame
+from stall_analyzer.detectors.gains import both, every_epoch, faster_stage
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import seconds
+from stall_analyzer.signals.input.culprit import GENERATOR, elements_per_batch
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST002"
+NAME = "python_generator"
+BUCKET = "input"
+
+# Four workers are what the advice sets; with enough of them, or with native ops, the work vanishes
+# behind the step.
+LEAST_TIMES = 4
+MOST_TIMES = 50
+# From here on a generator yields rows rather than batches.
+ROWS_PER_BATCH = 2
+
+
+def check(signals: Signals) -> Finding | None:
+    blamed = blame(signals, GENERATOR)
+    if blamed is None:
+        return None
+    culprit, severity = blamed.culprit, blamed.severity
+    stage = culprit.stage
+    rows = elements_per_batch(signals.pipeline, stage)
+    by_rows = rows >= ROWS_PER_BATCH
+    each = (
+        f" It is asked {rows:.0f} times for a batch, each time through Python." if by_rows else ""
+    )
+    gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=f"Python generator takes {seconds(culprit.per_batch_ps)} to make a batch",
+        explanation=(
+            f"{blamed.told_of(f'the generator ({stage.label})')}. It makes one element after the "
+            f"other, in Python, on one thread.{each}{blamed.beside_text}"
+        ),
+        change=Change(
+            text=(
+                "A PyDataset: more workers. A generator: read files or arrays with tf.data and "
+                "do the work in map with TensorFlow ops"
+                + (", or at least yield whole batches." if by_rows else ".")
+            ),
+            before="MyData(paths)  # or Dataset.from_generator(read, …)",
+            after=(
+                "MyData(paths, workers=4, use_multiprocessing=True)\n"
+                "# or\n"
+                "tf.data.Dataset.from_tensor_slices(paths)"
+                ".map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(n)"
+            ),
+        ),
+        lost_ps=blamed.lost_ps,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=round(0.95 * culprit.share, 2),
+        evidence=signals.evidence_of("input.wait", f"waits for {stage.label}"),
+    )

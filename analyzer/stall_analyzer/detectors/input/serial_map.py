@@ -1,0 +1,82 @@
+"""A map of TensorFlow ops ran one element at a time while training waited for it.
+
+What it finds
+A `Dataset.map` (or filter) of native ops that really ran serially, or with one parallel call, and
+held up the step.
+
+Why it stalls
+One element after the other uses one core. Usually tf.data makes such a map parallel by itself; it
+does not for functions with state (random ops, variables) unless a batch follows directly, nor where
+its rewrites are switched off.
+
+How it is measured
+While the step waits for its batch, the innermost stage of the pipeline that is at work is to blame.
+That stage ran as `Map`, not as `ParallelMap`, and no Python runs in it.
+
+Example
+`ds.batch(32).map(augment)` with `tf.random.uniform` inside: stateful, hence serial, 20 ms a batch.
+
+What to do
+`map(f, num_parallel_calls=tf.data.AUTOTUNE)`. Random ops: `tf.random.stateless_*` with a seed keep
+the results repeatable.
+
+Blind spots
+If the training step itself computes on the same cores, a parallel map takes some of them from it;
+the gain is counted as if at least half of the other cores were free.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import blame
+from stall_analyzer.detectors.gains import every_epoch, faster_stage
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.input.culprit import DECODE_OPS, SERIAL_MAP, op_share
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST003"
+NAME = "serial_map"
+BUCKET = "input"
+
+# Where the trace does not say how many cores there are.
+CORES_AT_LEAST = 2
+# Of the cores beside the first, this share at least is free for the map.
+FREE_CORES = 0.4
+# A share of decoding worth mentioning.
+MENTION_SHARE = 0.5
+
+
+def check(signals: Signals) -> Finding | None:
+    blamed = blame(signals, SERIAL_MAP)
+    if blamed is None or signals.pipeline.cores == 1:
+        return None
+    culprit, lost, severity = blamed.culprit, blamed.waited_ps, blamed.severity
+    stage = culprit.stage
+    cores = signals.pipeline.cores or CORES_AT_LEAST
+    gain = faster_stage(signals, culprit, 1 + FREE_CORES * (cores - 1), cores)
+    decoding = op_share(signals.pipeline, *DECODE_OPS)
+    mentions = decoding >= MENTION_SHARE
+    mostly = f" {percent(decoding, 1)} of its ops' time is decoding." if mentions else ""
+    behind = "" if signals.pipeline.works_ahead else ".prefetch(tf.data.AUTOTUNE)"
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=f"{stage.label} runs serially and takes {seconds(culprit.per_batch_ps)} a batch",
+        explanation=(
+            f"{blamed.told_of(stage.label)}, one element at a time, on one of {cores} cores."
+            f"{mostly} tf.data did not make it parallel by itself: the function has state (random "
+            "ops, variables), or its rewrites are off."
+        ),
+        change=Change(
+            text="Give the map parallel calls.",
+            before=f"ds.map(f)  # {stage.label}",
+            after=f"ds.map(f, num_parallel_calls=tf.data.AUTOTUNE){behind}",
+        ),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=round(0.9 * culprit.share, 2),
+        evidence=signals.evidence_of("input.wait", f"waits for {stage.label}"),
+    )

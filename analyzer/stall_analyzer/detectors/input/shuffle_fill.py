@@ -1,0 +1,104 @@
+"""Training waited until a shuffle buffer was full.
+
+What it finds
+A `shuffle(n)` whose buffer took long to fill before the first step of the epoch.
+
+Why it stalls
+`shuffle(n)` gives nothing before it has read n elements. If each of them first goes through a slow
+map, n of those come before the first batch.
+
+How it is measured
+The wait for the first batch, less that for a usual one, while the Shuffle stage was being read.
+
+Example
+`ds.map(decode).shuffle(10_000)`: ten thousand pictures are decoded before the first step.
+
+What to do
+Shuffle what is cheap (file names, indices, records) and map afterwards; the buffer then also needs
+less memory. Or make the buffer smaller.
+
+Blind spots
+The elements must be made in any case. Where the pipeline is slower than the steps, filling costs
+nothing that would not be waited for later; the gain counts only what would hide behind the steps.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import CONSIDER_SHARE, severity_of
+from stall_analyzer.detectors.gains import partly
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.input.input_pipeline import Stage
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST005"
+NAME = "shuffle_fill"
+BUCKET = "input"
+
+# Beside the steps, the rest of the pipeline gets only some of the cores.
+SURE_SHARE = 0.5
+
+
+def check(signals: Signals) -> Finding | None:
+    lost = signals.causes_ps["input.shuffle_fill"]
+    severity = severity_of(signals.share(lost), once_ps=lost)
+    shuffles = signals.pipeline.of_kind("Shuffle")
+    if severity is None or not shuffles:
+        return None
+    stage = max(shuffles, key=lambda s: s.parameters.get("buffer_size", 0))
+    size = stage.parameters.get("buffer_size")
+    won = _hidden_if_spread_ps(signals, lost)
+    held = signals.share(won) < CONSIDER_SHARE
+    slowest = _slowest_below(signals, stage)
+    through = f" through {slowest.label}" if slowest else ""
+    call = f"shuffle({size})" if size else "shuffle"
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="note" if held else severity,
+        title=f"{call} was filled for {seconds(lost)} before the first step",
+        explanation=(
+            f"{stage.label} gives its first element when its buffer is full, and filling it"
+            f"{through} took {seconds(lost)}, {percent(lost, signals.window_ps)} of the first "
+            "epoch, in which no step could run."
+            + (
+                " The pipeline is slower than the steps anyway, so making the buffer smaller would "
+                "only move the waiting: speed up what feeds it."
+                if held
+                else f" Without it, {seconds(won)} of that work would hide behind the steps."
+            )
+        ),
+        change=Change(
+            text=(
+                "Shuffle before the expensive map, where elements are cheap: file names, indices "
+                "or undecoded records. Or take a smaller buffer."
+            ),
+            before=f"ds.map(load).{call}.batch(n)",
+            after=f"ds.{call}.map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(n)",
+        ),
+        lost_ps=lost,
+        gain=partly(won, SURE_SHARE, 1.0),
+        confidence=0.8,
+        evidence=signals.evidence_of("input.shuffle_fill", f"fills {stage.label}"),
+    )
+
+
+def _hidden_if_spread_ps(signals: Signals, fill_ps: int) -> int:
+    """How much of the filling would hide behind the steps if it were spread over them.
+
+    All is produced in any case; what exceeds the time in which steps do not wait is waited for.
+    """
+    start, end = signals.step_periods()
+    waits = signals.time_of(start, end, "input.wait", "input.shuffle_fill")
+    room = int((end - start - waits).sum())
+    waited = int(waits.sum())
+    produced = waited + (room if signals.pipeline.works_ahead else 0)
+    busy = min(signals.produce_ps() * len(start), produced)
+    return max(0, min(fill_ps, fill_ps - max(0, busy - room)))
+
+
+def _slowest_below(signals: Signals, shuffle: Stage) -> Stage | None:
+    own = signals.pipeline.own_ps(signals.intervals_of("input.shuffle_fill"))
+    below = signals.pipeline.below(shuffle)
+    return max(below, key=lambda s: own[s.path], default=None)

@@ -1,0 +1,88 @@
+"""The first batch took far longer than the others.
+
+What it finds
+One long wait before the first step, which no later step repeats.
+
+Why it stalls
+Before the first element a pipeline opens files, lists directories, loads tables; a generator runs
+all its code up to its first `yield`.
+
+How it is measured
+The wait for the first batch, less that for a usual one, where no shuffle buffer was being filled.
+
+Example
+`def read(): data = np.load("all.npz"); yield from data`: two seconds of loading inside the first
+step.
+
+What to do
+Load what is needed before `fit` (once, not once per iterator), or stream it: memory-mapped arrays,
+records, fewer directories to list.
+
+Blind spots
+What Python does before its first `yield` is not visible without the Python tracer. Loading before
+`fit` shortens the epoch, not the program, unless the work itself gets less.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.gains import partly
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.signals.input.culprit import GENERATOR, culprit_of
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST009"
+NAME = "slow_first_element"
+BUCKET = "input"
+
+# The first batch of any pipeline takes up to some hundred milliseconds longer than the others.
+LEAST_PS = 400 * PS_PER_MS
+LEAST_WON = 0.5  # streaming still has to read the first part of the data
+
+
+def check(signals: Signals) -> Finding | None:
+    lost = signals.causes_ps["input.first_element"]
+    severity = severity_of(signals.share(lost), once_ps=lost)
+    if severity is None or lost < LEAST_PS:
+        return None
+    culprit = culprit_of(signals.pipeline, signals.intervals_of("input.first_element"))
+    generator = culprit is not None and culprit.reason == GENERATOR
+    where = f", most of it in {culprit.stage.label}" if culprit else ""
+    why = (
+        " A generator runs everything before its first yield there."
+        if generator
+        else " Files are opened, tables loaded and buffers filled there."
+    )
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=f"The first batch took {seconds(lost)} longer than the others",
+        explanation=(
+            f"The first step waited {seconds(lost)} longer for its batch than the later ones, "
+            f"{percent(lost, signals.window_ps)} of the first epoch{where}.{why} It happens once "
+            "for each new iterator."
+        ),
+        change=Change(
+            text=(
+                "Do the loading once, before fit, or read the data bit by bit (memory-mapped "
+                "arrays, records) instead of all at the start."
+            ),
+            before='def read():\n    data = np.load("all.npy")\n    yield from data',
+            after='data = np.load("all.npy", mmap_mode="r")\ndef read():\n    yield from data',
+        )
+        if generator
+        else Change(
+            text=(
+                "Open and list less before the first element: fewer directories, an index written "
+                "once, smaller buffers; or prepare the iterator before training starts."
+            )
+        ),
+        lost_ps=lost,
+        gain=partly(lost, LEAST_WON, 1.0),
+        confidence=0.75,
+        evidence=signals.evidence_of("input.first_element", "waits for the first batch"),
+    )

@@ -1,0 +1,106 @@
+"""Reading the data itself is slower than the step.
+
+What it finds
+A reader of records or lines (TFRecord, text, fixed length, CSV) that holds up the step.
+
+Why it stalls
+One reader reads one file after the other on one thread. Compressed files are also unpacked there,
+at some 100 MB/s; storage over a network answers late.
+
+How it is measured
+While the step waits for its batch, the innermost stage of the pipeline that is at work is to blame.
+That stage is the reader. A capture also counts what the process read from its disks in the first
+epoch; over the time it waited for input, that is how fast they gave it at most.
+
+Example
+A single gzip TFRecord file: 0.7 ms a record in the reader, 20 ms a batch.
+
+What to do
+Split the data over several files and read them at once: `interleave` or `num_parallel_reads`. Drop
+the compression where the disk is fast. Store smaller records.
+
+Blind spots
+Whether the time goes to the disk, the network or unpacking is not in the trace. A capture tells a
+disk that could do more, but not unpacking from a network.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import blame
+from stall_analyzer.detectors.gains import both, every_epoch, faster_stage
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import seconds, size
+from stall_analyzer.model.units import PS_PER_S
+from stall_analyzer.signals.input.culprit import SOURCE
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST013"
+NAME = "slow_source"
+BUCKET = "input"
+
+# A single hard disk reads at least so fast, one piece after the other; anything newer far faster.
+HARD_DISK_BYTES_A_S = 100_000_000
+# So little is metadata: the data themselves came from elsewhere.
+NO_READING_BYTES_A_S = 1_000_000
+# Two readers on busy cores; or no unpacking at all.
+LEAST_TIMES = 1.3
+MOST_TIMES = 20
+
+
+def check(signals: Signals) -> Finding | None:
+    blamed = blame(signals, SOURCE)
+    if blamed is None:
+        return None
+    culprit, severity = blamed.culprit, blamed.severity
+    stage, pipeline = culprit.stage, signals.pipeline
+    files = stage.iterators
+    wide = any(s.kind.startswith("ParallelInterleave") for s in pipeline.around(stage))
+    gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
+    each = seconds(stage.total_ps // max(stage.count, 1))
+    how = (
+        "Several files are already read at once, so the storage or the unpacking is the limit."
+        if wide
+        else "One thread reads and unpacks it all."
+    )
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=f"Reading records ({stage.label}) takes {seconds(culprit.per_batch_ps)} a batch",
+        explanation=(
+            f"{blamed.told_of(f'the reader {stage.label}')}: {each} a record, {files} "
+            f"{'file' if files == 1 else 'files'}. {how}{_from_disks(signals)}{blamed.beside_text}"
+        ),
+        change=Change(
+            text="Store the records uncompressed or smaller, nearer to the machine."
+            if wide
+            else (
+                "Split the data over several files and read them at once; without compression, if "
+                "the disk is fast."
+            ),
+            before='tf.data.TFRecordDataset("all.tfrecord.gz", "GZIP")',
+            after="tf.data.TFRecordDataset(shards, num_parallel_reads=tf.data.AUTOTUNE)",
+        ),
+        lost_ps=blamed.lost_ps,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=round(0.85 * culprit.share, 2),
+        evidence=signals.evidence_of("input.wait", f"waits for {stage.label}"),
+    )
+
+
+def _from_disks(signals: Signals) -> str:
+    """Of a run with a capture: whether the disks are what it waited for."""
+    waited = signals.causes_ps["input.wait"]
+    if signals.machine is None or signals.machine.read_bytes is None or waited == 0:
+        return ""
+    rate = signals.machine.read_bytes * PS_PER_S // waited
+    if rate < NO_READING_BYTES_A_S:
+        return " Next to nothing came from a disk: the data were in memory, or on the network."
+    if rate < HARD_DISK_BYTES_A_S:
+        return (
+            f" At most {size(rate)}/s came from the disks, less than one hard disk can give: more "
+            "reads at once would be answered faster."
+        )
+    return f" Up to {size(rate)}/s came from the disks, which may be their limit."

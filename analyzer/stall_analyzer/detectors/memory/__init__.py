@@ -1,0 +1,1 @@
+"""Memory: it was short or slow."""

@@ -1,0 +1,77 @@
+"""The device computes at the speed of its memory, not of its arithmetic units.
+
+What it finds
+A TPU or GPU that spends most of its work in ops which move nearly as many bytes as its memory can.
+
+Why it stalls
+Such an op waits for its operands; faster arithmetic would not help it. Element-wise ops on large
+tensors, normalisations, optimizer updates and matrix products with a small batch are of that kind.
+
+How it is measured
+XLA notes how many bytes of main memory each op moves. Over the time of the op that is its rate;
+from 60 % of the peak that the trace names, the memory sets the pace (a roofline with one roof).
+
+Example
+A fused addition on a TPU v6 moved 1,341 GB a second, the peak being 1,638 GB: with half the bytes
+per element it takes half the time.
+
+What to do
+Move fewer bytes: bfloat16 or float16 halves them. A larger batch uses each weight that was fetched
+more often; jit_compile=True fuses element-wise ops so that results between them are never written.
+
+Blind spots
+Needs a trace of the device in which the compiler noted the traffic: XLA on TPUs does, most GPU
+traces do not. A model that consists of such ops is as fast as the device allows, so the ledger
+still calls this time compute.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import ACT_SHARE
+from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds, size
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST210"
+NAME = "device_bandwidth"
+BUCKET = "memory"
+
+# Every model has some ops of this kind; from here on they set its pace.
+BOUND_SHARE = 0.5
+# Half of the bytes is half of the time; a model that is in bfloat16 already wins nothing by it.
+MOST_WON = 0.5
+
+
+def check(signals: Signals) -> Finding | None:
+    roof = signals.roofline
+    lost = int(signals.time_of(*roof.bound_spans, "compute.device").sum())
+    if roof.bound_share < BOUND_SHARE or signals.share(lost) < ACT_SHARE:
+        return None
+    gain = partly(lost, 0.0, MOST_WON)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="consider",
+        title=f"{roof.device} waits for its memory in {percent(lost, signals.window_ps)} of the "
+        "window",
+        explanation=(
+            f"{percent(roof.bound_ps, roof.busy_ps)} of its op time ({seconds(roof.bound_ps)}) "
+            f"went to ops that move {size(round(roof.bytes_per_s))} a second; its memory can do "
+            f"{size(round(roof.peak_bytes_per_s))}. Longest among them: "
+            f"{', '.join(roof.costliest)}."
+        ),
+        change=Change(
+            "Move fewer bytes: lower precision, ops fused by XLA, or a larger batch for the same "
+            "weights.",
+            "model.compile(optimizer, loss)",
+            'keras.mixed_precision.set_global_policy("mixed_bfloat16")\n'
+            "model.compile(optimizer, loss, jit_compile=True)",
+        ),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.6,
+        evidence=signals.evidence_at(*roof.bound_spans, "ops at the speed of the memory"),
+    )

@@ -1,0 +1,117 @@
+"""The machine runs short of memory: pages are read back from the disk while training waits.
+
+What it finds
+Time in which threads waited for memory of the host (not of a GPU), pages that had to be fetched
+again, and processes close to the limit at which the kernel ends them.
+
+Why it stalls
+When the RAM or the container's limit is used up, the kernel drops or swaps out pages that are still
+in use. Touching one of them then takes as long as reading from a disk, thousands of times longer
+than from memory, whichever op does it.
+
+How it is measured
+In a capture: the kernel's own count of the time in which something waited for memory (pressure
+stall information, of the container or the machine), major page faults of the process, swap, and its
+resident size against the limit. To act on is only a fifth of the epoch and more, with page faults
+of the process itself: other programs on the machine wait, too.
+
+Example
+A shuffle buffer of 12 GB under a limit of 12.5 GB: 31 s of 80 s in the first epoch waited for
+memory, with 210,000 major page faults.
+
+What to do
+Keep less: a smaller shuffle buffer, cache("file") instead of cache(), fewer elements of prefetch,
+no whole data set in NumPy arrays. Or give the container more memory.
+
+Blind spots
+Not in a trace: without a capture nothing is seen of it. The kernel's count is of all threads, also
+of those that training did not wait for, so the loss is an upper bound. Kernels without pressure
+stall information show only the page faults.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds, size
+from stall_analyzer.signals.host.machine import MachineSignals
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST207"
+NAME = "host_memory_pressure"
+BUCKET = "memory"
+
+# A process maps its libraries and files with some hundred of them; paging makes thousands.
+PAGING_FAULTS = 2_000
+# Swapped out beside such faults, this is the training's own memory.
+SWAPPED_BYTES = 64_000_000
+# What is left then is gone with the next larger request.
+FULL_SHARE = 0.95
+# Of what all threads waited: training may have waited for none of it, or for all.
+LEAST_WON, MOST_WON = 0.0, 1.0
+
+
+def check(signals: Signals) -> Finding | None:
+    machine = signals.machine
+    if machine is None:
+        return None
+    faults = machine.major_faults or 0
+    stalled = min(machine.memory_stalled_ps or 0, signals.window_ps)
+    paging = faults >= PAGING_FAULTS
+    loudness = severity_of(signals.share(stalled)) if paging else None
+    swapping = paging and (machine.swapped_bytes or 0) >= SWAPPED_BYTES
+    full = _is_full(machine)
+    if loudness is None and not swapping and not full:
+        return None
+    lost = stalled if loudness is not None else 0
+    gain = partly(lost, LEAST_WON, MOST_WON)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=loudness or "consider",
+        title=_title(machine, lost, swapping),
+        explanation=_explanation(signals, machine, lost, faults),
+        change=Change(
+            "Keep less in memory: a smaller shuffle buffer, a cache in a file, a pipeline instead "
+            "of whole arrays. Or give the container more.",
+            "ds = ds.cache().shuffle(100_000)",
+            'ds = ds.cache("/local/cache").shuffle(1_000)',
+        ),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.85 if lost else 0.8,
+    )
+
+
+def _is_full(machine: MachineSignals) -> bool:
+    # More than there may be are pages of files that count as somebody else's.
+    limit, peak = machine.limit_bytes, machine.peak_bytes
+    return bool(limit and peak and FULL_SHARE * limit <= peak <= limit)
+
+
+def _title(machine: MachineSignals, lost: int, swapping: bool) -> str:
+    if lost:
+        return f"Memory is short: threads waited {seconds(lost)} for it"
+    if swapping:
+        return f"Memory is short: {size(machine.swapped_bytes or 0)} were swapped out"
+    return f"The process uses {size(machine.peak_bytes or 0)} of {size(machine.limit_bytes or 0)}"
+
+
+def _explanation(signals: Signals, machine: MachineSignals, lost: int, faults: int) -> str:
+    parts = []
+    if lost:
+        share = percent(lost, signals.window_ps)
+        parts.append(
+            f"For {seconds(lost)} of the first epoch ({share}) a thread or more waited for memory."
+        )
+    if faults >= PAGING_FAULTS:
+        parts.append(f"{faults:,} pages had to be read back from a disk.")
+    if machine.peak_bytes and machine.limit_bytes:
+        parts.append(
+            f"The process held up to {size(machine.peak_bytes)} of the {size(machine.limit_bytes)} "
+            "that it may use; beyond that the kernel ends it."
+        )
+    return " ".join(parts)

@@ -1,0 +1,180 @@
+"""Memory in use grows with every step: something keeps what is never freed.
+
+What it finds
+An allocator whose use between steps, when the temporaries of the step are gone, grows through the
+whole epoch; or, with a capture, a process that does.
+
+Why it stalls
+It stalls in the end: when the pool is full, steps wait for memory and then fail, often after hours.
+
+How it is measured
+The least that is in use between each training step and the next. It must grow in nearly every step,
+by a good part of what is in use, and never fall back. A capture samples the resident memory of the
+process every second, which holds that of Python and NumPy as well: after the first epoch if there
+are later ones, in which no buffer is filled any more, else in the second half of the first.
+
+Example
+A callback appended an output of the model to a list: 4.2 MB a step, 252 MB after 60 steps.
+
+What to do
+Keep numbers, not tensors: `float(loss)`, `.numpy()` of what is small. In a custom loop look for
+lists of losses, gradients or outputs, and for a persistent GradientTape.
+
+Blind spots
+Memory of Python and NumPy is not TensorFlow's and is seen only by a capture. On a CPU without
+TF_CPU_ALLOCATOR_USE_BFC only blocks of 256 kB and more are counted. A `cache()` that fills grows
+too, on purpose, so runs with one are left alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import seconds, size
+from stall_analyzer.model.units import PS_PER_NS, Bools, Float64s, Int64s
+from stall_analyzer.signals.host.machine import ResidentMemory
+from stall_analyzer.signals.memory.allocators import AllocatorSignals
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST204"
+NAME = "memory_grows"
+BUCKET = "memory"
+
+# The first steps make variables, slots and buffers.
+SETTLED_AFTER = 5
+STEPS_LEAST = 15
+# A leak shows in nearly every step; a buffer that fills or an allocator that caches does not.
+GROWING_SHARE = 0.8
+# Below this nobody runs out of memory in any number of steps that matter.
+GROWTH_LEAST_BYTES = 16_000_000
+# A process of TensorFlow wanders by some ten megabytes without losing any.
+PROCESS_GROWTH_LEAST_BYTES = 64_000_000
+SAMPLES_LEAST = 10
+# A leak is as fast in the first half as in the second; a buffer that fills is not.
+EVEN_LEAST = 0.3
+
+
+def check(signals: Signals) -> Finding | None:
+    if _fills_a_cache(signals):
+        return None
+    leaking = [a for a in signals.allocators if _grows(a.kept_bytes)]
+    if not leaking:
+        return _of_process(signals)
+    worst = max(leaking, key=lambda a: int(a.kept_bytes[-1] - a.kept_bytes[SETTLED_AFTER]))
+    kept = worst.kept_bytes[SETTLED_AFTER:]
+    growth = int(kept[-1] - kept[0])
+    per_step = growth // (len(kept) - 1)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="consider",
+        title=f"Memory in use grows by {size(per_step)} with every step",
+        explanation=(
+            f"Between steps, when their temporaries are gone, {worst.name} held "
+            f"{size(int(kept[0]))} after step {SETTLED_AFTER + 1} and {size(int(kept[-1]))} after "
+            f"step {len(worst.kept_bytes)}, more after nearly every one. Something keeps a tensor "
+            f"of each step.{_until_full(worst, per_step, signals)}"
+        ),
+        change=Change(
+            "Keep numbers instead of tensors; look for lists that grow in callbacks and loops.",
+            "self.losses.append(loss)",
+            "self.losses.append(float(loss))",
+        ),
+        confidence=0.8,
+    )
+
+
+def _grows(kept: Int64s) -> bool:
+    kept = kept[SETTLED_AFTER:]
+    if len(kept) < STEPS_LEAST:
+        return False
+    change = np.diff(kept)
+    growth = int(kept[-1] - kept[0])
+    steady = float((change > 0).mean()) >= GROWING_SHARE
+    # What is given back is small against what is kept.
+    lasting = int(-change[change < 0].sum()) <= growth // 10
+    return steady and lasting and growth >= max(GROWTH_LEAST_BYTES, int(kept[0]) // 4)
+
+
+def _of_process(signals: Signals) -> Finding | None:
+    """From the resident memory that a capture sampled."""
+    memory = signals.resident_memory
+    settled = _settled(signals, memory) if memory is not None else None
+    if memory is None or settled is None:
+        return None
+    step, held = memory.step[settled], memory.bytes[settled]
+    growth, steps = int(held[-1] - held[0]), int(step[-1] - step[0])
+    if steps < STEPS_LEAST or not _grows_steadily(held):
+        return None
+    per_step = growth // steps
+    limit = signals.machine.limit_bytes if signals.machine is not None else None
+    full = (
+        f" At this pace the {size(limit)} there are will be used up after "
+        f"{(limit - int(held[-1])) // per_step:,} more steps."
+        if limit and per_step and limit > held[-1]
+        else ""
+    )
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="consider",
+        title=f"The process grows by {size(per_step)} with every step",
+        explanation=(
+            f"It held {size(int(held[0]))} after step {step[0]:,} and {size(int(held[-1]))} after "
+            f"step {step[-1]:,}, more in nearly every second between them. Something keeps what "
+            f"each step leaves: a tensor, an array or a Python object.{full}"
+        ),
+        change=Change(
+            "Keep numbers instead of tensors and arrays; look for lists and dictionaries that grow "
+            "in callbacks, loops and generators.",
+            "self.outputs.append(model.predict(x))",
+            "self.scores.append(float(score))",
+        ),
+        confidence=0.75,
+    )
+
+
+def _settled(signals: Signals, memory: ResidentMemory) -> Bools | None:
+    """The samples in which nothing is filled for the first time any more."""
+    zero_ns, window_ns = signals.timeline.window.start_unix_ns, signals.window_ps // PS_PER_NS
+    if zero_ns is None:
+        return None
+    later = memory.wall_ns > zero_ns + window_ns
+    if signals.later_epoch_ps is not None and int(later.sum()) >= SAMPLES_LEAST:
+        return later
+    half = (memory.wall_ns > zero_ns + window_ns // 2) & ~later
+    return half if int(half.sum()) >= SAMPLES_LEAST else None
+
+
+def _grows_steadily(held: Float64s) -> bool:
+    change = np.diff(held)
+    growth = float(held[-1] - held[0])
+    if growth < max(PROCESS_GROWTH_LEAST_BYTES, held[0] / 10):
+        return False
+    middle = float(held[len(held) // 2] - held[0])
+    even = EVEN_LEAST * growth <= middle <= (1 - EVEN_LEAST) * growth
+    lasting = float(-change[change < 0].sum()) <= growth / 10
+    return even and lasting and float((change > 0).mean()) >= GROWING_SHARE
+
+
+def _fills_a_cache(signals: Signals) -> bool:
+    """Is a cache of the pipeline written to through the epoch, rather than in its first steps?"""
+    pipeline, steps = signals.pipeline, len(signals.training_steps)
+    return any(
+        below.count >= steps / 2
+        for cache in pipeline.of_kind("MemoryCache")
+        for below in pipeline.below(cache)
+    )
+
+
+def _until_full(allocator: AllocatorSignals, per_step: int, signals: Signals) -> str:
+    if allocator.limit_bytes is None or per_step <= 0:
+        return ""
+    left = (allocator.limit_bytes - int(allocator.kept_bytes[-1])) // per_step
+    steps = signals.training_steps
+    usual = int(np.median([s.end_ps - s.start_ps for s in steps])) if steps else 0
+    when = f", in about {seconds(left * usual)}" if usual else ""
+    return f" The pool of {size(allocator.limit_bytes)} is full after {left} more steps{when}."

@@ -1,0 +1,72 @@
+"""The step uses nearly all of the memory there is.
+
+What it finds
+A pool with a limit of which at least 95 % was in use at some time of the first epoch, without a
+wait or a failure so far.
+
+Why it stalls
+It does not stall yet. A longer sequence, a larger last batch or validation beside training is
+enough to make the allocator wait, or the step fail. Little free memory also keeps cuDNN and XLA
+from choosing their fast algorithms, which need room to work in.
+
+How it is measured
+Bytes that were asked for and held at once, against the limit, in the allocator's events. Blocks
+that the pool made larger than asked for count as they were asked for.
+
+Example
+522 MB of 524 MB were in use in every step; the largest single request was 495 MB.
+
+What to do
+Leave some room: a slightly smaller batch, mixed precision, gradient checkpointing.
+
+Blind spots
+A pool that grows on demand (allow_growth) names a limit that other programs on the same device may
+have used up already. oneDNN's allocator on CPUs has no limit and is left out.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, size
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST203"
+NAME = "near_the_limit"
+BUCKET = "memory"
+
+# The last twentieth of a pool is rarely in one piece: the next larger request may already wait.
+FULL_SHARE = 0.95
+
+
+def check(signals: Signals) -> Finding | None:
+    full = [
+        a
+        for a in signals.allocators
+        if a.limit_bytes and a.peak_bytes >= FULL_SHARE * a.limit_bytes
+    ]
+    if not full or signals.memory_waits:
+        return None
+    pool = max(full, key=lambda allocator: allocator.peak_bytes)
+    limit = pool.limit_bytes or 0
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="consider",
+        title=f"{pool.name} was {percent(pool.peak_bytes, limit)} full",
+        explanation=(
+            f"At its highest point the run had {size(pool.peak_bytes)} of {size(limit)} in use; "
+            f"{size(max(limit - pool.peak_bytes, 0))} were left, while single requests went up to "
+            f"{size(pool.largest_request_bytes)}. Nothing waited for memory yet; a slightly larger "
+            f"batch or sequence will."
+        ),
+        change=Change(
+            "Leave room: a slightly smaller batch, mixed precision or, for deep models, "
+            "recomputing activations in the backward pass.",
+            "data = data.batch(size)",
+            'keras.mixed_precision.set_global_policy("mixed_float16")\n'
+            "# or\n"
+            "data = data.batch(int(size * 0.8))",
+        ),
+        confidence=0.8,
+    )

@@ -1,0 +1,114 @@
+"""Most of the computing is the optimizer moving large variables through memory.
+
+What it finds
+Steps whose ops spend most of their time in the optimizer's element-wise updates.
+
+Why it stalls
+Adam reads and writes each variable, its gradient and two slots several times per step, whatever the
+size of the batch. With a wide embedding or dense layer and a small batch that is far more memory
+traffic than the model itself needs. Keras updates every row of an embedding under Adam, although
+the batch used a few of them; plain SGD touches only those.
+
+How it is measured
+Self time of element-wise ops under the optimizer's name (`adam/…`), against all ops of the trace.
+
+Example
+An embedding of 60,000 words under Adam, batches of 64: 87 % of the op time was the optimizer's.
+
+What to do
+With an embedding: SGD for this model, or fewer rows (a smaller vocabulary, hashing). Otherwise a
+larger batch, which pays for the same update with more examples.
+
+Blind spots
+XLA fuses the updates, and then nothing names them. Changing the optimizer or the batch changes how
+the model learns; only you can judge that.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import CONSIDER_SHARE, room_text
+from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.model.event_log import KerasConfig
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST206"
+NAME = "optimizer_traffic"
+BUCKET = "compute"
+
+# In ordinary training the optimizer takes up to a third of the op time; more than half means that
+# the variables are large and the batch is small for them.
+OPTIMIZER_SHARE = 0.5
+# Optimizers whose Keras update touches only the rows of an embedding that the batch used.
+ROW_WISE = frozenset({"SGD"})
+
+
+def check(signals: Signals) -> Finding | None:
+    ops = signals.ops
+    if ops.op_ps == 0 or ops.optimizer_ps < OPTIMIZER_SHARE * ops.op_ps:
+        return None
+    # Ops run side by side; the optimizer's share of them is its share of the time they took.
+    lost = signals.causes_ps["compute.step"] * ops.optimizer_ps // ops.op_ps
+    if signals.share(lost) < CONSIDER_SHARE:
+        return None
+    embedding = _embedding(signals.keras)
+    gain = partly(lost, 0.7, 1.0) if embedding else partly(lost, 0.3, 0.6)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="consider",
+        title=f"The optimizer's updates are {percent(ops.optimizer_ps, ops.op_ps)} of the op time",
+        explanation=(
+            f"About {seconds(lost)} of the first epoch went to element-wise ops of the "
+            f"{_optimizer(signals.keras)}. They pass over whole variables and their slots in every "
+            f"step, at the speed of the memory; the size of the batch does not matter for them."
+            + (f" The widest variable is the table of {embedding}." if embedding else "")
+            + room_text(signals)
+        ),
+        change=_change(embedding),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.6,
+        evidence=signals.evidence_of("compute.step", "ops of a step, most of them updates"),
+    )
+
+
+def _optimizer(keras: KerasConfig | None) -> str:
+    return f"optimizer ({keras.optimizer})" if keras and keras.optimizer else "optimizer"
+
+
+def _embedding(keras: KerasConfig | None) -> str:
+    """The widest embedding of the stored model, in words, if its optimizer passes over all rows."""
+    if keras is None or keras.optimizer in ROW_WISE:
+        return ""
+    rows = {
+        str(layer.get("name")): count
+        for layer in keras.layers
+        if layer.get("class_name") == "Embedding"
+        and isinstance(count := layer.get("input_dim"), int)
+    }
+    if not rows:
+        return ""
+    widest = max(rows, key=lambda name: rows[name])
+    return f"the Embedding layer {widest!r} with {rows[widest]} rows"
+
+
+def _change(embedding: str) -> Change:
+    if embedding:
+        return Change(
+            "Use an optimizer that touches only the rows which a batch used, or make the table "
+            "smaller. Adam updates every row in every step, also those that the batch did not use.",
+            'model.compile("adam", loss)',
+            "model.compile(keras.optimizers.SGD(0.1), loss)\n"
+            "# or fewer rows\n"
+            "keras.layers.Hashing(num_bins=10_000)",
+        )
+    return Change(
+        "Take a larger batch: an update costs the same for 1,000 examples as for 100. The learning "
+        "rate may have to grow with it.",
+        "data = data.batch(size)",
+        "data = data.batch(size * 2)",
+    )

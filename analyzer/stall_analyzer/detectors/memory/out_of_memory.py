@@ -1,0 +1,83 @@
+"""A step asked for memory in vain, and failed.
+
+What it finds
+Ops that waited for memory until the allocator gave up, in a call that then failed.
+
+Why it stalls
+Before it raises ResourceExhaustedError the allocator tries for ten seconds. A program that catches
+the error and goes on (a batch that is skipped, a retry with a smaller one) pays them every time.
+
+How it is measured
+In a call that ended without a result, an op that ran for more than a second and allocated nothing,
+in a trace that has allocator events.
+
+Example
+Step 6 asked for 300 MB while 224 MB were free, and failed after 10.0 s.
+
+What to do
+Make the batch, the images or the sequences smaller. Free what is held beside the step. If only some
+batches are too large, bound their size in the pipeline rather than catching the error.
+
+Blind spots
+What a failing op asked for is not recorded; it is known only if the same op succeeded before. A
+program that dies at its first failure leaves no trace at all.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.gains import every_epoch, removed
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds, size
+from stall_analyzer.signals.memory.allocators import MemoryWait
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST202"
+NAME = "out_of_memory"
+BUCKET = "memory"
+
+
+def check(signals: Signals) -> Finding | None:
+    lost = signals.causes_ps["memory.out_of_memory"]
+    if lost == 0:
+        return None
+    failures = [wait for wait in signals.memory_waits if wait.failed]
+    worst = max(failures, key=lambda wait: wait.end_ps - wait.start_ps)
+    gain = removed(lost)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity_of(signals.share(lost)) or "consider",
+        title=f"{worst.op} ran out of memory after {seconds(worst.end_ps - worst.start_ps)}",
+        explanation=(
+            f"{_asked(worst)} The allocator kept trying and then gave up; the step was lost. "
+            f"{_times(len(failures))} cost {seconds(lost)}, "
+            f"{percent(lost, signals.window_ps)} of the first epoch."
+        ),
+        change=Change(
+            "Let the step need less memory, or free what is held beside it.",
+            "data = data.batch(size)",
+            "data = data.batch(size // 2)",
+        ),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.9,
+        evidence=signals.evidence_of("memory.out_of_memory", f"{worst.op} asks in vain"),
+    )
+
+
+def _times(count: int) -> str:
+    return "This failure" if count == 1 else f"{count} such failures"
+
+
+def _asked(wait: MemoryWait) -> str:
+    free = "" if wait.available_bytes is None else f" {size(wait.available_bytes)} were free"
+    pool = f" in {wait.allocator}" if wait.allocator and free else ""
+    if wait.asked_bytes is None:
+        return f"{wait.op} asked for more than there was{':' + free + pool if free else ''}."
+    return (
+        f"{wait.op} asked for memory ({size(wait.asked_bytes)} in the steps before)"
+        f"{' while' + free + pool if free else ''}."
+    )

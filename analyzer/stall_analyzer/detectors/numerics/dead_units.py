@@ -1,0 +1,252 @@
+"""A layer is dead: it puts out nothing but zeros, or its weights do not change any more.
+
+What it finds
+Layers with relu whose units are all dead: whatever the input, they put out zero. And layers whose
+weights have stopped changing although they are trainable and others change.
+
+Why it stalls
+The gradient of relu is zero where its output is. A unit that is zero for all inputs never gets an
+update again, and if all units of a layer are, no gradient reaches the layers before it either: the
+steps compute and nothing learns. One step that is too long can push a whole layer there.
+
+How it is measured
+From a capture: the share of each layer's units whose gradient was exactly zero over a batch, in the
+last eight measured steps and more. All units of a layer, while the last layer has gradients, are a
+dead layer (in a layer behind it that is fed only zeros they look the same); 90 % make a note. From
+a dump of TensorFlow's debugger in the mode FULL_HEALTH (or FULL_TENSOR), which counts the zeros of
+every tensor: the outputs of each Relu, the last 20 times and more that it ran. Half of them are
+zeros in a healthy layer and nine tenths in a sparse one, so only layers without a single other
+value count; 99 % of zeros make a note. From histograms in event files: activations (by their tag)
+that hold only zeros in the last five records, and kernels of trainable layers whose histogram is
+the same to the last bit in the last five while that of another weight moves.
+
+Example
+Pixels from 0 to 255 and SGD at 0.1: in the last 58 of 90 steps all 1,024 outputs of the hidden
+layer are zero, and the loss stays where the last layer's bias can bring it.
+
+What to do
+Lower the learning rate, scale the inputs and start with He initialisation. leaky_relu, elu and gelu
+let a gradient through on their negative side, so that units can come back.
+
+Blind spots
+Without a capture, a dump or histograms nothing is known of activations. From a dump, dead units
+beside living ones cannot be told: zeros are counted per tensor, not per unit. Ops that run eagerly
+have no names to go by.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stall_analyzer.model.event_log import KerasConfig
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent
+from stall_analyzer.model.units import Float64s
+from stall_analyzer.signals.numerics.learning import FLAT_LEAST_STEPS
+from stall_analyzer.signals.numerics.trend import trend_of
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST312"
+NAME = "dead_units"
+BUCKET = "numerics"
+
+# A few batches may happen to leave a narrow layer without a positive value; so many do not.
+LEAST_RUN = 20
+# Histograms are mostly one per epoch.
+LEAST_HISTOGRAMS = 5
+# Each is over a whole batch, and they are not all neighbours.
+LEAST_MEASURED = 8
+# In a healthy layer with relu up to half of the units may be silent over a batch.
+ALL, MOST = 0.999, 0.9
+NAMED_MOST = 4
+# A loss that moves by less than this, and than scatter can, stands still.
+STILL = 0.005
+
+
+@dataclass(frozen=True)
+class _Complaint:
+    title: str
+    explanation: str
+    severity: str
+    confidence: float
+
+
+def check(signals: Signals) -> Finding | None:
+    complaint = _of_capture(signals) or _of_dump(signals) or _of_histograms(signals)
+    if complaint is None:
+        return None
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=complaint.severity,
+        title=complaint.title,
+        explanation=complaint.explanation,
+        change=_change(signals),
+        confidence=complaint.confidence,
+    )
+
+
+def _of_capture(signals: Signals) -> _Complaint | None:
+    shares = signals.layers.dead
+    if shares is None or len(shares) < LEAST_MEASURED or len(shares.layers) < 2:
+        return None
+    *hidden, last = shares.layers
+    alive = shares.value[:, -1:] < ALL
+    if not alive[-LEAST_MEASURED:].all():
+        return None  # no gradient at all: the loss is at its end, and nothing is dead
+    runs = {layer: shares.last_run(layer, (shares.value >= ALL) & alive) for layer in hidden}
+    dead = [layer for layer, run in runs.items() if run >= LEAST_MEASURED]
+    if dead:
+        run = max(runs[layer] for layer in dead)
+        everywhere = len(dead) == len(hidden)
+        still = everywhere or _stands_still(signals, int(shares.step[-1] - shares.step[-run]))
+        return _Complaint(
+            f"All units of {_named(dead)} are dead: they get no gradient",
+            f"In the last {run} measured steps, from step {shares.step[-run]:,} on, the gradient "
+            f"of every unit of {_named(dead)} was exactly zero over the whole batch, while {last} "
+            "had gradients: no input reaches beyond the zeros that these layers put out."
+            + (f" Nothing but {last} can still learn." if everywhere else ""),
+            "act" if still else "consider",
+            0.95,
+        )
+    mostly = [
+        layer
+        for layer in hidden
+        if shares.last_run(layer, (shares.value >= MOST) & alive) >= LEAST_MEASURED
+    ]
+    if not mostly:
+        return None
+    recent = shares.value[-LEAST_MEASURED:, shares.layers.index(mostly[0])]
+    share = float(recent.min())
+    return _Complaint(
+        f"{percent(share, 1)} and more of the units of {mostly[0]} are dead",
+        f"Over a whole batch they get no gradient, in the last {LEAST_MEASURED} measured steps and "
+        "more. Some models are meant to be that sparse; if this one is not, the layer could do the "
+        "same with a tenth of its units.",
+        "note",
+        0.7,
+    )
+
+
+def _of_dump(signals: Signals) -> _Complaint | None:
+    dead = [zeros for zeros in signals.zero_outputs if zeros.all_run >= LEAST_RUN]
+    nearly = [zeros for zeros in signals.zero_outputs if zeros.nearly_all_run >= LEAST_RUN]
+    if dead:
+        worst = max(dead, key=lambda zeros: zeros.all_run)
+        rest = [zeros for zeros in dead if zeros is not worst]
+        layers = _named([_layer_of(zeros.op, signals.keras) for zeros in (worst, *rest)])
+        still = _stands_still(signals, worst.all_run)
+        return _Complaint(
+            f"All units of {layers} are dead: they put out only zeros",
+            f"In {_often(worst.all_run, worst.records)}, {worst.op} put out nothing but zeros. "
+            "Where relu is zero, its gradient is, too: this layer gets no updates, nor do those "
+            "that reach the loss only through it."
+            + (" Since then the loss has not moved." if still else ""),
+            "act" if still else "consider",
+            0.9,
+        )
+    if nearly:
+        worst = max(nearly, key=lambda zeros: zeros.nearly_all_run)
+        return _Complaint(
+            f"Of the outputs of {_layer_of(worst.op, signals.keras)} 99 % and more are zero",
+            f"So it was in {_often(worst.nearly_all_run, worst.records)}. Some models are meant to "
+            "be that sparse; if this one is not, most of its units are dead.",
+            "note",
+            0.6,
+        )
+    return None
+
+
+def _of_histograms(signals: Signals) -> _Complaint | None:
+    histograms = signals.histograms
+    for tag, sums in sorted(histograms.zero_activations.items()):
+        if sums.zero_run >= LEAST_HISTOGRAMS:
+            often = _often(sums.zero_run, sums.records).replace("ran", "was logged")
+            return _Complaint(
+                f"All activations of {tag} are zero",
+                f"Its histogram holds nothing but zeros in {often}. Units that are zero for every "
+                "input get no gradient, and never change again.",
+                "consider",
+                0.8,
+            )
+    still = [
+        (layer, sums)
+        for layer, sums in histograms.still_kernels.items()
+        if sums.same_run >= LEAST_HISTOGRAMS
+    ]
+    if not still:
+        return None
+    layer, sums = still[0]  # the one next to the input
+    in_vain = _is_same(signals.learning.epoch_losses[1 - sums.same_run :])
+    return _Complaint(
+        f"The weights of {_named([layer for layer, _ in still])} do not change any more",
+        f"The histogram of {layer}'s kernel is the same in the last {sums.same_run} of "
+        f"{sums.records} records, while other weights move. It is trainable, so no gradient "
+        "reaches it: its units or those behind it are dead, or it is not connected to the loss."
+        + (" Meanwhile the loss has not moved." if in_vain else ""),
+        "act" if in_vain else "consider",
+        0.8,
+    )
+
+
+def _named(layers: Sequence[str]) -> str:
+    if len(layers) > NAMED_MOST:
+        return f"{layers[0]} and {len(layers) - 1} more layers"
+    *most, last = layers
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _often(run: int, records: int) -> str:
+    if run == records:
+        return f"all of the {records:,} times that it ran"
+    return f"the last {run:,} of {records:,} times that it ran"
+
+
+def _stands_still(signals: Signals, steps: int) -> bool:
+    """Has the loss not moved in so many last steps?"""
+    trend = trend_of(signals.learning.steps.value[-steps:])
+    if trend is None or trend.count < FLAT_LEAST_STEPS:
+        return False
+    return abs(trend.fall) <= 2 * trend.error + STILL * abs(trend.early)
+
+
+def _is_same(epoch_losses: Float64s) -> bool:
+    """Of epochs, which run over the same data."""
+    if len(epoch_losses) < LEAST_HISTOGRAMS - 1 or not np.isfinite(epoch_losses).all():
+        return False
+    return bool(np.ptp(epoch_losses) <= STILL * abs(epoch_losses[0]))
+
+
+def _layer_of(op: str, keras: KerasConfig | None) -> str:
+    """`model/dense_1/Relu` is the output of model/dense_1.
+
+    Keras puts a number behind the scope of a layer that was called before: where the model is
+    stored, its own name for the layer is given.
+    """
+    scope = op.rpartition("/")[0] or op
+    last = scope.rpartition("/")[2]
+    layers = [str(layer.get("name")) for layer in keras.layers] if keras is not None else []
+    named = [name for name in layers if re.fullmatch(rf"{re.escape(name)}(_\d+)?", last)]
+    return named[0] if len(named) == 1 else scope
+
+
+def _change(signals: Signals) -> Change:
+    rate, optimizer = signals.learning.rate, signals.learning.settings.optimizer or "Adam"
+    before = 'keras.layers.Dense(units, activation="relu")'
+    after = 'keras.layers.Dense(units, activation="leaky_relu", kernel_initializer="he_normal")'
+    lower = "Lower the learning rate"
+    if rate is not None:
+        lower += f" from {rate:.3g} to {rate / 10:.3g}"
+        before += f"\nkeras.optimizers.{optimizer}(learning_rate={rate:.3g})"
+        after += f"\nkeras.optimizers.{optimizer}(learning_rate={rate / 10:.3g})"
+    return Change(
+        f"{lower}, scale the inputs and start with He initialisation; use an activation that lets "
+        "a gradient through where it is negative.",
+        before,
+        after,
+    )

@@ -1,0 +1,162 @@
+"""The loss is NaN or infinite.
+
+What it finds
+A training loss that stops being a number and does not come back. From that step on the weights are
+NaN, too: every later step computes, costs time and teaches the model nothing.
+
+Why it stalls
+NaN spreads. One infinite activation makes the loss NaN, its gradient makes every weight NaN, and
+no later batch can repair that.
+
+How it is measured
+From the event files: the first logged loss that is NaN or infinite, and whether the last one still
+is. Keras logs the mean of the epoch so far, which one bad batch spoils up to the epoch's end. So a
+finite loss in a later epoch, a finite validation loss, or skipped updates of loss scaling mean that
+the weights survived; then this is a hint and no verdict. A capture logs the loss of single steps,
+so that one that is finite again shows it at once. The time lost is that of the steps from the first
+bad one on.
+
+Example
+A loss of 0.4 at step 15 is NaN at step 16 and for the remaining 84 % of the epoch: record 16 of the
+input held an empty field, read as NaN.
+
+What to do
+Stop such runs at once with keras.callbacks.TerminateOnNaN(). Then look at what comes first: a loss
+that grew before it broke says learning rate; a break out of the blue says data, or log(0), a
+division by 0 or sqrt(0) in a loss of one's own. tf.debugging.enable_check_numerics() names the op;
+so does a dump of the debugger, with the line that made it (ST313).
+
+Blind spots
+Without a loss per batch only the epoch is known. relu turns NaN into 0 on CPUs, so weights can be
+NaN behind a loss that looks healthy.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.numerics.learning import LearningSignals, NotFinite
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST301"
+NAME = "loss_not_finite"
+BUCKET = "numerics"
+
+# A loss that grew tenfold before it broke was diverging; scatter alone does not do that.
+DIVERGED = 10.0
+LOOK_BACK = 10  # steps before the break
+
+
+_MEND_THE_OP = Change(
+    "Mend the operation that ST313 names, and stop broken runs at once.",
+    before="model.fit(...)",
+    after="model.fit(..., callbacks=[keras.callbacks.TerminateOnNaN()])",
+)
+
+
+def check(signals: Signals) -> Finding | None:
+    learning = signals.learning
+    broken = learning.not_finite
+    if broken is None:
+        return None
+    survived = _survived(signals, learning, broken)
+    lost = signals.causes_ps["numerics.nonfinite"]
+    diverged = _diverged(learning)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="consider" if survived else "act",
+        title=_title(broken, survived),
+        explanation=_explanation(signals, broken, diverged, survived, lost),
+        change=_MEND_THE_OP if _is_op_known(signals) else _change(learning, broken, diverged),
+        lost_ps=lost,
+        confidence=0.6 if survived else 0.97,
+        evidence=signals.evidence_of("numerics.nonfinite", "computed after the loss was lost"),
+    )
+
+
+def _is_op_known(signals: Signals) -> bool:
+    origin = signals.origin
+    return origin is not None and bool(origin.spoils) and not origin.is_older_than_dump
+
+
+def _survived(signals: Signals, learning: LearningSignals, broken: NotFinite) -> str:
+    """What says that the weights are still numbers, in words."""
+    if not broken.to_the_end:
+        return "A later loss is a number again, so the weights survived."
+    validation = learning.validation_losses
+    if len(validation) and np.isfinite(validation[-1]):
+        return "The last validation loss is a number, so the weights survived."
+    if signals.causes_ps["numerics.skipped_update"] and len(learning.epoch_losses) < 2:
+        return "Loss scaling skipped such updates, so the weights may have survived."
+    return ""
+
+
+def _title(broken: NotFinite, survived: str) -> str:
+    if survived:
+        where = f"at {_from(broken)}" if broken.step is not None else f"in {_from(broken)}"
+        return f"The {broken.tag} was NaN or infinite {where}"
+    return f"The {broken.tag} is NaN or infinite from {_from(broken)} on, and training is lost"
+
+
+def _from(broken: NotFinite) -> str:
+    """`step 16`; where not every step was logged, `step 17 to 32`."""
+    if broken.step is None:
+        return f"epoch {broken.epoch + 1}"
+    before = broken.last_finite_step
+    is_known = before is None or before + 1 >= broken.step
+    return f"step {broken.step}" if is_known else f"step {(before or 0) + 1} to {broken.step}"
+
+
+def _diverged(learning: LearningSignals) -> float | None:
+    """By what factor the loss had grown just before it broke."""
+    finite = learning.steps.value[np.isfinite(learning.steps.value)]
+    if len(finite) < 2 or finite[0] <= 0:
+        return None
+    growth = float(np.max(finite[-LOOK_BACK:]) / finite[0])
+    return growth if growth >= DIVERGED else None
+
+
+def _explanation(
+    signals: Signals, broken: NotFinite, diverged: float | None, survived: str, lost: int
+) -> str:
+    parts = []
+    if diverged is not None:
+        parts.append(f"It had grown {diverged:.3g}-fold before it broke: the steps were too long.")
+    elif broken.step is not None and broken.step > 1:
+        parts.append("It was not growing before: one batch or one operation broke it.")
+    elif broken.step is not None:
+        parts.append("It was so in the very first step, before any update.")
+    if survived:
+        parts.append(survived)
+    elif broken.share is not None:
+        parts.append(f"{percent(broken.share, 1)} of that epoch's steps came after it.")
+    if lost:
+        share = percent(lost, signals.window_ps)
+        parts.append(f"{seconds(lost)} of the first epoch ({share}) were computed for nothing.")
+    return " ".join(parts) or "No loss of single steps was logged, so the step is not known."
+
+
+def _change(learning: LearningSignals, broken: NotFinite, diverged: float | None) -> Change:
+    rate, optimizer = learning.rate, f"keras.optimizers.{learning.settings.optimizer or 'SGD'}"
+    if diverged is not None and rate is not None:
+        lower = f"{rate / 10:.3g}"
+        return Change(
+            f"Lower the learning rate from {rate:.3g} to {lower}, or clip the gradients, and stop "
+            "broken runs at once with TerminateOnNaN.",
+            before=f"optimizer = {optimizer}(learning_rate={rate:.3g})",
+            after=f"optimizer = {optimizer}(learning_rate={lower}, clipnorm=1.0)\n"
+            "model.fit(..., callbacks=[keras.callbacks.TerminateOnNaN()])",
+        )
+    batch = _from(broken).replace("step", "batch") if broken.step is not None else "the data"
+    return Change(
+        f"Look at {batch} for NaN or infinite values and labels out of range; in a loss of your "
+        "own, keep log, division and sqrt away from 0. Stop broken runs at once.",
+        before="loss = -tf.math.log(p)",
+        after="assert np.isfinite(x).all() and np.isfinite(y).all()\n"
+        "loss = -tf.math.log(p + 1e-7)\n"
+        "model.fit(..., callbacks=[keras.callbacks.TerminateOnNaN()])",
+    )

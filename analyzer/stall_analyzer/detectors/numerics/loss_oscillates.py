@@ -1,0 +1,94 @@
+"""The loss jumps up and down without getting lower.
+
+What it finds
+A loss that alternates between high and low from step to step, or that scatters ten times as much at
+the end as at the beginning, and has not fallen.
+
+Why it stalls
+The steps are longer than the valley is wide: each one lands on the other side.
+
+How it is measured
+From the loss of each step. Scatter between batches is independent from step to step; jumping across
+a valley makes a high loss follow a low one. The correlation of each step's rank with the next one's
+is near 0 in the first case and near -1 in the second.
+
+Example
+Losses of 0.9, 3.1, 0.8, 3.3, 0.9 … at a learning rate of 1.5.
+
+What to do
+Lower the learning rate threefold; with small batches, make them larger.
+
+Blind spots
+Data that alternates by itself, such as two sources taken in turns, while the loss does not fall.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.numerics import learning_rate_too_high, loss_explodes
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.signals.numerics.trend import Trend
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST306"
+NAME = "loss_oscillates"
+BUCKET = "numerics"
+
+# Independent scatter over 30 steps has a correlation within 0.4 of 0 in all but one of 30 cases.
+LEAST_STEPS = 30
+ALTERNATES = -0.6
+# Smaller jumps do no harm.
+LEAST_JUMP = 0.05
+# In shorter epochs the same batches come round again, and some are harder than others.
+LEAST_STEPS_PER_EPOCH = 10
+NOISIER = 10.0
+
+
+def check(signals: Signals) -> Finding | None:
+    learning, trend = signals.learning, signals.learning.trend
+    if trend is None or trend.count < LEAST_STEPS or learning.not_finite is not None:
+        return None
+    if (learning.steps_per_epoch or 0) < LEAST_STEPS_PER_EPOCH:
+        return None
+    what = _what_it_does(trend)
+    if not what or learning_rate_too_high.check(signals) or loss_explodes.check(signals):
+        return None
+    rate, optimizer = learning.rate, learning.settings.optimizer
+    known = rate is not None and optimizer is not None
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="consider",
+        title="The loss jumps up and down without getting lower",
+        explanation=(
+            f"Around {trend.late:.3g}, {what} It was {trend.early:.3g} in the first third of the "
+            f"{trend.count} steps and is {trend.late:.3g} in the last."
+        ),
+        change=Change(
+            "Lower the learning rate threefold"
+            + (f", from {rate:.3g} to {rate / 3:.3g}" if rate is not None else "")
+            + "; if the batches are small, make them larger as well.",
+            before=f"keras.optimizers.{optimizer}(learning_rate={rate:.3g})" if known else "",
+            after=f"keras.optimizers.{optimizer}(learning_rate={rate / 3:.3g})"
+            if known and rate is not None
+            else "",
+        ),
+        confidence=0.6,
+    )
+
+
+def _what_it_does(trend: Trend) -> str:
+    if trend.late < trend.early - 2 * trend.error:
+        return ""
+    if trend.turning <= ALTERNATES and trend.scatter >= LEAST_JUMP * abs(trend.late):
+        return "each high loss is followed by a low one: the steps jump across what they aim for."
+    if (
+        trend.late_scatter >= NOISIER * trend.early_scatter
+        and trend.late_scatter >= LEAST_JUMP * abs(trend.late)
+        and trend.late > trend.early
+    ):
+        return (
+            f"it scatters by {trend.late_scatter:.3g} from step to step, at first by "
+            f"{trend.early_scatter:.3g}."
+        )
+    return ""

@@ -1,0 +1,75 @@
+"""Checks of every tensor for NaN cost time.
+
+What it finds
+tf.debugging.enable_check_numerics or the dumps of tfdbg left on: operations that look at every
+tensor for NaN and infinity.
+
+Why it stalls
+A check reads all that an operation wrote, in each step. Outside of a tf.function each one is an
+eager op of its own, and a fit() with callbacks runs many of those.
+
+How it is measured
+Time of CheckNumerics and Debug ops in which nothing else of the step ran, against the epoch without
+its compiling. Building the graph takes two to six times as long with checks, because each op gets
+one of its own; how much of it that was cannot be seen, so the gain is a wide range.
+
+Example
+12 layers with checks: the first epoch takes 42 s instead of 8 s, a later one 2.0 s, not 0.8 s.
+
+What to do
+Use the checks to find the first NaN, then take them out.
+
+Blind spots
+With XLA the checks have no events. A single, very large check written by hand is taken for checks
+of everything.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.base import CONSIDER_SHARE
+from stall_analyzer.detectors.gains import both, every_epoch, partly, removed
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST311"
+NAME = "numerics_checks"
+BUCKET = "numerics"
+
+
+# Measured: graphs with checks took 2 to 6 times as long to build.
+BUILDING = ("compile.tracing", "compile.instantiate")
+LEAST_OF_BUILDING = 0.4
+MOST_OF_BUILDING = 0.85
+
+
+def check(signals: Signals) -> Finding | None:
+    checks = signals.causes_ps["numerics.check_ops"]
+    working = signals.window_ps - signals.buckets_ps["compile"]
+    if not checks or checks < CONSIDER_SHARE * working:
+        return None
+    building = sum(signals.causes_ps[cause] for cause in BUILDING)
+    steps, graphs = removed(checks), partly(building, LEAST_OF_BUILDING, MOST_OF_BUILDING)
+    gain = both(steps, graphs)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="consider",  # "act" in this bucket would say that the run learns nothing
+        title=f"Checks for NaN take {percent(checks, working)} of the steps' time",
+        explanation=(
+            f"Operations that look for NaN and infinity in every tensor took {seconds(checks)} of "
+            f"the first epoch's steps, and a good part of the {seconds(building)} in which its "
+            "graphs were built. Once the first bad operation is found they only cost."
+        ),
+        change=Change(
+            "Remove the checks, or put them behind a flag for debugging.",
+            before="tf.debugging.enable_check_numerics()",
+            after="if debugging:\n    tf.debugging.enable_check_numerics()",
+        ),
+        lost_ps=gain.high_ps,
+        gain=gain,
+        later_gain=every_epoch(steps, signals),
+        confidence=0.8,
+        evidence=signals.evidence_of("numerics.check_ops", "check for NaN"),
+    )

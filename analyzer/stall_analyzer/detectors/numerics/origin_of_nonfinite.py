@@ -1,0 +1,237 @@
+"""The operation that made the first NaN, from a dump of the debugger.
+
+What it finds
+The op whose output was the first NaN or infinity of those that reached the weights: its name and
+type, and the line of the user's code that made it.
+
+Why it stalls
+NaN spreads: once it is in the weights, every later step computes and teaches the model nothing.
+The loss says only that it happened, and when; the op says what to mend.
+
+How it is measured
+From a dump of TensorFlow's debugger, which looks at every tensor. The search begins at the bad
+values that variables were given, and goes back along the inputs of the ops, within one call of the
+function, to those whose own inputs were finite; of several the earliest. So infinities that a mask
+makes on purpose do not count, nor does the order in which the debugger wrote its records. What a
+function was given it is followed into: to the data, and to the ops of Dataset.map.
+
+Example
+In step 24 a probability has become 1, and the log of (1 - p) in a loss by hand is -inf: the first
+infinity was made by Log at train.py:31. A millisecond later the updates of all weights are NaN.
+
+What to do
+Mend that line: keep log, division and sqrt away from 0 and exp from large values; take bad records
+out of the data; lower the learning rate where a product overflowed.
+
+Blind spots
+A dump is large and slow to make: for this question, not for every run. By default it keeps the
+last 1,000 records only; pass circular_buffer_size=-1, or the origin is gone. CURT_HEALTH does not
+tell NaN from infinity, NO_TENSOR and SHAPE tell nothing. XLA cannot compile what the debugger puts
+into a graph: dump without jit_compile.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import numpy as np
+
+from stall_analyzer.detectors.numerics import loss_not_finite
+from stall_analyzer.model.debug_dump import CodeLine
+from stall_analyzer.model.findings import Change, Evidence, Finding
+from stall_analyzer.model.format import seconds
+from stall_analyzer.model.units import PS_PER_NS
+from stall_analyzer.signals.numerics.dumped_tensors import DATA, Origin
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST313"
+NAME = "origin_of_nonfinite"
+BUCKET = "numerics"
+
+# Lines that only start the training: what they name is a layer, not the line.
+TRAINS = re.compile(r"\b(fit|train_on_batch|gradient|gradients|minimize|apply_gradients)\(")
+
+CAPTURE = (
+    "tf.debugging.experimental.enable_dump_debug_info(\n"
+    '    logdir, tensor_debug_mode="FULL_HEALTH", circular_buffer_size=-1)'
+)
+
+
+@dataclass(frozen=True)
+class _Remedy:
+    types: re.Pattern[str]  # of ops
+    text: str
+    before: str
+    after: str
+
+
+REMEDIES = (
+    _Remedy(
+        re.compile(r"Log|Log1p|Xlogy|Xlog1py|LogGrad"),
+        "Keep the argument of the logarithm away from 0, or use a loss that takes logits.",
+        "tf.math.log(p)",
+        "tf.math.log(p + 1e-7)",
+    ),
+    _Remedy(
+        re.compile(r"RealDiv|Div|Reciprocal|ReciprocalGrad|Inv|Xdivy|FloorMod"),
+        "Keep the divisor away from 0.",
+        "a / b",
+        "tf.math.divide_no_nan(a, b)",
+    ),
+    _Remedy(
+        re.compile(r"Sqrt|Rsqrt|SqrtGrad|RsqrtGrad|Pow"),
+        "Keep the root's argument above 0: at 0 its slope is infinite, below it there is none.",
+        "tf.sqrt(x)",
+        "tf.sqrt(tf.maximum(x, 1e-12))",
+    ),
+    _Remedy(
+        re.compile(r"Exp|Expm1|Sinh|Cosh"),
+        "Keep the argument of the exponential below 80, or work with logarithms.",
+        "tf.exp(x)",
+        "tf.exp(tf.minimum(x, 80.0))",
+    ),
+    _Remedy(
+        re.compile(r"IteratorGetNext.*|.*Dataset.*|Placeholder.*|_Arg|Parse.*|Decode.*|.*PyFunc"),
+        "Find the records with NaN or infinite values, and mend them or leave them out.",
+        "data = tf.data.Dataset.from_tensor_slices((x, y))",
+        "data = data.filter(lambda x, y: tf.reduce_all(tf.math.is_finite(x)))",
+    ),
+    _Remedy(
+        re.compile(r"Cast"),
+        "The value does not fit into the smaller type: keep this part in float32, or scale it.",
+        "keras.layers.Dense(units)",
+        'keras.layers.Dense(units, dtype="float32")',
+    ),
+)
+OVERFLOW = _Remedy(
+    re.compile(".*"),
+    "The values had grown too large for the type: lower the learning rate, clip the gradients, "
+    "scale the inputs.",
+    "keras.optimizers.SGD(learning_rate)",
+    "keras.optimizers.SGD(learning_rate / 10, clipnorm=1.0)",
+)
+
+
+def check(signals: Signals) -> Finding | None:
+    origin = signals.origin
+    if origin is None:
+        return None
+    loss = loss_not_finite.check(signals)
+    if not origin.spoils and loss is None and origin.has_inf:
+        return None  # a mask: infinities that go no further
+    lost = signals.causes_ps["numerics.nonfinite"]
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=_severity(origin, loss),
+        title=_title(origin),
+        explanation=_explanation(signals, origin),
+        change=_change(origin),
+        lost_ps=lost,
+        confidence=0.9 if origin.inputs_seen or _is_data(origin) else 0.7,
+        evidence=_evidence(signals, origin),
+    )
+
+
+def _severity(origin: Origin, loss: Finding | None) -> str:
+    lost = loss is not None and loss.severity == "act"
+    if origin.spoils == "weights" or (origin.spoils and lost):
+        return "act"
+    return "consider" if origin.spoils or loss is not None else "note"
+
+
+def _what(origin: Origin) -> str:
+    if origin.has_nan and origin.has_inf:
+        return "NaN or infinity"
+    return "NaN" if origin.has_nan else "infinity"
+
+
+def _title(origin: Origin) -> str:
+    what = _what(origin)
+    if origin.is_older_than_dump:
+        return f"A variable already held {what} when the debugger's dump begins"
+    if _is_data(origin):
+        return f"The first {what} came in with the data{_where(origin)}"
+    return f"The first {what} was made by {origin.type or origin.name}{_where(origin)}"
+
+
+def _is_data(origin: Origin) -> bool:
+    return origin.type.startswith(DATA)
+
+
+def _own_line(origin: Origin) -> CodeLine | None:
+    """The user's line, unless it is the one that starts the training."""
+    line = origin.line
+    return line if line is not None and not TRAINS.search(line.text) else None
+
+
+def _where(origin: Origin) -> str:
+    line = _own_line(origin)
+    if line is not None:
+        return f" at {PurePosixPath(line.path.replace(chr(92), '/')).name}:{line.line}"
+    scope = origin.name.rpartition("/")[0]
+    return f" in {scope}" if scope else ""
+
+
+def _explanation(signals: Signals, origin: Origin) -> str:
+    assert signals.dump is not None
+    name = origin.name or f"An eager {origin.type}"
+    graph = f" (graph {origin.graph})" if origin.graph else ""
+    finite = ", while its own inputs were finite" if origin.inputs_seen else ""
+    parts = [f"{name}{graph} put out {_what(origin)} {_when(signals, origin)}{finite}."]
+    if origin.is_older_than_dump:
+        parts = [
+            f"{name}{graph} read {_what(origin)} from it: that was made before the first record "
+            "that the dump still holds."
+        ]
+    if origin.spoils == "weights":
+        parts.append("It reached the weights, and no later step can repair them.")
+    elif origin.spoils == "variables":
+        parts.append("It reached a variable that is no weight as far as the dump tells.")
+    else:
+        parts.append("It reached no variable in this dump, so it may be meant.")
+    if signals.dump.mode == "CURT_HEALTH":
+        parts.append("CURT_HEALTH does not tell NaN from infinity.")
+    parts.append(f"The debugger looked at {signals.dump.looked_at:,} tensors.")
+    return " ".join(parts)
+
+
+def _at_ps(signals: Signals, origin: Origin) -> int | None:
+    """In window time, where that is known."""
+    start_ns = signals.timeline.window.start_unix_ns
+    at_ps = (origin.at_ns - start_ns) * PS_PER_NS if start_ns is not None else -1
+    return at_ps if 0 <= at_ps < signals.window_ps else None
+
+
+def _when(signals: Signals, origin: Origin) -> str:
+    assert signals.dump is not None
+    at_ps = _at_ps(signals, origin)
+    if at_ps is not None:
+        return f"{seconds(at_ps)} into the first epoch"
+    return f"{seconds((origin.at_ns - signals.dump.start_ns) * PS_PER_NS)} after the dump begins"
+
+
+def _evidence(signals: Signals, origin: Origin) -> tuple[Evidence, ...]:
+    """From the bad value to the end of its step."""
+    at_ps = _at_ps(signals, origin)
+    if at_ps is None:
+        return ()
+    ends = (step.end_ps for step in signals.timeline.steps if step.start_ps <= at_ps < step.end_ps)
+    end_ps = next(ends, at_ps)
+    return signals.evidence_at(np.array([at_ps]), np.array([end_ps]), "first value not finite")
+
+
+def _change(origin: Origin) -> Change:
+    if origin.is_older_than_dump:
+        return Change("Dump again, with a buffer that keeps every record.", "", CAPTURE)
+    if not origin.spoils:
+        return Change("If it is meant, leave it; if not, see where it goes from there.")
+    remedy = next((r for r in REMEDIES if r.types.fullmatch(origin.type)), OVERFLOW)
+    line = _own_line(origin)
+    if line is None or not line.text:
+        return Change(remedy.text, remedy.before, remedy.after)
+    at = f"  # {PurePosixPath(line.path).name}:{line.line}"
+    return Change(remedy.text, f"{line.text}{at}", remedy.after)

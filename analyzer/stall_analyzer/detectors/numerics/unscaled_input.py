@@ -1,0 +1,66 @@
+"""The first loss is far above that of a guess: the inputs are probably not scaled.
+
+What it finds
+A classifier that is wrong with great certainty before its first update: a first loss of more than
+ten times ln(K), what guessing among K classes costs.
+
+Why it stalls
+Fresh weights expect inputs of about 1. Pixels from 0 to 255 give outputs in the hundreds, and the
+first part of training is spent on undoing that, if relu units do not die of it.
+
+How it is measured
+The loss of the first step, which no update has touched, against ln(K); the number of classes and
+the way the loss is averaged come from the stored model. Models that scale their input (Rescaling,
+Normalization, BatchNormalization) are left out.
+
+Example
+Five classes and raw pixels: the first loss is 61, a guess costs 1.6.
+
+What to do
+Scale the inputs: divide pixels by 255, or put a Normalization layer first.
+
+Blind spots
+Needs the loss of single steps. Heavy sample or class weights raise the first loss in the same way,
+and so do weights loaded from another task.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST309"
+NAME = "unscaled_input"
+BUCKET = "numerics"
+
+# Usual initializers give outputs of about 1, and a first loss of at most two or three times ln(K).
+FAR_ABOVE = 10.0
+
+
+def check(signals: Signals) -> Finding | None:
+    learning = signals.learning
+    settings, first, guess = learning.settings, learning.first_loss, learning.settings.guess_loss
+    if first is None or guess is None or settings.scales_input:
+        return None
+    if not first > FAR_ABOVE * guess:
+        return None
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="consider",
+        title=f"The first loss is {first:.3g}, where a guess costs {guess:.2g}",
+        explanation=(
+            f"Before any update the model was {first / guess:.0f} times as wrong as one that gives "
+            f"each of its {settings.classes} classes the same chance. That happens when inputs are "
+            "much larger than 1, such as pixels from 0 to 255. (Heavy class weights do it, too.)"
+        ),
+        change=Change(
+            "Scale the inputs to about 1 before the first layer.",
+            before="model = keras.Sequential([keras.Input(shape), ...])",
+            after="model = keras.Sequential(\n"
+            "    [keras.Input(shape), keras.layers.Rescaling(1 / 255), ...]\n"
+            ")",
+        ),
+        confidence=0.7,
+    )

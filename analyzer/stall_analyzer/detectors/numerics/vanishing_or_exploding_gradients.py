@@ -1,0 +1,211 @@
+"""Gradients vanish or explode.
+
+What it finds
+Gradients with which nothing can be learned. A capture measures them in every layer, and the layer
+is named; else there is what the program logged itself: gradient norms, shares of zero gradients or
+update ratios.
+
+Why it stalls
+With a gradient norm below 1e-4 from the start, updates are too small to matter; layers with 99 % of
+zero gradients are dead; norms that grow a thousandfold end in NaN.
+
+How it is measured
+From the norms in a capture, or from scalars whose tag names a gradient: tags with "norm" are norms,
+with "zero" shares of zeros, with "update" ratios of update to weight. Vanishing needs small values
+in the first records as well as in the middle ones, because the gradient of a model that has
+converged is small, too. In a capture, a layer's gradient vanishes when it is also a thousand times
+smaller than that of the last layer, and either its weights stand still (updates below a millionth
+of them) or the loss does. It explodes when the norm over all layers ends a thousand times larger
+than it began, or was already large when it became no number.
+
+Example
+Ten sigmoid layers: the norm of the first layer's gradient is 3e-8, a million times smaller than
+that of the last one; the loss stays at ln(5).
+
+What to do
+relu or gelu instead of sigmoid and tanh in hidden layers, He initialisation, batch or layer
+normalisation, residual connections; clipnorm against explosions.
+
+Blind spots
+Without a capture, most programs do not log gradients; then this says nothing. Histograms of
+gradients are not read. With loss scaling, gradients that overflow are part of finding the scale;
+only those that overflow to the end are counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.units import Float64s
+from stall_analyzer.signals.numerics.layer_series import LayerSeries
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST310"
+NAME = "vanishing_or_exploding_gradients"
+BUCKET = "numerics"
+
+# Two rules that found the vanished and the frozen among measured runs without a false alarm on 28
+# healthy ones.
+VANISHED_NORM = 1e-4
+ZERO_SHARE = 0.99
+STILL_RATIO = 1e-6
+# In healthy models the layers differ by a factor of ten or a hundred.
+SMALLER = 1000.0
+# Norms of healthy runs fall, or grow by a factor of ten.
+EXPLODES = 1000.0
+# A norm that was lost between two measured steps had grown by so much, or was that large, before:
+# the gradients of a loss around 1 are, too.
+GREW_BEFORE = 100.0
+HUGE_NORM = 1000.0
+LEAST_RECORDS = 10
+# One step may be an accident; the last of them decide.
+LAST_RECORDS = 3
+# A loss that moves by less of itself, beside gradients that vanish, is not learning.
+FLAT = 0.005
+
+
+@dataclass(frozen=True)
+class _Complaint:
+    vanishes: bool
+    text: str
+    learns_not: str = "The layers it is about do not learn"
+    confidence: float = 0.8
+
+
+def check(signals: Signals) -> Finding | None:
+    complaint = _of_layers(signals) or _of_logged(signals)
+    if complaint is None:
+        return None
+    return _finding(complaint, signals.learning.is_flat(FLAT))
+
+
+# ---------------------------------------------------------------- in a capture
+
+
+def _of_layers(signals: Signals) -> _Complaint | None:
+    gradients = signals.layers.gradients
+    if gradients is None or len(gradients) < 2:
+        return None
+    return _explosion(gradients) or _vanishing(signals, gradients)
+
+
+def _explosion(gradients: LayerSeries) -> _Complaint | None:
+    total = gradients.total
+    finite = np.flatnonzero(np.isfinite(total))
+    if len(finite) == 0:
+        return None  # in the very first step: the loss says it better
+    first = float(np.median(total[finite[:LAST_RECORDS]]))
+    last = total[-LAST_RECORDS:]
+    lost = not np.isfinite(last).any()
+    if lost and total[finite[-1]] < GREW_BEFORE * first and total[finite[-1]] < HUGE_NORM:
+        return None  # NaN out of the blue: one batch or one operation made it
+    if not lost and not (first > 0 and np.nanmedian(last) > EXPLODES * first):
+        return None
+    # Where it can still be measured, the layer that has grown most against its own beginning.
+    begin, end = gradients.value[finite[0]], gradients.value[finite[-1]]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        growth = np.where(begin > 0, end / begin, 0.0)
+    worst = int(np.nanargmax(growth))
+    layer, step = gradients.layers[worst], int(gradients.step[finite[-1]])
+    grew = f"grew from {begin[worst]:.2g} to {end[worst]:.2g} at step {step}"
+    if end[worst] <= begin[worst]:
+        grew = f"was {end[worst]:.2g} at step {step}"
+    then = ", and is no number any more after that" if lost else ""
+    return _Complaint(False, f"the norm of {layer} {grew}{then}", confidence=0.9)
+
+
+def _vanishing(signals: Signals, gradients: LayerSeries) -> _Complaint | None:
+    if len(gradients) < LEAST_RECORDS:
+        return None
+    last = gradients.usual(gradients.layers[-1])
+    for layer in gradients.layers[:-1]:
+        values = gradients.of(layer)
+        if len(values) < LEAST_RECORDS or not last:
+            continue
+        usual = max(float(np.median(values[:LEAST_RECORDS])), float(np.median(values)))
+        if usual >= VANISHED_NORM or usual * SMALLER > last:
+            continue
+        updates = signals.layers.updates
+        moved = updates.usual(layer) if updates is not None and layer in updates.layers else None
+        still = moved is not None and moved < STILL_RATIO
+        if not still and not signals.learning.is_flat(FLAT):
+            continue  # Adam makes up for small gradients
+        if usual == 0:
+            return None  # nothing at all reaches it: units are dead, which ST312 says
+        unmoved = f", and each update changes it by {moved:.1e} of itself" if still else ""
+        text = (
+            f"that of {layer} has a norm of {usual:.1e}, {last / usual:,.0f} times smaller than "
+            f"that of {gradients.layers[-1]}{unmoved}"
+        )
+        return _Complaint(True, text, f"{layer} and what comes before it do not learn", 0.9)
+    return None
+
+
+# ---------------------------------------------------------------- logged by the program
+
+
+def _of_logged(signals: Signals) -> _Complaint | None:
+    for tag, values in sorted(signals.learning.gradients.items()):
+        complaint = _complaint(tag, values) if len(values) >= LEAST_RECORDS else None
+        if complaint is not None:
+            return complaint
+    return None
+
+
+def _complaint(tag: str, values: Float64s) -> _Complaint | None:
+    if (values < 0).any():
+        return None  # a logarithm, or something else than its name says
+    first, usual = float(np.median(values[:LEAST_RECORDS])), float(np.median(values))
+    if "update" in tag.lower():
+        if max(first, usual) < STILL_RATIO:
+            return _Complaint(True, f"updates are {usual:.1e} of the weights ({tag})")
+    elif "zero" in tag.lower():
+        if min(first, usual) >= ZERO_SHARE:
+            return _Complaint(True, f"{usual:.1%} of the gradients are zero ({tag})")
+    elif "norm" in tag.lower():
+        if max(first, usual) < VANISHED_NORM:
+            text = f"the gradient's norm is {usual:.1e}, from the start ({tag})"
+            return _Complaint(True, text)
+        last = float(np.median(values[-LEAST_RECORDS:]))
+        if first > 0 and (not np.isfinite(last) or last > EXPLODES * first):
+            text = f"the gradient's norm grew from {first:.2g} to {last:.2g} ({tag})"
+            return _Complaint(False, text)
+    return None
+
+
+def _finding(complaint: _Complaint, is_flat: bool) -> Finding:
+    word = "vanish" if complaint.vanishes else "explode"
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="act" if complaint.vanishes and is_flat else "consider",
+        title=f"Gradients {word}: {complaint.text}",
+        explanation=(
+            f"{complaint.learns_not}{', and the loss does not move' if is_flat else ''}."
+            if complaint.vanishes
+            else "The updates grow with the gradients, and end in NaN."
+        ),
+        change=_against_vanishing() if complaint.vanishes else _against_explosion(),
+        confidence=complaint.confidence,
+    )
+
+
+def _against_vanishing() -> Change:
+    return Change(
+        "Use relu with He initialisation in the hidden layers, and normalise between them.",
+        before='keras.layers.Dense(units, activation="sigmoid")',
+        after='keras.layers.Dense(units, activation="relu", kernel_initializer="he_normal")\n'
+        "keras.layers.LayerNormalization()",
+    )
+
+
+def _against_explosion() -> Change:
+    return Change(
+        "Clip the gradients, and lower the learning rate if the loss still grows.",
+        before="keras.optimizers.SGD(learning_rate)",
+        after="keras.optimizers.SGD(learning_rate, clipnorm=1.0)",
+    )

@@ -1,0 +1,232 @@
+"""The last layer's activation and the loss do not belong together.
+
+What it finds
+Pairs of last activation and loss that cannot work, or work only by luck: softmax over one unit, a
+loss of probabilities on raw outputs or behind relu or tanh, a loss over classes on a single unit.
+Also a loss that falls while the accuracy never changes.
+
+Why it stalls
+The loss then measures something else than what the model is asked for. Training may go on for hours
+and produce a model that always answers the same.
+
+How it is measured
+From the model that the TensorBoard callback stores: units and activation of the last layer, name
+and from_logits of the loss. How loud it is said depends on the logged loss and accuracy: only a
+pair that cannot work, or a run that stands still, is called lost.
+
+Example
+Dense(1, activation="softmax") with binary cross-entropy: Keras computes the loss from the values
+before the softmax, so it falls to 0.002, while every prediction is exactly 1.
+
+What to do
+Two classes: one unit, sigmoid, binary cross-entropy. K classes: K units, softmax, (sparse)
+categorical cross-entropy. Or no activation and from_logits=True in either.
+
+Blind spots
+Models whose settings were not stored (subclassed ones, Keras 2), with several outputs, or with
+losses of one's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.signals.numerics.learning import LearningSignals
+from stall_analyzer.signals.numerics.model_settings import (
+    BINARY,
+    CATEGORICAL,
+    CROSS_ENTROPIES,
+    ModelSettings,
+)
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST307"
+NAME = "wrong_loss_or_activation"
+BUCKET = "numerics"
+
+# A loss that moves by less than this over all epochs stands still.
+STILL = 1e-3
+# The accuracy must have risen by this to count as learning.
+RISEN = 0.05
+# A loss that fell to half of its start has learned something; the accuracy should show it.
+FALLEN = 0.5
+
+PROBABILITIES = ("sigmoid", "softmax")
+
+
+@dataclass(frozen=True)
+class _Mismatch:
+    title: str
+    why: str
+    change: Change
+    # "impossible": lost whatever the loss says; "wrong": lost if the run stands still; "odd": works
+    kind: str
+
+
+def check(signals: Signals) -> Finding | None:
+    learning = signals.learning
+    mismatch = _mismatch(learning.settings) or _contradiction(learning)
+    if mismatch is None:
+        return None
+    stuck = _stands_still(learning)
+    severity = {
+        "impossible": "act",
+        "wrong": "act" if stuck else "consider",
+        "odd": "consider" if stuck else "note",
+    }[mismatch.kind]
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity=severity,
+        title=mismatch.title,
+        explanation=" ".join([mismatch.why, *_numbers(learning)]),
+        change=mismatch.change,
+        confidence=0.95 if severity == "act" else 0.75,
+    )
+
+
+def _mismatch(settings: ModelSettings) -> _Mismatch | None:
+    output, loss = settings.output, settings.loss
+    if output is None or loss is None:
+        return None
+    units, activation, layer = output.units, output.activation, f"the last layer ({output.name})"
+    if units == 1 and activation == "softmax":
+        return _Mismatch(
+            f"Softmax over the single unit of {layer} is always 1",
+            "Softmax divides by the sum over the units, and here that is the unit itself. Every "
+            "prediction is 1, even where the loss falls, because Keras computes cross-entropy from "
+            "the values before the softmax.",
+            Change("Use sigmoid.", _dense(1, "softmax"), _dense(1, "sigmoid")),
+            "impossible",
+        )
+    if units == 1 and loss in CATEGORICAL:
+        return _Mismatch(
+            f"{loss} on the single unit of {layer}",
+            "A loss over classes needs one unit per class; over one unit it is always 0.",
+            Change("Use the loss for two classes.", _loss(loss), _loss(BINARY)),
+            "impossible",
+        )
+    if loss not in CROSS_ENTROPIES:
+        return _squared(settings)
+    if activation == "linear" and not settings.from_logits:
+        return _Mismatch(
+            f"{loss} expects probabilities, but {layer} has no activation",
+            "Raw outputs are cut off at 0 and 1, and where they are cut off there is no gradient.",
+            Change("Tell the loss that it gets raw outputs.", _loss(loss), _logits(loss)),
+            "wrong",
+        )
+    if activation in ("relu", "tanh"):
+        what = "raw outputs of any size" if settings.from_logits else "probabilities"
+        return _Mismatch(
+            f"{loss} behind {activation} in {layer}",
+            f"The loss expects {what}; {activation} cuts off a part of them, and where it does "
+            "there is no gradient.",
+            Change("Take the activation off the last layer.", _loss(loss), _logits(loss)),
+            "wrong",
+        )
+    return _looked_through(settings, layer)
+
+
+def _looked_through(settings: ModelSettings, layer: str) -> _Mismatch | None:
+    """Pairs that Keras on TensorFlow puts right, by taking the values before the activation."""
+    assert settings.output is not None and settings.loss is not None
+    activation, loss = settings.output.activation, settings.loss
+    luck = (
+        "Keras on TensorFlow takes the values before the activation instead, so it trains; "
+        "any layer in between, or another backend, breaks it."
+    )
+    if settings.from_logits and activation in PROBABILITIES:
+        return _Mismatch(
+            f"from_logits=True, but {layer} has {activation} already",
+            f"The loss is told that it gets raw outputs, and gets probabilities. {luck}",
+            Change("Leave from_logits out.", _logits(loss), _loss(loss)),
+            "odd",
+        )
+    if loss == BINARY and activation == "softmax":
+        right = "categorical_crossentropy"
+    elif loss in CATEGORICAL and activation == "sigmoid":
+        right = BINARY
+    else:
+        return None
+    return _Mismatch(
+        f"{loss} behind {activation} in {layer}",
+        f"{activation} goes with {right}. {luck} The outputs are not the probabilities that the "
+        "loss made of them.",
+        Change(f"If {activation} is meant, use {right}.", _loss(loss), _loss(right)),
+        "odd",
+    )
+
+
+def _squared(settings: ModelSettings) -> _Mismatch | None:
+    if settings.loss != "mean_squared_error" or settings.output is None:
+        return None
+    if settings.output.activation != "softmax":
+        return None
+    return _Mismatch(
+        "Mean squared error on softmax outputs",
+        "It works, but its gradient vanishes where the model is surely wrong; cross-entropy learns "
+        "faster there.",
+        Change("Use cross-entropy.", _loss("mse"), _loss("categorical_crossentropy")),
+        "odd",
+    )
+
+
+def _contradiction(learning: LearningSignals) -> _Mismatch | None:
+    """The loss falls, and the accuracy is the same number in every epoch."""
+    losses, accuracies = learning.epoch_losses, learning.accuracies
+    if len(losses) < 2 or len(accuracies) != len(losses) or learning.settings.loss is None:
+        return None
+    if learning.settings.loss not in CROSS_ENTROPIES or np.ptp(accuracies) > 0:
+        return None
+    if not losses[-1] < FALLEN * losses[0] or accuracies[-1] == 1:
+        return None
+    return _Mismatch(
+        f"The loss falls, but the accuracy is {accuracies[-1]:.3g} in every epoch",
+        "A loss that falls means other predictions, and some of them should cross the line. Either "
+        "the accuracy does not look at what the loss looks at, or one class is all there is.",
+        Change(
+            "Compare the shapes of labels and outputs, and look at a few predictions.",
+            after="print(y[:8], model.predict(x[:8]))",
+        ),
+        "odd",
+    )
+
+
+def _stands_still(learning: LearningSignals) -> bool:
+    broken, accuracies = learning.not_finite, learning.accuracies
+    if broken is not None and broken.to_the_end:
+        return True
+    losses = learning.epoch_losses
+    if len(losses) < 2 or not learning.is_flat(STILL):
+        return False
+    if len(accuracies):
+        return bool(np.ptp(accuracies) < RISEN and accuracies[-1] < 1 - RISEN)
+    return bool(losses[-1] != 0)
+
+
+def _numbers(learning: LearningSignals) -> list[str]:
+    said = []
+    if len(learning.epoch_losses) > 1:
+        first, last = learning.epoch_losses[0], learning.epoch_losses[-1]
+        said.append(f"The loss went from {first:.3g} to {last:.3g} over the epochs.")
+    if len(learning.accuracies) > 1:
+        first, last = learning.accuracies[0], learning.accuracies[-1]
+        said.append(f"The accuracy went from {first:.3g} to {last:.3g}.")
+    return said
+
+
+def _dense(units: int, activation: str) -> str:
+    return f'keras.layers.Dense({units}, activation="{activation}")'
+
+
+def _loss(name: str) -> str:
+    return f'model.compile(optimizer, loss="{name}")'
+
+
+def _logits(name: str) -> str:
+    words = "".join(word.capitalize() for word in name.split("_"))
+    return f"model.compile(optimizer, loss=keras.losses.{words}(from_logits=True))"

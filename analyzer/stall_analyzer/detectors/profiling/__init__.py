@@ -1,0 +1,1 @@
+"""What the capture itself missed or cost."""

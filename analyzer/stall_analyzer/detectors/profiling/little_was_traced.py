@@ -1,0 +1,71 @@
+"""The profile covers less than half of the first epoch.
+
+What it finds
+Profiles of a few batches, or profiles that began late or ended early.
+
+Why it stalls
+It does not. But what makes a first epoch slow (tracing, the first batch, buffers that fill) happens
+at its beginning, which such a profile usually misses.
+
+How it is measured
+The part of the window in which the profiler recorded.
+
+Example
+profile_batch=(20, 22) covered 2 % of the epoch; the 3.9 s before batch 20 are not known.
+
+What to do
+Capture the first epoch with StallCallback, which profiles its beginning and samples of the rest, or
+profile all of it with TensorFlow's own profiler.
+
+Blind spots
+Very long epochs make very large traces; then let StallCallback take samples, or profile the first
+few hundred batches. An epoch of which samples tell enough is left alone.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.captures.how_to_capture import HOW_TO_CAPTURE
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST411"
+NAME = "little_was_traced"
+BUCKET = "unknown"
+
+# With less than half of it, most of an answer would be a guess.
+ENOUGH_SHARE = 0.5
+
+
+_CAPTURE = Change("Capture the whole first epoch, once.", "", HOW_TO_CAPTURE)
+_LARGER_BUDGET = Change(
+    "Let the capture profile more of the first epoch, once: it then costs more time.",
+    'StallCallback("logs/run1")',
+    'StallCallback("logs/run1", budget=0.5)',
+)
+
+
+def check(signals: Signals) -> Finding | None:
+    window = signals.timeline.window
+    if not signals.traces or window.epoch is None or signals.covered_share >= ENOUGH_SHARE:
+        return None
+    if signals.sample is not None or signals.stall is not None:
+        return None
+    missing = signals.window_ps - signals.host.covered_ps
+    first = min(aligned.covered_ps[0] for aligned in signals.traces)
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="note",
+        title=f"Only {percent(signals.host.covered_ps, signals.window_ps)} of the epoch was traced",
+        explanation=(
+            f"The profile covers {seconds(signals.host.covered_ps)} of the first epoch's "
+            f"{seconds(signals.window_ps)}{f', from {seconds(first)} on' if first else ''}. What "
+            f"the other {seconds(missing)} went to is not known; tracing, the first batch and the "
+            f"filling of buffers all happen at the start of an epoch."
+        ),
+        change=_LARGER_BUDGET if signals.capture is not None else _CAPTURE,
+        lost_ps=missing,
+        confidence=0.95,
+    )

@@ -1,0 +1,86 @@
+"""There is no profile of this run, only event files.
+
+What it finds
+Runs whose first epoch is known from event files alone.
+
+Why it stalls
+It does not. Event files tell how long the epochs took, not why. A first epoch that is much slower
+than the later ones has a one-time cost; a profile names it.
+
+How it is measured
+The times at which epochs were logged; a first epoch is slower when it took at least half as long
+again as the usual later one.
+
+Example
+The first epoch took 14.2 s, later ones 1.3 s: 12.9 s came once.
+
+What to do
+Capture the first epoch with StallCallback, or profile it with TensorFlow's own profiler.
+
+Blind spots
+Without later epochs there is nothing to compare the first one with.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.captures.how_to_capture import HOW_TO_CAPTURE
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST412"
+NAME = "no_trace"
+BUCKET = "unknown"
+
+# Epochs of one run differ by a fifth or so; half as long again has a reason.
+SLOWER_FACTOR = 1.5
+
+
+def check(signals: Signals) -> Finding | None:
+    if signals.traces or signals.window_ps == 0 or signals.timeline.window.epoch is None:
+        return None
+    if signals.progress is None or not signals.progress.finished:
+        return None
+    first, later = signals.window_ps, signals.later_epoch_ps
+    slower = later is not None and later > 0 and first >= SLOWER_FACTOR * later
+    once = first - later if later is not None and slower else 0
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="note",
+        title=_title(first, later if slower else None),
+        explanation=_explanation(first, later, once),
+        change=Change(
+            "Capture the first epoch. The trace shows tracing, compiling and waiting for input by "
+            "name; the callback also sees memory, gradients and hangs.",
+            "",
+            HOW_TO_CAPTURE,
+        ),
+        lost_ps=once,
+        confidence=0.9,
+    )
+
+
+def _title(first: int, later: int | None) -> str:
+    if later is None:
+        return "No profile: the event files do not say where the time went"
+    return f"The first epoch took {first / later:.1f} times as long as later ones, and no profile"
+
+
+def _explanation(first: int, later: int | None, once: int) -> str:
+    if later is None:
+        return (
+            f"The first epoch took {seconds(first)}, and no later one was logged to compare it "
+            f"with. Event files say how long it took, not why."
+        )
+    if once:
+        return (
+            f"The first epoch took {seconds(first)}, later ones {seconds(later)}: "
+            f"{seconds(once)} came once. Tracing, compiling, a late first batch and filling "
+            f"buffers are the usual reasons; only a profile tells which."
+        )
+    return (
+        f"The first epoch took {seconds(first)} and later ones {seconds(later)}: nothing came "
+        f"once. What every epoch spends its time on, event files do not say."
+    )

@@ -1,0 +1,66 @@
+"""The hosts of a cluster were profiled at different times.
+
+What it finds
+Traces of several hosts that have less than half of their time in common.
+
+Why it stalls
+It does not. But who waits for whom can only be told where all were recorded.
+
+How it is measured
+The part of the window in which the profiler recorded, host by host.
+
+Example
+worker 0 was profiled from 0 to 12 s, worker 1 from 9 to 20 s: 3 s are seen on both.
+
+What to do
+Profile all hosts in the same seconds.
+
+Blind spots
+Captures profile by the budget of each process, so that their windows need not agree.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import seconds
+from stall_analyzer.model.intervals import total
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST507"
+NAME = "uneven_capture"
+BUCKET = "unknown"
+
+# With less than half in common, most of what a host does is not seen beside the others.
+ENOUGH_SHARE = 0.5
+
+
+def check(signals: Signals) -> Finding | None:
+    spans = signals.covered_spans
+    if len(spans) < 2:
+        return None
+    longest = max(total(*span) for span in spans.values())
+    common = signals.covered_by_all_ps
+    if common >= ENOUGH_SHARE * longest or longest == 0:
+        return None
+    least = min(spans, key=lambda host: total(*spans[host]))
+    return Finding(
+        id=ID,
+        name=NAME,
+        bucket=BUCKET,
+        severity="note",
+        title=f"Only {seconds(common)} are seen on all {len(spans)} hosts"
+        if common
+        else f"At no time were all {len(spans)} hosts profiled together",
+        explanation=(
+            f"The host that was profiled longest covers {seconds(longest)} of the window, {least} "
+            f"{seconds(total(*spans[least]))}; {seconds(common)} are common to all. Who waits for "
+            "whom is known only there."
+        ),
+        change=Change(
+            "Profile all hosts in the same seconds.",
+            "",
+            'hosts = ["grpc://worker0:6009", "grpc://worker1:6009"]\n'
+            'tf.profiler.experimental.client.trace(",".join(hosts), logdir, duration_ms=5000)',
+        ),
+        confidence=0.95,
+    )

@@ -1,0 +1,1 @@
+"""Run the detectors, add up what the changes save, and judge."""

@@ -1,0 +1,163 @@
+"""Run the detectors over a run's signals, and judge.
+
+Nothing that one detector does can hide what the others find. Of several hosts, the one that all the
+others wait for stands for the run: mending another would win nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from stall_analyzer.detectors.base import Detector, detector_of, severity_of
+from stall_analyzer.detectors.gains import plan
+from stall_analyzer.detectors.registry import DETECTORS
+from stall_analyzer.diagnose.verdict import judge
+from stall_analyzer.model.findings import (
+    Cluster,
+    ClusterMember,
+    Finding,
+    LateHost,
+    Lateness,
+    Plan,
+    Verdict,
+)
+from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
+from stall_analyzer.model.notes import Note
+from stall_analyzer.model.timeline import Timeline
+from stall_analyzer.signals.sampled import over_the_epoch, profiled_alone
+from stall_analyzer.signals.signals import Signals
+
+SEVERITIES = ("act", "consider", "note")
+# A straggler of which much less was profiled cannot stand for the run.
+SEEN_SHARE = 0.5
+OTHERS_ASKED = 4  # stragglers whose own findings are looked for; each costs as much as a host
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    ledger: Ledger  # of the host that stands for the run
+    findings: tuple[Finding, ...]
+    plan: Plan | None
+    verdict: Verdict
+    notes: tuple[Note, ...]
+    sample: Sample | None
+    lateness: Lateness
+    cluster: Cluster | None
+
+
+def diagnose(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Diagnosis:
+    signals = signals_of(timeline, hosts)
+    notes: list[Note] = []
+    findings = _findings(signals, notes)
+    for late in signals.stragglers[1:OTHERS_ASKED]:
+        findings += _of_its_reason(late, signals, findings)
+    ordered = tuple(sorted(findings, key=_most_worth_first))
+    return Diagnosis(
+        signals.host.ledger,
+        ordered,
+        plan(signals, ordered),
+        judge(signals, ordered),
+        tuple(dict.fromkeys(notes)),
+        signals.sample,
+        signals.lateness,
+        _cluster(signals),
+    )
+
+
+def signals_of(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Signals:
+    """With the host that stands for the run: the straggler or, where there is none, the one that
+    was seen best."""
+    best_seen = max(hosts, key=lambda host: (host.training_thread is not None, host.covered_ps))
+    signals = Signals(timeline, hosts, best_seen)
+    if not signals.stragglers:
+        return signals
+    late = signals.on(signals.stragglers[0].host)
+    return late if late.host.covered_ps >= SEEN_SHARE * best_seen.covered_ps else signals
+
+
+def _findings(signals: Signals, notes: list[Note]) -> list[Finding]:
+    sample = signals.sample
+    profiled = profiled_alone(signals, sample) if sample is not None else None
+    findings: list[Finding] = []
+    for module in DETECTORS:
+        detector = detector_of(module)
+        finding = _checked(detector, signals, notes)
+        if profiled is not None and sample is not None:
+            often = _checked(detector, profiled, notes)
+            if often is not None and _comes_with_the_steps(often, signals.hosts):
+                finding = _judged_anew(over_the_epoch(often, signals, sample), signals) or finding
+        if finding is not None:
+            findings.append(finding)
+    return findings
+
+
+def _of_its_reason(late: LateHost, signals: Signals, found: Sequence[Finding]) -> list[Finding]:
+    """What another straggler does wrong, where that is something else."""
+    known = {finding.id for finding in found}
+    return [
+        finding
+        for finding in _findings(signals.on(late.host), notes=[])
+        if finding.bucket == late.reason.bucket
+        and finding.severity != "note"
+        and finding.id not in known
+    ]
+
+
+def _comes_with_the_steps(finding: Finding, hosts: tuple[HostLedger, ...]) -> bool:
+    """Whether it costs time in every step, so that a sample of them tells of all.
+
+    Numerics are judged by what was logged, of all steps; several hosts by all their traces.
+    """
+    if finding.bucket == "numerics" or (finding.bucket == "communication" and len(hosts) > 1):
+        return False
+    return finding.severity != "note" and finding.later_gain.high_ps > 0
+
+
+def _judged_anew(finding: Finding, signals: Signals) -> Finding | None:
+    """As loud as its share of the whole epoch makes it."""
+    severity = severity_of(signals.share(finding.lost_ps))
+    if severity is None:
+        return None
+    return replace(finding, severity=max(severity, finding.severity, key=SEVERITIES.index))
+
+
+def _checked(detector: Detector, signals: Signals, notes: list[Note]) -> Finding | None:
+    try:
+        return detector.check(signals)
+    except Exception as error:  # a fault of ours in one detector must not hide the others
+        text = f"Detector {detector.id} ({detector.name}) failed: {type(error).__name__}: {error}"
+        notes.append(Note("warning", text))
+        return None
+
+
+def _most_worth_first(finding: Finding) -> tuple[bool, int, bool, int]:
+    learns = finding.bucket != "numerics"
+    severity = SEVERITIES.index(finding.severity)
+    return not finding.fatal, severity, learns, -finding.gain.high_ps
+
+
+def _cluster(signals: Signals) -> Cluster | None:
+    cluster, first = signals.cluster, signals.ended_first
+    if cluster.size < 2:
+        return None
+    members = tuple(
+        ClusterMember(
+            name=member.name,
+            traced=member.traced,
+            captured=member.captured,
+            steps=member.steps_done if member.captured else cluster.steps.get(member.name),
+            last_unix_ns=member.last_ns if member.captured else None,
+            ended=member.ended,
+        )
+        for member in cluster.members
+    )
+    return Cluster(
+        size=cluster.size,
+        size_source=cluster.size_source,
+        members=members,
+        missing=cluster.missing,
+        ended_first=first.name if first is not None else "",
+        ended_unix_ns=first.at_unix_ns if first is not None else None,
+        others_waited_ps=first.others_waited_ps if first is not None else cluster.waited_ps,
+    )

@@ -1,0 +1,295 @@
+"""From findings and the ledger to one verdict: what holds the run up, and whether to act.
+
+A run that stands still comes first: nothing else matters to whoever waits for it. Then numerics are
+judged, before time: a run that learns nothing is never told to tune its input.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.captures.capture_format import Reason
+from stall_analyzer.model.causes import bucket_of
+from stall_analyzer.model.findings import Finding, Verdict
+from stall_analyzer.model.format import listed, moment, percent, seconds, spoken
+from stall_analyzer.model.ledger import HostLedger, Ledger
+from stall_analyzer.model.ledger_sums import bucket_totals, one_time_ps, totals
+from stall_analyzer.model.timeline import Timeline
+from stall_analyzer.signals.cluster.first_to_end import EndedFirst
+from stall_analyzer.signals.ending.process_end import KILLED
+from stall_analyzer.signals.ending.stalled import STUCK, Stall
+from stall_analyzer.signals.signals import Signals
+
+ACTIONABLE = ("input", "compile", "memory", "numerics", "communication", "host")
+# Below a fifth of the epoch, no change to a bucket is felt; the run is as fast as its model. What
+# will not recur can be waited for, and must be more to be worth acting on.
+ACT_SHARE = 0.2
+ACT_SHARE_ONCE = 0.25
+# What comes again is worth a word beside what comes once when it is felt in the first epoch, too.
+STAYS_SHARE = 0.1
+# A bucket is "slow once" when most of its time will not come back.
+ONCE_SHARE = 0.6
+# A healthy run computes for at least this share of its time; else something is hidden.
+HEALTHY_SHARE = 0.4
+# A profile of less than this says little about the epoch.
+COVERED_SHARE = 0.9
+# What the instruments cost is named in the ledger and left out of the verdict.
+INSTRUMENTS = frozenset({"host.summary", "profiler.start", "profiler.stop"})
+# In these causes the steps themselves were in vain; checking numbers only makes them slower.
+LEARNS_NOTHING = frozenset({"numerics.nonfinite", "numerics.skipped_update"})
+# Over, as long as no new shape or number comes: later epochs may bring one.
+MAY_RETURN = frozenset({"compile.retracing"})
+NAMED_IN_TURN = 3  # stragglers in one sentence
+# Later epochs shorter by this factor show one-time cost without any trace.
+SLOWER_FIRST = 1.5
+
+
+def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
+    """One sentence for a tired person, with status, bucket and confidence."""
+    timeline, host, ledger = signals.timeline, signals.host, signals.likely_ledger
+    stall = signals.stall
+    if stall is not None and stall.state == STUCK and stall.blamed is not None:
+        sentence, blamed = f"{stall.sentence}.", stall.blamed
+        return Verdict("stuck", blamed.bucket, sentence, blamed.confidence, _absent(signals))
+    if signals.cluster.in_vain:
+        return _never_joined(signals)
+    hopeless = [f for f in findings if f.bucket == "numerics" and f.severity == "act"]
+    if hopeless:
+        return _learning_nothing(ledger, hopeless[0])
+    if signals.ended_first is not None:
+        return _ended_first(signals.ended_first)
+    if _is_dead(signals):
+        return _dead(signals)
+    if stall is not None and not signals.traces:
+        return Verdict("unknown", _bucket(stall), f"{stall.sentence}.", 0.5)
+    if timeline.window.duration_ps == 0:
+        return _without_window(signals)
+    held_up = _held_up(signals, findings)
+    if held_up is not None:
+        return held_up
+    costs = _costs(ledger)
+    worked = _worked_ps(ledger)
+    primary = max(ACTIONABLE, key=lambda bucket: costs[bucket])
+    unknown = bucket_totals(ledger)["unknown"]
+    confidence = _confidence(signals, unknown)
+    if _worth_acting(ledger, primary, costs[primary], worked) and costs[primary] > unknown / 2:
+        return _stalled(signals, findings, primary, confidence)
+    if costs["compute"] < HEALTHY_SHARE * timeline.window.duration_ps:
+        return _unknown(timeline, host, confidence)
+    return Verdict(
+        "healthy",
+        "compute",
+        f"Healthy: {percent(costs['compute'], worked)} of the {_noun(timeline)} "
+        f"({seconds(timeline.window.duration_ps)}) is the model's own computing"
+        f"{_from_a_sample(signals)}.",
+        confidence,
+    )
+
+
+def _held_up(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:
+    """Hosts that wait for a straggler are held up by whatever holds up the straggler."""
+    late = signals.stragglers
+    cost, window = sum(host.cost_ps for host in late), signals.covered_by_all_ps
+    once = bool(late) and all(host.once for host in late)
+    if not late or cost < (ACT_SHARE_ONCE if once else ACT_SHARE) * window:
+        return None
+    names, reason = listed([host.host for host in late]), late[0].reason
+    primary = reason.bucket if reason.bucket in ACTIONABLE else "communication"
+    what = f"{names} made the others wait {seconds(cost)} ({percent(cost, window)})"
+    if reason.bucket and len(late) == 1:
+        what += f" for its {reason.bucket} ({spoken(reason.cause)} {seconds(reason.ps)})"
+    elif len(late) > 1:
+        each = (f"{h.host} {seconds(h.cost_ps)}, {h.reason.bucket or 'unknown'}" for h in late)
+        what += f" in turn ({'; '.join(list(each)[:NAMED_IN_TURN])})"
+    named = next((f for f in findings if f.bucket == reason.bucket and _explains(f, cost)), None)
+    why = f". {named.title}." if named else "."
+    status, prefix = (
+        ("slow_once", "Slow once, not again") if once else ("slow_always", "Slow in every epoch")
+    )
+    confidence = 0.9 if reason.bucket else 0.7
+    return Verdict(status, primary, f"{prefix}: {what}{why}", confidence, late[0].host)
+
+
+def _confidence(signals: Signals, unknown_ps: int) -> float:
+    """Less by what is not known, and by what of an estimate is in doubt."""
+    sample = signals.sample
+    doubted = sample.estimated_ps * sample.doubt if sample is not None else 0.0
+    return round(min(0.95, 1 - (unknown_ps + doubted) / signals.window_ps), 2)
+
+
+def _from_a_sample(signals: Signals) -> str:
+    return f", {signals.sample.words}" if signals.sample is not None else ""
+
+
+def _is_dead(signals: Signals) -> bool:
+    """It ended before its time, and before the first epoch was over."""
+    ending, progress = signals.ending, signals.progress
+    if ending is None or not ending.is_early:
+        return False
+    return progress is None or not progress.finished
+
+
+def _absent(signals: Signals) -> str:
+    """The member of the cluster for which all others wait."""
+    cluster, first = signals.cluster, signals.ended_first
+    if cluster.in_vain:
+        return cluster.missing[0]
+    return first.name if first is not None else ""
+
+
+def _never_joined(signals: Signals) -> Verdict:
+    cluster = signals.cluster
+    missing, waiting = listed(cluster.missing), len(cluster.members)
+    sentence = (
+        f"Stuck: {missing} never joined. By {cluster.size_source}, {cluster.size} should train; "
+        f"{waiting} came, and made no step in the {seconds(cluster.waited_ps)} that are recorded."
+    )
+    return Verdict("stuck", "communication", sentence, 0.9, _absent(signals))
+
+
+def _ended_first(first: EndedFirst) -> Verdict:
+    """A cluster that lost a member: its end explains those of all others."""
+    when = f" at {moment(first.at_unix_ns)}" if first.at_unix_ns is not None else ""
+    sentence = (
+        f"Dead: {first.name} ended first{when}. {first.how} {first.others} That was "
+        f"{seconds(first.others_waited_ps)} later."
+    )
+    return Verdict("dead", "communication", sentence, 0.85, first.name)
+
+
+def _dead(signals: Signals) -> Verdict:
+    ending, stall = signals.ending, signals.stall
+    assert ending is not None
+    steps = signals.capture_steps
+    where = f"after step {steps:,}" if steps else "before the first step"
+    if ending.reason == Reason.EXCEPTION:
+        place = f" at {ending.place.place}" if ending.place is not None else ""
+        what = f"{ending.error}{place}"
+    elif ending.reason == KILLED:
+        what = "its memory was used up" if ending.out_of_memory else "the process was killed"
+    else:
+        what = f"the process was told to end ({ending.reason.upper()})"
+    slow = f" {stall.sentence}." if stall is not None else ""
+    return Verdict(
+        "dead",
+        ending.bucket if ending.bucket != "unknown" else _bucket(stall),
+        f"Dead since {moment(ending.ns)} ({where}): {what}.{slow}",
+        0.9,
+    )
+
+
+def _bucket(stall: Stall | None) -> str:
+    return stall.bucket if stall is not None else "unknown"
+
+
+def _without_window(signals: Signals) -> Verdict:
+    if signals.dump is None or not signals.dump.looked_at:
+        return Verdict("unknown", "unknown", "Nothing could be read of this run.", 0.0)
+    sentence = (
+        "Nothing says where the time of this run went. The debugger looked at "
+        f"{signals.dump.looked_at:,} tensors, and none of them ends the training."
+    )
+    return Verdict("unknown", "unknown", sentence, 0.0)
+
+
+def _costs(ledger: Ledger) -> dict[str, int]:
+    """Picoseconds per bucket, without what the instruments cost."""
+    costs = bucket_totals(ledger)
+    for cause, ps in totals(ledger).items():
+        if cause in INSTRUMENTS:
+            costs[bucket_of(cause)] -= ps
+    return costs
+
+
+def _worked_ps(ledger: Ledger) -> int:
+    """The window without what the instruments cost."""
+    return sum(ps for cause, ps in totals(ledger).items() if cause not in INSTRUMENTS)
+
+
+def _worth_acting(ledger: Ledger, bucket: str, cost: int, worked: int) -> bool:
+    once = one_time_ps(ledger, bucket) >= ONCE_SHARE * cost
+    return cost > 0 and cost >= (ACT_SHARE_ONCE if once else ACT_SHARE) * worked
+
+
+def _noun(timeline: Timeline) -> str:
+    return "trace" if timeline.window.epoch is None else "first epoch"
+
+
+def _learning_nothing(ledger: Ledger, finding: Finding) -> Verdict:
+    wasted = bucket_totals(ledger)["numerics"]
+    lost = f" {seconds(wasted)} of the first epoch were computed for nothing." if wasted else ""
+    return Verdict("learning_nothing", "numerics", f"{finding.title}.{lost}", finding.confidence)
+
+
+def _stalled(
+    signals: Signals, findings: tuple[Finding, ...], primary: str, confidence: float
+) -> Verdict:
+    ledger = signals.likely_ledger
+    cost, whole_ps = _costs(ledger)[primary], sum(totals(ledger).values())
+    causes = {c: ps for c, ps in totals(ledger).items() if bucket_of(c) == primary}
+    worst = max((c for c in causes if c not in INSTRUMENTS), key=lambda c: causes[c])
+    where = f"{worst.partition('.')[2].replace('_', ' ')} {seconds(causes[worst])}"
+    said = f"{seconds(cost)} of {seconds(whole_ps)} ({percent(cost, whole_ps)})"
+    if worst in LEARNS_NOTHING:
+        sentence = f"Learning nothing: {said} were computed in vain ({where})."
+        return Verdict("learning_nothing", primary, sentence, confidence)
+    named = next((f for f in findings if f.bucket == primary and _explains(f, cost)), None)
+    why = f". {named.title}." if named else f" ({where})."
+    whole = f"{_noun(signals.timeline)} went to {primary}{_from_a_sample(signals)}"
+    what = f"{said} of the {whole}{why}"
+    if one_time_ps(ledger, primary) >= ONCE_SHARE * cost:
+        stays = _what_stays(ledger, findings, primary)
+        over = not stays and worst not in MAY_RETURN
+        prefix = "Slow once, not again" if over else "Slow once"
+        return Verdict("slow_once", primary, f"{prefix}: {what}{stays}", confidence)
+    return Verdict("slow_always", primary, f"Slow in every epoch: {what}", confidence)
+
+
+def _what_stays(ledger: Ledger, findings: tuple[Finding, ...], primary: str) -> str:
+    """Who waits for the cost that comes once should know of the one that comes again."""
+    costs, worked = _costs(ledger), _worked_ps(ledger)
+    recurring = {b: costs[b] - one_time_ps(ledger, b) for b in ACTIONABLE if b != primary}
+    bucket = max(recurring, key=lambda b: recurring[b])
+    left = worked - one_time_ps(ledger)
+    if recurring[bucket] < max(ACT_SHARE * left, STAYS_SHARE * worked):
+        return ""
+    cost = recurring[bucket]
+    named = next((f for f in findings if f.bucket == bucket and _explains(f, cost)), None)
+    why = f": {named.title}." if named else "."
+    return f" But {bucket} takes {seconds(cost)} in every epoch{why}"
+
+
+def _explains(finding: Finding, cost_ps: int) -> bool:
+    """Whether it is the reason to name: one to act on, or one that most of the cost goes to."""
+    return finding.severity == "act" or (
+        finding.severity == "consider" and finding.lost_ps >= cost_ps / 2
+    )
+
+
+def _unknown(timeline: Timeline, host: HostLedger, confidence: float) -> Verdict:
+    duration, later = timeline.window.duration_ps, timeline.later_epochs_ps
+    noun = _noun(timeline)
+    usual = int(np.median(later)) if later else duration
+    why = _why_unknown(timeline, host)
+    if duration > SLOWER_FIRST * usual:
+        sentence = (
+            f"The first epoch took {seconds(duration)}, later ones {seconds(usual)}: "
+            f"{seconds(duration - usual)} came once. {why}"
+        )
+        return Verdict("slow_once", "unknown", sentence, max(confidence, 0.5))
+    sentence = f"The {noun} took {seconds(duration)}. {why}"
+    return Verdict("unknown", "unknown", sentence, confidence)
+
+
+def _why_unknown(timeline: Timeline, host: HostLedger) -> str:
+    """Why no cause is named, and what little the trace shows."""
+    duration = timeline.window.duration_ps
+    if not host.covered_ps:
+        return "There is no profile of it, so the cause is not known."
+    observed = " " + host.evidence["input"] if "input" in host.evidence else ""
+    if host.covered_ps < COVERED_SHARE * duration:
+        covered = percent(host.covered_ps, duration)
+        return f"The profile covers only {covered} of it.{observed}"
+    if host.training_thread is None:
+        return "No thread that trains was found in the trace, so the cause is not known."
+    return f"Most of it left no evidence.{observed}"

@@ -1,0 +1,1 @@
+"""Find the runs under any path."""

@@ -1,0 +1,82 @@
+"""What is kept from one call to the next: where, and of which version of a run's files.
+
+The Stall tab and `stall-analyze` keep different things of a run in folders of their own, but for
+both a run is the same as before exactly when `version_of` says so.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import stall_analyzer
+from stall_analyzer.files import files
+from stall_analyzer.model.runs import Run
+
+SOURCES = {".py", ".c", ".h"}
+# Several times as long as the silence after which a run is taken for dead, because the clocks of
+# machines and file servers differ.
+LIVE_S = 600.0
+
+
+def folder(name: str) -> Path:
+    """A folder in the user's cache folder, all in which is ours and may be deleted.
+
+    platformdirs knows where that is on each system; STALL_CACHE_DIR overrides it. Where it cannot
+    be written, a temporary folder serves as long as the process lives.
+    """
+    from platformdirs import user_cache_path  # noqa: PLC0415  only whoever keeps something needs it
+
+    chosen = os.environ.get("STALL_CACHE_DIR")
+    place = (Path(chosen) if chosen else user_cache_path("tensorboard-plugin-stall")) / name
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=place):
+            return place
+    except OSError:
+        temporary = Path(tempfile.mkdtemp(prefix="stall-"))
+        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+        return temporary
+
+
+def version_of(run: Run) -> str:
+    """Changes with everything that the analysis of a run is given, and with the analyzer."""
+    given = replace(run, changed_unix_s=None)  # each file's own stamp tells more
+    return digest(code_version(), files.absolute(run.path), repr(given), is_live(run))
+
+
+def is_live(run: Run) -> bool:
+    """Whether it may still be training, as far as the times of its files tell. What is said about
+    such a run ("it still runs", "it was killed") changes without its files."""
+    return run.changed_unix_s is None or time.time() - run.changed_unix_s < LIVE_S
+
+
+def shows_changes(run: Run) -> bool:
+    """Whether a change of its files would change its version: not on every file system."""
+    stamps = [host.stamp for session in run.sessions for host in session.hosts]
+    stamps += [file.stamp for file in run.event_files]
+    stamps += [dump.stamp for dump in run.dumps]
+    return all(stamp.strip() for stamp in stamps)
+
+
+def digest(*parts: object) -> str:
+    return hashlib.sha256("\0".join(map(str, parts)).encode(errors="replace")).hexdigest()[:32]
+
+
+@cache
+def code_version() -> str:
+    """The version and what the sources say: a checkout changes without a version. The same on every
+    machine, so that many of them can work into one store."""
+    package = Path(stall_analyzer.__file__).parent
+    sources = sorted(path for path in package.rglob("*") if path.suffix in SOURCES)
+    found = hashlib.sha256()
+    for path in sources:
+        found.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+    return f"{stall_analyzer.__version__} {found.hexdigest()[:16]}"

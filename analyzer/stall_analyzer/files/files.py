@@ -1,0 +1,155 @@
+"""The one place that touches files: local paths directly, URLs (`gs://…`, `s3://…`) by `remote`.
+
+Whatever goes wrong below comes out as UnreadableFile or as a `problem` text, so that callers can
+note it and carry on with the other files.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from stall_analyzer.errors import Unreachable
+from stall_analyzer.files import remote
+from stall_analyzer.files.listing import FileInfo, Folder, reason
+
+LOCAL_BUFFER_BYTES = 1 << 20  # event files are read in small pieces from one end to the other
+
+
+def is_url(path: str) -> bool:
+    return "://" in path
+
+
+def join(folder: str, *names: str) -> str:
+    if is_url(folder):
+        return "/".join((folder.rstrip("/"), *names))
+    return os.path.join(folder, *names)  # noqa: PTH118  pathlib takes ten times as long
+
+
+def tidied(path: str) -> str:
+    """Without what means nothing in it, such as a slash at its end."""
+    return path if is_url(path) else str(Path(path))
+
+
+def split(path: str) -> tuple[str, str]:
+    """The folder of a file, and its name there."""
+    if is_url(path):
+        folder, _, name = path.rpartition("/")
+        return folder, name
+    return str(Path(path).parent), Path(path).name
+
+
+def absolute_parts(path: str) -> tuple[str, ...]:
+    """The components of a path from its root on, links resolved; for a URL, those after `://`."""
+    if is_url(path):
+        return tuple(part for part in path.split("://", 1)[1].split("/") if part)
+    try:
+        return Path(path).resolve().parts
+    except (OSError, RuntimeError, ValueError):  # a loop of links, a name that cannot be
+        return Path(path).absolute().parts
+
+
+def absolute(path: str) -> str:
+    """A name that means the same file whatever folder it is said in."""
+    return path if is_url(path) else os.path.abspath(path)  # noqa: PTH100  links stay links
+
+
+def is_relative(path: str) -> bool:
+    return not (is_url(path) or os.path.isabs(path))  # noqa: PTH117  as for join
+
+
+def kind(path: str) -> str | None:
+    """What lies at a path: "folder", "file" or None for nothing."""
+    if is_url(path):
+        return remote.kind(path)
+    try:
+        is_folder, exists = Path(path).is_dir(), Path(path).exists()
+    except (OSError, ValueError) as error:  # a name that cannot be
+        raise Unreachable(reason(error)) from error
+    return "folder" if is_folder else "file" if exists else None
+
+
+def info(path: str) -> FileInfo:
+    """Size and time of a regular file. A pipe is refused: opening one would wait for ever."""
+    if is_url(path):
+        return remote.info(path)
+    try:
+        status = os.stat(path)  # noqa: PTH116  as for join
+    except OSError as error:
+        raise Unreachable(reason(error)) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise Unreachable("is not a regular file")
+    return FileInfo(status.st_size, status.st_mtime, str(status.st_mtime_ns))
+
+
+def open_binary(path: str, fetched: Callable[[int], None] = lambda _: None) -> BinaryIO:
+    """A seekable stream of the file's bytes. Where they are fetched from far away first, `fetched`
+    hears how many have come."""
+    if is_url(path):
+        return remote.open_binary(path, fetched)
+    try:
+        return Path(path).open("rb", buffering=LOCAL_BUFFER_BYTES)
+    except OSError as error:
+        raise Unreachable(reason(error)) from error
+
+
+def read_head(path: str, count: int) -> bytes:
+    """The first bytes, without fetching the rest of a file that is far away."""
+    if is_url(path):
+        return remote.read_head(path, count)
+    try:
+        with Path(path).open("rb") as stream:
+            return stream.read(count)
+    except OSError as error:
+        raise Unreachable(reason(error)) from error
+
+
+def walk(root: str) -> Iterator[Folder]:
+    """Every folder from `root` down, each one once, whatever links point where. Depth first: once a
+    folder has been left, nothing more comes from below it, except through a link."""
+    return remote.walk(root) if is_url(root) else _walk_local(root)
+
+
+def _walk_local(root: str) -> Iterator[Folder]:
+    visited: set[tuple[int, int]] = set()
+    real: list[tuple[str, tuple[str, ...]]] = [(root, ())]
+    # Links wait until all real folders are done, so that a run is named by its own folder and
+    # not by a link such as `latest`.
+    linked: list[tuple[str, tuple[str, ...]]] = []
+    while real or linked:
+        path, parts = real.pop() if real else linked.pop(0)
+        names: list[str] = []
+        folders: list[tuple[str, tuple[str, ...]]] = []
+        links: list[tuple[str, tuple[str, ...]]] = []
+        problem = None
+        try:
+            status = os.stat(path)  # noqa: PTH116  as for join
+            identity = (status.st_dev, status.st_ino)
+            if identity in visited:
+                continue
+            visited.add(identity)
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append((entry.path, (*parts, entry.name)))
+                    elif entry.is_symlink() and _leads_to_folder(entry):
+                        links.append((entry.path, (*parts, entry.name)))
+                    else:
+                        names.append(entry.name)
+        except FileNotFoundError:
+            problem = None if parts else "does not exist"  # a live logdir may lose a folder
+        except OSError as error:
+            problem = reason(error)
+        yield Folder(path, parts, tuple(sorted(names)), problem, has_links=bool(links))
+        real.extend(sorted(folders, reverse=True))
+        linked.extend(sorted(links))
+
+
+def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False

@@ -1,0 +1,192 @@
+"""Files behind URLs (`s3://…`, `gs://…`), by fsspec: listed at once, read once, asked again after a
+cut connection.
+
+fsspec is imported only when a URL is met, because importing it would slow down every local start.
+Each of its file systems raises errors of its own; all of them come out as UnreadableFile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+from stall_analyzer.errors import Unreachable
+from stall_analyzer.files.listing import FileInfo, Folder, reason
+
+Answer = TypeVar("Answer")
+
+# Asked for in one go. Most files are smaller, so that each of them is one request.
+BLOCK_BYTES = 16 << 20
+# Before asking again. Drivers have patience of their own, but not each of them, nor for everything.
+WAITS_S = (0.5, 2.0, 8.0)
+# Asking again would give the same answer.
+LASTING = (
+    FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError,
+    ImportError, NotImplementedError, TypeError, ValueError,
+)  # fmt: skip
+# What has to be installed for a kind of URL, where we have an extra for it.
+EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
+# File systems have no common names for these.
+STAMPS = ("ETag", "etag", "generation")
+TIMES = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
+
+_copies: ContextVar[Path | None] = ContextVar("copies", default=None)  # the folder they are in
+
+
+def kind(url: str) -> str | None:
+    """What lies there: "folder", "file" or None for nothing."""
+    filesystem, inner = _filesystem(url)
+    try:
+        found = _patiently(lambda: filesystem.info(inner))
+    except Unreachable as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise
+    return "folder" if found["type"] == "directory" else "file"
+
+
+def info(url: str) -> FileInfo:
+    filesystem, inner = _filesystem(url)
+    return _file_info(_patiently(lambda: filesystem.info(inner)))
+
+
+def read_head(url: str, count: int) -> bytes:
+    filesystem, inner = _filesystem(url)
+    size = min(count, _size(filesystem, inner))
+    return _block(filesystem, inner, 0, size) if size else b""
+
+
+@contextmanager
+def copies_kept() -> Iterator[None]:
+    """Inside, a file that is opened again is not fetched again."""
+    with tempfile.TemporaryDirectory(prefix="stall-") as folder:
+        before = _copies.set(Path(folder))
+        try:
+            yield
+        finally:
+            _copies.reset(before)
+
+
+def open_binary(url: str, fetched: Callable[[int], None]) -> BinaryIO:
+    """The file's bytes in a temporary file: whoever reads may go back and forth in them, and each
+    of them still crosses the network once."""
+    folder = _copies.get()
+    kept = folder / hashlib.sha256(url.encode(errors="replace")).hexdigest() if folder else None
+    if kept and kept.exists():
+        return kept.open("rb")
+    filesystem, inner = _filesystem(url)
+    size = _size(filesystem, inner)
+    # Closed with what is returned.
+    copy = kept.open("w+b", buffering=0) if kept else tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+    try:
+        for start in range(0, size, BLOCK_BYTES):
+            copy.write(_block(filesystem, inner, start, min(start + BLOCK_BYTES, size)))
+            fetched(copy.tell())
+        copy.seek(0)
+    except BaseException:
+        copy.close()
+        if kept:
+            kept.unlink()
+        raise
+    return io.BufferedReader(copy)
+
+
+def walk(root: str) -> Iterator[Folder]:
+    """Every folder that holds a file, parents before their children. One listing serves for all: an
+    object store has no folders, and asking it for each in turn would take hours."""
+    filesystem, base = _filesystem(root)
+    filesystem.invalidate_cache()  # TensorBoard lives long, and wants to see new files
+    try:
+        found = _patiently(lambda: filesystem.find(base, detail=True))
+    except Unreachable as error:
+        yield Folder(root, (), (), str(error))
+        return
+    files = []
+    for path, about in found.items():
+        *parts, name = path[len(base) :].strip("/").split("/")
+        if name and about.get("type") != "directory":
+            files.append((tuple(parts), name, _file_info(about)))
+    found.clear()
+    filesystem.invalidate_cache()  # what it keeps of the listing is larger than ours
+    files.sort(key=lambda file: file[:2])
+    for parts, inside in groupby(files, key=lambda file: file[0]):
+        listed = {name: about for _, name, about in inside}
+        yield Folder("/".join((root.rstrip("/"), *parts)), parts, tuple(listed), listed=listed)
+
+
+def _size(filesystem: Any, inner: str) -> int:
+    return int(_patiently(lambda: filesystem.info(inner)).get("size") or 0)
+
+
+def _block(filesystem: Any, inner: str, start: int, end: int) -> bytes:
+    def ask() -> bytes:
+        block = bytes(filesystem.cat_file(inner, start=start, end=end))
+        if len(block) != end - start:
+            raise ConnectionError(f"{len(block):,} of {end - start:,} bytes came")
+        return block
+
+    return _patiently(ask)
+
+
+def _patiently(ask: Callable[[], Answer]) -> Answer:
+    """Raises Unreachable where an error will not pass, or has not passed for long enough."""
+    for wait_s in (*WAITS_S, None):
+        try:
+            return ask()
+        except Exception as error:
+            if wait_s is None or _is_lasting(error):
+                raise Unreachable(reason(error)) from error
+        time.sleep(wait_s * random.uniform(0.5, 1.5))  # many processes were cut off together
+    raise AssertionError("unreachable")
+
+
+def _is_lasting(error: Exception) -> bool:
+    # Without credentials it is not the connection that fails; each driver says so by its own name.
+    return isinstance(error, LASTING) or "Credential" in type(error).__name__
+
+
+def _filesystem(url: str) -> tuple[Any, str]:
+    import fsspec  # noqa: PLC0415 (see the module docstring)
+
+    scheme = url.partition("://")[0]
+    try:
+        filesystem, inner = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        extra = EXTRAS.get(scheme)
+        if extra is None:
+            raise Unreachable(reason(error)) from error
+        raise Unreachable(
+            f"{scheme}:// needs more packages: pip install 'tensorboard-plugin-stall[{extra}]'"
+        ) from error
+    except Exception as error:  # unknown scheme, no credentials …
+        raise Unreachable(reason(error)) from error
+    return filesystem, str(inner).rstrip("/")
+
+
+def _file_info(about: Mapping[str, Any]) -> FileInfo:
+    modified_s = next(filter(None, (_unix_s(about.get(name)) for name in TIMES)), None)
+    stamp = next((str(about[name]) for name in STAMPS if about.get(name)), "")
+    if not stamp and modified_s is not None:
+        stamp = str(modified_s)
+    return FileInfo(int(about.get("size") or 0), modified_s, stamp)
+
+
+def _unix_s(value: object) -> float | None:
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.replace("Z", "+00:00"))
+        except ValueError:
+            return None
+    if isinstance(value, datetime):
+        return value.timestamp()
+    return float(value) if isinstance(value, int | float) else None

@@ -1,0 +1,1 @@
+"""The data that flows between the stages: frozen dataclasses over numpy columns."""

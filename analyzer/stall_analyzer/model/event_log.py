@@ -1,0 +1,77 @@
+"""What the event files of a run hold: what `events` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stall_analyzer.captures.capture_records import CaptureLog
+from stall_analyzer.model.notes import Note
+from stall_analyzer.model.units import Float64s, Int64s
+
+
+@dataclass(frozen=True)
+class Series:
+    """A scalar tag over time, in the order written."""
+
+    step: Int64s
+    wall_ns: Int64s
+    value: Float64s
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+
+@dataclass(frozen=True)
+class KerasConfig:
+    """What the TensorBoard callback stored of the model; None where it did not say."""
+
+    wall_ns: int
+    model_class: str
+    layers: tuple[Mapping[str, object], ...]  # class_name, name, activation, units, dtype …
+    optimizer: str | None = None
+    learning_rate: float | None = None
+    loss: str | None = None
+    run_eagerly: bool | None = None
+    jit_compile: bool | str | None = None
+    steps_per_execution: int | None = None
+    optimizer_config: Mapping[str, object] = field(default_factory=dict)
+    compile_config: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class HistogramSums:
+    """What the histograms of one tag come to."""
+
+    records: int = 0
+    zero_run: int = 0  # of the last records so many hold nothing but zeros
+    same_run: int = 0  # … are the same to the last bit
+
+
+@dataclass(frozen=True)
+class Capture(CaptureLog):
+    """What StallCallback or watch recorded of one process: records, and scalars of its own."""
+
+    series: Mapping[str, Series] = field(default_factory=dict)  # by tag, without "stall/"
+
+
+@dataclass(frozen=True)
+class EventLog:
+    """Scalars and wall times of a run's event files."""
+
+    train: Mapping[str, Series]
+    validation: Mapping[str, Series]
+    keras: KerasConfig | None
+    first_wall_ns: int | None  # earliest and latest record of any kind
+    last_wall_ns: int | None
+    graph_wall_ns: int | None  # when a graph was written
+    records: int
+    notes: tuple[Note, ...] = ()
+    histograms: Mapping[str, HistogramSums] = field(default_factory=dict)  # of training
+    captures: tuple[Capture, ...] = ()  # one per process, the leader of a cluster first
+    read_ns: int | None = None  # when the files were read
+
+    @property
+    def capture(self) -> Capture | None:
+        """The one that stands for the run."""
+        return self.captures[0] if self.captures else None

@@ -1,0 +1,168 @@
+"""What is said about a run: its findings, the plan, the verdict, and the report of it all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
+from stall_analyzer.model.notes import Note
+from stall_analyzer.model.runs import Run
+from stall_analyzer.model.timeline import Timeline
+from stall_analyzer.model.units import Int64s
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A stretch of a line that proves a finding, in window time."""
+
+    host: str
+    line: str
+    start_ps: int
+    end_ps: int
+    label: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """What to do about a finding. `before` and `after` are code, empty where no code says it."""
+
+    text: str
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Picoseconds that the change should win, as a range."""
+
+    low_ps: int = 0
+    high_ps: int = 0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong (or, as a note, worth knowing), the change to make, and its worth."""
+
+    id: str  # "ST104"
+    name: str  # "retracing"
+    bucket: str
+    severity: str  # "act" | "consider" | "note"
+    title: str
+    explanation: str
+    change: Change
+    lost_ps: int = 0
+    gain: Gain = Gain()  # in the first epoch
+    later_gain: Gain = Gain()  # in each later epoch
+    confidence: float = 0.5
+    fatal: bool = False  # training could not go on: nothing else matters
+    evidence: tuple[Evidence, ...] = ()
+    estimated: bool = False  # its seconds are scaled from samples to the whole epoch
+    stack: tuple[str, ...] = ()  # lines of a thread's stack that prove it, innermost first
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """How long an epoch takes now, and between what and what it will take."""
+
+    now_ps: int
+    low_ps: int
+    high_ps: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All changes worth making, in order, and what they come to together."""
+
+    findings: tuple[str, ...]  # their ids, most seconds first
+    first_epoch: Forecast
+    later_epoch: Forecast | None  # None where no later epoch is known
+
+
+@dataclass(frozen=True)
+class Verdict:
+    status: str  # healthy | slow_once | slow_always | learning_nothing | stuck | dead | unknown
+    primary: str  # the bucket to act on, "compute" where there is nothing to act on
+    sentence: str
+    confidence: float
+    host: str = ""  # the one that holds up the others, where it does
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What a host does longer than the others; no bucket where its ledger does not say."""
+
+    bucket: str = ""
+    cause: str = ""
+    ps: int = 0
+
+
+@dataclass(frozen=True)
+class LateHost:
+    host: str
+    times: int  # meetings to which it came last
+    late_steps: int  # steps in which that was felt
+    cost_ps: int  # what the others waited for it, on average
+    reason: Reason
+    once: bool  # most of it will not come again
+    start_ps: Int64s  # when the others waited for it
+    end_ps: Int64s
+
+
+@dataclass(frozen=True)
+class LateStep:
+    step: int  # index of the timeline's step; -1 between steps
+    host: str
+    cost_ps: int
+    end_ps: int  # when it came
+    cause: str  # what it did longer than the others; empty where its ledger does not say
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """Who made whom wait where several hosts meet."""
+
+    meetings: int = 0
+    waited_ps: Mapping[str, int] = field(default_factory=dict)  # how long each waited for others
+    hosts: tuple[LateHost, ...] = ()  # all that ever came last, costliest first
+    steps: tuple[LateStep, ...] = ()  # in order of time
+
+
+@dataclass(frozen=True)
+class ClusterMember:
+    name: str
+    traced: bool
+    captured: bool  # it left records of its own
+    steps: int | None  # that it is known to have finished
+    last_unix_ns: int | None  # its last sign of life, on the common clock
+    ended: str  # its last word; empty where there is none
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Who should have trained together, and what is known of each."""
+
+    size: int
+    size_source: str
+    members: tuple[ClusterMember, ...]
+    missing: tuple[str, ...]
+    ended_first: str = ""
+    ended_unix_ns: int | None = None
+    others_waited_ps: int = 0  # for the one that ended first, or never came
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that is known about one run's first epoch."""
+
+    run: Run
+    timeline: Timeline
+    hosts: tuple[HostLedger, ...]
+    ledger: Ledger  # of the host that trains; it stands for the run
+    findings: tuple[Finding, ...]  # most worth first
+    plan: Plan | None  # None where there is nothing to win
+    verdict: Verdict
+    notes: tuple[Note, ...]
+    sample: Sample | None = None  # of an epoch that was profiled in samples
+    lateness: Lateness = Lateness()
+    cluster: Cluster | None = None

@@ -1,0 +1,186 @@
+"""Arithmetic on half-open intervals held in numpy columns.
+
+A *tiling* is (bounds, labels): labels[i] holds on [bounds[i], bounds[i + 1]). Tilings never overlap
+and never leave a hole, so sums over them are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from stall_analyzer.model.units import Bools, Int32s, Int64s
+
+NOTHING = -1  # the label of an instant that no interval covers
+
+
+class Tiling(NamedTuple):
+    bounds: Int64s
+    labels: Int64s
+
+
+class Layer(NamedTuple):
+    """Intervals with one label, for `paint`."""
+
+    start: Int64s
+    end: Int64s
+    label: int
+
+
+def distinct(*arrays: Int64s) -> Int64s:
+    """All values in order, each once. (np.unique hashes, which is far slower on times.)"""
+    values = np.sort(np.concatenate(arrays))
+    fresh = np.ones(len(values), dtype=np.bool_)
+    fresh[1:] = values[1:] != values[:-1]
+    return values[fresh]
+
+
+def union(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
+    """The same instants as disjoint intervals in order; empty ones vanish."""
+    full = end > start
+    start, end = start[full], end[full]
+    if len(start) == 0:
+        return start, end
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    opens = np.concatenate([[True], start[1:] > end[:-1]])
+    return start[opens], end[np.concatenate([opens[1:], [True]])]
+
+
+def total(start: Int64s, end: Int64s) -> int:
+    """Length of the union."""
+    merged_start, merged_end = union(start, end)
+    return int((merged_end - merged_start).sum())
+
+
+def paint(begin: int, end: int, layers: Sequence[Layer], default: int = NOTHING) -> Tiling:
+    """Tile [begin, end): each instant gets the label of the first layer that covers it."""
+    merged = [union(np.clip(la.start, begin, end), np.clip(la.end, begin, end)) for la in layers]
+    bounds = distinct(np.array([begin, end], dtype=np.int64), *(x for m in merged for x in m))
+    labels = np.full(max(len(bounds) - 1, 0), default, dtype=np.int64)
+    for (starts, ends), layer in zip(reversed(merged), reversed(layers), strict=True):
+        labels[covered(bounds[:-1], starts, ends)] = layer.label
+    return simplify(Tiling(bounds, labels))
+
+
+def covered(at: Int64s, start: Int64s, end: Int64s) -> Bools:
+    """Which instants `at` lie in one of the disjoint, ordered intervals."""
+    if len(start) == 0:
+        return np.zeros(len(at), dtype=np.bool_)
+    index = np.searchsorted(start, at, side="right") - 1
+    return (index >= 0) & (at < end[np.maximum(index, 0)])
+
+
+def difference(
+    start: Int64s, end: Int64s, cut_start: Int64s, cut_end: Int64s
+) -> tuple[Int64s, Int64s]:
+    """The union of the first intervals without the second."""
+    if len(start) == 0:
+        return start, end
+    tiling = paint(
+        int(start.min()), int(end.max()), [Layer(cut_start, cut_end, 0), Layer(start, end, 1)]
+    )
+    left = tiling.labels == 1
+    return tiling.bounds[:-1][left], tiling.bounds[1:][left]
+
+
+def label_at(tiling: Tiling, at: Int64s) -> Int64s:
+    """The label at each instant; instants outside the tiling are NOTHING."""
+    index = np.searchsorted(tiling.bounds, at, side="right") - 1
+    inside = (index >= 0) & (index < len(tiling.labels))
+    if len(tiling.labels) == 0:
+        return np.full(len(at), NOTHING, dtype=np.int64)
+    return np.where(inside, tiling.labels[np.where(inside, index, 0)], NOTHING)
+
+
+def time_in(tiling: Tiling, start: Int64s, end: Int64s, wanted: Int64s) -> Int64s:
+    """How much of the wanted codes lies in each interval."""
+    lengths = np.where(np.isin(tiling.labels, wanted), np.diff(tiling.bounds), 0)
+    elapsed = np.concatenate([[0], np.cumsum(lengths)])
+
+    def until(at: Int64s) -> Int64s:
+        at = np.clip(at, tiling.bounds[0], tiling.bounds[-1])
+        index = np.searchsorted(tiling.bounds, at, side="right") - 1
+        index = np.minimum(index, len(tiling.labels) - 1)
+        partial = np.where(lengths[index] > 0, at - tiling.bounds[index], 0)
+        return np.asarray(elapsed[index] + partial, dtype=np.int64)
+
+    return until(end) - until(start) if len(tiling.labels) else np.zeros(len(start), np.int64)
+
+
+def refine(tiling: Tiling, cuts: Int64s) -> Tiling:
+    """The same tiling with extra bounds at `cuts`."""
+    inner = cuts[(cuts > tiling.bounds[0]) & (cuts < tiling.bounds[-1])]
+    bounds = distinct(tiling.bounds, inner)
+    return Tiling(bounds, label_at(tiling, bounds[:-1]))
+
+
+def simplify(tiling: Tiling) -> Tiling:
+    """Join neighbours of equal label; drop empty tiles."""
+    bounds, labels = tiling
+    full = np.diff(bounds) > 0
+    starts, labels = bounds[:-1][full], labels[full]
+    if len(labels) == 0:
+        return Tiling(bounds[[0, -1]] if len(bounds) else bounds, labels)
+    fresh = np.concatenate([[True], labels[1:] != labels[:-1]])
+    return Tiling(np.append(starts[fresh], bounds[-1]), labels[fresh])
+
+
+def stack(start: Int64s, end: Int64s, most: int) -> Int64s:
+    """For intervals in order of their start, the first row in which each finds room; NOTHING where
+    all `most` rows are taken."""
+    free_from: list[int] = []
+    rows = np.full(len(start), NOTHING, dtype=np.int64)
+    for i, (begin, finish) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
+        row = next((r for r, at in enumerate(free_from) if at <= begin), len(free_from))
+        if row == most:
+            continue
+        free_from[row : row + 1] = [finish]
+        rows[i] = row
+    return rows
+
+
+class Segments(NamedTuple):
+    """Pieces of lines: `owner` is the innermost event of its line during the piece."""
+
+    start: Int64s
+    end: Int64s
+    owner: Int32s
+
+
+def innermost(start: Int64s, duration: Int64s, parent: Int32s, line: Int32s) -> Segments:
+    """Cut each line into pieces owned by the innermost event; gaps between roots are left out.
+
+    Events are ordered by line and start, parents before children, and nest properly, so after an
+    event's start the innermost one is itself, and after its end its parent.
+    """
+    rows = np.flatnonzero(duration > 0).astype(np.int32)
+    if len(rows) == 0:
+        empty = np.empty(0, dtype=np.int64)
+        return Segments(empty, empty, np.empty(0, dtype=np.int32))
+    begin, finish = start[rows], start[rows] + duration[rows]
+    count = len(rows)
+    time = np.concatenate([begin, finish])
+    owner = np.concatenate([rows, parent[rows]])
+    # At one instant: first ends, innermost first, then starts, outermost first.
+    rank = np.concatenate([np.arange(count) + count, np.arange(count)[::-1]])
+    order = np.lexsort((rank, time, np.concatenate([line[rows], line[rows]])))
+    time, owner = time[order], owner[order]
+    same_line = np.diff(np.concatenate([line[rows], line[rows]])[order]) == 0
+    keep = (owner[:-1] >= 0) & (np.diff(time) > 0) & same_line
+    return Segments(time[:-1][keep], time[1:][keep], owner[:-1][keep])
+
+
+def inherit(own: Int64s, parent: Int32s) -> Int64s:
+    """Each event's own label or, where it has none, that of the nearest ancestor which has one."""
+    label = own.copy()
+    rows = np.flatnonzero((own == NOTHING) & (parent >= 0))
+    ancestor = parent[rows]
+    while len(rows):
+        found = own[ancestor]
+        label[rows] = found
+        further = (found == NOTHING) & (parent[ancestor] >= 0)
+        rows, ancestor = rows[further], parent[ancestor[further]]
+    return label

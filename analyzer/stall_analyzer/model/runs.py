@@ -1,0 +1,73 @@
+"""Runs as they lie on disk: what `discover` finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stall_analyzer.model.notes import Note
+
+
+@dataclass(frozen=True)
+class HostFile:
+    """One host's trace inside a session."""
+
+    host: str
+    path: str
+    format: str  # "xplane" | "trace_json"
+    size: int
+    stamp: str = ""  # changes whenever the file does; empty where nothing tells
+
+
+@dataclass(frozen=True)
+class Session:
+    """One profile capture. `id` is the string that the Profile plugin shows."""
+
+    id: str
+    path: str
+    hosts: tuple[HostFile, ...]
+    exported_unix_s: int | None = None  # from its name, where the writer's time zone is known
+
+
+@dataclass(frozen=True)
+class EventFile:
+    path: str
+    role: str  # "train" | "validation" | "run" (neither folder name)
+    size: int
+    task: str = ""  # of the process, where it is a capture in a cluster
+    stamp: str = ""
+    parent: int | None = None  # pid of the process that started it, where it is a capture
+
+
+@dataclass(frozen=True)
+class DumpFiles:
+    """One file set of the debugger (tfdbg2): `<prefix>.<part>` for each part that exists."""
+
+    prefix: str
+    parts: tuple[str, ...]  # "execution", "graphs" …
+    start_unix_s: int
+    size: int
+    stamp: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training attempt: a run directory with its train/ and validation/ children.
+
+    `attempt` counts restarts that wrote into the same directory, from 1.
+    """
+
+    name: str  # as TensorBoard names it, "." for the logdir itself
+    path: str
+    sessions: tuple[Session, ...]
+    event_files: tuple[EventFile, ...]
+    attempt: int = 1
+    notes: tuple[Note, ...] = ()
+    dumps: tuple[DumpFiles, ...] = ()
+    changed_unix_s: float | None = None  # the newest of its files; None where nothing tells
+
+    @property
+    def size(self) -> int:
+        """Bytes to be read."""
+        traces = sum(host.size for session in self.sessions for host in session.hosts)
+        dumps = sum(dump.size for dump in self.dumps)
+        return traces + dumps + sum(file.size for file in self.event_files)

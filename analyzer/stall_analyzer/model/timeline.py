@@ -1,0 +1,149 @@
+"""Traces and event files on one clock, with the first epoch's window: what `align` gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stall_analyzer.model.debug_dump import DebugDump
+from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.notes import Note
+from stall_analyzer.model.trace import Trace, TraceSource
+from stall_analyzer.model.units import Bools, Int32s, Int64s, UInt32s
+
+
+@dataclass(frozen=True)
+class FunctionRuns:
+    """Runs of graph functions that the training thread waited for, ordered by id.
+
+    `id` is the executor's step id: every event that worked for the run carries it, on any thread.
+    """
+
+    id: Int64s
+    row: Int64s  # the event in which the training thread waits
+    start_ps: Int64s
+    end_ps: Int64s
+    launch_ps: Int64s  # when the executor was started
+    bits: UInt32s  # what its ops were (vocabulary.BIT_*)
+    call: Int32s  # index into Calls, -1 outside of any tf.function call
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Outermost tf.function calls on the training thread, in order."""
+
+    row: Int64s
+    start_ps: Int64s
+    end_ps: Int64s
+    concrete: Int32s  # name index of the graph that ran, -1 where none did
+    traced: Bools
+    bits: UInt32s
+
+
+@dataclass(frozen=True)
+class TrainingThread:
+    line: int  # index into Trace.lines
+    calls: Calls
+    runs: FunctionRuns
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call of the training step (or of several, with steps_per_execution)."""
+
+    index: int
+    start_ps: int
+    end_ps: int
+    phase: str  # "training" | "validation"
+    source: str  # "marker" | "function" | "device" | "events"
+
+
+@dataclass(frozen=True)
+class Phase:
+    name: str  # "startup" | "training" | "validation" | "epoch_end"
+    start_ps: int
+    end_ps: int
+
+
+@dataclass(frozen=True)
+class Window:
+    """The first epoch. Its own times count from `start_ps` of the timeline's clock."""
+
+    start_unix_ns: int | None
+    duration_ps: int
+    start_source: str  # how each end was found, in words
+    end_source: str
+    epoch: int | None = 0  # None: no training was found, the window is the whole trace
+
+
+@dataclass(frozen=True)
+class HostClock:
+    """How a trace found its place beside those of the other hosts."""
+
+    source: str  # "own clock" | "collectives" | "steps" | "session name" | "none"
+    shared: int = 0  # collectives or steps that it was set by
+    ahead_ps: int | None = None  # of the common clock; None where it has no clock of its own
+    error_ps: int | None = None  # by how much what is shared still disagrees, in the median
+
+
+@dataclass(frozen=True)
+class TracedSteps:
+    count: int
+    last_start_ps: int  # of the last one, in window time
+
+
+@dataclass(frozen=True)
+class AlignedTrace:
+    """A trace on the window's clock: window time = event time + shift_ps."""
+
+    source: TraceSource
+    session: str
+    shift_ps: int
+    covered_ps: tuple[int, int]  # what the profiler recorded, clipped to the window
+    training: TrainingThread | None
+    eager: bool = False  # it trains op by op, without tf.function
+    clock: HostClock = HostClock("own clock")
+    steps: TracedSteps | None = None  # that train, and lie in the window
+    cluster_hosts: int | None = None  # that its collectives need, itself among them
+    is_cut: bool = False  # the file ends early
+
+    @property
+    def host(self) -> str:
+        return self.source.host
+
+    @property
+    def path(self) -> str:
+        return self.source.path
+
+    @property
+    def trace(self) -> Trace:
+        return self.source.read()
+
+
+@dataclass(frozen=True)
+class Meetings:
+    """Collectives in which several of the traced hosts took part, in order of time.
+
+    A row is a meeting, a column a host; NEVER where the host was not seen in it.
+    """
+
+    hosts: tuple[str, ...]
+    arrived_ps: Int64s  # when the host was ready for it, in window time
+    ended_ps: Int64s
+
+    def __len__(self) -> int:
+        return len(self.arrived_ps)
+
+
+@dataclass(frozen=True)
+class Timeline:
+    window: Window
+    traces: tuple[AlignedTrace, ...]
+    steps: tuple[Step, ...]
+    phases: tuple[Phase, ...]
+    later_epochs_ps: tuple[int, ...]
+    events: EventLog | None
+    notes: tuple[Note, ...] = ()
+    dump: DebugDump | None = None
+    training_steps: int | None = None  # how many the epoch had; `steps` need not be all of them
+    meetings: Meetings | None = None  # None where no two hosts were seen to meet
+    unread_hosts: tuple[str, ...] = ()  # whose traces could not be read

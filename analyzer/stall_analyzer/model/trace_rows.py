@@ -1,0 +1,71 @@
+"""Finding events of a trace by name and by stat, as row numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.units import Bools, Int32s, Int64s
+
+ABSENT = -(1 << 62)  # a stat that an event does not carry
+
+
+def names_where(trace: Trace, test: Callable[[str], bool]) -> Bools:
+    """For each name of the trace, whether it passes."""
+    return np.array([test(name) for name in trace.names], dtype=np.bool_)
+
+
+def rows_named(trace: Trace, test: Callable[[str], bool]) -> Int64s:
+    return np.flatnonzero(names_where(trace, test)[trace.events.name])
+
+
+def rows_called(trace: Trace, *names: str) -> Int64s:
+    """Rows of events with one of these very names."""
+    wanted = [index for index, name in enumerate(trace.names) if name in names]
+    return np.flatnonzero(np.isin(trace.events.name, wanted))
+
+
+def name_of(trace: Trace, row: int) -> str:
+    return trace.names[int(trace.events.name[row])]
+
+
+def rows_with(trace: Trace, stat: str) -> Int32s:
+    """Rows that carry a stat, in order."""
+    column = trace.stats.get(stat)
+    return column.event if column is not None else np.empty(0, dtype=np.int32)
+
+
+def stat_of(trace: Trace, stat: str, rows: Int64s | Int32s) -> Int64s:
+    """The integer (or string number) of a stat for each of `rows`, ABSENT where there is none."""
+    result = np.full(len(rows), ABSENT, dtype=np.int64)
+    column = trace.stats.get(stat)
+    if column is None or len(column.event) == 0:
+        return result
+    index = np.minimum(np.searchsorted(column.event, rows), len(column.event) - 1)
+    found = column.event[index] == rows
+    result[found] = column.values[index[found]]
+    return result
+
+
+def text_of(trace: Trace, stat: str, row: int) -> str:
+    """The text of a stat of one event, empty where it has none."""
+    column = trace.stats.get(stat)
+    value = int(stat_of(trace, stat, np.array([row]))[0])
+    if column is None or value == ABSENT:
+        return ""
+    return trace.strings[value] if column.kind == "text" else str(value)
+
+
+def text_is(trace: Trace, stat: str, rows: Int64s | Int32s, test: Callable[[str], bool]) -> Bools:
+    """Which of `rows` carry a text that passes."""
+    column = trace.stats.get(stat)
+    values = stat_of(trace, stat, rows)
+    if column is None or column.kind != "text":
+        return np.zeros(len(rows), dtype=np.bool_)
+    passes = np.fromiter((test(text) for text in trace.strings), np.bool_, len(trace.strings))
+    present = values != ABSENT
+    result = np.zeros(len(rows), dtype=np.bool_)
+    result[present] = passes[values[present]]
+    return result

@@ -1,0 +1,245 @@
+"""The report as one JSON document. schema.json beside this file is its contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from stall_analyzer import __version__
+from stall_analyzer.model.causes import BUCKETS, CAUSES, bucket_of
+from stall_analyzer.model.findings import Cluster, Finding, Forecast, Gain, Lateness, Plan, Report
+from stall_analyzer.model.intervals import Tiling, time_in
+from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
+from stall_analyzer.model.ledger_sums import bucket_totals, one_time_ps, totals
+from stall_analyzer.model.notes import Note
+from stall_analyzer.model.timeline import HostClock
+
+SCHEMA_VERSION = 1
+LATE_STEPS_MOST = 500  # as many as a screen can show
+# A trace may hold names of a megabyte, and each finding says one several times.
+LONGEST_NAME, LONGEST_TEXT = 300, 4000
+
+
+def document(reports: Iterable[Report], notes: Sequence[Note] = ()) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "tool_version": __version__,
+        "runs": [run_document(report) for report in reports],
+        "notes": [_note(note) for note in notes],
+    }
+
+
+def run_document(report: Report) -> dict[str, Any]:
+    timeline, ledger = report.timeline, report.ledger
+    window, verdict = timeline.window, report.verdict
+    later = timeline.later_epochs_ps
+    reference = next(host for host in report.hosts if host.ledger is ledger)
+    once = one_time_ps(ledger)
+    steps = [
+        {"index": s.index, "start_ps": s.start_ps, "end_ps": s.end_ps, "phase": s.phase,
+         "source": s.source}
+        for s in timeline.steps
+    ]  # fmt: skip
+    phases = [{"name": p.name, "start_ps": p.start_ps, "end_ps": p.end_ps} for p in timeline.phases]
+    return {
+        "run": report.run.name,
+        "attempt": report.run.attempt,
+        "sessions": [session.id for session in report.run.sessions],
+        "hosts": [host.host for host in report.hosts if host.host],
+        "window": {
+            "start_unix_ns": window.start_unix_ns,
+            "duration_ps": window.duration_ps,
+            "epoch": window.epoch,
+            "covered_ps": reference.covered_ps,
+            "source": _source(report),
+            "start_source": window.start_source,
+            "end_source": window.end_source,
+        },
+        "verdict": {
+            "status": verdict.status,
+            "primary": verdict.primary,
+            "sentence": _cut(verdict.sentence, LONGEST_TEXT),
+            "confidence": verdict.confidence,
+            "host": verdict.host or None,
+        },
+        "buckets_ps": bucket_totals(ledger),
+        "causes_ps": totals(ledger),
+        "estimate": _estimate(report.sample) if report.sample else None,
+        "one_time_ps": once,
+        "recurring_ps": window.duration_ps - once,
+        "phases": _with_buckets(ledger, phases),
+        "steps": _with_buckets(ledger, steps),
+        "outside_steps_ps": _outside_steps(ledger, steps),
+        "later_epochs": {
+            "count": len(later),
+            "median_ps": int(np.median(later)) if later else None,
+        },
+        "findings": [_finding(finding) for finding in report.findings],
+        "plan": _plan(report.plan) if report.plan else None,
+        "host_ledgers": [_host(host) for host in report.hosts if host.host],
+        "traces": [
+            {"session": a.session, "host": a.host, "start_ps": a.shift_ps, "clock": _clock(a.clock)}
+            for a in timeline.traces
+        ],
+        "lateness": _lateness(report.lateness),
+        "cluster": _cluster(report.cluster) if report.cluster else None,
+        "evidence": _texts(reference.evidence),
+        "notes": [_note(note) for note in report.notes],
+    }
+
+
+def _estimate(sample: Sample) -> dict[str, Any]:
+    return {
+        "profiled_steps": sample.profiled_steps,
+        "steps": sample.steps,
+        "estimated_ps": sample.estimated_ps,
+        "doubt": round(sample.doubt, 3),
+        "buckets_ps": bucket_totals(sample.ledger),
+        "causes_ps": totals(sample.ledger),
+    }
+
+
+def _source(report: Report) -> str:
+    traced = any(host.covered_ps for host in report.hosts)
+    logged = report.timeline.events is not None and report.timeline.events.records > 0
+    return "both" if traced and logged else "trace" if traced else "events"
+
+
+def _with_buckets(ledger: Ledger, spans: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each span with what its time went to; buckets that it lacks are left out."""
+    sums = _sums(ledger, spans)
+    return [
+        {**span, "buckets_ps": {b: int(sums[b][i]) for b in BUCKETS if sums[b][i]}}
+        for i, span in enumerate(spans)
+    ]
+
+
+def _outside_steps(ledger: Ledger, steps: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """What lies in no step, so that steps and this add up to the window."""
+    inside = {bucket: int(ps.sum()) for bucket, ps in _sums(ledger, steps).items()}
+    left = {b: ps - inside[b] for b, ps in bucket_totals(ledger).items()}
+    return {bucket: ps for bucket, ps in left.items() if ps}
+
+
+def _sums(ledger: Ledger, spans: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    tiling = Tiling(ledger.bounds_ps, ledger.cause.astype(np.int64))
+    start = np.array([span["start_ps"] for span in spans], dtype=np.int64)
+    end = np.array([span["end_ps"] for span in spans], dtype=np.int64)
+    members = {
+        b: np.array([i for i, cause in enumerate(CAUSES) if bucket_of(cause) == b]) for b in BUCKETS
+    }
+    return {bucket: time_in(tiling, start, end, members[bucket]) for bucket in BUCKETS}
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    change = finding.change
+    return {
+        "id": finding.id,
+        "name": finding.name,
+        "bucket": finding.bucket,
+        "severity": finding.severity,
+        "lost_ps": finding.lost_ps,
+        "gain_ps": _gain(finding.gain),
+        "later_gain_ps": _gain(finding.later_gain),
+        "confidence": finding.confidence,
+        "estimated": finding.estimated,
+        "stack": [_cut(frame, LONGEST_NAME) for frame in finding.stack],
+        "title": _cut(finding.title, LONGEST_NAME),
+        "explanation": _cut(finding.explanation, LONGEST_TEXT),
+        "change": _texts({"text": change.text, "before": change.before, "after": change.after}),
+        "evidence": [
+            {"host": e.host, "line": _cut(e.line, LONGEST_NAME), "start_ps": e.start_ps,
+             "end_ps": e.end_ps, "label": _cut(e.label, LONGEST_NAME)}
+            for e in finding.evidence
+        ],
+    }  # fmt: skip
+
+
+def _gain(gain: Gain) -> dict[str, int]:
+    return {"low": gain.low_ps, "high": gain.high_ps}
+
+
+def _plan(plan: Plan) -> dict[str, Any]:
+    later = plan.later_epoch
+    return {
+        "findings": list(plan.findings),
+        "first_epoch_ps": _forecast(plan.first_epoch),
+        "later_epoch_ps": _forecast(later) if later else None,
+    }
+
+
+def _forecast(forecast: Forecast) -> dict[str, int]:
+    return {"now": forecast.now_ps, "low": forecast.low_ps, "high": forecast.high_ps}
+
+
+def _host(host: HostLedger) -> dict[str, Any]:
+    return {
+        "host": host.host,
+        "buckets_ps": bucket_totals(host.ledger),
+        "covered_ps": host.covered_ps,
+        "training_thread": host.training_thread and _cut(host.training_thread, LONGEST_NAME),
+        "evidence": _texts(host.evidence),
+        "notes": [_note(note) for note in host.notes],
+    }
+
+
+def _clock(clock: HostClock) -> dict[str, Any]:
+    return {
+        "source": clock.source,
+        "shared": clock.shared,
+        "ahead_ps": clock.ahead_ps,
+        "error_ps": clock.error_ps,
+    }
+
+
+def _cluster(cluster: Cluster) -> dict[str, Any]:
+    return {
+        "size": cluster.size,
+        "size_source": cluster.size_source,
+        "members": [
+            {"name": m.name, "traced": m.traced, "captured": m.captured, "steps": m.steps,
+             "last_unix_ns": m.last_unix_ns, "ended": m.ended or None}
+            for m in cluster.members
+        ],
+        "missing": list(cluster.missing),
+        "ended_first": cluster.ended_first or None,
+        "ended_unix_ns": cluster.ended_unix_ns,
+        "others_waited_ps": cluster.others_waited_ps,
+    }  # fmt: skip
+
+
+def _lateness(lateness: Lateness) -> dict[str, Any] | None:
+    """Who made whom wait; of many steps, those that cost most, in order of time."""
+    if not lateness.meetings:
+        return None
+    costliest = sorted(lateness.steps, key=lambda late: -late.cost_ps)[:LATE_STEPS_MOST]
+    return {
+        "meetings": lateness.meetings,
+        "waited_ps": dict(lateness.waited_ps),
+        "hosts": [
+            {"host": h.host, "times": h.times, "late_steps": h.late_steps, "cost_ps": h.cost_ps,
+             "bucket": h.reason.bucket or None, "cause": h.reason.cause or None,
+             "cause_ps": h.reason.ps, "once": h.once}
+            for h in lateness.hosts
+        ],
+        "steps": [
+            {"step": s.step if s.step >= 0 else None, "host": s.host, "cost_ps": s.cost_ps,
+             "end_ps": s.end_ps, "cause": s.cause or None}
+            for s in sorted(costliest, key=lambda late: late.end_ps)
+        ],
+        "steps_left_out": max(len(lateness.steps) - LATE_STEPS_MOST, 0),
+    }  # fmt: skip
+
+
+def _note(note: Note) -> dict[str, str]:
+    return {"level": note.level, "text": _cut(note.text, LONGEST_TEXT), "where": note.where}
+
+
+def _texts(texts: Mapping[str, str]) -> dict[str, str]:
+    return {name: _cut(text, LONGEST_TEXT) for name, text in texts.items()}
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,105 @@
+"""The findings in a terminal: what to change, what it wins, and what all changes come to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from stall_analyzer.model.format import between, seconds
+from stall_analyzer.report.palette import BUCKET_COLOURS
+from stall_analyzer.report.terminal import Terminal
+
+Json: TypeAlias = Mapping[str, Any]
+
+# More code than this hides the plan; the rest is in the JSON document and in the tab.
+SHOWN_IN_FULL = 2
+SEVERITY_STYLES = {"act": "bold", "consider": "", "note": "dim"}
+
+
+def show_findings(terminal: Terminal, run: Json) -> None:
+    findings = run["findings"]
+    if not findings:
+        if run["verdict"]["status"] == "healthy":
+            terminal.gap()
+            terminal.line(terminal.text("Nothing to change: no finding. Enjoy the training."))
+        return
+    terminal.gap()
+    terminal.line(terminal.text("findings", "bold"))
+    for finding in findings[:SHOWN_IN_FULL]:
+        _in_full(terminal, finding)
+    _in_short(terminal, findings[SHOWN_IN_FULL:])
+    if run["plan"]:
+        _plan(terminal, run["plan"])
+    more = f"stall-analyze --explain {findings[0]['id']} tells how this is found and measured"
+    terminal.line(terminal.text(more, "dim"), indent=2)
+
+
+def _in_full(terminal: Terminal, finding: Json) -> None:
+    change = finding["change"]
+    _title(terminal, finding)
+    worth = _worth(finding)
+    if worth:
+        terminal.line(terminal.text(worth, "dim"), indent=4)
+    for frame in finding.get("stack", ()):
+        terminal.code(frame, " ", indent=4)
+    terminal.line(terminal.text(change["text"]), indent=4)
+    for sign, code in (("-", change["before"]), ("+", change["after"])):
+        for line in code.splitlines():
+            terminal.code(line.expandtabs(4), sign, indent=6)
+
+
+def _title(terminal: Terminal, finding: Json, more: str = "") -> None:
+    severity = finding["severity"]
+    terminal.rows(
+        [
+            [
+                terminal.text(f"{severity:8}", SEVERITY_STYLES[severity]),
+                terminal.text(finding["id"], BUCKET_COLOURS[finding["bucket"]]),
+                terminal.text(finding["title"] + more, SEVERITY_STYLES[severity]),
+            ]
+        ],
+        indent=2,
+    )
+
+
+def _in_short(terminal: Terminal, findings: Sequence[Json]) -> None:
+    for finding in findings:
+        lost = finding["lost_ps"]
+        _title(terminal, finding, f" (costs {seconds(lost)})" if lost else "")
+
+
+def _worth(finding: Json) -> str:
+    """`costs 1.29 s; the change should win 1.03–1.29 s, in every epoch`"""
+    cost = f"costs {seconds(finding['lost_ps'])}" if finding["lost_ps"] else ""
+    return "; ".join(part for part in (cost, gain_in_words(finding)) if part)
+
+
+def gain_in_words(finding: Json) -> str:
+    first, later = finding["gain_ps"], finding["later_gain_ps"]
+    if not first["high"] and not later["high"]:
+        return ""
+    said = "the change should win "
+    wins, wins_later = (between(gain["low"], gain["high"]) for gain in (first, later))
+    if not first["high"]:
+        return f"{said}{wins_later} in each later epoch"
+    if not later["high"]:
+        return f"{said}{wins}, in the first epoch only"
+    if wins == wins_later:
+        return f"{said}{wins}, in every epoch"
+    return f"{said}{wins}, and {wins_later} in each later epoch"
+
+
+def _plan(terminal: Terminal, plan: Json) -> None:
+    ids = plan["findings"]
+    done = f"with {ids[0]} done" if len(ids) == 1 else f"do these, in this order: {', '.join(ids)}"
+    line = f"{done}: first epoch {_forecast(plan['first_epoch_ps'])}"
+    later = plan["later_epoch_ps"]
+    if later:
+        line += f", later epochs {_forecast(later)}"
+    terminal.line(terminal.text(line, "bold"), indent=2)
+
+
+def _forecast(forecast: Json) -> str:
+    if forecast["low"] == forecast["now"]:
+        return f"{seconds(forecast['now'])} as now"
+    return f"{seconds(forecast['now'])} -> {between(forecast['low'], forecast['high'])}"

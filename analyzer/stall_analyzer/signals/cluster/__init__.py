@@ -1,0 +1,1 @@
+"""Cluster: other replicas and hosts."""

@@ -1,0 +1,136 @@
+"""Hosts that make the others wait: how often, how long, and with what.
+
+A straggler is late in most meetings, or so late in a few that it matters. Several may be late in
+turn. On equal hosts each comes last now and then, and that is nobody's fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from stall_analyzer.model.causes import CAUSES, ONE_TIME, bucket_of
+from stall_analyzer.model.findings import LateHost, Lateness, LateStep, Reason
+from stall_analyzer.model.ledger import HostLedger
+from stall_analyzer.model.timeline import Step, Timeline
+from stall_analyzer.model.units import NEVER, PS_PER_MS, Bools, Float64s, Int64s
+from stall_analyzer.signals.cluster.gatherings import Gatherings, gatherings_of
+
+# Below a twentieth of the time nobody need care who came last.
+NOTICED_SHARE = 0.05
+# Threads wake up a millisecond or two apart on a busy machine: whoever comes so little later than
+# the others is on time.
+PUNCTUAL_PS = 3 * PS_PER_MS
+# Whoever causes so much of all waiting is the straggler; of less, only what its ledger explains.
+MOST_OF_IT = 0.7
+# Beside a host that costs five times as much, nobody need hear of another.
+LESSER_SHARE = 0.2
+# What explains less than half of the delay is not its reason.
+EXPLAINED_SHARE = 0.5
+# It was late once, if so much of what it cost will not come again.
+ONCE_SHARE = 0.6
+
+# What a host did not do itself, or what is not known, is no reason of its being late.
+NO_REASON = ("communication", "profiler", "unknown")
+
+
+def lateness_of(timeline: Timeline, ledgers: Sequence[HostLedger]) -> Lateness:
+    if timeline.meetings is None:
+        return Lateness()
+    met = gatherings_of(timeline.meetings, ledgers)
+    step = _step_of(timeline.steps, met.end_ps)
+    cost = np.where(_is_known(met) & (met.cost_ps >= PUNCTUAL_PS), met.cost_ps, 0)
+    late = [
+        _late_host(met, cost, step, np.flatnonzero(met.last == host))
+        for host in np.unique(met.last)
+    ]
+    waited = np.where(met.waited_ps == NEVER, 0, met.waited_ps).sum(axis=0)
+    return Lateness(
+        meetings=len(met),
+        waited_ps={host: int(ps) for host, ps in zip(met.hosts, waited, strict=True)},
+        hosts=tuple(sorted(late, key=lambda host: -host.cost_ps)),
+        steps=_late_steps(met, cost, step),
+    )
+
+
+def stragglers_among(late: Sequence[LateHost], seen_ps: int) -> tuple[LateHost, ...]:
+    """Those that matter in the time that was seen, and are surely late rather than unlucky."""
+    whole = sum(host.cost_ps for host in late)
+    if whole == 0 or seen_ps == 0:
+        return ()
+    least = max(NOTICED_SHARE * seen_ps, LESSER_SHARE * max(host.cost_ps for host in late))
+    return tuple(
+        host
+        for host in late
+        if host.cost_ps >= least and (host.cost_ps >= MOST_OF_IT * whole or host.reason.bucket)
+    )
+
+
+def _is_known(met: Gatherings) -> Bools:
+    """Where a host comes from nobody knows before its trace begins: processes of one job start at
+    different times, and that is not what holds the steps up."""
+    unknown = np.array([bucket_of(cause) == "unknown" for cause in CAUSES])
+    return np.asarray(met.beyond_ps[:, unknown].sum(axis=1) < EXPLAINED_SHARE * met.cost_ps)
+
+
+def _late_host(met: Gatherings, cost: Int64s, step: Int64s, mine: Int64s) -> LateHost:
+    total = int(cost[mine].sum())
+    felt = mine[cost[mine] > 0]
+    beyond = met.beyond_ps[felt].sum(axis=0)
+    single = int(cost[mine].max(initial=0))
+    one_time = float(np.maximum(beyond[ONE_TIME], 0).sum())
+    return LateHost(
+        host=met.hosts[int(met.last[mine[0]])],
+        times=len(mine),
+        late_steps=len(np.unique(step[felt])),
+        cost_ps=total,
+        reason=_reason(beyond, total),
+        once=max(single, one_time) >= ONCE_SHARE * total,
+        start_ps=met.start_ps[felt],
+        end_ps=met.end_ps[felt],
+    )
+
+
+def _reason(beyond_ps: Float64s, cost_ps: int) -> Reason:
+    """The bucket in which most was done beyond the others, if it explains the delay."""
+    by_bucket: dict[str, float] = {}
+    for cause, ps in zip(CAUSES, beyond_ps, strict=True):
+        if bucket_of(cause) not in NO_REASON:
+            by_bucket[bucket_of(cause)] = by_bucket.get(bucket_of(cause), 0.0) + ps
+    worst = max(by_bucket, key=lambda bucket: by_bucket[bucket])
+    if cost_ps <= 0 or by_bucket[worst] < EXPLAINED_SHARE * cost_ps:
+        return Reason()
+    inside = [i for i, cause in enumerate(CAUSES) if bucket_of(cause) == worst]
+    return Reason(worst, CAUSES[max(inside, key=lambda i: beyond_ps[i])], round(by_bucket[worst]))
+
+
+def _step_of(steps: Sequence[Step], at_ps: Int64s) -> Int64s:
+    """The step in which each instant lies, -1 between steps."""
+    if not steps:
+        return np.full(len(at_ps), -1)
+    start = np.array([step.start_ps for step in steps])
+    end = np.array([step.end_ps for step in steps])
+    index = np.searchsorted(start, at_ps, side="right") - 1
+    inside = (index >= 0) & (at_ps < end[np.maximum(index, 0)])
+    return np.where(inside, index, -1)
+
+
+def _late_steps(met: Gatherings, cost: Int64s, step: Int64s) -> tuple[LateStep, ...]:
+    """One for each step: whoever cost most in it. Meetings outside of all steps stay apart."""
+    fresh = np.flatnonzero(np.diff(step, prepend=-2) | (step < 0))
+    return tuple(
+        _late_step(met, cost, int(step[here[0]]), here)
+        for here in np.split(np.arange(len(step)), fresh[1:])
+    )
+
+
+def _late_step(met: Gatherings, cost: Int64s, step: int, here: Int64s) -> LateStep:
+    candidates = np.unique(met.last[here])
+    per_host = [int(cost[here[met.last[here] == host]].sum()) for host in candidates]
+    host = int(candidates[int(np.argmax(per_host))])
+    mine = here[met.last[here] == host]
+    total = int(cost[mine].sum())
+    at = int(met.end_ps[mine[cost[mine].argmax()]])
+    cause = _reason(met.beyond_ps[mine].sum(axis=0), total).cause
+    return LateStep(step, met.hosts[host], total, at, cause)

@@ -1,0 +1,217 @@
+"""The members of a cluster: who should be there, who was heard of and until when.
+
+Captures say it best: each names its task and the whole cluster. Traces say how many hosts their
+collectives need; and workers are numbered, so that a missing number is a missing worker.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from stall_analyzer.align.logged_epoch import STEP_SECONDS
+from stall_analyzer.captures.capture_format import Mark, Reason
+from stall_analyzer.captures.capture_records import Task
+from stall_analyzer.model.event_log import Capture
+from stall_analyzer.model.timeline import AlignedTrace, Timeline
+from stall_analyzer.model.units import PS_PER_NS, PS_PER_S
+from stall_analyzer.signals.cluster.cluster_settings import SettingsFault, settings_faults
+from stall_analyzer.signals.ending.process_end import ending_of
+
+# `<host>-worker-1.xplane.pb`: how a worker's trace is called by its capture, and many a pod.
+_NUMBERED = re.compile(r"(?P<stem>.*\b)(?P<type>chief|master|worker)-(?P<index>\d+)$")
+# Errors of TensorFlow name the peer that they come from.
+_PEER = re.compile(r"/job:(?P<type>\w+)/(?:replica:\d+/)?task:(?P<index>\d+)")
+
+# Workers of one job begin some seconds apart; where a scheduler looks for machines, minutes.
+NOTICED_PS = 10 * PS_PER_S
+PATIENCE_PS = 300 * PS_PER_S
+
+
+@dataclass(frozen=True)
+class Member:
+    """A process of the cluster that left something."""
+
+    name: str
+    task: Task | None = None
+    traced: bool = False
+    captured: bool = False
+    first_ns: int = 0  # when its capture begins and ends, on the common clock
+    last_ns: int = 0
+    ended: str = ""  # its last word; empty where there is none
+    error: str = ""
+    blames: Task | None = None  # the peer that its error names
+    steps_done: int = 0
+    last_step_ns: int | None = None  # when a look found that its last step had ended
+    epoch_steps: int | None = None  # of the first epoch, where it finished it
+
+
+@dataclass(frozen=True)
+class ClusterSignals:
+    size: int = 0  # how many should train; 0: there is no cluster
+    size_source: str = ""
+    members: tuple[Member, ...] = ()
+    missing: tuple[str, ...] = ()  # tasks or hosts that left nothing
+    unreadable: tuple[str, ...] = ()  # whose trace cannot be read
+    steps: Mapping[str, int] = field(default_factory=dict)  # per host, of the first epoch
+    faults: tuple[SettingsFault, ...] = ()
+    still_runs: bool = False  # as far as anybody can say
+
+    @property
+    def waits_for_the_missing(self) -> bool:
+        """Whether nobody has made a step: else all have joined, and only files are missing."""
+        return (
+            bool(self.missing)
+            and all(member.captured for member in self.members)
+            and not any(member.steps_done for member in self.members)
+        )
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether they waited longer than workers of one job may be apart, or have given up."""
+        if not self.waits_for_the_missing or self.waited_ps < NOTICED_PS:
+            return False
+        return not self.still_runs or self.waited_ps >= PATIENCE_PS
+
+    @property
+    def waited_ps(self) -> int:
+        """How long the others are known to have waited for a member that never came."""
+        if not self.waits_for_the_missing:
+            return 0
+        waited = [member.last_ns - member.first_ns for member in self.members]
+        return sum(waited) // len(waited) * PS_PER_NS
+
+
+def cluster_signals(timeline: Timeline) -> ClusterSignals:
+    captures = timeline.events.captures if timeline.events is not None else ()
+    members = _members(timeline, captures)
+    size, source, missing = _expected(timeline, captures, members)
+    if max(size, len(members)) < 2:
+        return ClusterSignals()
+    return ClusterSignals(
+        size=size,
+        size_source=source,
+        members=members,
+        missing=missing,
+        unreadable=timeline.unread_hosts,
+        steps=_steps(timeline, members),
+        faults=settings_faults(captures),
+        still_runs=_still_runs(timeline, captures),
+    )
+
+
+def _still_runs(timeline: Timeline, captures: Sequence[Capture]) -> bool:
+    read_ns = timeline.events.read_ns if timeline.events is not None else None
+    return any(ending_of(capture, read_ns) is None for capture in captures)
+
+
+def _members(timeline: Timeline, captures: Sequence[Capture]) -> tuple[Member, ...]:
+    traced = {aligned.host for aligned in timeline.traces}
+    ahead_ns = {
+        a.host: a.clock.ahead_ps // PS_PER_NS
+        for a in timeline.traces
+        if a.clock.ahead_ps is not None
+    }
+    captured = [_captured_member(capture, timeline, ahead_ns) for capture in captures]
+    names = {member.name for member in captured}
+    only_traced = [
+        Member(host, _task_of(host), traced=host in traced)
+        for host in dict.fromkeys([*(a.host for a in timeline.traces), *timeline.unread_hosts])
+        if host not in names
+    ]
+    return tuple(sorted((*captured, *only_traced), key=_by_task))
+
+
+def _by_task(member: Member) -> tuple[str, int, str]:
+    task = member.task or Task("", 0)
+    return task.type, task.index, member.name
+
+
+def _captured_member(capture: Capture, timeline: Timeline, ahead_ns: Mapping[str, int]) -> Member:
+    traces = [a for a in timeline.traces if a.host == capture.trace_name]
+    zero_ns = timeline.window.start_unix_ns
+    traced_ns = [] if zero_ns is None else [zero_ns + a.covered_ps[1] // PS_PER_NS for a in traces]
+    traced = [a.steps.count for a in traces if a.steps is not None]
+    errors = [dump for dump in capture.dumps if dump.reason == Reason.EXCEPTION]
+    steps = capture.series.get(STEP_SECONDS)
+    timed = [int(steps.step[-1]) + 1] if steps is not None and len(steps) else []
+    ahead = ahead_ns.get(capture.trace_name, 0)
+    stood = [look.sign_ns for look in capture.looks[-1:]]
+    return Member(
+        name=capture.trace_name,
+        task=capture.environment.task or _task_of(capture.trace_name),
+        traced=bool(traces),
+        captured=True,
+        first_ns=capture.first_ns - ahead,
+        last_ns=max([capture.last_ns - ahead, *traced_ns]),
+        ended=capture.end.reason if capture.end is not None else "",
+        error=errors[-1].error_type if errors else "",
+        blames=_peer_in(errors[-1].error_text if errors else "", capture.environment.task),
+        steps_done=max([0, *timed, *traced, *(look.step for look in capture.looks)]),
+        last_step_ns=stood[0] - ahead if stood else None,
+        epoch_steps=None if errors else _epoch_steps(capture),
+    )
+
+
+def _epoch_steps(capture: Capture) -> int | None:
+    marks = {mark.what: mark.step for mark in reversed(capture.first_fit)}  # the first of a kind
+    begin, end = marks.get(Mark.EPOCH_BEGIN), marks.get(Mark.EPOCH_END)
+    return end - begin if begin is not None and end is not None else None
+
+
+def _peer_in(error_text: str, own: Task | None) -> Task | None:
+    """The first other task that an error names."""
+    named = (Task(m["type"], int(m["index"])) for m in _PEER.finditer(error_text))
+    return next((task for task in named if task != own), None)
+
+
+def _task_of(name: str) -> Task | None:
+    match = _NUMBERED.search(name)
+    return Task(match["type"], int(match["index"])) if match else None
+
+
+def _expected(
+    timeline: Timeline, captures: Sequence[Capture], members: Sequence[Member]
+) -> tuple[int, str, tuple[str, ...]]:
+    """How many should train, who says so, and who of them left nothing."""
+    heard = {member.task for member in members}
+    configured = max(
+        (capture.environment.training_tasks for capture in captures), key=len, default=()
+    )
+    if configured:
+        missing = tuple(str(task) for task in configured if task not in heard)
+        return len(configured), "TF_CONFIG", missing
+    workers = {task.index for task in heard if task is not None and task.type == "worker"}
+    holes = tuple(f"worker {i}" for i in range(max(workers, default=0)) if i not in workers)
+    needed = max((a.cluster_hosts or 0 for a in timeline.traces), default=0)
+    if needed > len(members):
+        unnamed = needed - len(members) - len(holes)
+        more = (f"{unnamed} more" if holes else f"{unnamed} of {needed} hosts",)
+        return needed, "the collectives", (*holes, *(more if unnamed > 0 else ()))
+    if holes and len(workers) == len(members):
+        return max(workers) + 1, "the numbers of the workers", holes
+    return len(members), "the files", ()
+
+
+# ---------------------------------------------------------------- how much each one did
+
+# A trace that misses more of the window may have missed steps as well.
+WHOLE_SHARE = 0.95
+
+
+def _steps(timeline: Timeline, members: Sequence[Member]) -> Mapping[str, int]:
+    """Steps of the first epoch, of the hosts of which all are known."""
+    finished = {m.name: m.epoch_steps for m in members if m.epoch_steps is not None}
+    if finished:
+        return finished
+    whole: dict[str, int] = {}
+    for aligned in timeline.traces:
+        if _covers(aligned, timeline.window.duration_ps) and aligned.steps is not None:
+            whole[aligned.host] = max(whole.get(aligned.host, 0), aligned.steps.count)
+    return {host: count for host, count in whole.items() if count}
+
+
+def _covers(aligned: AlignedTrace, window_ps: int) -> bool:
+    begin, end = aligned.covered_ps
+    return end - begin >= WHOLE_SHARE * window_ps

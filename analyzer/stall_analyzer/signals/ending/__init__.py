@@ -1,0 +1,1 @@
+"""How a run ended, or why it does not go on."""

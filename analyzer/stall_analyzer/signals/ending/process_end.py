@@ -1,0 +1,92 @@
+"""How a captured process ended: by itself, by an error, by a signal, or without a word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stall_analyzer.captures.capture_format import Host, Reason, Tag
+from stall_analyzer.model.event_log import Capture
+from stall_analyzer.signals.ending.python_stacks import Frame, stack_of_error
+
+NS = 1_000_000_000
+# A capture writes every second, and every half minute behind a URL.
+SILENT_NS = 120 * NS
+# The kernel ends a process when there is nothing left; some of the rest cannot be taken.
+FULL_SHARE = 0.95
+KILLED = "killed"
+# Errors that TensorFlow raises when another worker does not answer …
+OF_THE_CLUSTER = ("UnavailableError", "AbortedError", "DeadlineExceededError")
+NODES = re.compile(r"\{\{.*?\}\}")
+LONGEST_ERROR = 200
+# … and, as Python does, when memory is short.
+OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError", "OutOfMemoryError")
+
+
+@dataclass(frozen=True)
+class Ending:
+    reason: str  # a word of capture_format.Reason, or KILLED
+    ns: int
+    error: str = ""  # "ValueError: no such file"
+    place: Frame | None = None  # of the error, in the user's own code
+    out_of_memory: bool = False
+    of_the_cluster: bool = False  # another worker is the reason
+
+    @property
+    def bucket(self) -> str:
+        if self.out_of_memory:
+            return "memory"
+        return "communication" if self.of_the_cluster else "unknown"
+
+    @property
+    def is_early(self) -> bool:
+        """The process did not end by itself."""
+        return self.reason != Reason.EXIT
+
+
+def ending_of(capture: Capture, read_ns: int | None) -> Ending | None:
+    """None while the process may still run."""
+    if capture.end is None:
+        is_silent = read_ns is not None and read_ns - capture.last_ns > SILENT_NS
+        if not is_silent:
+            return None
+        return Ending(KILLED, capture.last_ns, out_of_memory=_was_full(_memory(capture)))
+    errors = [dump for dump in capture.dumps if dump.reason == Reason.EXCEPTION]
+    if capture.end.reason != Reason.EXCEPTION or not errors:
+        return Ending(capture.end.reason, capture.end.ns)
+    error = errors[-1]
+    kind = error.error_type.rpartition(".")[2]
+    return Ending(
+        Reason.EXCEPTION,
+        capture.end.ns,
+        error=": ".join(filter(None, (kind, _first_line(error.error_text)))),
+        place=stack_of_error(error.error_frames).users,
+        out_of_memory=kind in OUT_OF_MEMORY,
+        of_the_cluster=kind in OF_THE_CLUSTER and len(capture.environment.training_tasks) > 1,
+    )
+
+
+def _first_line(text: str) -> str:
+    """Without the names of graph nodes that TensorFlow puts before it."""
+    line = NODES.sub("", text).strip().partition("\n")[0].rstrip(" :")
+    return line if len(line) <= LONGEST_ERROR else f"{line[:LONGEST_ERROR]}…"
+
+
+def _memory(capture: Capture) -> Mapping[str, float]:
+    """The last figures of the host."""
+    prefix = Tag.HOST.removeprefix(Tag.ALL)
+    return {
+        tag.removeprefix(prefix): float(series.value[-1])
+        for tag, series in capture.series.items()
+        if tag.startswith(prefix) and len(series)
+    }
+
+
+def _was_full(memory: Mapping[str, float]) -> bool:
+    limit, rss = memory.get(Host.LIMIT, 0.0), memory.get(Host.RSS, 0.0)
+    available = memory.get(Host.AVAILABLE)
+    if limit <= 0:
+        return False
+    nothing_left = available is not None and available <= (1 - FULL_SHARE) * limit
+    return rss >= FULL_SHARE * limit or nothing_left

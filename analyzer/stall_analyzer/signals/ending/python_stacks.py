@@ -1,0 +1,142 @@
+"""Python stacks as a capture writes them down: whose code a thread is in, and what it waits in."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from stall_analyzer.captures.capture_records import ThreadStack
+
+FRAME = re.compile(r"(?P<path>.+):(?P<line>\d+) (?P<function>.+)")
+# Where Python keeps what the user did not write. A notebook's cells have no path at all.
+STANDARD = re.compile(
+    r"/lib(64)?/python3[^/]*/(?!(site|dist)-packages/)|/Lib/(?!site-packages/)|^<frozen "
+)
+INSTALLED = re.compile(r"/(site|dist)-packages/")
+TENSORFLOW = re.compile(r"/(tensorflow|keras|tf_keras|tensorflow_core)/(?!examples/)")
+OURS = re.compile(r"/(tb_stall_plugin|stall_analyzer)/")
+# TensorFlow has been handed an op or a graph, and does not come back.
+EXECUTES = re.compile(
+    r"/eager/execute\.py$|/eager/context\.py$|/polymorphic_function/|/gen_\w+_ops\.py$"
+)
+# It was asked for data, outside of any graph.
+FETCHES = re.compile(r"(iterator_get_next|queue_dequeue|multi_device_iterator_get_next)")
+# A cluster is being set up: all its members have to come.
+SETS_UP_CLUSTER = re.compile(
+    r"/distribute/(collective_all_reduce_strategy|parameter_server_strategy_v2)\.py$"
+    r"|/coordinator/cluster_coordinator\.py$"
+)
+# How TensorFlow and Keras call the user's code for data.
+GENERATES = re.compile(
+    r"/from_generator_op\.py$|/data_adapters?/|/data_adapter\.py$|/py_dataset_adapter\.py$"
+    r"|/data_utils\.py$|/generator_data_adapter\.py$"
+)
+CALLS_PYTHON = re.compile(r"/script_ops\.py$")
+CALLS_BACK = re.compile(r"/callback_list\.py$|/callbacks/|/callbacks\.py$")
+WAITS = frozenset(
+    {"wait", "wait_for", "acquire", "get", "put", "join", "_wait_for_tstate_lock", "result", "recv",
+     "recv_bytes", "_recv", "_recv_bytes", "poll", "_poll", "select", "read", "readinto",
+     "communicate", "accept", "connect", "__enter__", "_try_wait", "_wait", "as_completed"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Frame:
+    path: str
+    line: int
+    function: str
+
+    @property
+    def name(self) -> str:
+        """Of the function, without its class."""
+        return self.function.rpartition(".")[2]
+
+    @property
+    def place(self) -> str:
+        """`train.py:41`."""
+        return f"{PurePosixPath(self.path.replace(chr(92), '/')).name}:{self.line}"
+
+    @property
+    def is_standard(self) -> bool:
+        return bool(STANDARD.search(_slashes(self.path)))
+
+    @property
+    def is_tensorflow(self) -> bool:
+        path = _slashes(self.path)
+        return bool(TENSORFLOW.search(path) and INSTALLED.search(path))
+
+    @property
+    def is_users(self) -> bool:
+        """Neither Python's own nor installed. Another library that hangs is named all the same."""
+        path = _slashes(self.path)
+        return not (self.is_standard or INSTALLED.search(path) or OURS.search(path))
+
+    def is_of(self, kind: re.Pattern[str]) -> bool:
+        return bool(kind.search(_slashes(self.path)))
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A thread's frames, innermost first."""
+
+    frames: tuple[Frame, ...]
+    texts: tuple[str, ...]  # as written down
+    system_call: str = ""  # that it is in, where known
+
+    @property
+    def owner(self) -> Frame | None:
+        """The innermost frame that says whose code it is: the user's or a library's."""
+        return next((f for f in self.frames if not f.is_standard and not f.is_of(OURS)), None)
+
+    @property
+    def users(self) -> Frame | None:
+        return next((f for f in self.frames if f.is_users), None)
+
+    @property
+    def is_inside_tensorflow(self) -> bool:
+        """The runtime is at work, or waits; no Python of this thread runs."""
+        innermost = self.frames[0] if self.frames else None
+        return innermost is not None and innermost.is_tensorflow and innermost.is_of(EXECUTES)
+
+    @property
+    def fetches(self) -> bool:
+        return self.is_inside_tensorflow and bool(FETCHES.match(self.frames[0].name))
+
+    @property
+    def wait(self) -> str:
+        """`queue.Queue.get()`: the call of Python's library that it waits in; empty without one."""
+        calls: list[Frame] = []
+        for frame in self.frames:
+            if not frame.is_standard:
+                break
+            calls.append(frame)
+        if not any(frame.name in WAITS for frame in calls):
+            return ""
+        module = PurePosixPath(_slashes(calls[-1].path)).stem
+        return f"{module}.{calls[-1].function}()"
+
+    def passes(self, kind: re.Pattern[str]) -> bool:
+        return any(frame.is_of(kind) for frame in self.frames)
+
+
+def stack_of(thread: ThreadStack) -> Stack:
+    return replace(stack_of_error(thread.frames), system_call=thread.wait)
+
+
+def stack_of_error(texts: tuple[str, ...]) -> Stack:
+    matches = [match for text in texts if (match := FRAME.fullmatch(text))]
+    frames = tuple(Frame(m["path"], int(m["line"]), m["function"]) for m in matches)
+    return Stack(frames, tuple(match.string for match in matches))
+
+
+def proof(stack: Stack, most: int) -> tuple[str, ...]:
+    """The lines of a stack that show where it is: the innermost ones, and the user's own."""
+    users = next((i for i, frame in enumerate(stack.frames) if frame.is_users), 0)
+    if users < most:
+        return stack.texts[: users + 1]
+    return (*stack.texts[: most - 1], stack.texts[users])
+
+
+def _slashes(path: str) -> str:
+    return path.replace("\\", "/")

@@ -1,0 +1,1 @@
+"""Host: Python, callbacks, dispatch and threads."""

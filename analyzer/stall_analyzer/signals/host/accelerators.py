@@ -1,0 +1,34 @@
+"""Which accelerators a host has, and what the trace shows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stall_analyzer.attribute.device_work import DEVICE_PREFIXES, SUMMARY_LINES, device_view
+from stall_analyzer.model.timeline import AlignedTrace
+
+
+@dataclass(frozen=True)
+class DeviceSignals:
+    listed: tuple[str, ...]  # names of the planes: "/device:GPU:0"
+    at_work: tuple[str, ...]  # those with events of their own
+    used: bool  # a device worked, traced or not
+
+
+def device_signals(traces: Sequence[AlignedTrace]) -> DeviceSignals:
+    listed: dict[str, bool] = {}
+    used = False
+    for trace in (aligned.trace for aligned in traces):
+        for index, plane in enumerate(trace.planes):
+            if plane.name.startswith(DEVICE_PREFIXES):
+                listed[plane.name] = listed.get(plane.name, False) or any(
+                    line.plane == index
+                    and line.name not in SUMMARY_LINES
+                    and line.last_event > line.first_event
+                    for line in trace.lines
+                )
+        view = device_view(trace, 0, 1)
+        used = used or (view is not None and view.used)
+    working = tuple(name for name, works in listed.items() if works)
+    return DeviceSignals(tuple(listed), working, used)

@@ -1,0 +1,215 @@
+"""What the training thread does while no graph of its own runs.
+
+Between two calls of a train function there is only Python: Keras, callbacks, the user's loop. Most
+of it leaves no event. What does leave events is told by the eager ops: those that write summaries
+or checkpoints name themselves, and a row of variable reads without anything else is how Keras saves
+a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stall_analyzer.align.iterations import eager_rows
+from stall_analyzer.attribute.thread import CHECKPOINT_OPS, EAGER_PREFIX, SUMMARY_OPS
+from stall_analyzer.model.causes import codes
+from stall_analyzer.model.intervals import Tiling, time_in, union
+from stall_analyzer.model.timeline import AlignedTrace
+from stall_analyzer.model.trace_rows import name_of
+from stall_analyzer.model.units import PS_PER_MS, Bools, Int64s
+from stall_analyzer.signals.host.python_calls import PythonCall, python_calls
+
+# Ops of one piece of work follow each other closely; a gap this long is something else.
+SAME_WORK_GAP_PS = 5 * PS_PER_MS
+# Between the ops of long work, such as a histogram of millions of weights, Python takes longer.
+SAME_WORK_GAP_SHARE = 0.2
+# Keras itself reads a variable now and then (the learning rate, a counter), never so many in a row.
+SAVED_FROM_READS = 4
+# The last of them make the small variables in which Keras keeps the state of its file.
+SAVING_OPS = frozenset({"ReadVariableOp", "Identity", "Cast", "VarHandleOp", "AssignVariableOp"})
+# Eager ops of which scalars, histograms and names of checkpoint files are made. Any other op near
+# a summary belongs to somebody else, such as a callback that asks the model.
+WRITING_OPS = frozenset(
+    {"_EagerConst", "AddV2", "BroadcastArgs", "BroadcastTo", "Cast", "ConcatV2", "Equal",
+     "ExpandDims", "Floor", "GreaterEqual", "Identity", "LessEqual", "LogicalAnd", "LogicalOr",
+     "Max", "Maximum", "Min", "Minimum", "Mul", "NoOp", "OneHot", "Pack", "Range",
+     "ReadVariableOp", "RealDiv", "Reshape", "Select", "SelectV2", "Shape", "Slice",
+     "StaticRegexFullMatch", "StopGradient", "StridedSlice", "StringJoin", "Sub", "Sum",
+     "Transpose", "ZerosLike", "VarIsInitializedOp", "DisableCopyOnRead"}
+) | SUMMARY_OPS | CHECKPOINT_OPS  # fmt: skip
+PYTHON = codes("host.python", "host.eager")
+HOST = codes("host.python", "host.eager", "host.summary", "host.checkpoint")
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """One kind of work between steps, as disjoint intervals of window time."""
+
+    start_ps: Int64s
+    end_ps: Int64s
+    per_pause_ps: Int64s  # what the ledger gives to the host, in each pause that has any of it
+
+    @property
+    def host_ps(self) -> int:
+        return int(self.per_pause_ps.sum())
+
+    def __len__(self) -> int:
+        """In how many pauses it was done."""
+        return len(self.per_pause_ps)
+
+
+@dataclass(frozen=True)
+class BetweenSteps:
+    """The pauses between calls of the training thread, in order."""
+
+    start_ps: Int64s
+    end_ps: Int64s
+    unnamed_ps: Int64s  # in each pause: Python that is neither saving nor writing summaries
+    recurs: Bools  # not before the first two calls, where Keras sets itself up
+    saves: Stretches
+    named_saves: bool  # the ops that write a checkpoint were seen, not only the reads
+    summaries: Stretches
+    python_calls: tuple[PythonCall, ...]  # most self time first
+
+
+EMPTY = np.empty(0, dtype=np.int64)
+NO_STRETCHES = Stretches(EMPTY, EMPTY, EMPTY)
+NO_PAUSES = BetweenSteps(
+    EMPTY, EMPTY, EMPTY, EMPTY.astype(np.bool_), NO_STRETCHES, False, NO_STRETCHES, ()
+)
+
+
+def between_steps(traces: Sequence[AlignedTrace], ledger: Tiling) -> BetweenSteps:
+    """Of all sessions, one after the other; a run that trains op by op has no pauses."""
+    telling = [a for a in traces if a.training is not None and not a.eager]
+    telling.sort(key=lambda a: a.covered_ps)
+    pauses = [_pauses(aligned) for aligned in telling]
+    start = np.concatenate([EMPTY, *(begin for begin, _ in pauses)])
+    end = np.concatenate([EMPTY, *(finish for _, finish in pauses)])
+    if len(start) == 0:
+        return NO_PAUSES
+    largest = max(telling, key=lambda a: a.covered_ps[1] - a.covered_ps[0])
+    work = [piece for aligned in telling for piece in _eager_work(aligned)]
+    named = [w for w in work if w.kind == "checkpoint"]
+    reads = [w for w in work if w.kind == "reads"]
+    saves = _stretches(ledger, start, [*named, *reads])
+    summaries = _stretches(ledger, start, [w for w in work if w.kind == "summary"])
+    known = union(
+        np.concatenate([saves.start_ps, summaries.start_ps]),
+        np.concatenate([saves.end_ps, summaries.end_ps]),
+    )
+    unnamed = time_in(ledger, start, end, PYTHON) - _per_pause(ledger, start, *known, PYTHON)
+    return BetweenSteps(
+        start_ps=start,
+        end_ps=end,
+        unnamed_ps=unnamed,
+        recurs=np.arange(len(start)) >= 2,
+        saves=saves,
+        named_saves=bool(named),
+        summaries=summaries,
+        python_calls=python_calls(largest, ledger, PYTHON),
+    )
+
+
+def _pauses(aligned: AlignedTrace) -> tuple[Int64s, Int64s]:
+    """Before, between and after the calls, inside what was traced of the window."""
+    assert aligned.training is not None
+    begin, end = aligned.covered_ps
+    calls = aligned.training.calls
+    called = np.clip(calls.start_ps + aligned.shift_ps, begin, end)
+    returned = np.clip(calls.end_ps + aligned.shift_ps, begin, end)
+    inside = returned > called
+    if not inside.any():
+        return EMPTY, EMPTY
+    return np.append(begin, returned[inside]), np.append(called[inside], end)
+
+
+# ---------------------------------------------------------------- work that eager ops tell of
+
+
+@dataclass(frozen=True)
+class _Work:
+    kind: str  # "summary" | "checkpoint" | "reads"
+    start_ps: int
+    end_ps: int
+
+
+def _eager_work(aligned: AlignedTrace) -> Iterator[_Work]:
+    trace, training = aligned.trace, aligned.training
+    assert training is not None
+    window_start, window_end = (bound - aligned.shift_ps for bound in aligned.covered_ps)
+    rows = eager_rows(trace, training, lambda _: True)
+    at = trace.events.start_ps[rows]
+    rows = rows[(at >= window_start) & (at < window_end)]
+    at, until = trace.events.start_ps[rows], trace.events.end_ps[rows]
+    starts = training.calls.start_ps
+    calls = np.append(starts[starts < window_end], window_end)
+    pause = np.minimum(np.searchsorted(calls, at, side="right"), len(calls) - 1)
+    ops = [name_of(trace, int(row)).removeprefix(EAGER_PREFIX) for row in rows]
+    saving = _in_long_reads(ops, pause)
+    writes = np.array([op in WRITING_OPS for op in ops], dtype=np.bool_)
+    first = 0
+    for index in range(1, len(rows) + 1):
+        if (
+            index < len(rows)
+            and pause[index] == pause[first]
+            and saving[index] == saving[first]
+            and writes[index] == writes[first]
+            and (saving[first] or _goes_on(at[first], until[index - 1], at[index]))
+        ):
+            continue
+        kind = "reads" if saving[first] else _kind(ops[first:index])
+        if kind:
+            begin, end = int(at[first]), int(until[first:index].max())
+            if kind == "reads":  # until something else begins, the files are being written
+                end = int(min(np.append(at, calls[-1])[index], calls[pause[first]]))
+            if kind != "summary" and first and pause[first - 1] == pause[first]:
+                # Python opens files and lists what goes into them: no longer than it then writes.
+                begin = max(int(until[first - 1]), 2 * begin - end)
+            yield _Work(kind, begin + aligned.shift_ps, end + aligned.shift_ps)
+        first = index
+
+
+def _goes_on(begin: int, until: int, at: int) -> bool:
+    """Whether an op that starts at `at` belongs to the work from `begin` to `until`."""
+    return at - until <= max(SAME_WORK_GAP_PS, SAME_WORK_GAP_SHARE * (until - begin))
+
+
+def _in_long_reads(ops: list[str], pause: Int64s) -> Bools:
+    """Which ops belong to a row of variable reads that is long enough to be a model's saving."""
+    reads = np.array([op in SAVING_OPS for op in ops], dtype=np.bool_)
+    fresh = np.ones(len(ops), dtype=np.bool_)
+    fresh[1:] = (reads[1:] != reads[:-1]) | (pause[1:] != pause[:-1])
+    row = np.cumsum(fresh) - 1
+    variables = np.array([op == "ReadVariableOp" for op in ops], dtype=np.int64)
+    count = np.bincount(row, weights=variables, minlength=1)
+    return np.asarray(reads & (count[row] >= SAVED_FROM_READS), dtype=np.bool_)
+
+
+def _kind(ops: list[str]) -> str:
+    if not CHECKPOINT_OPS.isdisjoint(ops):
+        return "checkpoint"
+    return "" if SUMMARY_OPS.isdisjoint(ops) else "summary"
+
+
+def _stretches(ledger: Tiling, pauses: Int64s, work: list[_Work]) -> Stretches:
+    start, end = union(
+        np.array([w.start_ps for w in work], dtype=np.int64),
+        np.array([w.end_ps for w in work], dtype=np.int64),
+    )
+    per_pause = _per_pause(ledger, pauses, start, end, HOST)
+    return Stretches(start, end, per_pause[per_pause > 0])
+
+
+def _per_pause(
+    ledger: Tiling, pauses: Int64s, start: Int64s, end: Int64s, wanted: Int64s
+) -> Int64s:
+    """How much of the wanted causes the stretches hold, in each pause."""
+    spent = time_in(ledger, start, end, wanted)
+    pause = np.clip(np.searchsorted(pauses, start, side="right") - 1, 0, len(pauses) - 1)
+    sums = np.zeros(len(pauses), dtype=np.int64)
+    np.add.at(sums, pause, spent)
+    return sums

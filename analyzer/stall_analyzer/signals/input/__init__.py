@@ -1,0 +1,1 @@
+"""Input: the next batch was not there."""

@@ -1,0 +1,171 @@
+"""Which stage of the input pipeline kept training waiting, and what makes it slow.
+
+Only one reason is named, and only if it explains most of the wait: advice about a stage that does
+not hold the others up changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stall_analyzer.model.intervals import total
+from stall_analyzer.model.units import PS_PER_MS, PS_PER_US
+from stall_analyzer.signals.input.input_pipeline import PASSING, PipelineSignals, Spans, Stage
+
+GENERATOR = "generator"
+PYTHON_FUNCTION = "python function"
+SMALL_FILES = "small files"
+DECODING = "decoding"
+SERIAL_MAP = "serial map"
+TINY_ELEMENTS = "tiny elements"
+HEAVY_MAP = "heavy map"
+SOURCE = "source"
+OTHER = "other"
+
+# Less than half of the wait is not *the* reason for it.
+MOST = 0.5
+# A batch that takes less to make is waited for only because threads take time to wake each other.
+BATCH_LEAST_PS = PS_PER_MS
+# Starting a function takes tf.data 20 to 50 µs. A map that takes little more than that spends most
+# of its time on starting.
+TINY_ELEMENT_PS = 100 * PS_PER_US
+# With fewer elements than this in a batch, starting a function for each of them is no loss.
+TINY_ELEMENTS_LEAST = 16
+# So many files, with so few elements in each, are not a data set made for reading in one go.
+SMALL_FILES_LEAST = 50
+ELEMENTS_PER_SMALL_FILE = 4
+
+MAPS = ("Map", "ParallelMap", "Filter", "ParallelFilter", "Scan")
+SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "CSV", "Csv", "SSTable", "Sql")
+DECODE_OPS = (
+    "DecodeJpeg", "DecodePng", "DecodeImage", "DecodeAndCropJpeg", "DecodeGif", "DecodeBmp",
+    "DecodeWebP",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Culprit:
+    stage: Stage  # the slowest of those that are slow for this reason
+    reason: str
+    share: float  # of the wait, by all of them
+    per_batch_ps: int
+    below_shuffle: bool  # a shuffle buffer had to be filled through it
+
+    @property
+    def is_python(self) -> bool:
+        """It holds the interpreter's lock, which training needs too."""
+        return self.reason in (GENERATOR, PYTHON_FUNCTION)
+
+
+def culprit_of(pipeline: PipelineSignals, during: Spans) -> Culprit | None:
+    """The reason that explains most of `during`."""
+    waited = total(*during)
+    own = pipeline.own_ps(during)
+    working = [s for s in pipeline.stages if s.kind not in PASSING and own[s.path] > 0]
+    if not waited or not working:
+        return None
+    reasons = {s.path: _reason(s, pipeline) for s in working}
+    sums = dict.fromkeys(reasons.values(), 0)
+    for stage in working:
+        sums[reasons[stage.path]] += own[stage.path]
+    reason = max(sums, key=lambda r: sums[r])
+    if reason == OTHER or sums[reason] < MOST * waited:
+        return None
+    worst = max((s for s in working if reasons[s.path] == reason), key=lambda s: own[s.path])
+    share = min(sums[reason] / waited, 1.0)
+    per_batch = round(share * pipeline.produce_ps(worst))
+    if per_batch < BATCH_LEAST_PS:
+        return None
+    return Culprit(
+        stage=worst,
+        reason=reason,
+        share=share,
+        per_batch_ps=per_batch,
+        below_shuffle=any(s.kind.startswith("Shuffle") for s in pipeline.around(worst)),
+    )
+
+
+def waited_ps(causes_ps: Mapping[str, int], culprit: Culprit) -> int:
+    """What the culprit costs the first epoch: the waits, and the filling of a buffer above it."""
+    fill = causes_ps["input.shuffle_fill"] if culprit.below_shuffle else 0
+    return causes_ps["input.wait"] + fill
+
+
+def is_map(stage: Stage) -> bool:
+    return stage.kind.startswith(MAPS)
+
+
+def is_serial(stage: Stage) -> bool:
+    """Ran one element at a time, as written or because it was told to."""
+    parallel = stage.kind.startswith(("Parallel", "MapAndBatch"))
+    return not parallel or stage.parameters.get("parallelism") == 1
+
+
+def op_share(pipeline: PipelineSignals, *kinds: str) -> float:
+    """Of the time in functions of maps, by these ops."""
+    spent = sum(pipeline.ops[kind].total_ps for kind in kinds if kind in pipeline.ops)
+    return min(spent / pipeline.functions_ps, 1.0) if pipeline.functions_ps else 0.0
+
+
+def _python_share(pipeline: PipelineSignals) -> float:
+    """Of the time in functions of maps, in Python."""
+    generators = sum(s.total_ps for s in pipeline.of_kind("Generator"))
+    in_functions = pipeline.functions_ps - generators
+    return (pipeline.python_ps - generators) / in_functions if in_functions > 0 else 0.0
+
+
+def _reason(stage: Stage, pipeline: PipelineSignals) -> str:
+    if stage.kind.startswith("Generator"):
+        return GENERATOR
+    if stage.kind.startswith(SOURCES):
+        many = stage.iterators >= SMALL_FILES_LEAST
+        few_each = stage.count <= ELEMENTS_PER_SMALL_FILE * stage.iterators
+        return SMALL_FILES if many and few_each else SOURCE
+    if not is_map(stage):
+        return OTHER
+    if _python_share(pipeline) >= MOST:
+        return PYTHON_FUNCTION
+    elements, tiny = _elements(stage), _is_tiny(stage, pipeline)
+    reads = pipeline.ops.get("ReadFile")
+    file_each = reads is not None and reads.count >= MOST * elements
+    reading = tiny or op_share(pipeline, "ReadFile") >= MOST
+    if file_each and reading and elements >= SMALL_FILES_LEAST:
+        return SMALL_FILES
+    if is_serial(stage):
+        return TINY_ELEMENTS if tiny else SERIAL_MAP
+    if op_share(pipeline, *DECODE_OPS) >= MOST:
+        return DECODING
+    if tiny:
+        return TINY_ELEMENTS
+    own = stage.total_ps - _below_ps(stage, pipeline)
+    return HEAVY_MAP if pipeline.functions_ps >= MOST * own * (pipeline.cores or 1) else OTHER
+
+
+def _is_tiny(stage: Stage, pipeline: PipelineSignals) -> bool:
+    """Whether a batch is made of many elements that take no longer than being started.
+
+    On a busy machine starting takes longer still; then the functions tell that they are short, and
+    that most of the stage's time is spent around them.
+    """
+    if elements_per_batch(pipeline, stage) < TINY_ELEMENTS_LEAST:
+        return False
+    own, short = stage.total_ps - _below_ps(stage, pipeline), TINY_ELEMENT_PS * _elements(stage)
+    around = 0 < pipeline.functions_ps < min(short, (1 - MOST) * own)
+    return own < short or around
+
+
+def _elements(stage: Stage) -> int:
+    """How often its function ran: a fused map and batch counts batches."""
+    fused = stage.kind.startswith("MapAndBatch")
+    return stage.count * (stage.parameters.get("batch_size", 1) if fused else 1)
+
+
+def elements_per_batch(pipeline: PipelineSignals, stage: Stage) -> float:
+    """Elements of the stage that make one batch."""
+    root = pipeline.stages[0]
+    return _elements(stage) / root.count if root.count else 0.0
+
+
+def _below_ps(stage: Stage, pipeline: PipelineSignals) -> int:
+    return sum(s.total_ps for s in pipeline.stages if s.parent == stage.path)

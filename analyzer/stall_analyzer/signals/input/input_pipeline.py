@@ -1,0 +1,266 @@
+"""The input pipeline as it ran: its stages, and which of them kept training waiting.
+
+tf.data rewrites what the user wrote, so only what the trace shows counts. Every stage writes an
+event whose name is its path, `Iterator::Root::Prefetch::Map`; a stage contains the stages it reads
+from. What a stage takes beyond them is its own. That holds across threads too: a parallel map whose
+source is always ready is slow itself, one whose source is always busy waits for the source.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stall_analyzer.decode.vocabulary import PIPELINE_THREADS, PY_FUNC_OPS, op_type
+from stall_analyzer.model.intervals import Tiling, time_in, union
+from stall_analyzer.model.timeline import AlignedTrace
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.trace_rows import ABSENT, names_where, rows_named, stat_of, text_of
+from stall_analyzer.model.units import Int64s
+
+Rows = tuple[AlignedTrace, Int64s]  # events of a trace
+Spans = tuple[Int64s, Int64s]  # disjoint intervals in order, in window time
+NEVER: Spans = (np.empty(0, np.int64), np.empty(0, np.int64))
+
+ITERATOR = "Iterator::"
+MAKE_ITERATOR = "EagerLocalExecute: MakeIterator"
+EXECUTOR = "ExecutorState::Process"
+PARAMETERS = ("buffer_size", "batch_size", "parallelism", "num_parallel_calls", "cycle_length")
+CACHE_INSIDE = "CacheImpl"  # a cache writes two events for an element, one inside the other
+# Stages that hand elements on without work of their own.
+PASSING = frozenset({"Root", "Prefetch", "Model", "Options", "MaxIntraOpParallelism",
+                     "PrivateThreadPool"})  # fmt: skip
+WORK_AHEAD = ("Prefetch", "Parallel", "LegacyParallel", "MapAndBatch")
+GENERATOR_ALONE = PASSING | {"FlatMap", "Generator", "FromTensor"}
+# Short events have no rows. Where rows hold less than this of a stage's time, the stage around it
+# says when it ran.
+ROWS_TELL = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One stage, over all its iterators. Totals are of all traces, short events included."""
+
+    path: str  # "Root::Prefetch::Map", without the numbers of inner iterators
+    kind: str  # "Map", "ParallelMapV2", "Generator" …
+    name: str  # as the user's program counts its datasets, "MapDataset:3"; empty if not the user's
+    parameters: Mapping[str, int]
+    count: int
+    iterators: int  # inner iterators, e.g. one per file
+    total_ps: int
+    spans: Spans  # when it was asked for an element and had not yet given it
+    seen_share: float  # how much of total_ps the spans hold
+
+    @property
+    def label(self) -> str:
+        """The user's own name; of stages that tf.data fused, `fused(MapDataset:2,…)`, the first."""
+        return self.name.removeprefix("fused(").partition(",")[0] or self.kind
+
+    @property
+    def parent(self) -> str:
+        return self.path.rpartition("::")[0]
+
+
+@dataclass(frozen=True)
+class OpTime:
+    count: int
+    total_ps: int
+
+
+@dataclass(frozen=True)
+class PipelineSignals:
+    """The stages that ran, outermost first, and what the functions of its maps did."""
+
+    stages: tuple[Stage, ...] = ()
+    python_ps: int = 0  # Python in maps and generators, added up over threads
+    functions_ps: int = 0  # graphs that maps and generators ran, added up over threads
+    functions_spans: Spans = NEVER  # when any of them ran
+    ops: Mapping[str, OpTime] = field(default_factory=dict)  # by op type, of the whole trace
+    made_ps: tuple[int, ...] = ()  # when iterators were made, in window time
+    cores: int | None = None  # that tf.data may use
+
+    def of_kind(self, *kinds: str) -> tuple[Stage, ...]:
+        return tuple(stage for stage in self.stages if stage.kind.startswith(kinds))
+
+    def around(self, stage: Stage) -> tuple[Stage, ...]:
+        """The stages that read from this one, directly or through others."""
+        return tuple(s for s in self.stages if stage.path.startswith(s.path + "::"))
+
+    def below(self, stage: Stage) -> tuple[Stage, ...]:
+        return tuple(s for s in self.stages if s.path.startswith(stage.path + "::"))
+
+    @property
+    def busy_spans(self) -> Spans:
+        """When any stage was at work, or a function of one."""
+        working = [stage.spans for stage in self.stages if stage.kind not in PASSING]
+        working.append(self.functions_spans)
+        return union(*(np.concatenate(bounds) for bounds in zip(*working, strict=True)))
+
+    def produce_ps(self, through: Stage | None = None) -> int:
+        """What a batch takes to be produced: by the outermost stage that works, for each batch.
+
+        A run may have several pipelines (training, validation): the one that `through` is a stage
+        of, or the one that takes most time.
+        """
+        working = [s for s in self.stages if s.kind not in PASSING]
+        outermost = [s for s in working if not any(w in working for w in self.around(s))]
+        mine = [s for s in outermost if through in (s, *self.below(s))] or outermost
+        if not mine:
+            return 0
+        stage = max(mine, key=lambda s: s.total_ps)
+        return stage.total_ps // max(stage.count, 1)
+
+    @property
+    def works_ahead(self) -> bool:
+        """Whether anything is produced while the step runs.
+
+        The queue of a PyDataset with several workers is not seen: from here, a generator alone.
+        """
+        alone = all(stage.kind in GENERATOR_ALONE for stage in self.stages)
+        return alone or bool(self.of_kind(*WORK_AHEAD))
+
+    def held_up_ps(self, during: Spans) -> dict[str, int]:
+        """Per path: for how much of `during` the stage was asked and had not yet given."""
+        held: dict[str, int] = {}
+        by_path = {stage.path: stage for stage in self.stages}
+        for stage in self.stages:
+            seen = overlap_ps(stage.spans, during)
+            around = by_path.get(stage.parent)
+            if stage.seen_share < ROWS_TELL and around is not None and around.total_ps:
+                seen = round(held[around.path] * min(stage.total_ps / around.total_ps, 1))
+            held[stage.path] = seen
+        return held
+
+    def own_ps(self, during: Spans) -> dict[str, int]:
+        """Per path: the same without what the stages below it were holding up."""
+        held = self.held_up_ps(during)
+        below = dict.fromkeys(held, 0)
+        for stage in self.stages:
+            if stage.parent in below:
+                below[stage.parent] += held[stage.path]
+        return {path: max(ps - below[path], 0) for path, ps in held.items()}
+
+
+def pipeline_signals(traces: Sequence[AlignedTrace]) -> PipelineSignals:
+    """What the traces of one host show of its input; a capture is several windows of one run."""
+    stages = _stages(traces)
+    if not stages:
+        return PipelineSignals()
+    python = [(a, _pipeline_rows(a.trace, lambda n: op_type(n) in PY_FUNC_OPS)) for a in traces]
+    runs = [(a, _pipeline_rows(a.trace, EXECUTOR.__eq__)) for a in traces]
+    made = [(a, rows_named(a.trace, MAKE_ITERATOR.__eq__)) for a in traces]
+    return PipelineSignals(
+        stages=stages,
+        python_ps=_duration_ps(python),
+        functions_ps=_duration_ps(runs),
+        functions_spans=_spans(runs),
+        ops=_op_times(traces),
+        made_ps=tuple(int(at) + a.shift_ps for a, r in made for at in a.trace.events.start_ps[r]),
+        cores=max(filter(None, (cores_of(a.trace) for a in traces)), default=None),
+    )
+
+
+def overlap_ps(one: Spans, other: Spans) -> int:
+    """Time in both."""
+    start, end = union(*other)
+    if len(start) == 0 or len(one[0]) == 0:
+        return 0
+    bounds = np.stack([start, end], axis=1).ravel()
+    labels = np.arange(len(bounds) - 1) % 2  # 0 inside, 1 between
+    return int(time_in(Tiling(bounds, labels), *union(*one), np.array([0])).sum())
+
+
+def _stages(traces: Sequence[AlignedTrace]) -> tuple[Stage, ...]:
+    paths: dict[str, list[tuple[AlignedTrace, list[int]]]] = {}
+    for aligned in traces:
+        mine: dict[str, list[int]] = {}
+        for index, name in enumerate(aligned.trace.names):
+            if name.startswith(ITERATOR + "Root") and not name.endswith(CACHE_INSIDE):
+                mine.setdefault(_path(name), []).append(index)
+        for path, names in mine.items():
+            paths.setdefault(path, []).append((aligned, names))
+    return tuple(_stage(path, paths[path]) for path in sorted(paths, key=_depth))
+
+
+def _stage(path: str, parts: Sequence[tuple[AlignedTrace, list[int]]]) -> Stage:
+    """`parts`: the traces that saw it, with the indices of its names there."""
+    rows = [(a, np.flatnonzero(np.isin(a.trace.events.name, names))) for a, names in parts]
+    total = sum(int(a.trace.totals.total_ps[names].sum()) for a, names in parts)
+    named = (text_of(a.trace, "name", int(mine[0])) for a, mine in rows if len(mine))
+    name = next(named, "")
+    return Stage(
+        path=path,
+        kind=path.rpartition("::")[2],
+        name="" if name.startswith("inject/") else name,
+        parameters=_parameters(rows),
+        count=sum(int(a.trace.totals.count[names].sum()) for a, names in parts),
+        iterators=len({a.trace.names[index] for a, names in parts for index in names}),
+        total_ps=total,
+        spans=_spans(rows),
+        seen_share=_duration_ps(rows) / total if total else 1.0,
+    )
+
+
+def _path(name: str) -> str:
+    """`Iterator::Root::FlatMap[0]::Generator` -> `Root::FlatMap::Generator`."""
+    plain = re.sub(r"\[\d+\]", "", name.removeprefix(ITERATOR))
+    return plain.replace("CacheImpl::", "Cache::")
+
+
+def _depth(path: str) -> tuple[int, str]:
+    return path.count("::"), path
+
+
+def _parameters(rows: Sequence[Rows]) -> dict[str, int]:
+    found = {}
+    for stat in PARAMETERS:
+        values = np.concatenate([stat_of(aligned.trace, stat, mine) for aligned, mine in rows])
+        values = values[values != ABSENT]
+        if len(values):
+            found[stat] = int(np.median(values))  # autotuning changes them as it goes
+    return found
+
+
+def _spans(rows: Sequence[Rows]) -> Spans:
+    start = [aligned.trace.events.start_ps[mine] + aligned.shift_ps for aligned, mine in rows]
+    end = [aligned.trace.events.end_ps[mine] + aligned.shift_ps for aligned, mine in rows]
+    return union(np.concatenate(start), np.concatenate(end))
+
+
+def _duration_ps(rows: Sequence[Rows]) -> int:
+    """Added up over threads."""
+    return sum(int(aligned.trace.events.duration_ps[mine].sum()) for aligned, mine in rows)
+
+
+def _pipeline_rows(trace: Trace, test: Callable[[str], bool]) -> Int64s:
+    """Events on threads of tf.data whose name passes."""
+    rows = rows_named(trace, test)
+    ours = np.array([line.name.startswith(PIPELINE_THREADS) for line in trace.lines], np.bool_)
+    return np.asarray(rows[ours[trace.events.line[rows]]], dtype=np.int64)
+
+
+def cores_of(trace: Trace) -> int | None:
+    """tf.data notes how many cores it may use, or how many threads it made for that reason."""
+    for stat in ("cpu_budget", "threadpool_size"):
+        column = trace.stats.get(stat)
+        if column is not None and len(column.values):
+            return int(column.values.max())
+    return None
+
+
+def _op_times(traces: Sequence[AlignedTrace]) -> dict[str, OpTime]:
+    """Totals per op type; ops of the step are among them."""
+    found: dict[str, OpTime] = {}
+    for trace in (aligned.trace for aligned in traces):
+        is_op = names_where(trace, lambda name: bool(op_type(name)) and ": " not in name)
+        for index in np.flatnonzero(is_op):
+            kind = op_type(trace.names[index])
+            before = found.get(kind, OpTime(0, 0))
+            found[kind] = OpTime(
+                before.count + int(trace.totals.count[index]),
+                before.total_ps + int(trace.totals.total_ps[index]),
+            )
+    return found

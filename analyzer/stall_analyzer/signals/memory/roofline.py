@@ -1,0 +1,115 @@
+"""How much of a device's work goes at the speed of its memory.
+
+Where the compiler noted what an op moves (XLA does so on TPUs) and the trace names the memory's
+speed, the time of the op says how close to that speed it ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stall_analyzer.attribute.device_work import DEVICE_PREFIXES, SUMMARY_LINES
+from stall_analyzer.model.intervals import union
+from stall_analyzer.model.timeline import AlignedTrace
+from stall_analyzer.model.trace import Plane
+from stall_analyzer.model.units import PS_PER_S, Float64s, Int64s
+from stall_analyzer.signals.input.input_pipeline import NEVER, Spans
+
+# An op that moves so much of what the memory can is held up by it; the rest is latency and refresh.
+NEAR_PEAK = 0.6
+# What moves more than the memory can was counted elsewhere: an asynchronous copy's beginning, say.
+BEYOND_PEAK = 1.2
+# Copies in the background go at the memory's speed too, and hold nothing up.
+BACKGROUND_LINE = "Async"
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """Of the device whose memory holds it up longest."""
+
+    device: str = ""
+    busy_ps: int = 0  # in ops of which the traffic is known
+    bound_ps: int = 0  # of these, in ops near the memory's speed
+    bytes_per_s: float = 0.0  # moved in those
+    peak_bytes_per_s: float = 0.0
+    bound_spans: Spans = NEVER  # when they ran, in window time
+    costliest: tuple[str, ...] = ()  # names of their kinds, longest first
+
+    @property
+    def bound_share(self) -> float:
+        return self.bound_ps / self.busy_ps if self.busy_ps else 0.0
+
+
+def roofline(traces: Sequence[AlignedTrace]) -> Roofline:
+    found = [
+        _of_plane(aligned, index, plane)
+        for aligned in traces
+        for index, plane in enumerate(aligned.trace.planes)
+        if plane.name.startswith(DEVICE_PREFIXES) and plane.op_costs and _peak(plane)
+    ]
+    return max(found, key=lambda one: one.bound_ps, default=Roofline())
+
+
+def _peak(plane: Plane) -> float:
+    """Bytes a second; TPUs and GPUs name it differently."""
+    gigabytes = plane.stats.get("peak_hbm_bw_gigabytes_per_second", 0.0)
+    plain = plane.stats.get("memory_bandwidth", 0)
+    return (1e9 * gigabytes if isinstance(gigabytes, float) else 0.0) or (
+        float(plain) if isinstance(plain, int) else 0.0
+    )
+
+
+def _of_plane(aligned: AlignedTrace, index: int, plane: Plane) -> Roofline:
+    trace, peak = aligned.trace, _peak(plane)
+    lines = [
+        i
+        for i, line in enumerate(trace.lines)
+        if line.plane == index
+        and line.name not in SUMMARY_LINES
+        and not line.name.startswith(BACKGROUND_LINE)
+    ]
+    rows = np.flatnonzero(np.isin(trace.events.line, lines))
+    moved = _moved_bytes(plane, trace.names)[trace.events.name[rows]]
+    own = _own_ps(aligned, rows)
+    rate = moved / np.maximum(own, 1) * PS_PER_S
+    known = (moved > 0) & (rate <= BEYOND_PEAK * peak)
+    bound = known & (rate >= NEAR_PEAK * peak)
+    start = trace.events.start_ps[rows[bound]] + aligned.shift_ps
+    bound_ps = int(own[bound].sum())
+    return Roofline(
+        device=plane.name.removeprefix("/device:"),
+        busy_ps=int(own[known].sum()),
+        bound_ps=bound_ps,
+        bytes_per_s=float(moved[bound].sum()) / max(bound_ps, 1) * PS_PER_S,
+        peak_bytes_per_s=peak,
+        bound_spans=union(start, start + trace.events.duration_ps[rows[bound]]),
+        costliest=_costliest(aligned, rows[bound], own[bound]),
+    )
+
+
+def _moved_bytes(plane: Plane, names: Sequence[str]) -> Float64s:
+    """By index of the name; 0 where nothing is known."""
+    costs = plane.op_costs
+    return np.array([costs[name].memory_bytes if name in costs else 0 for name in names], float)
+
+
+def _own_ps(aligned: AlignedTrace, rows: Int64s) -> Int64s:
+    """Duration without the ops inside: a loop contains its body."""
+    events = aligned.trace.events
+    own = events.duration_ps.copy()
+    inner = rows[events.parent[rows] >= 0]
+    np.subtract.at(own, events.parent[inner], events.duration_ps[inner])
+    return np.maximum(own[rows], 0)
+
+
+def _costliest(aligned: AlignedTrace, rows: Int64s, own: Int64s) -> tuple[str, ...]:
+    """An op's text is `%fusion.12 = f32[…] …`; its kind is `fusion`."""
+    names = aligned.trace.names
+    per_kind: dict[str, int] = {}
+    for name, ps in zip(aligned.trace.events.name[rows].tolist(), own.tolist(), strict=True):
+        kind = names[name].partition(" = ")[0].lstrip("%").partition(".")[0]
+        per_kind[kind] = per_kind.get(kind, 0) + ps
+    return tuple(sorted(per_kind, key=lambda kind: -per_kind[kind])[:3])

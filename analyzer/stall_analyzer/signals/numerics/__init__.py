@@ -1,0 +1,1 @@
+"""Numerics: the steps ran and taught the model nothing."""

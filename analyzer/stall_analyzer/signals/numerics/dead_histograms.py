@@ -1,0 +1,50 @@
+"""Layers that logged histograms show to be dead: nothing but zeros, or weights that never move."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stall_analyzer.model.event_log import EventLog, HistogramSums, KerasConfig
+
+# What people call the outputs of an activation. Weights may well be zeros, and gradients, too.
+ACTIVATION = re.compile(r"relu|activation", re.IGNORECASE)
+NO_ACTIVATION = re.compile(r"grad|kernel|bias|weight", re.IGNORECASE)
+# As Keras names the weights of a layer: `model/dense_1/kernel/histogram`.
+WEIGHTS = re.compile(r"(?:.*/)?(?P<layer>[^/]+)/(?P<weight>kernel|bias)(_0)?(/histogram)?")
+
+
+@dataclass(frozen=True)
+class HistogramSignals:
+    zero_activations: Mapping[str, HistogramSums]  # by tag; those whose last record is all zeros
+    still_kernels: Mapping[str, HistogramSums]  # by layer, in order; trainable, while others move
+
+
+def histogram_signals(events: EventLog | None) -> HistogramSignals:
+    if events is None:
+        return HistogramSignals({}, {})
+    zeros = {
+        tag: sums
+        for tag, sums in events.histograms.items()
+        if sums.zero_run and ACTIVATION.search(tag) and not NO_ACTIVATION.search(tag)
+    }
+    return HistogramSignals(zeros, _still_kernels(events.histograms, events.keras))
+
+
+def _still_kernels(
+    histograms: Mapping[str, HistogramSums], keras: KerasConfig | None
+) -> dict[str, HistogramSums]:
+    """None where all weights stand still: that is no dead layer, but the learning rate."""
+    weights = [(WEIGHTS.fullmatch(tag), sums) for tag, sums in histograms.items()]
+    known = [(match, sums) for match, sums in weights if match is not None]
+    moving = any(sums.records > 1 and sums.same_run == 1 for _, sums in known)
+    if keras is None or not moving:
+        return {}
+    still = {
+        match["layer"]: sums
+        for match, sums in known
+        if match["weight"] == "kernel" and sums.same_run > 1
+    }
+    trainable = [layer.get("name") for layer in keras.layers if layer.get("trainable") is True]
+    return {str(layer): still[str(layer)] for layer in trainable if layer in still}

@@ -1,0 +1,83 @@
+"""What a capture measured inside the layers: gradients, updates and dead units, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stall_analyzer.captures.capture_format import Tag
+from stall_analyzer.model.event_log import Capture, Series
+from stall_analyzer.model.units import Bools, Float64s, Int64s
+from stall_analyzer.signals.numerics.losses import first_fit
+
+
+@dataclass(frozen=True)
+class LayerSeries:
+    """One measure: a row per measured step, a column per layer in the model's order."""
+
+    layers: tuple[str, ...]
+    step: Int64s  # from 1
+    value: Float64s  # NaN also where a layer was not measured in that step
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    def of(self, layer: str) -> Float64s:
+        """As often as it was measured and was a number."""
+        column = self.value[:, self.layers.index(layer)]
+        return column[np.isfinite(column)]
+
+    def usual(self, layer: str) -> float | None:
+        values = self.of(layer)
+        return float(np.median(values)) if len(values) else None
+
+    @property
+    def total(self) -> Float64s:
+        """Length of all layers together, in each measured step."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.sqrt(np.sum(self.value**2, axis=1)), dtype=np.float64)
+
+    def last_run(self, layer: str, holds: Bools) -> int:
+        """In how many of the last measured steps the condition holds without a break."""
+        broken = np.flatnonzero(~holds[:, self.layers.index(layer)])
+        return len(self) - 1 - int(broken[-1]) if len(broken) else len(self)
+
+
+@dataclass(frozen=True)
+class LayerSignals:
+    """Nothing where there is no capture, or it could not look into the step."""
+
+    gradients: LayerSeries | None = None  # norm of the largest weight's gradient
+    updates: LayerSeries | None = None  # length of the update over length of the weight
+    dead: LayerSeries | None = None  # share of the units without a gradient
+
+
+def layer_signals(capture: Capture | None) -> LayerSignals:
+    if capture is None:
+        return LayerSignals()
+    known = capture.model.layers if capture.model is not None else ()
+    return LayerSignals(
+        gradients=_series(capture.series, Tag.GRADIENT_NORM_OF, known),
+        updates=_series(capture.series, Tag.UPDATE_RATIO_OF, known),
+        dead=_series(capture.series, Tag.DEAD_UNITS_OF, known),
+    )
+
+
+def _series(series: Mapping[str, Series], tag: str, known: Sequence[str]) -> LayerSeries | None:
+    prefix = tag.removeprefix(Tag.ALL)
+    found = {
+        name.removeprefix(prefix): fit
+        for name, logged in series.items()
+        if name.startswith(prefix) and (fit := first_fit(logged)) is not None and len(fit)
+    }
+    if not found:
+        return None
+    layers = [layer for layer in known if layer in found]
+    layers += [layer for layer in found if layer not in layers]
+    steps = np.unique(np.concatenate([found[layer].step for layer in layers]))
+    value = np.full((len(steps), len(layers)), np.nan)
+    for column, layer in enumerate(layers):
+        value[np.searchsorted(steps, found[layer].step), column] = found[layer].value
+    return LayerSeries(tuple(layers), steps + 1, value)

@@ -1,0 +1,222 @@
+"""What the event files say about learning: losses, rates, accuracies and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from stall_analyzer.attribute.wasted_steps import captured_loss
+from stall_analyzer.captures.capture_format import Tag
+from stall_analyzer.model.event_log import EventLog, Series
+from stall_analyzer.model.timeline import Timeline
+from stall_analyzer.model.units import Float64s
+from stall_analyzer.signals.numerics.losses import StepLosses, first_fit, step_losses
+from stall_analyzer.signals.numerics.model_settings import ModelSettings, settings_of
+from stall_analyzer.signals.numerics.trend import Trend, trend_of
+
+# Within fewer steps of a single epoch even a healthy loss may not have moved.
+FLAT_LEAST_STEPS = 50
+# Where only some of the steps were logged: over so many, and with no more than so many times the
+# movement that counts as none left to the scatter.
+SAMPLED_LEAST_STEPS = 100
+HIDDEN_MOST = 4.0
+
+NO_VALUES: Float64s = np.empty(0)
+
+
+@dataclass(frozen=True)
+class NotFinite:
+    """Where the loss first was NaN or infinite."""
+
+    tag: str
+    step: int | None  # None: only epochs were logged
+    last_finite_step: int | None  # before it; further steps between them were not logged
+    epoch: int
+    at_ps: int | None  # when it was logged, in window time
+    share: float | None  # of its epoch's steps, from it on
+    to_the_end: bool  # the last loss that was logged is not finite either
+
+
+@dataclass(frozen=True)
+class LearningSignals:
+    """Of one run; empty where nothing was logged."""
+
+    steps: StepLosses = field(default_factory=StepLosses)
+    epoch_losses: Float64s = field(default_factory=lambda: NO_VALUES)
+    validation_losses: Float64s = field(default_factory=lambda: NO_VALUES)
+    accuracies: Float64s = field(default_factory=lambda: NO_VALUES)  # per epoch
+    learning_rates: Float64s = field(default_factory=lambda: NO_VALUES)  # at each epoch's end
+    captured_rates: Float64s = field(default_factory=lambda: NO_VALUES)  # of single steps
+    settings: ModelSettings = field(default_factory=ModelSettings)
+    not_finite: NotFinite | None = None
+    gradients: Mapping[str, Float64s] = field(default_factory=dict)  # by tag
+    steps_per_epoch: int | None = None
+
+    @cached_property
+    def trend(self) -> Trend | None:
+        """Of the loss over all the steps that were logged, as long as it is a number."""
+        finite = np.isfinite(self.steps.value)
+        return trend_of(self.steps.value[finite], self.steps.rounding[finite])
+
+    @property
+    def first_loss(self) -> float | None:
+        """Loss of the first step, which no update has touched yet."""
+        steps = self.steps
+        return float(steps.value[0]) if len(steps) and steps.step[0] <= 1 else None
+
+    @property
+    def last_loss(self) -> float | None:
+        """The usual loss at the end of what was logged, where it is a number."""
+        if self.trend is not None and np.isfinite(self.steps.value[-1]):
+            return self.trend.late
+        if len(self.epoch_losses) and np.isfinite(self.epoch_losses[-1]):
+            return float(self.epoch_losses[-1])
+        return None
+
+    def is_flat(self, share: float) -> bool:
+        """Does the loss move by no more than `share` of itself, or by what scatter can do?
+
+        Epochs run over the same data, so their losses compare directly; steps only by thirds.
+        """
+        epochs, trend = self.epoch_losses, self.trend
+        if trend is not None and abs(trend.fall) > 2 * trend.error + share * abs(trend.early):
+            return False
+        if len(epochs) > 1 and np.isfinite(epochs).all():
+            return bool(np.ptp(epochs) <= share * abs(epochs[0]))
+        if trend is None:
+            return False
+        return trend.count >= FLAT_LEAST_STEPS or self._is_surely_flat(trend, share)
+
+    def _is_surely_flat(self, trend: Trend, share: float) -> bool:
+        """A few of many steps were logged, and scatter so little that no movement can hide."""
+        passed = int(self.steps.step[-1] - self.steps.step[0])
+        most = abs(trend.fall) + 2 * trend.error
+        return passed >= SAMPLED_LEAST_STEPS and most <= HIDDEN_MOST * share * abs(trend.early)
+
+    @property
+    def rate(self) -> float | None:
+        """The learning rate of the first epoch."""
+        if len(self.learning_rates):
+            return float(self.learning_rates[0])
+        if self.settings.learning_rate is None and len(self.captured_rates):
+            return float(np.median(self.captured_rates))
+        return self.settings.learning_rate
+
+    @property
+    def highest_rate(self) -> float | None:
+        """The highest rate that the run can have used; None where that is not known."""
+        rates = [*self.learning_rates, *self.captured_rates]
+        if self.settings.highest_rate is not None:
+            rates.append(self.settings.highest_rate)
+        elif not len(self.captured_rates):
+            return None  # what a schedule does within an epoch is not logged
+        return float(max(rates))
+
+    @property
+    def step_count(self) -> int | None:
+        """Steps of all the epochs that were logged."""
+        if self.steps_per_epoch is None:
+            return None
+        return self.steps_per_epoch * max(len(self.epoch_losses), 1)
+
+
+def learning_signals(timeline: Timeline) -> LearningSignals:
+    events = timeline.events
+    if events is None:
+        return LearningSignals()
+    steps = step_losses(events, timeline.window.start_unix_ns)
+    return LearningSignals(
+        steps=steps,
+        epoch_losses=_values(events.train.get("epoch_loss")),
+        validation_losses=_values(events.validation.get("epoch_loss")),
+        accuracies=_values(_accuracy(events)),
+        learning_rates=_values(events.train.get("epoch_learning_rate")),
+        captured_rates=_captured_rates(events),
+        settings=_settings(events),
+        not_finite=_not_finite(events, steps),
+        gradients=_gradients(events),
+        steps_per_epoch=_steps_per_epoch(steps, events, timeline),
+    )
+
+
+def _values(series: Series | None) -> Float64s:
+    whole = first_fit(series)
+    return whole.value if whole is not None else NO_VALUES
+
+
+def _captured_rates(events: EventLog) -> Float64s:
+    series = events.capture.series if events.capture is not None else {}
+    rates = _values(series.get(Tag.LEARNING_RATE.removeprefix(Tag.ALL)))
+    return rates[np.isfinite(rates)]
+
+
+def _settings(events: EventLog) -> ModelSettings:
+    """Of the stored model; a capture knows the optimizer where no model was stored."""
+    settings = settings_of(events.keras)
+    record = events.capture.model if events.capture is not None else None
+    if settings.optimizer is None and record is not None and record.optimizer:
+        return replace(settings, optimizer=record.optimizer)
+    return settings
+
+
+def _accuracy(events: EventLog) -> Series | None:
+    tags = [tag for tag in events.train if tag.startswith("epoch_") and "acc" in tag]
+    return events.train[tags[0]] if len(tags) == 1 else None
+
+
+def _not_finite(events: EventLog, steps: StepLosses) -> NotFinite | None:
+    """In the loss of each step where it was logged, else in whatever is called a loss."""
+    bad = np.flatnonzero(~np.isfinite(steps.value))
+    epoch_losses = _values(events.train.get("epoch_loss"))
+    if len(bad):
+        row = int(bad[0])
+        epoch = int(steps.epoch[row])
+        mine = steps.epoch == epoch
+        # The mean of an epoch stays spoiled; the loss of a single step tells whether it came back.
+        singly = captured_loss(events) is not None
+        by_epoch = len(epoch_losses) > steps.epoch[-1] and not singly
+        later = epoch_losses if by_epoch else steps.value
+        return NotFinite(
+            tag="loss",
+            step=int(steps.step[row]),
+            last_finite_step=int(steps.step[row - 1]) if row else None,
+            epoch=epoch,
+            at_ps=int(steps.at_ps[row]),
+            share=float(np.sum(mine & (np.arange(len(steps)) >= row)) / np.sum(mine)),
+            to_the_end=not np.isfinite(later[-1]),
+        )
+    for tag, series in events.train.items():
+        values = _values(series)
+        wrong = np.flatnonzero(~np.isfinite(values))
+        if tag.endswith("loss") and len(wrong):
+            epoch = int(series.step[wrong[0]]) if tag.startswith("epoch_") else 0
+            ends = not np.isfinite(values[-1])
+            return NotFinite(tag.removeprefix("epoch_"), None, None, epoch, None, None, ends)
+    return None
+
+
+def _gradients(events: EventLog) -> dict[str, Float64s]:
+    """What the user logged about gradients or updates, by tag."""
+    words = ("grad", "update_ratio", "update_to_weight")
+    return {
+        tag: _values(series)
+        for tag, series in events.train.items()
+        if any(word in tag.lower() for word in words) and len(series)
+    }
+
+
+def _steps_per_epoch(steps: StepLosses, events: EventLog, timeline: Timeline) -> int | None:
+    """Of the first epoch, from the first source that tells."""
+    first = steps.step[steps.epoch == 0]
+    if len(first):
+        return int(first[-1])
+    iterations = events.validation.get("evaluation_loss_vs_iterations")
+    if iterations is not None and len(iterations):
+        return int(iterations.step[0])
+    traced = [step for step in timeline.steps if step.phase == "training"]
+    if sum(step.end_ps - step.start_ps for step in traced) < timeline.window.duration_ps / 2:
+        return None  # a profile of a few batches
+    return len(traced) or None

@@ -1,0 +1,53 @@
+"""Which learning rates people use with which optimizer.
+
+From the published recipes of each optimizer: the low end is fine-tuning of large models, the high
+end small networks or large batches. Outside of it nothing is wrong by itself; a detector also asks
+the loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stall_analyzer.signals.numerics.model_settings import ModelSettings
+
+
+@dataclass(frozen=True)
+class UsualRates:
+    low: float
+    high: float
+    start: float  # where to begin a search
+
+
+# Adam and its kin divide the gradient by its size: each weight moves by about the rate itself in
+# each step, whatever the loss. Weights are of the order of 0.1.
+_BY_ITS_SIZE = UsualRates(1e-6, 1e-2, 1e-3)
+# These shrink their steps as they go, so they begin with longer ones.
+_SHRINKING = UsualRates(1e-4, 0.5, 1e-2)
+
+USUAL = {
+    # Times the gradient, which may be small: 0.1 with momentum 0.9 (ten times 0.1) is common.
+    "SGD": UsualRates(1e-4, 1.0, 1e-2),
+    "Adam": _BY_ITS_SIZE,
+    "AdamW": _BY_ITS_SIZE,
+    "Nadam": _BY_ITS_SIZE,
+    "Adamax": _BY_ITS_SIZE,
+    "RMSprop": _BY_ITS_SIZE,
+    # Moves by the rate exactly, so its authors use a third to a tenth of Adam's.
+    "Lion": UsualRates(1e-7, 3e-3, 1e-4),
+    "Adagrad": _SHRINKING,
+    "Ftrl": _SHRINKING,
+    # Chooses its own step; the rate only scales it, and the paper has 1.
+    "Adadelta": UsualRates(1e-4, 10.0, 1.0),
+}
+
+
+def usual_rates(settings: ModelSettings) -> UsualRates | None:
+    return USUAL.get(settings.optimizer or "")
+
+
+def effective_rate(settings: ModelSettings, rate: float) -> float:
+    """Momentum adds up the steps before: 0.9 makes ten of one."""
+    if settings.optimizer == "SGD" and 0 < settings.momentum < 1:
+        return rate / (1 - settings.momentum)
+    return rate

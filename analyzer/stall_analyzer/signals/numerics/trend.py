@@ -1,0 +1,81 @@
+"""Does a series move, or does it only scatter?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stall_analyzer.model.units import Float64s
+
+# Fewer values say nothing about scatter.
+LEAST_VALUES = 9
+# Turns a median absolute deviation of normal scatter into its standard deviation.
+MAD_TO_DEVIATION = 1.4826
+# The error of a middle mean is that of a mean times this, at most: the factor of a median.
+MIDDLE_ERROR = 1.2533
+
+
+@dataclass(frozen=True)
+class Trend:
+    """First third against last third, and what chance alone could make of their difference."""
+
+    first: float
+    early: float  # usual value in the first third
+    late: float  # usual value in the last third
+    scatter: float  # standard deviation of one value around its neighbours
+    early_scatter: float
+    late_scatter: float
+    error: float  # standard error of early - late
+    turning: float  # correlation of each deviation with the next: -1 for up, down, up, down …
+    count: int
+
+    @property
+    def fall(self) -> float:
+        return self.early - self.late
+
+    @property
+    def most_fall(self) -> float:
+        """The largest fall that the scatter could still hide."""
+        return self.fall + 2 * self.error
+
+
+def trend_of(values: Float64s, rounding: Float64s | None = None) -> Trend | None:
+    """None for series too short to have a trend. `rounding` is how far each value may be off."""
+    if len(values) < LEAST_VALUES:
+        return None
+    third = len(values) // 3
+    uncertain = float(np.median(rounding)) if rounding is not None else 0.0
+    scatter = max(_scatter(values), uncertain)
+    return Trend(
+        first=float(values[0]),
+        early=_middle_mean(values[:third]),
+        late=_middle_mean(values[-third:]),
+        scatter=scatter,
+        early_scatter=max(_scatter(values[:third]), uncertain),
+        late_scatter=max(_scatter(values[-third:]), uncertain),
+        error=MIDDLE_ERROR * scatter * float(np.sqrt(2 / third)),
+        turning=_turning(values),
+        count=len(values),
+    )
+
+
+def _middle_mean(values: Float64s) -> float:
+    """Of the middle half: no spike moves it, and two levels in turns give the one between."""
+    ordered = np.sort(values)
+    cut = len(ordered) // 4
+    return float(np.mean(ordered[cut : len(ordered) - cut]))
+
+
+def _scatter(values: Float64s) -> float:
+    """From neighbours, so that a trend hardly counts as scatter."""
+    return float(MAD_TO_DEVIATION * np.median(np.abs(np.diff(values))) / np.sqrt(2))
+
+
+def _turning(values: Float64s) -> float:
+    """Lag-one correlation of ranks around a straight line; ranks, so that no spike decides."""
+    ranks = np.argsort(np.argsort(values)).astype(np.float64)
+    at = np.arange(len(ranks))
+    rest = ranks - np.polyval(np.polyfit(at, ranks, 1), at)
+    power = float(np.sum(rest**2))
+    return float(np.sum(rest[1:] * rest[:-1])) / power if power > 0 else 0.0

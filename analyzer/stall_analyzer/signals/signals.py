@@ -1,0 +1,382 @@
+"""The signals of one run, behind one door.
+
+A detector never touches a trace itself: it asks here, so that the same question always has the same
+answer and the measuring is tested once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from stall_analyzer.align.logged_epoch import STEP_SECONDS
+from stall_analyzer.attribute.sampling import sample_of
+from stall_analyzer.captures.capture_format import Tag
+from stall_analyzer.model.causes import CAUSES, code, codes_of_bucket
+from stall_analyzer.model.debug_dump import DebugDump
+from stall_analyzer.model.event_log import Capture, EventLog, KerasConfig, Series
+from stall_analyzer.model.findings import Evidence, LateHost, Lateness
+from stall_analyzer.model.intervals import Tiling, time_in
+from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
+from stall_analyzer.model.ledger_sums import bucket_totals, totals
+from stall_analyzer.model.timeline import AlignedTrace, Step, Timeline
+from stall_analyzer.model.units import PS_PER_NS, Int64s
+from stall_analyzer.signals.cluster.first_to_end import EndedFirst, ended_first
+from stall_analyzer.signals.cluster.lateness import lateness_of, stragglers_among
+from stall_analyzer.signals.cluster.members import ClusterSignals, cluster_signals
+from stall_analyzer.signals.compile.functions import FunctionSignals, function_signals
+from stall_analyzer.signals.compile.retraces import CapturedRetraces, captured_retraces
+from stall_analyzer.signals.coverage import covered_by_all_ps, covered_spans
+from stall_analyzer.signals.ending.logged_progress import Progress, progress_of
+from stall_analyzer.signals.ending.process_end import Ending, ending_of
+from stall_analyzer.signals.ending.stalled import Stall, stall_of_run
+from stall_analyzer.signals.host.accelerators import DeviceSignals, device_signals
+from stall_analyzer.signals.host.between_steps import BetweenSteps, between_steps
+from stall_analyzer.signals.host.machine import (
+    MachineSignals,
+    ResidentMemory,
+    machine_signals,
+    resident_memory,
+)
+from stall_analyzer.signals.host.op_times import OpSignals, op_signals
+from stall_analyzer.signals.host.thread_pools import PoolSignals, pool_signals
+from stall_analyzer.signals.input.culprit import MOST, Culprit, culprit_of
+from stall_analyzer.signals.input.input_pipeline import (
+    PipelineSignals,
+    Spans,
+    Stage,
+    pipeline_signals,
+)
+from stall_analyzer.signals.memory.allocators import (
+    AllocatorSignals,
+    MemoryWait,
+    allocator_signals,
+    memory_waits,
+)
+from stall_analyzer.signals.memory.roofline import Roofline, roofline
+from stall_analyzer.signals.numerics.dead_histograms import HistogramSignals, histogram_signals
+from stall_analyzer.signals.numerics.dumped_tensors import (
+    Origin,
+    ZeroOutputs,
+    origin_of,
+    zero_outputs,
+)
+from stall_analyzer.signals.numerics.layer_series import LayerSignals, layer_signals
+from stall_analyzer.signals.numerics.learning import LearningSignals, learning_signals
+
+EVIDENCE_MOST = 8  # intervals shown with a finding; the longest ones
+
+
+@dataclass(frozen=True)
+class Signals:
+    """One run. `host` is the one whose ledger stands for the run."""
+
+    timeline: Timeline
+    hosts: tuple[HostLedger, ...]
+    host: HostLedger
+
+    def on(self, host: str) -> Signals:
+        """The same run with another host to stand for it."""
+        chosen = next(entry for entry in self.hosts if entry.host == host)
+        return Signals(self.timeline, self.hosts, chosen)
+
+    # ------------------------------------------------------------ time
+
+    @property
+    def window_ps(self) -> int:
+        return self.timeline.window.duration_ps
+
+    @cached_property
+    def causes_ps(self) -> dict[str, int]:
+        """Picoseconds per cause, zeros included."""
+        return dict.fromkeys(CAUSES, 0) | totals(self.host.ledger)
+
+    @cached_property
+    def buckets_ps(self) -> dict[str, int]:
+        return bucket_totals(self.host.ledger)
+
+    def share(self, ps: int) -> float:
+        """Of the window."""
+        return ps / self.window_ps if self.window_ps else 0.0
+
+    @property
+    def covered_share(self) -> float:
+        return self.share(self.host.covered_ps)
+
+    @cached_property
+    def sample(self) -> Sample | None:
+        """What samples say about all of the epoch, where samples are all that was profiled."""
+        return sample_of(self.timeline, self.host)
+
+    @property
+    def likely_ledger(self) -> Ledger:
+        """For its sums: the exact one or, of a sampled epoch, the estimate."""
+        return self.sample.ledger if self.sample is not None else self.host.ledger
+
+    @property
+    def later_epoch_ps(self) -> int | None:
+        """How long a later epoch takes, where one was logged or traced."""
+        later = self.timeline.later_epochs_ps
+        return int(np.median(later)) if later else None
+
+    # ------------------------------------------------------------ steps
+
+    @cached_property
+    def training_steps(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.timeline.steps if step.phase == "training")
+
+    def per_step_ps(self, *causes: str) -> Int64s:
+        """How much of the causes lies in each training step."""
+        steps = self.training_steps
+        start = np.array([step.start_ps for step in steps], dtype=np.int64)
+        end = np.array([step.end_ps for step in steps], dtype=np.int64)
+        return self.time_of(start, end, *causes)
+
+    def step_periods(self) -> tuple[Int64s, Int64s]:
+        """From the end of one step to the end of the next: a loop reads its data in between."""
+        steps = self.timeline.steps
+        end = np.array([step.end_ps for step in steps], dtype=np.int64)
+        first = np.array([step.start_ps for step in steps[:1]], dtype=np.int64)
+        return np.concatenate([first, end[:-1]]), end
+
+    def time_of(self, start: Int64s, end: Int64s, *causes: str) -> Int64s:
+        """How much of the causes lies in each interval."""
+        return time_in(self._tiling, start, end, np.array([code(cause) for cause in causes]))
+
+    def time_of_buckets(self, spans: Spans, *buckets: str) -> int:
+        """How much of the buckets lies in the spans."""
+        causes = np.concatenate([codes_of_bucket(bucket) for bucket in buckets])
+        return int(time_in(self._tiling, *spans, causes).sum())
+
+    def intervals_of(self, *causes: str) -> tuple[Int64s, Int64s]:
+        """When the causes held, in window time."""
+        ledger = self.host.ledger
+        mine = np.isin(ledger.cause, [code(cause) for cause in causes])
+        return ledger.bounds_ps[:-1][mine], ledger.bounds_ps[1:][mine]
+
+    @cached_property
+    def _tiling(self) -> Tiling:
+        ledger = self.host.ledger
+        return Tiling(ledger.bounds_ps, ledger.cause.astype(np.int64))
+
+    # ------------------------------------------------------------ evidence
+
+    def evidence_of(self, cause: str, label: str) -> tuple[Evidence, ...]:
+        """The longest stretches of a cause, in order of time."""
+        return self.evidence_at(*self.intervals_of(cause), label)
+
+    def evidence_at(self, start: Int64s, end: Int64s, label: str) -> tuple[Evidence, ...]:
+        """The longest of the stretches, in order of time, inside the window."""
+        start, end = (np.clip(bound, 0, self.window_ps) for bound in (start, end))
+        longest = np.argsort(start - end, kind="stable")[:EVIDENCE_MOST]
+        line = self.host.training_thread or ""
+        return tuple(
+            Evidence(self.host.host, line, int(start[i]), int(end[i]), label)
+            for i in sorted(longest, key=lambda i: start[i])
+        )
+
+    # ------------------------------------------------------------ what was traced and logged
+
+    @cached_property
+    def traces(self) -> tuple[AlignedTrace, ...]:
+        """Traces of `host` that saw something of the window."""
+        return tuple(
+            aligned
+            for aligned in self.timeline.traces
+            if aligned.host == self.host.host and aligned.covered_ps[1] > aligned.covered_ps[0]
+        )
+
+    @property
+    def events(self) -> EventLog | None:
+        return self.timeline.events
+
+    @property
+    def keras(self) -> KerasConfig | None:
+        return self.events.keras if self.events is not None else None
+
+    @property
+    def dump(self) -> DebugDump | None:
+        return self.timeline.dump
+
+    @cached_property
+    def origin(self) -> Origin | None:
+        """Where the first NaN or infinity was made that mattered."""
+        return origin_of(self.dump) if self.dump is not None else None
+
+    @cached_property
+    def zero_outputs(self) -> tuple[ZeroOutputs, ...]:
+        return zero_outputs(self.dump) if self.dump is not None else ()
+
+    @cached_property
+    def histograms(self) -> HistogramSignals:
+        return histogram_signals(self.events)
+
+    @cached_property
+    def pipeline(self) -> PipelineSignals:
+        return pipeline_signals(self.traces)
+
+    @cached_property
+    def input_culprit(self) -> Culprit | None:
+        """What training waits for in every epoch, where one reason explains most of it.
+
+        A pipeline that is fast enough, and only does not work ahead, has no culprit.
+        """
+        culprit = culprit_of(self.pipeline, self.intervals_of("input.wait"))
+        if culprit is None or self.pipeline.works_ahead:
+            return culprit
+        hidden = self.hidden_if_ahead_ps(self.produce_ps(culprit.stage))
+        return culprit if hidden < MOST * self.causes_ps["input.wait"] else None
+
+    def produce_ps(self, through: Stage | None = None) -> int:
+        """What the batches of one call take to be produced."""
+        batches = (self.keras and self.keras.steps_per_execution) or 1
+        return batches * self.pipeline.produce_ps(through)
+
+    def hidden_if_ahead_ps(self, produce_ps: int) -> int:
+        """How much less would be waited if each call's data took `produce_ps`, beside the steps."""
+        start, end = self.step_periods()
+        waits = self.time_of(start, end, "input.wait")
+        left = np.maximum(produce_ps - (end - start - waits), 0)
+        return int(np.maximum(waits - left, 0).sum())
+
+    def hidden_if_far_ahead_ps(self, produce_ps: int) -> int:
+        """The same with room for any number of batches: while the first step is compiled, many of
+        them are produced. Then training waits only for what production as a whole is late."""
+        start, end = self.step_periods()
+        waits = self.time_of(start, end, "input.wait")
+        busy_before = np.cumsum(end - start - waits) - (end - start - waits)
+        late = produce_ps * np.arange(1, len(waits) + 1) - busy_before
+        return int(max(waits.sum() - max(late.max(initial=0), 0), 0))
+
+    @cached_property
+    def functions(self) -> Sequence[FunctionSignals]:
+        return function_signals(self.traces, self._tiling)
+
+    @cached_property
+    def allocators(self) -> Sequence[AllocatorSignals]:
+        return allocator_signals(self.traces)
+
+    @cached_property
+    def memory_waits(self) -> tuple[MemoryWait, ...]:
+        return memory_waits(self.traces)
+
+    @cached_property
+    def between_steps(self) -> BetweenSteps:
+        """What the training thread does while no graph runs."""
+        return between_steps(self.traces, self._tiling)
+
+    @cached_property
+    def ops(self) -> OpSignals:
+        return op_signals(self.traces)
+
+    @cached_property
+    def pools(self) -> PoolSignals:
+        environment = self.capture.environment if self.capture is not None else None
+        return pool_signals(self.traces, environment)
+
+    @cached_property
+    def devices(self) -> DeviceSignals:
+        return device_signals(self.traces)
+
+    @cached_property
+    def roofline(self) -> Roofline:
+        """How much of the device's work goes at the speed of its memory."""
+        return roofline(self.traces)
+
+    @cached_property
+    def lateness(self) -> Lateness:
+        """Who made whom wait, of all hosts and not only of `host`."""
+        return lateness_of(self.timeline, self.hosts)
+
+    @cached_property
+    def cluster(self) -> ClusterSignals:
+        return cluster_signals(self.timeline)
+
+    @cached_property
+    def ended_first(self) -> EndedFirst | None:
+        """The member of the cluster that ended before the others, if all had ever begun."""
+        if self.cluster.waits_for_the_missing:
+            return None
+        return ended_first(self.timeline, self.cluster.members)
+
+    @cached_property
+    def covered_spans(self) -> Mapping[str, Spans]:
+        """When each host was profiled."""
+        return covered_spans(self.timeline.traces)
+
+    @cached_property
+    def covered_by_all_ps(self) -> int:
+        """How long all of them were profiled together: only there can be told who waits."""
+        return covered_by_all_ps(self.covered_spans)
+
+    @cached_property
+    def stragglers(self) -> tuple[LateHost, ...]:
+        """Hosts that make the others wait enough to matter, costliest first."""
+        return stragglers_among(self.lateness.hosts, self.covered_by_all_ps)
+
+    @cached_property
+    def progress(self) -> Progress | None:
+        return progress_of(self.events)
+
+    @property
+    def capture(self) -> Capture | None:
+        """Of the process whose ledger stands for the run."""
+        captures = self.events.captures if self.events is not None else ()
+        mine = [capture for capture in captures if capture.trace_name == self.host.host]
+        return next(iter((*mine, *captures)), None)
+
+    def captured_in_window(self, tag: str) -> Series | None:
+        """A scalar of the capture, as far as it was written in the first epoch."""
+        series = self.capture.series.get(tag.removeprefix(Tag.ALL)) if self.capture else None
+        zero_ns = self.timeline.window.start_unix_ns
+        if series is None or zero_ns is None:
+            return None
+        at_ps = (series.wall_ns - zero_ns) * PS_PER_NS
+        inside = (at_ps >= 0) & (at_ps <= self.window_ps)
+        return Series(series.step[inside], series.wall_ns[inside], series.value[inside])
+
+    @property
+    def capture_steps(self) -> int:
+        """Steps that had finished when the capture ended."""
+        capture = self.capture
+        if capture is None:
+            return 0
+        looked = [look.step for look in capture.looks[-1:]]
+        steps = capture.series.get(STEP_SECONDS)
+        return max([*looked, int(steps.step[-1]) + 1 if steps else 0])
+
+    @cached_property
+    def stall(self) -> Stall | None:
+        """What the run's last time without progress was, if it ends with one."""
+        if self.events is None or not self.events.captures:
+            return None
+        return stall_of_run(self.events.captures, has_pipeline=bool(self.pipeline.stages))
+
+    @cached_property
+    def ending(self) -> Ending | None:
+        if self.events is None or self.capture is None:
+            return None
+        return ending_of(self.capture, self.events.read_ns)
+
+    @cached_property
+    def captured_retraces(self) -> CapturedRetraces | None:
+        return captured_retraces(self.timeline)
+
+    @cached_property
+    def machine(self) -> MachineSignals | None:
+        return machine_signals(self.capture, self.timeline.window)
+
+    @cached_property
+    def resident_memory(self) -> ResidentMemory | None:
+        return resident_memory(self.capture)
+
+    @cached_property
+    def layers(self) -> LayerSignals:
+        return layer_signals(self.capture)
+
+    @cached_property
+    def learning(self) -> LearningSignals:
+        return learning_signals(self.timeline)

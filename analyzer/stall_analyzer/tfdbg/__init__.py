@@ -1,0 +1,1 @@
+"""Read the dumps of TensorFlow's debugger."""

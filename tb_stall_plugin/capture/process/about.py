@@ -1,0 +1,85 @@
+"""The start record: what trains here, on what."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import socket
+import sys
+from typing import Any
+
+from stall_analyzer import __version__
+from stall_analyzer.captures.capture_format import FORMAT
+
+
+def start_fields(hang_after_s: float | None, initialised: bool) -> dict[str, object]:
+    """`initialised`: TensorFlow has its devices. Before that, asking for them would fix settings
+    that the user's script may still want to make."""
+    tensorflow = sys.modules.get("tensorflow") if initialised else None
+    cluster = _cluster()
+    return {
+        "format": FORMAT,
+        "tool": __version__,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "parent": os.getppid(),
+        "python": platform.python_version(),
+        "tensorflow": _version("tensorflow"),
+        "keras": _version("keras"),
+        "devices": _devices(tensorflow),
+        "cores": _cores(),
+        "threads": _threads(tensorflow),
+        "task": cluster.get("task"),
+        "cluster": cluster.get("cluster"),
+        "hang_after_s": hang_after_s,
+    }
+
+
+def is_one_of_several() -> bool:
+    """Whether this process is a task of a cluster with others in it."""
+    tasks = _cluster().get("cluster")
+    if not isinstance(tasks, dict):
+        return False
+    return sum(len(addresses) for addresses in tasks.values() if isinstance(addresses, list)) > 1
+
+
+def _version(module: str) -> str | None:
+    return getattr(sys.modules.get(module), "__version__", None)
+
+
+def _cores() -> int | None:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS
+        return os.cpu_count()
+
+
+def _cluster() -> dict[str, Any]:
+    try:
+        config = json.loads(os.environ.get("TF_CONFIG", "{}"))
+    except ValueError:  # TensorFlow will say so
+        return {}
+    return config if isinstance(config, dict) else {}
+
+
+def _devices(tensorflow: Any) -> list[str] | None:
+    if tensorflow is None:
+        return None
+    names = []
+    for device in tensorflow.config.list_physical_devices():
+        short = device.name.removeprefix("/physical_device:")
+        details = tensorflow.config.experimental.get_device_details(device)
+        names.append(" ".join(filter(None, (short, details.get("device_name")))))
+    return names
+
+
+def _threads(tensorflow: Any) -> dict[str, int] | None:
+    """As set; 0 lets TensorFlow decide."""
+    if tensorflow is None:
+        return None
+    threading = tensorflow.config.threading
+    return {
+        "intra_op": threading.get_intra_op_parallelism_threads(),
+        "inter_op": threading.get_inter_op_parallelism_threads(),
+    }

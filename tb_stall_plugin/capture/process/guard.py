@@ -1,0 +1,234 @@
+"""Stands guard over a training process: recorder, watchdog and last words, without TensorFlow.
+
+One guard at a time, whoever asks first: `stall-analyze capture` as soon as TensorFlow is imported,
+or StallCallback and `watch`. It ends with the process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from stall_analyzer.captures.capture_format import Kind, Level, Phase, Reason
+from stall_analyzer.captures.held_stacks import stacks_file_of
+from tb_stall_plugin.capture.process import thread_stacks
+from tb_stall_plugin.capture.process.about import start_fields
+from tb_stall_plugin.capture.process.held_interpreter import HeldInterpreter
+from tb_stall_plugin.capture.process.pulse import Pulse
+from tb_stall_plugin.capture.process.recorder import Recorder
+from tb_stall_plugin.capture.process.signal_listener import SignalListener
+from tb_stall_plugin.capture.process.watchdog import QUIET_S, Watchdog
+from tb_stall_plugin.capture.process.witness import Witness
+
+if TYPE_CHECKING:  # it brings TensorFlow
+    from tb_stall_plugin.capture.training.windows import Windows
+
+logger = logging.getLogger("stall")
+
+END_AFTER_SIGTERM_S = 5.0  # to save the profile: clusters send SIGKILL soon after
+END_AT_EXIT_S = 30.0
+# A disk that hangs must not keep a process from going on, nor from ending.
+WRITE_S = 3.0
+LAST_WORDS_S = 15.0
+MOST_ERROR_CHARACTERS = 4000  # TensorFlow's errors quote whole graphs
+REPORTED = "_reported_by_stall"
+
+_guard: Guard | None = None
+_lock = threading.Lock()
+
+
+def guard(logdir: str | os.PathLike[str], hang_after_s: float | None = None) -> Guard:
+    """The guard that writes into `logdir`: the present one if it does so, else a new one."""
+    global _guard  # noqa: PLW0603 (signals and hooks are the process's too)
+    folder = os.fspath(logdir)
+    if "://" not in folder:
+        folder = os.path.abspath(folder)  # noqa: PTH100 (the script may change its folder)
+    with _lock:
+        if _guard is not None and _guard.is_open and _guard.logdir == folder:
+            if hang_after_s is not None:
+                _guard.hang_after(hang_after_s)
+            return _guard
+        if _guard is not None:
+            _guard.close(Reason.EXIT)
+        _guard = Guard(folder, hang_after_s)
+        _guard.begin()
+        return _guard
+
+
+class Guard:
+    def __init__(self, logdir: str, hang_after_s: float | None) -> None:
+        self.logdir = logdir
+        self.recorder = Recorder(logdir)
+        self.pulse = Pulse()
+        self.on_hang: Callable[[], None] = _nothing
+        self.on_end: Callable[[], None] = _nothing
+        self._windows: Windows | None = None
+        self._process = os.getpid()
+        self._witness = Witness(self.recorder, self.pulse, hang_after_s)
+        self._held = HeldInterpreter(_stacks_file(self.recorder))
+        self._watchdog = Watchdog(self._witness, self._held, lambda: _quietly(self.on_hang))
+        self._signals = SignalListener(
+            lambda number, ends: _within(lambda: self._heard(number, ends), LAST_WORDS_S)
+        )
+        self._end_reason = Reason.EXIT
+        self._hook = sys.excepthook
+        self._is_described = False
+        self._making = threading.Lock()
+        self._closing = threading.Lock()
+        self._closed = threading.Event()
+
+    @property
+    def is_open(self) -> bool:
+        """In a forked child it is not: the parent's goes on there."""
+        return not self._closed.is_set() and os.getpid() == self._process
+
+    def windows_made_by(self, make: Callable[[Guard], Windows]) -> Windows:
+        """The same for all fits: what earlier ones have cost counts."""
+        with self._making:
+            if self._windows is None:
+                self._windows = make(self)
+                self.on_hang, self.on_end = self._windows.hang, self._windows.finish
+            return self._windows
+
+    def hang_after(self, seconds: float) -> None:
+        self._witness.hang_after_s = seconds
+
+    def begin(self) -> None:
+        _quietly(self._begin)
+
+    def _begin(self) -> None:
+        self._write_start(initialised=False)
+        self._hook = sys.excepthook
+        sys.excepthook = self._uncaught
+        atexit.register(self._exit)
+        self.recorder.start()
+        self._held.begin()
+        self._watchdog.start()
+        # Not before: strategies wait for their workers in a way that lets no Python run, and with
+        # a handler of ours SIGTERM would not end such a process any more.
+        self.pulse.on_training = lambda: _quietly(self._hear_signals)
+
+    def _hear_signals(self) -> None:
+        missing = self._signals.install()
+        if missing:
+            self.recorder.note(Level.WARNING, missing)
+
+    def describe(self) -> None:
+        """The start record anew, when TensorFlow has its devices. Once."""
+        if not self._is_described:
+            self._is_described = True
+            _quietly(lambda: self._write_start(initialised=True))
+
+    def _write_start(self, initialised: bool) -> None:
+        fields = start_fields(self._witness.hang_after_s, initialised)
+        self.recorder.record(Kind.START, **fields)
+
+    # ------------------------------------------------------------ last words
+
+    def exception(self, error: BaseException) -> None:
+        """Dump what an exception leaves behind; each one once, whoever sees it first."""
+        if getattr(error, REPORTED, False):
+            return
+        setattr(error, REPORTED, True)  # keeping the error itself would keep its tensors, too
+        told = {
+            "type": type(error).__name__,
+            "text": str(error)[:MOST_ERROR_CHARACTERS],
+            "frames": thread_stacks.frames_of_traceback(error.__traceback__),
+        }
+        _quietly(lambda: self._witness.dump(Reason.EXCEPTION, error=told))
+        _within(lambda: self.recorder.flush(urgent=True), WRITE_S)
+
+    def _uncaught(
+        self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+    ) -> None:
+        _quietly(lambda: self.exception(error))
+        self._end_reason = Reason.EXCEPTION
+        self._hook(kind, error, traceback)
+
+    def _heard(self, number: int, ends: bool) -> None:
+        """A signal. `ends`: the process dies when this returns."""
+        if number == signal.SIGINT:
+            hangs = self.pulse.phase != Phase.IDLE and self.pulse.idle_s() >= QUIET_S
+            if hangs:  # else KeyboardInterrupt will tell where it was
+                self._witness.dump(Reason.SIGINT)
+                self.recorder.flush(urgent=True)
+            return
+        self._end_reason = Reason.SIGTERM
+        self._witness.dump(Reason.SIGTERM)
+        self.recorder.flush(urgent=True)
+        if ends:
+            self._close(END_AFTER_SIGTERM_S)
+        else:  # a handler of the user's waits for this, and decides; perhaps it goes on
+            _within(self.on_hang, 0.0)
+
+    def _exit(self) -> None:
+        self._close(END_AT_EXIT_S)
+
+    def close(self, reason: str) -> None:
+        """Before the process ends: another guard takes over."""
+        self._end_reason = reason
+        self._close(END_AT_EXIT_S)
+
+    def _close(self, seconds: float) -> None:
+        if os.getpid() != self._process:
+            return
+        if not self._closing.acquire(blocking=False):
+            # SIGTERM's last words, say: the process must not end before they are written.
+            self._closed.wait(END_AFTER_SIGTERM_S)
+            return
+        _within(self.on_end, seconds)
+        self.on_hang = self.on_end = _nothing
+        self._watchdog.stop()
+        _within(self._held.end, seconds)
+        _within(lambda: self.recorder.close(self._end_reason), seconds)
+        _quietly(self._restore)
+        self._closed.set()
+
+    def _restore(self) -> None:
+        atexit.unregister(self._exit)
+        if sys.excepthook == self._uncaught:
+            sys.excepthook = self._hook
+        self._signals.remove()
+
+
+# What an exception interrupted is told by its own frames.
+thread_stacks.HIDDEN.update((Guard.exception.__code__, Guard._uncaught.__code__))
+
+
+def _stacks_file(recorder: Recorder) -> Path | None:
+    if "://" in recorder.logdir:
+        return None
+    path = stacks_file_of(str(Path(recorder.logdir, recorder.file_name)))
+    return Path(path) if path else None
+
+
+def _nothing() -> None:
+    """What is done at a hang, and at the end, where nobody profiles."""
+
+
+def _quietly(action: Callable[[], None]) -> None:
+    try:
+        action()
+    except Exception:
+        logger.warning("The capture failed; training goes on.", exc_info=True)
+
+
+def _within(action: Callable[[], None], seconds: float) -> None:
+    """Do it, but wait no longer than this."""
+    thread = threading.Thread(
+        target=_quietly, args=(action,), name="stall-save-profile", daemon=True
+    )
+    try:
+        thread.start()
+    except RuntimeError:  # no new thread while Python shuts down
+        _quietly(action)
+    else:
+        thread.join(seconds)

@@ -1,0 +1,124 @@
+"""Writes down the stacks of a process in which no Python runs any more, the watchdog included.
+
+Native code may wait without letting go of the interpreter lock: MultiWorkerMirroredStrategy does,
+for workers that have not started. faulthandler has a timer and a writer in C that need no lock.
+Each second the watchdog puts the timer off, so that it fires only when the watchdog stands still.
+`stall_analyzer/held_interpreter.py` describes the file, and reads it.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from stall_analyzer.captures.capture_format import STACKS_HEADER_BYTES
+from stall_analyzer.captures.held_stacks import MOST_BYTES, parse
+from tb_stall_plugin.capture.process.thread_stacks import OWN_THREADS
+
+WAIT_FOR_DISK_S = 1.0
+LATE_S = 10.0  # the watchdog is not late by so much while Python runs, even if the machine swaps
+
+
+class HeldInterpreter:
+    """For one file; faulthandler has one timer, and a script that sets it itself may keep it."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path  # None where files have no numbers, behind a URL
+        self._process = os.getpid()
+        self._file = -1
+        self._is_over = False
+        self._set_timer: Callable[..., None] = faulthandler.dump_traceback_later
+        # A child that is forked while the timer runs would wait for its thread for ever.
+        self._timer = threading.Lock()
+        # Not the same: whoever forks must not wait for a disk. It keeps the file open.
+        self._using_file = threading.Lock()
+
+    def begin(self) -> None:
+        if self._path is None or not hasattr(os, "register_at_fork"):
+            return
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
+        except OSError:  # the recorder will say so
+            return
+        _replace_timer(self._set_by_script)
+        os.register_at_fork(
+            before=self._before_fork,
+            after_in_parent=self._timer.release,
+            after_in_child=self._after_fork,
+        )
+
+    def put_off(self, seconds: float, **state: object) -> None:
+        """For so many seconds from now nothing is to be written."""
+        if self._file < 0:
+            return
+        due_s = max(seconds, 0.0) + LATE_S
+        header = {
+            "ns": time.time_ns(),
+            "due_s": due_s,
+            "main": threading.main_thread().ident,
+            "ours": [t.ident for t in threading.enumerate() if t.name.startswith(OWN_THREADS)],
+            **state,
+        }
+        text = json.dumps(header).encode().ljust(STACKS_HEADER_BYTES)
+        with self._using_file:
+            if self._file < 0:
+                return
+            with suppress(OSError):  # what was known a second ago must do
+                os.pwrite(self._file, text[:STACKS_HEADER_BYTES], 0)
+                os.lseek(self._file, STACKS_HEADER_BYTES, os.SEEK_SET)
+            with self._timer:
+                if not self._is_over:
+                    self._set_timer(due_s, file=self._file)
+
+    def taken(self) -> dict[str, object] | None:
+        """What was written while Python stood still, now that it runs again."""
+        with self._using_file:
+            if self._file < 0 or os.fstat(self._file).st_size <= STACKS_HEADER_BYTES:
+                return None
+            dump = parse(os.pread(self._file, MOST_BYTES, 0))
+            os.ftruncate(self._file, STACKS_HEADER_BYTES)
+            return dump
+
+    def end(self) -> None:
+        if self._path is None or self._file < 0 or os.getpid() != self._process:
+            return
+        self._stop()
+        if not self._using_file.acquire(timeout=WAIT_FOR_DISK_S):
+            return  # a disk hangs: the end of the process will close the file
+        try:
+            os.close(self._file)
+            self._file = -1
+            self._path.unlink(missing_ok=True)
+        finally:
+            self._using_file.release()
+
+    def _stop(self) -> None:
+        with self._timer:
+            if not self._is_over:
+                self._is_over = True
+                _replace_timer(self._set_timer)
+                faulthandler.cancel_dump_traceback_later()
+
+    def _set_by_script(self, *arguments: object, **named: object) -> None:
+        self._stop()
+        self._set_timer(*arguments, **named)
+
+    def _before_fork(self) -> None:
+        self._timer.acquire()
+        if not self._is_over:
+            faulthandler.cancel_dump_traceback_later()
+
+    def _after_fork(self) -> None:
+        self._is_over = True
+        self._timer.release()
+
+
+def _replace_timer(function: Callable[..., None]) -> None:
+    setattr(faulthandler, "dump_traceback_later", function)  # noqa: B010 (mypy would object)

@@ -1,0 +1,41 @@
+"""The law of the capture: whatever fails in it, the training goes on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from stall_analyzer.captures.capture_format import Level
+from tb_stall_plugin.capture.process.recorder import Recorder
+
+logger = logging.getLogger("stall")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Parts:
+    """Runs the parts of a capture. One that fails says so once and is switched off."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._off: set[str] = set()
+
+    def run(
+        self, part: str, action: Callable[P, T], *arguments: P.args, **named: P.kwargs
+    ) -> T | None:
+        if part in self._off:
+            return None
+        try:
+            return action(*arguments, **named)
+        except Exception as error:
+            self.switch_off(part, f"{type(error).__name__}: {error}")
+            logger.debug("Where it failed:", exc_info=True)
+            return None
+
+    def switch_off(self, part: str, why: str) -> None:
+        if part not in self._off:
+            self._off.add(part)
+            logger.warning("%s is switched off, training goes on. %s", part.capitalize(), why)
+            self._recorder.note(Level.WARNING, f"{part} was switched off: {why}")

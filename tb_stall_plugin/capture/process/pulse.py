@@ -1,0 +1,91 @@
+"""What the training is doing, and how long it may go on without a sign of life."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable
+
+from stall_analyzer.captures.capture_format import Phase
+
+NS = 1_000_000_000
+
+# Nothing is known before the first step, and tracing a large model, or the first batch of a
+# shuffled dataset, takes minutes.
+LIMIT_BEFORE_FIRST_STEP_S = 300.0
+LEAST_LIMIT_S = 60.0
+LONGEST_TIMES = 3  # checkpoints and validations come again, and may take a little longer
+MEDIAN_TIMES = 20
+STEPS_FOR_MEDIAN = 128
+NOT_TRAINING = (Phase.STARTUP, Phase.IDLE)
+
+
+class Pulse:
+    """Written by the training thread, read by the watchdog.
+
+    Plain attributes: a lock would cost more than all the rest, and no reader needs two that agree.
+    """
+
+    def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self._clock_ns = clock_ns
+        self.phase = Phase.STARTUP
+        self.steps_done = 0
+        self.last_step_ns = clock_ns()  # or when training began, before its first step
+        self.last_sign_ns = self.last_step_ns  # of life: when any of the three below was called
+        self.longest_ns = 0  # between two signs of life, while training
+        self.step_ns: deque[int] = deque(maxlen=STEPS_FOR_MEDIAN)
+        # Of each fit under way: True, if it was left and has now been ended.
+        self.fits: list[Callable[[], bool]] = []
+        self.on_training: Callable[[], None] | None = None  # once, when training begins
+
+    def begin(self, phase: str) -> None:
+        was_training = self.phase not in NOT_TRAINING
+        self.alive()
+        self.phase = phase
+        if not was_training:
+            self.step_begins_now()
+            on_training = self.on_training
+            if on_training is not None and phase not in NOT_TRAINING:
+                self.on_training = None
+                on_training()
+
+    def step_begins_now(self) -> None:
+        """What came before the next step is no part of it. Else steps go from end to end."""
+        self.last_step_ns = self.last_sign_ns
+
+    def was_left(self) -> bool:
+        """A fit that is left by an exception does not say so: asked when nothing has moved for
+        long, and when the next one begins. True: one was, and has been ended."""
+        answers = [fit_was_left() for fit_was_left in tuple(self.fits)]
+        return any(answers)
+
+    def step_done(self) -> None:
+        self.alive()
+        self.steps_done += 1
+        self.step_ns.append(self.last_sign_ns - self.last_step_ns)
+        self.last_step_ns = self.last_sign_ns
+
+    def last_steps_s(self, count: int) -> list[float]:
+        """How long the last ones took, as far as they are remembered."""
+        steps = list(self.step_ns)
+        return [step_ns / NS for step_ns in steps[max(len(steps) - count, 0) :]]
+
+    def alive(self) -> None:
+        """Something else has finished, such as a batch of the validation."""
+        now_ns = self._clock_ns()
+        gap_ns = now_ns - self.last_sign_ns
+        if gap_ns > self.longest_ns and self.phase not in NOT_TRAINING:
+            self.longest_ns = gap_ns
+        self.last_sign_ns = now_ns
+
+    def idle_s(self) -> float:
+        return (self._clock_ns() - self.last_sign_ns) / NS
+
+    def limit_s(self) -> float:
+        """How long nothing may finish, judging by what has been seen so far."""
+        steps = tuple(self.step_ns)
+        if not steps:
+            return LIMIT_BEFORE_FIRST_STEP_S
+        learned_ns = max(LONGEST_TIMES * self.longest_ns, MEDIAN_TIMES * statistics.median(steps))
+        return max(LEAST_LIMIT_S, learned_ns / NS)

@@ -1,0 +1,190 @@
+"""The event file of a capture, as the training process sees it: nothing here raises or waits.
+
+`scalar` and `record` only put an entry into a queue. They take no lock, so they may be called from
+any thread and inside a signal handler. Writing is for a thread of its own, once a second.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from stall_analyzer.captures.capture_format import Kind, Level, Tag
+from tb_stall_plugin.capture.process.event_file import (
+    EventFile,
+    Scalars,
+    Text,
+    encoded,
+    file_header,
+    open_event_file,
+)
+
+logger = logging.getLogger("stall")
+
+FLUSH_PAUSE_S = 1.0  # what a process that is killed loses at most
+RETRY_S = 5.0  # after a failure: soon enough to lose little, seldom enough to cost nothing
+WAIT_FOR_WRITER_S = 1.0  # whoever flushes while another thread writes need not wait longer
+# While nothing can be written the oldest of these are kept (the start record among them) …
+MOST_UNWRITTEN_BYTES = 1 << 20
+# … and the newest of these; what lies between is lost.
+MOST_QUEUED = 20_000
+
+
+class Recorder:
+    def __init__(
+        self, logdir: str, open_file: Callable[[str, str], EventFile] = open_event_file
+    ) -> None:
+        self.logdir = logdir
+        self.broken: str | None = None  # why nothing can be written at present
+        self._open_file = open_file
+        self._process = os.getpid()
+        began, host = int(time.time()), socket.gethostname()
+        self._name = f"events.out.tfevents.{began:010d}.{host}.{self._process}"
+        self._queue: deque[Scalars | Text] = deque(maxlen=MOST_QUEUED)
+        self._noted: set[str] = set()
+        self._step = 0  # the latest one seen; records carry it, for the Text tab
+        self._writing = threading.Lock()  # guards everything below
+        self._file: EventFile | None = None
+        self._files = 0
+        self._unwritten = b""
+        self._retry_at = 0.0
+        self._broken_since = 0.0
+        self._closed = False
+
+    @property
+    def file_name(self) -> str:
+        """Of the next file; there is a second one only where the first must not grow."""
+        return f"{self._name}.{self._files}.stall"
+
+    # ------------------------------------------------------------ what is recorded
+
+    def scalar(self, tag: str, value: float, step: int, wall_ns: int | None = None) -> None:
+        self.scalars({tag: value}, step, wall_ns)
+
+    def scalars(self, values: Mapping[str, float], step: int, wall_ns: int | None = None) -> None:
+        """Several values of one moment: one event, which is smaller and cheaper than one each."""
+        try:
+            numbers = {tag: float(value) for tag, value in values.items()}
+            self._add(Scalars(wall_ns or time.time_ns(), int(step), numbers))
+            self._step = int(step)
+        except Exception as error:
+            self._swallow(error)
+
+    def record(self, kind: str, **fields: object) -> None:
+        try:
+            now = time.time_ns()
+            text = json.dumps({"kind": kind, "ns": now, **fields}, default=str)
+            self._add(Text(now, self._step, Tag.RECORD + kind, text))
+        except Exception as error:
+            self._swallow(error)
+
+    def note(self, level: str, text: str) -> None:
+        """What is missing from the capture, and why. Each text once."""
+        if text not in self._noted:
+            self._noted.add(text)
+            self.record(Kind.NOTE, level=level, text=text)
+
+    def _add(self, entry: Scalars | Text) -> None:
+        # A forked child has our queue, but the file is its parent's.
+        if os.getpid() == self._process and not self._closed:
+            self._queue.append(entry)
+
+    # ------------------------------------------------------------ writing
+
+    def start(self) -> None:
+        """Flush each second from now on, in a thread that may wait for the disk."""
+        threading.Thread(target=self._write_each_second, name="stall-writer", daemon=True).start()
+
+    def _write_each_second(self) -> None:
+        while not self._closed:
+            self.flush()
+            time.sleep(FLUSH_PAUSE_S)
+
+    def flush(self, urgent: bool = False) -> None:
+        """Write what is queued. `urgent`: there may be no later, so do not put it off."""
+        if os.getpid() != self._process or not self._writing.acquire(timeout=WAIT_FOR_WRITER_S):
+            return
+        try:
+            if not self._closed and (urgent or time.monotonic() >= self._retry_at):
+                self._write(urgent)
+        finally:
+            self._writing.release()
+
+    def close(self, reason: str) -> None:
+        """With the end record; its absence means that the process was killed."""
+        self.record(Kind.END, reason=reason)
+        self.flush(urgent=True)
+        if os.getpid() != self._process or not self._writing.acquire(timeout=WAIT_FOR_WRITER_S):
+            return
+        try:
+            self._closed = True
+            if self._file is not None:
+                self._file.close()
+        except Exception as error:
+            self._swallow(error)
+        finally:
+            self._writing.release()
+
+    def _write(self, urgent: bool) -> None:
+        try:
+            if len(self._unwritten) < MOST_UNWRITTEN_BYTES:
+                self._unwritten += encoded(self._taken())
+            file = self._file
+            if file is None or file.is_full:
+                file = self._next_file()
+            if self._unwritten:
+                file.append(self._unwritten, urgent)
+                self._unwritten = b""
+        except Exception as error:
+            self._failed(error)
+        else:
+            if self.broken is not None:
+                self._recovered(self.broken)
+
+    def _taken(self) -> list[Scalars | Text]:
+        taken = []
+        while self._queue:
+            taken.append(self._queue.popleft())
+        return taken
+
+    def _next_file(self) -> EventFile:
+        # The same name until it works, or a full disk would gather empty files.
+        file = self._open_file(self.logdir, self.file_name)
+        try:
+            file.append(file_header(), False)
+        except Exception:
+            file.close()
+            raise
+        if self._file is not None:
+            self._file.close()
+        self._files += 1
+        self._file = file
+        return file
+
+    def _failed(self, error: Exception) -> None:
+        self._retry_at = time.monotonic() + RETRY_S
+        if self.broken is None:
+            self._broken_since = time.monotonic()
+            logger.warning(
+                "Cannot write to %s (%s). Training goes on; the capture tries again every %g s.",
+                self.logdir, error, RETRY_S,
+            )  # fmt: skip
+        self.broken = f"{type(error).__name__}: {error}"
+
+    def _recovered(self, error: str) -> None:
+        self.broken = None
+        seconds = time.monotonic() - self._broken_since
+        text = f"for {seconds:.0f} s nothing could be written, and some of it is lost: {error}"
+        self.note(Level.WARNING, text)
+
+    def _swallow(self, error: Exception) -> None:
+        text = f"{type(error).__name__}: {error}"
+        if text not in self._noted:
+            self._noted.add(text)
+            logger.warning("The capture failed to record something: %s", text)

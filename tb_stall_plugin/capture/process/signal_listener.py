@@ -1,0 +1,192 @@
+"""Hears SIGTERM and Ctrl-C even while the main thread hangs in native code.
+
+Python runs signal handlers in the main thread, between two bytecodes. A thread that waits inside
+TensorFlow never gets there. But the C half of every Python handler writes the signal's number to
+the wakeup descriptor at once, and a thread of ours reads the other end.
+
+With a handler of ours in place SIGTERM no longer ends the process, so that thread must. What was
+there before us keeps its say: a handler of the user's is called as before, and where something
+native listens we step aside. A handler that comes later must not take ours for one of the
+program's own, and leave it to us to end the process: where there was none, it is told so.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+from tb_stall_plugin.capture.process import thread_stacks
+
+logger = logging.getLogger("stall")
+
+HEARD = (signal.SIGTERM, signal.SIGINT)
+STOP = 0  # in the pipe: no more signals are wanted
+SAME_SIGNAL_S = 2.0  # both halves of our handler report the same one
+WAIT_FOR_EVIDENCE_S = 3.0  # before a handler of the user's may end the process
+
+ONLY_MAIN_THREAD = (
+    "the capture did not begin in the main thread, so that it cannot hear SIGTERM: a run that is "
+    "terminated leaves only what was recorded until then"
+)
+NATIVE_HANDLER = (
+    "a native library handles SIGTERM (TensorFlow's preemption notifier does): the capture leaves "
+    "it alone, and writes no last dump on SIGTERM"
+)
+WAKEUP_TAKEN = (
+    "another library (asyncio does) listens to signals: SIGTERM leaves a dump only if the main "
+    "thread is running Python code at that time"
+)
+
+# As they are without our stand-ins.
+_set_signal: Callable[..., Any] = signal.signal
+_get_signal: Callable[..., Any] = signal.getsignal
+
+
+class SignalListener:
+    """`heard(signal, ends)`: in a thread of ours; if `ends`, the process dies when it returns."""
+
+    def __init__(self, heard: Callable[[int, bool], None]) -> None:
+        self._heard = heard
+        self._previous: Callable[[int, FrameType | None], object] | int | None = None
+        self._installed = False
+        self._address = 0  # of Python's own C handler: whether it is still in place
+        self._reader = self._writer = -1
+        self._evidence = threading.Event()
+        self._thread = threading.Thread(target=self._listen, name="stall-signals", daemon=True)
+
+    def install(self) -> str | None:
+        """What keeps it from hearing everything, in words for a note."""
+        if os.name != "posix":
+            return None
+        if threading.current_thread() is not threading.main_thread():
+            return ONLY_MAIN_THREAD
+        self._previous = _get_signal(signal.SIGTERM)
+        if self._previous is signal.SIG_IGN:
+            return None
+        native = self._previous is signal.SIG_DFL and _handler_address(signal.SIGTERM) != 0
+        if self._previous is None or native:
+            return NATIVE_HANDLER
+        # Never closed: somebody may have kept the number, to set it again.
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        self._thread.start()
+        other = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        if other != -1:
+            signal.set_wakeup_fd(other)
+        _set_signal(signal.SIGTERM, self._handle)
+        self._address = _handler_address(signal.SIGTERM)
+        self._installed = True
+        if self._previous is signal.SIG_DFL:
+            _replace_functions(self._set_by_script, self._seen_by_script)
+        # It cannot be taken back, and must not keep a finished training in memory.
+        os.register_at_fork(after_in_child=functools.partial(_remove, weakref.ref(self)))
+        return WAKEUP_TAKEN if other != -1 else None
+
+    def remove(self) -> None:
+        """Put back what was there, unless it has been replaced since."""
+        if not self._installed or threading.current_thread() is not threading.main_thread():
+            return
+        self._installed = False
+        if signal.signal == self._set_by_script:
+            _replace_functions(_set_signal, _get_signal)
+        if self._is_ours():
+            _set_signal(signal.SIGTERM, self._previous)
+        descriptor = signal.set_wakeup_fd(-1)
+        if descriptor not in (-1, self._writer):
+            signal.set_wakeup_fd(descriptor)
+        if self._thread.is_alive():  # not in a forked child: the pipe is its parent's
+            self._tell(STOP)
+
+    def _is_ours(self) -> bool:
+        # Native code that took the signal over is not known to Python.
+        in_place = _handler_address(signal.SIGTERM) == self._address
+        return in_place and _get_signal(signal.SIGTERM) == self._handle
+
+    def _set_by_script(self, *arguments: Any, **named: Any) -> Any:
+        return self._as_without_us(_set_signal(*arguments, **named))
+
+    def _seen_by_script(self, *arguments: Any, **named: Any) -> Any:
+        return self._as_without_us(_get_signal(*arguments, **named))
+
+    def _as_without_us(self, handler: Any) -> Any:
+        return self._previous if handler == self._handle else handler
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        """In the main thread, when it next runs Python code."""
+        self._tell(number)  # the wakeup descriptor may be another library's by now
+        if callable(self._previous):
+            self._evidence.wait(WAIT_FOR_EVIDENCE_S)
+            self._previous(number, frame)
+        elif not self._thread.is_alive():
+            _die_of(number)
+
+    def _tell(self, number: int) -> None:
+        with suppress(OSError):  # full: there are signals enough in it
+            os.write(self._writer, bytes((number,)))
+
+    # ------------------------------------------------------------ our thread
+
+    def _listen(self) -> None:
+        last: dict[int, float] = {}
+        while True:
+            for number in os.read(self._reader, 64):
+                if number == STOP:
+                    return
+                now = time.monotonic()
+                if number in HEARD and now - last.get(number, -SAME_SIGNAL_S) >= SAME_SIGNAL_S:
+                    last[number] = now
+                    self._report(number)
+
+    def _report(self, number: int) -> None:
+        ends = number == signal.SIGTERM and self._previous is signal.SIG_DFL and self._is_ours()
+        try:
+            self._heard(number, ends)
+        except Exception:
+            logger.warning("The last words of the capture failed.", exc_info=True)
+        finally:
+            if number == signal.SIGTERM:
+                self._evidence.set()
+            if ends:
+                _die_of(number)
+
+
+# It waits on the main thread while the evidence is written, which is not what training was doing.
+thread_stacks.HIDDEN.add(SignalListener._handle.__code__)
+
+
+def _remove(listener: weakref.ref[SignalListener]) -> None:
+    alive = listener()
+    if alive is not None:
+        alive.remove()
+
+
+def _replace_functions(set_signal: Callable[..., Any], get_signal: Callable[..., Any]) -> None:
+    setattr(signal, "signal", set_signal)  # noqa: B010 (mypy would object)
+    setattr(signal, "getsignal", get_signal)  # noqa: B010
+
+
+def _handler_address(number: int) -> int:
+    """Of the C function that handles a signal; 0 is the default action.
+
+    `struct sigaction` begins with it in glibc, musl and macOS, and is far smaller than the buffer.
+    """
+    place = ctypes.create_string_buffer(512)
+    ctypes.CDLL(None).sigaction(number, None, place)
+    return int.from_bytes(place.raw[: ctypes.sizeof(ctypes.c_void_p)], sys.byteorder)
+
+
+def _die_of(number: int) -> None:
+    """As without us: `signal.signal` would only work in the main thread."""
+    ctypes.CDLL(None).signal(number, None)
+    os.kill(os.getpid(), number)

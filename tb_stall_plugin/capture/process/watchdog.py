@@ -1,0 +1,104 @@
+"""A thread beside the training: it samples the host and writes down what hangs. It ends nothing."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from stall_analyzer.captures.capture_format import Kind, Phase, Reason
+from tb_stall_plugin.capture.process.held_interpreter import HeldInterpreter
+from tb_stall_plugin.capture.process.witness import Witness
+
+logger = logging.getLogger("stall")
+
+TICK_S = 1.0
+QUIET_S = 5.0  # nothing finished for so long: from now on beats show where it stands
+PAUSE_AFTER_FAILURE_S = 60.0
+A_DAY_S = 86_400.0
+
+# What is written must not grow with the time for ever: a hang may last over the weekend.
+SAMPLED_EACH_SECOND_S = 3600.0  # after an hour, samples become rarer
+BEATS_EACH_SECOND = 60  # after so many, or so many seconds into a hang, beats become rarer
+
+
+class Watchdog:
+    def __init__(
+        self,
+        witness: Witness,
+        held: HeldInterpreter,
+        on_hang: Callable[[], None],
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._witness = witness
+        self._held = held
+        self._pulse = witness.pulse
+        self._on_hang = on_hang
+        self._clock_s = clock_s
+        self._began_s = clock_s()
+        self._stopped = threading.Event()
+        self._saving: threading.Thread | None = None
+        self._next_sample_s = self._began_s
+        self._beats = 0
+        self._next_beat_s = self._began_s
+        self._hang_ns = -1  # the last sign of life before the hang that is being watched
+        self._dump_after_s = 0.0  # how long that hang must last for the next dump
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="stall-watchdog", daemon=True).start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                self.look()
+            except Exception:
+                logger.warning("The watchdog failed; it tries again.", exc_info=True)
+                self._held.put_off(PAUSE_AFTER_FAILURE_S)
+                self._stopped.wait(PAUSE_AFTER_FAILURE_S)
+            self._stopped.wait(TICK_S)
+
+    def look(self) -> None:
+        """Once a second. Nothing in here waits, for a disk say: late means that no Python runs."""
+        now_s = self._clock_s()
+        if now_s >= self._next_sample_s:
+            age_s = now_s - self._began_s
+            self._next_sample_s = now_s + max(TICK_S, age_s / SAMPLED_EACH_SECOND_S)
+            self._witness.sample()
+        held = self._held.taken()
+        if held is not None:
+            self._witness.recorder.record(Kind.DUMP, **held)
+        if self._pulse.phase == Phase.IDLE:  # between two fits nothing is expected to happen
+            self._held.put_off(A_DAY_S)
+            return
+        idle_s = self._pulse.idle_s()
+        if idle_s >= QUIET_S and self._pulse.was_left():
+            return
+        if idle_s >= QUIET_S and now_s >= self._next_beat_s:
+            self._beats += 1
+            pause_s = max(self._beats, idle_s) / BEATS_EACH_SECOND
+            self._next_beat_s = now_s + max(TICK_S, pause_s)
+            self._witness.beat()
+        self._dump_if_hanging(idle_s)
+        self._held.put_off(self._dump_after_s - idle_s, **self._witness.state())
+
+    def _dump_if_hanging(self, idle_s: float) -> None:
+        if self._hang_ns != self._pulse.last_sign_ns:
+            self._hang_ns = self._pulse.last_sign_ns
+            self._dump_after_s = self._witness.limit_s()
+        if idle_s >= self._dump_after_s:
+            # Twice as long each time: a hang over night leaves few of these large records.
+            self._dump_after_s *= 2
+            self._witness.dump(Reason.NO_STEP)
+            self._save_profile()
+
+    def _save_profile(self) -> None:
+        """In a thread of its own: it may wait for the very thing that hangs."""
+        if self._saving is None or not self._saving.is_alive():
+            self._saving = threading.Thread(
+                target=self._on_hang, name="stall-save-profile", daemon=True
+            )
+            self._saving.start()

@@ -1,0 +1,64 @@
+"""Writes down what this process is doing: a sample, a beat or a dump."""
+
+from __future__ import annotations
+
+import time
+
+from stall_analyzer.captures.capture_format import Kind, Tag
+from tb_stall_plugin.capture.process import thread_stacks
+from tb_stall_plugin.capture.process.host_sampler import HostSampler
+from tb_stall_plugin.capture.process.pulse import Pulse
+from tb_stall_plugin.capture.process.recorder import Recorder
+
+
+class Witness:
+    def __init__(
+        self,
+        recorder: Recorder,
+        pulse: Pulse,
+        hang_after_s: float | None,
+        host: HostSampler | None = None,
+    ) -> None:
+        self.recorder = recorder
+        self.pulse = pulse
+        self.hang_after_s = hang_after_s
+        self._host = host or HostSampler()
+        self._last_sample: dict[str, float] = {}
+
+    def limit_s(self) -> float:
+        """How long nothing may finish, as set by the user or else as learned."""
+        return self.pulse.limit_s() if self.hang_after_s is None else self.hang_after_s
+
+    def sample(self) -> None:
+        """The host's figures that have changed."""
+        sample = self._host.sample()
+        changed = {
+            Tag.HOST + name: value
+            for name, value in sample.items()
+            if self._last_sample.get(name) != value
+        }
+        self._last_sample = sample
+        self.recorder.scalars(changed, self.pulse.steps_done)
+
+    def beat(self) -> None:
+        self.recorder.record(Kind.BEAT, **self.state(), threads=thread_stacks.python_threads())
+
+    def dump(self, reason: str, **more: object) -> None:
+        self.recorder.record(
+            Kind.DUMP,
+            reason=reason,
+            **self.state(),
+            threads=thread_stacks.python_threads(),
+            native=thread_stacks.native_threads(),
+            memory=self._host.sample(),
+            **more,
+        )
+
+    def state(self) -> dict[str, object]:
+        return {
+            "step": self.pulse.steps_done,
+            "idle_s": self.pulse.idle_s(),
+            "limit_s": self.limit_s(),
+            "phase": self.pulse.phase,
+            "cpu_s": time.process_time(),
+        }

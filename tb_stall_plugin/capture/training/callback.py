@@ -1,0 +1,191 @@
+"""StallCallback: one line in a training script that shows the analyzer the whole first epoch."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tb_stall_plugin.capture.training import keras_model
+from tb_stall_plugin.capture.training.keras_model import Batches, Fit
+from tb_stall_plugin.capture.training.session import Session
+
+logger = logging.getLogger("stall")
+
+
+def _in_fit(hook: Callable[..., None]) -> Callable[..., None]:
+    """A hook that is given the session of the fit under way, and is called only during fit."""
+
+    @functools.wraps(hook)
+    def called(self: StallCallback, *arguments: Any, **named: Any) -> None:
+        if self._under_way is not None:
+            self._try(hook, self, self._under_way, *arguments, **named)
+
+    return called
+
+
+def _in_each_batch(hook: Callable[[StallCallback, Session, int], None]) -> Callable[..., None]:
+    """The same, with fewer calls in between."""
+
+    @functools.wraps(hook)
+    def called(self: StallCallback, batch: int, logs: Any = None) -> None:
+        session = self._under_way
+        if session is not None:
+            try:
+                hook(self, session, batch)
+            except Exception:
+                self._switch_off()
+
+    return called
+
+
+class StallCallback(tf.keras.callbacks.Callback):
+    """Captures a training for `stall-analyze` and the Stall tab.
+
+        model.fit(..., callbacks=[StallCallback("logs/run1")])
+
+    logdir        for the event file and the profiles; TensorBoard's own callback may use it too
+    budget        share of the first epoch's time that profiling may cost
+    hang_after_s  without a step for so long a run is written down as hanging; None: learned
+    probe         measure gradients and updates inside the step
+    profile       profile the first epoch, slow steps and hangs
+
+    Whatever fails in it is logged once, and training goes on. One callback may serve several fits.
+    """
+
+    # Keras 3: batches may still end beside the next one, as they do without any callback.
+    async_safe = True
+    # Keras 2: the logs of a batch need not be fetched for us.
+    _supports_tf_logs = True
+
+    def __init__(
+        self,
+        logdir: str | os.PathLike[str],
+        *,
+        budget: float = 0.05,
+        hang_after_s: float | None = None,
+        probe: bool = True,
+        profile: bool = True,
+    ) -> None:
+        super().__init__()
+        self._options: dict[str, Any] = {
+            "logdir": os.fspath(logdir),
+            "budget": budget,
+            "hang_after_s": hang_after_s,
+            "probe": probe,
+            "profile": profile,
+        }
+        self._session: Session | None = None
+        self._under_way: Session | None = None  # the session, while its fit is under way
+        self._epoch = 0
+        self._train_batches = self._test_batches = Batches(told_later=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy begins anew: sessions have threads and files, and its model will be another."""
+        anew = {"_session": None, "_under_way": None, "model": None, "_model": None}
+        return {name: anew.get(name, value) for name, value in vars(self).items()}
+
+    # Keras 2 asks, and where it is there beside Keras 3, our base class has no answer.
+    def _implements_train_batch_hooks(self) -> bool:
+        return True
+
+    def _implements_test_batch_hooks(self) -> bool:
+        return True
+
+    def _implements_predict_batch_hooks(self) -> bool:
+        return False
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self._try(self._begin)
+
+    @_in_fit
+    def on_train_end(self, session: Session, logs: Any = None) -> None:
+        self._end_of_batches(session)
+        session.end()
+        self._under_way = None
+
+    @_in_fit
+    def on_epoch_begin(self, session: Session, epoch: int, logs: Any = None) -> None:
+        self._epoch = epoch
+        self._train_batches.begin_anew()
+        session.epoch_begins(epoch)
+
+    @_in_fit
+    def on_epoch_end(self, session: Session, epoch: int, logs: Any = None) -> None:
+        self._end_of_batches(session)
+        session.epoch_ends(epoch)
+
+    @_in_each_batch
+    def on_train_batch_begin(self, session: Session, batch: int) -> None:
+        batches = self._train_batches
+        if batches.told_later and batches.begins(batch):
+            session.step_ends()
+        session.step_begins()
+
+    @_in_each_batch
+    def on_train_batch_end(self, session: Session, batch: int) -> None:
+        batches = self._train_batches
+        if not batches.told_later or batches.ends(batch):
+            session.step_ends()
+
+    @_in_fit
+    def on_test_begin(self, session: Session, logs: Any = None) -> None:
+        self._end_of_batches(session)
+        self._test_batches.begin_anew()
+        session.validation_begins(self._epoch)
+
+    @_in_fit
+    def on_test_end(self, session: Session, logs: Any = None) -> None:
+        if self._test_batches.last_ended():
+            session.test_step_ends()
+        session.validation_ends(self._epoch)
+
+    @_in_each_batch
+    def on_test_batch_begin(self, session: Session, batch: int) -> None:
+        if self._test_batches.begins(batch):
+            session.test_step_ends()
+        session.test_step_begins()
+
+    @_in_each_batch
+    def on_test_batch_end(self, session: Session, batch: int) -> None:
+        if self._test_batches.ends(batch):
+            session.test_step_ends()
+
+    def _begin(self) -> None:
+        fit = Fit(self)
+        if self._session is None or not self._session.is_usable:
+            self._session = Session(**self._options)
+        callback_list = fit.callback_list
+        self._under_way = self._session
+        self._train_batches = Batches(getattr(callback_list, "_async_train", False))
+        self._test_batches = Batches(getattr(callback_list, "_async_test", False))
+        model = self.model
+        at_once = keras_model.steps_per_execution(model)
+        batches = (getattr(self, "params", None) or {}).get("steps")
+        self._session.begin(
+            model,
+            getattr(model, "optimizer", None),
+            steps_in_epoch=-(-batches // at_once) if batches else None,
+            was_left=fit.was_left,
+            others=keras_model.profiled_by_keras(callback_list),
+            marks_steps=not keras_model.marks_its_steps(model),
+        )
+
+    def _end_of_batches(self, session: Session) -> None:
+        if self._train_batches.last_ended():
+            session.step_ends()
+
+    def _try(self, action: Callable[..., None], *arguments: Any, **named: Any) -> None:
+        """Whatever happens in it, the training goes on."""
+        try:
+            action(*arguments, **named)
+        except Exception:
+            self._switch_off()
+
+    def _switch_off(self) -> None:
+        self._under_way = None
+        logger.warning("StallCallback is switched off, training goes on.", exc_info=True)

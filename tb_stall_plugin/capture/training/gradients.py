@@ -1,0 +1,190 @@
+"""Loss and gradients, measured by ops inside the step.
+
+The ops are in a function behind an If: a step that is not measured pays for the If only, and a step
+that is traced twice has the function traced once. All results are one vector; what can be worked
+out from it outside is not worked out in the graph.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tb_stall_plugin.capture.training import loss_scaling
+from tb_stall_plugin.capture.training.measured_vector import (
+    NOT_MEASURED,
+    Head,
+    head_of,
+    scalars_of,
+    vector_length,
+)
+from tb_stall_plugin.capture.training.watched_layers import Watched
+
+raw = tf.raw_ops  # a fourth of the time of their usual names, in tracing and in running
+
+# How a function is run: else each of its inputs is handed to the thread pool, for nothing.
+IN_THIS_THREAD = {"executor_type": tf.compat.v1.AttrValue(s=b"SINGLE_THREADED_EXECUTOR")}
+
+
+class GradientMeter:
+    """Its variables belong to no model, no checkpoint and no strategy.
+
+    It must live as long as the steps that were traced with it: TensorFlow's functions do not keep
+    the variables that they use.
+    """
+
+    def __init__(self, optimizer: Any, layers: Sequence[Watched]) -> None:
+        self._optimizer_if_alive = weakref.ref(optimizer)
+        self._layers = layers
+        self._functions: dict[tuple[tuple[bool, ...], int], Any] = {}
+        self._vector = tf.Variable(tf.zeros([vector_length(layers)]), trainable=False)
+        self._skipped = tf.Variable(0.0, trainable=False)
+        self._is_due = tf.Variable(True, trainable=False)
+        self._will_measure = True
+        self._last_number = 0.0
+
+    @property
+    def _optimizer(self) -> Any:
+        return self._optimizer_if_alive()
+
+    # ------------------------------------------------------------ from outside
+
+    def measure_next(self, is_due: bool) -> None:
+        if is_due != self._will_measure:
+            self._will_measure = is_due
+            raw.AssignVariableOp(resource=self._is_due.handle, value=is_due)
+
+    def read(self) -> dict[str, float]:
+        """Scalars of the last measured step by tag, if they are new. Waits for the step to end."""
+        held = raw.ReadVariableOp(resource=self._vector.handle, dtype=tf.float32)
+        vector: list[float] = held.numpy().tolist()
+        number = head_of(vector).number
+        if number == self._last_number:
+            return {}
+        self._last_number = number
+        return scalars_of(vector, self._layers)
+
+    def skipped_updates(self) -> float | None:
+        """So far; None without loss scaling."""
+        if loss_scaling.finite_steps(self._optimizer) is None:
+            return None
+        return float(self._skipped.numpy())
+
+    # ------------------------------------------------------------ inside the step
+
+    def before_update(self, weights: Sequence[Any], biases: Sequence[Any], loss: Any) -> Any:
+        """Takes the gradients of the layers, None where there is none. Returns what `after_update`
+        needs: the loss scale."""
+        scale = _number(loss_scaling.scale_of(self._optimizer))
+        loss = _number(loss) if _is_of_this_step(loss) else None
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        tensors = [*map(_values, weights), *biases, loss, scale]
+        if tf.executing_eagerly():
+            if self._will_measure:
+                self._measure(tensors, replicas)
+            return scale
+        given = [tensor for tensor in tensors if tensor is not None]
+        is_given = tuple(tensor is not None for tensor in tensors)
+        measure = self._measuring(is_given, replicas).get_concrete_function(given)
+        inputs = [*given, *measure.captured_inputs]
+        nothing = _doing_nothing(tuple(tensor.dtype for tensor in inputs))
+        nothing.add_to_graph(tf.compat.v1.get_default_graph())
+        raw.If(
+            cond=raw.ReadVariableOp(resource=self._is_due.handle, dtype=tf.bool),
+            input=inputs,
+            Tout=[],
+            then_branch=measure,
+            else_branch=tf.compat.v1.NameAttrList(name=nothing.name, attr=IN_THIS_THREAD),
+        )
+        return scale
+
+    def after_update(self, scale: Any) -> None:
+        """A skipped update sets the count of finite steps to 0. So does raising the scale."""
+        finite_steps = loss_scaling.finite_steps(self._optimizer)
+        if finite_steps is not None:
+            is_raised = _number(loss_scaling.scale_of(self._optimizer)) > scale
+            is_skipped = (_number(finite_steps) == 0) & ~is_raised
+            self._skipped.assign_add(tf.cast(is_skipped, tf.float32))
+
+    def _measuring(self, is_given: tuple[bool, ...], replicas: int) -> Any:
+        def measure(gradients_and_more: Sequence[Any]) -> None:  # whose names are made of this one
+            left = iter(gradients_and_more)
+            self._measure([next(left) if each else None for each in is_given], replicas)
+
+        key = is_given, replicas
+        return self._functions.setdefault(key, tf.function(measure, autograph=False))
+
+    def _measure(self, tensors: Sequence[Any], replicas: int) -> None:
+        count = len(self._layers)
+        weights, biases = tensors[:count], tensors[count : 2 * count]
+        loss, scale = tensors[2 * count :]
+        before = raw.ReadVariableOp(resource=self._vector.handle, dtype=tf.float32)
+        number = raw.GatherV2(params=before, indices=Head._fields.index("number"), axis=0)
+        is_scaled = scale is not None and loss_scaling.scales_gradients(self._optimizer)
+        head = Head(
+            number=raw.AddV2(x=number, y=1.0),
+            has_loss=float(loss is not None),
+            # Each replica has its share of the mean over the batch.
+            loss=0.0 if loss is None else loss * float(replicas),
+            loss_scale=NOT_MEASURED if scale is None else scale,
+            factor=(scale if is_scaled else 1.0) / float(replicas),
+        )
+        halves = [NOT_MEASURED if g is None else raw.L2Loss(t=_float32(g)) for g in weights]
+        parts = [tf.stack([*head, *halves]), self._zeros(weights, biases)]
+        value = raw.ConcatV2(values=parts, axis=0)
+        raw.AssignVariableOp(resource=self._vector.handle, value=value)
+
+    def _zeros(self, weights: Sequence[Any], biases: Sequence[Any]) -> Any:
+        """How many units have learned nothing from the batch, added up over the layers."""
+        layers = [each for each in zip(self._layers, weights, biases, strict=True) if each[0].units]
+        if not layers:
+            return tf.zeros([0])
+        gradients = tf.concat([_of_units(*layer) for layer in layers], axis=0)
+        is_zero = raw.Cast(x=raw.Equal(x=gradients, y=0.0), DstT=tf.int32)
+        ends = [end - 1 for end in itertools.accumulate(watched.units for watched, *_ in layers)]
+        zeros = raw.GatherV2(params=raw.Cumsum(x=is_zero, axis=0), indices=ends, axis=0)
+        return raw.Cast(x=zeros, DstT=tf.float32)
+
+
+@functools.cache
+def _doing_nothing(types: tuple[Any, ...]) -> Any:
+    """What a step does that is not measured."""
+    return tf.function(lambda unused: None, autograph=False).get_concrete_function(
+        [tf.TensorSpec(None, each) for each in types]
+    )
+
+
+def _of_units(watched: Watched, of_weight: Any, of_bias: Any) -> Any:
+    """A gradient for each unit, zero if nothing came back through it."""
+    if of_bias is not None:
+        flat = of_bias if of_bias.shape.rank == 1 else raw.Reshape(tensor=of_bias, shape=[-1])
+        return _float32(flat)
+    if of_weight is None:
+        return tf.ones([watched.units])
+    axes = list(range(len(watched.shape) - 1))
+    return raw.Max(input=raw.Abs(x=_float32(of_weight)), axis=axes)
+
+
+def _values(gradient: Any) -> Any:
+    """Of an embedding, the rows that were used; those used twice are not added up."""
+    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+
+
+def _is_of_this_step(loss: Any) -> bool:
+    """One number, and not left over from another trace."""
+    if not tf.is_tensor(loss) or loss.shape.rank != 0:
+        return False
+    return tf.executing_eagerly() or loss.graph is tf.compat.v1.get_default_graph()
+
+
+def _number(value: Any) -> Any:
+    return None if value is None else _float32(tf.convert_to_tensor(value))
+
+
+def _float32(tensor: Any) -> Any:
+    return tensor if tensor.dtype == tf.float32 else tf.cast(tensor, tf.float32)

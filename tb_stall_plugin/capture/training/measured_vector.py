@@ -1,0 +1,69 @@
+"""The vector that a measured step leaves behind, and what it says.
+
+It begins with the HEAD. Then comes, for each layer, half the sum of the squares of the gradient of
+its weight. Then, for each layer whose units are counted, how many of the units up to and including
+this layer had a gradient of exactly zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from stall_analyzer.captures.capture_format import Tag
+from tb_stall_plugin.capture.training.watched_layers import Watched
+
+NOT_MEASURED = -1.0  # of everything but the loss, which may have any value
+
+
+class Head(NamedTuple):
+    number: float  # of the measured step
+    has_loss: float
+    loss: float
+    loss_scale: float
+    factor: float  # by which gradients are too large: loss scale, or a replica's share
+
+
+def vector_length(layers: Sequence[Watched]) -> int:
+    return len(Head._fields) + len(layers) + sum(watched.units > 0 for watched in layers)
+
+
+def head_of(vector: Sequence[float]) -> Head:
+    return Head(*vector[: len(Head._fields)])
+
+
+def scalars_of(vector: Sequence[float], layers: Sequence[Watched]) -> dict[str, float]:
+    """By tag. What is no number was no number in the step."""
+    head = head_of(vector)
+    values: dict[str, float] = {}
+    if head.has_loss:
+        values[Tag.LOSS] = head.loss
+    if head.loss_scale != NOT_MEASURED:
+        values[Tag.LOSS_SCALE] = head.loss_scale
+    rest = iter(vector[len(Head._fields) :])
+    total = 0.0
+    for watched, half in zip(layers, rest, strict=False):
+        if half != NOT_MEASURED:
+            square = 2 * half / head.factor**2
+            total += square
+            values[Tag.GRADIENT_NORM_OF + watched.layer] = math.sqrt(square)
+    values[Tag.GRADIENT_NORM] = math.sqrt(total)
+    zeros_before = 0.0
+    for watched in layers:
+        if watched.units:
+            zeros = next(rest)
+            values[Tag.DEAD_UNITS_OF + watched.layer] = (zeros - zeros_before) / watched.units
+            zeros_before = zeros
+    return values
+
+
+def update_ratios(
+    squares: Iterable[tuple[float, float]], layers: Sequence[Watched]
+) -> dict[str, float]:
+    """By tag, from the squares of what changed and of what it was before."""
+    return {
+        Tag.UPDATE_RATIO_OF + watched.layer: math.sqrt(change / weight)
+        for watched, (change, weight) in zip(layers, squares, strict=True)
+        if weight > 0
+    }

@@ -1,0 +1,256 @@
+"""Numbers from the training steps: loss, gradients, updates, loss scale.
+
+The optimizer is where all of them pass by, in every kind of training. Its methods are hooked before
+the train function is traced, so that the measuring ops become part of its graph and nothing is
+traced again. Of the many steps few are measured: those that `due` says.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import tensorflow as tf
+
+from stall_analyzer.captures.capture_format import Tag
+from tb_stall_plugin.capture.process.hook import Hook
+from tb_stall_plugin.capture.process.measured_steps import Due
+from tb_stall_plugin.capture.training.gradients import GradientMeter
+from tb_stall_plugin.capture.training.measured_vector import update_ratios
+from tb_stall_plugin.capture.training.updates import UpdateMeter
+from tb_stall_plugin.capture.training.watched_layers import Watched, choose
+
+Method = Callable[..., Any]
+
+_probes: weakref.WeakKeyDictionary[Any, Probe] = weakref.WeakKeyDictionary()
+
+
+def probe_of(optimizer: Any) -> Probe:
+    """The same for all fits with an optimizer, and as long as it lives: steps that were traced with
+    the probe in them go on using its variables."""
+    probe = _probes.get(optimizer)
+    if probe is None:
+        probe = _probes[optimizer] = Probe(optimizer)
+    return probe
+
+
+class Probe:
+    """Measures the steps that go through one optimizer. It never raises into them."""
+
+    def __init__(self, optimizer: Any) -> None:
+        self._optimizer_if_alive = weakref.ref(optimizer)  # or it would live as long as we do
+        self.due = Due()
+        self.layers: list[Watched] = []
+        self.is_in_step = False  # a step was traced, or run eagerly, with the probe in it
+        self.failure: str | None = None  # why it measures no more
+        self._weights: list[Any] = []  # of the layers, and their biases or None
+        self._biases: list[Any] = []
+        self._gradients: GradientMeter | None = None
+        self._updates: UpdateMeter | None = None
+        self._dense: list[tuple[Watched, Any]] = []  # layers whose updates are measured
+        self._replica = threading.local()  # replicas are traced in a thread each
+        self._hooks: list[Hook] = []
+
+    @property
+    def optimizer(self) -> Any:
+        return self._optimizer_if_alive()
+
+    def put_in(self) -> None:
+        if self._hooks:  # by another fit, which is still under way
+            return
+        if self._gradients is not None:
+            self._gradients.measure_next(self.due.is_due)
+        # Keras 3 applies gradients in one place, apply(gradients, variables); Keras 2 has only
+        # apply_gradients(pairs). The loss is seen on its way to be scaled or minimised.
+        around: dict[str, Method]
+        if hasattr(self.optimizer, "apply"):
+            around = {"apply": self._apply, "scale_loss": self._take_loss}
+        else:
+            around = {"apply_gradients": self._apply_gradients, "minimize": self._take_loss}
+        for name, stand_in in around.items():
+            if hasattr(self.optimizer, name):
+                hook = Hook(self.optimizer, name, stand_in)
+                hook.put_in()
+                self._hooks.append(hook)
+
+    def take_out(self) -> None:
+        """Steps traced so far keep the probe, but it measures nothing."""
+        while self._hooks:
+            self._hooks.pop().take_out()
+        if self._updates is not None:
+            self._updates.forget()
+        if self._gradients is not None:
+            self._gradients.measure_next(False)
+
+    def after_step(self, was_due: bool, next_is_due: bool) -> dict[str, float]:
+        """What was measured, if it was due: scalars by tag."""
+        if self.failure is not None:
+            raise RuntimeError(self.failure)
+        if self._gradients is None:
+            return {}
+        self._gradients.measure_next(next_is_due)
+        if self._updates is None and self._dense:
+            layers, weights = zip(*self._dense, strict=True)
+            self._updates = UpdateMeter(layers, weights)
+        squares = None
+        if self._updates is not None:
+            if was_due or next_is_due:
+                squares = self._updates.look()
+            if not next_is_due:
+                self._updates.forget()
+        return self._values(self._gradients, squares) if was_due else {}
+
+    def _values(
+        self, gradients: GradientMeter, squares: list[tuple[float, float]] | None
+    ) -> dict[str, float]:
+        values = gradients.read()
+        if not values:
+            return {}
+        rate = _learning_rate(self.optimizer)
+        if rate is not None:
+            values[Tag.LEARNING_RATE] = rate
+        skipped = gradients.skipped_updates()
+        if skipped is not None:
+            values[Tag.SKIPPED_UPDATES] = skipped
+        # An update that was put off or skipped is no small update.
+        if squares and (self._updates_each_step() or any(change != 0 for change, _ in squares)):
+            values.update(update_ratios(squares, [watched for watched, _ in self._dense]))
+        return values
+
+    def _updates_each_step(self) -> bool:
+        accumulates = getattr(self.optimizer, "gradient_accumulation_steps", None)
+        return not accumulates and not hasattr(self.optimizer, "inner_optimizer")
+
+    # ------------------------------------------------------------ the hooks
+    # They do what the method would have done, with what it was given, whatever happens to the
+    # measuring: optimizers that are not Keras' own have other arguments.
+
+    def _take_loss(self, method: Method, *arguments: Any, **named: Any) -> Any:
+        self._replica.loss = arguments[0] if arguments else named.get("loss")
+        return method(*arguments, **named)
+
+    def _apply(self, method: Method, *arguments: Any, **named: Any) -> Any:
+        def begin() -> Callable[[], None] | None:
+            gradients = arguments[0] if arguments else named["grads"]
+            variables = arguments[1] if len(arguments) > 1 else named.get("trainable_variables")
+            if variables is None:
+                variables = getattr(self.optimizer, "_trainable_variables", ())
+            return self._begin(_read_twice(gradients), _read_twice(variables))
+
+        return self._measured(begin, lambda: method(*arguments, **named))
+
+    def _apply_gradients(self, method: Method, *arguments: Any, **named: Any) -> Any:
+        # Often a zip, which can be read only once.
+        if arguments and isinstance(arguments[0], Iterator):
+            arguments = list(arguments[0]), *arguments[1:]
+        elif isinstance(named.get("grads_and_vars"), Iterator):
+            named["grads_and_vars"] = list(named["grads_and_vars"])
+
+        def begin() -> Callable[[], None] | None:
+            pairs = _read_twice(arguments[0] if arguments else named["grads_and_vars"])
+            return self._begin([gradient for gradient, _ in pairs], [v for _, v in pairs])
+
+        return self._measured(begin, lambda: method(*arguments, **named))
+
+    def _measured(
+        self, begin: Callable[[], Callable[[], None] | None], update: Callable[[], Any]
+    ) -> Any:
+        after_update = self._attempt(begin)
+        result = update()
+        if after_update is not None:
+            self._attempt(after_update)
+        return result
+
+    def _attempt(self, action: Callable[[], Any]) -> Any:
+        if self.failure is not None:
+            return None
+        try:
+            return action()
+        except Exception as error:
+            self.failure = f"{type(error).__name__}: {error}"
+            return None
+
+    def _begin(
+        self, gradients: Sequence[Any], variables: Sequence[Any]
+    ) -> Callable[[], None] | None:
+        """The measuring before the update; returns what is left to do after it."""
+        loss, self._replica.loss = getattr(self._replica, "loss", None), None
+        if not _is_first_replica(tf.distribute.get_replica_context()):
+            return None
+        if self._gradients is None:
+            self._choose(gradients, variables)
+        gradient_of = {id(v): g for v, g in zip(variables, gradients, strict=True)}
+        meter = self._gradients
+        if meter is None or not all(id(weight) in gradient_of for weight in self._weights):
+            return None  # an optimizer may serve several models
+        self.is_in_step = True
+        scale = meter.before_update(
+            [gradient_of[id(weight)] for weight in self._weights],
+            [gradient_of.get(id(bias)) for bias in self._biases],
+            loss,
+        )
+        return lambda: meter.after_update(scale)
+
+    def _choose(self, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
+        layers = choose(variables, gradients)
+        if not layers:
+            return
+        self._weights = [variables[w.weight] for w in layers]
+        self._biases = [None if w.bias is None else variables[w.bias] for w in layers]
+        # Of an embedding only the rows in use change, and they are not known from outside.
+        self._dense = [
+            (watched, _tf_variable(weight))
+            for watched, weight in zip(layers, self._weights, strict=True)
+            if not watched.is_sparse
+        ]
+        self.layers = layers
+        self._gradients = _outside_of_graphs_and_strategies(
+            lambda: GradientMeter(self.optimizer, layers)
+        )
+
+
+def _learning_rate(optimizer: Any) -> float | None:
+    """Of the last step. Read from outside: inside of the step it would be one more input."""
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+    try:
+        rate = getattr(optimizer, "_learning_rate", None)
+        if isinstance(rate, tf.keras.optimizers.schedules.LearningRateSchedule):
+            rate = rate(optimizer.iterations - 1)  # the optimizer's own is of the next step
+        else:
+            rate = optimizer.learning_rate
+        return float(tf.convert_to_tensor(rate).numpy())
+    except Exception:  # there are optimizers without
+        return None
+
+
+def _read_twice(given: Any) -> list[Any]:
+    if isinstance(given, Iterator):
+        raise TypeError("gradients that can be read only once are left to the optimizer")
+    return list(given)
+
+
+def _is_first_replica(context: Any) -> bool:
+    """Of this process. Steps that run in other processes, or on a TPU, are not measured."""
+    if context is None or type(context.strategy).__name__.startswith(("ParameterServer", "TPU")):
+        return False
+    if context.num_replicas_in_sync == 1:
+        return True
+    replica = tf.get_static_value(context.replica_id_in_sync_group)
+    local = len(context.strategy.extended.worker_devices)
+    return replica is not None and int(replica) % local == 0
+
+
+def _tf_variable(variable: Any) -> Any:
+    """Keras 3 wraps it, and a strategy has one for each replica."""
+    inner = variable if isinstance(variable, tf.Variable) else variable.value
+    return inner.values[0] if hasattr(inner, "values") else inner
+
+
+def _outside_of_graphs_and_strategies(make: Callable[[], GradientMeter]) -> GradientMeter:
+    """In a thread of its own, which has neither. (A variable that several workers share would make
+    each wait for the others.)"""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(make).result()

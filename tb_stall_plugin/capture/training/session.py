@@ -1,0 +1,343 @@
+"""One training, as StallCallback and `watch` tell it: who of the capture is told what, and when.
+
+Called by the training thread; a fit that was left is ended by the watchdog. Nothing here raises.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from stall_analyzer.captures.capture_format import Kind, Level, Mark, Phase, Tag
+from tb_stall_plugin.capture.process.about import is_one_of_several
+from tb_stall_plugin.capture.process.guard import Guard, guard
+from tb_stall_plugin.capture.process.measured_steps import Due
+from tb_stall_plugin.capture.process.parts import Parts
+from tb_stall_plugin.capture.process.pulse import NS
+from tb_stall_plugin.capture.process.window_plan import Plan
+from tb_stall_plugin.capture.training.gpu_memory import bytes_in_use
+from tb_stall_plugin.capture.training.probe import Probe, probe_of
+from tb_stall_plugin.capture.training.tf_profiler import Trace, a_profiler_runs
+from tb_stall_plugin.capture.training.tracing_counts import tracing_counts
+from tb_stall_plugin.capture.training.windows import Windows
+
+# What can be switched off by itself, in words for the user.
+PROFILE, PROBE, LOG, MARKS = "profiling", "the probe", "the log of the steps", "marking steps"
+# Seen with TensorFlow 2.21: stopping the profiler while collectives were under way crashed one
+# worker in six. Their events begin on one thread and end on another, and are merged at the stop.
+NOT_IN_CLUSTERS = (
+    "Not profiled, because this is one of several workers: to stop TensorFlow's profiler while "
+    "workers exchange gradients can crash the process. A profile around the whole loop, stopped "
+    "when no step is under way, is safer."
+)
+LONG_STEP_S = 0.05  # steps this long are logged one and all, shorter ones when they are due
+LONG_STEP_NS = round(LONG_STEP_S * NS)
+TRAIN, TEST = "train", "test"  # what XProf and the analyzer know steps by; Keras 2 uses them too
+
+
+class Session:
+    def __init__(
+        self,
+        logdir: str,
+        *,
+        budget: float,
+        hang_after_s: float | None,
+        probe: bool,
+        profile: bool,
+    ) -> None:
+        self._guard = guard(logdir, hang_after_s)
+        self._recorder = self._guard.recorder
+        self._pulse = self._guard.pulse
+        self._parts = Parts(self._recorder)
+        self._budget = budget
+        self._wants_probe = probe
+        self._probe: Probe | None = None
+        self._windows: Windows | None = None
+        if profile and is_one_of_several():
+            self._recorder.note(Level.INFO, NOT_IN_CLUSTERS)
+        elif profile:
+            self._windows = self._guard.windows_made_by(functools.partial(_windows, budget))
+        self._beginning_or_ending = threading.RLock()
+        # Of this fit:
+        self._fit: object | None = None  # None: there is none under way
+        self._when_left: Callable[[], bool] | None = None
+        self._model: Any = None
+        self._optimizer: Any = None
+        self._traced: dict[str, int] = {}
+        self._was_traced = False
+        self._marks_steps = True
+        self._unmarked = range(0)
+        self._steps = self._test_steps = 0
+        self._looked_at = 0  # so many steps had ended when we last did more than count them,
+        self._look_at = 1  # and will have when we do so next
+        self._epochs = 0
+        self._began_ns = 0  # of the pulse's clock: the epoch with the first step
+        self._due = Due()
+        self._trace: Any = None  # of the step under way
+
+    @property
+    def is_usable(self) -> bool:
+        """Not in a forked child, nor when a guard of another folder has taken over."""
+        return self._guard.is_open
+
+    def begin(
+        self,
+        model: Any,
+        optimizer: Any,
+        *,
+        steps_in_epoch: int | None = None,
+        was_left: Callable[[], bool] | None = None,
+        others: range = range(0),
+        marks_steps: bool = True,
+    ) -> None:
+        """Of a fit, or of a loop. A step is what can be seen from outside: a call of the train
+        function. `was_left` says whether an exception has ended it, where that can be known.
+        `others`: steps that another profiler is going to record, with its own marks."""
+        self._pulse.was_left()  # ends those that were, or their models would be kept
+        with self._beginning_or_ending:
+            self.end()  # an exception may have ended the last one
+            self._fit = fit = object()
+            if was_left is not None:
+                self._when_left = functools.partial(self._end_if, was_left, fit)
+                self._pulse.fits.append(self._when_left)
+            self._begin(model, optimizer, steps_in_epoch, others, marks_steps)
+
+    def _begin(
+        self,
+        model: Any,
+        optimizer: Any,
+        steps_in_epoch: int | None,
+        others: range,
+        marks_steps: bool,
+    ) -> None:
+        self._guard.describe()
+        self._pulse.begin(Phase.STARTUP)
+        self._model, self._optimizer, self._epochs = model, optimizer, 0
+        self._steps = self._test_steps = self._looked_at = 0
+        self._look_at = 1
+        self._began_ns = self._pulse.last_sign_ns
+        self._traced = self._parts.run(LOG, tracing_counts, model) or {}
+        self._was_traced = any(self._traced.values())
+        self._mark(Mark.FIT_BEGIN)
+        first = self._pulse.steps_done
+        others = range(first + others.start, first + others.stop)
+        self._marks_steps = marks_steps
+        self._unmarked = others
+        if others:
+            text = f"the profile of steps {others.start} to {others.stop} is left to Keras"
+            self._recorder.note(Level.INFO, text)
+        if self._wants_probe:
+            self._parts.run(PROBE, self._put_in_probe, optimizer)
+        self._due = Due() if self._probe is None else self._probe.due
+        if self._windows is not None:
+            self._windows.plan.budget = self._budget
+            self._windows.fit_begins(steps_in_epoch, others)
+
+    def end(self) -> None:
+        with self._beginning_or_ending:
+            if self._fit is None:
+                return
+            self._fit = None
+            if self._when_left in self._pulse.fits:
+                self._pulse.fits.remove(self._when_left)
+            self.drop_step()
+            if self._probe is not None:
+                self._parts.run(PROBE, self._probe.take_out)
+            self._mark(Mark.FIT_END)
+            self._pulse.begin(Phase.IDLE)
+            if self._windows is not None:
+                self._windows.fit_ends()
+            # Nothing of a finished training is kept in memory for us.
+            self._when_left = self._model = self._optimizer = self._probe = None
+
+    def _end_if(self, was_left: Callable[[], bool], fit: object) -> bool:
+        """Called by the watchdog, which must not wait. Training may be in another fit by now."""
+        if not self._beginning_or_ending.acquire(blocking=False):
+            return False
+        try:
+            if self._fit is not fit or not was_left():
+                return False
+            text = "training was left before its end, by an exception that the program survived"
+            self._recorder.note(Level.INFO, text)
+            self.end()
+            return True
+        finally:
+            self._beginning_or_ending.release()
+
+    def failed(self, error: BaseException) -> None:
+        self._guard.exception(error)
+
+    # ------------------------------------------------------------ epochs and validation
+
+    def epoch_begins(self, epoch: int) -> None:
+        # Only now, so that the last window has all that the end of an epoch brings.
+        if self._epochs > 0 and self._windows is not None:
+            self._windows.first_epoch_ended()
+        self._epochs += 1
+        self._mark(Mark.EPOCH_BEGIN, epoch)
+        if self._steps > 0:
+            self._pulse.begin(Phase.BETWEEN_BATCHES)
+            self._pulse.step_begins_now()
+        else:
+            self._pulse.alive()
+            self._began_ns = self._pulse.last_sign_ns
+
+    def epoch_ends(self, epoch: int) -> None:
+        self.drop_step()
+        self._mark(Mark.EPOCH_END, epoch)
+        self._pulse.begin(Phase.EPOCH_END)
+
+    def validation_begins(self, epoch: int) -> None:
+        self.drop_step()
+        self._mark(Mark.VALIDATION_BEGIN, epoch)
+        self._pulse.begin(Phase.VALIDATION)
+        if self._windows is not None:
+            self._windows.validation_begins()
+
+    def validation_ends(self, epoch: int) -> None:
+        self.drop_step()
+        self._mark(Mark.VALIDATION_END, epoch)
+        self._pulse.begin(Phase.EPOCH_END)
+        self._look_at = self._steps + 1  # a window may be open
+
+    # ------------------------------------------------------------ steps
+
+    def step_begins(self) -> None:
+        self._pulse.begin(Phase.TRAIN_BATCH)
+        if a_profiler_runs():
+            self._open_trace(TRAIN)
+
+    def step_ends(self, loss: Any = None) -> None:
+        """`loss`, if the caller knows it, may be a tensor: it is read on steps that are due.
+
+        Short steps are many. Most are only counted, which takes a few microseconds.
+        """
+        pulse = self._pulse
+        if self._trace is not None:
+            self._close_trace(pulse.steps_done)
+        pulse.step_done()
+        self._steps += 1
+        if self._steps >= self._look_at or pulse.step_ns[-1] >= LONG_STEP_NS:
+            self._look(loss)
+        pulse.phase = Phase.BETWEEN_BATCHES
+
+    def _look(self, loss: Any) -> None:
+        """At the step that has just ended, and at how long those before it took."""
+        began_s = time.perf_counter()
+        step = self._pulse.steps_done - 1
+        count = self._steps - self._looked_at
+        seconds = self._pulse.last_steps_s(count)
+        is_first = self._looked_at == 0
+        if is_first:  # to it belongs what goes before its batch: the making of an iterator, say
+            seconds = [(self._pulse.last_step_ns - self._began_ns) / NS]
+        was_due, next_is_due = self._due.steps_ended(count)
+        values: dict[str, float] = {}
+        if was_due or next_is_due:
+            values = self._measured(was_due, next_is_due, loss)
+            self._due.took(time.perf_counter() - began_s, statistics.median(seconds))
+        if was_due or seconds[-1] >= LONG_STEP_S:
+            values[Tag.STEP_SECONDS] = seconds[-1]
+            self._recorder.scalars(values, step)
+        if is_first:
+            self._parts.run(LOG, self._record_model)
+        if self._windows is not None:
+            self._windows.steps_ended(seconds)
+        is_busy = self._windows is not None and self._windows.is_busy
+        self._looked_at = self._steps
+        self._look_at = self._steps + (1 if is_busy else self._due.rest())
+
+    def drop_step(self) -> None:
+        """It began, but there was no more data."""
+        self._close_trace()
+
+    def test_step_begins(self) -> None:
+        if a_profiler_runs():
+            self._open_trace(TEST)
+
+    def test_step_ends(self) -> None:
+        self._close_trace(self._test_steps)
+        self._test_steps += 1
+        self._pulse.alive()
+        if self._windows is not None:
+            self._windows.test_step_ended()
+
+    def _open_trace(self, name: str) -> None:
+        if self._marks_steps and self._pulse.steps_done not in self._unmarked:
+            self._trace = self._parts.run(MARKS, Trace, name)
+
+    def _close_trace(self, step: int | None = None) -> None:
+        """The number makes a step of it; what began but was no step stays without."""
+        trace, self._trace = self._trace, None
+        if trace is not None:
+            self._parts.run(MARKS, _end_trace, trace, step)
+
+    # ------------------------------------------------------------ what is written
+
+    def _mark(self, what: str, epoch: int | None = None) -> None:
+        step = self._pulse.steps_done
+        self._recorder.record(Kind.MARK, what=what, epoch=epoch, step=step)
+
+    def _measured(self, was_due: bool, next_is_due: bool, loss: Any) -> dict[str, float]:
+        """Scalars by tag, of a step that was due. The probe also prepares for one that will be."""
+        values: dict[str, float] = {}
+        if self._probe is not None:
+            found = self._parts.run(PROBE, self._probe.after_step, was_due, next_is_due)
+            values.update(found or {})
+        if was_due:
+            values.update(self._parts.run(LOG, self._seen_from_outside, loss) or {})
+        return values
+
+    def _seen_from_outside(self, loss: Any) -> dict[str, float]:
+        values = {} if loss is None else {Tag.LOSS: float(loss)}
+        for function, count in tracing_counts(self._model).items():
+            if count != self._traced.get(function, 0):
+                self._traced[function] = count
+                values[Tag.TRACES_OF + function] = count
+        return values | bytes_in_use()
+
+    def _put_in_probe(self, optimizer: Any) -> None:
+        if optimizer is not None:
+            self._probe = probe_of(optimizer)
+            self._probe.put_in()
+
+    def _record_model(self) -> None:
+        """After the first step, when models that are built late have their weights."""
+        probe = self._probe
+        weights = getattr(self._model, "trainable_variables", None) or ()
+        self._recorder.record(
+            Kind.MODEL,
+            optimizer=None if self._optimizer is None else type(self._optimizer).__name__,
+            parameters=sum(math.prod(weight.shape) for weight in weights),
+            layers=[] if probe is None else [watched.layer for watched in probe.layers],
+            probed=self._why_not_probed() is None,
+            why=self._why_not_probed(),
+        )
+
+    def _why_not_probed(self) -> str | None:
+        if not self._wants_probe:
+            return "the probe was not asked for"
+        if self._probe is None:
+            return "there is no optimizer to look at"
+        if self._probe.failure is not None:
+            return self._probe.failure
+        if self._probe.is_in_step:
+            return None
+        if self._was_traced:
+            return "the train function had been traced before, by a fit without the probe"
+        return "the step did not go through the optimizer"
+
+
+def _end_trace(trace: Any, step: int | None) -> None:
+    if step is not None:
+        trace.set_metadata(step_num=step, _r=1)
+    trace.__exit__(None, None, None)
+
+
+def _windows(budget: float, guard: Guard) -> Windows:
+    switch_off = functools.partial(Parts(guard.recorder).switch_off, PROFILE)
+    return Windows(guard.logdir, guard.recorder, guard.pulse, Plan(budget), switch_off)

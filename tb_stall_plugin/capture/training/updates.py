@@ -1,0 +1,56 @@
+"""How much a step changes the weights: a sample of each, compared with itself one step later.
+
+Elements are gathered from outside, between two steps: the step itself carries nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from tb_stall_plugin.capture.training.watched_layers import Watched
+
+Sample = list[npt.NDArray[np.float32]]
+
+
+class UpdateMeter:
+    def __init__(self, layers: Sequence[Watched], weights: Sequence[Any]) -> None:
+        """`weights` are TensorFlow's variables, of one replica."""
+        self._weights = weights
+        self._places = [
+            _on_device_of(weight, np.stack(np.unravel_index(watched.sampled(), watched.shape), -1))
+            for watched, weight in zip(layers, weights, strict=True)
+        ]
+        self._last: Sample | None = None
+
+    def forget(self) -> None:
+        """Steps pass by that nobody looks at."""
+        self._last = None
+
+    def look(self) -> list[tuple[float, float]] | None:
+        """By layer, if the step before was looked at too: sums of the squares of what has changed,
+        and of what it was before."""
+        before, self._last = self._last, self._gathered()
+        if before is None:
+            return None
+        return [
+            (float(np.square(now - then).sum()), float(np.square(then).sum()))
+            for now, then in zip(self._last, before, strict=True)
+        ]
+
+    def _gathered(self) -> Sample:
+        # All ops are started before the first result is waited for.
+        gathered = [
+            tf.raw_ops.ResourceGatherNd(resource=weight.handle, indices=places, dtype=weight.dtype)
+            for weight, places in zip(self._weights, self._places, strict=True)
+        ]
+        return [elements.numpy().astype(np.float32) for elements in gathered]
+
+
+def _on_device_of(weight: Any, places: npt.NDArray[np.int64]) -> Any:
+    with tf.device(weight.device):
+        return tf.constant(places, tf.int64)

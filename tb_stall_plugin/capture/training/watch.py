@@ -1,0 +1,106 @@
+"""`watch`: the capture for training loops that are not Keras' own."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from tb_stall_plugin.capture.training.session import Session
+
+logger = logging.getLogger("stall")
+
+
+class watch:
+    """Captures a training loop for `stall-analyze` and the Stall tab.
+
+        with watch("logs/run1", model, optimizer) as w:
+            for epoch in range(epochs):
+                w.epoch()
+                for batch in dataset:
+                    loss = train_step(batch)
+                    w.step(loss=loss)
+
+    The optimizer is measured if it is a Keras optimizer and `train_step` has not been traced yet.
+    An exception that leaves the block is written down, and goes on. Nothing is raised by `watch`.
+    """
+
+    def __init__(
+        self,
+        logdir: str | os.PathLike[str],
+        model: Any = None,
+        optimizer: Any = None,
+        hang_after_s: float | None = None,
+        *,
+        budget: float = 0.05,
+        probe: bool = True,
+        profile: bool = True,
+    ) -> None:
+        self._options: dict[str, Any] = {
+            "logdir": os.fspath(logdir),
+            "budget": budget,
+            "hang_after_s": hang_after_s,
+            "probe": probe,
+            "profile": profile,
+        }
+        self._model = model
+        self._optimizer = getattr(model, "optimizer", None) if optimizer is None else optimizer
+        self._session: Session | None = None
+        self._epoch: int | None = None
+
+    def __enter__(self) -> watch:
+        self._try(self._begin)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._try(self._end, error)
+
+    def epoch(self) -> None:
+        """An epoch begins."""
+        self._try(self._begin_epoch)
+
+    def step(self, loss: Any = None) -> None:
+        """A step has ended. The loss may be a tensor: it is fetched on few steps only."""
+        self._try(self._end_step, loss)
+
+    def _begin(self) -> None:
+        self._session = Session(**self._options)
+        self._session.begin(self._model, self._optimizer)
+        self._session.step_begins()
+
+    def _begin_epoch(self) -> None:
+        if self._session is not None:
+            self._end_epoch(self._session)
+            self._epoch = 0 if self._epoch is None else self._epoch + 1
+            self._session.epoch_begins(self._epoch)
+            self._session.step_begins()
+
+    def _end_step(self, loss: Any) -> None:
+        if self._session is not None:
+            self._session.step_ends(loss)
+            self._session.step_begins()
+
+    def _end(self, error: BaseException | None) -> None:
+        if self._session is not None:
+            if error is not None:
+                self._session.failed(error)
+            self._end_epoch(self._session)
+            self._session.end()
+
+    def _end_epoch(self, session: Session) -> None:
+        if self._epoch is not None:
+            session.epoch_ends(self._epoch)
+
+    def _try(self, action: Callable[..., None], *arguments: Any) -> None:
+        try:
+            action(*arguments)
+        except Exception:
+            self._session = None
+            logger.warning("The capture is switched off, training goes on.", exc_info=True)
