@@ -5,14 +5,14 @@ A cause is `bucket.what`. The ledger stores causes as small integers; `CAUSES` i
 
 from __future__ import annotations
 
+from typing import cast, get_args
+
 import numpy as np
 
+from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.units import Bools, Int64s
 
-BUCKETS = (
-    "input", "compile", "memory", "numerics", "compute",
-    "communication", "host", "profiler", "unknown",
-)  # fmt: skip
+BUCKETS: tuple[Bucket, ...] = get_args(Bucket)
 
 # cause -> does it belong to the first epoch alone? (A segment may still say otherwise.)
 _ONE_TIME = {
@@ -67,8 +67,8 @@ def codes(*causes: str) -> Int64s:
     return np.array([_CODES[cause] for cause in causes], dtype=np.int64)
 
 
-def bucket_of(cause: str) -> str:
-    return cause.partition(".")[0]
+def bucket_of(cause: str) -> Bucket:
+    return cast(Bucket, cause.partition(".")[0])
 
 
 def codes_of_bucket(bucket: str) -> Int64s:

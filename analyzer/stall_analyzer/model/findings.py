@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from stall_analyzer.model.kinds import Bucket, Severity, Status
 from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import Run
@@ -46,8 +47,8 @@ class Finding:
 
     id: str  # "ST104"
     name: str  # "retracing"
-    bucket: str
-    severity: str  # "act" | "consider" | "note"
+    bucket: Bucket
+    severity: Severity
     title: str
     explanation: str
     change: Change
@@ -81,8 +82,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class Verdict:
-    status: str  # healthy | slow_once | slow_always | learning_nothing | stuck | dead | unknown
-    primary: str  # the bucket to act on, "compute" where there is nothing to act on
+    status: Status
+    primary: Bucket  # the bucket to act on, "compute" where there is nothing to act on
     sentence: str
     confidence: float
     host: str = ""  # the one that holds up the others, where it does
@@ -92,7 +93,7 @@ class Verdict:
 class Reason:
     """What a host does longer than the others; no bucket where its ledger does not say."""
 
-    bucket: str = ""
+    bucket: Bucket | None = None
     cause: str = ""
     ps: int = 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stall_analyzer.model.causes import BUCKETS, CAUSES, bucket_of
+from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.ledger import Ledger
 
 
@@ -15,7 +16,7 @@ def totals(ledger: Ledger) -> dict[str, int]:
     return {cause: int(ps) for cause, ps in zip(CAUSES, sums, strict=True) if ps}
 
 
-def bucket_totals(ledger: Ledger) -> dict[str, int]:
+def bucket_totals(ledger: Ledger) -> dict[Bucket, int]:
     """Picoseconds per bucket, all nine."""
     sums = dict.fromkeys(BUCKETS, 0)
     for cause, ps in totals(ledger).items():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from stall_analyzer.model.debug_dump import DebugDump
 from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.kinds import ClockSource, PhaseName, StepPhase, StepSource
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.trace import Trace, TraceSource
 from stall_analyzer.model.units import Bools, Int32s, Int64s, UInt32s
@@ -53,13 +54,13 @@ class Step:
     index: int
     start_ps: int
     end_ps: int
-    phase: str  # "training" | "validation"
-    source: str  # "marker" | "function" | "device" | "events"
+    phase: StepPhase
+    source: StepSource
 
 
 @dataclass(frozen=True)
 class Phase:
-    name: str  # "startup" | "training" | "validation" | "epoch_end"
+    name: PhaseName
     start_ps: int
     end_ps: int
 
@@ -79,7 +80,7 @@ class Window:
 class HostClock:
     """How a trace found its place beside those of the other hosts."""
 
-    source: str  # "own clock" | "collectives" | "steps" | "session name" | "none"
+    source: ClockSource
     shared: int = 0  # collectives or steps that it was set by
     ahead_ps: int | None = None  # of the common clock; None where it has no clock of its own
     error_ps: int | None = None  # by how much what is shared still disagrees, in the median

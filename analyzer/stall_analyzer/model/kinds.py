@@ -1,0 +1,21 @@
+"""The closed sets of words that a report uses. The document's schema and the page share them."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+# What the training thread or the device could not go on for.
+Bucket: TypeAlias = Literal[
+    "input", "compile", "memory", "numerics", "compute",
+    "communication", "host", "profiler", "unknown",
+]  # fmt: skip
+Severity: TypeAlias = Literal["act", "consider", "note"]
+Status: TypeAlias = Literal[
+    "healthy", "slow_once", "slow_always", "learning_nothing", "stuck", "dead", "unknown"
+]
+Level: TypeAlias = Literal["info", "warning", "error"]  # of a note
+PhaseName: TypeAlias = Literal["startup", "training", "validation", "epoch_end"]
+StepPhase: TypeAlias = Literal["training", "validation"]
+StepSource: TypeAlias = Literal["marker", "function", "iterator", "device", "capture", "events"]
+WindowSource: TypeAlias = Literal["trace", "events", "both"]
+ClockSource: TypeAlias = Literal["own clock", "collectives", "steps", "session name", "none"]
