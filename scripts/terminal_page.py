@@ -8,18 +8,16 @@ import sys
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
-from stall_analyzer import analyze, document
-from stall_analyzer.discover.discover import discover
+from stall_analyzer import analyze
 from stall_analyzer.report.text import render
 
 WIDTH = 96
 
 
 def main(path: str) -> None:
-    found = discover([path])
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
     console.print(f"$ stall-analyze {path}", style="dim", highlight=False)
-    render(document([analyze(run) for run in found.runs]), console)
+    render(analyze(path).document, console)
     print(console.export_html(theme=MONOKAI, inline_styles=True))
 
 

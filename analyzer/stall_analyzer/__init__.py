@@ -1,12 +1,13 @@
 """Stall: where the first epoch of a TensorFlow training went.
 
-    from stall_analyzer import analyze, document
-    from stall_analyzer.discover import discover
+    import stall_analyzer as stall
 
-    discovery = discover(["logs"])
-    report = document([analyze(run) for run in discovery.runs], notes=discovery.notes)
+    result = stall.analyze("logs/run1")
+    print(result.verdict.sentence)
+    result.save("report.html")
 
-Names are loaded when first used: `stall-analyze --help` must not wait for numpy.
+docs/API.md describes the names below. They are loaded when first used: `stall-analyze --help` must
+not wait for numpy.
 """
 
 from __future__ import annotations
@@ -15,16 +16,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stall_analyzer.pipeline import analyze
-    from stall_analyzer.report.document import document
+    from stall_analyzer.api import Analysis, Finding, Step, analyze
+    from stall_analyzer.errors import NothingFound, StallError, UsageError
+    from stall_analyzer.model.findings import Change, Verdict
 
 __version__ = "0.1.0"  # pyproject.toml reads it here: asking the installed package takes longer
-__all__ = ["__version__", "analyze", "document"]
 
-_HOMES = {"analyze": "stall_analyzer.pipeline", "document": "stall_analyzer.report.document"}
+_HOMES = {
+    "Analysis": "api",
+    "Change": "model.findings",
+    "Finding": "api",
+    "NothingFound": "errors",
+    "StallError": "errors",
+    "Step": "api",
+    "UsageError": "errors",
+    "Verdict": "model.findings",
+    "analyze": "api",
+}
+
+__all__ = [  # noqa: RUF022  as docs/API.md has them
+    "__version__", "analyze",
+    "Analysis", "Verdict", "Finding", "Change", "Step",
+    "StallError", "NothingFound", "UsageError",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

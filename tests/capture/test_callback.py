@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stall_analyzer import analyze
 from stall_analyzer.captures.capture_format import Kind, Mark, Phase, Tag, Window
 from stall_analyzer.discover.discover import discover
+from stall_analyzer.pipeline import analyze
 from tb_stall_plugin import StallCallback
 from tb_stall_plugin.capture.process.guard import guard
 from tb_stall_plugin.capture.training.gradients import GradientMeter

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from stall_analyzer import analyze
 from stall_analyzer.captures.capture_format import Kind, Mark, Tag
 from stall_analyzer.discover.discover import discover
+from stall_analyzer.pipeline import analyze
 from tb_stall_plugin import watch
 from tests.capture import logs
 from tests.capture.training import batches, finish, keras, small_model, tf
