@@ -22,7 +22,6 @@ from stall_analyzer.diagnose.diagnose import diagnose, signals_of
 from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.event_log import Capture, Series
 from stall_analyzer.model.findings import Report
-from stall_analyzer.model.ledger_sums import bucket_totals
 from stall_analyzer.model.runs import HostFile, Run, Session
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.trace import Trace
@@ -99,10 +98,10 @@ def test_the_rest_of_the_epoch_is_estimated_from_its_samples(tmp_path: Path) -> 
     assert sample is not None
     assert sample.steps == STEPS
     assert sample.profiled_steps == 17 + 3 * 19  # without warm steps and the first of each window
-    likely = bucket_totals(sample.ledger)
+    likely = sample.ledger.buckets_ps
     assert sum(likely.values()) == signals.window_ps, "time is conserved"
     assert likely["input"] / signals.window_ps == pytest.approx(0.6, abs=0.01)
-    exact = bucket_totals(signals.host.ledger)
+    exact = signals.host.ledger.buckets_ps
     assert exact["input"] == 4 * WIDTH * 12 * PS_PER_MS, "the ledger knows what was traced"
     assert exact["unknown"] == signals.window_ps - 4 * WIDTH * 20 * PS_PER_MS
 
@@ -114,7 +113,7 @@ def test_the_verdict_rests_on_the_estimate_and_says_so(tmp_path: Path) -> None:
     assert (verdict.status, verdict.primary) == ("slow_always", "input")
     assert "estimated from 74 profiled steps of 1,000" in verdict.sentence
     assert 0.8 < verdict.confidence < 0.95, "surer than nothing, less sure than a whole trace"
-    assert sum(bucket_totals(diagnosis.ledger)[b] for b in BUCKETS) == timeline.window.duration_ps
+    assert sum(diagnosis.ledger.buckets_ps[b] for b in BUCKETS) == timeline.window.duration_ps
 
 
 def test_the_document_keeps_the_estimate_apart(tmp_path: Path) -> None:
@@ -146,7 +145,7 @@ def test_a_step_unlike_all_that_were_seen_stays_unknown(tmp_path: Path) -> None:
     one_slow = signals_for(epoch(tmp_path, slow_step=450)).sample
     assert usual is not None and one_slow is not None
     assert one_slow.estimated_ps < usual.estimated_ps
-    unknown = bucket_totals(one_slow.ledger)["unknown"]
+    unknown = one_slow.ledger.buckets_ps["unknown"]
     assert unknown >= 50 * STEP_MS * PS_PER_MS
 
 
@@ -168,7 +167,7 @@ def test_what_is_found_in_the_profiled_steps_is_scaled_to_all(tmp_path: Path) ->
     for finding in diagnosis.findings:
         assert finding.id != "ST411", "samples are enough"
         if finding.estimated:
-            assert finding.lost_ps > bucket_totals(diagnosis.ledger)[finding.bucket]
+            assert finding.lost_ps > diagnosis.ledger.buckets_ps[finding.bucket]
             assert finding.lost_ps <= timeline.window.duration_ps
             assert "profiled steps" in finding.explanation
             assert all(e.end_ps <= timeline.window.duration_ps for e in finding.evidence)

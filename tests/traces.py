@@ -10,7 +10,6 @@ from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.decode.decode import read_trace
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.ledger import Ledger
-from stall_analyzer.model.ledger_sums import bucket_totals, totals
 from stall_analyzer.model.runs import HostFile, Session
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.trace import Trace
@@ -111,8 +110,8 @@ def ledger_of(folder: Path, *planes: bytes, events: EventLog | None = None) -> L
 
 
 def causes_ms(ledger: Ledger) -> dict[str, float]:
-    return {cause: round(ps / PS_PER_MS, 3) for cause, ps in totals(ledger).items()}
+    return {cause: round(ps / PS_PER_MS, 3) for cause, ps in ledger.causes_ps.items()}
 
 
 def buckets_ms(ledger: Ledger) -> dict[str, float]:
-    return {b: round(ps / PS_PER_MS, 3) for b, ps in bucket_totals(ledger).items() if ps}
+    return {b: round(ps / PS_PER_MS, 3) for b, ps in ledger.buckets_ps.items() if ps}

@@ -62,7 +62,7 @@ def sample_of(timeline: Timeline, host: HostLedger) -> Sample | None:
     known = sum(step.end_ps - step.start_ps for step in steps)
     if timeline.training_steps is None and known < KNOWN_SHARE * duration:
         return None  # nobody timed the steps in between
-    tiling = Tiling(host.ledger.bounds_ps, host.ledger.cause.astype(np.int64))
+    tiling = host.ledger.tiling
     windows = list(_windows(timeline, host, steps[WARM_STEPS:], tiling))
     profiled = [step for window in windows for step in window.steps]
     bounds = [0, *(bound for w in windows for bound in (w.start_ps, w.end_ps)), duration]

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.findings import Finding, Forecast, Gain, Plan
-from stall_analyzer.model.ledger_sums import bucket_totals
 from stall_analyzer.signals.input.culprit import Culprit
 from stall_analyzer.signals.signals import Signals
 
@@ -184,7 +183,7 @@ def _blame_the_same_time(signals: Signals, one: Finding, other: Finding) -> bool
 
 def _spent_ps(signals: Signals) -> dict[str, int]:
     """Per bucket; of a sampled epoch, as estimated."""
-    return bucket_totals(signals.likely_ledger)
+    return signals.likely_ledger.buckets_ps
 
 
 def _forecast(

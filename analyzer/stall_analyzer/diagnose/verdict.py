@@ -13,7 +13,6 @@ from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.findings import Finding, Verdict
 from stall_analyzer.model.format import listed, moment, percent, seconds, spoken
 from stall_analyzer.model.ledger import HostLedger, Ledger
-from stall_analyzer.model.ledger_sums import bucket_totals, one_time_ps, totals
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.signals.cluster.first_to_end import EndedFirst
 from stall_analyzer.signals.ending.process_end import KILLED
@@ -70,7 +69,7 @@ def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
     costs = _costs(ledger)
     worked = _worked_ps(ledger)
     primary = max(ACTIONABLE, key=lambda bucket: costs[bucket])
-    unknown = bucket_totals(ledger)["unknown"]
+    unknown = ledger.buckets_ps["unknown"]
     confidence = _confidence(signals, unknown)
     if _worth_acting(ledger, primary, costs[primary], worked) and costs[primary] > unknown / 2:
         return _stalled(signals, findings, primary, confidence)
@@ -194,8 +193,8 @@ def _without_window(signals: Signals) -> Verdict:
 
 def _costs(ledger: Ledger) -> dict[str, int]:
     """Picoseconds per bucket, without what the instruments cost."""
-    costs = bucket_totals(ledger)
-    for cause, ps in totals(ledger).items():
+    costs = ledger.buckets_ps
+    for cause, ps in ledger.causes_ps.items():
         if cause in INSTRUMENTS:
             costs[bucket_of(cause)] -= ps
     return costs
@@ -203,11 +202,11 @@ def _costs(ledger: Ledger) -> dict[str, int]:
 
 def _worked_ps(ledger: Ledger) -> int:
     """The window without what the instruments cost."""
-    return sum(ps for cause, ps in totals(ledger).items() if cause not in INSTRUMENTS)
+    return sum(ps for cause, ps in ledger.causes_ps.items() if cause not in INSTRUMENTS)
 
 
 def _worth_acting(ledger: Ledger, bucket: str, cost: int, worked: int) -> bool:
-    once = one_time_ps(ledger, bucket) >= ONCE_SHARE * cost
+    once = ledger.one_time_ps(bucket) >= ONCE_SHARE * cost
     return cost > 0 and cost >= (ACT_SHARE_ONCE if once else ACT_SHARE) * worked
 
 
@@ -216,7 +215,7 @@ def _noun(timeline: Timeline) -> str:
 
 
 def _learning_nothing(ledger: Ledger, finding: Finding) -> Verdict:
-    wasted = bucket_totals(ledger)["numerics"]
+    wasted = ledger.buckets_ps["numerics"]
     lost = f" {seconds(wasted)} of the first epoch were computed for nothing." if wasted else ""
     return Verdict("learning_nothing", "numerics", f"{finding.title}.{lost}", finding.confidence)
 
@@ -225,8 +224,8 @@ def _stalled(
     signals: Signals, findings: tuple[Finding, ...], primary: str, confidence: float
 ) -> Verdict:
     ledger = signals.likely_ledger
-    cost, whole_ps = _costs(ledger)[primary], sum(totals(ledger).values())
-    causes = {c: ps for c, ps in totals(ledger).items() if bucket_of(c) == primary}
+    cost, whole_ps = _costs(ledger)[primary], sum(ledger.causes_ps.values())
+    causes = {c: ps for c, ps in ledger.causes_ps.items() if bucket_of(c) == primary}
     worst = max((c for c in causes if c not in INSTRUMENTS), key=lambda c: causes[c])
     where = f"{worst.partition('.')[2].replace('_', ' ')} {seconds(causes[worst])}"
     said = f"{seconds(cost)} of {seconds(whole_ps)} ({percent(cost, whole_ps)})"
@@ -237,7 +236,7 @@ def _stalled(
     why = f". {named.title}." if named else f" ({where})."
     whole = f"{_noun(signals.timeline)} went to {primary}{_from_a_sample(signals)}"
     what = f"{said} of the {whole}{why}"
-    if one_time_ps(ledger, primary) >= ONCE_SHARE * cost:
+    if ledger.one_time_ps(primary) >= ONCE_SHARE * cost:
         stays = _what_stays(ledger, findings, primary)
         over = not stays and worst not in MAY_RETURN
         prefix = "Slow once, not again" if over else "Slow once"
@@ -248,9 +247,9 @@ def _stalled(
 def _what_stays(ledger: Ledger, findings: tuple[Finding, ...], primary: str) -> str:
     """Who waits for the cost that comes once should know of the one that comes again."""
     costs, worked = _costs(ledger), _worked_ps(ledger)
-    recurring = {b: costs[b] - one_time_ps(ledger, b) for b in ACTIONABLE if b != primary}
+    recurring = {b: costs[b] - ledger.one_time_ps(b) for b in ACTIONABLE if b != primary}
     bucket = max(recurring, key=lambda b: recurring[b])
-    left = worked - one_time_ps(ledger)
+    left = worked - ledger.one_time_ps()
     if recurring[bucket] < max(ACT_SHARE * left, STAYS_SHARE * worked):
         return ""
     cost = recurring[bucket]

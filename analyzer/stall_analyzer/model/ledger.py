@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
+from stall_analyzer.model.causes import BUCKETS, CAUSES, bucket_of, codes_of_bucket
+from stall_analyzer.model.intervals import Tiling
+from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.units import Bools, Int64s, UInt8s
 
@@ -20,6 +25,31 @@ class Ledger:
     bounds_ps: Int64s
     cause: UInt8s
     one_time: Bools
+
+    @property
+    def tiling(self) -> Tiling:
+        return Tiling(self.bounds_ps, self.cause.astype(np.int64))
+
+    @property
+    def causes_ps(self) -> dict[str, int]:
+        """Picoseconds per cause, only those that occur."""
+        sums = np.zeros(len(CAUSES), dtype=np.int64)
+        np.add.at(sums, self.cause, np.diff(self.bounds_ps))
+        return {cause: int(ps) for cause, ps in zip(CAUSES, sums, strict=True) if ps}
+
+    @property
+    def buckets_ps(self) -> dict[Bucket, int]:
+        """Picoseconds per bucket, all nine."""
+        sums = dict.fromkeys(BUCKETS, 0)
+        for cause, ps in self.causes_ps.items():
+            sums[bucket_of(cause)] += ps
+        return sums
+
+    def one_time_ps(self, bucket: str | None = None) -> int:
+        mine = self.one_time
+        if bucket is not None:
+            mine = mine & np.isin(self.cause, codes_of_bucket(bucket))
+        return int(np.diff(self.bounds_ps)[mine].sum())
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ import numpy as np
 from stall_analyzer import __version__
 from stall_analyzer.model.causes import BUCKETS, CAUSES, bucket_of
 from stall_analyzer.model.findings import Cluster, Finding, Forecast, Gain, Lateness, Plan, Report
-from stall_analyzer.model.intervals import Tiling, time_in
+from stall_analyzer.model.intervals import time_in
 from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
-from stall_analyzer.model.ledger_sums import bucket_totals, one_time_ps, totals
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.timeline import HostClock
 
@@ -36,7 +35,7 @@ def run_document(report: Report) -> dict[str, Any]:
     window, verdict = timeline.window, report.verdict
     later = timeline.later_epochs_ps
     reference = next(host for host in report.hosts if host.ledger is ledger)
-    once = one_time_ps(ledger)
+    once = ledger.one_time_ps()
     steps = [
         {"index": s.index, "start_ps": s.start_ps, "end_ps": s.end_ps, "phase": s.phase,
          "source": s.source}
@@ -64,8 +63,8 @@ def run_document(report: Report) -> dict[str, Any]:
             "confidence": verdict.confidence,
             "host": verdict.host or None,
         },
-        "buckets_ps": bucket_totals(ledger),
-        "causes_ps": totals(ledger),
+        "buckets_ps": ledger.buckets_ps,
+        "causes_ps": ledger.causes_ps,
         "estimate": _estimate(report.sample) if report.sample else None,
         "one_time_ps": once,
         "recurring_ps": window.duration_ps - once,
@@ -96,8 +95,8 @@ def _estimate(sample: Sample) -> dict[str, Any]:
         "steps": sample.steps,
         "estimated_ps": sample.estimated_ps,
         "doubt": round(sample.doubt, 3),
-        "buckets_ps": bucket_totals(sample.ledger),
-        "causes_ps": totals(sample.ledger),
+        "buckets_ps": sample.ledger.buckets_ps,
+        "causes_ps": sample.ledger.causes_ps,
     }
 
 
@@ -119,12 +118,12 @@ def _with_buckets(ledger: Ledger, spans: Sequence[Mapping[str, Any]]) -> list[di
 def _outside_steps(ledger: Ledger, steps: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """What lies in no step, so that steps and this add up to the window."""
     inside = {bucket: int(ps.sum()) for bucket, ps in _sums(ledger, steps).items()}
-    left = {b: ps - inside[b] for b, ps in bucket_totals(ledger).items()}
+    left = {b: ps - inside[b] for b, ps in ledger.buckets_ps.items()}
     return {bucket: ps for bucket, ps in left.items() if ps}
 
 
 def _sums(ledger: Ledger, spans: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    tiling = Tiling(ledger.bounds_ps, ledger.cause.astype(np.int64))
+    tiling = ledger.tiling
     start = np.array([span["start_ps"] for span in spans], dtype=np.int64)
     end = np.array([span["end_ps"] for span in spans], dtype=np.int64)
     members = {
@@ -177,7 +176,7 @@ def _forecast(forecast: Forecast) -> dict[str, int]:
 def _host(host: HostLedger) -> dict[str, Any]:
     return {
         "host": host.host,
-        "buckets_ps": bucket_totals(host.ledger),
+        "buckets_ps": host.ledger.buckets_ps,
         "covered_ps": host.covered_ps,
         "training_thread": host.training_thread and _cut(host.training_thread, LONGEST_NAME),
         "evidence": _texts(host.evidence),

@@ -20,8 +20,8 @@ from stall_analyzer.model.debug_dump import DebugDump
 from stall_analyzer.model.event_log import Capture, EventLog, KerasConfig, Series
 from stall_analyzer.model.findings import Evidence, LateHost, Lateness
 from stall_analyzer.model.intervals import Tiling, time_in
+from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
-from stall_analyzer.model.ledger_sums import bucket_totals, totals
 from stall_analyzer.model.timeline import AlignedTrace, Step, Timeline
 from stall_analyzer.model.units import PS_PER_NS, Int64s
 from stall_analyzer.signals.cluster.first_to_end import EndedFirst, ended_first
@@ -92,11 +92,11 @@ class Signals:
     @cached_property
     def causes_ps(self) -> dict[str, int]:
         """Picoseconds per cause, zeros included."""
-        return dict.fromkeys(CAUSES, 0) | totals(self.host.ledger)
+        return dict.fromkeys(CAUSES, 0) | self.host.ledger.causes_ps
 
     @cached_property
-    def buckets_ps(self) -> dict[str, int]:
-        return bucket_totals(self.host.ledger)
+    def buckets_ps(self) -> dict[Bucket, int]:
+        return self.host.ledger.buckets_ps
 
     def share(self, ps: int) -> float:
         """Of the window."""
@@ -159,8 +159,7 @@ class Signals:
 
     @cached_property
     def _tiling(self) -> Tiling:
-        ledger = self.host.ledger
-        return Tiling(ledger.bounds_ps, ledger.cause.astype(np.int64))
+        return self.host.ledger.tiling
 
     # ------------------------------------------------------------ evidence
 

@@ -112,9 +112,7 @@ def _beyond(
         ledger = next(entry.ledger for entry in ledgers if entry.host == name)
         there = np.flatnonzero(arrived[:, host] != NEVER)
         come_from = np.append(0, ended[there[:-1], host]) if len(there) else there
-        on_the_way = _time_by_cause(
-            Tiling(ledger.bounds_ps, ledger.cause.astype(np.int64)), come_from, arrived[there, host]
-        )
+        on_the_way = _time_by_cause(ledger.tiling, come_from, arrived[there, host])
         all_hosts[there] += on_the_way
         others[there] += 1
         mine = last[there] == host
