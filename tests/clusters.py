@@ -10,7 +10,7 @@ from stall_analyzer.align.align import align
 from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.decode.decode import read_trace
 from stall_analyzer.diagnose.diagnose import signals_of
-from stall_analyzer.model.runs import HostFile, Session
+from stall_analyzer.model.runs import HostFile, ProfileSession
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.signals.signals import Signals
@@ -118,7 +118,7 @@ def traces_of(files: Iterable[HostFile]) -> list[Trace]:
 
 
 def timeline_of(folder: Path, traces: Iterable[Trace]) -> Timeline:
-    return align([(Session("session", str(folder), ()), trace) for trace in traces], None)
+    return align([(ProfileSession("session", str(folder), ()), trace) for trace in traces], None)
 
 
 def signals_for(

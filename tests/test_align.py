@@ -356,7 +356,7 @@ def test_a_trace_without_a_clock_begins_when_the_capture_opened_it(tmp_path: Pat
 
 
 def test_steps_of_all_sessions_count(tmp_path: Path) -> None:
-    from stall_analyzer.model.runs import Session  # noqa: PLC0415
+    from stall_analyzer.model.runs import ProfileSession  # noqa: PLC0415
     from tests.traces import trace_of  # noqa: PLC0415
 
     traces = []
@@ -364,6 +364,6 @@ def test_steps_of_all_sessions_count(tmp_path: Path) -> None:
         thread, work = epoch(0, first_run=1 + 10 * number)
         lines = host(("python", thread), ("tf_Compute", work))
         planes = (lines, clock(UNIX_NS + second * 10**9, 0.1))
-        traces.append((Session(str(second), "", ()), trace_of(tmp_path, *planes)))
+        traces.append((ProfileSession(str(second), "", ()), trace_of(tmp_path, *planes)))
     timeline = align(traces, log(keras_s=0, epoch_loss=series({10: 1.0, 12: 0.5})))
     assert [round(start) for start, _ in milliseconds(timeline)] == [2, 12, 22, 4002, 4012, 4022]

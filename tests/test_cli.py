@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 from stall_analyzer.batch import batch_run
 from stall_analyzer.cli import main as cli
 from stall_analyzer.model.notes import Note
-from stall_analyzer.model.runs import HostFile, Run, Session
+from stall_analyzer.model.runs import HostFile, ProfileSession, Run
 from stall_analyzer.progress import Progress
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,7 +30,7 @@ OK, USAGE, NOTHING_FOUND, PARTIAL, OVER_LIMIT, WORSE = 0, 2, 3, 4, 5, 6
 
 def fake_run(name: str, size: int = 1) -> Run:
     host = HostFile("worker-0", f"{name}/worker-0.xplane.pb", "xplane", size)
-    return Run(name, f"logs/{name}", (Session(f"{name}/s", f"{name}/s", (host,)),), ())
+    return Run(name, f"logs/{name}", (ProfileSession(f"{name}/s", f"{name}/s", (host,)),), ())
 
 
 class FakeReport(dict[str, Any]):

@@ -10,7 +10,7 @@ import pytest
 
 from stall_analyzer.align.align import align
 from stall_analyzer.align.host_clocks import clock_notes
-from stall_analyzer.model.runs import Session
+from stall_analyzer.model.runs import ProfileSession
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_S
@@ -104,7 +104,7 @@ def test_hosts_that_train_apart_keep_their_own_clocks(tmp_path: Path, apart: Any
 
 
 def test_the_clock_of_the_event_files_is_the_common_one(tmp_path: Path) -> None:
-    session = Session("s", str(tmp_path), ())
+    session = ProfileSession("s", str(tmp_path), ())
     traces = traces_of(write_job(tmp_path, THREE, {"w1": 3.0}))
     timeline = align([(session, t) for t in traces], None, logging_host="w1")
     ahead = {aligned.host: aligned.clock.ahead_ps for aligned in timeline.traces}

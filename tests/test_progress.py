@@ -14,7 +14,7 @@ from stall_analyzer.decode.event_columns import TELL_EVERY, Core
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.events.event_files import TELL_EVERY as TELL_EVERY_RECORDS
 from stall_analyzer.files import remote
-from stall_analyzer.model.runs import EventFile, HostFile, Run, Session
+from stall_analyzer.model.runs import EventFile, HostFile, ProfileSession, Run
 from stall_analyzer.pipeline import analyze
 from stall_analyzer.progress import READING_SHARE, Reading
 from tests.event_files import file_name, framed, scalar, summary
@@ -48,7 +48,7 @@ class Heard:
 def run_of(*sizes: int, event_files: tuple[int, ...] = ()) -> Run:
     hosts = tuple(HostFile(f"h{i}", f"h{i}", "xplane", size) for i, size in enumerate(sizes))
     files = tuple(EventFile("e", "train", size) for size in event_files)
-    return Run("a", "a", (Session("s", "s", hosts),), files)
+    return Run("a", "a", (ProfileSession("s", "s", hosts),), files)
 
 
 # ---------------------------------------------------------------- decoders

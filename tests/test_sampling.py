@@ -22,7 +22,7 @@ from stall_analyzer.diagnose.diagnose import diagnose, signals_of
 from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.event_log import Capture, Series
 from stall_analyzer.model.findings import Report
-from stall_analyzer.model.runs import HostFile, Run, Session
+from stall_analyzer.model.runs import HostFile, ProfileSession, Run
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.units import PS_PER_MS
@@ -82,7 +82,7 @@ def epoch(
         series={"step_seconds": Series(np.arange(STEPS), ends_ns, lengths / 1e3)},
     )
     traces = [
-        (Session(str(first), "", ()), profile(folder, first, ms))
+        (ProfileSession(str(first), "", ()), profile(folder, first, ms))
         for first, ms in zip(windows, input_ms, strict=False)
     ]
     return align(traces, log(capture))

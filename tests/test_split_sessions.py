@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stall_analyzer.align.align import align
 from stall_analyzer.decode.decode import read_trace
-from stall_analyzer.model.runs import HostFile, Session
+from stall_analyzer.model.runs import HostFile, ProfileSession
 from tests.clusters import PUNCTUAL, steadily, write_job
 
 EVEN = {name: steadily(PUNCTUAL) for name in ("w0", "w1")}
@@ -16,7 +16,7 @@ JOINED = "are one capture"
 
 def notes(folder: Path, sessions: Mapping[str, list[HostFile]]) -> str:
     placed = [
-        (Session(name, str(folder), ()), read_trace(file))
+        (ProfileSession(name, str(folder), ()), read_trace(file))
         for name, files in sessions.items()
         for file in files
     ]

@@ -10,7 +10,7 @@ from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.decode.decode import read_trace
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.ledger import Ledger
-from stall_analyzer.model.runs import HostFile, Session
+from stall_analyzer.model.runs import HostFile, ProfileSession
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.units import PS_PER_MS
@@ -101,7 +101,7 @@ def trace_of(folder: Path, *planes: bytes, errors: Sequence[str] = ()) -> Trace:
 
 
 def timeline_of(folder: Path, *planes: bytes, events: EventLog | None = None) -> Timeline:
-    return align([(Session("session", str(folder), ()), trace_of(folder, *planes))], events)
+    return align([(ProfileSession("session", str(folder), ()), trace_of(folder, *planes))], events)
 
 
 def ledger_of(folder: Path, *planes: bytes, events: EventLog | None = None) -> Ledger:

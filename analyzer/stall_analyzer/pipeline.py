@@ -15,7 +15,7 @@ from stall_analyzer.model.debug_dump import DebugDump
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.findings import Report
 from stall_analyzer.model.notes import Note
-from stall_analyzer.model.runs import Run, Session
+from stall_analyzer.model.runs import ProfileSession, Run
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.trace import TraceSource
 from stall_analyzer.progress import DIVIDING_SHARE, Progress, Reading, unseen
@@ -57,7 +57,7 @@ def analyze(run: Run, progress: Progress = unseen) -> Report:
 
 def _read_traces(
     run: Run, notes: list[Note], reading: Reading
-) -> Iterator[tuple[Session, TraceSource]]:
+) -> Iterator[tuple[ProfileSession, TraceSource]]:
     """One after the other, so that those of a large cluster need not be in memory together."""
     shelf = Shelf(read_trace)
     for session in run.sessions:

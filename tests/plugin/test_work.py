@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.model.runs import HostFile, Run, Session
+from stall_analyzer.model.runs import HostFile, ProfileSession, Run
 from tb_stall_plugin import work
 from tb_stall_plugin.analyses import Analyses
 from tb_stall_plugin.cache import Cache
@@ -183,7 +183,9 @@ def test_a_large_run_may_be_silent_for_longer(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(work, "_Process", Silent)
     for size in (0, 10**9):
         hosts = (HostFile("h", "h", "xplane", size),)
-        Worker().analyze(Run("a", "a", (Session("s", "s", hosts),), ()), Path(), lambda *_: None)
+        Worker().analyze(
+            Run("a", "a", (ProfileSession("s", "s", hosts),), ()), Path(), lambda *_: None
+        )
     small, large = heard
     assert small >= 60
     assert large >= small + 600

@@ -15,7 +15,7 @@ from stall_analyzer.align.split_sessions import split_session_notes
 from stall_analyzer.align.steps import TracedPart, find_steps, marked_phases
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.notes import Note
-from stall_analyzer.model.runs import Session
+from stall_analyzer.model.runs import ProfileSession
 from stall_analyzer.model.timeline import AlignedTrace, Phase, Step, Timeline, TracedSteps, Window
 from stall_analyzer.model.trace import TraceSource
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_NS
@@ -37,7 +37,9 @@ class _Bounds:
 
 
 def align(
-    traces: Iterable[tuple[Session, TraceSource]], events: EventLog | None, logging_host: str = ""
+    traces: Iterable[tuple[ProfileSession, TraceSource]],
+    events: EventLog | None,
+    logging_host: str = "",
 ) -> Timeline:
     """The first epoch's window, its steps and phases, and each trace's place in it.
 

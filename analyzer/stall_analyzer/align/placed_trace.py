@@ -22,7 +22,7 @@ from stall_analyzer.align.iterations import (
 from stall_analyzer.align.trace_clock import base_from_capture, base_from_summaries
 from stall_analyzer.align.training_thread import follow_training, rows_of_line
 from stall_analyzer.model.event_log import EventLog
-from stall_analyzer.model.runs import Session
+from stall_analyzer.model.runs import ProfileSession
 from stall_analyzer.model.timeline import HostClock, TrainingThread
 from stall_analyzer.model.trace import Trace, TraceSource
 from stall_analyzer.model.trace_rows import rows_called
@@ -37,7 +37,7 @@ class Placed:
     """A trace, what it shows of training, and its place on the common clock."""
 
     source: TraceSource
-    session: Session
+    session: ProfileSession
     training: TrainingThread | None
     steps: Iterations | None
     epochs: tuple[Epoch, ...]
@@ -67,7 +67,7 @@ class Placed:
         )
 
 
-def look_at(session: Session, source: TraceSource, events: EventLog | None) -> Placed:
+def look_at(session: ProfileSession, source: TraceSource, events: EventLog | None) -> Placed:
     """Reads the trace, and keeps of it what the alignment needs."""
     trace = source.read()
     base_ns, exact = _base_unix_ns(session, trace, events)
@@ -95,7 +95,7 @@ def look_at(session: Session, source: TraceSource, events: EventLog | None) -> P
 
 
 def _base_unix_ns(
-    session: Session, trace: Trace, events: EventLog | None
+    session: ProfileSession, trace: Trace, events: EventLog | None
 ) -> tuple[int | None, bool]:
     """When its time zero was, and whether that is exact."""
     base_ns = trace.base_unix_ns

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from stall_analyzer.model.event_log import EventLog
-from stall_analyzer.model.runs import Session
+from stall_analyzer.model.runs import ProfileSession
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import rows_named
 from stall_analyzer.model.units import PS_PER_MS, Int64s
@@ -42,7 +42,7 @@ def base_from_summaries(trace: Trace, events: EventLog) -> int | None:
     return int(logged[0]) + int(shifts[best]) // 1000
 
 
-def base_from_capture(trace: Trace, session: Session, events: EventLog) -> int | None:
+def base_from_capture(trace: Trace, session: ProfileSession, events: EventLog) -> int | None:
     """Unix ns of the trace's time zero: when the capture opened the window."""
     name = session.id.rpartition("/")[2]
     captures = [c for c in events.captures if c.trace_name == trace.host]

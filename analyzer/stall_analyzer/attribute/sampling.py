@@ -46,7 +46,7 @@ COUNTS[UNTRACED] = False
 
 
 @dataclass(frozen=True)
-class _Window:
+class _ProfiledWindow:
     start_ps: int
     end_ps: int
     shares: Float64s  # of the time in its steps, by cause
@@ -91,7 +91,7 @@ def sample_of(timeline: Timeline, host: HostLedger) -> Sample | None:
 
 def _windows(
     timeline: Timeline, host: HostLedger, steps: Sequence[Step], tiling: Tiling
-) -> Iterator[_Window]:
+) -> Iterator[_ProfiledWindow]:
     """Those that saw usual steps from their beginning to their end, in order."""
     parts = [a for a in timeline.traces if a.host == host.host and not _is_chosen(timeline, a)]
     for part in sorted(parts, key=lambda part: part.covered_ps):
@@ -103,7 +103,7 @@ def _windows(
         first, last = inside[0].start_ps, inside[-1].end_ps
         spent = _by_cause(tiling, np.array([first]), np.array([last]))[:, 0] * COUNTS
         if spent.sum():
-            yield _Window(begin, end, spent / spent.sum(), tuple(inside))
+            yield _ProfiledWindow(begin, end, spent / spent.sum(), tuple(inside))
 
 
 def _is_chosen(timeline: Timeline, part: AlignedTrace) -> bool:
@@ -122,7 +122,10 @@ def _by_cause(tiling: Tiling, start: Int64s, end: Int64s) -> Int64s:
 
 
 def _untraced_by_cause(
-    training: Sequence[Phase], apart: Sequence[Step], windows: Sequence[_Window], tiling: Tiling
+    training: Sequence[Phase],
+    apart: Sequence[Step],
+    windows: Sequence[_ProfiledWindow],
+    tiling: Tiling,
 ) -> Int64s:
     """What untraced training went to, without some steps, if it went as in the windows around."""
     middles = np.array([(w.start_ps + w.end_ps) // 2 for w in windows], dtype=np.int64)
@@ -147,7 +150,7 @@ def _untraced_by_cause(
     return np.asarray(spent.sum(axis=0), dtype=np.int64)
 
 
-def _difference(one: _Window, other: _Window) -> float:
+def _difference(one: _ProfiledWindow, other: _ProfiledWindow) -> float:
     """The part of its time that one of them spent otherwise."""
     return float(np.abs(one.shares - other.shares).sum() / 2)
 

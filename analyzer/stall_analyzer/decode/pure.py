@@ -24,7 +24,7 @@ from stall_analyzer.decode.event_columns import (
     StatRows,
 )
 from stall_analyzer.decode.nest import Event, Rules, Totals, write_line
-from stall_analyzer.decode.scan import Window
+from stall_analyzer.decode.scan import ByteWindow
 from stall_analyzer.errors import WireError
 from stall_analyzer.files import wire
 
@@ -41,7 +41,7 @@ def read_plane(
     /,
 ) -> RawResult:
     """A columns.Core. Holds the events of one line in memory at a time."""
-    plane = _Plane(fd, tables, unnamed_rows, progress)
+    plane = _PlaneDecoder(fd, tables, unnamed_rows, progress)
     rules = Rules(array("q", tables[2]), array("I", tables[3]))
     totals = Totals()
     out = Columns(*columns)
@@ -59,10 +59,10 @@ class _BadEvent(Exception):
     """Not a WireError: that ends the line, this only the event."""
 
 
-class _Plane:
+class _PlaneDecoder:
     def __init__(self, fd: int, tables: RawTables, unnamed_rows: int, progress: BytesRead) -> None:
         event_ids, keep_from_ps, _, _, stat_ids, stat_column, pinned, _ = tables
-        self.window = Window(fd, 256 << 10)
+        self.window = ByteWindow(fd, 256 << 10)
         self.slots = {event_id: slot for slot, event_id in enumerate(array("q", event_ids))}
         self.known = len(self.slots)
         self.keep_from_ps = array("q", keep_from_ps)

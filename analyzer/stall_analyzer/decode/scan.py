@@ -29,7 +29,7 @@ class FileCut(WireError):
     """The file ends where more was promised."""
 
 
-class Window:
+class ByteWindow:
     """The part of a file that is in memory just now."""
 
     def __init__(self, fd: int, ahead: int = 64 << 10) -> None:
@@ -143,7 +143,7 @@ def scan(fd: int, size: int) -> ScannedFile:
 
 class _Scanner:
     def __init__(self, fd: int, size: int) -> None:
-        self.window = Window(fd)
+        self.window = ByteWindow(fd)
         self.size = size
         self.found = ScannedFile()
 

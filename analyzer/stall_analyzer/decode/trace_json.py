@@ -124,23 +124,23 @@ class _Source:
 
 
 @dataclass
-class _Line:
+class _JsonThread:
     name: str = ""
     # start_ps, duration_ps, name, kept stats as (column, value)
     events: list[tuple[int, int, str, tuple[tuple[int, object], ...]]] = field(default_factory=list)
 
 
 @dataclass
-class _Process:
+class _JsonProcess:
     name: str = ""
-    lines: dict[int, _Line] = field(default_factory=dict)
+    lines: dict[int, _JsonThread] = field(default_factory=dict)
 
 
 class _Document:
     """What has been read so far: processes are planes, threads are lines."""
 
     def __init__(self) -> None:
-        self.processes: dict[int, _Process] = {}
+        self.processes: dict[int, _JsonProcess] = {}
         self.good = self.bad = 0
 
     def add(self, item: object) -> None:
@@ -155,13 +155,13 @@ class _Document:
         except (KeyError, TypeError, ValueError, OverflowError):
             self.bad += 1
 
-    def _line(self, item: dict[str, Any]) -> _Line:
-        process = self.processes.setdefault(int(item["pid"]), _Process())
-        return process.lines.setdefault(int(item["tid"]), _Line())
+    def _line(self, item: dict[str, Any]) -> _JsonThread:
+        process = self.processes.setdefault(int(item["pid"]), _JsonProcess())
+        return process.lines.setdefault(int(item["tid"]), _JsonThread())
 
     def _add_name(self, item: dict[str, Any]) -> None:
         if item["name"] == "process_name":
-            process = self.processes.setdefault(int(item["pid"]), _Process())
+            process = self.processes.setdefault(int(item["pid"]), _JsonProcess())
             process.name = str(item["args"]["name"])
         elif item["name"] == "thread_name":
             self._line(item).name = str(item["args"]["name"])
@@ -189,7 +189,7 @@ class _Document:
         for process in self.processes.values():
             self._assemble_process(assembler, process, base_ps)
 
-    def _assemble_process(self, assembler: Assembler, process: _Process, base_ps: int) -> None:
+    def _assemble_process(self, assembler: Assembler, process: _JsonProcess, base_ps: int) -> None:
         lines = [line for line in process.lines.items()
                  if not vocabulary.drop_line(process.name, line[1].name)]  # fmt: skip
         names = {event[2] for _, line in lines for event in line.events}

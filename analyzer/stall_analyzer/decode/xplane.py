@@ -24,7 +24,7 @@ from stall_analyzer.decode.event_columns import (
     PlaneResult,
     Tables,
 )
-from stall_analyzer.decode.scan import FileCut, LineRange, ScannedFile, Window, scan
+from stall_analyzer.decode.scan import ByteWindow, FileCut, LineRange, ScannedFile, scan
 from stall_analyzer.errors import UnreadableFile, WireError
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import HostFile
@@ -104,7 +104,7 @@ def _line_name(fd: int, line: LineRange, found: LineResult) -> str:
     if found.name_end == found.name_begin:
         return line.name
     try:
-        return Window(fd, ahead=0).text(found.name_begin, found.name_end)
+        return ByteWindow(fd, ahead=0).text(found.name_begin, found.name_end)
     except WireError:
         return line.name
 
@@ -115,7 +115,7 @@ def _ends_there(fd: int, line: LineRange, position: int) -> bool:
     if line.promised_end == line.end:
         return False
     try:
-        fields = Window(fd, ahead=0).fields(position, line.end, cut=True)
+        fields = ByteWindow(fd, ahead=0).fields(position, line.end, cut=True)
         *_, end = next(fields)
         return line.end < end <= line.promised_end
     except FileCut:

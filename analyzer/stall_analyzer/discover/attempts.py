@@ -19,7 +19,7 @@ from datetime import datetime, timezone
 from functools import lru_cache
 
 from stall_analyzer.model.notes import Note
-from stall_analyzer.model.runs import DumpFiles, EventFile, Session
+from stall_analyzer.model.runs import DumpFiles, EventFile, ProfileSession
 
 # Importing TensorFlow takes longer, so a restart cannot begin so soon after the first start.
 SAME_START_S = 2
@@ -60,7 +60,7 @@ class Writer:
 
 @dataclass(frozen=True)
 class FoundSession:
-    session: Session
+    session: ProfileSession
     written_unix_s: tuple[float, ...]  # modification times of its host files
 
 
@@ -69,7 +69,7 @@ class Attempt:
     start_s: int
     writers: list[Writer] = field(default_factory=list)
     event_files: list[EventFile] = field(default_factory=list)
-    sessions: list[Session] = field(default_factory=list)
+    sessions: list[ProfileSession] = field(default_factory=list)
     dumps: list[DumpFiles] = field(default_factory=list)
 
 

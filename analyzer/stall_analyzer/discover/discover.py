@@ -20,7 +20,7 @@ from stall_analyzer.files import files
 from stall_analyzer.files.listing import FileInfo, Folder
 from stall_analyzer.files.tfrecord import HEAD_BYTES
 from stall_analyzer.model.notes import Note
-from stall_analyzer.model.runs import DumpFiles, EventFile, HostFile, Run, Session
+from stall_analyzer.model.runs import DumpFiles, EventFile, HostFile, ProfileSession, Run
 
 XPLANE = ".xplane.pb"
 TRACE_JSON = ".trace.json.gz"
@@ -308,7 +308,7 @@ def _take_session(place: _Place, run: _RunFolder) -> None:
                 written.append(info.modified_unix_s)
     if hosts:
         in_order = tuple(hosts[host] for host in sorted(hosts))
-        session = Session(place.session_id, place.folder.path, in_order)
+        session = ProfileSession(place.session_id, place.folder.path, in_order)
         run.sessions.append(FoundSession(session, tuple(written)))
     elif place.is_session:
         reason = _why_no_trace(place.folder.names)

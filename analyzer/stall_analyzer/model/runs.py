@@ -19,7 +19,7 @@ class HostFile:
 
 
 @dataclass(frozen=True)
-class Session:
+class ProfileSession:
     """One profile capture. `id` is the string that the Profile plugin shows."""
 
     id: str
@@ -58,7 +58,7 @@ class Run:
 
     name: str  # as TensorBoard names it, "." for the logdir itself
     path: str
-    sessions: tuple[Session, ...]
+    sessions: tuple[ProfileSession, ...]
     event_files: tuple[EventFile, ...]
     attempt: int = 1
     notes: tuple[Note, ...] = ()

@@ -21,7 +21,7 @@ import numpy as np
 
 from stall_analyzer.align.training_thread import HOST_PLANE
 from stall_analyzer.chart.lanes import step_name
-from stall_analyzer.decode.scan import Window, scan
+from stall_analyzer.decode.scan import ByteWindow, scan
 from stall_analyzer.decode.vocabulary import ANNOTATIONS
 from stall_analyzer.decode.xplane import time_zero_ns
 from stall_analyzer.errors import UsageError, WireError
@@ -30,7 +30,7 @@ from stall_analyzer.model.causes import CAUSES
 from stall_analyzer.model.findings import Report
 from stall_analyzer.model.intervals import NOTHING, stack
 from stall_analyzer.model.ledger import HostLedger
-from stall_analyzer.model.runs import HostFile, Run, Session
+from stall_analyzer.model.runs import HostFile, ProfileSession, Run
 from stall_analyzer.model.timeline import AlignedTrace
 
 # Fields of XSpace, XPlane, XLine, XEvent and their metadata.
@@ -45,7 +45,7 @@ MOST_FINDING_LINES = 8
 COPY_BYTES = 1 << 20
 
 
-class Mark(NamedTuple):
+class AddedEvent(NamedTuple):
     """An event to add, in window time."""
 
     name: str
@@ -125,7 +125,7 @@ def check_folder(folder: Path, logdirs: Sequence[str]) -> None:
         raise UsageError(f"cannot write into {folder}: it exists and is not an empty folder")
 
 
-def _folder(run: Run, session: Session) -> PurePosixPath:
+def _folder(run: Run, session: ProfileSession) -> PurePosixPath:
     """As in the log directory, so that TensorBoard finds it; what lay elsewhere is put in order."""
     inside = files.absolute_parts(session.path)[len(files.absolute_parts(run.path)) :]
     if inside[-3:-1] != ("plugins", "profile"):
@@ -145,7 +145,7 @@ def _annotation(report: Report, aligned: AlignedTrace, target: str) -> Annotatio
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123  the scanner needs the number
         size = file.seek(0, os.SEEK_END)
         scanned = scan(file.fileno(), size)
-        gap = _host_plane(Window(file.fileno()), size)
+        gap = _host_plane(ByteWindow(file.fileno()), size)
     planes = [plane for plane in scanned.planes if plane.name == HOST_PLANE]
     lines = _Lines(
         time_zero_ns(scanned),
@@ -155,14 +155,14 @@ def _annotation(report: Report, aligned: AlignedTrace, target: str) -> Annotatio
     )
     steps = report.timeline.steps
     lines.add("buckets", _causes(host))
-    lines.add("steps", [Mark(step_name(step), step.start_ps, step.end_ps) for step in steps])
+    lines.add("steps", [AddedEvent(step_name(step), step.start_ps, step.end_ps) for step in steps])
     for number, marks in enumerate(_finding_lines(report, host.host), start=1):
         lines.add("findings" if number == 1 else f"findings {number}", marks)
     named = b"" if planes else wire.bytes_field(PLANE_NAME, HOST_PLANE.encode())
     return Annotation(path, target, gap, named + lines.to_bytes())
 
 
-def _host_plane(window: Window, size: int) -> Gap:
+def _host_plane(window: ByteWindow, size: int) -> Gap:
     """Where no host was traced, the end of the file: there a plane can begin."""
     header = 0
     for number, wire_type, begin, end in window.fields(0, size):
@@ -176,18 +176,20 @@ def _host_plane(window: Window, size: int) -> Gap:
     return Gap(size, size, size)
 
 
-def _causes(host: HostLedger) -> list[Mark]:
+def _causes(host: HostLedger) -> list[AddedEvent]:
     bounds, causes = host.ledger.bounds_ps.tolist(), host.ledger.cause.tolist()
     return [
-        Mark(CAUSES[cause], start, end)
+        AddedEvent(CAUSES[cause], start, end)
         for cause, start, end in zip(causes, bounds[:-1], bounds[1:], strict=True)
     ]
 
 
-def _finding_lines(report: Report, host: str) -> list[list[Mark]]:
+def _finding_lines(report: Report, host: str) -> list[list[AddedEvent]]:
     """Findings may overlap, events of a line may not: as many lines as it takes."""
     marks = [
-        Mark(f"{finding.id} {evidence.label or finding.title}", evidence.start_ps, evidence.end_ps)
+        AddedEvent(
+            f"{finding.id} {evidence.label or finding.title}", evidence.start_ps, evidence.end_ps
+        )
         for finding in report.findings
         for evidence in finding.evidence
         if evidence.host == host
@@ -209,7 +211,7 @@ class _Lines:
         self._names: dict[str, int] = {}
         self._lines: list[bytes] = []
 
-    def add(self, name: str, marks: Sequence[Mark]) -> None:
+    def add(self, name: str, marks: Sequence[AddedEvent]) -> None:
         parts = [
             wire.number_field(LINE_ID, next(self._free)),
             wire.bytes_field(LINE_NAME, f"{ANNOTATIONS}{name}".encode()),
@@ -218,7 +220,7 @@ class _Lines:
         ]
         self._lines.append(b"".join(parts))
 
-    def _event(self, mark: Mark) -> bytes:
+    def _event(self, mark: AddedEvent) -> bytes:
         """Empty for what lies before the trace: an event cannot begin before its line."""
         start = max(mark.start_ps - self._shift_ps, 0)
         duration = mark.end_ps - self._shift_ps - start

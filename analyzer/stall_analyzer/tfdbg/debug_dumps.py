@@ -110,7 +110,7 @@ class _Tensor:
 
 
 @dataclass
-class _Reader:
+class _DumpReader:
     """All file sets of one program."""
 
     notes: list[Note]
@@ -236,7 +236,7 @@ def read_dump(run: Run) -> DebugDump | None:
         return None
     notes: list[Note] = []
     mine = _of_one_program(run.dumps, notes)
-    reader = _Reader(notes)
+    reader = _DumpReader(notes)
     for files in mine:
         reader.read_tensors(files)
     for files in mine:
@@ -278,7 +278,7 @@ def _health(mode: int, values: Float64s | None) -> _Health | None:
     return None
 
 
-def _what_it_cannot_tell(reader: _Reader) -> Iterator[str]:
+def _what_it_cannot_tell(reader: _DumpReader) -> Iterator[str]:
     if not reader.executions and not reader.traces:
         yield (
             "The debugger's dump holds no executions: they are written when the program ends or "

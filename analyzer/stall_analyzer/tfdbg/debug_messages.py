@@ -102,7 +102,7 @@ class SourceFile(NamedTuple):
     lines: tuple[str, ...]
 
 
-class Frame(NamedTuple):
+class FrameMessage(NamedTuple):
     id: str
     source: int  # index of its source file
     line: int
@@ -130,7 +130,7 @@ class Execution(NamedTuple):
     frames: tuple[str, ...]
 
 
-class Trace(NamedTuple):
+class TraceMessage(NamedTuple):
     """One output of an op in a graph, once."""
 
     graph_id: str
@@ -148,11 +148,11 @@ def source_file_of(message: Message) -> SourceFile:
     return SourceFile(message.text(1), tuple(message.texts(3)))
 
 
-def frame_of(message: Message) -> Frame:
+def frame_of(message: Message) -> FrameMessage:
     place = next(message.messages(2), None)
     if place is None:
         raise WireError("a stack frame without its place")
-    return Frame(message.text(1), place.integer(1), place.integer(2), place.text(4))
+    return FrameMessage(message.text(1), place.integer(1), place.integer(2), place.text(4))
 
 
 def graph_op_of(message: Message) -> GraphOp:
@@ -178,9 +178,11 @@ def execution_of(message: Message) -> Execution:
     )
 
 
-def trace_of(message: Message) -> Trace:
+def trace_of(message: Message) -> TraceMessage:
     tensor = next(iter(message.tensors(5)), None)
-    return Trace(message.text(1), message.text(2), message.integer(3), message.integer(4), tensor)
+    return TraceMessage(
+        message.text(1), message.text(2), message.integer(3), message.integer(4), tensor
+    )
 
 
 def _frames(message: Message) -> tuple[str, ...]:

@@ -131,13 +131,13 @@ def _pauses(aligned: AlignedTrace) -> tuple[Int64s, Int64s]:
 
 
 @dataclass(frozen=True)
-class _Work:
+class _EagerWork:
     kind: str  # "summary" | "checkpoint" | "reads"
     start_ps: int
     end_ps: int
 
 
-def _eager_work(aligned: AlignedTrace) -> Iterator[_Work]:
+def _eager_work(aligned: AlignedTrace) -> Iterator[_EagerWork]:
     trace, training = aligned.trace, aligned.training
     assert training is not None
     window_start, window_end = (bound - aligned.shift_ps for bound in aligned.covered_ps)
@@ -169,7 +169,7 @@ def _eager_work(aligned: AlignedTrace) -> Iterator[_Work]:
             if kind != "summary" and first and pause[first - 1] == pause[first]:
                 # Python opens files and lists what goes into them: no longer than it then writes.
                 begin = max(int(until[first - 1]), 2 * begin - end)
-            yield _Work(kind, begin + aligned.shift_ps, end + aligned.shift_ps)
+            yield _EagerWork(kind, begin + aligned.shift_ps, end + aligned.shift_ps)
         first = index
 
 
@@ -195,7 +195,7 @@ def _kind(ops: list[str]) -> str:
     return "" if SUMMARY_OPS.isdisjoint(ops) else "summary"
 
 
-def _stretches(ledger: Tiling, pauses: Int64s, work: list[_Work]) -> Stretches:
+def _stretches(ledger: Tiling, pauses: Int64s, work: list[_EagerWork]) -> Stretches:
     start, end = union(
         np.array([w.start_ps for w in work], dtype=np.int64),
         np.array([w.end_ps for w in work], dtype=np.int64),
