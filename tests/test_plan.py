@@ -23,7 +23,7 @@ def signals(later_ms: int | None = None, **causes_ms: int) -> Signals:
     codes = np.array([code(cause) for cause in causes], dtype=np.uint8)
     ledger = Ledger(bounds, codes, np.zeros(len(codes), dtype=np.bool_))
     host = HostLedger("worker", ledger, int(bounds[-1]), "python", {})
-    window = Window(None, int(bounds[-1]), "made", "made")
+    window = Window(0, int(bounds[-1]), "made", "made")
     later = () if later_ms is None else (later_ms * MS,)
     return Signals(Timeline(window, (), (), (), later, None), (host,), host)
 

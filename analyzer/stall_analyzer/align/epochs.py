@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stall_analyzer.align.iterations import Iterations, Landmarks
+from stall_analyzer.align.traced_steps import Landmarks
+from stall_analyzer.model.timeline import TracedSteps
 from stall_analyzer.model.units import Int64s
 
 RESET = "Keras reset its metrics"
@@ -18,26 +19,25 @@ RESET = "Keras reset its metrics"
 
 @dataclass(frozen=True)
 class Epoch:
+    """An epoch in one trace, in its time."""
+
     start_ps: int
     end_ps: int | None  # None: the trace does not show where it ends
     start_source: str
     end_source: str
     end_exact: bool  # nothing but the end of the epoch lies before it
-    first_step: int  # its steps in Iterations are [first_step, last_step)
-    last_step: int
     begin_seen: bool  # False: the trace began in the middle of it
 
 
 @dataclass(frozen=True)
 class _Begin:
-    step: int
     start_ps: int  # of the epoch that begins
     previous_end_ps: int  # of the epoch before
     source: str
     seen: bool = True
 
 
-def find_epochs(steps: Iterations, landmarks: Landmarks) -> tuple[Epoch, ...]:
+def find_epochs(steps: TracedSteps, landmarks: Landmarks) -> tuple[Epoch, ...]:
     """Epochs in order; empty where the trace holds no training step."""
     begins = [
         begin
@@ -55,22 +55,20 @@ def find_epochs(steps: Iterations, landmarks: Landmarks) -> tuple[Epoch, ...]:
             end_source=f"the next epoch begins ({following.source})" if following else "",
             # Keras 2 takes the old iterator down, and only then resets its metrics.
             end_exact=following is not None and following.source == RESET and steps.epoch is None,
-            first_step=begin.step,
-            last_step=following.step if following else len(steps.start_ps),
             begin_seen=begin.seen,
         )
         for begin, following in zip(begins, ends, strict=True)
     )
 
 
-def _gaps(steps: Iterations) -> Int64s:
+def _gaps(steps: TracedSteps) -> Int64s:
     """When the gap before each step begins."""
     # An eager step lasts until the next fetch, so what happens between epochs is inside it.
     ends = steps.start_ps if steps.source == "iterator" else steps.end_ps
     return np.concatenate([[-(1 << 62)], ends[:-1]]).astype(np.int64)
 
 
-def _candidates(steps: Iterations, marks: Landmarks) -> list[int]:
+def _candidates(steps: TracedSteps, marks: Landmarks) -> list[int]:
     """The first training step, and those with something between them and the step before."""
     trained = np.flatnonzero(steps.training)
     if len(trained) == 0:
@@ -86,7 +84,7 @@ def _candidates(steps: Iterations, marks: Landmarks) -> list[int]:
     return [int(step) for step in trained[fresh]]
 
 
-def _begin_at(step: int, steps: Iterations, marks: Landmarks) -> _Begin | None:
+def _begin_at(step: int, steps: TracedSteps, marks: Landmarks) -> _Begin | None:
     """How an epoch begins before this training step, or None if it goes on."""
     first = not steps.training[:step].any()
     since, until = int(_gaps(steps)[step]), int(steps.start_ps[step])
@@ -94,17 +92,17 @@ def _begin_at(step: int, steps: Iterations, marks: Landmarks) -> _Begin | None:
     reset = _last_between(marks.reset_start_ps, since, until)
     if reset is not None and (made is not None or first or not _remade(marks, steps)):
         end = int(marks.reset_end_ps[reset])
-        return _Begin(step, end, int(marks.reset_start_ps[reset]), RESET)
+        return _Begin(end, int(marks.reset_start_ps[reset]), RESET)
     if made is not None:
         # Keras 2 makes the iterator before the epoch begins, a loop when it begins.
         ends = marks.iterator_end_ps if steps.epoch is not None else marks.iterator_start_ps
-        return _Begin(step, int(ends[made]), int(marks.iterator_start_ps[made]), "iterator made")
+        return _Begin(int(ends[made]), int(marks.iterator_start_ps[made]), "iterator made")
     if steps.epoch is not None and not first:
-        return _Begin(step, until, until, "step marker")
-    return _Begin(step, until, until, "first step in the trace", seen=False) if first else None
+        return _Begin(until, until, "step marker")
+    return _Begin(until, until, "first step in the trace", seen=False) if first else None
 
 
-def _remade(marks: Landmarks, steps: Iterations) -> bool:
+def _remade(marks: Landmarks, steps: TracedSteps) -> bool:
     """Does every epoch make its own iterator? (Not with steps_per_epoch.)"""
     return bool((marks.iterator_start_ps > steps.start_ps[0]).any())
 

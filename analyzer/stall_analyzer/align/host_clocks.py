@@ -8,15 +8,17 @@ serve the same way. Else each host's own clock must do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stall_analyzer.align.collectives import Collectives, MeetingTable, meeting_table
+from stall_analyzer.align.collectives import MeetingTable, meeting_table
+from stall_analyzer.align.placed_trace import PlacedTrace
 from stall_analyzer.model.format import seconds
+from stall_analyzer.model.kinds import ClockSource
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.timeline import HostClock
-from stall_analyzer.model.units import NEVER, PS_PER_MS, Int64s
+from stall_analyzer.model.units import NEVER, PS_PER_MS, PS_PER_NS, Int64s
 
 # One or two common events may be mistaken; more will not agree by chance.
 SHARED_LEAST = 3
@@ -24,29 +26,9 @@ SHARED_LEAST = 3
 STEPS_AGREE_PS = 50 * PS_PER_MS
 # Clocks that a time service keeps agree to this; more is worth a word.
 APART_PS = 100 * PS_PER_MS
-
-OWN, BY_COLLECTIVES, BY_STEPS, BY_NAME, NOWHERE = (
-    "own clock", "collectives", "steps", "session name", "none",
-)  # fmt: skip
-UNPLACED = HostClock(NOWHERE)
-
-
-@dataclass(frozen=True)
-class Clocked:
-    """A trace and where its own clock puts it."""
-
-    host: str
-    origin_ps: int | None  # its time zero on the common clock; None: it has no clock
-    exact: bool  # False: by the session's name, to the second
-    collectives: Collectives
-    step_number: Int64s  # of its step markers, and when each ended, in trace time
-    step_end_ps: Int64s
-
-
-@dataclass(frozen=True)
-class Placement:
-    origin_ps: int | None
-    clock: HostClock
+# What hosts may share, the surest first.
+COMPARED: tuple[ClockSource, ...] = ("collectives", "steps")
+NO_TIMES: Int64s = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -59,27 +41,38 @@ class _Difference:
 
 
 def place_hosts(
-    traces: Sequence[Clocked], leader: str = "", floating: bool = False
-) -> tuple[Placement, ...]:
-    """Where each trace belongs. The clock of `leader`, or of the first host, is the common one.
+    traces: Sequence[PlacedTrace], clock_ns: int | None, logging_host: str
+) -> Sequence[PlacedTrace]:
+    """Each trace at its place on the common clock, which began at `clock_ns`.
 
-    `floating`: nothing at all has a clock, and time may begin anywhere.
+    Of several clocks, that of the logging host counts or, where it left no trace, the first one.
+    Without `clock_ns` nothing at all has a clock, and time may begin anywhere.
     """
+    own = [_by_own_clock(trace, clock_ns) for trace in traces]
     hosts = list(dict.fromkeys(trace.host for trace in traces))
     if len(hosts) < 2:
-        return tuple(_by_own_clock(trace) for trace in traces)
-    return _Placing(traces, floating).place(leader if leader in hosts else hosts[0])
+        return own
+    # A worker's trace is called by its host and its task.
+    leader = next((h for h in hosts if f"{h}-".startswith(f"{logging_host}-")), hosts[0])
+    return _Placing(own, floating=clock_ns is None).place(leader)
+
+
+def _by_own_clock(trace: PlacedTrace, clock_ns: int | None) -> PlacedTrace:
+    if trace.base_unix_ns is None or clock_ns is None:
+        return trace
+    clock = HostClock("own clock", ahead_ps=0) if trace.exact else HostClock("session name")
+    return replace(trace, origin_ps=(trace.base_unix_ns - clock_ns) * PS_PER_NS, clock=clock)
 
 
 class _Placing:
-    def __init__(self, traces: Sequence[Clocked], floating: bool) -> None:
-        self._traces = traces
+    def __init__(self, traces: Sequence[PlacedTrace], floating: bool) -> None:
+        self._traces = traces  # each by its own clock
         self._floating = floating
         self._table = meeting_table([trace.collectives for trace in traces])
-        self._placed: dict[int, Placement] = {}
+        self._placed: dict[int, PlacedTrace] = {}
         self._ahead: dict[str, int] = {}  # of the hosts whose clocks have been compared
 
-    def place(self, leader: str) -> tuple[Placement, ...]:
+    def place(self, leader: str) -> list[PlacedTrace]:
         """From each trace that is placed to all that share something with it, and so on."""
         order = sorted(range(len(self._traces)), key=lambda i: self._traces[i].host != leader)
         while len(self._placed) < len(self._traces):
@@ -87,27 +80,26 @@ class _Placing:
             followed = [i for i in left if self._follow(i)]
             if not followed:
                 self._begin_with(left[0])
-        return tuple(self._placed[i] for i in range(len(self._traces)))
+        return [self._placed[i] for i in range(len(self._traces))]
 
     def _begin_with(self, index: int) -> None:
         """Nothing ties it to those placed so far: its own clock, as its host's is known to go."""
         trace = self._traces[index]
         ahead = self._ahead.setdefault(trace.host, 0)
-        placement = _by_own_clock(trace)
         if self._floating:
-            placement = Placement(0, placement.clock)
-        elif placement.origin_ps is not None and trace.exact:
-            clock = HostClock(OWN, ahead_ps=ahead)
-            placement = Placement(placement.origin_ps - ahead, clock)
-        self._placed[index] = placement
+            trace = replace(trace, origin_ps=0)
+        elif trace.origin_ps is not None and trace.exact:
+            clock = HostClock("own clock", ahead_ps=ahead)
+            trace = replace(trace, origin_ps=trace.origin_ps - ahead, clock=clock)
+        self._placed[index] = trace
 
     def _follow(self, index: int) -> bool:
         """Place a trace by what it shares with one that is placed, if there is such a one."""
         trace = self._traces[index]
-        for source in (BY_COLLECTIVES, BY_STEPS):
+        for source in COMPARED:
             found = [
-                (difference.shared, self._origin_ps(i) + difference.ps, difference)
-                for i in self._placed
+                (difference.shared, placed.on_clock(difference.ps), difference)
+                for i, placed in self._placed.items()
                 if (difference := self._difference(source, index, i)) is not None
             ]
             if found:
@@ -115,7 +107,7 @@ class _Placing:
                 own = trace.origin_ps if trace.exact else None
                 ahead = None if own is None else own - origin_ps
                 clock = HostClock(source, difference.shared, ahead, difference.error_ps)
-                self._placed[index] = Placement(origin_ps, clock)
+                self._placed[index] = replace(trace, origin_ps=origin_ps, clock=clock)
                 if ahead is not None:
                     self._ahead.setdefault(trace.host, ahead)
                 return True
@@ -124,32 +116,21 @@ class _Placing:
             return True
         return False
 
-    def _origin_ps(self, index: int) -> int:
-        return self._placed[index].origin_ps or 0
-
-    def _difference(self, source: str, index: int, placed: int) -> _Difference | None:
+    def _difference(self, source: ClockSource, index: int, placed: int) -> _Difference | None:
         if self._placed[placed].origin_ps is None:
             return None
-        if source == BY_COLLECTIVES:
+        if source == "collectives":
             return _by_collectives(self._table, index, placed)
         return _by_steps(self._traces[index], self._traces[placed])
-
-
-def _by_own_clock(trace: Clocked) -> Placement:
-    if trace.origin_ps is None:
-        return Placement(None, UNPLACED)
-    if not trace.exact:
-        return Placement(trace.origin_ps, HostClock(BY_NAME))
-    return Placement(trace.origin_ps, HostClock(OWN, ahead_ps=0))
 
 
 def _by_collectives(table: MeetingTable, index: int, placed: int) -> _Difference | None:
     mine, theirs = table.ended_ps[:, index], table.ended_ps[:, placed]
     both = (mine != NEVER) & (theirs != NEVER)
-    return _difference(theirs[both] - mine[both])
+    return _median_difference(theirs[both] - mine[both])
 
 
-def _by_steps(trace: Clocked, placed: Clocked) -> _Difference | None:
+def _by_steps(trace: PlacedTrace, placed: PlacedTrace) -> _Difference | None:
     """By their numbers, where both train with others or one has no clock at all."""
     together = all(len(t.collectives.arrived_ps) for t in (trace, placed))
     if not together and trace.exact and trace.origin_ps is not None:
@@ -157,18 +138,23 @@ def _by_steps(trace: Clocked, placed: Clocked) -> _Difference | None:
     my_number, my_end = _numbered_once(trace)
     their_number, their_end = _numbered_once(placed)
     _, mine, theirs = np.intersect1d(my_number, their_number, return_indices=True)
-    found = _difference(their_end[theirs] - my_end[mine])
+    found = _median_difference(their_end[theirs] - my_end[mine])
     return found if found is not None and found.error_ps <= STEPS_AGREE_PS else None
 
 
-def _numbered_once(trace: Clocked) -> tuple[Int64s, Int64s]:
-    """Steps whose number occurs once, and their ends: Keras counts anew in each epoch."""
-    number, first, count = np.unique(trace.step_number, return_index=True, return_counts=True)
+def _numbered_once(trace: PlacedTrace) -> tuple[Int64s, Int64s]:
+    """Training steps whose number occurs once, and their ends: Keras counts anew in each epoch."""
+    steps = trace.steps
+    if steps is None or steps.number is None:
+        return NO_TIMES, NO_TIMES
+    number, first, count = np.unique(
+        steps.number[steps.training], return_index=True, return_counts=True
+    )
     once = count == 1
-    return number[once], trace.step_end_ps[first[once]]
+    return number[once], steps.end_ps[steps.training][first[once]]
 
 
-def _difference(differences: Int64s) -> _Difference | None:
+def _median_difference(differences: Int64s) -> _Difference | None:
     if len(differences) < SHARED_LEAST:
         return None
     middle = int(np.median(differences))
@@ -178,7 +164,7 @@ def _difference(differences: Int64s) -> _Difference | None:
 def clock_notes(all_clocks: Sequence[HostClock]) -> list[Note]:
     """What the reader must know: how the clocks were set, and how well they agree now."""
     notes = []
-    for source, what in ((BY_COLLECTIVES, "collectives"), (BY_STEPS, "steps")):
+    for source in COMPARED:
         clocks = [clock for clock in all_clocks if clock.source == source]
         if not clocks:
             continue
@@ -186,8 +172,8 @@ def clock_notes(all_clocks: Sequence[HostClock]) -> list[Note]:
         fewest = min(clock.shared for clock in clocks)
         apart = max((abs(clock.ahead_ps or 0) for clock in clocks), default=0)
         text = (
-            f"The clocks of the hosts were set by at least {fewest} common {what}, which agree to "
-            f"{seconds(error)} in the median."
+            f"The clocks of the hosts were set by at least {fewest} common {source}, which agree "
+            f"to {seconds(error)} in the median."
         )
         if apart >= APART_PS:
             text += f" Before that they were up to {seconds(apart)} apart."

@@ -1,15 +1,52 @@
-"""Startup, training, validation and the end of the epoch, from the steps."""
+"""Startup, training, validation and the end of the epoch: as a capture marked them, or from the
+steps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
 
-from stall_analyzer.model.timeline import Phase, Step
+from stall_analyzer.align.logged_epoch import LoggedEpoch
+from stall_analyzer.model.kinds import PhaseName
+from stall_analyzer.model.timeline import Phase, Step, Window
+from stall_analyzer.model.units import PS_PER_NS
 
 
-def phases_of(steps: Sequence[Step], duration_ps: int) -> tuple[Phase, ...]:
+def find_phases(
+    steps: Sequence[Step], window: Window, logged: LoggedEpoch | None
+) -> tuple[Phase, ...]:
     """Phases that tile the window."""
+    if logged is not None and logged.marked:
+        return _from_marks(steps, window, logged)
+    # Do the steps tell the epoch's course, or are they the few that were profiled?
+    are_all = sum(step.end_ps - step.start_ps for step in steps) > window.duration_ps // 4
+    return _from_steps(steps if are_all else (), window.duration_ps)
+
+
+def _from_marks(steps: Sequence[Step], window: Window, logged: LoggedEpoch) -> tuple[Phase, ...]:
+    zero_ns = window.start_unix_ns or 0
+    marks: tuple[tuple[PhaseName, int | None], ...] = (
+        ("training", logged.validation_begin_ns or logged.training_end_ns),
+        ("validation", logged.validation_end_ns),
+    )
+    begin = steps[0].start_ps if steps else 0
+    bounds: list[tuple[PhaseName, int]] = [("startup", begin)]
+    bounds += [(name, (ns - zero_ns) * PS_PER_NS) for name, ns in marks if ns is not None]
+    # What comes last is the epoch's end, unless it never came to that.
+    ended = logged.validation_end_ns or (logged.training_end_ns and not logged.validation_begin_ns)
+    under_way: PhaseName = "validation" if logged.validation_begin_ns else "training"
+    bounds.append(("epoch_end" if ended else under_way, window.duration_ps))
+    phases: list[Phase] = []
+    at = 0
+    for name, bound in bounds:
+        until = min(bound, window.duration_ps)
+        if until > at:
+            phases.append(Phase(name, at, until))
+            at = until
+    return tuple(phases)
+
+
+def _from_steps(steps: Sequence[Step], duration_ps: int) -> tuple[Phase, ...]:
     if not steps:
         return (Phase("training", 0, duration_ps),) if duration_ps else ()
     phases: list[Phase] = []

@@ -8,22 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from stall_analyzer.align.collectives import Collectives, collectives_of
 from stall_analyzer.align.epochs import RESET, Epoch, find_epochs
-from stall_analyzer.align.host_clocks import UNPLACED, Clocked
-from stall_analyzer.align.iterations import (
-    Iterations,
-    device_iterations,
-    find_iterations,
-    find_landmarks,
-)
 from stall_analyzer.align.trace_clock import base_from_capture, base_from_summaries
+from stall_analyzer.align.traced_steps import device_steps, find_landmarks, find_traced_steps
 from stall_analyzer.align.training_thread import follow_training, rows_of_line
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.runs import ProfileSession
-from stall_analyzer.model.timeline import HostClock, TrainingThread
+from stall_analyzer.model.timeline import HostClock, TracedSteps, TrainingThread
 from stall_analyzer.model.trace import Trace, TraceSource
 from stall_analyzer.model.trace_rows import rows_called
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_NS
@@ -33,13 +25,13 @@ LOOP_END_PS = 50 * PS_PER_MS
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedTrace:
     """A trace, what it shows of training, and its place on the common clock."""
 
     source: TraceSource
     session: ProfileSession
     training: TrainingThread | None
-    steps: Iterations | None
+    steps: TracedSteps | None
     epochs: tuple[Epoch, ...]
     collectives: Collectives
     extent_ps: tuple[int, int]  # what the profiler recorded, in trace time
@@ -47,39 +39,31 @@ class Placed:
     base_unix_ns: int | None  # when its time zero was, by its own clock
     exact: bool  # False: placed by the session's name, to the second
     is_cut: bool
-    origin_ps: int | None = None  # its time zero on the common clock; None: no clock to place it on
-    clock: HostClock = UNPLACED
+    origin_ps: int | None  # its time zero on the common clock; None: nothing tells
+    clock: HostClock
 
-    def clocked(self, clock_ns: int | None) -> Clocked:
-        """What its clock can be compared by; `clock_ns` is where the common clock begins."""
-        base_ns, steps = self.base_unix_ns, self.steps
-        known = base_ns is not None and clock_ns is not None
-        numbers = ends = np.empty(0, dtype=np.int64)
-        if steps is not None and steps.number is not None:
-            numbers, ends = steps.number[steps.training], steps.end_ps[steps.training]
-        return Clocked(
-            host=self.source.host,
-            origin_ps=((base_ns or 0) - (clock_ns or 0)) * PS_PER_NS if known else None,
-            exact=self.exact,
-            collectives=self.collectives,
-            step_number=numbers,
-            step_end_ps=ends,
-        )
+    @property
+    def host(self) -> str:
+        return self.source.host
+
+    def on_clock(self, ps: int) -> int:
+        """An instant of the trace on the common clock; on its own where it has no place there."""
+        return (self.origin_ps or 0) + ps
 
 
-def look_at(session: ProfileSession, source: TraceSource, events: EventLog | None) -> Placed:
+def look_at(session: ProfileSession, source: TraceSource, events: EventLog | None) -> PlacedTrace:
     """Reads the trace, and keeps of it what the alignment needs."""
     trace = source.read()
     base_ns, exact = _base_unix_ns(session, trace, events)
     training = follow_training(trace)
     epochs: tuple[Epoch, ...] = ()
     if training is None:
-        steps = device_iterations(trace)
+        steps = device_steps(trace)
     else:
         landmarks = find_landmarks(trace, training)
-        steps = find_iterations(trace, training, landmarks)
+        steps = find_traced_steps(trace, training, landmarks)
         epochs = find_epochs(steps, landmarks)
-    return Placed(
+    return PlacedTrace(
         source=source,
         session=session,
         training=training,
@@ -91,6 +75,8 @@ def look_at(session: ProfileSession, source: TraceSource, events: EventLog | Non
         base_unix_ns=base_ns,
         exact=exact,
         is_cut=trace.is_cut,
+        origin_ps=None,
+        clock=HostClock("none"),
     )
 
 
@@ -121,7 +107,7 @@ def _extent_ps(trace: Trace) -> tuple[int, int]:
 def _last_work_ps(
     trace: Trace,
     training: TrainingThread | None,
-    steps: Iterations | None,
+    steps: TracedSteps | None,
     epochs: tuple[Epoch, ...],
 ) -> int:
     if training is None or steps is None:

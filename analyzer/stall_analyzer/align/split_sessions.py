@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from stall_analyzer.align.placed_trace import Placed
+from stall_analyzer.align.placed_trace import PlacedTrace
 from stall_analyzer.discover.attempts import local_seconds
 from stall_analyzer.model.notes import Note
 
@@ -19,7 +19,7 @@ NAMES_APART_S = 30
 COMMON_SHARE = 0.5
 
 
-def split_session_notes(placed: Sequence[Placed]) -> list[Note]:
+def split_session_notes(placed: Sequence[PlacedTrace]) -> list[Note]:
     notes = []
     for group in joined_sessions(placed):
         if len(group) > 1:
@@ -32,9 +32,9 @@ def split_session_notes(placed: Sequence[Placed]) -> list[Note]:
     return notes
 
 
-def joined_sessions(placed: Sequence[Placed]) -> list[list[str]]:
+def joined_sessions(placed: Sequence[PlacedTrace]) -> list[list[str]]:
     """The ids of the sessions, those of one capture together."""
-    members: dict[str, list[Placed]] = {}
+    members: dict[str, list[PlacedTrace]] = {}
     for trace in placed:
         members.setdefault(trace.session.id, []).append(trace)
     groups = [[session] for session in members]
@@ -56,8 +56,8 @@ def _named_together(one: str, other: str) -> bool:
     return first is not None and second is not None and abs(first - second) <= NAMES_APART_S
 
 
-def _are_one_capture(mine: Sequence[Placed], theirs: Sequence[Placed]) -> bool:
-    if {p.source.host for p in mine} & {p.source.host for p in theirs}:
+def _are_one_capture(mine: Sequence[PlacedTrace], theirs: Sequence[PlacedTrace]) -> bool:
+    if {p.host for p in mine} & {p.host for p in theirs}:
         return False
     one, other = _span(mine), _span(theirs)
     if one is None or other is None:
@@ -67,7 +67,7 @@ def _are_one_capture(mine: Sequence[Placed], theirs: Sequence[Placed]) -> bool:
     return common > 0 and common >= COMMON_SHARE * shorter
 
 
-def _span(traces: Sequence[Placed]) -> tuple[int, int] | None:
+def _span(traces: Sequence[PlacedTrace]) -> tuple[int, int] | None:
     """From the first beginning to the last end, on the common clock."""
     begins = [p.origin_ps + p.extent_ps[0] for p in traces if p.origin_ps is not None]
     ends = [p.origin_ps + p.extent_ps[1] for p in traces if p.origin_ps is not None]

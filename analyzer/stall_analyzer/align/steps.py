@@ -8,39 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
-from stall_analyzer.align.iterations import Iterations
 from stall_analyzer.align.logged_epoch import LoggedEpoch, batch_times, step_durations
 from stall_analyzer.model.event_log import EventLog
-from stall_analyzer.model.timeline import Phase, Step, Window
+from stall_analyzer.model.timeline import AlignedTrace, Step, TracedSteps, Window
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_NS
 
 # Durations are stored as float32: this is more than the rounding of one that takes an hour.
 ROUNDING_PS = PS_PER_MS
 
 
-class TracedPart(NamedTuple):
-    """What one session saw."""
-
-    steps: Iterations
-    shift_ps: int  # from its own time to the window's
-    until_ps: int  # where its coverage of the window ends
-    first_number: int | None  # of its first step in the epoch, where a capture says so
-
-
 def find_steps(
-    parts: Sequence[TracedPart],
+    traces: Sequence[AlignedTrace],
     events: EventLog | None,
     window: Window,
     logged: LoggedEpoch | None,
 ) -> tuple[Step, ...]:
     """In order of time. They need not be all: see `training_steps` of the timeline."""
-    sessions = [found for part in parts if (found := _traced(part))]
+    parts = [
+        (a.steps, a.covered_ps[1], _first_number(a.session, events, logged))
+        for a in traces
+        if a.steps is not None
+    ]
+    sessions = [found for part in parts if (found := _traced(*part))]
     traced = sorted((step for found in sessions for step in found), key=_start)
-    if not any(part.first_number is not None for part in parts):
+    if all(first is None for _, _, first in parts):
         traced = [replace(step, index=index) for index, step in enumerate(traced)]
     if events is None or window.start_unix_ns is None:
         return tuple(traced)
@@ -52,51 +46,36 @@ def find_steps(
     return tuple(traced) if len(traced) >= len(ends) // 2 else _from_ends(ends)
 
 
-def marked_phases(steps: Sequence[Step], window: Window, logged: LoggedEpoch) -> tuple[Phase, ...]:
-    """Phases that tile the window, from the marks of a capture."""
-    zero_ns = window.start_unix_ns or 0
-    marks = (
-        ("training", logged.validation_begin_ns or logged.training_end_ns),
-        ("validation", logged.validation_end_ns),
-    )
-    begin = steps[0].start_ps if steps else 0
-    bounds = [("startup", begin)]
-    bounds += [(name, (ns - zero_ns) * PS_PER_NS) for name, ns in marks if ns is not None]
-    # What comes last is the epoch's end, unless it never came to that.
-    ended = logged.validation_end_ns or (logged.training_end_ns and not logged.validation_begin_ns)
-    under_way = "validation" if logged.validation_begin_ns else "training"
-    bounds.append(("epoch_end" if ended else under_way, window.duration_ps))
-    phases: list[Phase] = []
-    at = 0
-    for name, bound in bounds:
-        until = min(bound, window.duration_ps)
-        if until > at:
-            phases.append(Phase(name, at, until))
-            at = until
-    return tuple(phases)
-
-
 def _start(step: Step) -> int:
     return step.start_ps
 
 
-def _traced(part: TracedPart) -> list[Step]:
+def _first_number(session: str, events: EventLog | None, logged: LoggedEpoch | None) -> int | None:
+    """Which step of the epoch a session began with, where a capture says so."""
+    capture = events.capture if events is not None else None
+    if capture is None or logged is None or logged.first_step is None:
+        return None
+    opened = capture.opened(session.rpartition("/")[2])
+    if opened is None or opened.first_step is None:
+        return None
+    return max(opened.first_step - logged.first_step, 0)
+
+
+def _traced(steps: TracedSteps, until: int, first_number: int | None) -> list[Step]:
     """Each step lasts until the next one begins: what callbacks do after it belongs to it."""
-    steps, shift, until = part.steps, part.shift_ps, part.until_ps
-    start = steps.start_ps + shift
-    inside = np.flatnonzero((start >= 0) & (start < until))
-    if len(inside) == 0:
+    inside = steps.start_ps < until
+    start, kind = steps.start_ps[inside], steps.training[inside]
+    if len(start) == 0:
         return []
-    ends = np.append(start[inside][1:], until)
+    ends = np.append(start[1:], until)
     # The last step of a kind ends with its own work: what follows is validation or epoch end.
-    kind = steps.training[inside]
     last = np.append(kind[1:] != kind[:-1], True)
     if steps.source != "iterator":
-        ends = np.where(last, np.minimum(steps.end_ps[inside] + shift, ends), ends)
+        ends = np.where(last, np.minimum(steps.end_ps[inside], ends), ends)
     return [
         Step(index, int(begin), int(end), "training" if trains else "validation", steps.source)
         for index, (begin, end, trains) in enumerate(
-            zip(start[inside], ends, kind, strict=True), start=part.first_number or 0
+            zip(start, ends, kind, strict=True), start=first_number or 0
         )
     ]
 

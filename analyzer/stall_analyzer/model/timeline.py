@@ -9,7 +9,7 @@ from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.kinds import ClockSource, PhaseName, StepPhase, StepSource
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.trace import Trace, TraceSource
-from stall_analyzer.model.units import Bools, Int32s, Int64s, UInt32s
+from stall_analyzer.model.units import PS_PER_NS, Bools, Int32s, Int64s, UInt32s
 
 
 @dataclass(frozen=True)
@@ -67,13 +67,23 @@ class Phase:
 
 @dataclass(frozen=True)
 class Window:
-    """The first epoch. Its own times count from `start_ps` of the timeline's clock."""
+    """The first epoch. Window time counts from `start_ps` of the clock that all traces share."""
 
-    start_unix_ns: int | None
-    duration_ps: int
+    start_ps: int
+    end_ps: int
     start_source: str  # how each end was found, in words
     end_source: str
+    clock_unix_ns: int | None = None  # when that clock began; None: nothing tells
     epoch: int | None = 0  # None: no training was found, the window is the whole trace
+
+    @property
+    def duration_ps(self) -> int:
+        return self.end_ps - self.start_ps
+
+    @property
+    def start_unix_ns(self) -> int | None:
+        clock_ns = self.clock_unix_ns
+        return None if clock_ns is None else clock_ns + self.start_ps // PS_PER_NS
 
 
 @dataclass(frozen=True)
@@ -88,8 +98,32 @@ class HostClock:
 
 @dataclass(frozen=True)
 class TracedSteps:
-    count: int
-    last_start_ps: int  # of the last one, in window time
+    """Steps as a trace shows them, in order."""
+
+    start_ps: Int64s
+    end_ps: Int64s
+    training: Bools  # else validation
+    source: StepSource
+    eager: bool  # the training thread runs the ops itself, one by one
+    epoch: Int64s | None = None  # where the markers say it
+    number: Int64s | None = None  # as the markers count them
+
+    @property
+    def count(self) -> int:
+        """How many of them train."""
+        return int(self.training.sum())
+
+    @property
+    def last_start_ps(self) -> int:
+        """Of those that train."""
+        return int(self.start_ps[self.training].max(initial=0))
+
+    def in_window(self, shift_ps: int, duration_ps: int) -> TracedSteps:
+        """Those that begin in it, in window time, without what their markers say."""
+        start = self.start_ps + shift_ps
+        inside = (start >= 0) & (start < duration_ps)
+        end = self.end_ps[inside] + shift_ps
+        return TracedSteps(start[inside], end, self.training[inside], self.source, self.eager)
 
 
 @dataclass(frozen=True)
@@ -101,9 +135,8 @@ class AlignedTrace:
     shift_ps: int
     covered_ps: tuple[int, int]  # what the profiler recorded, clipped to the window
     training: TrainingThread | None
-    eager: bool = False  # it trains op by op, without tf.function
     clock: HostClock = HostClock("own clock")
-    steps: TracedSteps | None = None  # that train, and lie in the window
+    steps: TracedSteps | None = None  # in the window, in window time
     cluster_hosts: int | None = None  # that its collectives need, itself among them
     is_cut: bool = False  # the file ends early
 
@@ -114,6 +147,11 @@ class AlignedTrace:
     @property
     def path(self) -> str:
         return self.source.path
+
+    @property
+    def eager(self) -> bool:
+        """Whether it trains op by op, without tf.function."""
+        return self.steps is not None and self.steps.eager
 
     @property
     def trace(self) -> Trace:

@@ -36,8 +36,8 @@ def profiled_alone(signals: Signals, sample: Sample) -> Signals:
     """Signals of the profiled stretches; only what the profiler saw is right in them."""
     stretches = _put_end_to_end(sample)
     window = Window(
-        start_unix_ns=None,
-        duration_ps=sample.profiled_ps,
+        start_ps=0,
+        end_ps=sample.profiled_ps,
         start_source="profiled steps",
         end_source="profiled steps",
     )

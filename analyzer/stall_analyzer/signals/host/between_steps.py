@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stall_analyzer.align.iterations import eager_rows
+from stall_analyzer.align.traced_steps import eager_rows
 from stall_analyzer.attribute.thread import CHECKPOINT_OPS, EAGER_PREFIX, SUMMARY_OPS
 from stall_analyzer.model.causes import codes
 from stall_analyzer.model.intervals import Tiling, time_in, union

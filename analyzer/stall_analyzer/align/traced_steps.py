@@ -13,7 +13,7 @@ import numpy as np
 
 from stall_analyzer.align.training_thread import enclosing, rows_of_line
 from stall_analyzer.decode.vocabulary import BIT_GRADIENT, UPDATE_OPS
-from stall_analyzer.model.timeline import TrainingThread
+from stall_analyzer.model.timeline import TracedSteps, TrainingThread
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import rows_named, rows_with, stat_of
 from stall_analyzer.model.units import PS_PER_MS, Bools, Int64s
@@ -25,19 +25,6 @@ BURST_GAP_PS = 2 * PS_PER_MS
 BURST_LEAST = 2
 # Making an iterator is a chain of dataset ops that follow each other this closely.
 ITERATOR_GAP_PS = 5 * PS_PER_MS
-
-
-@dataclass(frozen=True)
-class Iterations:
-    """The steps of all epochs in the trace, in order, in trace time."""
-
-    start_ps: Int64s
-    end_ps: Int64s
-    training: Bools  # else validation
-    source: str  # "marker" | "function" | "iterator" | "device"
-    eager: bool  # the training thread runs the ops itself, one by one
-    epoch: Int64s | None = None  # where the markers say it
-    number: Int64s | None = None  # as the markers count them
 
 
 @dataclass(frozen=True)
@@ -61,7 +48,7 @@ def find_landmarks(trace: Trace, training: TrainingThread) -> Landmarks:
     return Landmarks(start[is_reset], end[is_reset], made_start, made_end)
 
 
-def find_iterations(trace: Trace, training: TrainingThread, landmarks: Landmarks) -> Iterations:
+def find_traced_steps(trace: Trace, training: TrainingThread, landmarks: Landmarks) -> TracedSteps:
     span = rows_of_line(trace, training.line)
     marked = rows_with(trace, "step_num").astype(np.int64)
     marked = _outermost(trace, marked[(marked >= span.start) & (marked < span.stop)])
@@ -72,7 +59,7 @@ def find_iterations(trace: Trace, training: TrainingThread, landmarks: Landmarks
     if len(marked):
         return _marked(trace, marked, eager)
     if not eager:
-        return Iterations(
+        return TracedSteps(
             training.calls.start_ps[stepping],
             training.calls.end_ps[stepping],
             _calls_that_train(trace, training, landmarks)[stepping],
@@ -82,7 +69,7 @@ def find_iterations(trace: Trace, training: TrainingThread, landmarks: Landmarks
     return _fetched(trace, training, fetches)
 
 
-def device_iterations(trace: Trace) -> Iterations | None:
+def device_steps(trace: Trace) -> TracedSteps | None:
     """Steps as the profiler marked them on a device, for traces in which no thread trains."""
     steps = [
         slice(line.first_event, line.last_event)
@@ -93,7 +80,7 @@ def device_iterations(trace: Trace) -> Iterations | None:
     start, end = trace.events.start_ps[longest], trace.events.end_ps[longest]
     if len(start) == 0:
         return None
-    return Iterations(start, end, np.ones(len(start), np.bool_), "device", eager=False)
+    return TracedSteps(start, end, np.ones(len(start), np.bool_), "device", eager=False)
 
 
 def eager_rows(trace: Trace, training: TrainingThread, wanted: Callable[[str], bool]) -> Int64s:
@@ -126,14 +113,14 @@ def _outermost(trace: Trace, rows: Int64s) -> Int64s:
     return np.asarray(rows[outermost], dtype=np.int64)
 
 
-def _marked(trace: Trace, rows: Int64s, eager: bool) -> Iterations:
+def _marked(trace: Trace, rows: Int64s, eager: bool) -> TracedSteps:
     events = trace.events
     validation = rows_named(trace, lambda name: name in ("test", "predict"))
     epoch = stat_of(trace, "epoch_num", rows) if len(rows_with(trace, "epoch_num")) else None
     trains = ~np.isin(rows, validation)
     number = stat_of(trace, "step_num", rows)
     start, end = events.start_ps[rows], events.end_ps[rows]
-    return Iterations(start, end, trains, "marker", eager, epoch, number)
+    return TracedSteps(start, end, trains, "marker", eager, epoch, number)
 
 
 def _calls_that_train(trace: Trace, training: TrainingThread, landmarks: Landmarks) -> Bools:
@@ -161,7 +148,7 @@ def _calls_that_train(trace: Trace, training: TrainingThread, landmarks: Landmar
     return trains
 
 
-def _fetched(trace: Trace, training: TrainingThread, fetches: Int64s) -> Iterations:
+def _fetched(trace: Trace, training: TrainingThread, fetches: Int64s) -> TracedSteps:
     events = trace.events
     span = rows_of_line(trace, training.line)
     start = events.start_ps[fetches]
@@ -171,4 +158,4 @@ def _fetched(trace: Trace, training: TrainingThread, fetches: Int64s) -> Iterati
     updated = np.searchsorted(updates, end) > np.searchsorted(updates, start)
     # Nothing is updated by the fetch that finds the end of the data, nor in validation.
     trains = updated if updated.any() else np.ones(len(start), np.bool_)
-    return Iterations(start, end, trains, "iterator", eager=True)
+    return TracedSteps(start, end, trains, "iterator", eager=True)
