@@ -12,12 +12,12 @@ from stall_analyzer.align.collectives import Collectives, collectives_of
 from stall_analyzer.align.epochs import RESET, Epoch, find_epochs
 from stall_analyzer.align.trace_clock import base_from_capture, base_from_summaries
 from stall_analyzer.align.traced_steps import device_steps, find_landmarks, find_traced_steps
-from stall_analyzer.align.training_thread import follow_training, rows_of_line
+from stall_analyzer.align.training_thread import follow_training
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.runs import ProfileSession
 from stall_analyzer.model.timeline import HostClock, TracedSteps, TrainingThread
 from stall_analyzer.model.trace import Trace, TraceSource
-from stall_analyzer.model.trace_rows import rows_called
+from stall_analyzer.model.trace_rows import rows_called, rows_inside, rows_of_line
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_NS
 
 # What begins this soon after a loop's last step still belongs to the loop.
@@ -119,8 +119,7 @@ def _last_work_ps(
         # Keras still works out the epoch's metrics after its last batch.
         return max(last, int(ends[span].max(initial=0)))
     # A loop takes its iterator down when it ends; deleting has a row only when it is slow.
-    deleted = rows_called(trace, "TFE_DeleteTensorHandle")
-    deleted = deleted[(deleted >= span.start) & (deleted < span.stop)]
+    deleted = rows_inside(span, rows_called(trace, "TFE_DeleteTensorHandle"))
     starts = trace.events.start_ps[deleted]
     after = deleted[(starts >= last) & (starts < last + LOOP_END_PS)]
     return max(last, int(ends[after].max(initial=0)))

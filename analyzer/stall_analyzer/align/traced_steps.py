@@ -11,11 +11,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stall_analyzer.align.training_thread import enclosing, rows_of_line
 from stall_analyzer.decode.vocabulary import BIT_GRADIENT, UPDATE_OPS
+from stall_analyzer.model.intervals import enclosing
 from stall_analyzer.model.timeline import TracedSteps, TrainingThread
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.trace_rows import rows_named, rows_with, stat_of
+from stall_analyzer.model.trace_rows import (
+    outermost,
+    rows_inside,
+    rows_named,
+    rows_of_line,
+    rows_with,
+    stat_of,
+)
 from stall_analyzer.model.units import PS_PER_MS, Bools, Int64s
 
 FETCH_OPS = ("IteratorGetNext", "IteratorGetNextSync")
@@ -50,8 +57,8 @@ def find_landmarks(trace: Trace, training: TrainingThread) -> Landmarks:
 
 def find_traced_steps(trace: Trace, training: TrainingThread, landmarks: Landmarks) -> TracedSteps:
     span = rows_of_line(trace, training.line)
-    marked = rows_with(trace, "step_num").astype(np.int64)
-    marked = _outermost(trace, marked[(marked >= span.start) & (marked < span.stop)])
+    # The capture marks steps that the user marks too.
+    marked = outermost(trace, rows_inside(span, rows_with(trace, "step_num")))
     fetches = eager_rows(trace, training, FETCH_OPS.__contains__)
     stepping = training.calls.concrete >= 0
     # A custom loop calls a function for each batch; run_eagerly hardly calls anything.
@@ -88,10 +95,10 @@ def eager_rows(trace: Trace, training: TrainingThread, wanted: Callable[[str], b
     prefix = "EagerLocalExecute: "
     span = rows_of_line(trace, training.line)
     rows = rows_named(trace, lambda n: n.startswith(prefix) and wanted(n.removeprefix(prefix)))
-    rows = rows[(rows >= span.start) & (rows < span.stop)]
+    rows = rows_inside(span, rows)
     calls = training.calls
     outside = enclosing(calls.start_ps, calls.end_ps, trace.events.start_ps[rows]) < 0
-    return np.asarray(rows[outside], dtype=np.int64)
+    return rows[outside]
 
 
 def _clusters(trace: Trace, rows: Int64s, gap_ps: int) -> tuple[Int64s, Int64s, Int64s]:
@@ -102,15 +109,6 @@ def _clusters(trace: Trace, rows: Int64s, gap_ps: int) -> tuple[Int64s, Int64s, 
     opens = np.flatnonzero(np.concatenate([[True], start[1:] - end[:-1] > gap_ps]))
     closes = np.append(opens[1:], len(rows))
     return start[opens], end[closes - 1], closes - opens
-
-
-def _outermost(trace: Trace, rows: Int64s) -> Int64s:
-    """Those that lie in none of the others: the capture marks steps that the user marks too."""
-    start, end = trace.events.start_ps[rows], trace.events.end_ps[rows]
-    if len(rows) == 0:
-        return rows
-    outermost = np.append(True, start[1:] >= np.maximum.accumulate(end)[:-1])
-    return np.asarray(rows[outermost], dtype=np.int64)
 
 
 def _marked(trace: Trace, rows: Int64s, eager: bool) -> TracedSteps:

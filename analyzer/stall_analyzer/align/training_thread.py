@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.model.intervals import enclosing
 from stall_analyzer.model.timeline import Calls, FunctionRuns, TrainingThread
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import (
     ABSENT,
     names_where,
+    outermost,
     rows_called,
+    rows_inside,
     rows_named,
+    rows_of_line,
     rows_with,
     stat_of,
     text_is,
 )
-from stall_analyzer.model.units import Int32s, Int64s, UInt32s
+from stall_analyzer.model.units import Int64s, UInt32s
 
 HOST_PLANE = "/host:CPU"
 FUNCTION_PREFIX = "EagerLocalExecute: __inference_"
@@ -43,10 +47,6 @@ def follow_training(trace: Trace) -> TrainingThread | None:
     return TrainingThread(line, _with_bits(calls, runs), runs)
 
 
-def rows_of_line(trace: Trace, line: int) -> slice:
-    return slice(trace.lines[line].first_event, trace.lines[line].last_event)
-
-
 def _training_line(trace: Trace) -> int | None:
     events = trace.events
     eager = rows_called(trace, "EagerExecute")
@@ -55,8 +55,8 @@ def _training_line(trace: Trace) -> int | None:
     marker = marker[~np.isin(marker, function)]
     score = np.zeros(len(trace.lines), dtype=np.float64)
     for rows, weight in ((marker, MARKER_WEIGHT), (function, CALL_WEIGHT), (eager, EAGER_WEIGHT)):
-        outermost = rows[~np.isin(events.parent[rows], rows)]
-        np.add.at(score, events.line[outermost], weight * events.duration_ps[outermost] / 1e12)
+        tops = rows[~np.isin(events.parent[rows], rows)]
+        np.add.at(score, events.line[tops], weight * events.duration_ps[tops] / 1e12)
     on_host = [trace.planes[line.plane].name == HOST_PLANE for line in trace.lines]
     score[~np.array(on_host, dtype=np.bool_)] = 0
     return int(score.argmax()) if len(score) and score.max() > 0 else None
@@ -65,19 +65,13 @@ def _training_line(trace: Trace) -> int | None:
 def _calls(trace: Trace, line: int) -> Calls:
     events = trace.events
     span = rows_of_line(trace, line)
-    rows = rows_with(trace, "tf_function_call").astype(np.int64)
-    rows = rows[(rows >= span.start) & (rows < span.stop)]
+    # Calls nest while tracing.
+    rows = outermost(trace, rows_inside(span, rows_with(trace, "tf_function_call")))
     start, end = events.start_ps[rows], events.end_ps[rows]
-    # Calls nest while tracing; ordered by start, an inner one ends before an outer one has.
-    outermost = np.ones(len(rows), dtype=np.bool_)
-    if len(rows):
-        outermost[1:] = start[1:] >= np.maximum.accumulate(end)[:-1]
-    rows, start, end = rows[outermost], start[outermost], end[outermost]
-
     graphs = rows_named(
         trace, lambda n: n.startswith(FUNCTION_PREFIX) and not n.startswith(INITIALIZER_PREFIX)
     )
-    graphs = graphs[(graphs >= span.start) & (graphs < span.stop)]
+    graphs = rows_inside(span, graphs)
     concrete = np.full(len(rows), -1, dtype=np.int32)
     call = enclosing(start, end, events.start_ps[graphs])
     concrete[call[call >= 0]] = events.name[graphs[call >= 0]]  # the last one in a call wins
@@ -94,8 +88,7 @@ def _calls(trace: Trace, line: int) -> Calls:
 def _function_runs(trace: Trace, line: int, calls: Calls) -> FunctionRuns:
     events = trace.events
     span = rows_of_line(trace, line)
-    launches = rows_called(trace, "FunctionRun")
-    launches = launches[(launches >= span.start) & (launches < span.stop)]
+    launches = rows_inside(span, rows_called(trace, "FunctionRun"))
     ids = stat_of(trace, "id", launches)
     # The launch itself is short; the kernel run around it lasts until the graph is done.
     waits = events.parent[launches]
@@ -139,12 +132,3 @@ def _with_bits(calls: Calls, runs: FunctionRuns) -> Calls:
     inside = runs.call >= 0
     np.bitwise_or.at(bits, runs.call[inside], runs.bits[inside])
     return Calls(calls.row, calls.start_ps, calls.end_ps, calls.concrete, calls.traced, bits)
-
-
-def enclosing(start: Int64s, end: Int64s, at: Int64s) -> Int32s:
-    """Which of the ordered, disjoint intervals holds each instant, -1 for none."""
-    if len(start) == 0:
-        return np.full(len(at), -1, dtype=np.int32)
-    index = np.searchsorted(start, at, side="right") - 1
-    held = (index >= 0) & (at < end[np.maximum(index, 0)])
-    return np.where(held, index, -1).astype(np.int32)

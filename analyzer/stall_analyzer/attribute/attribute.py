@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stall_analyzer.align.training_thread import rows_of_line
 from stall_analyzer.attribute.allocator_waits import allocator_regions
 from stall_analyzer.attribute.contention import with_contention
 from stall_analyzer.attribute.device_work import DeviceView, device_view
@@ -27,12 +26,12 @@ from stall_analyzer.attribute.wasted_steps import wasted_from_ps
 from stall_analyzer.attribute.xla import xla_regions
 from stall_analyzer.errors import UnreadableFile
 from stall_analyzer.model.causes import ONE_TIME, code, codes, codes_of_bucket
-from stall_analyzer.model.intervals import NOTHING, Tiling, distinct, label_at, simplify
+from stall_analyzer.model.intervals import NOTHING, Tiling, overlay, simplify
 from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.notes import Note
-from stall_analyzer.model.timeline import AlignedTrace, Timeline, TrainingThread
+from stall_analyzer.model.timeline import AlignedTrace, Timeline, TrainingThread, starts_and_ends
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.trace_rows import rows_named
+from stall_analyzer.model.trace_rows import rows_named, rows_of_line
 from stall_analyzer.model.units import Int64s
 
 
@@ -63,7 +62,7 @@ def _host_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -
         begin, end = part.covered_ps
         if begin < end:
             traced = _traced(part, timeline, begin - part.shift_ps, end - part.shift_ps)
-            tiling = _overlay(tiling, Tiling(traced.bounds + part.shift_ps, traced.labels))
+            tiling = overlay(tiling, Tiling(traced.bounds + part.shift_ps, traced.labels))
     tiling = relabel(tiling, tiling.labels == NOTHING, "unknown.not_traced")
     for part in parts:
         tiling = with_profiler_stop(tiling, part, timeline)
@@ -94,7 +93,8 @@ def _traced(aligned: AlignedTrace, timeline: Timeline, begin: int, end: int) -> 
         own, others = executor_work(trace, training)
         regions = (*xla_regions(trace), *allocator_regions(trace, training))
         outside, between = _idle_causes(trace, devices)
-        tiling = _follow(thread, run_tiling(own, regions, outside, between, begin, end))
+        runs = run_tiling(own, regions, outside, between, begin, end)
+        tiling = overlay(thread, runs, hole=FOLLOW)
         tiling = with_warm_up(tiling, trace, training)
         tiling = with_skipped_updates(tiling, training)
         steps = _training_steps(timeline, aligned)
@@ -107,7 +107,7 @@ def _traced(aligned: AlignedTrace, timeline: Timeline, begin: int, end: int) -> 
         return tiling
     # With a device at work, the executors on the host only launch kernels.
     launching = np.isin(tiling.labels, codes_of_bucket("compute"))
-    return _overlay(devices.tiling, relabel(tiling, launching, "host.dispatch"))
+    return overlay(devices.tiling, relabel(tiling, launching, "host.dispatch"))
 
 
 def _with_open_ends(
@@ -128,31 +128,16 @@ def _idle_causes(trace: Trace, devices: DeviceView | None) -> tuple[int, int]:
     nothing = code("unknown.no_evidence")
     if not len(rows_named(trace, lambda name: name.startswith("ExecutorState::"))):
         return nothing, nothing
-    unseen = devices is not None and devices.used and not devices.traced
-    return code("host.dispatch"), nothing if unseen else code("compute.runtime")
-
-
-def _follow(thread: Tiling, runs: Tiling) -> Tiling:
-    bounds = distinct(thread.bounds, runs.bounds)
-    at = bounds[:-1]
-    own = label_at(thread, at)
-    return simplify(Tiling(bounds, np.where(own == FOLLOW, label_at(runs, at), own)))
-
-
-def _overlay(top: Tiling, below: Tiling) -> Tiling:
-    bounds = distinct(top.bounds, below.bounds)
-    above = label_at(top, bounds[:-1])
-    return simplify(Tiling(bounds, np.where(above == NOTHING, label_at(below, bounds[:-1]), above)))
+    untraced = devices is not None and devices.used and not devices.traced
+    return code("host.dispatch"), nothing if untraced else code("compute.runtime")
 
 
 def _training_steps(timeline: Timeline, aligned: AlignedTrace) -> tuple[Int64s, Int64s]:
     """Those that the trace saw, in its own time."""
     begin, end = aligned.covered_ps
     steps = [s for s in timeline.steps if s.phase == "training" and begin <= s.start_ps < end]
-    return (
-        np.array([step.start_ps for step in steps], dtype=np.int64) - aligned.shift_ps,
-        np.array([step.end_ps for step in steps], dtype=np.int64) - aligned.shift_ps,
-    )
+    starts, ends = starts_and_ends(steps)
+    return starts - aligned.shift_ps, ends - aligned.shift_ps
 
 
 def _with_wasted(tiling: Tiling, timeline: Timeline) -> Tiling:

@@ -35,8 +35,8 @@ from stall_analyzer.model.intervals import (
     distinct,
     innermost,
     label_at,
+    overlay,
     paint,
-    simplify,
     union,
 )
 from stall_analyzer.model.trace import Trace
@@ -197,7 +197,4 @@ def _give_first_part(tiling: Tiling, amounts: Int64s) -> Tiling:
     start, end = starts[amounts > 0], (starts + amounts)[amounts > 0]
     begin, finish = int(tiling.bounds[0]), int(tiling.bounds[-1])
     taken = paint(begin, finish, [Layer(start, end, code("input.contention"))])
-    bounds = distinct(tiling.bounds, taken.bounds)
-    above = label_at(taken, bounds[:-1])
-    below = label_at(tiling, bounds[:-1])
-    return simplify(Tiling(bounds, np.where(above >= 0, above, below)))
+    return overlay(taken, tiling)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.align.training_thread import enclosing
 from stall_analyzer.decode.vocabulary import BIT_GRADIENT, BIT_IS_FINITE, BIT_UPDATE
 from stall_analyzer.model.causes import code, codes, codes_of_bucket
-from stall_analyzer.model.intervals import Tiling, covered, refine, time_in, union
+from stall_analyzer.model.intervals import Tiling, covered, enclosing, refine, time_in, union
 from stall_analyzer.model.timeline import TrainingThread
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import rows_named, rows_with, text_is

@@ -18,7 +18,7 @@ from stall_analyzer.captures.capture_format import Window as Profile
 from stall_analyzer.model.causes import CAUSES, bucket_of, code
 from stall_analyzer.model.intervals import Layer, Tiling, paint, refine, time_in
 from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
-from stall_analyzer.model.timeline import AlignedTrace, Phase, Step, Timeline
+from stall_analyzer.model.timeline import AlignedTrace, Phase, Step, Timeline, starts_and_ends
 from stall_analyzer.model.units import Float64s, Int64s
 
 # With so much of it traced there is nothing worth estimating.
@@ -39,7 +39,7 @@ LEAST_DOUBT = 0.1
 # Windows around slow steps, and around hangs, were not taken at random.
 CHOSEN = (Profile.SLOW_STEP, Profile.HANG)
 
-APART, TRAINING = 0, 1
+LEFT_OUT, TRAINING = 0, 1
 UNTRACED = code("unknown.not_traced")
 COUNTS = np.array([bucket_of(cause) != "profiler" for cause in CAUSES])
 COUNTS[UNTRACED] = False
@@ -123,19 +123,15 @@ def _by_cause(tiling: Tiling, start: Int64s, end: Int64s) -> Int64s:
 
 def _untraced_by_cause(
     training: Sequence[Phase],
-    apart: Sequence[Step],
+    left_out: Sequence[Step],
     windows: Sequence[_ProfiledWindow],
     tiling: Tiling,
 ) -> Int64s:
     """What untraced training went to, without some steps, if it went as in the windows around."""
     middles = np.array([(w.start_ps + w.end_ps) // 2 for w in windows], dtype=np.int64)
     layers = [
-        Layer(
-            np.array([span.start_ps for span in spans], dtype=np.int64),
-            np.array([span.end_ps for span in spans], dtype=np.int64),
-            label,
-        )
-        for spans, label in ((apart, APART), (training, TRAINING))
+        Layer(*starts_and_ends(left_out), LEFT_OUT),
+        Layer(*starts_and_ends(training), TRAINING),
     ]
     # Cut where another window becomes the next one.
     bounds, label = refine(paint(0, int(tiling.bounds[-1]), layers), middles)

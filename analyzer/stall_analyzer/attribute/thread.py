@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.align.training_thread import FUNCTION_PREFIX, INITIALIZER_PREFIX, rows_of_line
+from stall_analyzer.align.training_thread import FUNCTION_PREFIX, INITIALIZER_PREFIX
 from stall_analyzer.attribute.refine import relabel_inside
 from stall_analyzer.decode.vocabulary import CHECK_OPS, INPUT_OPS
 from stall_analyzer.model.causes import code, codes_of_bucket
@@ -16,14 +16,23 @@ from stall_analyzer.model.intervals import (
     Layer,
     Segments,
     Tiling,
+    covered,
     inherit,
     innermost,
     paint,
 )
 from stall_analyzer.model.timeline import TrainingThread
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.trace_rows import names_where, rows_called, rows_with, stat_of, text_is
-from stall_analyzer.model.units import PS_PER_US, Int64s
+from stall_analyzer.model.trace_rows import (
+    names_where,
+    rows_called,
+    rows_inside,
+    rows_of_line,
+    rows_with,
+    stat_of,
+    text_is,
+)
+from stall_analyzer.model.units import PS_PER_US, Int32s, Int64s
 
 FOLLOW = 1000  # not a cause: look into the executor run
 
@@ -49,13 +58,10 @@ def thread_tiling(
     """Cause codes (or FOLLOW) of the training thread over [begin, end) of trace time."""
     span = rows_of_line(trace, training.line)
     events = trace.events
-    labels = _labels(trace, training, span, eager)
-    pieces = innermost(
-        events.start_ps[span],
-        events.duration_ps[span],
-        np.where(events.parent[span] >= 0, events.parent[span] - span.start, -1).astype(np.int32),
-        events.line[span],
-    )
+    parent = np.where(events.parent[span] >= 0, events.parent[span] - span.start, -1)
+    parent = parent.astype(np.int32)
+    labels = _labels(trace, training, span, parent, eager)
+    pieces = innermost(events.start_ps[span], events.duration_ps[span], parent, events.line[span])
     label = _with_retracing(trace, training, pieces, labels[pieces.owner])
     layers = [
         Layer(pieces.start[label == value], pieces.end[label == value], int(value))
@@ -68,17 +74,15 @@ def thread_tiling(
     return relabel_inside(tiling, start, stop, starting, "compile.instantiate")
 
 
-def _labels(trace: Trace, training: TrainingThread, span: slice, eager: bool) -> Int64s:
+def _labels(
+    trace: Trace, training: TrainingThread, span: slice, parent: Int32s, eager: bool
+) -> Int64s:
     """The label of each event of the line, own or inherited."""
-    events = trace.events
-    name = events.name[span]
-    parent = np.where(events.parent[span] >= 0, events.parent[span] - span.start, -1)
-    parent = parent.astype(np.int32)
+    name = trace.events.name[span]
     strong_names, weak_names = _by_name(trace)
     strong = strong_names[name]
 
-    functions = rows_with(trace, "tf_function_call").astype(np.int64)
-    functions = functions[(functions >= span.start) & (functions < span.stop)]
+    functions = rows_inside(span, rows_with(trace, "tf_function_call"))
     traced = text_is(trace, "tf_function_call", functions, lambda t: t.startswith("traced"))
     strong[functions - span.start] = np.where(
         traced, code("compile.tracing"), code("host.dispatch")
@@ -104,8 +108,7 @@ def _labels(trace: Trace, training: TrainingThread, span: slice, eager: bool) ->
 def _lost_runs(trace: Trace, training: TrainingThread, span: slice) -> Int64s:
     """Graph runs whose id is not known (a cut file, a remote worker): what they did is unknown."""
     events = trace.events
-    kernels = rows_called(trace, "EagerKernelExecute")
-    kernels = kernels[(kernels >= span.start) & (kernels < span.stop)]
+    kernels = rows_inside(span, rows_called(trace, "EagerKernelExecute"))
     is_graph = names_where(trace, lambda name: name.startswith(FUNCTION_PREFIX))
     around = events.parent[kernels]
     kernels = kernels[(around >= 0) & is_graph[events.name[around]]]
@@ -174,9 +177,5 @@ def _with_retracing(
         again[call] = count > seen.get(name, count) >= 1
         seen[name] = max(seen.get(name, 0), count)
     start, end = calls.start_ps[again], calls.end_ps[again]
-    if len(start) == 0:
-        return label
-    index = np.searchsorted(start, pieces.start, side="right") - 1
-    inside = (index >= 0) & (pieces.start < end[np.maximum(index, 0)])
-    tracing = label == code("compile.tracing")
-    return np.where(inside & tracing, code("compile.retracing"), label)
+    retracing = covered(pieces.start, start, end) & (label == code("compile.tracing"))
+    return np.where(retracing, code("compile.retracing"), label)

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stall_analyzer.align.training_thread import rows_of_line
 from stall_analyzer.attribute.device_work import DEVICE_PREFIXES
 from stall_analyzer.attribute.xla import is_compiler_event
 from stall_analyzer.chart.chart_columns import Chart, Lane, Names, lane_of
@@ -19,9 +18,9 @@ from stall_analyzer.model.causes import CAUSES
 from stall_analyzer.model.findings import Report
 from stall_analyzer.model.intervals import stack
 from stall_analyzer.model.ledger import HostLedger
-from stall_analyzer.model.timeline import AlignedTrace, Step, Timeline
+from stall_analyzer.model.timeline import AlignedTrace, Step, Timeline, starts_and_ends
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.trace_rows import name_of, rows_called, rows_named
+from stall_analyzer.model.trace_rows import name_of, rows_called, rows_named, rows_of_line
 from stall_analyzer.model.units import Int64s
 from stall_analyzer.signals.input.input_pipeline import ROWS_TELL, Stage
 from stall_analyzer.signals.signals import Signals
@@ -74,8 +73,7 @@ def _phases(timeline: Timeline, names: Names) -> Lane:
         "phases",
         "training",
         timeline.window.duration_ps,
-        np.array([phase.start_ps for phase in phases], dtype=np.int64),
-        np.array([phase.end_ps for phase in phases], dtype=np.int64),
+        *starts_and_ends(phases),
         names.table(phase.name.replace("_", " ") for phase in phases),
     )
 
@@ -87,8 +85,7 @@ def _steps(timeline: Timeline, names: Names) -> Lane:
         "steps",
         "training",
         timeline.window.duration_ps,
-        np.array([step.start_ps for step in steps], dtype=np.int64),
-        np.array([step.end_ps for step in steps], dtype=np.int64),
+        *starts_and_ends(steps),
         names.table(step_name(step) for step in steps),
     )
 
@@ -111,9 +108,9 @@ def _stage(stage: Stage, signals: Signals, names: Names) -> Lane:
     start, end = stage.spans
     title = stage.kind if stage.label == stage.kind else f"{stage.kind} ({stage.label})"
     name = np.full(len(start), names.number(title))
-    unseen = ", mostly too short to be shown" if stage.seen_share < ROWS_TELL else ""
+    hint = ", mostly too short to be shown" if stage.seen_share < ROWS_TELL else ""
     return lane_of(
-        f"pipeline/{stage.path}", title + unseen, "input", signals.window_ps, start, end, name
+        f"pipeline/{stage.path}", title + hint, "input", signals.window_ps, start, end, name
     )
 
 

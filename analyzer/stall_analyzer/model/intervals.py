@@ -73,6 +73,15 @@ def covered(at: Int64s, start: Int64s, end: Int64s) -> Bools:
     return (index >= 0) & (at < end[np.maximum(index, 0)])
 
 
+def enclosing(start: Int64s, end: Int64s, at: Int64s) -> Int32s:
+    """Which of the ordered, disjoint intervals holds each instant, -1 for none."""
+    if len(start) == 0:
+        return np.full(len(at), -1, dtype=np.int32)
+    index = np.searchsorted(start, at, side="right") - 1
+    held = (index >= 0) & (at < end[np.maximum(index, 0)])
+    return np.where(held, index, -1).astype(np.int32)
+
+
 def difference(
     start: Int64s, end: Int64s, cut_start: Int64s, cut_end: Int64s
 ) -> tuple[Int64s, Int64s]:
@@ -108,6 +117,13 @@ def time_in(tiling: Tiling, start: Int64s, end: Int64s, wanted: Int64s) -> Int64
         return np.asarray(elapsed[index] + partial, dtype=np.int64)
 
     return until(end) - until(start) if len(tiling.labels) else np.zeros(len(start), np.int64)
+
+
+def overlay(top: Tiling, below: Tiling, hole: int = NOTHING) -> Tiling:
+    """The labels of `top` and, where it has only a hole, those of what is below."""
+    bounds = distinct(top.bounds, below.bounds)
+    above = label_at(top, bounds[:-1])
+    return simplify(Tiling(bounds, np.where(above == hole, label_at(below, bounds[:-1]), above)))
 
 
 def refine(tiling: Tiling, cuts: Int64s) -> Tiling:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from stall_analyzer.model.debug_dump import DebugDump
 from stall_analyzer.model.event_log import EventLog
@@ -63,6 +66,11 @@ class Phase:
     name: PhaseName
     start_ps: int
     end_ps: int
+
+
+def starts_and_ends(spans: Sequence[Step | Phase]) -> tuple[Int64s, Int64s]:
+    start = np.array([span.start_ps for span in spans], dtype=np.int64)
+    return start, np.array([span.end_ps for span in spans], dtype=np.int64)
 
 
 @dataclass(frozen=True)

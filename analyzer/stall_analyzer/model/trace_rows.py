@@ -27,6 +27,21 @@ def rows_called(trace: Trace, *names: str) -> Int64s:
     return np.flatnonzero(np.isin(trace.events.name, wanted))
 
 
+def rows_of_line(trace: Trace, line: int) -> slice:
+    return slice(trace.lines[line].first_event, trace.lines[line].last_event)
+
+
+def rows_inside(span: slice, rows: Int64s | Int32s) -> Int64s:
+    return np.asarray(rows[(rows >= span.start) & (rows < span.stop)], dtype=np.int64)
+
+
+def outermost(trace: Trace, rows: Int64s) -> Int64s:
+    """Of rows of one line, those that begin inside of none before them."""
+    start = trace.events.start_ps[rows]
+    end = start + trace.events.duration_ps[rows]
+    return rows[start >= np.append(start[:1], np.maximum.accumulate(end)[:-1])]
+
+
 def name_of(trace: Trace, row: int) -> str:
     return trace.names[int(trace.events.name[row])]
 

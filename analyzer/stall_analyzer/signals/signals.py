@@ -22,7 +22,7 @@ from stall_analyzer.model.findings import Evidence, LateHost, Lateness
 from stall_analyzer.model.intervals import Tiling, time_in
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
-from stall_analyzer.model.timeline import AlignedTrace, Step, Timeline
+from stall_analyzer.model.timeline import AlignedTrace, Step, Timeline, starts_and_ends
 from stall_analyzer.model.units import PS_PER_NS, Int64s
 from stall_analyzer.signals.cluster.first_to_end import EndedFirst, ended_first
 from stall_analyzer.signals.cluster.lateness import lateness_of, stragglers_among
@@ -130,17 +130,12 @@ class Signals:
 
     def per_step_ps(self, *causes: str) -> Int64s:
         """How much of the causes lies in each training step."""
-        steps = self.training_steps
-        start = np.array([step.start_ps for step in steps], dtype=np.int64)
-        end = np.array([step.end_ps for step in steps], dtype=np.int64)
-        return self.time_of(start, end, *causes)
+        return self.time_of(*starts_and_ends(self.training_steps), *causes)
 
     def step_periods(self) -> tuple[Int64s, Int64s]:
         """From the end of one step to the end of the next: a loop reads its data in between."""
-        steps = self.timeline.steps
-        end = np.array([step.end_ps for step in steps], dtype=np.int64)
-        first = np.array([step.start_ps for step in steps[:1]], dtype=np.int64)
-        return np.concatenate([first, end[:-1]]), end
+        start, end = starts_and_ends(self.timeline.steps)
+        return np.concatenate([start[:1], end[:-1]]), end
 
     def time_of(self, start: Int64s, end: Int64s, *causes: str) -> Int64s:
         """How much of the causes lies in each interval."""

@@ -12,8 +12,10 @@ import numpy as np
 
 from stall_analyzer.model.causes import CAUSES, ONE_TIME, bucket_of
 from stall_analyzer.model.findings import LateHost, Lateness, LateStep, Reason
+from stall_analyzer.model.intervals import enclosing
+from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.ledger import HostLedger
-from stall_analyzer.model.timeline import Step, Timeline
+from stall_analyzer.model.timeline import Timeline, starts_and_ends
 from stall_analyzer.model.units import NEVER, PS_PER_MS, Bools, Float64s, Int64s
 from stall_analyzer.signals.cluster.gatherings import Gatherings, gatherings_of
 
@@ -39,7 +41,7 @@ def lateness_of(timeline: Timeline, ledgers: Sequence[HostLedger]) -> Lateness:
     if timeline.meetings is None:
         return Lateness()
     met = gatherings_of(timeline.meetings, ledgers)
-    step = _step_of(timeline.steps, met.end_ps)
+    step = enclosing(*starts_and_ends(timeline.steps), met.end_ps).astype(np.int64)
     cost = np.where(_is_known(met) & (met.cost_ps >= PUNCTUAL_PS), met.cost_ps, 0)
     late = [
         _late_host(met, cost, step, np.flatnonzero(met.last == host))
@@ -94,7 +96,7 @@ def _late_host(met: Gatherings, cost: Int64s, step: Int64s, mine: Int64s) -> Lat
 
 def _reason(beyond_ps: Float64s, cost_ps: int) -> Reason:
     """The bucket in which most was done beyond the others, if it explains the delay."""
-    by_bucket: dict[str, float] = {}
+    by_bucket: dict[Bucket, float] = {}
     for cause, ps in zip(CAUSES, beyond_ps, strict=True):
         if bucket_of(cause) not in NO_REASON:
             by_bucket[bucket_of(cause)] = by_bucket.get(bucket_of(cause), 0.0) + ps
@@ -103,17 +105,6 @@ def _reason(beyond_ps: Float64s, cost_ps: int) -> Reason:
         return Reason()
     inside = [i for i, cause in enumerate(CAUSES) if bucket_of(cause) == worst]
     return Reason(worst, CAUSES[max(inside, key=lambda i: beyond_ps[i])], round(by_bucket[worst]))
-
-
-def _step_of(steps: Sequence[Step], at_ps: Int64s) -> Int64s:
-    """The step in which each instant lies, -1 between steps."""
-    if not steps:
-        return np.full(len(at_ps), -1)
-    start = np.array([step.start_ps for step in steps])
-    end = np.array([step.end_ps for step in steps])
-    index = np.searchsorted(start, at_ps, side="right") - 1
-    inside = (index >= 0) & (at_ps < end[np.maximum(index, 0)])
-    return np.where(inside, index, -1)
 
 
 def _late_steps(met: Gatherings, cost: Int64s, step: Int64s) -> tuple[LateStep, ...]:

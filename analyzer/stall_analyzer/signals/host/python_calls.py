@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stall_analyzer.align.training_thread import rows_of_line
 from stall_analyzer.model.intervals import Tiling, innermost, time_in
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.trace_rows import name_of, names_where
+from stall_analyzer.model.trace_rows import name_of, names_where, rows_of_line
 from stall_analyzer.model.units import Int64s
 
 CALLS_CALLBACKS = "callback_list.py"  # the file of Keras from which every callback is called
