@@ -13,9 +13,11 @@ from stall_analyzer.model.intervals import (
     covered,
     difference,
     distinct,
+    enclosing,
     inherit,
     innermost,
     label_at,
+    overlay,
     paint,
     refine,
     simplify,
@@ -84,6 +86,20 @@ def test_cutting_and_joining_tiles_changes_no_label(tiling: Tiling, cuts: list[i
     coarser = simplify(finer)
     assert (label_at(coarser, INSTANTS) == before).all()
     assert (coarser.labels[1:] != coarser.labels[:-1]).all()
+
+
+@given(tilings(st.integers(NOTHING, 3)), tilings(st.integers(0, 3)))
+def test_an_overlay_shows_what_is_below_only_through_its_holes(top: Tiling, below: Tiling) -> None:
+    above = label_at(top, INSTANTS)
+    expected = np.where(above == NOTHING, label_at(below, INSTANTS), above)
+    assert (label_at(overlay(top, below), INSTANTS) == expected).all()
+
+
+@given(intervals)
+def test_an_instant_lies_in_the_interval_that_encloses_it(pairs: list[list[int]]) -> None:
+    start, end = union(*columns(pairs))
+    for at, index in zip(INSTANTS, enclosing(start, end, INSTANTS), strict=True):
+        assert start[index] <= at < end[index] if index >= 0 else at not in instants(pairs)
 
 
 @given(tilings(st.integers(0, 3)), interval)

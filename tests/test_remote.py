@@ -13,7 +13,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from stall_analyzer.decode.decode import read_trace
-from stall_analyzer.decode.shelf import Shelf
+from stall_analyzer.decode.trace_cache import TraceCache
 from stall_analyzer.discover.discover import find_runs
 from stall_analyzer.errors import UnreadableFile
 from stall_analyzer.files import files, remote
@@ -117,7 +117,7 @@ def test_traces_that_are_asked_for_again_are_not_fetched_again(
 ) -> None:
     """Those of a large cluster do not fit into memory, and are read up to three times."""
     upload(store, SAMPLES / "compile_tracing", "/logs")
-    monkeypatch.setattr(Shelf.__init__, "__defaults__", (1,))  # no room for a second one
+    monkeypatch.setattr(TraceCache.__init__, "__defaults__", (1,))  # no room for a second one
     (host,) = [path for path in store.find("/logs") if path.endswith(".xplane.pb")]
     store.cp_file(host, host.replace("host.", "second."))
     (run,) = find_runs(["shaky://logs"]).runs

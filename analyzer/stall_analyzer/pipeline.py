@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from stall_analyzer.align.align import align
 from stall_analyzer.decode.decode import read_trace
-from stall_analyzer.decode.shelf import Shelf
+from stall_analyzer.decode.trace_cache import TraceCache
 from stall_analyzer.discover.attempts import writer_of
 from stall_analyzer.errors import Unreachable, UnreadableFile
 from stall_analyzer.events.event_files import read_events
@@ -59,12 +59,12 @@ def _read_traces(
     run: Run, notes: list[Note], reading: Reading
 ) -> Iterator[tuple[ProfileSession, TraceSource]]:
     """One after the other, so that those of a large cluster need not be in memory together."""
-    shelf = Shelf(read_trace)
+    cache = TraceCache(read_trace)
     for session in run.sessions:
         for host in session.hosts:
             progress = reading.file(f"the trace of {host.host}", host.size)
             try:
-                trace = shelf.put(host, read_trace(host, progress))
+                trace = cache.put(host, read_trace(host, progress))
             except UnreadableFile as error:  # one bad host hides no other
                 where, may_pass = f"{session.id}/{host.host}", isinstance(error, Unreachable)
                 notes.append(Note("error", str(error), where, may_pass))

@@ -8,7 +8,7 @@ from stall_analyzer.align.collectives import meetings_of
 from stall_analyzer.align.host_clocks import clock_notes, place_hosts
 from stall_analyzer.align.logged_epoch import LoggedEpoch, epoch_from_events
 from stall_analyzer.align.phases import find_phases
-from stall_analyzer.align.placed_trace import PlacedTrace, look_at
+from stall_analyzer.align.placed_trace import PlacedTrace, inspect_trace
 from stall_analyzer.align.split_sessions import split_session_notes
 from stall_analyzer.align.steps import find_steps
 from stall_analyzer.align.window import find_window, later_epochs_ps
@@ -29,7 +29,7 @@ def align(
     `logging_host` wrote the event files: its clock is theirs.
     """
     logged = epoch_from_events(events)
-    seen = [look_at(session, source, events) for session, source in traces]
+    seen = [inspect_trace(session, source, events) for session, source in traces]
     clock_ns = _clock_origin(seen, logged)
     captured = events.capture.trace_name if events is not None and events.capture else ""
     placed = place_hosts(seen, clock_ns, captured or logging_host)

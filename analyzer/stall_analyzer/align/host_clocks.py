@@ -25,7 +25,7 @@ SHARED_LEAST = 3
 # Steps that end together do so to a few milliseconds. Where they do not, the hosts train apart.
 STEPS_AGREE_PS = 50 * PS_PER_MS
 # Clocks that a time service keeps agree to this; more is worth a word.
-APART_PS = 100 * PS_PER_MS
+NOTABLE_PS = 100 * PS_PER_MS
 # What hosts may share, the surest first.
 COMPARED: tuple[ClockSource, ...] = ("collectives", "steps")
 NO_TIMES: Int64s = np.empty(0, dtype=np.int64)
@@ -175,7 +175,7 @@ def clock_notes(all_clocks: Sequence[HostClock]) -> list[Note]:
             f"The clocks of the hosts were set by at least {fewest} common {source}, which agree "
             f"to {seconds(error)} in the median."
         )
-        if apart >= APART_PS:
+        if apart >= NOTABLE_PS:
             text += f" Before that they were up to {seconds(apart)} apart."
         notes.append(Note("info", text))
     return notes

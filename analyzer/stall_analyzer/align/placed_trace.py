@@ -51,7 +51,9 @@ class PlacedTrace:
         return (self.origin_ps or 0) + ps
 
 
-def look_at(session: ProfileSession, source: TraceSource, events: EventLog | None) -> PlacedTrace:
+def inspect_trace(
+    session: ProfileSession, source: TraceSource, events: EventLog | None
+) -> PlacedTrace:
     """Reads the trace, and keeps of it what the alignment needs."""
     trace = source.read()
     base_ns, exact = _base_unix_ns(session, trace, events)

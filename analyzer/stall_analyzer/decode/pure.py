@@ -40,7 +40,7 @@ def read_plane(
     progress: BytesRead,
     /,
 ) -> RawResult:
-    """A columns.Core. Holds the events of one line in memory at a time."""
+    """An event_columns.Core. Holds the events of one line in memory at a time."""
     plane = _PlaneDecoder(fd, tables, unnamed_rows, progress)
     rules = Rules(array("q", tables[2]), array("I", tables[3]))
     totals = Totals()

@@ -1,4 +1,4 @@
-"""Traces on a shelf: those asked for last stay in memory, the others are read again when needed.
+"""Traces in a cache: those asked for last stay in memory, the others are read again when needed.
 
 A trace is asked for three times: to find its place, to divide its time, and where its host stands
 for the run or is looked at in the tab. The traces of a large cluster do not fit into memory at
@@ -18,17 +18,17 @@ from stall_analyzer.model.trace import Trace
 ROOM_BYTES = 1 << 30
 
 
-class Shelf:
+class TraceCache:
     def __init__(self, read: Callable[[HostFile], Trace], room_bytes: int = ROOM_BYTES) -> None:
         self._read = read
         self._room_bytes = room_bytes
         self._kept: OrderedDict[str, tuple[HostFile, Trace]] = OrderedDict()
 
-    def put(self, file: HostFile, trace: Trace) -> ShelvedTrace:
+    def put(self, file: HostFile, trace: Trace) -> CachedTrace:
         """What stands for the trace from now on."""
         self._make_room(file.size)
         self._kept[file.path] = file, trace
-        return ShelvedTrace(file, self)
+        return CachedTrace(file, self)
 
     def take(self, file: HostFile) -> Trace:
         """Raises UnreadableFile where it must be read again and cannot."""
@@ -46,11 +46,11 @@ class Shelf:
 
 
 @dataclass(frozen=True, eq=False)
-class ShelvedTrace:
+class CachedTrace:
     """Stands for a trace wherever it is not looked into."""
 
     file: HostFile
-    shelf: Shelf
+    cache: TraceCache
 
     @property
     def host(self) -> str:
@@ -61,4 +61,4 @@ class ShelvedTrace:
         return self.file.path
 
     def read(self) -> Trace:
-        return self.shelf.take(self.file)
+        return self.cache.take(self.file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stall_analyzer.decode.decode import read_trace
-from stall_analyzer.decode.shelf import Shelf
+from stall_analyzer.decode.trace_cache import TraceCache
 from stall_analyzer.model.runs import HostFile
 from stall_analyzer.model.trace import Trace
 from tests.clusters import PUNCTUAL, steadily, write_job
@@ -24,8 +24,8 @@ def hosts_read(folder: Path, room: float) -> list[str]:
     """Which files are read when three hosts are asked for twice; room for so many of them."""
     files = write_job(folder, {name: steadily(PUNCTUAL) for name in "abc"})
     reads = CountedReads()
-    shelf = Shelf(reads, round(room * max(file.size for file in files)))
-    traces = [shelf.put(file, reads(file)) for file in files]
+    cache = TraceCache(reads, round(room * max(file.size for file in files)))
+    traces = [cache.put(file, reads(file)) for file in files]
     assert [trace.read().host for trace in traces] == ["a", "b", "c"]
     return reads.hosts
 
@@ -42,6 +42,6 @@ def test_one_that_is_larger_than_the_shelf_is_kept_alone(tmp_path: Path) -> None
     assert hosts_read(tmp_path, room=0.1) == ["a", "b", "c", "a", "b", "c"]
     (file, *_) = write_job(tmp_path, {"a": steadily(PUNCTUAL), "b": steadily(PUNCTUAL)})
     reads = CountedReads()
-    trace = Shelf(reads, room_bytes=1).put(file, reads(file))
+    trace = TraceCache(reads, room_bytes=1).put(file, reads(file))
     assert trace.read() is trace.read()
     assert reads.hosts == ["a"]
