@@ -12,23 +12,20 @@ import numpy as np
 import pytest
 
 from stall_analyzer.align.align import align
-from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.captures.capture_format import Mark
 from stall_analyzer.captures.capture_format import Window as Profile
 from stall_analyzer.captures.capture_records import Environment, ProfileRecord
 from stall_analyzer.captures.capture_records import Mark as MarkRecord
 from stall_analyzer.decode.decode import read_trace
-from stall_analyzer.diagnose.diagnose import diagnose, signals_of
 from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.event_log import Capture, Series
-from stall_analyzer.model.findings import Report
-from stall_analyzer.model.runs import HostFile, ProfileSession, Run
+from stall_analyzer.model.runs import HostFile, ProfileSession
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.report.document import document
-from stall_analyzer.signals.signals import Signals
 from tests.captures import START_NS, log
+from tests.detectors.training import diagnosed, signals_for
 from tests.traces import TRAIN_OPS, call, clock, host, ops, wait
 from tests.xspace import Event, space
 
@@ -88,10 +85,6 @@ def epoch(
     return align(traces, log(capture))
 
 
-def signals_for(timeline: Timeline) -> Signals:
-    return signals_of(timeline, attribute(timeline))
-
-
 def test_the_rest_of_the_epoch_is_estimated_from_its_samples(tmp_path: Path) -> None:
     signals = signals_for(epoch(tmp_path))
     sample = signals.sample
@@ -107,22 +100,17 @@ def test_the_rest_of_the_epoch_is_estimated_from_its_samples(tmp_path: Path) -> 
 
 
 def test_the_verdict_rests_on_the_estimate_and_says_so(tmp_path: Path) -> None:
-    timeline = epoch(tmp_path)
-    diagnosis = diagnose(timeline, attribute(timeline))
+    diagnosis = diagnosed(epoch(tmp_path))
     verdict = diagnosis.verdict
     assert (verdict.status, verdict.primary) == ("slow_always", "input")
     assert "estimated from 74 profiled steps of 1,000" in verdict.sentence
     assert 0.8 < verdict.confidence < 0.95, "surer than nothing, less sure than a whole trace"
-    assert sum(diagnosis.ledger.buckets_ps[b] for b in BUCKETS) == timeline.window.duration_ps
+    window_ps = diagnosis.timeline.window.duration_ps
+    assert sum(diagnosis.ledger.buckets_ps[b] for b in BUCKETS) == window_ps
 
 
 def test_the_document_keeps_the_estimate_apart(tmp_path: Path) -> None:
-    timeline = epoch(tmp_path)
-    hosts = attribute(timeline)
-    found = diagnose(timeline, hosts)
-    run = Run(".", str(tmp_path), (), ())
-    told = (found.findings, found.plan, found.verdict, found.notes, found.sample)
-    report = document([Report(run, timeline, hosts, found.ledger, *told)])
+    report = document([diagnosed(epoch(tmp_path))])
     jsonschema.validate(report, SCHEMA)
     (told_run,) = report["runs"]
     estimate = told_run["estimate"]
@@ -162,12 +150,12 @@ def test_too_little_is_no_sample(tmp_path: Path, windows: Sequence[int], reason:
 
 
 def test_what_is_found_in_the_profiled_steps_is_scaled_to_all(tmp_path: Path) -> None:
-    timeline = epoch(tmp_path)
-    diagnosis = diagnose(timeline, attribute(timeline))
+    diagnosis = diagnosed(epoch(tmp_path))
+    window_ps = diagnosis.timeline.window.duration_ps
     for finding in diagnosis.findings:
         assert finding.id != "ST411", "samples are enough"
         if finding.estimated:
             assert finding.lost_ps > diagnosis.ledger.buckets_ps[finding.bucket]
-            assert finding.lost_ps <= timeline.window.duration_ps
+            assert finding.lost_ps <= window_ps
             assert "profiled steps" in finding.explanation
-            assert all(e.end_ps <= timeline.window.duration_ps for e in finding.evidence)
+            assert all(e.end_ps <= window_ps for e in finding.evidence)

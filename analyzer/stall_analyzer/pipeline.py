@@ -37,22 +37,10 @@ def analyze(run: Run, progress: Progress = unseen) -> Report:
     progress(DIVIDING_SHARE, "dividing its time")
     hosts = attribute(timeline)
     progress(0.9, "looking for causes")
-    diagnosis = diagnose(timeline, hosts)
-    notes += (*timeline.notes, *diagnosis.notes)
+    report = diagnose(run, timeline, hosts)
+    notes += (*timeline.notes, *report.notes)
     notes += [replace(n, where=n.where or h.host) for h in hosts for n in h.notes]
-    return Report(
-        run,
-        timeline,
-        hosts,
-        diagnosis.ledger,
-        diagnosis.findings,
-        diagnosis.plan,
-        diagnosis.verdict,
-        tuple(dict.fromkeys(notes)),
-        diagnosis.sample,
-        diagnosis.lateness,
-        diagnosis.cluster,
-    )
+    return replace(report, notes=tuple(dict.fromkeys(notes)))
 
 
 def _read_traces(

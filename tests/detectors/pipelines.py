@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stall_analyzer.attribute.attribute import attribute
-from stall_analyzer.diagnose.diagnose import signals_of
 from stall_analyzer.signals.signals import Signals
+from tests.detectors.training import signals_for
 from tests.traces import TRAIN_OPS, call, event, host, ops, timeline_of
 from tests.xspace import Event, Value
 
@@ -64,7 +63,7 @@ class Program:
                 lines["tf_data_private_threadpool"] += ops(now, until, 9000 + run, *self.functions)
             now = done + self.between_ms
         timeline = timeline_of(folder, host(*lines.items()))
-        return signals_of(timeline, attribute(timeline))
+        return signals_for(timeline)
 
 
 THREADS = (

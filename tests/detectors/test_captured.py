@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from stall_analyzer.align.align import align
-from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.captures.capture_format import Mark
 from stall_analyzer.captures.capture_records import Environment, ModelRecord
 from stall_analyzer.captures.capture_records import Mark as MarkRecord
@@ -24,11 +23,11 @@ from stall_analyzer.detectors.numerics import (
     skipped_updates,
     vanishing_or_exploding_gradients,
 )
-from stall_analyzer.diagnose.diagnose import diagnose, signals_of
 from stall_analyzer.model.event_log import Capture, EventLog, Series
 from stall_analyzer.model.findings import Finding
 from stall_analyzer.model.timeline import Timeline
 from tests.captures import NS, START_NS, log
+from tests.detectors.training import diagnosed, signals_for
 
 EPOCH_S = 100
 LAYERS = ("first", "second", "head")
@@ -75,7 +74,7 @@ def timeline_for(events: EventLog) -> Timeline:
 
 def found(detector: ModuleType, events: EventLog) -> Finding | None:
     timeline = timeline_for(events)
-    finding: Finding | None = detector.check(signals_of(timeline, attribute(timeline)))
+    finding: Finding | None = detector.check(signals_for(timeline))
     return finding
 
 
@@ -211,8 +210,7 @@ def test_between_two_measured_steps_the_first_nan_is_not_known() -> None:
     gone = captured({"loss": at_steps([1.0] * 18 + [math.nan] * (len(MEASURED) - 18))})
     finding = found(loss_not_finite, gone)
     assert finding is not None and "from step 49 to 64 on" in finding.title
-    timeline = timeline_for(gone)
-    assert diagnose(timeline, attribute(timeline)).verdict.status == "learning_nothing"
+    assert diagnosed(timeline_for(gone)).verdict.status == "learning_nothing"
 
 
 def test_a_captured_rate_is_judged_without_a_stored_model() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.detectors.compile import (
     dispatch_dominates,
     eager_hot_loop,
@@ -21,11 +20,11 @@ from stall_analyzer.detectors.compile import (
     xla_compilation,
     xla_recompilation,
 )
-from stall_analyzer.diagnose.diagnose import signals_of
 from stall_analyzer.model.event_log import EventLog, KerasConfig
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.host.overhead import step_overhead
 from stall_analyzer.signals.signals import Signals
+from tests.detectors.training import signals_for
 from tests.traces import GRAPH, TRAIN_OPS, call, event, host, ops, timeline_of
 from tests.xspace import Event
 
@@ -40,7 +39,7 @@ def signals(
 ) -> Signals:
     log = EventLog({}, {}, keras, None, None, None, 0) if keras is not None else None
     timeline = timeline_of(folder, host(("python", python), ("tf_Compute", work)), events=log)
-    return signals_of(timeline, attribute(timeline))
+    return signals_for(timeline)
 
 
 def steps(

@@ -10,14 +10,13 @@ from types import ModuleType
 import pytest
 
 from stall_analyzer.align.align import align
-from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.detectors.numerics import dead_units, loss_not_finite, origin_of_nonfinite
-from stall_analyzer.diagnose.diagnose import signals_of
 from stall_analyzer.model.event_log import EventLog, HistogramSums, KerasConfig
 from stall_analyzer.model.findings import Finding
 from stall_analyzer.signals.numerics.dumped_tensors import Origin, origin_of
 from stall_analyzer.signals.signals import Signals
 from tests.detectors.test_numerics import events, falling
+from tests.detectors.training import signals_for
 from tests.dumps import Dump, read
 
 INNER = "inner-graph"
@@ -26,7 +25,7 @@ LOST = events([0.5, 0.4, float("nan")], [float("nan")] * 3)
 
 def signals_with(dump: Dump, folder: Path, log: EventLog | None = None) -> Signals:
     timeline = replace(align([], log), dump=read(dump.write(folder)))
-    return signals_of(timeline, attribute(timeline))
+    return signals_for(timeline)
 
 
 def found(
@@ -358,7 +357,7 @@ def histograms(
     named = {tag.replace("__", "/"): value for tag, value in sums.items()}
     log = replace(events(*epochs), keras=keras, histograms=named)
     timeline = align([], log)
-    return dead_units.check(signals_of(timeline, attribute(timeline)))
+    return dead_units.check(signals_for(timeline))
 
 
 def test_weights_that_stand_still_while_others_move() -> None:

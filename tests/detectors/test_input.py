@@ -8,7 +8,6 @@ from types import ModuleType
 
 import pytest
 
-from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.detectors.host import callback_time
 from stall_analyzer.detectors.input import (
     cache_before_slow_stage,
@@ -28,7 +27,6 @@ from stall_analyzer.detectors.input import (
     slow_first_element,
     slow_source,
 )
-from stall_analyzer.diagnose.diagnose import signals_of
 from stall_analyzer.model.findings import Gain
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_S, PS_PER_US
 from stall_analyzer.signals.host.machine import MachineSignals
@@ -61,6 +59,7 @@ from tests.detectors.pipelines import (
     map_stage,
     nested,
 )
+from tests.detectors.training import signals_for
 from tests.traces import TRAIN_OPS, call, host, ops, timeline_of
 
 CULPRITS: list[tuple[ModuleType, Program]] = [
@@ -238,7 +237,7 @@ def _contended(folder: Path, input_threads: int) -> Signals:
     work = ops(0, STEPS * 20, 9001, *NATIVE)
     lines += [("tf_data_private_threadpool", work) for _ in range(input_threads)]
     timeline = timeline_of(folder, host(*lines))
-    return signals_of(timeline, attribute(timeline))
+    return signals_for(timeline)
 
 
 def test_busy_input_that_costs_nothing_is_left_alone(tmp_path: Path) -> None:
@@ -276,7 +275,7 @@ def _hidden(folder: Path, produce_ms: float) -> Signals:
             ("tf_data_iterator_resource", made),
         ),
     )
-    return signals_of(timeline, attribute(timeline))
+    return signals_for(timeline)
 
 
 def test_an_iterator_made_in_each_epoch(tmp_path: Path) -> None:

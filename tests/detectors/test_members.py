@@ -108,7 +108,7 @@ def test_a_worker_that_never_came_leaves_the_others_stuck() -> None:
     assert "made no step in the 1 min 40 s" in finding.explanation
     verdict = judge(signals, (finding,))
     assert (verdict.status, verdict.primary, verdict.host) == ("stuck", "communication", "worker 1")
-    assert signals.cluster.waited_ps == 100 * PS_PER_S
+    assert signals.cluster.others_waited_ps == 100 * PS_PER_S
 
 
 def test_a_worker_that_gave_up_waiting_is_not_the_one_to_blame() -> None:
@@ -173,7 +173,7 @@ def test_the_errors_of_the_others_lead_to_the_one_that_ended_first() -> None:
     finding = found(ended_first.check(signals), "act")
     assert finding.title.startswith("box-worker-2 ended first at ")
     assert "3 of the 3 others failed with UnavailableError" in finding.explanation
-    first = signals.ended_first
+    first = signals.cluster.ended_first
     assert first is not None
     # It was last heard of at 59 s, but the others made steps with it until 60 s.
     assert first.at_unix_ns == START_NS + 60 * NS

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from stall_analyzer.align.align import align
-from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.detectors.numerics import (
     learning_rate_too_high,
     learning_rate_too_low,
@@ -26,11 +25,11 @@ from stall_analyzer.detectors.numerics import (
     vanishing_or_exploding_gradients,
     wrong_loss_or_activation,
 )
-from stall_analyzer.diagnose.diagnose import diagnose, signals_of
 from stall_analyzer.model.event_log import EventLog, KerasConfig, Series
 from stall_analyzer.model.findings import Finding
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.units import Float64s
+from tests.detectors.training import diagnosed, signals_for
 from tests.traces import TRAIN_OPS, call, host, ops, timeline_of
 
 SECOND = 10**9
@@ -107,7 +106,7 @@ def model(
 
 def found(detector: ModuleType, log: EventLog | Timeline) -> Finding | None:
     timeline = align([], log) if isinstance(log, EventLog) else log
-    finding: Finding | None = detector.check(signals_of(timeline, attribute(timeline)))
+    finding: Finding | None = detector.check(signals_for(timeline))
     return finding
 
 
@@ -167,8 +166,7 @@ def test_a_loss_that_stays_nan_is_lost() -> None:
     assert finding is not None and finding.severity == "act"
     assert "from step 16 on" in finding.title
     assert "75 %" in finding.explanation and "not growing" in finding.explanation
-    timeline = align([], log)
-    assert diagnose(timeline, attribute(timeline)).verdict.status == "learning_nothing"
+    assert diagnosed(align([], log)).verdict.status == "learning_nothing"
 
 
 def test_a_nan_in_the_epochs_alone_or_in_a_loss_by_another_name() -> None:

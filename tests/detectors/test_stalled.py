@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from stall_analyzer.align.align import align
-from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.captures.capture_format import Kind, Mark
 from stall_analyzer.detectors.ending import stuck_or_dead
-from stall_analyzer.diagnose.diagnose import diagnose, signals_of
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.findings import Finding, Verdict
 from stall_analyzer.signals.ending.stalled import SLOW, STUCK, UNSURE, Stall, stall_of_run
@@ -27,6 +25,7 @@ from tests.captures import (
     native,
     thread,
 )
+from tests.detectors.training import diagnosed, signals_for
 
 Json = dict[str, object]
 STEPS = 37
@@ -69,9 +68,8 @@ def before(steps: int = STEPS, **start: object) -> list[bytes]:
 
 def judged(log: EventLog) -> tuple[Stall | None, Finding | None, Verdict]:
     timeline = align([], log)
-    hosts = attribute(timeline)
-    signals = signals_of(timeline, hosts)
-    return signals.stall, stuck_or_dead.check(signals), diagnose(timeline, hosts).verdict
+    signals = signals_for(timeline)
+    return signals.stall, stuck_or_dead.check(signals), diagnosed(timeline).verdict
 
 
 def test_a_generator_that_waits_for_ever_is_stuck_on_input(tmp_path: Path) -> None:

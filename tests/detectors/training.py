@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from stall_analyzer.attribute.attribute import attribute
-from stall_analyzer.diagnose.diagnose import signals_of
+from stall_analyzer.diagnose.diagnose import diagnose, signals_of
 from stall_analyzer.model.event_log import EventLog
-from stall_analyzer.model.findings import Finding
+from stall_analyzer.model.findings import Finding, Report
+from stall_analyzer.model.runs import Run
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.signals.signals import Signals
 from tests.traces import TRAIN_OPS, call, event, host, ops, timeline_of
@@ -54,6 +55,10 @@ def training(
 
 def signals_for(timeline: Timeline) -> Signals:
     return signals_of(timeline, attribute(timeline))
+
+
+def diagnosed(timeline: Timeline) -> Report:
+    return diagnose(Run(".", "", (), ()), timeline, attribute(timeline))
 
 
 def found(finding: Finding | None, severity: str) -> Finding:

@@ -7,23 +7,16 @@ others wait for stands for the run: mending another would win nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stall_analyzer.detectors.base import Detector, detector_of, severity_of
 from stall_analyzer.detectors.gains import plan
 from stall_analyzer.detectors.registry import DETECTORS
 from stall_analyzer.diagnose.verdict import judge
-from stall_analyzer.model.findings import (
-    Cluster,
-    ClusterMember,
-    Finding,
-    LateHost,
-    Lateness,
-    Plan,
-    Verdict,
-)
-from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
+from stall_analyzer.model.findings import Finding, LateHost, Report
+from stall_analyzer.model.ledger import HostLedger
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.runs import Run
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.signals.sampled import over_the_epoch, profiled_alone
 from stall_analyzer.signals.signals import Signals
@@ -34,34 +27,25 @@ SEEN_SHARE = 0.5
 OTHERS_ASKED = 4  # stragglers whose own findings are looked for; each costs as much as a host
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    ledger: Ledger  # of the host that stands for the run
-    findings: tuple[Finding, ...]
-    plan: Plan | None
-    verdict: Verdict
-    notes: tuple[Note, ...]
-    sample: Sample | None
-    lateness: Lateness
-    cluster: Cluster | None
-
-
-def diagnose(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Diagnosis:
+def diagnose(run: Run, timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Report:
     signals = signals_of(timeline, hosts)
     notes: list[Note] = []
     findings = _findings(signals, notes)
     for late in signals.stragglers[1:OTHERS_ASKED]:
         findings += _of_its_reason(late, signals, findings)
     ordered = tuple(sorted(findings, key=_most_worth_first))
-    return Diagnosis(
-        signals.host.ledger,
-        ordered,
-        plan(signals, ordered),
-        judge(signals, ordered),
-        tuple(dict.fromkeys(notes)),
-        signals.sample,
-        signals.lateness,
-        _cluster(signals),
+    return Report(
+        run=run,
+        timeline=timeline,
+        hosts=hosts,
+        ledger=signals.host.ledger,
+        findings=ordered,
+        plan=plan(signals, ordered),
+        verdict=judge(signals, ordered),
+        notes=tuple(dict.fromkeys(notes)),
+        sample=signals.sample,
+        lateness=signals.lateness,
+        cluster=signals.cluster if signals.cluster.size > 1 else None,
     )
 
 
@@ -135,29 +119,3 @@ def _most_worth_first(finding: Finding) -> tuple[bool, int, bool, int]:
     learns = finding.bucket != "numerics"
     severity = SEVERITIES.index(finding.severity)
     return not finding.fatal, severity, learns, -finding.gain.high_ps
-
-
-def _cluster(signals: Signals) -> Cluster | None:
-    cluster, first = signals.cluster, signals.ended_first
-    if cluster.size < 2:
-        return None
-    members = tuple(
-        ClusterMember(
-            name=member.name,
-            traced=member.traced,
-            captured=member.captured,
-            steps=member.steps_done if member.captured else cluster.steps.get(member.name),
-            last_unix_ns=member.last_ns if member.captured else None,
-            ended=member.ended,
-        )
-        for member in cluster.members
-    )
-    return Cluster(
-        size=cluster.size,
-        size_source=cluster.size_source,
-        members=members,
-        missing=cluster.missing,
-        ended_first=first.name if first is not None else "",
-        ended_unix_ns=first.at_unix_ns if first is not None else None,
-        others_waited_ps=first.others_waited_ps if first is not None else cluster.waited_ps,
-    )

@@ -10,11 +10,11 @@ import numpy as np
 
 from stall_analyzer.captures.capture_format import Reason
 from stall_analyzer.model.causes import bucket_of
+from stall_analyzer.model.cluster import EndedFirst
 from stall_analyzer.model.findings import Finding, Verdict
 from stall_analyzer.model.format import listed, moment, percent, seconds, spoken
 from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.timeline import Timeline
-from stall_analyzer.signals.cluster.first_to_end import EndedFirst
 from stall_analyzer.signals.ending.process_end import KILLED
 from stall_analyzer.signals.ending.stalled import STUCK, Stall
 from stall_analyzer.signals.signals import Signals
@@ -55,8 +55,8 @@ def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
     hopeless = [f for f in findings if f.bucket == "numerics" and f.severity == "act"]
     if hopeless:
         return _learning_nothing(ledger, hopeless[0])
-    if signals.ended_first is not None:
-        return _ended_first(signals.ended_first)
+    if signals.cluster.ended_first is not None:
+        return _ended_first(signals.cluster.ended_first)
     if _is_dead(signals):
         return _dead(signals)
     if stall is not None and not signals.traces:
@@ -130,7 +130,7 @@ def _is_dead(signals: Signals) -> bool:
 
 def _absent(signals: Signals) -> str:
     """The member of the cluster for which all others wait."""
-    cluster, first = signals.cluster, signals.ended_first
+    cluster, first = signals.cluster, signals.cluster.ended_first
     if cluster.in_vain:
         return cluster.missing[0]
     return first.name if first is not None else ""
@@ -139,9 +139,10 @@ def _absent(signals: Signals) -> str:
 def _never_joined(signals: Signals) -> Verdict:
     cluster = signals.cluster
     missing, waiting = listed(cluster.missing), len(cluster.members)
+    waited = seconds(cluster.others_waited_ps)
     sentence = (
         f"Stuck: {missing} never joined. By {cluster.size_source}, {cluster.size} should train; "
-        f"{waiting} came, and made no step in the {seconds(cluster.waited_ps)} that are recorded."
+        f"{waiting} came, and made no step in the {waited} that are recorded."
     )
     return Verdict("stuck", "communication", sentence, 0.9, _absent(signals))
 

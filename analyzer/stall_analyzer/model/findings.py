@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from stall_analyzer.model.cluster import Cluster
 from stall_analyzer.model.kinds import Bucket, Severity, Status
 from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
 from stall_analyzer.model.notes import Note
@@ -130,29 +131,6 @@ class Lateness:
 
 
 @dataclass(frozen=True)
-class ClusterMember:
-    name: str
-    traced: bool
-    captured: bool  # it left records of its own
-    steps: int | None  # that it is known to have finished
-    last_unix_ns: int | None  # its last sign of life, on the common clock
-    ended: str  # its last word; empty where there is none
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Who should have trained together, and what is known of each."""
-
-    size: int
-    size_source: str
-    members: tuple[ClusterMember, ...]
-    missing: tuple[str, ...]
-    ended_first: str = ""
-    ended_unix_ns: int | None = None
-    others_waited_ps: int = 0  # for the one that ended first, or never came
-
-
-@dataclass(frozen=True)
 class Report:
     """All that is known about one run's first epoch."""
 
@@ -166,4 +144,4 @@ class Report:
     notes: tuple[Note, ...]
     sample: Sample | None = None  # of an epoch that was profiled in samples
     lateness: Lateness = Lateness()
-    cluster: Cluster | None = None
+    cluster: Cluster | None = None  # None where one process trains

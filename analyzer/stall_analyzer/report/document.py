@@ -9,7 +9,8 @@ import numpy as np
 
 from stall_analyzer import __version__
 from stall_analyzer.model.causes import BUCKETS, CAUSES, bucket_of
-from stall_analyzer.model.findings import Cluster, Finding, Forecast, Gain, Lateness, Plan, Report
+from stall_analyzer.model.cluster import Cluster
+from stall_analyzer.model.findings import Finding, Forecast, Gain, Lateness, Plan, Report
 from stall_analyzer.model.intervals import time_in
 from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
 from stall_analyzer.model.notes import Note
@@ -194,17 +195,18 @@ def _clock(clock: HostClock) -> dict[str, Any]:
 
 
 def _cluster(cluster: Cluster) -> dict[str, Any]:
+    first = cluster.ended_first
     return {
         "size": cluster.size,
         "size_source": cluster.size_source,
         "members": [
             {"name": m.name, "traced": m.traced, "captured": m.captured, "steps": m.steps,
-             "last_unix_ns": m.last_unix_ns, "ended": m.ended or None}
+             "last_unix_ns": m.last_ns if m.captured else None, "ended": m.ended or None}
             for m in cluster.members
         ],
         "missing": list(cluster.missing),
-        "ended_first": cluster.ended_first or None,
-        "ended_unix_ns": cluster.ended_unix_ns,
+        "ended_first": first.name if first is not None else None,
+        "ended_unix_ns": first.at_unix_ns if first is not None else None,
         "others_waited_ps": cluster.others_waited_ps,
     }  # fmt: skip
 

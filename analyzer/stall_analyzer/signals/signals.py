@@ -16,6 +16,7 @@ from stall_analyzer.align.logged_epoch import STEP_SECONDS
 from stall_analyzer.attribute.sampling import sample_of
 from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.model.causes import CAUSES, code, codes_of_bucket
+from stall_analyzer.model.cluster import Cluster
 from stall_analyzer.model.debug_dump import DebugDump
 from stall_analyzer.model.event_log import Capture, EventLog, KerasConfig, Series
 from stall_analyzer.model.findings import Evidence, LateHost, Lateness
@@ -24,9 +25,8 @@ from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
 from stall_analyzer.model.timeline import AlignedTrace, Step, Timeline, starts_and_ends
 from stall_analyzer.model.units import PS_PER_NS, Int64s
-from stall_analyzer.signals.cluster.first_to_end import EndedFirst, ended_first
 from stall_analyzer.signals.cluster.lateness import lateness_of, stragglers_among
-from stall_analyzer.signals.cluster.members import ClusterSignals, cluster_signals
+from stall_analyzer.signals.cluster.members import cluster_of
 from stall_analyzer.signals.compile.functions import FunctionSignals, function_signals
 from stall_analyzer.signals.compile.retraces import CapturedRetraces, captured_retraces
 from stall_analyzer.signals.coverage import covered_by_all_ps, covered_spans
@@ -286,15 +286,8 @@ class Signals:
         return lateness_of(self.timeline, self.hosts)
 
     @cached_property
-    def cluster(self) -> ClusterSignals:
-        return cluster_signals(self.timeline)
-
-    @cached_property
-    def ended_first(self) -> EndedFirst | None:
-        """The member of the cluster that ended before the others, if all had ever begun."""
-        if self.cluster.waits_for_the_missing:
-            return None
-        return ended_first(self.timeline, self.cluster.members)
+    def cluster(self) -> Cluster:
+        return cluster_of(self.timeline)
 
     @cached_property
     def covered_spans(self) -> Mapping[str, Spans]:

@@ -35,7 +35,7 @@ def check(signals: Signals) -> Finding | None:
     if not cluster.faults:
         return None
     first, *more = cluster.faults
-    trained = any(member.steps_done or member.traced for member in cluster.members)
+    trained = any(member.steps or member.traced for member in cluster.members)
     return Finding(
         id=ID,
         name=NAME,

@@ -50,7 +50,8 @@ LEAST_WON, MOST_WON = 0.0, 1.0
 def check(signals: Signals) -> Finding | None:
     whole = signals.causes_ps["communication.collective"]
     late = signals.lateness.waited_ps.get(signals.host.host, 0)
-    gone = signals.ended_first.others_waited_ps if signals.ended_first is not None else 0
+    first = signals.cluster.ended_first
+    gone = first.others_waited_ps if first is not None else 0
     lost = max(whole - late - gone, 0)
     severity = severity_of(signals.share(lost))
     if severity is None:

@@ -30,9 +30,9 @@ from __future__ import annotations
 import numpy as np
 
 from stall_analyzer.model.causes import BUCKETS
+from stall_analyzer.model.cluster import EndedFirst
 from stall_analyzer.model.findings import Change, Evidence, Finding
 from stall_analyzer.model.format import moment, percent, seconds
-from stall_analyzer.signals.cluster.first_to_end import EndedFirst
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST505"
@@ -43,7 +43,7 @@ TOLD_BUCKETS = 3  # of what the time until then went to
 
 
 def check(signals: Signals) -> Finding | None:
-    first = signals.ended_first
+    first = signals.cluster.ended_first
     if first is None:
         return None
     window = signals.window_ps

@@ -68,7 +68,7 @@ def check(signals: Signals) -> Finding | None:
 
 def _never_joined(signals: Signals) -> Finding:
     cluster = signals.cluster
-    waited = cluster.waited_ps
+    waited = cluster.others_waited_ps
     joined = "never joined: the others could not begin" if cluster.in_vain else "has not joined yet"
     return Finding(
         id=ID,

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
+from stall_analyzer.model.cluster import SettingsFault
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.format import listed
 
 LOOPBACK = ("localhost", "127.", "[::1]", "::1", "0.0.0.0")
-
-
-@dataclass(frozen=True)
-class SettingsFault:
-    what: str  # a short title
-    why: str  # and what it leads to
 
 
 def settings_faults(captures: Sequence[Capture]) -> tuple[SettingsFault, ...]:

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stall_analyzer.captures.capture_records import Task
+from stall_analyzer.model.cluster import EndedFirst, Member
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.units import PS_PER_NS, PS_PER_S
-from stall_analyzer.signals.cluster.members import Member
 
 # A capture writes every second, and every half minute behind a URL.
 SILENT_NS = 60_000_000_000
 # A profiler that was merely stopped a little sooner proves nothing.
 STOPPED_SOONER_PS = 2 * PS_PER_S
 USUAL_STEPS = 2  # that may still begin after the last sign of a host
-
-
-@dataclass(frozen=True)
-class EndedFirst:
-    name: str
-    at_ps: int  # in window time
-    at_unix_ns: int | None
-    others_waited_ps: int  # until they ended too, on average
-    how: str  # what is known about its end, and about theirs
-    others: str
 
 
 def ended_first(timeline: Timeline, members: Sequence[Member]) -> EndedFirst | None:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 from stall_analyzer.align.logged_epoch import STEP_SECONDS
 from stall_analyzer.captures.capture_format import Mark, Reason
 from stall_analyzer.captures.capture_records import Task
+from stall_analyzer.model.cluster import Cluster, Member
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.timeline import AlignedTrace, Timeline
-from stall_analyzer.model.units import PS_PER_NS, PS_PER_S
-from stall_analyzer.signals.cluster.cluster_settings import SettingsFault, settings_faults
+from stall_analyzer.model.units import PS_PER_NS
+from stall_analyzer.signals.cluster.cluster_settings import settings_faults
+from stall_analyzer.signals.cluster.first_to_end import ended_first
 from stall_analyzer.signals.ending.process_end import ending_of
 
 # `<host>-worker-1.xplane.pb`: how a worker's trace is called by its capture, and many a pod.
@@ -24,81 +26,27 @@ _NUMBERED = re.compile(r"(?P<stem>.*\b)(?P<type>chief|master|worker)-(?P<index>\
 # Errors of TensorFlow name the peer that they come from.
 _PEER = re.compile(r"/job:(?P<type>\w+)/(?:replica:\d+/)?task:(?P<index>\d+)")
 
-# Workers of one job begin some seconds apart; where a scheduler looks for machines, minutes.
-NOTICED_PS = 10 * PS_PER_S
-PATIENCE_PS = 300 * PS_PER_S
 
-
-@dataclass(frozen=True)
-class Member:
-    """A process of the cluster that left something."""
-
-    name: str
-    task: Task | None = None
-    traced: bool = False
-    captured: bool = False
-    first_ns: int = 0  # when its capture begins and ends, on the common clock
-    last_ns: int = 0
-    ended: str = ""  # its last word; empty where there is none
-    error: str = ""
-    blames: Task | None = None  # the peer that its error names
-    steps_done: int = 0
-    last_step_ns: int | None = None  # when a look found that its last step had ended
-    epoch_steps: int | None = None  # of the first epoch, where it finished it
-
-
-@dataclass(frozen=True)
-class ClusterSignals:
-    size: int = 0  # how many should train; 0: there is no cluster
-    size_source: str = ""
-    members: tuple[Member, ...] = ()
-    missing: tuple[str, ...] = ()  # tasks or hosts that left nothing
-    unreadable: tuple[str, ...] = ()  # whose trace cannot be read
-    steps: Mapping[str, int] = field(default_factory=dict)  # per host, of the first epoch
-    faults: tuple[SettingsFault, ...] = ()
-    still_runs: bool = False  # as far as anybody can say
-
-    @property
-    def waits_for_the_missing(self) -> bool:
-        """Whether nobody has made a step: else all have joined, and only files are missing."""
-        return (
-            bool(self.missing)
-            and all(member.captured for member in self.members)
-            and not any(member.steps_done for member in self.members)
-        )
-
-    @property
-    def in_vain(self) -> bool:
-        """Whether they waited longer than workers of one job may be apart, or have given up."""
-        if not self.waits_for_the_missing or self.waited_ps < NOTICED_PS:
-            return False
-        return not self.still_runs or self.waited_ps >= PATIENCE_PS
-
-    @property
-    def waited_ps(self) -> int:
-        """How long the others are known to have waited for a member that never came."""
-        if not self.waits_for_the_missing:
-            return 0
-        waited = [member.last_ns - member.first_ns for member in self.members]
-        return sum(waited) // len(waited) * PS_PER_NS
-
-
-def cluster_signals(timeline: Timeline) -> ClusterSignals:
+def cluster_of(timeline: Timeline) -> Cluster:
     captures = timeline.events.captures if timeline.events is not None else ()
     members = _members(timeline, captures)
     size, source, missing = _expected(timeline, captures, members)
     if max(size, len(members)) < 2:
-        return ClusterSignals()
-    return ClusterSignals(
+        return Cluster()
+    steps = _steps(timeline, members)
+    cluster = Cluster(
         size=size,
         size_source=source,
-        members=members,
+        members=tuple(m if m.captured else replace(m, steps=steps.get(m.name)) for m in members),
         missing=missing,
         unreadable=timeline.unread_hosts,
-        steps=_steps(timeline, members),
+        steps=steps,
         faults=settings_faults(captures),
         still_runs=_still_runs(timeline, captures),
     )
+    if cluster.waits_for_the_missing:
+        return cluster
+    return replace(cluster, ended_first=ended_first(timeline, members))
 
 
 def _still_runs(timeline: Timeline, captures: Sequence[Capture]) -> bool:
@@ -148,7 +96,7 @@ def _captured_member(capture: Capture, timeline: Timeline, ahead_ns: Mapping[str
         ended=capture.end.reason if capture.end is not None else "",
         error=errors[-1].error_type if errors else "",
         blames=_peer_in(errors[-1].error_text if errors else "", capture.environment.task),
-        steps_done=max([0, *timed, *traced, *(look.step for look in capture.looks)]),
+        steps=max([0, *timed, *traced, *(look.step for look in capture.looks)]),
         last_step_ns=stood[0] - ahead if stood else None,
         epoch_steps=None if errors else _epoch_steps(capture),
     )

@@ -1,0 +1,88 @@
+"""Who should train together, and what is known of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stall_analyzer.captures.capture_records import Task
+from stall_analyzer.model.units import PS_PER_NS, PS_PER_S
+
+# Workers of one job begin some seconds apart; where a scheduler looks for machines, minutes.
+NOTICED_PS = 10 * PS_PER_S
+PATIENCE_PS = 300 * PS_PER_S
+
+
+@dataclass(frozen=True)
+class Member:
+    """A process of the cluster that left something."""
+
+    name: str
+    task: Task | None = None
+    traced: bool = False
+    captured: bool = False  # it left records of its own
+    first_ns: int = 0  # when its capture begins and ends, on the common clock
+    last_ns: int = 0
+    ended: str = ""  # its last word; empty where there is none
+    error: str = ""
+    blames: Task | None = None  # the peer that its error names
+    steps: int | None = None  # that it is known to have finished
+    last_step_ns: int | None = None  # when a look found that its last step had ended
+    epoch_steps: int | None = None  # of the first epoch, where it finished it
+
+
+@dataclass(frozen=True)
+class SettingsFault:
+    what: str  # a short title
+    why: str  # and what it leads to
+
+
+@dataclass(frozen=True)
+class EndedFirst:
+    """The member that ended before the others, which then could not go on."""
+
+    name: str
+    at_ps: int  # in window time
+    at_unix_ns: int | None
+    others_waited_ps: int  # until they ended too, on average
+    how: str  # what is known about its end, and about theirs
+    others: str
+
+
+@dataclass(frozen=True)
+class Cluster:
+    size: int = 0  # how many should train; 0: there is no cluster
+    size_source: str = ""
+    members: tuple[Member, ...] = ()
+    missing: tuple[str, ...] = ()  # tasks or hosts that left nothing
+    unreadable: tuple[str, ...] = ()  # whose trace cannot be read
+    steps: Mapping[str, int] = field(default_factory=dict)  # per host, of the first epoch
+    faults: tuple[SettingsFault, ...] = ()
+    still_runs: bool = False  # as far as anybody can say
+    ended_first: EndedFirst | None = None  # if all had ever begun
+
+    @property
+    def waits_for_the_missing(self) -> bool:
+        """Whether nobody has made a step: else all have joined, and only files are missing."""
+        return (
+            bool(self.missing)
+            and all(member.captured for member in self.members)
+            and not any(member.steps for member in self.members)
+        )
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether they waited longer than workers of one job may be apart, or have given up."""
+        if not self.waits_for_the_missing or self.others_waited_ps < NOTICED_PS:
+            return False
+        return not self.still_runs or self.others_waited_ps >= PATIENCE_PS
+
+    @property
+    def others_waited_ps(self) -> int:
+        """How long the others waited for the member that ended first, or never came."""
+        if self.ended_first is not None:
+            return self.ended_first.others_waited_ps
+        if not self.waits_for_the_missing:
+            return 0
+        waited = [member.last_ns - member.first_ns for member in self.members]
+        return sum(waited) // len(waited) * PS_PER_NS
