@@ -2,103 +2,94 @@
 
 from __future__ import annotations
 
-import pkgutil
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-import stall_analyzer.detectors
-from stall_analyzer.attribute.attribute import attribute
-from stall_analyzer.detectors.base import Detector, detector_of
-from stall_analyzer.detectors.manual import HEADINGS
-from stall_analyzer.detectors.registry import DETECTORS
-from stall_analyzer.diagnose.diagnose import signals_of
+from stall_analyzer import detectors
+from stall_analyzer.align.align import align
+from stall_analyzer.detectors.manual import HEADINGS, Page, pages
+from stall_analyzer.detectors.registry import DETECTORS, Detector
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.event_log import EventLog
-from stall_analyzer.model.timeline import Timeline
+from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.pipeline import analyze
 from stall_analyzer.signals.signals import Signals
+from tests.detectors.training import signals_for
 from tests.traces import TRAIN_OPS, call, host, ops, timeline_of
 
-ROOT = Path(__file__).resolve().parents[1]
-ALL = [detector_of(module) for module in DETECTORS]
-each = pytest.mark.parametrize("detector", ALL, ids=lambda d: f"{d.id}-{d.name}")
+SAMPLES = Path(__file__).resolve().parents[1] / "sample_logs"
 
 
-def signals_for(timeline: Timeline) -> Signals:
-    return signals_of(timeline, attribute(timeline))
+def found_in(signals: Signals) -> list[Finding]:
+    every = (detector.check(signals) for detector in DETECTORS)
+    return [finding for finding in every if finding is not None]
 
 
 def test_no_module_is_left_out() -> None:
-    package = stall_analyzer.detectors
-    families = [m.name for m in pkgutil.iter_modules(package.__path__) if m.ispkg]
-    found = {
-        f"{package.__name__}.{family}.{m.name}"
-        for family in families
-        for m in pkgutil.iter_modules([str(Path(package.__path__[0], family))])
-    }
-    assert found == {module.__name__ for module in DETECTORS}
+    sources = Path(detectors.__path__[0]).glob("*/*.py")
+    with_a_check = {path.stem for path in sources if "\ndef check(" in path.read_text("utf-8")}
+    modules = {detector.unsigned_check.__module__ for detector in DETECTORS}
+    assert {module.rpartition(".")[2] for module in modules} == with_a_check
 
 
 def test_ids_and_names_are_unique() -> None:
-    assert len({d.id for d in ALL}) == len({d.name for d in ALL}) == len(ALL)
+    assert len({d.id for d in DETECTORS}) == len({d.name for d in DETECTORS}) == len(DETECTORS)
 
 
-@each
-def test_the_manual_page_has_all_headings_in_order(detector: Detector) -> None:
-    found = [line for line in detector.page.splitlines() if line in HEADINGS]
-    assert found == list(HEADINGS)
-    assert detector.summary and detector.summary.endswith(".")
-    assert re.fullmatch(r"ST\d{3}", detector.id)
-    assert re.fullmatch(r"[a-z_]+", detector.name)
-    assert detector.bucket in BUCKETS
+def test_a_detector_signs_what_its_module_finds() -> None:
+    unsigned = Finding("note", "a title", "an explanation", Change("a change"))
+    nothing_known = signals_for(align([], None))
+    finding = Detector("ST999", "made_up", "host", lambda _: unsigned).check(nothing_known)
+    assert finding is not None
+    assert (finding.id, finding.name, finding.bucket) == ("ST999", "made_up", "host")
+    assert Detector("ST999", "made_up", "host", lambda _: None).check(nothing_known) is None
 
 
-@each
-def test_it_is_silent_on_a_run_of_which_nothing_is_known(detector: Detector) -> None:
-    from stall_analyzer.align.align import align  # noqa: PLC0415
+@pytest.mark.parametrize("page", pages(), ids=lambda page: f"{page.id}-{page.name}")
+def test_the_manual_page_has_all_headings_in_order(page: Page) -> None:
+    assert [line for line in page.text.splitlines() if line in HEADINGS] == list(HEADINGS)
+    assert page.summary and page.summary.endswith(".")
+    assert re.fullmatch(r"ST\d{3}", page.id)
+    assert re.fullmatch(r"[a-z_]+", page.name)
+    assert page.bucket in BUCKETS
 
-    assert detector.check(signals_for(align([], None))) is None
-    empty = EventLog({}, {}, None, None, None, None, 0)
-    assert detector.check(signals_for(align([], empty))) is None
+
+@pytest.mark.parametrize("events", [None, EventLog({}, {}, None, None, None, None, 0)])
+def test_all_are_silent_on_a_run_of_which_nothing_is_known(events: EventLog | None) -> None:
+    assert found_in(signals_for(align([], events))) == []
 
 
-@each
-def test_it_is_silent_on_a_healthy_run(detector: Detector, tmp_path: Path) -> None:
+def test_all_are_silent_on_a_healthy_run(tmp_path: Path) -> None:
     calls = [e for n in range(20) for e in call(n * 10, n * 10 + 10, run=n + 1)]
     work = [e for n in range(20) for e in ops(n * 10, n * 10 + 10, n + 1, *TRAIN_OPS)]
     healthy = timeline_of(tmp_path, host(("python", calls), ("tf_Compute", work)))
-    assert detector.check(signals_for(healthy)) is None
-    finding = detector.check(signals_for(analyze(_sample("healthy")).timeline))
-    assert finding is None or finding.severity == "note"
+    assert found_in(signals_for(healthy)) == []
 
 
-@each
-@pytest.mark.parametrize("sample", sorted(p.name for p in (ROOT / "sample_logs").iterdir()))
-def test_a_finding_keeps_its_word(detector: Detector, sample: str) -> None:
-    report = analyze(_sample(sample))
-    signals = signals_for(report.timeline)
-    finding = detector.check(signals)
-    if finding is None:
-        return
-    window = signals.window_ps
-    assert (finding.id, finding.name, finding.bucket) == (
-        detector.id,
-        detector.name,
-        detector.bucket,
-    )
-    assert finding.severity in ("act", "consider", "note")
-    assert 0 <= finding.gain.low_ps <= finding.gain.high_ps <= finding.lost_ps <= window
-    assert 0 < finding.confidence <= 1
-    assert finding.title and finding.explanation and finding.change.text
-    for piece in finding.evidence:
-        assert 0 <= piece.start_ps <= piece.end_ps <= window
-    for text in (finding.title, finding.explanation, finding.change.text):
-        assert not re.search(r"</?[a-z]+>", text), "markup belongs to the views"
+@cache
+def signals_of_sample(name: str) -> Signals:
+    (run,) = discover([str(SAMPLES / name)]).runs
+    return signals_for(analyze(run).timeline)
 
 
-def _sample(name: str):  # type: ignore[no-untyped-def]
-    (run,) = discover([str(ROOT / "sample_logs" / name)]).runs
-    return run
+def test_the_healthy_sample_is_worth_notes_at_most() -> None:
+    assert {finding.severity for finding in found_in(signals_of_sample("healthy"))} <= {"note"}
+
+
+@pytest.mark.parametrize("sample", sorted(path.name for path in SAMPLES.iterdir()))
+def test_a_finding_keeps_its_word(sample: str) -> None:
+    signals = signals_of_sample(sample)
+    for finding in found_in(signals):
+        assert finding.severity in ("act", "consider", "note")
+        gain, lost = finding.gain, finding.lost_ps
+        assert 0 <= gain.low_ps <= gain.high_ps <= lost <= signals.window_ps
+        assert 0 < finding.confidence <= 1
+        assert finding.title and finding.explanation and finding.change.text
+        for piece in finding.evidence:
+            assert 0 <= piece.start_ps <= piece.end_ps <= signals.window_ps
+        for text in (finding.title, finding.explanation, finding.change.text):
+            assert not re.search(r"</?[a-z]+>", text), "markup belongs to the views"

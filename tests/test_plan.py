@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stall_analyzer.detectors.gains import plan
+from stall_analyzer.diagnose.plan import plan
 from stall_analyzer.model.causes import code
 from stall_analyzer.model.findings import Change, Evidence, Finding, Forecast, Gain, Plan
+from stall_analyzer.model.kinds import Bucket, Severity
 from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.timeline import Timeline, Window
 from stall_analyzer.model.units import PS_PER_MS
@@ -29,25 +30,30 @@ def signals(later_ms: int | None = None, **causes_ms: int) -> Signals:
 
 
 def finding(
-    name: str,
-    bucket: str,
+    id: str,
+    bucket: Bucket,
     low_ms: int,
     high_ms: int,
     *,
     blames_ms: tuple[int, int] | None = None,
     later_ms: tuple[int, int] = (0, 0),
-    severity: str = "act",
+    severity: Severity = "act",
 ) -> Finding:
     evidence = ()
     if blames_ms:
         evidence = (Evidence("worker", "python", blames_ms[0] * MS, blames_ms[1] * MS, "seen"),)
     return Finding(
-        name, "made", bucket, severity, "a title", "an explanation", Change("a change"),
+        severity,
+        "a title",
+        "an explanation",
+        Change("a change"),
         lost_ps=high_ms * MS,
         gain=Gain(low_ms * MS, high_ms * MS),
         later_gain=Gain(later_ms[0] * MS, later_ms[1] * MS),
         evidence=evidence,
-    )  # fmt: skip
+        id=id,
+        bucket=bucket,
+    )
 
 
 def planned(run: Signals, *findings: Finding) -> Plan:
@@ -124,7 +130,7 @@ def test_the_forecast_never_falls_below_the_compute_time() -> None:
 
 
 @pytest.mark.parametrize("bucket", ["memory", "compute"])
-def test_a_finding_that_shortens_computing_itself_lowers_the_floor(bucket: str) -> None:
+def test_a_finding_that_shortens_computing_itself_lowers_the_floor(bucket: Bucket) -> None:
     made = planned(
         signals(compute__step=1000, memory__transfer=50), finding("ST206", bucket, 200, 450)
     )

@@ -260,7 +260,12 @@ def test_a_loss_at_the_level_of_a_guess_names_both_possibilities() -> None:
     learned = events(*[noisy(LN10, 0.02)] * 2, accuracy=(0.1, 0.3), keras=model())
     assert found(no_progress, learned) is None
     assert found(no_progress, events(*[noisy(2.0, 0.02)] * 2, keras=model())) is None
-    assert found(no_progress, events(*[noisy(LN10, 0.02)] * 2, keras=model(rate=1e-8))) is None
+
+
+def test_a_loss_that_stays_because_of_the_rate_is_told_as_the_rate() -> None:
+    too_low = events(*[noisy(LN10, 0.02)] * 2, keras=model(rate=1e-8))
+    ids = {finding.id for finding in diagnosed(align([], too_low)).findings}
+    assert learning_rate_too_low.ID in ids and no_progress.ID not in ids
 
 
 def test_three_epochs_of_guessing_with_an_accuracy_that_agrees_are_sure() -> None:

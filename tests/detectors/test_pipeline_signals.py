@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stall_analyzer.attribute.attribute import attribute
-from stall_analyzer.detectors.gains import faster_input, less_beside
-from stall_analyzer.diagnose.diagnose import signals_of
+from stall_analyzer.detectors.input.faster_input import less_beside
 from stall_analyzer.model.intervals import total
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.input.input_pipeline import overlap_ps, pipeline_signals
@@ -27,6 +25,7 @@ from tests.detectors.pipelines import (
     Stage,
     below_prefetch,
 )
+from tests.detectors.training import signals_for
 from tests.traces import call, host, timeline_of
 
 
@@ -86,7 +85,7 @@ def test_the_overlap_is_what_both_cover() -> None:
 
 def test_a_trace_without_a_pipeline_has_no_stages(tmp_path: Path) -> None:
     timeline = timeline_of(tmp_path, host(("python", call(0, 10, 1))))
-    pipeline = signals_of(timeline, attribute(timeline)).pipeline
+    pipeline = signals_for(timeline).pipeline
     assert pipeline.stages == ()
     assert pipeline.produce_ps() == 0
 
@@ -108,7 +107,9 @@ def test_the_windows_of_a_capture_add_up(tmp_path: Path) -> None:
 
 def test_faster_input_wins_what_then_fits_behind_the_step(tmp_path: Path) -> None:
     signals = PYTHON_MAP.signals(tmp_path)  # 20 ms of waiting, 5 ms of work
-    won_ms = [faster_input(signals, ms * PS_PER_MS) / PS_PER_MS / STEPS for ms in (0, 5, 15, 25)]
+    won_ms = [
+        signals.hidden_if_ahead_ps(ms * PS_PER_MS) / PS_PER_MS / STEPS for ms in (0, 5, 15, 25)
+    ]
     assert won_ms == pytest.approx([20, 20, 10, 0], abs=0.1)
 
 

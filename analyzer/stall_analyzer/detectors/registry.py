@@ -1,165 +1,41 @@
-"""Every detector, in one explicit list.
+"""Every detector, found in the folders of the families and ordered by id.
 
 A detector is a module: its docstring is its manual page, `ID`, `NAME` and `BUCKET` say what it is,
-and `check(signals)` returns a Finding or None. See base.py.
+and `check(signals)` returns a Finding or None. A module without an `ID` helps those beside it.
 """
 
 from __future__ import annotations
 
-from types import ModuleType
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
 
-from stall_analyzer.detectors.cluster import (
-    cluster_misconfigured,
-    collective_wait,
-    ended_first,
-    host_missing,
-    replicas_without_work,
-    straggler,
-    uneven_work,
-)
-from stall_analyzer.detectors.compile import (
-    dispatch_dominates,
-    eager_hot_loop,
-    instantiation,
-    retracing,
-    tracing,
-    unrolled_graph,
-    variable_initialization,
-    warm_up,
-    xla_compilation,
-    xla_recompilation,
-)
-from stall_analyzer.detectors.ending import stuck_or_dead
-from stall_analyzer.detectors.host import (
-    callback_time,
-    checkpoint_in_steps,
-    cpu_throttled,
-    gpu_unused,
-    one_intra_op_thread,
-    python_in_graph,
-    summaries_in_steps,
-    validation_in_epoch,
-)
-from stall_analyzer.detectors.input import (
-    cache_before_slow_stage,
-    cache_first_pass,
-    heavy_map,
-    image_decoding,
-    input_hidden,
-    input_takes_cores,
-    many_small_files,
-    map_before_batch,
-    no_prefetch,
-    pipeline_made_each_epoch,
-    python_function_in_map,
-    python_generator,
-    serial_map,
-    shuffle_fill,
-    slow_first_element,
-    slow_source,
-)
-from stall_analyzer.detectors.memory import (
-    allocator_wait,
-    copies_hold_the_device,
-    device_bandwidth,
-    host_memory_pressure,
-    large_buffer,
-    memory_grows,
-    near_the_limit,
-    optimizer_traffic,
-    out_of_memory,
-)
-from stall_analyzer.detectors.numerics import (
-    dead_units,
-    learning_rate_too_high,
-    learning_rate_too_low,
-    loss_explodes,
-    loss_not_finite,
-    loss_oscillates,
-    no_progress,
-    numerics_checks,
-    origin_of_nonfinite,
-    skipped_updates,
-    unscaled_input,
-    vanishing_or_exploding_gradients,
-    wrong_loss_or_activation,
-)
-from stall_analyzer.detectors.profiling import (
-    gpu_not_traced,
-    little_was_traced,
-    no_trace,
-    profiler_overhead,
-    uneven_capture,
-)
+from stall_analyzer.model.findings import Finding
+from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.signals.signals import Signals
 
-DETECTORS: tuple[ModuleType, ...] = (
-    python_function_in_map,
-    python_generator,
-    serial_map,
-    no_prefetch,
-    shuffle_fill,
-    cache_first_pass,
-    many_small_files,
-    image_decoding,
-    slow_first_element,
-    input_takes_cores,
-    input_hidden,
-    slow_source,
-    pipeline_made_each_epoch,
-    map_before_batch,
-    heavy_map,
-    cache_before_slow_stage,
-    tracing,
-    unrolled_graph,
-    instantiation,
-    retracing,
-    xla_compilation,
-    xla_recompilation,
-    variable_initialization,
-    eager_hot_loop,
-    dispatch_dominates,
-    warm_up,
-    allocator_wait,
-    out_of_memory,
-    near_the_limit,
-    memory_grows,
-    copies_hold_the_device,
-    optimizer_traffic,
-    host_memory_pressure,
-    large_buffer,
-    device_bandwidth,
-    loss_not_finite,
-    loss_explodes,
-    learning_rate_too_high,
-    learning_rate_too_low,
-    no_progress,
-    loss_oscillates,
-    wrong_loss_or_activation,
-    skipped_updates,
-    unscaled_input,
-    vanishing_or_exploding_gradients,
-    numerics_checks,
-    dead_units,
-    origin_of_nonfinite,
-    callback_time,
-    checkpoint_in_steps,
-    summaries_in_steps,
-    validation_in_epoch,
-    gpu_unused,
-    gpu_not_traced,
-    one_intra_op_thread,
-    python_in_graph,
-    profiler_overhead,
-    cpu_throttled,
-    little_was_traced,
-    no_trace,
-    collective_wait,
-    straggler,
-    replicas_without_work,
-    host_missing,
-    ended_first,
-    uneven_work,
-    uneven_capture,
-    cluster_misconfigured,
-    stuck_or_dead,
-)
+
+@dataclass(frozen=True)
+class Detector:
+    id: str
+    name: str
+    bucket: Bucket
+    unsigned_check: Callable[[Signals], Finding | None]  # the module's own
+
+    def check(self, signals: Signals) -> Finding | None:
+        """What the module finds, with the detector's id, name and bucket put in."""
+        finding = self.unsigned_check(signals)
+        if finding is None:
+            return None
+        return replace(finding, id=self.id, name=self.name, bucket=self.bucket)
+
+
+def _detectors() -> Iterator[Detector]:
+    for path in Path(__file__).parent.glob("*/[a-z]*.py"):
+        module = import_module(f"{__package__}.{path.parent.name}.{path.stem}")
+        if hasattr(module, "ID"):
+            yield Detector(module.ID, module.NAME, module.BUCKET, module.check)
+
+
+DETECTORS: tuple[Detector, ...] = tuple(sorted(_detectors(), key=lambda detector: detector.id))

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import get_args
 
-from stall_analyzer.detectors.base import Detector, detector_of, severity_of
-from stall_analyzer.detectors.gains import plan
-from stall_analyzer.detectors.registry import DETECTORS
+from stall_analyzer.detectors.registry import DETECTORS, Detector
+from stall_analyzer.detectors.severity import severity_of
+from stall_analyzer.diagnose.plan import plan
+from stall_analyzer.diagnose.precedence import without_silenced
 from stall_analyzer.diagnose.verdict import judge
 from stall_analyzer.model.findings import Finding, LateHost, Report
-from stall_analyzer.model.ledger import HostLedger
+from stall_analyzer.model.kinds import Severity
+from stall_analyzer.model.ledger import HostLedger, Sample
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import Run
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.signals.sampled import over_the_epoch, profiled_alone
 from stall_analyzer.signals.signals import Signals
 
-SEVERITIES = ("act", "consider", "note")
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # loudest first
 # A straggler of which much less was profiled cannot stand for the run.
 SEEN_SHARE = 0.5
 OTHERS_ASKED = 4  # stragglers whose own findings are looked for; each costs as much as a host
@@ -30,7 +33,7 @@ OTHERS_ASKED = 4  # stragglers whose own findings are looked for; each costs as 
 def diagnose(run: Run, timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Report:
     signals = signals_of(timeline, hosts)
     notes: list[Note] = []
-    findings = _findings(signals, notes)
+    findings = findings_of(signals, notes)
     for late in signals.stragglers[1:OTHERS_ASKED]:
         findings += _of_its_reason(late, signals, findings)
     ordered = tuple(sorted(findings, key=_most_worth_first))
@@ -60,20 +63,27 @@ def signals_of(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Signals:
     return late if late.host.covered_ps >= SEEN_SHARE * best_seen.covered_ps else signals
 
 
-def _findings(signals: Signals, notes: list[Note]) -> list[Finding]:
-    sample = signals.sample
-    profiled = profiled_alone(signals, sample) if sample is not None else None
-    findings: list[Finding] = []
-    for module in DETECTORS:
-        detector = detector_of(module)
-        finding = _checked(detector, signals, notes)
-        if profiled is not None and sample is not None:
-            often = _checked(detector, profiled, notes)
-            if often is not None and _comes_with_the_steps(often, signals.hosts):
-                finding = _judged_anew(over_the_epoch(often, signals, sample), signals) or finding
-        if finding is not None:
-            findings.append(finding)
-    return findings
+def findings_of(signals: Signals, notes: list[Note]) -> list[Finding]:
+    """What the detectors find, ordered by id. A sampled epoch is judged by its samples, too."""
+    found = _found(signals, notes)
+    if signals.sample is not None:
+        found |= _in_all_steps(signals, signals.sample, notes)
+    return [found[id] for id in sorted(found)]
+
+
+def _found(signals: Signals, notes: list[Note]) -> dict[str, Finding]:
+    findings = (_checked(detector, signals, notes) for detector in DETECTORS)
+    return without_silenced({finding.id: finding for finding in findings if finding is not None})
+
+
+def _in_all_steps(signals: Signals, sample: Sample, notes: list[Note]) -> dict[str, Finding]:
+    """What costs time in the steps that were profiled, and so in all the others."""
+    return {
+        id: judged
+        for id, finding in _found(profiled_alone(signals, sample), notes).items()
+        if _comes_with_the_steps(finding, signals.hosts)
+        and (judged := _judged_anew(over_the_epoch(finding, signals, sample), signals)) is not None
+    }
 
 
 def _of_its_reason(late: LateHost, signals: Signals, found: Sequence[Finding]) -> list[Finding]:
@@ -81,7 +91,7 @@ def _of_its_reason(late: LateHost, signals: Signals, found: Sequence[Finding]) -
     known = {finding.id for finding in found}
     return [
         finding
-        for finding in _findings(signals.on(late.host), notes=[])
+        for finding in findings_of(signals.on(late.host), notes=[])
         if finding.bucket == late.reason.bucket
         and finding.severity != "note"
         and finding.id not in known

@@ -13,13 +13,14 @@ from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.cluster import EndedFirst
 from stall_analyzer.model.findings import Finding, Verdict
 from stall_analyzer.model.format import listed, moment, percent, seconds, spoken
+from stall_analyzer.model.kinds import Bucket, Status
 from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.signals.ending.process_end import KILLED
 from stall_analyzer.signals.ending.stalled import STUCK, Stall
 from stall_analyzer.signals.signals import Signals
 
-ACTIONABLE = ("input", "compile", "memory", "numerics", "communication", "host")
+ACTIONABLE: tuple[Bucket, ...] = ("input", "compile", "memory", "numerics", "communication", "host")
 # Below a fifth of the epoch, no change to a bucket is felt; the run is as fast as its model. What
 # will not recur can be waited for, and must be more to be worth acting on.
 ACT_SHARE = 0.2
@@ -102,9 +103,8 @@ def _held_up(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:
         what += f" in turn ({'; '.join(list(each)[:NAMED_IN_TURN])})"
     named = next((f for f in findings if f.bucket == reason.bucket and _explains(f, cost)), None)
     why = f". {named.title}." if named else "."
-    status, prefix = (
-        ("slow_once", "Slow once, not again") if once else ("slow_always", "Slow in every epoch")
-    )
+    status: Status = "slow_once" if once else "slow_always"
+    prefix = "Slow once, not again" if once else "Slow in every epoch"
     confidence = 0.9 if reason.bucket else 0.7
     return Verdict(status, primary, f"{prefix}: {what}{why}", confidence, late[0].host)
 
@@ -178,7 +178,7 @@ def _dead(signals: Signals) -> Verdict:
     )
 
 
-def _bucket(stall: Stall | None) -> str:
+def _bucket(stall: Stall | None) -> Bucket:
     return stall.bucket if stall is not None else "unknown"
 
 
@@ -192,7 +192,7 @@ def _without_window(signals: Signals) -> Verdict:
     return Verdict("unknown", "unknown", sentence, 0.0)
 
 
-def _costs(ledger: Ledger) -> dict[str, int]:
+def _costs(ledger: Ledger) -> dict[Bucket, int]:
     """Picoseconds per bucket, without what the instruments cost."""
     costs = ledger.buckets_ps
     for cause, ps in ledger.causes_ps.items():
@@ -222,7 +222,7 @@ def _learning_nothing(ledger: Ledger, finding: Finding) -> Verdict:
 
 
 def _stalled(
-    signals: Signals, findings: tuple[Finding, ...], primary: str, confidence: float
+    signals: Signals, findings: tuple[Finding, ...], primary: Bucket, confidence: float
 ) -> Verdict:
     ledger = signals.likely_ledger
     cost, whole_ps = _costs(ledger)[primary], sum(ledger.causes_ps.values())
@@ -245,7 +245,7 @@ def _stalled(
     return Verdict("slow_always", primary, f"Slow in every epoch: {what}", confidence)
 
 
-def _what_stays(ledger: Ledger, findings: tuple[Finding, ...], primary: str) -> str:
+def _what_stays(ledger: Ledger, findings: tuple[Finding, ...], primary: Bucket) -> str:
     """Who waits for the cost that comes once should know of the one that comes again."""
     costs, worked = _costs(ledger), _worked_ps(ledger)
     recurring = {b: costs[b] - ledger.one_time_ps(b) for b in ACTIONABLE if b != primary}

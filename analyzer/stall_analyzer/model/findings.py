@@ -46,9 +46,6 @@ class Gain:
 class Finding:
     """One thing that is wrong (or, as a note, worth knowing), the change to make, and its worth."""
 
-    id: str  # "ST104"
-    name: str  # "retracing"
-    bucket: Bucket
     severity: Severity
     title: str
     explanation: str
@@ -61,6 +58,10 @@ class Finding:
     evidence: tuple[Evidence, ...] = ()
     estimated: bool = False  # its seconds are scaled from samples to the whole epoch
     stack: tuple[str, ...] = ()  # lines of a thread's stack that prove it, innermost first
+    # Who found it: not said by the detector but put in around it (detectors/registry.py).
+    id: str = ""  # "ST104"
+    name: str = ""  # "retracing"
+    bucket: Bucket = "unknown"
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Reason:
+class LateReason:
     """What a host does longer than the others; no bucket where its ledger does not say."""
 
     bucket: Bucket | None = None
@@ -105,7 +106,7 @@ class LateHost:
     times: int  # meetings to which it came last
     late_steps: int  # steps in which that was felt
     cost_ps: int  # what the others waited for it, on average
-    reason: Reason
+    reason: LateReason
     once: bool  # most of it will not come again
     start_ps: Int64s  # when the others waited for it
     end_ps: Int64s

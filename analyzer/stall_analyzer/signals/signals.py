@@ -367,3 +367,9 @@ class Signals:
     @cached_property
     def learning(self) -> LearningSignals:
         return learning_signals(self.timeline)
+
+    @property
+    def why_weights_survived(self) -> str:
+        """A loss that was not a number; empty where nothing says so."""
+        skips_updates = self.causes_ps["numerics.skipped_update"] > 0
+        return self.learning.why_weights_survived(skips_updates)

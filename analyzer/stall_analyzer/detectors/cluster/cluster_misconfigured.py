@@ -37,9 +37,6 @@ def check(signals: Signals) -> Finding | None:
     first, *more = cluster.faults
     trained = any(member.steps or member.traced for member in cluster.members)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="consider" if trained else "act",
         title=first.what,
         explanation=" ".join([first.why, *(f"{fault.what}. {fault.why}" for fault in more)]),

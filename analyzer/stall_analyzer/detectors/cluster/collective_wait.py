@@ -28,10 +28,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.kinds import Severity
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.signals import Signals
 
@@ -64,9 +65,6 @@ def check(signals: Signals) -> Finding | None:
     uneven = int(steps.max(initial=0)) > UNEVEN_FACTOR * shortest
     gain = partly(lost, LEAST_WON, MOST_WON)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=_severity(signals, severity, each),
         title=f"This host waits {seconds(each)} a step for the others",
         explanation=(
@@ -88,7 +86,7 @@ def check(signals: Signals) -> Finding | None:
     )
 
 
-def _severity(signals: Signals, severity: str, each_ps: int) -> str:
+def _severity(signals: Signals, severity: Severity, each_ps: int) -> Severity:
     if each_ps <= PUNCTUAL_PS:
         return "note"
     # Where others were recorded and none is late, what remains has no address.

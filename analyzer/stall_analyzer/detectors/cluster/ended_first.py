@@ -51,9 +51,6 @@ def check(signals: Signals) -> Finding | None:
     end = min(max(first.at_ps + first.others_waited_ps, 0), window)
     when = f" at {moment(first.at_unix_ns)}" if first.at_unix_ns is not None else ""
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="act",
         title=f"{first.name} ended first{when}; the others could not go on",
         explanation=(

@@ -51,9 +51,6 @@ def check(signals: Signals) -> Finding | None:
         "not recorded.",
     ]
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="note",
         title=f"{_named(absent)} not seen, so that it may be the one that holds up the others"
         if len(absent) == 1
@@ -71,9 +68,6 @@ def _never_joined(signals: Signals) -> Finding:
     waited = cluster.others_waited_ps
     joined = "never joined: the others could not begin" if cluster.in_vain else "has not joined yet"
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="act" if cluster.in_vain else "note",
         title=f"{listed(cluster.missing)} {joined}",
         explanation=(

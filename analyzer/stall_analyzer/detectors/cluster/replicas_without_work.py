@@ -37,9 +37,6 @@ def check(signals: Signals) -> Finding | None:
         return None
     count = len(devices.listed)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="note",
         title=f"{len(idle)} of {count} devices had no work",
         explanation=(

@@ -27,14 +27,15 @@ one. What a worker does before its trace begins is not counted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Evidence, Finding, Gain, LateHost
 from stall_analyzer.model.format import listed, percent, seconds, spoken
+from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.signals import EVIDENCE_MOST, Signals
 
 ID = "ST502"
@@ -44,7 +45,7 @@ BUCKET = "communication"
 # With it on time, the next slowest sets the pace.
 LEAST_WON, MOST_WON = 0.6, 1.0
 
-ADVICE = {
+ADVICE: Mapping[Bucket | None, tuple[str, str, str]] = {
     "input": (
         "Mend the input of {host}: give every worker a shard of the same size, on a disk of the "
         "same speed, and as many cores to read it.",
@@ -87,9 +88,6 @@ def check(signals: Signals) -> Finding | None:
     gain = partly(lost, LEAST_WON, MOST_WON)
     text, before, after = ADVICE.get(late[0].reason.bucket, NO_ADVICE)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=_title(late, lost, once),
         explanation=" ".join(_told(host, signals) for host in late),

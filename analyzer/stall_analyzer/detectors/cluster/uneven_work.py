@@ -46,9 +46,6 @@ def check(signals: Signals) -> Finding | None:
     odd = {host: count for host, count in steps.items() if count != usual}
     each = listed([f"{host} made {count}" for host, count in odd.items()])
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="consider",
         title=f"The hosts do not make the same number of steps: {each}, the others {usual}",
         explanation=(

@@ -27,8 +27,9 @@ afterwards.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import room_text, severity_of
 from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly
+from stall_analyzer.detectors.larger_batch import room_for_larger_batch
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.compile.functions import FunctionSignals
@@ -63,15 +64,13 @@ def check(signals: Signals) -> Finding | None:
         return None
     per_step = lost // overhead.steps
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"Starting a step takes {seconds(per_step)}, longer than the step itself",
         explanation=(
             f"{overhead.steps} steps took {seconds(overhead.span_ps)}, of which "
             f"{seconds(lost)} ({percent(lost, overhead.span_ps)}) went to Python and TensorFlow "
-            "starting them. Several steps in one call share that cost." + room_text(signals)
+            "starting them. Several steps in one call share that cost."
+            + room_for_larger_batch(signals)
         ),
         change=_change(function, overhead.steps),
         lost_ps=lost,

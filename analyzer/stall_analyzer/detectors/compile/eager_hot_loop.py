@@ -29,8 +29,8 @@ step that needs them must stay eager, or use tf.print and tf.py_function.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, removed
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.host.overhead import Overhead, step_overhead
@@ -64,9 +64,6 @@ def check(signals: Signals) -> Finding | None:
     gain = at_pace_of_input(signals, gain)
     later = at_pace_of_input(signals, removed(lost, surely=REMOVED_SHARE))
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         # An epoch too short to pay for tracing may still be part of long training: say it softly.
         severity=severity if gain.low_ps else "consider",
         title=f"Training runs op by op: Python takes {seconds(per_step)} of each step",

@@ -25,7 +25,7 @@ Optimising and instantiating have no events of their own and cannot be told apar
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import ACT_SHARE
+from stall_analyzer.detectors.severity import ACT_SHARE
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.compile.functions import FunctionSignals
@@ -45,9 +45,6 @@ def check(signals: Signals) -> Finding | None:
         return None
     size = f" of {function.shape.nodes} nodes" if function.shape is not None else ""
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="note",  # no change is known that wins it without losing elsewhere
         title=f"Making the graph of {function.words} ready takes {seconds(lost)}, once",
         explanation=(

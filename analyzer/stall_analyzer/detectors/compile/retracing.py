@@ -34,8 +34,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.detectors.gains import removed
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Evidence, Finding, Gain
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.compile.functions import Build, FunctionSignals
@@ -65,9 +65,6 @@ def _counted(signals: Signals) -> Finding | None:
     named = ", ".join(str(step + 1) for step in again.steps[:4])
     often = "once" if again.count == 1 else f"{again.count} times"
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"The Keras training step is traced again {often} in {again.all_steps:,} steps",
         explanation=(
@@ -103,9 +100,6 @@ def _traced(signals: Signals) -> Finding | None:
             return None
         severity = "note"  # two kinds of batches, a flag: two graphs may be as it should be
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=_title(function, last),
         explanation=(

@@ -32,8 +32,8 @@ that TensorFlow loads from a saved model no tracing shows.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import ACT_SHARE, CONSIDER_SHARE, severity_of
-from stall_analyzer.detectors.gains import both, partly
+from stall_analyzer.detectors.gains import both, partly, spare_trace
+from stall_analyzer.detectors.severity import ACT_SHARE, CONSIDER_SHARE, severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.units import PS_PER_MS
@@ -50,8 +50,6 @@ FIRST_TRACE_PS = 500 * PS_PER_MS
 LEAST_RATIO, MOST_RATIO = 1.6, 6
 SLOW_RATIO = 10
 
-# Of two traces the first is the longer one. A part of that is what any first trace takes.
-SPARE_LEAST = 0.6
 SPARE_GRAPH = 0.5  # one of the two graphs
 
 
@@ -77,9 +75,7 @@ def _tracing_ps(function: FunctionSignals) -> int:
 
 def _traced_twice(signals: Signals, function: FunctionSignals, build: Build) -> Finding | None:
     # The graph of the spare trace is run once, and so has to be made ready as well.
-    gain = both(
-        partly(build.spare_trace_ps, SPARE_LEAST, 1), partly(build.instantiate_ps, 0, SPARE_GRAPH)
-    )
+    gain = both(spare_trace(build.spare_trace_ps), partly(build.instantiate_ps, 0, SPARE_GRAPH))
     middle = (gain.low_ps + gain.high_ps) // 2
     severity = severity_of(signals.share(middle), once_ps=middle)
     if severity is None:
@@ -102,9 +98,6 @@ def _traced_twice(signals: Signals, function: FunctionSignals, build: Build) -> 
             "optimizer.build(model.trainable_variables)",
         )
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"{function.opening} is traced twice, for {seconds(build.tracing_ps)} in all",
         explanation=(
@@ -128,9 +121,6 @@ def _slow_python(signals: Signals, function: FunctionSignals, build: Build) -> F
     least = build.tracing_ps - MOST_RATIO * build.instantiate_ps - FIRST_TRACE_PS
     most = build.tracing_ps - round(LEAST_RATIO * build.instantiate_ps)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"Python in {function.words} runs for {seconds(build.tracing_ps)} while it is traced",
         explanation=(
@@ -159,9 +149,6 @@ def _comes_once(signals: Signals, function: FunctionSignals, build: Build) -> Fi
     if signals.share(build.tracing_ps) < ACT_SHARE:
         return None
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="note",
         title=f"Tracing {function.words} takes {seconds(build.tracing_ps)}, once",
         explanation=(

@@ -31,7 +31,7 @@ without gradients are not named.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.compile.functions import FunctionSignals
@@ -63,9 +63,6 @@ def check(signals: Signals) -> Finding | None:
     most = round((1 - LEFT_LEAST) * lost)
     pays_back = f" after about {most // slower} steps" if slower else ""
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity if least > 0 else "note",
         title=f"A Python loop is unrolled into {shape.copies} copies of {_short(shape.copied)}",
         explanation=(

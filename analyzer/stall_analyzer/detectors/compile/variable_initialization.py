@@ -28,9 +28,8 @@ the trace cannot show.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import CONSIDER_SHARE
-from stall_analyzer.detectors.compile.tracing import SPARE_LEAST
-from stall_analyzer.detectors.gains import both, partly, removed
+from stall_analyzer.detectors.gains import both, removed, spare_trace
+from stall_analyzer.detectors.severity import CONSIDER_SHARE
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
@@ -46,13 +45,10 @@ def check(signals: Signals) -> Finding | None:
         return None
     builds = [build for function in signals.functions for build in function.builds]
     twice = sum(build.first_trace_ps + build.second_trace_ps for build in builds)
-    spare = partly(sum(build.spare_trace_ps for build in builds), SPARE_LEAST, 1)
+    spare = spare_trace(sum(build.spare_trace_ps for build in builds))
     moved = removed(filling)
     again = f" It was traced twice for that, for {seconds(twice)} in all." if twice else ""
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="consider",  # the filling is moved rather than won, however long it takes
         title=f"Variables are initialised for {seconds(filling)} inside the first step",
         explanation=(

@@ -43,9 +43,6 @@ def check(signals: Signals) -> Finding | None:
     if signals.share(lost) < WARM_UP_SHARE:
         return None
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="note",
         title=f"The first run of the graph takes {seconds(lost)} longer than the later ones",
         explanation=(

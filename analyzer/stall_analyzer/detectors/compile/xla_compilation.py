@@ -28,8 +28,8 @@ call. Compilations of single ops outside of the step are not seen.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import ACT_SHARE, severity_of
 from stall_analyzer.detectors.gains import removed
+from stall_analyzer.detectors.severity import ACT_SHARE, severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.compile.functions import FunctionSignals
@@ -55,9 +55,6 @@ def check(signals: Signals) -> Finding | None:
     if severity is None:
         return None
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"XLA compiles {function.words} for {seconds(lost)}",
         explanation=(

@@ -26,8 +26,8 @@ not seen there. The shapes themselves are not in the trace.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.detectors.gains import removed
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.compile.functions import FunctionSignals
@@ -51,9 +51,6 @@ def check(signals: Signals) -> Finding | None:
     calls = ", ".join(str(build.call + 1) for build in again[:4])
     which = f"in call {calls}{' …' if len(again) > 4 else ''} of {function.calls}"
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=(
             "The last batch makes XLA compile again"

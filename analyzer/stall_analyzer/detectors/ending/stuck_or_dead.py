@@ -84,9 +84,6 @@ def _of_stall(signals: Signals, stall: Stall, ending: Ending | None) -> Finding:
     shown = f"It stood at {', called from '.join(stack)}." if stack else ""
     what_shows_it = f"{stall.why[0].upper()}{stall.why[1:]}, for {seconds(stall.lasted_ps)}."
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="act" if stall.state == STUCK else "note",
         title=stall.sentence,
         explanation=" ".join(filter(None, (what_shows_it, shown, _how_it_ended(ending)))),
@@ -173,9 +170,6 @@ def _of_ending(signals: Signals, ending: Ending) -> Finding:
         text = "Steps were being made until then; it was not stuck."
     memory = ending.out_of_memory
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="note" if finished or ending.reason == Reason.SIGTERM else "consider",
         title=title,
         explanation=text + ("" if finished else " No epoch was finished."),
@@ -197,9 +191,6 @@ def _of_event_files(signals: Signals) -> Finding | None:
         return None
     silent = _went_silent(progress)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="consider" if silent else "note",
         title="No epoch was finished when this log ends: the run is slow, stuck or dead",
         explanation=_explanation(progress, silent),

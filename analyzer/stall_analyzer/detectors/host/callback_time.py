@@ -28,8 +28,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.detectors.gains import at_pace_of_input, both, every_epoch, warmer_steps
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.units import PS_PER_MS
@@ -80,9 +80,6 @@ def check(signals: Signals) -> Finding | None:
     won = both(Gain(round(0.8 * max(lost - count * KERAS_PAUSE_PS, 0)), lost), warmer)
     gain = at_pace_of_input(signals, won)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=(
             f"{name or 'Python between the steps'} takes {seconds(usual)} {_where(signals, count)}"

@@ -28,8 +28,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
@@ -59,9 +59,6 @@ def check(signals: Signals) -> Finding | None:
     kept = (len(saves) - 1) / len(saves)
     gain = at_pace_of_input(signals, partly(lost, 0.8 * kept, 1.0))
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"The model is saved {len(saves)} times in the epoch, {seconds(each)} each",
         explanation=(

@@ -28,8 +28,8 @@ GPU, throttled threads may cost nothing.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
@@ -53,9 +53,6 @@ def check(signals: Signals) -> Finding | None:
         return None
     gain = partly(lost, LEAST_WON, MOST_WON)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"The CPU limit stopped the process for {seconds(lost)} of the first epoch",
         explanation=(

@@ -26,7 +26,7 @@ GPU may leave none of the signs that we look for.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import ACT_SHARE
+from stall_analyzer.detectors.severity import ACT_SHARE
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
@@ -46,9 +46,6 @@ def check(signals: Signals) -> Finding | None:
         return None
     names = ", ".join(name.removeprefix("/device:") for name in devices.listed)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="consider",
         title=f"{names} is there and was not used",
         explanation=(

@@ -28,8 +28,8 @@ then more threads win little. Traces without tf.data do not say how many cores t
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.signals import Signals
@@ -54,9 +54,6 @@ def check(signals: Signals) -> Finding | None:
         return None
     gain = partly(lost, LEAST_WON, MOST_WON)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="note" if pools.cores <= HALVES else "consider",
         title=f"Large ops run on one thread of {pools.cores} cores",
         explanation=(

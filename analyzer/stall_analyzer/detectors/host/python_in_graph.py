@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.detectors.gains import at_pace_of_input, both, every_epoch, partly, warmer_steps
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
@@ -50,9 +50,6 @@ def check(signals: Signals) -> Finding | None:
     warmer = warmer_steps(signals)
     gain = at_pace_of_input(signals, both(partly(lost, LEAST_WON, MOST_WON), warmer))
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"A Python function inside the step takes {seconds(each)} of each step",
         explanation=(

@@ -27,8 +27,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.detectors.base import CONSIDER_SHARE
 from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly
+from stall_analyzer.detectors.severity import CONSIDER_SHARE
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.units import PS_PER_MS
@@ -57,9 +57,6 @@ def check(signals: Signals) -> Finding | None:
     where = "in one pause" if once else f"in each of {len(pauses)} pauses"
     gain = at_pace_of_input(signals, partly(lost, 0.7, 1.0))
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         # It is what the instruments cost: never the first thing to act on.
         severity="consider" if heavy else "note",
         title=f"Writing summaries takes {seconds(each)} {where}",

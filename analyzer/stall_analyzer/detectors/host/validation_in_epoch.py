@@ -49,9 +49,6 @@ def check(signals: Signals) -> Finding | None:
     steps = len(signals.timeline.steps) - training
     gain = partly(lost, LEAST_WON, MOST_WON)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="consider",
         title=f"Validation takes {percent(lost, signals.window_ps)} of the epoch: {seconds(lost)}",
         explanation=(

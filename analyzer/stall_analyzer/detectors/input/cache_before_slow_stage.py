@@ -23,8 +23,8 @@ Whether the function is random cannot be told from the trace. The first epoch do
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.input.culprit import is_map
@@ -48,9 +48,6 @@ def check(signals: Signals) -> Finding | None:
         return None
     stage, cache = culprit.stage, caches[0]
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="consider",  # a random map must stay where it is, and only its author knows
         title=f"{stage.label} comes after {cache.label} and runs in every epoch",
         explanation=(

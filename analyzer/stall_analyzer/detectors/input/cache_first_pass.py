@@ -23,8 +23,9 @@ A cache larger than the memory makes everything slow; the trace does not show th
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
-from stall_analyzer.detectors.gains import both, less_beside, partly
+from stall_analyzer.detectors.gains import both, partly
+from stall_analyzer.detectors.input.faster_input import less_beside
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.input.culprit import culprit_of
@@ -45,9 +46,6 @@ def check(signals: Signals) -> Finding | None:
     later = signals.later_epoch_ps
     after = f" Later epochs took {seconds(later)}." if later else ""
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="note",  # the cache works as it should, and the cost does not come back
         title=f"Filling the cache took {seconds(lost)}, in the first epoch only",
         explanation=(

@@ -25,8 +25,9 @@ In the first epoch a cache wins nothing, stored results win all: hence the wide 
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import blame
-from stall_analyzer.detectors.gains import both, every_epoch, faster_stage, removed
+from stall_analyzer.detectors.gains import both, every_epoch, removed
+from stall_analyzer.detectors.input.blamed_stage import blamed_stage
+from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.input.culprit import HEAVY_MAP
@@ -40,7 +41,7 @@ MOST_TIMES = 50  # reading stored results takes next to nothing
 
 
 def check(signals: Signals) -> Finding | None:
-    blamed = blame(signals, HEAVY_MAP)
+    blamed = blamed_stage(signals, HEAVY_MAP)
     if blamed is None:
         return None
     culprit, severity = blamed.culprit, blamed.severity
@@ -48,9 +49,6 @@ def check(signals: Signals) -> Finding | None:
     stored = both(faster_stage(signals, culprit, 1, MOST_TIMES), blamed.beside)
     cores = f" on {signals.pipeline.cores} cores" if signals.pipeline.cores else ""
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"{stage.label} takes {seconds(culprit.per_batch_ps)} a batch, in parallel",
         explanation=(

@@ -26,8 +26,9 @@ A serial map is reported as such (serial_map), because that is the cheaper thing
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import blame
-from stall_analyzer.detectors.gains import both, every_epoch, faster_stage
+from stall_analyzer.detectors.gains import both, every_epoch
+from stall_analyzer.detectors.input.blamed_stage import blamed_stage
+from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.input.culprit import DECODE_OPS, DECODING, op_share
@@ -43,7 +44,7 @@ MOST_TIMES = 20
 
 
 def check(signals: Signals) -> Finding | None:
-    blamed = blame(signals, DECODING)
+    blamed = blamed_stage(signals, DECODING)
     if blamed is None:
         return None
     culprit, severity = blamed.culprit, blamed.severity
@@ -54,9 +55,6 @@ def check(signals: Signals) -> Finding | None:
     gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
     cores = f" on {pipeline.cores} cores" if pipeline.cores else ""
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=(
             f"Decoding an image takes {seconds(spent // max(count, 1))}, "

@@ -24,7 +24,7 @@ On the CPU, native input takes cores from the step; that is estimated and must b
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import CONSIDER_SHARE
+from stall_analyzer.detectors.severity import CONSIDER_SHARE
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
@@ -47,9 +47,6 @@ def check(signals: Signals) -> Finding | None:
         return None
     step = int((end - start).sum()) // len(start)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="note",
         title=f"Input takes {seconds(produce)} a batch, hidden behind the steps",
         explanation=(

@@ -26,8 +26,9 @@ It is a model of the scheduler, not a measurement. It says nothing about runs on
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
-from stall_analyzer.detectors.gains import every_epoch, less_beside
+from stall_analyzer.detectors.gains import every_epoch
+from stall_analyzer.detectors.input.faster_input import less_beside
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.input.culprit import DECODE_OPS, is_map, op_share
@@ -56,9 +57,6 @@ def check(signals: Signals) -> Finding | None:
     most = less_beside(signals, in_python=False).high_ps
     gain = Gain(round(LEAST_WON * lost), most)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"Input takes cores worth {seconds(lost)} from the steps",
         explanation=(

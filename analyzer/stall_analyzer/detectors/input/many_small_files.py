@@ -27,8 +27,9 @@ Files that are in the operating system's cache are fast; the first run after a s
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import blame
-from stall_analyzer.detectors.gains import both, every_epoch, faster_stage
+from stall_analyzer.detectors.gains import both, every_epoch
+from stall_analyzer.detectors.input.blamed_stage import blamed_stage
+from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.input.culprit import SMALL_FILES, SOURCES, elements_per_batch, is_serial
@@ -44,7 +45,7 @@ MOST_TIMES = 20
 
 
 def check(signals: Signals) -> Finding | None:
-    blamed = blame(signals, SMALL_FILES)
+    blamed = blamed_stage(signals, SMALL_FILES)
     if blamed is None:
         return None
     culprit, severity = blamed.culprit, blamed.severity
@@ -55,9 +56,6 @@ def check(signals: Signals) -> Finding | None:
     per_batch = elements_per_batch(pipeline, stage)
     serially = " One after the other." if is_serial(stage) else ""
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"{files} small files are opened, {seconds(culprit.per_batch_ps)} a batch",
         explanation=(

@@ -23,8 +23,9 @@ Functions that need one element at a time (decoding, random crops) cannot be tur
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import blame
-from stall_analyzer.detectors.gains import both, every_epoch, faster_stage
+from stall_analyzer.detectors.gains import both, every_epoch
+from stall_analyzer.detectors.input.blamed_stage import blamed_stage
+from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.input.culprit import TINY_ELEMENTS, elements_per_batch
@@ -40,7 +41,7 @@ MOST_TIMES = 50
 
 
 def check(signals: Signals) -> Finding | None:
-    blamed = blame(signals, TINY_ELEMENTS)
+    blamed = blamed_stage(signals, TINY_ELEMENTS)
     if blamed is None:
         return None
     culprit, severity = blamed.culprit, blamed.severity
@@ -49,9 +50,6 @@ def check(signals: Signals) -> Finding | None:
     each = round(culprit.per_batch_ps / elements)
     gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"{stage.label} maps {elements:.0f} elements a batch, one by one",
         explanation=(

@@ -24,8 +24,8 @@ consists of a generator alone is left out.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
-from stall_analyzer.detectors.gains import every_epoch, faster_input
+from stall_analyzer.detectors.gains import every_epoch
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.signals import Signals
@@ -42,16 +42,13 @@ def check(signals: Signals) -> Finding | None:
     if pipeline.works_ahead:
         return None
     produce = signals.produce_ps()
-    one_ahead = faster_input(signals, produce)
+    one_ahead = signals.hidden_if_ahead_ps(produce)
     severity = severity_of(signals.share(one_ahead))
     if severity is None:
         return None
     lost = max(one_ahead, signals.hidden_if_far_ahead_ps(produce))
     gain = Gain(round(one_ahead * SURE_SHARE), lost)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"Nothing prefetches: {seconds(lost)} of producing could hide behind the steps",
         explanation=(

@@ -26,8 +26,8 @@ cannot tell whether another one would be made, so then only slow endings count.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.units import PS_PER_MS
@@ -55,9 +55,6 @@ def check(signals: Signals) -> Finding | None:
     later = partly(lost, 0.3, MOST_WON_LATER)
     cause = "input.iterator_create" if made >= ended else "input.iterator_teardown"
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"Making and ending iterators took {seconds(lost)}",
         explanation=(

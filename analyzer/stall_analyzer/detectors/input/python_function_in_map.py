@@ -29,8 +29,9 @@ same work is in TensorFlow ops is not known before it is tried, so the gain is a
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import blame
-from stall_analyzer.detectors.gains import both, every_epoch, faster_stage
+from stall_analyzer.detectors.gains import both, every_epoch
+from stall_analyzer.detectors.input.blamed_stage import blamed_stage
+from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.input.culprit import PYTHON_FUNCTION, is_serial
@@ -47,7 +48,7 @@ MOST_TIMES = 50
 
 
 def check(signals: Signals) -> Finding | None:
-    blamed = blame(signals, PYTHON_FUNCTION)
+    blamed = blamed_stage(signals, PYTHON_FUNCTION)
     if blamed is None:
         return None
     culprit, severity = blamed.culprit, blamed.severity
@@ -55,9 +56,6 @@ def check(signals: Signals) -> Finding | None:
     gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
     how = "one element at a time" if is_serial(stage) else "in parallel calls that share one lock"
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"Python function in {stage.label} takes {seconds(culprit.per_batch_ps)} a batch",
         explanation=(

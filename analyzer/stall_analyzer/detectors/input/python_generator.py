@@ -27,8 +27,9 @@ What the Python code does is not visible without the Python tracer.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import blame
-from stall_analyzer.detectors.gains import both, every_epoch, faster_stage
+from stall_analyzer.detectors.gains import both, every_epoch
+from stall_analyzer.detectors.input.blamed_stage import blamed_stage
+from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.input.culprit import GENERATOR, elements_per_batch
@@ -47,7 +48,7 @@ ROWS_PER_BATCH = 2
 
 
 def check(signals: Signals) -> Finding | None:
-    blamed = blame(signals, GENERATOR)
+    blamed = blamed_stage(signals, GENERATOR)
     if blamed is None:
         return None
     culprit, severity = blamed.culprit, blamed.severity
@@ -59,9 +60,6 @@ def check(signals: Signals) -> Finding | None:
     )
     gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"Python generator takes {seconds(culprit.per_batch_ps)} to make a batch",
         explanation=(

@@ -27,8 +27,9 @@ the gain is counted as if at least half of the other cores were free.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import blame
-from stall_analyzer.detectors.gains import every_epoch, faster_stage
+from stall_analyzer.detectors.gains import every_epoch
+from stall_analyzer.detectors.input.blamed_stage import blamed_stage
+from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.input.culprit import DECODE_OPS, SERIAL_MAP, op_share
@@ -47,7 +48,7 @@ MENTION_SHARE = 0.5
 
 
 def check(signals: Signals) -> Finding | None:
-    blamed = blame(signals, SERIAL_MAP)
+    blamed = blamed_stage(signals, SERIAL_MAP)
     if blamed is None or signals.pipeline.cores == 1:
         return None
     culprit, lost, severity = blamed.culprit, blamed.waited_ps, blamed.severity
@@ -59,9 +60,6 @@ def check(signals: Signals) -> Finding | None:
     mostly = f" {percent(decoding, 1)} of its ops' time is decoding." if mentions else ""
     behind = "" if signals.pipeline.works_ahead else ".prefetch(tf.data.AUTOTUNE)"
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"{stage.label} runs serially and takes {seconds(culprit.per_batch_ps)} a batch",
         explanation=(

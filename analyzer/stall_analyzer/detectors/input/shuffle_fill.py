@@ -24,8 +24,8 @@ nothing that would not be waited for later; the gain counts only what would hide
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import CONSIDER_SHARE, severity_of
 from stall_analyzer.detectors.gains import partly
+from stall_analyzer.detectors.severity import CONSIDER_SHARE, severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.input.input_pipeline import Stage
@@ -53,9 +53,6 @@ def check(signals: Signals) -> Finding | None:
     through = f" through {slowest.label}" if slowest else ""
     call = f"shuffle({size})" if size else "shuffle"
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="note" if held else severity,
         title=f"{call} was filled for {seconds(lost)} before the first step",
         explanation=(

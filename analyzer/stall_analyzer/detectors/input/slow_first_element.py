@@ -25,8 +25,8 @@ What Python does before its first `yield` is not visible without the Python trac
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.detectors.gains import partly
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.units import PS_PER_MS
@@ -56,9 +56,6 @@ def check(signals: Signals) -> Finding | None:
         else " Files are opened, tables loaded and buffers filled there."
     )
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"The first batch took {seconds(lost)} longer than the others",
         explanation=(

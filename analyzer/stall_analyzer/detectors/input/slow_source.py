@@ -26,8 +26,9 @@ disk that could do more, but not unpacking from a network.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import blame
-from stall_analyzer.detectors.gains import both, every_epoch, faster_stage
+from stall_analyzer.detectors.gains import both, every_epoch
+from stall_analyzer.detectors.input.blamed_stage import blamed_stage
+from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds, size
 from stall_analyzer.model.units import PS_PER_S
@@ -48,7 +49,7 @@ MOST_TIMES = 20
 
 
 def check(signals: Signals) -> Finding | None:
-    blamed = blame(signals, SOURCE)
+    blamed = blamed_stage(signals, SOURCE)
     if blamed is None:
         return None
     culprit, severity = blamed.culprit, blamed.severity
@@ -63,9 +64,6 @@ def check(signals: Signals) -> Finding | None:
         else "One thread reads and unpacks it all."
     )
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"Reading records ({stage.label}) takes {seconds(culprit.per_batch_ps)} a batch",
         explanation=(

@@ -27,8 +27,8 @@ TF_CPU_ALLOCATOR_USE_BFC. Who held the memory is not in a trace.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.detectors.gains import every_epoch, removed
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds, size
 from stall_analyzer.signals.memory.allocators import MemoryWait
@@ -48,9 +48,6 @@ def check(signals: Signals) -> Finding | None:
     longest = max(waits, key=lambda wait: wait.end_ps - wait.start_ps)
     gain = removed(lost)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"{_short(longest.op)} waits for memory: {seconds(lost)} in {_times(len(waits))}",
         explanation=(

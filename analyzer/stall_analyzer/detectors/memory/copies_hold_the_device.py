@@ -23,8 +23,8 @@ Needs a trace of the device. Copies between devices count as copies back.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
@@ -48,9 +48,6 @@ def check(signals: Signals) -> Finding | None:
     way = "to the device" if worst == TO_DEVICE else "from the device"
     gain = partly(lost, LEAST_WON, MOST_WON)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=f"Copies {way} hold it up for {seconds(signals.causes_ps[worst])}",
         explanation=(

@@ -27,8 +27,8 @@ still calls this time compute.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import ACT_SHARE
 from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.detectors.severity import ACT_SHARE
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds, size
 from stall_analyzer.signals.signals import Signals
@@ -50,9 +50,6 @@ def check(signals: Signals) -> Finding | None:
         return None
     gain = partly(lost, 0.0, MOST_WON)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="consider",
         title=f"{roof.device} waits for its memory in {percent(lost, signals.window_ps)} of the "
         "window",

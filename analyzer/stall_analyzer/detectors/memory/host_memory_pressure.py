@@ -31,8 +31,8 @@ stall information show only the page faults.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds, size
 from stall_analyzer.signals.host.machine import MachineSignals
@@ -67,9 +67,6 @@ def check(signals: Signals) -> Finding | None:
     lost = stalled if loudness is not None else 0
     gain = partly(lost, LEAST_WON, MOST_WON)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=loudness or "consider",
         title=_title(machine, lost, swapping),
         explanation=_explanation(signals, machine, lost, faults),

@@ -64,9 +64,6 @@ def check(signals: Signals) -> Finding | None:
         return None
     each = f", {size(buffer.bytes // buffer.elements)} an element" if buffer.elements else ""
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="consider",
         title=f"{buffer.call} holds {size(buffer.bytes)} of {size(machine.limit_bytes)}",
         explanation=(

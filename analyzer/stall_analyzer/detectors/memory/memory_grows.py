@@ -66,9 +66,6 @@ def check(signals: Signals) -> Finding | None:
     growth = int(kept[-1] - kept[0])
     per_step = growth // (len(kept) - 1)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="consider",
         title=f"Memory in use grows by {size(per_step)} with every step",
         explanation=(
@@ -117,9 +114,6 @@ def _of_process(signals: Signals) -> Finding | None:
         else ""
     )
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="consider",
         title=f"The process grows by {size(per_step)} with every step",
         explanation=(

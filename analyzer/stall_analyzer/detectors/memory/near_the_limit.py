@@ -49,9 +49,6 @@ def check(signals: Signals) -> Finding | None:
     pool = max(full, key=lambda allocator: allocator.peak_bytes)
     limit = pool.limit_bytes or 0
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="consider",
         title=f"{pool.name} was {percent(pool.peak_bytes, limit)} full",
         explanation=(

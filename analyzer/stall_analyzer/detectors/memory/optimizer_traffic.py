@@ -26,8 +26,9 @@ the model learns; only you can judge that.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import CONSIDER_SHARE, room_text
 from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.detectors.larger_batch import room_for_larger_batch
+from stall_analyzer.detectors.severity import CONSIDER_SHARE
 from stall_analyzer.model.event_log import KerasConfig
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
@@ -55,9 +56,6 @@ def check(signals: Signals) -> Finding | None:
     embedding = _embedding(signals.keras)
     gain = partly(lost, 0.7, 1.0) if embedding else partly(lost, 0.3, 0.6)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="consider",
         title=f"The optimizer's updates are {percent(ops.optimizer_ps, ops.op_ps)} of the op time",
         explanation=(
@@ -65,7 +63,7 @@ def check(signals: Signals) -> Finding | None:
             f"{_optimizer(signals.keras)}. They pass over whole variables and their slots in every "
             f"step, at the speed of the memory; the size of the batch does not matter for them."
             + (f" The widest variable is the table of {embedding}." if embedding else "")
-            + room_text(signals)
+            + room_for_larger_batch(signals)
         ),
         change=_change(embedding),
         lost_ps=lost,

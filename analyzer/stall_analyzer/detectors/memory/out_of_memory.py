@@ -25,8 +25,8 @@ program that dies at its first failure leaves no trace at all.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import severity_of
 from stall_analyzer.detectors.gains import every_epoch, removed
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds, size
 from stall_analyzer.signals.memory.allocators import MemoryWait
@@ -45,9 +45,6 @@ def check(signals: Signals) -> Finding | None:
     worst = max(failures, key=lambda wait: wait.end_ps - wait.start_ps)
     gain = removed(lost)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity_of(signals.share(lost)) or "consider",
         title=f"{worst.op} ran out of memory after {seconds(worst.end_ps - worst.start_ps)}",
         explanation=(

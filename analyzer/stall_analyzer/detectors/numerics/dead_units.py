@@ -38,7 +38,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -67,31 +66,11 @@ NAMED_MOST = 4
 STILL = 0.005
 
 
-@dataclass(frozen=True)
-class _Complaint:
-    title: str
-    explanation: str
-    severity: str
-    confidence: float
-
-
 def check(signals: Signals) -> Finding | None:
-    complaint = _of_capture(signals) or _of_dump(signals) or _of_histograms(signals)
-    if complaint is None:
-        return None
-    return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
-        severity=complaint.severity,
-        title=complaint.title,
-        explanation=complaint.explanation,
-        change=_change(signals),
-        confidence=complaint.confidence,
-    )
+    return _of_capture(signals) or _of_dump(signals) or _of_histograms(signals)
 
 
-def _of_capture(signals: Signals) -> _Complaint | None:
+def _of_capture(signals: Signals) -> Finding | None:
     shares = signals.layers.dead
     if shares is None or len(shares) < LEAST_MEASURED or len(shares.layers) < 2:
         return None
@@ -105,14 +84,15 @@ def _of_capture(signals: Signals) -> _Complaint | None:
         run = max(runs[layer] for layer in dead)
         everywhere = len(dead) == len(hidden)
         still = everywhere or _stands_still(signals, int(shares.step[-1] - shares.step[-run]))
-        return _Complaint(
+        return Finding(
+            "act" if still else "consider",
             f"All units of {_named(dead)} are dead: they get no gradient",
             f"In the last {run} measured steps, from step {shares.step[-run]:,} on, the gradient "
             f"of every unit of {_named(dead)} was exactly zero over the whole batch, while {last} "
             "had gradients: no input reaches beyond the zeros that these layers put out."
             + (f" Nothing but {last} can still learn." if everywhere else ""),
-            "act" if still else "consider",
-            0.95,
+            _change(signals),
+            confidence=0.95,
         )
     mostly = [
         layer
@@ -123,17 +103,18 @@ def _of_capture(signals: Signals) -> _Complaint | None:
         return None
     recent = shares.value[-LEAST_MEASURED:, shares.layers.index(mostly[0])]
     share = float(recent.min())
-    return _Complaint(
+    return Finding(
+        "note",
         f"{percent(share, 1)} and more of the units of {mostly[0]} are dead",
         f"Over a whole batch they get no gradient, in the last {LEAST_MEASURED} measured steps and "
         "more. Some models are meant to be that sparse; if this one is not, the layer could do the "
         "same with a tenth of its units.",
-        "note",
-        0.7,
+        _change(signals),
+        confidence=0.7,
     )
 
 
-def _of_dump(signals: Signals) -> _Complaint | None:
+def _of_dump(signals: Signals) -> Finding | None:
     dead = [zeros for zeros in signals.zero_outputs if zeros.all_run >= LEAST_RUN]
     nearly = [zeros for zeros in signals.zero_outputs if zeros.nearly_all_run >= LEAST_RUN]
     if dead:
@@ -141,38 +122,41 @@ def _of_dump(signals: Signals) -> _Complaint | None:
         rest = [zeros for zeros in dead if zeros is not worst]
         layers = _named([_layer_of(zeros.op, signals.keras) for zeros in (worst, *rest)])
         still = _stands_still(signals, worst.all_run)
-        return _Complaint(
+        return Finding(
+            "act" if still else "consider",
             f"All units of {layers} are dead: they put out only zeros",
             f"In {_often(worst.all_run, worst.records)}, {worst.op} put out nothing but zeros. "
             "Where relu is zero, its gradient is, too: this layer gets no updates, nor do those "
             "that reach the loss only through it."
             + (" Since then the loss has not moved." if still else ""),
-            "act" if still else "consider",
-            0.9,
+            _change(signals),
+            confidence=0.9,
         )
     if nearly:
         worst = max(nearly, key=lambda zeros: zeros.nearly_all_run)
-        return _Complaint(
+        return Finding(
+            "note",
             f"Of the outputs of {_layer_of(worst.op, signals.keras)} 99 % and more are zero",
             f"So it was in {_often(worst.nearly_all_run, worst.records)}. Some models are meant to "
             "be that sparse; if this one is not, most of its units are dead.",
-            "note",
-            0.6,
+            _change(signals),
+            confidence=0.6,
         )
     return None
 
 
-def _of_histograms(signals: Signals) -> _Complaint | None:
+def _of_histograms(signals: Signals) -> Finding | None:
     histograms = signals.histograms
     for tag, sums in sorted(histograms.zero_activations.items()):
         if sums.zero_run >= LEAST_HISTOGRAMS:
             often = _often(sums.zero_run, sums.records).replace("ran", "was logged")
-            return _Complaint(
+            return Finding(
+                "consider",
                 f"All activations of {tag} are zero",
                 f"Its histogram holds nothing but zeros in {often}. Units that are zero for every "
                 "input get no gradient, and never change again.",
-                "consider",
-                0.8,
+                _change(signals),
+                confidence=0.8,
             )
     still = [
         (layer, sums)
@@ -183,14 +167,15 @@ def _of_histograms(signals: Signals) -> _Complaint | None:
         return None
     layer, sums = still[0]  # the one next to the input
     in_vain = _is_same(signals.learning.epoch_losses[1 - sums.same_run :])
-    return _Complaint(
+    return Finding(
+        "act" if in_vain else "consider",
         f"The weights of {_named([layer for layer, _ in still])} do not change any more",
         f"The histogram of {layer}'s kernel is the same in the last {sums.same_run} of "
         f"{sums.records} records, while other weights move. It is trainable, so no gradient "
         "reaches it: its units or those behind it are dead, or it is not connected to the loss."
         + (" Meanwhile the loss has not moved." if in_vain else ""),
-        "act" if in_vain else "consider",
-        0.8,
+        _change(signals),
+        confidence=0.8,
     )
 
 

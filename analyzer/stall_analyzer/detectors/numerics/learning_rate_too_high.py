@@ -62,9 +62,6 @@ def check(signals: Signals) -> Finding | None:
     surely = bool(lost) and effective >= ABSURD * usual.high
     momentum = f" with momentum {settings.momentum:.3g}" if effective != rate else ""
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="act" if surely else "consider",
         title=f"Learning rate {rate:.3g}{momentum} is too high for {settings.optimizer}",
         explanation=(

@@ -61,9 +61,6 @@ def check(signals: Signals) -> Finding | None:
     last = learning.last_loss
     level = f" from about {last:.3g}" if last is not None else ""
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="act" if absurd else "consider",
         title=(
             f"The {'weights stand' if still else 'loss stands'} still: "

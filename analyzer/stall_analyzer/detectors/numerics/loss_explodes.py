@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.detectors.numerics import learning_rate_too_high
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.signals.numerics.learning import LearningSignals
 from stall_analyzer.signals.signals import Signals
@@ -51,17 +50,12 @@ def check(signals: Signals) -> Finding | None:
     scatter = learning.trend.early_scatter if learning.trend is not None else 0.0
     if last < EXPLODES * first or last < first + 10 * scatter:
         return None
-    if learning_rate_too_high.check(signals) is not None:
-        return None
     rate = learning.rate
     at_rate = f" at a learning rate of {rate:.3g}" if rate is not None else ""
     optimizer = learning.settings.optimizer or "SGD"
     before = f"learning_rate={rate:.3g}" if rate is not None else ""
     lower = f"learning_rate={rate / 3:.3g}, " if rate is not None else ""
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="act" if last >= SURELY * first else "consider",
         title=f"The loss explodes from {first:.3g} to {last:.3g}",
         explanation=(

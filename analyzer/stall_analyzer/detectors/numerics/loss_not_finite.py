@@ -61,13 +61,10 @@ def check(signals: Signals) -> Finding | None:
     broken = learning.not_finite
     if broken is None:
         return None
-    survived = _survived(signals, learning, broken)
+    survived = signals.why_weights_survived
     lost = signals.causes_ps["numerics.nonfinite"]
     diverged = _diverged(learning)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="consider" if survived else "act",
         title=_title(broken, survived),
         explanation=_explanation(signals, broken, diverged, survived, lost),
@@ -81,18 +78,6 @@ def check(signals: Signals) -> Finding | None:
 def _is_op_known(signals: Signals) -> bool:
     origin = signals.origin
     return origin is not None and bool(origin.spoils) and not origin.is_older_than_dump
-
-
-def _survived(signals: Signals, learning: LearningSignals, broken: NotFinite) -> str:
-    """What says that the weights are still numbers, in words."""
-    if not broken.to_the_end:
-        return "A later loss is a number again, so the weights survived."
-    validation = learning.validation_losses
-    if len(validation) and np.isfinite(validation[-1]):
-        return "The last validation loss is a number, so the weights survived."
-    if signals.causes_ps["numerics.skipped_update"] and len(learning.epoch_losses) < 2:
-        return "Loss scaling skipped such updates, so the weights may have survived."
-    return ""
 
 
 def _title(broken: NotFinite, survived: str) -> str:

@@ -24,7 +24,6 @@ Data that alternates by itself, such as two sources taken in turns, while the lo
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.numerics import learning_rate_too_high, loss_explodes
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.signals.numerics.trend import Trend
 from stall_analyzer.signals.signals import Signals
@@ -50,14 +49,11 @@ def check(signals: Signals) -> Finding | None:
     if (learning.steps_per_epoch or 0) < LEAST_STEPS_PER_EPOCH:
         return None
     what = _what_it_does(trend)
-    if not what or learning_rate_too_high.check(signals) or loss_explodes.check(signals):
+    if not what:
         return None
     rate, optimizer = learning.rate, learning.settings.optimizer
     known = rate is not None and optimizer is not None
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="consider",
         title="The loss jumps up and down without getting lower",
         explanation=(

@@ -38,7 +38,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from stall_analyzer.detectors.numerics import learning_rate_too_high, learning_rate_too_low
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.numerics.learning import LearningSignals
@@ -79,8 +78,6 @@ def check(signals: Signals) -> Finding | None:
     learning = signals.learning
     epochs = learning.epoch_losses
     if not np.isfinite(epochs).all():
-        return None
-    if learning_rate_too_low.check(signals) or learning_rate_too_high.check(signals):
         return None
     broken_at = _broken_at(learning)
     if broken_at is not None:
@@ -143,9 +140,6 @@ def _broke_down(learning: LearningSignals, begin: int) -> Finding:
     worst, reached, guess = float(before.max()), _usual(before), float(np.median(since))
     came = f"from {reached:.3g}" if reached < guess else f"after a peak of {worst:.3g}"
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="act",
         title=f"The model broke down at step {steps.step[begin]}: since then it only guesses",
         explanation=(
@@ -182,9 +176,6 @@ def _guessing(learning: LearningSignals) -> Finding:
     )
     sure = len(learning.accuracies) and len(epochs) >= SURE_EPOCHS
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="act" if sure else "consider",
         title=f"The loss stays at {epochs[-1]:.3g}: a guess among {settings.classes} classes",
         explanation=(
@@ -201,9 +192,6 @@ def _guessing(learning: LearningSignals) -> Finding:
 def _constant(learning: LearningSignals) -> Finding:
     epochs = learning.epoch_losses
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="consider",
         title=f"The loss is {epochs[-1]:.6g} in each of {len(epochs)} epochs",
         explanation=(
@@ -219,9 +207,6 @@ def _constant(learning: LearningSignals) -> Finding:
 def _frozen(learning: LearningSignals) -> Finding:
     epochs = learning.epoch_losses
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="act" if learning.is_flat(STILL) else "consider",
         title="Every layer of the model is frozen",
         explanation=(

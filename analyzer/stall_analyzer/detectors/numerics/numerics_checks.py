@@ -26,8 +26,8 @@ of everything.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.base import CONSIDER_SHARE
 from stall_analyzer.detectors.gains import both, every_epoch, partly, removed
+from stall_analyzer.detectors.severity import CONSIDER_SHARE
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
@@ -52,9 +52,6 @@ def check(signals: Signals) -> Finding | None:
     steps, graphs = removed(checks), partly(building, LEAST_OF_BUILDING, MOST_OF_BUILDING)
     gain = both(steps, graphs)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="consider",  # "act" in this bucket would say that the run learns nothing
         title=f"Checks for NaN take {percent(checks, working)} of the steps' time",
         explanation=(

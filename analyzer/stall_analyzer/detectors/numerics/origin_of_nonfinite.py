@@ -38,10 +38,10 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from stall_analyzer.detectors.numerics import loss_not_finite
 from stall_analyzer.model.debug_dump import CodeLine
 from stall_analyzer.model.findings import Change, Evidence, Finding
 from stall_analyzer.model.format import seconds
+from stall_analyzer.model.kinds import Severity
 from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.numerics.dumped_tensors import DATA, Origin
 from stall_analyzer.signals.signals import Signals
@@ -118,15 +118,11 @@ def check(signals: Signals) -> Finding | None:
     origin = signals.origin
     if origin is None:
         return None
-    loss = loss_not_finite.check(signals)
-    if not origin.spoils and loss is None and origin.has_inf:
+    if not origin.spoils and signals.learning.not_finite is None and origin.has_inf:
         return None  # a mask: infinities that go no further
     lost = signals.causes_ps["numerics.nonfinite"]
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
-        severity=_severity(origin, loss),
+        severity=_severity(signals, origin),
         title=_title(origin),
         explanation=_explanation(signals, origin),
         change=_change(origin),
@@ -136,11 +132,12 @@ def check(signals: Signals) -> Finding | None:
     )
 
 
-def _severity(origin: Origin, loss: Finding | None) -> str:
-    lost = loss is not None and loss.severity == "act"
+def _severity(signals: Signals, origin: Origin) -> Severity:
+    loss_is_bad = signals.learning.not_finite is not None
+    lost = loss_is_bad and not signals.why_weights_survived
     if origin.spoils == "weights" or (origin.spoils and lost):
         return "act"
-    return "consider" if origin.spoils or loss is not None else "note"
+    return "consider" if origin.spoils or loss_is_bad else "note"
 
 
 def _what(origin: Origin) -> str:

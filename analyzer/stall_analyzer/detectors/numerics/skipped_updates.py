@@ -33,9 +33,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from stall_analyzer.captures.capture_format import Tag
-from stall_analyzer.detectors.base import ACT_SHARE, CONSIDER_SHARE
+from stall_analyzer.detectors.severity import ACT_SHARE, CONSIDER_SHARE
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.kinds import Severity
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST308"
@@ -63,9 +64,6 @@ def check(signals: Signals) -> Finding | None:
     lost = signals.causes_ps["numerics.skipped_update"]
     spent = f"; {seconds(lost)} were computed for nothing" if lost else ""
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=_severity(skips.count / skips.steps, skips.lately),
         title=f"{skips.count} of {skips.steps} updates were skipped because gradients overflowed",
         explanation=(
@@ -111,7 +109,7 @@ def _captured(signals: Signals) -> _Skips | None:
     return _Skips(int(series.value[-1]), steps, lately, counted=True)
 
 
-def _severity(share: float, lately: float) -> str:
+def _severity(share: float, lately: float) -> Severity:
     if min(share, lately) >= MOST:
         return "act"
     return "consider" if share >= ACT_SHARE or lately >= CONSIDER_SHARE else "note"

@@ -45,9 +45,6 @@ def check(signals: Signals) -> Finding | None:
     if not first > FAR_ABOVE * guess:
         return None
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="consider",
         title=f"The first loss is {first:.3g}, where a guess costs {guess:.2g}",
         explanation=(

@@ -68,7 +68,7 @@ FLAT = 0.005
 
 
 @dataclass(frozen=True)
-class _Complaint:
+class _BadGradients:
     vanishes: bool
     text: str
     learns_not: str = "The layers it is about do not learn"
@@ -76,23 +76,23 @@ class _Complaint:
 
 
 def check(signals: Signals) -> Finding | None:
-    complaint = _of_layers(signals) or _of_logged(signals)
-    if complaint is None:
+    bad = _of_layers(signals) or _of_logged(signals)
+    if bad is None:
         return None
-    return _finding(complaint, signals.learning.is_flat(FLAT))
+    return _finding(bad, signals.learning.is_flat(FLAT))
 
 
 # ---------------------------------------------------------------- in a capture
 
 
-def _of_layers(signals: Signals) -> _Complaint | None:
+def _of_layers(signals: Signals) -> _BadGradients | None:
     gradients = signals.layers.gradients
     if gradients is None or len(gradients) < 2:
         return None
     return _explosion(gradients) or _vanishing(signals, gradients)
 
 
-def _explosion(gradients: LayerSeries) -> _Complaint | None:
+def _explosion(gradients: LayerSeries) -> _BadGradients | None:
     total = gradients.total
     finite = np.flatnonzero(np.isfinite(total))
     if len(finite) == 0:
@@ -114,10 +114,10 @@ def _explosion(gradients: LayerSeries) -> _Complaint | None:
     if end[worst] <= begin[worst]:
         grew = f"was {end[worst]:.2g} at step {step}"
     then = ", and is no number any more after that" if lost else ""
-    return _Complaint(False, f"the norm of {layer} {grew}{then}", confidence=0.9)
+    return _BadGradients(False, f"the norm of {layer} {grew}{then}", confidence=0.9)
 
 
-def _vanishing(signals: Signals, gradients: LayerSeries) -> _Complaint | None:
+def _vanishing(signals: Signals, gradients: LayerSeries) -> _BadGradients | None:
     if len(gradients) < LEAST_RECORDS:
         return None
     last = gradients.usual(gradients.layers[-1])
@@ -140,57 +140,54 @@ def _vanishing(signals: Signals, gradients: LayerSeries) -> _Complaint | None:
             f"that of {layer} has a norm of {usual:.1e}, {last / usual:,.0f} times smaller than "
             f"that of {gradients.layers[-1]}{unmoved}"
         )
-        return _Complaint(True, text, f"{layer} and what comes before it do not learn", 0.9)
+        return _BadGradients(True, text, f"{layer} and what comes before it do not learn", 0.9)
     return None
 
 
 # ---------------------------------------------------------------- logged by the program
 
 
-def _of_logged(signals: Signals) -> _Complaint | None:
+def _of_logged(signals: Signals) -> _BadGradients | None:
     for tag, values in sorted(signals.learning.gradients.items()):
-        complaint = _complaint(tag, values) if len(values) >= LEAST_RECORDS else None
-        if complaint is not None:
-            return complaint
+        bad = _bad_gradients(tag, values) if len(values) >= LEAST_RECORDS else None
+        if bad is not None:
+            return bad
     return None
 
 
-def _complaint(tag: str, values: Float64s) -> _Complaint | None:
+def _bad_gradients(tag: str, values: Float64s) -> _BadGradients | None:
     if (values < 0).any():
         return None  # a logarithm, or something else than its name says
     first, usual = float(np.median(values[:LEAST_RECORDS])), float(np.median(values))
     if "update" in tag.lower():
         if max(first, usual) < STILL_RATIO:
-            return _Complaint(True, f"updates are {usual:.1e} of the weights ({tag})")
+            return _BadGradients(True, f"updates are {usual:.1e} of the weights ({tag})")
     elif "zero" in tag.lower():
         if min(first, usual) >= ZERO_SHARE:
-            return _Complaint(True, f"{usual:.1%} of the gradients are zero ({tag})")
+            return _BadGradients(True, f"{usual:.1%} of the gradients are zero ({tag})")
     elif "norm" in tag.lower():
         if max(first, usual) < VANISHED_NORM:
             text = f"the gradient's norm is {usual:.1e}, from the start ({tag})"
-            return _Complaint(True, text)
+            return _BadGradients(True, text)
         last = float(np.median(values[-LEAST_RECORDS:]))
         if first > 0 and (not np.isfinite(last) or last > EXPLODES * first):
             text = f"the gradient's norm grew from {first:.2g} to {last:.2g} ({tag})"
-            return _Complaint(False, text)
+            return _BadGradients(False, text)
     return None
 
 
-def _finding(complaint: _Complaint, is_flat: bool) -> Finding:
-    word = "vanish" if complaint.vanishes else "explode"
+def _finding(bad: _BadGradients, is_flat: bool) -> Finding:
+    word = "vanish" if bad.vanishes else "explode"
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
-        severity="act" if complaint.vanishes and is_flat else "consider",
-        title=f"Gradients {word}: {complaint.text}",
+        severity="act" if bad.vanishes and is_flat else "consider",
+        title=f"Gradients {word}: {bad.text}",
         explanation=(
-            f"{complaint.learns_not}{', and the loss does not move' if is_flat else ''}."
-            if complaint.vanishes
+            f"{bad.learns_not}{', and the loss does not move' if is_flat else ''}."
+            if bad.vanishes
             else "The updates grow with the gradients, and end in NaN."
         ),
-        change=_against_vanishing() if complaint.vanishes else _against_explosion(),
-        confidence=complaint.confidence,
+        change=_against_vanishing() if bad.vanishes else _against_explosion(),
+        confidence=bad.confidence,
     )
 
 

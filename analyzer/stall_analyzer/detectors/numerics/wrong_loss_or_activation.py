@@ -34,6 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.kinds import Severity
 from stall_analyzer.signals.numerics.learning import LearningSignals
 from stall_analyzer.signals.numerics.model_settings import (
     BINARY,
@@ -72,15 +73,13 @@ def check(signals: Signals) -> Finding | None:
     if mismatch is None:
         return None
     stuck = _stands_still(learning)
-    severity = {
+    severities: dict[str, Severity] = {
         "impossible": "act",
         "wrong": "act" if stuck else "consider",
         "odd": "consider" if stuck else "note",
-    }[mismatch.kind]
+    }
+    severity = severities[mismatch.kind]
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity=severity,
         title=mismatch.title,
         explanation=" ".join([mismatch.why, *_numbers(learning)]),

@@ -37,9 +37,6 @@ def check(signals: Signals) -> Finding | None:
         return None
     unknown = signals.causes_ps["unknown.no_evidence"]
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="note",
         title="The GPU was used but not traced",
         explanation=(

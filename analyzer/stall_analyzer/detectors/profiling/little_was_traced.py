@@ -54,9 +54,6 @@ def check(signals: Signals) -> Finding | None:
     missing = signals.window_ps - signals.host.covered_ps
     first = min(aligned.covered_ps[0] for aligned in signals.traces)
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="note",
         title=f"Only {percent(signals.host.covered_ps, signals.window_ps)} of the epoch was traced",
         explanation=(

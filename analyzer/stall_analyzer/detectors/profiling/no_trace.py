@@ -45,9 +45,6 @@ def check(signals: Signals) -> Finding | None:
     slower = later is not None and later > 0 and first >= SLOWER_FACTOR * later
     once = first - later if later is not None and slower else 0
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="note",
         title=_title(first, later if slower else None),
         explanation=_explanation(first, later, once),

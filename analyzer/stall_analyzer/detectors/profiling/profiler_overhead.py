@@ -42,9 +42,6 @@ def check(signals: Signals) -> Finding | None:
         return None
     worst = max(("profiler.start", "profiler.stop"), key=lambda cause: signals.causes_ps[cause])
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="note",
         title=f"The profiler itself took {seconds(lost)} of the epoch",
         explanation=(

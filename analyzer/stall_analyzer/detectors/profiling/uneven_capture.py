@@ -44,9 +44,6 @@ def check(signals: Signals) -> Finding | None:
         return None
     least = min(spans, key=lambda host: total(*spans[host]))
     return Finding(
-        id=ID,
-        name=NAME,
-        bucket=BUCKET,
         severity="note",
         title=f"Only {seconds(common)} are seen on all {len(spans)} hosts"
         if common

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stall_analyzer.model.causes import CAUSES, ONE_TIME, bucket_of
-from stall_analyzer.model.findings import LateHost, Lateness, LateStep, Reason
+from stall_analyzer.model.findings import LateHost, Lateness, LateReason, LateStep
 from stall_analyzer.model.intervals import enclosing
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.ledger import HostLedger
@@ -94,7 +94,7 @@ def _late_host(met: Gatherings, cost: Int64s, step: Int64s, mine: Int64s) -> Lat
     )
 
 
-def _reason(beyond_ps: Float64s, cost_ps: int) -> Reason:
+def _reason(beyond_ps: Float64s, cost_ps: int) -> LateReason:
     """The bucket in which most was done beyond the others, if it explains the delay."""
     by_bucket: dict[Bucket, float] = {}
     for cause, ps in zip(CAUSES, beyond_ps, strict=True):
@@ -102,9 +102,10 @@ def _reason(beyond_ps: Float64s, cost_ps: int) -> Reason:
             by_bucket[bucket_of(cause)] = by_bucket.get(bucket_of(cause), 0.0) + ps
     worst = max(by_bucket, key=lambda bucket: by_bucket[bucket])
     if cost_ps <= 0 or by_bucket[worst] < EXPLAINED_SHARE * cost_ps:
-        return Reason()
+        return LateReason()
     inside = [i for i, cause in enumerate(CAUSES) if bucket_of(cause) == worst]
-    return Reason(worst, CAUSES[max(inside, key=lambda i: beyond_ps[i])], round(by_bucket[worst]))
+    cause = CAUSES[max(inside, key=lambda i: beyond_ps[i])]
+    return LateReason(worst, cause, round(by_bucket[worst]))
 
 
 def _late_steps(met: Gatherings, cost: Int64s, step: Int64s) -> tuple[LateStep, ...]:

@@ -15,6 +15,7 @@ from stall_analyzer.captures.capture_format import Phase
 from stall_analyzer.captures.capture_records import NS_PER_S, Dump, Look
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.format import moment
+from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.ending.python_stacks import (
     CALLS_BACK,
     CALLS_PYTHON,
@@ -25,7 +26,7 @@ from stall_analyzer.signals.ending.python_stacks import (
     stack_of,
 )
 
-COMMUNICATION = "communication"
+COMMUNICATION: Bucket = "communication"
 # A capture writes every second. A worker that was heard of so much earlier has fallen silent; on
 # another machine the clock may differ.
 SILENT_NS = 3 * NS_PER_S
@@ -52,7 +53,7 @@ PROOF_LINES = 6
 class Blamed:
     """What training waits for."""
 
-    bucket: str
+    bucket: Bucket
     subject: str  # "the generator at train.py:41"
     waits_in: str  # "waits in queue.Queue.get()"; empty where nothing says
     stack: tuple[str, ...]  # the lines that prove it

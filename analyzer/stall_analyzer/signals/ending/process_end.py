@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from stall_analyzer.captures.capture_format import Host, Reason, Tag
 from stall_analyzer.model.event_log import Capture
+from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.ending.python_stacks import Frame, stack_of_error
 
 NS = 1_000_000_000
@@ -34,7 +35,7 @@ class Ending:
     of_the_cluster: bool = False  # another worker is the reason
 
     @property
-    def bucket(self) -> str:
+    def bucket(self) -> Bucket:
         if self.out_of_memory:
             return "memory"
         return "communication" if self.of_the_cluster else "unknown"

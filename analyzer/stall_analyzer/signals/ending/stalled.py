@@ -18,6 +18,7 @@ from stall_analyzer.captures.capture_format import Host, Reason, Tag
 from stall_analyzer.captures.capture_records import NS_PER_S, Dump, Look, ThreadStack
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.format import moment, percent, seconds
+from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.ending.blame import (
     COMMUNICATION,
@@ -62,7 +63,7 @@ class Stall:
         return (self.until_ns - self.since_ns) * PS_PER_NS
 
     @property
-    def bucket(self) -> str:
+    def bucket(self) -> Bucket:
         return self.blamed.bucket if self.blamed is not None else "unknown"
 
     @property

@@ -96,6 +96,18 @@ class LearningSignals:
         most = abs(trend.fall) + 2 * trend.error
         return passed >= SAMPLED_LEAST_STEPS and most <= HIDDEN_MOST * share * abs(trend.early)
 
+    def why_weights_survived(self, skips_updates: bool) -> str:
+        """What says that the weights are numbers although a loss was not; empty: nothing does."""
+        if self.not_finite is None:
+            return ""
+        if not self.not_finite.to_the_end:
+            return "A later loss is a number again, so the weights survived."
+        if len(self.validation_losses) and np.isfinite(self.validation_losses[-1]):
+            return "The last validation loss is a number, so the weights survived."
+        if skips_updates and len(self.epoch_losses) < 2:
+            return "Loss scaling skipped such updates, so the weights may have survived."
+        return ""
+
     @property
     def rate(self) -> float | None:
         """The learning rate of the first epoch."""

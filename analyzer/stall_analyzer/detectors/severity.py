@@ -1,0 +1,23 @@
+"""How loudly a finding is said, by its share of the first epoch."""
+
+from __future__ import annotations
+
+from stall_analyzer.model.kinds import Severity
+from stall_analyzer.model.units import PS_PER_S
+
+# XProf calls a run input-bound from 5 % and highly so from 20 % of its time: the same steps here,
+# so that people can compare.
+CONSIDER_SHARE = 0.05
+ACT_SHARE = 0.20
+# Nobody need act on less that comes only once, be the epoch ever so short.
+ACT_ONCE_PS = 5 * PS_PER_S
+
+
+def severity_of(share: float, once_ps: int | None = None) -> Severity | None:
+    """How loudly to say that this share of the first epoch is lost; None: not at all.
+
+    `once_ps`: what a change would win, where it wins that only once.
+    """
+    if share >= ACT_SHARE and (once_ps is None or once_ps >= ACT_ONCE_PS):
+        return "act"
+    return "consider" if share >= CONSIDER_SHARE else None
