@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stall_analyzer.detectors.input.faster_input import less_beside
+from stall_analyzer.detectors.input.faster_input import faster_beside_input
 from stall_analyzer.model.intervals import total
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.input.input_pipeline import overlap_ps, pipeline_signals
@@ -136,7 +136,7 @@ def test_work_beside_a_pipeline_that_never_rests_may_be_faster_without_it(
 ) -> None:
     busy = replace(program, between_ms=5, never_rests=True)  # 20 ms of waiting, 5 ms of work
     signals = busy.signals(tmp_path)
-    gain = less_beside(signals, in_python)
+    gain = faster_beside_input(signals, in_python)
     contention = signals.causes_ps["input.contention"]
     assert gain.low_ps == 0
     most = most_ms * PS_PER_MS * STEPS + (1 - 0.35) * contention  # which is no compute time
@@ -145,4 +145,4 @@ def test_work_beside_a_pipeline_that_never_rests_may_be_faster_without_it(
 
 def test_work_beside_a_pipeline_at_rest_is_as_fast_as_it_can_be(tmp_path: Path) -> None:
     signals = replace(PYTHON_MAP, between_ms=5).signals(tmp_path)
-    assert less_beside(signals, in_python=True).high_ps == 0
+    assert faster_beside_input(signals, in_python=True).high_ps == 0

@@ -1,1 +1,1 @@
-"""One file for each finding, by family; registry.py lists them."""
+"""One file for each finding, by family; registry.py finds them."""

@@ -57,10 +57,6 @@ def spare_trace(ps: int) -> Gain:
     return partly(ps, SPARE_TRACE_LEAST, 1)
 
 
-def both(one: Gain, other: Gain) -> Gain:
-    return Gain(one.low_ps + other.low_ps, one.high_ps + other.high_ps)
-
-
 def every_epoch(gain: Gain, signals: Signals) -> Gain:
     """The same gain in a later epoch, never more than such an epoch takes."""
     later = signals.later_epoch_ps

@@ -41,6 +41,9 @@ class Gain:
     low_ps: int = 0
     high_ps: int = 0
 
+    def __add__(self, other: Gain) -> Gain:
+        return Gain(self.low_ps + other.low_ps, self.high_ps + other.high_ps)
+
 
 @dataclass(frozen=True)
 class Finding:

@@ -32,7 +32,7 @@ that TensorFlow loads from a saved model no tracing shows.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import both, partly, spare_trace
+from stall_analyzer.detectors.gains import partly, spare_trace
 from stall_analyzer.detectors.severity import ACT_SHARE, CONSIDER_SHARE, severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import percent, seconds
@@ -75,7 +75,7 @@ def _tracing_ps(function: FunctionSignals) -> int:
 
 def _traced_twice(signals: Signals, function: FunctionSignals, build: Build) -> Finding | None:
     # The graph of the spare trace is run once, and so has to be made ready as well.
-    gain = both(spare_trace(build.spare_trace_ps), partly(build.instantiate_ps, 0, SPARE_GRAPH))
+    gain = spare_trace(build.spare_trace_ps) + partly(build.instantiate_ps, 0, SPARE_GRAPH)
     middle = (gain.low_ps + gain.high_ps) // 2
     severity = severity_of(signals.share(middle), once_ps=middle)
     if severity is None:

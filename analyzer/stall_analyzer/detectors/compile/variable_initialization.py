@@ -28,7 +28,7 @@ the trace cannot show.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import both, removed, spare_trace
+from stall_analyzer.detectors.gains import removed, spare_trace
 from stall_analyzer.detectors.severity import CONSIDER_SHARE
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
@@ -66,7 +66,7 @@ def check(signals: Signals) -> Finding | None:
             "model.fit(data)",
         ),
         lost_ps=filling + sum(build.tracing_ps for build in builds if build.second_trace_ps),
-        gain=both(moved, spare),
+        gain=moved + spare,
         confidence=0.8,
         evidence=signals.evidence_of("compile.variable_init", "initialising variables"),
     )

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.detectors.gains import at_pace_of_input, both, every_epoch, warmer_steps
+from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, warmer_steps
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import percent, seconds
@@ -77,7 +77,7 @@ def check(signals: Signals) -> Finding | None:
         lost += min(usual, int(pauses.unnamed_ps[1]))  # it ran after the first step as well
         warmer = warmer_steps(signals)
     name = _culprit(signals, lost)
-    won = both(Gain(round(0.8 * max(lost - count * KERAS_PAUSE_PS, 0)), lost), warmer)
+    won = Gain(round(0.8 * max(lost - count * KERAS_PAUSE_PS, 0)), lost) + warmer
     gain = at_pace_of_input(signals, won)
     return Finding(
         severity=severity,

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.detectors.gains import at_pace_of_input, both, every_epoch, partly, warmer_steps
+from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly, warmer_steps
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
@@ -48,7 +48,7 @@ def check(signals: Signals) -> Finding | None:
     steps = signals.per_step_ps("host.py_func")
     each = int(np.median(steps[steps > 0])) if (steps > 0).any() else lost
     warmer = warmer_steps(signals)
-    gain = at_pace_of_input(signals, both(partly(lost, LEAST_WON, MOST_WON), warmer))
+    gain = at_pace_of_input(signals, partly(lost, LEAST_WON, MOST_WON) + warmer)
     return Finding(
         severity=severity,
         title=f"A Python function inside the step takes {seconds(each)} of each step",

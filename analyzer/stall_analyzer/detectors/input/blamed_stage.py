@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stall_analyzer.detectors.input.faster_input import less_beside
+from stall_analyzer.detectors.input.faster_input import faster_beside_input
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Gain
 from stall_analyzer.model.format import percent, seconds
@@ -29,7 +29,7 @@ class BlamedStage:
     def lost_ps(self) -> int:
         return self.waited_ps + self.beside.high_ps
 
-    def told_of(self, stage: str) -> str:
+    def opening(self, stage: str) -> str:
         """The beginning of an explanation; the sentence goes on."""
         return (
             f"Training waited {seconds(self.waited_ps)} for input, "
@@ -57,5 +57,5 @@ def blamed_stage(signals: Signals, reason: str) -> BlamedStage | None:
     severity = severity_of(signals.share(waited))
     if severity is None:
         return None
-    beside = less_beside(signals, in_python=culprit.is_python)
+    beside = faster_beside_input(signals, in_python=culprit.is_python)
     return BlamedStage(culprit, signals.window_ps, waited, beside, severity)

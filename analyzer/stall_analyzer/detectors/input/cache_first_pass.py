@@ -23,8 +23,8 @@ A cache larger than the memory makes everything slow; the trace does not show th
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import both, partly
-from stall_analyzer.detectors.input.faster_input import less_beside
+from stall_analyzer.detectors.gains import partly
+from stall_analyzer.detectors.input.faster_input import faster_beside_input
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
@@ -41,7 +41,7 @@ def check(signals: Signals) -> Finding | None:
     if severity_of(signals.share(lost)) is None:
         return None
     culprit = culprit_of(signals.pipeline, signals.intervals_of("input.cache_fill"))
-    beside = less_beside(signals, in_python=culprit is not None and culprit.is_python)
+    beside = faster_beside_input(signals, in_python=culprit is not None and culprit.is_python)
     what = f"{culprit.stage.label} ({culprit.reason})" if culprit else "the stages below it"
     later = signals.later_epoch_ps
     after = f" Later epochs took {seconds(later)}." if later else ""
@@ -63,7 +63,7 @@ def check(signals: Signals) -> Finding | None:
         ),
         lost_ps=lost + beside.high_ps,
         # All of it, where an earlier start left a cache on disk.
-        gain=both(partly(lost, 0.0, 1.0), beside),
+        gain=partly(lost, 0.0, 1.0) + beside,
         confidence=0.9,
         evidence=signals.evidence_of("input.cache_fill", "fills the cache"),
     )

@@ -33,7 +33,7 @@ def faster_stage(signals: Signals, culprit: Culprit, least: float, most: float) 
     return Gain(min(won(least), round(most_ps * SURE_SHARE)), most_ps)
 
 
-def less_beside(signals: Signals, in_python: bool) -> Gain:
+def faster_beside_input(signals: Signals, in_python: bool) -> Gain:
     """Won besides the wait, if input had less to do: what training did beside it is faster.
 
     None of it is sure: a pipeline that sleeps or reads files holds neither the lock nor a core.

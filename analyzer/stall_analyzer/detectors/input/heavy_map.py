@@ -25,7 +25,7 @@ In the first epoch a cache wins nothing, stored results win all: hence the wide 
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import both, every_epoch, removed
+from stall_analyzer.detectors.gains import every_epoch, removed
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
 from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding, Gain
@@ -46,13 +46,13 @@ def check(signals: Signals) -> Finding | None:
         return None
     culprit, severity = blamed.culprit, blamed.severity
     stage = culprit.stage
-    stored = both(faster_stage(signals, culprit, 1, MOST_TIMES), blamed.beside)
+    stored = faster_stage(signals, culprit, 1, MOST_TIMES) + blamed.beside
     cores = f" on {signals.pipeline.cores} cores" if signals.pipeline.cores else ""
     return Finding(
         severity=severity,
         title=f"{stage.label} takes {seconds(culprit.per_batch_ps)} a batch, in parallel",
         explanation=(
-            f"{blamed.told_of(stage.label)}. It already runs in parallel{cores}: the work itself "
+            f"{blamed.opening(stage.label)}. It already runs in parallel{cores}: the work itself "
             f"is too much for the step to hide.{blamed.beside_text}"
         ),
         change=Change(

@@ -26,7 +26,7 @@ A serial map is reported as such (serial_map), because that is the cheaper thing
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import both, every_epoch
+from stall_analyzer.detectors.gains import every_epoch
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
 from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
@@ -52,7 +52,7 @@ def check(signals: Signals) -> Finding | None:
     share = op_share(pipeline, *DECODE_OPS)
     ops = [pipeline.ops[kind] for kind in DECODE_OPS if kind in pipeline.ops]
     count, spent = sum(op.count for op in ops), sum(op.total_ps for op in ops)
-    gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
+    gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES) + blamed.beside
     cores = f" on {pipeline.cores} cores" if pipeline.cores else ""
     return Finding(
         severity=severity,
@@ -61,7 +61,7 @@ def check(signals: Signals) -> Finding | None:
             f"{percent(share, 1)} of the map"
         ),
         explanation=(
-            f"{blamed.told_of(stage.label)}; it already runs in parallel{cores}, and "
+            f"{blamed.opening(stage.label)}; it already runs in parallel{cores}, and "
             f"{percent(share, 1)} of its time is decoding ({count} images).{blamed.beside_text}"
         ),
         change=Change(

@@ -27,7 +27,7 @@ It is a model of the scheduler, not a measurement. It says nothing about runs on
 from __future__ import annotations
 
 from stall_analyzer.detectors.gains import every_epoch
-from stall_analyzer.detectors.input.faster_input import less_beside
+from stall_analyzer.detectors.input.faster_input import faster_beside_input
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import percent, seconds
@@ -54,7 +54,7 @@ def check(signals: Signals) -> Finding | None:
     maps = [stage for stage in pipeline.stages if is_map(stage)]
     where = f" ({maps[0].label})" if maps else ""
     decoding = op_share(pipeline, *DECODE_OPS) >= MOSTLY
-    most = less_beside(signals, in_python=False).high_ps
+    most = faster_beside_input(signals, in_python=False).high_ps
     gain = Gain(round(LEAST_WON * lost), most)
     return Finding(
         severity=severity,

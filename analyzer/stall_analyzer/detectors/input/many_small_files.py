@@ -27,7 +27,7 @@ Files that are in the operating system's cache are fast; the first run after a s
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import both, every_epoch
+from stall_analyzer.detectors.gains import every_epoch
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
 from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
@@ -52,14 +52,14 @@ def check(signals: Signals) -> Finding | None:
     stage, pipeline = culprit.stage, signals.pipeline
     from_records = stage.kind.startswith(SOURCES)
     files = stage.iterators if from_records else pipeline.ops["ReadFile"].count
-    gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
+    gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES) + blamed.beside
     per_batch = elements_per_batch(pipeline, stage)
     serially = " One after the other." if is_serial(stage) else ""
     return Finding(
         severity=severity,
         title=f"{files} small files are opened, {seconds(culprit.per_batch_ps)} a batch",
         explanation=(
-            f"{blamed.told_of(stage.label)}. It opens a file for nearly every element: {files} "
+            f"{blamed.opening(stage.label)}. It opens a file for nearly every element: {files} "
             f"files, {per_batch:.0f} elements a batch.{serially}{blamed.beside_text}"
         ),
         change=Change(

@@ -23,7 +23,7 @@ Functions that need one element at a time (decoding, random crops) cannot be tur
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import both, every_epoch
+from stall_analyzer.detectors.gains import every_epoch
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
 from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
@@ -48,12 +48,12 @@ def check(signals: Signals) -> Finding | None:
     stage = culprit.stage
     elements = elements_per_batch(signals.pipeline, stage)
     each = round(culprit.per_batch_ps / elements)
-    gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
+    gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES) + blamed.beside
     return Finding(
         severity=severity,
         title=f"{stage.label} maps {elements:.0f} elements a batch, one by one",
         explanation=(
-            f"{blamed.told_of(stage.label)}. It takes {seconds(each)} an element, which is about "
+            f"{blamed.opening(stage.label)}. It takes {seconds(each)} an element, which is about "
             f"what starting its function takes, and {elements:.0f} elements make a batch."
             f"{blamed.beside_text}"
         ),

@@ -29,7 +29,7 @@ same work is in TensorFlow ops is not known before it is tried, so the gain is a
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import both, every_epoch
+from stall_analyzer.detectors.gains import every_epoch
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
 from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
@@ -53,13 +53,13 @@ def check(signals: Signals) -> Finding | None:
         return None
     culprit, severity = blamed.culprit, blamed.severity
     stage = culprit.stage
-    gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
+    gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES) + blamed.beside
     how = "one element at a time" if is_serial(stage) else "in parallel calls that share one lock"
     return Finding(
         severity=severity,
         title=f"Python function in {stage.label} takes {seconds(culprit.per_batch_ps)} a batch",
         explanation=(
-            f"{blamed.told_of(stage.label)}, and in it a py_function or numpy_function. It runs "
+            f"{blamed.opening(stage.label)}, and in it a py_function or numpy_function. It runs "
             f"{how}: Python uses one core, and tf.data cannot make it faster.{blamed.beside_text}"
         ),
         change=Change(

@@ -27,7 +27,7 @@ What the Python code does is not visible without the Python tracer.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import both, every_epoch
+from stall_analyzer.detectors.gains import every_epoch
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
 from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
@@ -58,12 +58,12 @@ def check(signals: Signals) -> Finding | None:
     each = (
         f" It is asked {rows:.0f} times for a batch, each time through Python." if by_rows else ""
     )
-    gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
+    gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES) + blamed.beside
     return Finding(
         severity=severity,
         title=f"Python generator takes {seconds(culprit.per_batch_ps)} to make a batch",
         explanation=(
-            f"{blamed.told_of(f'the generator ({stage.label})')}. It makes one element after the "
+            f"{blamed.opening(f'the generator ({stage.label})')}. It makes one element after the "
             f"other, in Python, on one thread.{each}{blamed.beside_text}"
         ),
         change=Change(

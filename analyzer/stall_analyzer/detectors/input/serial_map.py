@@ -63,7 +63,7 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"{stage.label} runs serially and takes {seconds(culprit.per_batch_ps)} a batch",
         explanation=(
-            f"{blamed.told_of(stage.label)}, one element at a time, on one of {cores} cores."
+            f"{blamed.opening(stage.label)}, one element at a time, on one of {cores} cores."
             f"{mostly} tf.data did not make it parallel by itself: the function has state (random "
             "ops, variables), or its rewrites are off."
         ),

@@ -26,7 +26,7 @@ disk that could do more, but not unpacking from a network.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import both, every_epoch
+from stall_analyzer.detectors.gains import every_epoch
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
 from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
@@ -56,7 +56,7 @@ def check(signals: Signals) -> Finding | None:
     stage, pipeline = culprit.stage, signals.pipeline
     files = stage.iterators
     wide = any(s.kind.startswith("ParallelInterleave") for s in pipeline.around(stage))
-    gain = both(faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES), blamed.beside)
+    gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES) + blamed.beside
     each = seconds(stage.total_ps // max(stage.count, 1))
     how = (
         "Several files are already read at once, so the storage or the unpacking is the limit."
@@ -67,7 +67,7 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"Reading records ({stage.label}) takes {seconds(culprit.per_batch_ps)} a batch",
         explanation=(
-            f"{blamed.told_of(f'the reader {stage.label}')}: {each} a record, {files} "
+            f"{blamed.opening(f'the reader {stage.label}')}: {each} a record, {files} "
             f"{'file' if files == 1 else 'files'}. {how}{_from_disks(signals)}{blamed.beside_text}"
         ),
         change=Change(

@@ -10,10 +10,10 @@ die or saturate, and further steps cannot bring them back.
 
 How it is measured
 The rate is the one logged at the end of the first epoch, or the one in the stored model; momentum m
-multiplies the rate of SGD by 1 / (1 - m). The usual ranges are in signals/rates.py. The loss of the
-last third of the steps is compared with that of the first step, which no update has touched, and
-with ln(K), the loss of guessing among K classes. A loss that came back from far above its beginning
-is worth a hint.
+multiplies the rate of SGD by 1 / (1 - m). The usual ranges are in learning_rates.py. The loss of
+the last third of the steps is compared with that of the first step, which no update has touched,
+and with ln(K), the loss of guessing among K classes. A loss that came back from far above its
+beginning is worth a hint.
 
 Example
 Adam at 1.0, a thousand times its default: the loss jumps from 1.7 to 90 within five steps and ends

@@ -26,7 +26,7 @@ of everything.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import both, every_epoch, partly, removed
+from stall_analyzer.detectors.gains import every_epoch, partly, removed
 from stall_analyzer.detectors.severity import CONSIDER_SHARE
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
@@ -50,7 +50,7 @@ def check(signals: Signals) -> Finding | None:
         return None
     building = sum(signals.causes_ps[cause] for cause in BUILDING)
     steps, graphs = removed(checks), partly(building, LEAST_OF_BUILDING, MOST_OF_BUILDING)
-    gain = both(steps, graphs)
+    gain = steps + graphs
     return Finding(
         severity="consider",  # "act" in this bucket would say that the run learns nothing
         title=f"Checks for NaN take {percent(checks, working)} of the steps' time",
