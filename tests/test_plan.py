@@ -39,7 +39,7 @@ def finding(
     later_ms: tuple[int, int] = (0, 0),
     severity: Severity = "act",
 ) -> Finding:
-    evidence = ()
+    evidence: tuple[Evidence, ...] = ()
     if blames_ms:
         evidence = (Evidence("worker", "python", blames_ms[0] * MS, blames_ms[1] * MS, "seen"),)
     return Finding(

@@ -27,6 +27,7 @@ from stall_analyzer.model.event_log import Capture, EventLog, Series
 from stall_analyzer.model.findings import Finding
 from stall_analyzer.model.timeline import Timeline
 from tests.captures import NS, START_NS, log
+from tests.detectors.logged_losses import Numbers
 from tests.detectors.training import diagnosed, signals_for
 
 EPOCH_S = 100
@@ -35,14 +36,14 @@ LAYERS = ("first", "second", "head")
 MEASURED = [*range(16), *range(31, 400, 16)]
 
 
-def at_steps(values: Sequence[float], steps: Sequence[int] | None = None) -> Series:
+def at_steps(values: Numbers, steps: Sequence[int] | None = None) -> Series:
     """Steps of a quarter of a second."""
     step = np.array(steps if steps is not None else MEASURED[: len(values)], dtype=np.int64)
     wall = START_NS + ((step + 1) * 0.25 * NS).astype(np.int64)
     return Series(step, wall, np.asarray(values, dtype=np.float64))
 
 
-def each_second(values: Sequence[float]) -> Series:
+def each_second(values: Numbers) -> Series:
     wall = START_NS + np.arange(len(values), dtype=np.int64) * NS
     return Series(np.arange(len(values), dtype=np.int64) * 4, wall, np.asarray(values, float))
 

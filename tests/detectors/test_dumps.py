@@ -1,21 +1,21 @@
-"""Findings from debugger dumps and histograms: the origin of a NaN, and dead units."""
+"""The origin of a NaN, from debugger dumps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from stall_analyzer.align.align import align
-from stall_analyzer.detectors.numerics import dead_units, loss_not_finite, origin_of_nonfinite
-from stall_analyzer.model.event_log import EventLog, HistogramSums, KerasConfig
+from stall_analyzer.detectors.numerics import loss_not_finite, origin_of_nonfinite
+from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.findings import Finding
 from stall_analyzer.signals.numerics.dumped_tensors import Origin, origin_of
 from stall_analyzer.signals.signals import Signals
-from tests.detectors.test_numerics import events, falling
+from tests.detectors.logged_losses import events
 from tests.detectors.training import signals_for
 from tests.dumps import Dump, read
 
@@ -41,7 +41,7 @@ def origin(dump: Dump, folder: Path) -> Origin:
     return made
 
 
-def step(dump: Dump, **bad: dict[str, int]) -> Dump:
+def step(dump: Dump, **bad: dict[str, Any]) -> Dump:
     """One call of the function, in which these ops are bad; the others are finite."""
     for op in ("x", "w", "product", "log", "loss", "gradient"):
         dump.tensor(op, **bad.get(op, {}))
@@ -60,12 +60,10 @@ def program(mode: str = "FULL_HEALTH") -> Dump:
     return dump.op("AssignSubVariableOp", "update", "handle", "gradient")
 
 
-NAN, INF = {"nan": 1}, {"inf": 1}
+NAN: dict[str, Any] = {"nan": 1}
+INF: dict[str, Any] = {"inf": 1}
 FROM_LOG = {"log": INF, "loss": INF, "gradient": NAN}
 EVERYTHING = dict.fromkeys(("w", "product", "log", "loss", "gradient"), NAN)
-
-
-# ---------------------------------------------------------------- ST313
 
 
 def test_the_op_that_made_the_first_bad_value_is_named_with_its_line(tmp_path: Path) -> None:
@@ -114,11 +112,11 @@ def test_infinities_that_go_no_further_are_passed_over(tmp_path: Path, mode: str
     assert origin(dump, tmp_path).name == "log"
 
 
-@pytest.mark.parametrize(("bad", "expected"), [("inf", None), ("nan", "note")])
-def test_what_goes_no_further(tmp_path: Path, bad: str, expected: str | None) -> None:
+@pytest.mark.parametrize(("bad", "expected"), [(INF, None), (NAN, "note")])
+def test_what_goes_no_further(tmp_path: Path, bad: dict[str, Any], expected: str | None) -> None:
     dump = program().op("SelectV2", "mask").op("Softmax", "softmax", "mask")
     for _ in range(3):
-        dump.tensor("mask", **{bad: 1}).tensor("softmax")
+        dump.tensor("mask", **bad).tensor("softmax")
         step(dump)
     finding = found(origin_of_nonfinite, dump, tmp_path)
     assert (finding.severity if finding else None) == expected
@@ -286,126 +284,3 @@ def test_the_finding_about_the_loss_points_to_the_op(tmp_path: Path) -> None:
     dump = step(step(program()), **FROM_LOG)
     finding = found(loss_not_finite, dump, tmp_path, LOST)
     assert finding is not None and "ST313" in finding.change.text
-
-
-# ---------------------------------------------------------------- ST312
-
-
-def rectifier(*zeros: int, kind: str = "Relu") -> Dump:
-    dump = Dump().op(kind, "model/dense_1/Relu", "x")
-    for count in zeros:
-        dump.tensor("model/dense_1/Relu", size=1000, zero=count)
-    return dump
-
-
-@pytest.mark.parametrize(
-    ("zeros", "expected"),
-    [
-        ([500] * 40, None),
-        ([900] * 40, None),
-        ([980] * 40, None),
-        ([995] * 40, "note"),
-        ([1000] * 19, None),
-        ([500] * 5 + [1000] * 30, "consider"),
-        ([1000] * 30 + [500], None),
-        ([1000, 1000, 990] * 20, "note"),
-    ],
-)
-def test_dead_units(tmp_path: Path, zeros: list[int], expected: str | None) -> None:
-    finding = found(dead_units, rectifier(*zeros), tmp_path)
-    assert (finding.severity if finding else None) == expected
-    if finding is not None:
-        assert "model/dense_1" in finding.title
-
-
-def test_dead_units_and_a_loss_that_stands_still(tmp_path: Path) -> None:
-    dead = rectifier(*[1000] * 60)
-    finding = found(dead_units, dead, tmp_path, events([2.3] * 60, [2.3] * 60))
-    assert finding is not None and finding.severity == "act"
-    finding = found(dead_units, dead, tmp_path, events(falling(2.3, 0.5), falling(0.5, 0.2)))
-    assert finding is not None and finding.severity == "consider"
-
-
-def test_zeros_of_other_ops_are_no_dead_units(tmp_path: Path) -> None:
-    assert found(dead_units, rectifier(*[1000] * 40, kind="ZerosLike"), tmp_path) is None
-
-
-def test_the_graph_that_ran_most_speaks_for_the_layer(tmp_path: Path) -> None:
-    dump = rectifier(*[500] * 60).op("Relu", "model/dense_1/Relu", graph="validation")
-    for _ in range(30):
-        dump.tensor("model/dense_1/Relu", graph="validation", size=10, zero=10)
-    assert found(dead_units, dump, tmp_path) is None
-
-
-# ---------------------------------------------------------------- ST312, from histograms
-
-MOVES = HistogramSums(records=9, same_run=1)
-STILL = HistogramSums(records=9, same_run=9)
-ZEROS = HistogramSums(records=9, zero_run=9, same_run=9)
-
-
-def layers(**trainable: bool) -> KerasConfig:
-    config = ({"name": name, "trainable": value} for name, value in trainable.items())
-    return KerasConfig(0, "Sequential", tuple(config))
-
-
-def histograms(
-    keras: KerasConfig | None = None,
-    epochs: Sequence[Sequence[float]] = (),
-    **sums: HistogramSums,
-) -> Finding | None:
-    named = {tag.replace("__", "/"): value for tag, value in sums.items()}
-    log = replace(events(*epochs), keras=keras, histograms=named)
-    timeline = align([], log)
-    return dead_units.check(signals_for(timeline))
-
-
-def test_weights_that_stand_still_while_others_move() -> None:
-    finding = histograms(
-        layers(hidden=True, head=True),
-        model__hidden__kernel__histogram=STILL,
-        model__head__kernel__histogram=STILL,
-        model__head__bias__histogram=MOVES,
-    )
-    assert finding is not None and finding.severity == "consider"
-    assert finding.title == "The weights of hidden and head do not change any more"
-
-
-def test_weights_that_stand_still_while_the_loss_does_too() -> None:
-    still = {"keras": layers(a=True), "a__kernel__histogram": STILL, "a__bias__histogram": MOVES}
-    finding = histograms(epochs=[[9.0] * 9] + [[1.6] * 9] * 8, **still)
-    assert finding is not None and finding.severity == "act"
-    finding = histograms(epochs=[[2.0 - n / 9] * 9 for n in range(9)], **still)
-    assert finding is not None and finding.severity == "consider"
-
-
-@pytest.mark.parametrize(
-    ("keras", "kernel", "other"),
-    [
-        (layers(a=False), STILL, MOVES),  # frozen
-        (layers(a=True), STILL, STILL),  # nothing is trained
-        (layers(a=True), HistogramSums(9, same_run=4), MOVES),
-        (layers(a=True), MOVES, MOVES),
-        (None, STILL, MOVES),  # nobody says that it is trainable
-    ],
-)
-def test_weights_that_may_stand_still(
-    keras: KerasConfig | None, kernel: HistogramSums, other: HistogramSums
-) -> None:
-    assert histograms(keras, a__kernel__histogram=kernel, b__bias__histogram=other) is None
-
-
-@pytest.mark.parametrize(
-    ("tag", "sums", "expected"),
-    [
-        ("layer1__relu", ZEROS, True),
-        ("activations__conv", ZEROS, True),
-        ("layer1__relu", HistogramSums(9, zero_run=4), False),
-        ("layer1__relu", MOVES, False),
-        ("gradients__relu", ZEROS, False),
-        ("activation_layer__bias", ZEROS, False),
-        ("layer1__x", ZEROS, False),
-    ],
-)
-def test_activations_that_are_all_zero(tag: str, sums: HistogramSums, expected: bool) -> None:
-    assert (histograms(**{tag: sums}) is not None) == expected

@@ -273,9 +273,9 @@ def test_a_device_that_stands_idle_is_told_from_one_that_was_not_traced(tmp_path
     assert found(gpu_unused.check(idle), "consider").title == "GPU:0 is there and was not used"
     assert gpu_not_traced.check(idle) is None
     watched = [("tf_GPU_Event_Manager", [event("poll", 0, 1)])]
-    unseen = training(tmp_path, planes=[device("/device:GPU:0")], lines=watched)
-    assert found(gpu_not_traced.check(unseen), "note")
-    assert gpu_unused.check(unseen) is None
+    not_traced = training(tmp_path, planes=[device("/device:GPU:0")], lines=watched)
+    assert found(gpu_not_traced.check(not_traced), "note")
+    assert gpu_unused.check(not_traced) is None
     kernels = ("Stream #1(Compute)", [event("MatMul", 0, 200)])
     at_work = training(tmp_path, planes=[device("/device:GPU:0", kernels)])
     assert gpu_unused.check(at_work) is None

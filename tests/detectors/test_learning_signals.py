@@ -16,7 +16,7 @@ from stall_analyzer.signals.numerics.learning_rates import effective_rate
 from stall_analyzer.signals.numerics.losses import step_losses
 from stall_analyzer.signals.numerics.model_settings import ModelSettings, settings_of
 from stall_analyzer.signals.numerics.trend import trend_of
-from tests.detectors.test_numerics import events, model
+from tests.detectors.logged_losses import events, model
 
 
 def as_logged(step: list[int], value: list[float], tag: str = "batch_loss") -> EventLog:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -243,10 +243,10 @@ def test_epochs_of_different_lengths() -> None:
 def test_hosts_that_were_profiled_at_different_times(tmp_path: Path) -> None:
     together = {"a": steadily(PUNCTUAL), "b": steadily(PUNCTUAL)}
     assert uneven_capture.check(clusters.signals_for(tmp_path, together)) is None
-    apart = clusters.signals_for(tmp_path, together, begins_ms={"b": 150})
-    finding = found(uneven_capture.check(apart), "note")
+    one_later = clusters.signals_for(tmp_path, together, begins_ms={"b": 150})
+    finding = found(uneven_capture.check(one_later), "note")
     assert finding.title == "Only 70.0 ms are seen on all 2 hosts"
-    assert apart.covered_by_all_ps == 70 * PS_PER_MS
+    assert one_later.covered_by_all_ps == 70 * PS_PER_MS
 
 
 # ---------------------------------------------------------------- settings
@@ -288,6 +288,8 @@ def test_localhost_on_two_machines() -> None:
 
 
 def test_what_still_trains_need_not_be_acted_on() -> None:
-    local: Mapping[str, Sequence[str]] = {"addresses": ["localhost:1", "localhost:2"]}
-    trains = captured(worker(0, host="a", steps=9, **local), worker(1, host="b", steps=9, **local))
+    local = ["localhost:1", "localhost:2"]
+    trains = captured(
+        worker(0, host="a", steps=9, addresses=local), worker(1, host="b", steps=9, addresses=local)
+    )
     assert found(cluster_misconfigured.check(trains), "consider")

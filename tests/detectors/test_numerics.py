@@ -25,103 +25,17 @@ from stall_analyzer.detectors.numerics import (
     vanishing_or_exploding_gradients,
     wrong_loss_or_activation,
 )
-from stall_analyzer.model.event_log import EventLog, KerasConfig, Series
-from stall_analyzer.model.findings import Finding
+from stall_analyzer.model.event_log import EventLog, KerasConfig
 from stall_analyzer.model.timeline import Timeline
-from stall_analyzer.model.units import Float64s
-from tests.detectors.training import diagnosed, signals_for
+from tests.detectors.logged_losses import events, falling, found, model, noisy, severity
+from tests.detectors.training import diagnosed
 from tests.traces import TRAIN_OPS, call, host, ops, timeline_of
 
-SECOND = 10**9
-EPOCH_S = 100
 ALL = (
     loss_not_finite, loss_explodes, learning_rate_too_high, learning_rate_too_low, no_progress,
     loss_oscillates, wrong_loss_or_activation, skipped_updates, unscaled_input,
     vanishing_or_exploding_gradients, numerics_checks,
 )  # fmt: skip
-
-
-def scalars(values: Sequence[float] | Float64s, start_s: float, every_s: float) -> Series:
-    count = len(values)
-    at = SECOND * (1_000_000 + start_s + every_s * np.arange(count))
-    return Series(
-        np.arange(count, dtype=np.int64), at.astype(np.int64), np.asarray(values, dtype=np.float64)
-    )
-
-
-def events(
-    *epochs: Sequence[float] | Float64s,
-    validation: Sequence[float] = (),
-    accuracy: Sequence[float] = (),
-    rates: Sequence[float] = (),
-    keras: KerasConfig | None = None,
-    **others: Sequence[float],
-) -> EventLog:
-    """The log of a run with these losses of single steps, as Keras writes them."""
-    train: dict[str, Series] = {}
-    with np.errstate(invalid="ignore"):
-        means = [np.cumsum(epoch) / np.arange(1, len(epoch) + 1) for epoch in epochs]
-    batches = [
-        scalars(mean, n * EPOCH_S + 1, (EPOCH_S - 2) / len(mean)) for n, mean in enumerate(means)
-    ]
-    if batches:
-        value = np.concatenate([s.value for s in batches]).astype(np.float32).astype(np.float64)
-        wall = np.concatenate([s.wall_ns for s in batches])
-        train["batch_loss"] = Series(np.arange(1, len(value) + 1), wall, value)
-        train["epoch_loss"] = scalars([m[-1] for m in means], EPOCH_S, EPOCH_S)
-    if len(accuracy):
-        train["epoch_accuracy"] = scalars(accuracy, EPOCH_S, EPOCH_S)
-    if len(rates):
-        train["epoch_learning_rate"] = scalars(rates, EPOCH_S, EPOCH_S)
-    train |= {tag: scalars(values, 1, 1) for tag, values in others.items()}
-    held = {"epoch_loss": scalars(validation, EPOCH_S, EPOCH_S)} if len(validation) else {}
-    return EventLog(train, held, keras, 1_000_000 * SECOND, None, None, 1)
-
-
-def model(
-    loss: Any = None,
-    units: int = 10,
-    activation: str = "linear",
-    from_logits: bool = True,
-    optimizer: str = "Adam",
-    rate: Any = 1e-3,
-    extra: Sequence[dict[str, object]] = (),
-    **optimizer_config: object,
-) -> KerasConfig:
-    if loss is None:
-        loss = "SparseCategoricalCrossentropy"
-    if isinstance(loss, str) and loss[0].isupper():
-        loss = {"class_name": loss, "config": {"from_logits": from_logits}}
-    last = {"class_name": "Dense", "name": "head", "units": units, "activation": activation}
-    return KerasConfig(
-        wall_ns=1_000_000 * SECOND,
-        model_class="Sequential",
-        layers=(*extra, last),
-        optimizer=optimizer,
-        learning_rate=rate if isinstance(rate, float) else None,
-        optimizer_config={"learning_rate": rate, **optimizer_config},
-        compile_config={"loss": loss},
-    )
-
-
-def found(detector: ModuleType, log: EventLog | Timeline) -> Finding | None:
-    timeline = align([], log) if isinstance(log, EventLog) else log
-    finding: Finding | None = detector.check(signals_for(timeline))
-    return finding
-
-
-def severity(detector: ModuleType, log: EventLog | Timeline) -> str | None:
-    finding = found(detector, log)
-    return finding.severity if finding is not None else None
-
-
-def noisy(level: float, scatter: float, steps: int = 60, seed: int = 1) -> Float64s:
-    return level + scatter * np.random.default_rng(seed).normal(size=steps)
-
-
-def falling(first: float, last: float, steps: int = 60, scatter: float = 0.02) -> Float64s:
-    curve = last + (first - last) * np.exp(-np.arange(steps) / 15)
-    return curve * (1 + scatter * np.random.default_rng(2).normal(size=steps))
 
 
 LN10 = math.log(10)
@@ -436,13 +350,13 @@ def test_a_first_loss_far_above_a_guess() -> None:
         ("normal", [1e-6] * 40, False),
     ],
 )
-def test_logged_gradients(tag: str, values: Sequence[float], expected: bool) -> None:
+def test_logged_gradients(tag: str, values: Any, expected: bool) -> None:
     log = events(falling(1.0, 0.5), **{tag: values})
     assert (found(vanishing_or_exploding_gradients, log) is not None) == expected
 
 
 def test_gradients_that_vanish_under_a_loss_that_stands_still_teach_nothing() -> None:
-    gone = {"batch_gradient_norm": [1e-6] * 60}
+    gone: dict[str, Any] = {"batch_gradient_norm": [1e-6] * 60}
     assert severity(vanishing_or_exploding_gradients, events(noisy(1.6, 0.02), **gone)) == "act"
     falls = events(falling(1.0, 0.5), **gone)
     assert severity(vanishing_or_exploding_gradients, falls) == "consider"

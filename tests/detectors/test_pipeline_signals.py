@@ -11,7 +11,7 @@ import pytest
 from stall_analyzer.detectors.input.faster_input import faster_beside_input
 from stall_analyzer.model.intervals import total
 from stall_analyzer.model.units import PS_PER_MS
-from stall_analyzer.signals.input.input_pipeline import overlap_ps, pipeline_signals
+from stall_analyzer.signals.input.input_pipeline import Spans, overlap_ps, pipeline_signals
 from tests.detectors.pipelines import (
     DECODING_MAP,
     FILES,
@@ -74,7 +74,7 @@ def test_own_times_never_exceed_the_wait_on_one_thread(tmp_path: Path) -> None:
 
 
 def test_the_overlap_is_what_both_cover() -> None:
-    def spans(*pairs: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    def spans(*pairs: tuple[int, int]) -> Spans:
         return np.array([p[0] for p in pairs], np.int64), np.array([p[1] for p in pairs], np.int64)
 
     assert overlap_ps(spans((0, 10), (20, 30)), spans((5, 25))) == 10

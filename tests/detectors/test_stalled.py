@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ def stall(
     return records
 
 
-def before(steps: int = STEPS, **start: object) -> list[bytes]:
+def before(steps: int = STEPS, **start: Any) -> list[bytes]:
     begun = [write.mark(Mark.FIT_BEGIN, 0.5), write.mark(Mark.EPOCH_BEGIN, 1.0)]
     each = (LAST_STEP_S - 1.0) / max(steps, 1)
     return [write.start(**start), *(begun if steps else []), write.steps(1.0, steps, each)]
