@@ -46,7 +46,6 @@ def memory(
         bytes_available=LIMIT - in_use,
         requested_bytes=requested,
         allocation_bytes=requested if given is None else given,
-        fragmentation=0.25,
         tf_op=op,
     )
 
@@ -139,9 +138,7 @@ def test_allocators_are_measured(tmp_path: Path) -> None:
     (allocator,) = using(tmp_path, 400 * MB).allocators
     assert allocator.limit_bytes == LIMIT
     assert allocator.peak_bytes == 400 * MB
-    assert allocator.least_available_bytes == 100 * MB
     assert allocator.largest_request_bytes == 100 * MB
-    assert allocator.fragmentation == 0.25
     assert set(allocator.kept_bytes) == {400 * MB}
 
 

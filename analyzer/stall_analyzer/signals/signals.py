@@ -30,7 +30,7 @@ from stall_analyzer.signals.cluster.members import cluster_of
 from stall_analyzer.signals.compile.functions import FunctionSignals, function_signals
 from stall_analyzer.signals.compile.retraces import CapturedRetraces, captured_retraces
 from stall_analyzer.signals.coverage import covered_by_all_ps, covered_spans
-from stall_analyzer.signals.ending.logged_progress import Progress, progress_of
+from stall_analyzer.signals.ending.logged_progress import LoggedProgress, progress_of
 from stall_analyzer.signals.ending.process_end import Ending, ending_of
 from stall_analyzer.signals.ending.stalled import Stall, stall_of_run
 from stall_analyzer.signals.host.accelerators import DeviceSignals, device_signals
@@ -305,7 +305,7 @@ class Signals:
         return stragglers_among(self.lateness.hosts, self.covered_by_all_ps)
 
     @cached_property
-    def progress(self) -> Progress | None:
+    def progress(self) -> LoggedProgress | None:
         return progress_of(self.events)
 
     @property

@@ -41,7 +41,7 @@ from stall_analyzer.model.findings import Change, Evidence, Finding
 from stall_analyzer.model.format import moment, seconds
 from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.ending.blame import Blamed
-from stall_analyzer.signals.ending.logged_progress import Progress
+from stall_analyzer.signals.ending.logged_progress import LoggedProgress
 from stall_analyzer.signals.ending.process_end import KILLED, Ending
 from stall_analyzer.signals.ending.stalled import SLOW, STUCK, Stall
 from stall_analyzer.signals.signals import Signals
@@ -199,12 +199,12 @@ def _of_event_files(signals: Signals) -> Finding | None:
     )
 
 
-def _went_silent(progress: Progress) -> bool:
+def _went_silent(progress: LoggedProgress) -> bool:
     usual, silence = progress.usual_batch_ps, progress.silence_ps
     return usual is not None and silence is not None and silence > SILENT_FACTOR * max(usual, 1)
 
 
-def _explanation(progress: Progress, silent: bool) -> str:
+def _explanation(progress: LoggedProgress, silent: bool) -> str:
     if progress.batches == 0:
         return (
             f"The event files begin training and end {seconds(progress.lasted_ps)} later without a "

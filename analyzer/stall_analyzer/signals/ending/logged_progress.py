@@ -12,29 +12,27 @@ from stall_analyzer.model.units import PS_PER_NS
 
 
 @dataclass(frozen=True)
-class Progress:
+class LoggedProgress:
     """Of a run whose event files speak of training."""
 
     finished: bool  # at least one epoch
     batches: int  # logged
     lasted_ps: int  # from the first sign of training to the last record
     usual_batch_ps: int | None  # between two logged batches
-    longest_batch_ps: int | None
     silence_ps: int | None  # from the last batch to the last record of any kind
 
 
-def progress_of(events: EventLog | None) -> Progress | None:
+def progress_of(events: EventLog | None) -> LoggedProgress | None:
     logged = epoch_from_events(events)
     if events is None or logged is None:
         return None
     walls = np.sort(batch_times(events))
     gaps = np.diff(walls) * PS_PER_NS
     last_ns = events.last_wall_ns or logged.end_ns
-    return Progress(
+    return LoggedProgress(
         finished=logged.finished,
         batches=len(walls),
         lasted_ps=max(last_ns - logged.start_ns, 0) * PS_PER_NS,
         usual_batch_ps=int(np.median(gaps)) if len(gaps) else None,
-        longest_batch_ps=int(gaps.max()) if len(gaps) else None,
         silence_ps=max(last_ns - int(walls[-1]), 0) * PS_PER_NS if len(walls) else None,
     )

@@ -26,7 +26,6 @@ class MachineSignals:
     read_bytes: int | None  # by the process, from its disks
     limit_bytes: int | None
     peak_bytes: int | None  # resident memory of the process
-    least_available_bytes: int | None
     cores: int | None
 
 
@@ -63,7 +62,6 @@ def machine_signals(capture: Capture | None, window: Window) -> MachineSignals |
         return round(max(float(values[-1] - values[0]), 0.0) * unit) if values is not None else None
 
     limit, resident = inside(Host.LIMIT), inside(Host.RSS)
-    available = inside(Host.AVAILABLE)
     return MachineSignals(
         memory_stalled_ps=grown(Host.MEMORY_STALLED, PS_PER_S),
         throttled_ps=grown(Host.THROTTLED, PS_PER_S),
@@ -72,7 +70,6 @@ def machine_signals(capture: Capture | None, window: Window) -> MachineSignals |
         read_bytes=grown(Host.READ),
         limit_bytes=int(limit[-1]) if limit is not None else None,
         peak_bytes=int(resident.max()) if resident is not None else None,
-        least_available_bytes=int(available.min()) if available is not None else None,
         cores=capture.environment.cores,
     )
 

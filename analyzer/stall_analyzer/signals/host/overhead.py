@@ -30,14 +30,13 @@ class Overhead:
     span_ps: int
     dispatch_ps: int
     eager_ps: int
-    short_gaps_ps: int  # gaps in Python, by length …
-    long_gaps_ps: int
-    inner_gaps_ps: int  # … and those before an eager op of a step, short or long
+    short_gaps_ps: int  # in Python; long ones are something else
+    inner_gaps_ps: int  # before an eager op of a step, short or long
 
 
 def step_overhead(ledger: Ledger, steps: Sequence[Step]) -> Overhead:
     if not steps or len(ledger.cause) == 0:
-        return Overhead(0, 0, 0, 0, 0, 0, 0)
+        return Overhead(0, 0, 0, 0, 0, 0)
     begin, end = steps[0].start_ps, steps[-1].end_ps
     bounds = np.clip(ledger.bounds_ps, begin, end)
     lengths = np.diff(bounds)
@@ -54,6 +53,5 @@ def step_overhead(ledger: Ledger, steps: Sequence[Step]) -> Overhead:
         dispatch_ps=int(lengths[ledger.cause == code("host.dispatch")].sum()),
         eager_ps=int(lengths[ledger.cause == code("host.eager")].sum()),
         short_gaps_ps=int(lengths[python & short].sum()),
-        long_gaps_ps=int(lengths[python & ~short].sum()),
         inner_gaps_ps=int(lengths[inner].sum()),
     )

@@ -39,9 +39,7 @@ class AllocatorSignals:
     events: int
     limit_bytes: int | None  # None: it has none, or does not say
     peak_bytes: int  # asked for and held at once; a pool may hand out larger blocks than that
-    least_available_bytes: int | None  # None where there is no limit
     largest_request_bytes: int
-    fragmentation: float  # at the peak: 0 = all that was free lay in one piece
     kept_bytes: Int64s  # least in use between each training step and the next
 
     @property
@@ -124,9 +122,7 @@ def _one_allocator(aligned: AlignedTrace, name: str, rows: Int64s) -> AllocatorS
         events=len(rows),
         limit_bytes=int((in_use + available)[known].max()) if is_pool else None,
         peak_bytes=max(int(asked.max(initial=0)), 0),
-        least_available_bytes=int(available[known].min()) if is_pool else None,
         largest_request_bytes=max(int(requested.max(initial=0)), 0),
-        fragmentation=_fragmentation(trace, int(rows[asked.argmax()])) if len(rows) else 0.0,
         kept_bytes=_kept(aligned, trace.events.start_ps[rows], in_use),
     )
 
@@ -139,14 +135,6 @@ def _surplus(trace: Trace, rows: Int64s) -> Int64s:
     allocates = names_where(trace, lambda name: name == "MemoryAllocation")
     surplus[~allocates[trace.events.name[rows]]] *= -1
     return np.asarray(np.maximum(np.cumsum(surplus), 0), dtype=np.int64)
-
-
-def _fragmentation(trace: Trace, row: int) -> float:
-    column = trace.stats.get("fragmentation")
-    value = stat_of(trace, "fragmentation", np.array([row]))
-    if column is None or value[0] == ABSENT or column.kind != "double":
-        return 0.0
-    return float(value.view(np.float64)[0])
 
 
 def _kept(aligned: AlignedTrace, at: Int64s, in_use: Int64s) -> Int64s:

@@ -34,11 +34,6 @@ class Trend:
     def fall(self) -> float:
         return self.early - self.late
 
-    @property
-    def most_fall(self) -> float:
-        """The largest fall that the scatter could still hide."""
-        return self.fall + 2 * self.error
-
 
 def trend_of(values: Float64s, rounding: Float64s | None = None) -> Trend | None:
     """None for series too short to have a trend. `rounding` is how far each value may be off."""
