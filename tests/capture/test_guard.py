@@ -18,7 +18,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals")
 
 PREAMBLE = """
     import ctypes, os, signal, sys, threading, time
-    from tb_stall_plugin.capture.guard import guard
+    from tb_stall_plugin.capture.process.guard import guard
 """
 BEGIN = """
     g = guard(sys.argv[1], hang_after_s=600)
@@ -101,7 +101,7 @@ def test_a_disk_that_hangs_stops_neither_who_survives_an_exception_nor_the_exit(
     tmp_path: Path,
 ) -> None:
     hanging = """
-        import tb_stall_plugin.capture.guard as module
+        import tb_stall_plugin.capture.process.guard as module
         module.WRITE_S = module.END_AT_EXIT_S = 0.2
         g.recorder.flush = lambda urgent=False: time.sleep(600)
         g.exception(KeyError("label"))
@@ -112,7 +112,7 @@ def test_a_disk_that_hangs_stops_neither_who_survives_an_exception_nor_the_exit(
 @posix
 def test_ctrl_c_in_a_hang_leaves_a_dump_though_python_does_not_see_it(tmp_path: Path) -> None:
     quiet = """
-        import tb_stall_plugin.capture.guard as module
+        import tb_stall_plugin.capture.process.guard as module
         module.QUIET_S = 0.0
     """
     child = start(program(BEGIN, quiet, HANG_IN_NATIVE_CODE), tmp_path)

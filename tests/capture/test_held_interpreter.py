@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and forks")
 
 BEGIN = """
     import faulthandler
-    import tb_stall_plugin.capture.held_interpreter as module
+    import tb_stall_plugin.capture.process.held_interpreter as module
     module.LATE_S = 0.5
     g = guard(sys.argv[1], hang_after_s=1.5)
 """

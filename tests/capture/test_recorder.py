@@ -179,7 +179,7 @@ def test_a_write_that_the_disk_cut_off_is_taken_back(tmp_path: Path) -> None:
     script = """
         import resource, sys
         from pathlib import Path
-        from tb_stall_plugin.capture.event_file import LocalEventFile
+        from tb_stall_plugin.capture.process.event_file import LocalEventFile
         path = Path(sys.argv[1])
         file = LocalEventFile(path)
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
@@ -227,7 +227,7 @@ def test_behind_a_url_it_is_uploaded_now_and_then_and_at_the_end(tmp_path: Path)
 
 WRITES_UNTIL_KILLED = """
     import sys, time
-    from tb_stall_plugin.capture.recorder import Recorder
+    from tb_stall_plugin.capture.process.recorder import Recorder
     recorder = Recorder(sys.argv[1])
     for step in range(1_000_000):
         recorder.scalar("stall/loss", step, step)
@@ -252,7 +252,7 @@ def test_what_was_flushed_survives_kill_9(tmp_path: Path) -> None:
 def test_a_forked_child_writes_nothing(tmp_path: Path) -> None:
     script = """
         import os, sys
-        from tb_stall_plugin.capture.recorder import Recorder
+        from tb_stall_plugin.capture.process.recorder import Recorder
         recorder = Recorder(sys.argv[1])
         recorder.scalar("stall/loss", 1.0, 0)
         child = os.fork()

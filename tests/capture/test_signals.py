@@ -54,7 +54,7 @@ def test_the_profile_is_saved_before_the_process_ends(tmp_path: Path) -> None:
 
 def test_a_profile_that_cannot_be_saved_does_not_keep_the_process_alive(tmp_path: Path) -> None:
     save = """
-        import tb_stall_plugin.capture.guard as module
+        import tb_stall_plugin.capture.process.guard as module
         module.END_AFTER_SIGTERM_S = 0.2
         g.on_end = lambda: time.sleep(600)
     """
@@ -123,7 +123,7 @@ def test_a_handler_that_comes_later_calls_the_users_earlier_one_through_ours(
 
 def test_a_disk_that_hangs_does_not_keep_sigterm_from_ending_the_process(tmp_path: Path) -> None:
     hanging = """
-        import tb_stall_plugin.capture.guard as module
+        import tb_stall_plugin.capture.process.guard as module
         module.LAST_WORDS_S = 0.2
         g.recorder.flush = lambda urgent=False: time.sleep(600)
     """
