@@ -158,7 +158,7 @@ def _seconds(text: str) -> float:
 
 
 def _say_what_is_left(logdir: str, began_s: float) -> None:
-    from tb_stall_plugin.capture.process.left_behind import in_words  # noqa: PLC0415
+    from tb_stall_plugin.capture.left_behind import in_words  # noqa: PLC0415
 
     try:
         _say(in_words(logdir, began_s))

@@ -18,8 +18,8 @@ from tb_stall_plugin import StallCallback
 from tb_stall_plugin.capture.process.guard import guard
 from tb_stall_plugin.capture.training.gradients import GradientMeter
 from tb_stall_plugin.capture.training.tracing_counts import tracing_counts
-from tests.capture import logs
-from tests.capture.training import (
+from tests.capture import capture_logs
+from tests.capture.small_trainings import (
     batches,
     finish,
     keras,
@@ -41,11 +41,13 @@ def captured(logdir: Path, *others: Any, epochs: int = 1, model: Any = None, **o
 
 
 def windows(logdir: Path, what: str) -> list[dict[str, Any]]:
-    return [record for record in logs.records(logdir, Kind.WINDOW) if record["what"] == what]
+    return [
+        record for record in capture_logs.records(logdir, Kind.WINDOW) if record["what"] == what
+    ]
 
 
 def model_record(logdir: Path) -> dict[str, Any]:
-    return logs.records(logdir, Kind.MODEL)[-1]
+    return capture_logs.records(logdir, Kind.MODEL)[-1]
 
 
 def test_the_analyzer_sees_the_first_epoch_from_before_tracing(tmp_path: Path) -> None:
@@ -63,7 +65,7 @@ def test_the_analyzer_sees_the_first_epoch_from_before_tracing(tmp_path: Path) -
     [host] = report.hosts
     assert host.covered_ps > 0.95 * report.timeline.window.duration_ps
     assert [step.phase for step in report.timeline.steps].count("training") == steps
-    marks = [(m["what"], m["epoch"], m["step"]) for m in logs.records(tmp_path, Kind.MARK)]
+    marks = [(m["what"], m["epoch"], m["step"]) for m in capture_logs.records(tmp_path, Kind.MARK)]
     assert marks == [
         (Mark.FIT_BEGIN, None, 0),
         (Mark.EPOCH_BEGIN, 0, 0),
@@ -90,7 +92,7 @@ def test_each_window_is_a_session_and_nothing_else_is_left_behind(tmp_path: Path
 
 def test_loss_and_seconds_are_those_of_the_step(tmp_path: Path) -> None:
     captured(tmp_path)
-    scalars = logs.scalars(tmp_path)
+    scalars = capture_logs.scalars(tmp_path)
     due = list(range(16))
     assert [step for step, _ in scalars[Tag.LOSS]] == due
     assert [step for step, _ in scalars[Tag.STEP_SECONDS]] == due
@@ -119,14 +121,14 @@ def test_nothing_is_traced_again_and_the_weights_come_out_the_same(
 def test_run_eagerly(tmp_path: Path) -> None:
     captured(tmp_path, run_eagerly=True)
     assert model_record(tmp_path)["probed"]
-    assert len(logs.scalars(tmp_path)[Tag.LOSS]) == 16
+    assert len(capture_logs.scalars(tmp_path)[Tag.LOSS]) == 16
 
 
 def test_a_loss_scale_and_the_updates_it_skips(tmp_path: Path) -> None:
     inner = keras.optimizers.SGD(0.01)
     optimizer = keras.mixed_precision.LossScaleOptimizer(inner, initial_scale=2.0**127)
     captured(tmp_path, optimizer=optimizer, loss_weights=16.0)
-    scalars = logs.scalars(tmp_path)
+    scalars = capture_logs.scalars(tmp_path)
     scales = [value for _, value in scalars[Tag.LOSS_SCALE]]
     skipped = [value for _, value in scalars[Tag.SKIPPED_UPDATES]]
     assert scales[0] == 2.0**127
@@ -143,18 +145,18 @@ def test_mixed_precision(tmp_path: Path) -> None:
     finally:
         keras.mixed_precision.set_global_policy("float32")
     assert model_record(tmp_path)["probed"]
-    norms = [value for _, value in logs.scalars(tmp_path)[Tag.GRADIENT_NORM]]
+    norms = [value for _, value in capture_logs.scalars(tmp_path)[Tag.GRADIENT_NORM]]
     plain = tmp_path / "plain"
     captured(plain)
-    expected = logs.scalars(plain)[Tag.GRADIENT_NORM][0][1]
+    expected = capture_logs.scalars(plain)[Tag.GRADIENT_NORM][0][1]
     assert norms[0] == pytest.approx(expected, rel=0.05)  # unscaled
 
 
 def test_two_replicas(tmp_path: Path) -> None:
-    code, said = logs.run(
+    code, said = capture_logs.run(
         """
         import sys
-        from tests.capture.training import batches, finish, keras, small_model, tf
+        from tests.capture.small_trainings import batches, finish, keras, small_model, tf
         from tb_stall_plugin import StallCallback
         cpu = tf.config.list_physical_devices("CPU")[0]
         two = [tf.config.LogicalDeviceConfiguration()] * 2
@@ -167,7 +169,7 @@ def test_two_replicas(tmp_path: Path) -> None:
     )
     assert code == 0, said
     assert model_record(tmp_path)["probed"], said
-    assert len(logs.scalars(tmp_path)[Tag.LOSS]) == 16
+    assert len(capture_logs.scalars(tmp_path)[Tag.LOSS]) == 16
 
 
 def test_beside_keras_own_profile(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -184,7 +186,7 @@ def test_beside_another_profiler_it_steps_aside(tmp_path: Path) -> None:
         captured(tmp_path / "ours")
     assert len(profiles(tmp_path / "theirs")) == 1
     assert profiles(tmp_path / "ours") == []
-    [note] = logs.records(tmp_path / "ours", Kind.NOTE)
+    [note] = capture_logs.records(tmp_path / "ours", Kind.NOTE)
     assert "another profiler was running" in note["text"]
 
 
@@ -194,9 +196,9 @@ def test_a_second_fit_goes_on_in_the_same_files(tmp_path: Path) -> None:
         model.fit(batches(STEPS), verbose=0, callbacks=[callback])
     finish(tmp_path)
     assert len(list(tmp_path.glob("events.*"))) == 1
-    begins = [m for m in logs.records(tmp_path, Kind.MARK) if m["what"] == Mark.FIT_BEGIN]
+    begins = [m for m in capture_logs.records(tmp_path, Kind.MARK) if m["what"] == Mark.FIT_BEGIN]
     assert [mark["step"] for mark in begins] == [0, STEPS]
-    measured = [step for step, _ in logs.scalars(tmp_path)[Tag.LOSS]]
+    measured = [step for step, _ in capture_logs.scalars(tmp_path)[Tag.LOSS]]
     assert measured[:16] == list(range(16))
     assert set(measured[16:]) <= {31, 47}
 
@@ -219,8 +221,8 @@ def test_a_fit_that_an_exception_has_left_is_no_hang(tmp_path: Path) -> None:
     assert pulse.was_left()
     assert pulse.phase == Phase.IDLE
     finish(tmp_path)
-    assert logs.records(tmp_path, Kind.MARK)[-1]["what"] == Mark.FIT_END
-    assert "left before its end" in logs.records(tmp_path, Kind.NOTE)[0]["text"]
+    assert capture_logs.records(tmp_path, Kind.MARK)[-1]["what"] == Mark.FIT_END
+    assert "left before its end" in capture_logs.records(tmp_path, Kind.NOTE)[0]["text"]
 
 
 def test_a_fit_after_one_that_failed_begins_anew(tmp_path: Path) -> None:
@@ -229,7 +231,7 @@ def test_a_fit_after_one_that_failed_begins_anew(tmp_path: Path) -> None:
         model.fit(batches(STEPS), verbose=0, callbacks=[callback, FailsAt(3)])
     model.fit(batches(STEPS), verbose=0, callbacks=[callback])
     finish(tmp_path)
-    whats = [mark["what"] for mark in logs.records(tmp_path, Kind.MARK)]
+    whats = [mark["what"] for mark in capture_logs.records(tmp_path, Kind.MARK)]
     one_fit = [Mark.FIT_BEGIN, Mark.EPOCH_BEGIN, Mark.EPOCH_END, Mark.FIT_END]
     assert whats == [Mark.FIT_BEGIN, Mark.EPOCH_BEGIN, Mark.FIT_END, *one_fit]
 
@@ -259,7 +261,7 @@ def test_data_that_runs_out_is_no_step(tmp_path: Path) -> None:
     model = small_model()
     model.fit(data, verbose=0, callbacks=[StallCallback(tmp_path)])
     finish(tmp_path)
-    [end] = [m for m in logs.records(tmp_path, Kind.MARK) if m["what"] == Mark.EPOCH_END]
+    [end] = [m for m in capture_logs.records(tmp_path, Kind.MARK) if m["what"] == Mark.EPOCH_END]
     assert end["step"] == STEPS
 
 
@@ -280,10 +282,10 @@ def test_a_failing_part_is_logged_once_and_the_others_go_on(
     monkeypatch.setattr(GradientMeter, "before_update", fails)
     captured(tmp_path)
     assert caplog.text.count("out of order") == 1
-    [note] = logs.records(tmp_path, Kind.NOTE)
+    [note] = capture_logs.records(tmp_path, Kind.NOTE)
     assert "out of order" in note["text"]
     assert profiles(tmp_path)
-    assert len(logs.scalars(tmp_path)[Tag.STEP_SECONDS]) == 16
+    assert len(capture_logs.scalars(tmp_path)[Tag.STEP_SECONDS]) == 16
 
 
 def test_models_are_saved_as_ever_during_the_training_and_after_it(tmp_path: Path) -> None:

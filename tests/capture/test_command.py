@@ -13,7 +13,7 @@ import pytest
 
 from stall_analyzer.captures.capture_format import Kind, Reason
 from tb_stall_plugin.capture.command import SWITCH, environment
-from tests.capture.logs import PATIENCE_S, records, until
+from tests.capture.capture_logs import PATIENCE_S, records, until
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals")
 CAPTURE = [sys.executable, "-m", "stall_analyzer", "capture"]

@@ -12,7 +12,7 @@ from textwrap import dedent, indent
 import pytest
 
 from stall_analyzer.captures.capture_format import Kind, Reason
-from tests.capture.logs import records, run, start, until
+from tests.capture.capture_logs import records, run, start, until
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals")
 

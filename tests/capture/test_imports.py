@@ -11,7 +11,7 @@ import pytest
 
 from stall_analyzer.captures.capture_format import Kind, Mark, Tag, Window
 from tb_stall_plugin.capture import imports
-from tests.capture.logs import records, scalars
+from tests.capture.capture_logs import records, scalars
 
 FIT = """
 import keras, numpy as np, tensorflow as tf

@@ -12,7 +12,7 @@ import pytest
 
 from stall_analyzer.captures.capture_format import Tag
 from tb_stall_plugin.capture.training.probe import Probe, probe_of
-from tests.capture.training import FEATURES, IS_KERAS_3, keras, small_model, tf
+from tests.capture.small_trainings import FEATURES, IS_KERAS_3, keras, small_model, tf
 
 RATE = 0.1
 X = np.random.default_rng(0).normal(size=(4, FEATURES)).astype("float32")

@@ -14,9 +14,13 @@ import pytest
 
 from stall_analyzer.captures.capture_format import Kind, Level, Reason, Tag
 from tb_stall_plugin.capture.process import recorder as module
-from tb_stall_plugin.capture.process.event_file import EventFile, LocalEventFile, open_event_file
+from tb_stall_plugin.capture.process.growing_event_file import (
+    EventFile,
+    LocalEventFile,
+    open_event_file,
+)
 from tb_stall_plugin.capture.process.recorder import Recorder
-from tests.capture.logs import events, records, run, scalars, start, until
+from tests.capture.capture_logs import events, records, run, scalars, start, until
 
 
 def test_scalars_and_records_are_in_one_event_file(tmp_path: Path) -> None:
@@ -179,7 +183,7 @@ def test_a_write_that_the_disk_cut_off_is_taken_back(tmp_path: Path) -> None:
     script = """
         import resource, sys
         from pathlib import Path
-        from tb_stall_plugin.capture.process.event_file import LocalEventFile
+        from tb_stall_plugin.capture.process.growing_event_file import LocalEventFile
         path = Path(sys.argv[1])
         file = LocalEventFile(path)
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stall_analyzer.captures.capture_format import Kind, Phase, Reason
-from tests.capture.logs import records, run, start
+from tests.capture.capture_logs import records, run, start
 from tests.capture.test_guard import BEGIN, HANG_IN_NATIVE_CODE, program
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")

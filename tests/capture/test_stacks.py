@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from tb_stall_plugin.capture.process import thread_stacks
-from tests.capture.logs import until
+from tests.capture.capture_logs import until
 
 HERE = __file__
 linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc")

@@ -11,8 +11,8 @@ from stall_analyzer.captures.capture_format import Kind, Mark, Tag
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.pipeline import analyze
 from tb_stall_plugin import watch
-from tests.capture import logs
-from tests.capture.training import batches, finish, keras, small_model, tf
+from tests.capture import capture_logs
+from tests.capture.small_trainings import batches, finish, keras, small_model, tf
 
 STEPS = 12
 
@@ -40,7 +40,7 @@ def train(logdir: Path, model: Any, epochs: int = 1, fails_at: int | None = None
 def test_a_loop_is_seen_like_a_fit(tmp_path: Path) -> None:
     train(tmp_path, small_model(), epochs=2)
     finish(tmp_path)
-    marks = [(m["what"], m["epoch"], m["step"]) for m in logs.records(tmp_path, Kind.MARK)]
+    marks = [(m["what"], m["epoch"], m["step"]) for m in capture_logs.records(tmp_path, Kind.MARK)]
     assert marks == [
         (Mark.FIT_BEGIN, None, 0),
         (Mark.EPOCH_BEGIN, 0, 0),
@@ -49,7 +49,7 @@ def test_a_loop_is_seen_like_a_fit(tmp_path: Path) -> None:
         (Mark.EPOCH_END, 1, 2 * STEPS),
         (Mark.FIT_END, None, 2 * STEPS),
     ]
-    scalars = logs.scalars(tmp_path)
+    scalars = capture_logs.scalars(tmp_path)
     assert [step for step, _ in scalars[Tag.LOSS]] == list(range(16))
     assert Tag.GRADIENT_NORM_OF + "first" in scalars
     [run] = discover([str(tmp_path)]).runs
@@ -62,7 +62,7 @@ def test_an_exception_is_written_down_and_goes_on(tmp_path: Path) -> None:
     with pytest.raises(KeyError, match="label"):
         train(tmp_path, small_model(), fails_at=3)
     finish(tmp_path)
-    [dump] = logs.records(tmp_path, Kind.DUMP)
+    [dump] = capture_logs.records(tmp_path, Kind.DUMP)
     assert dump["error"]["type"] == "KeyError"
     assert dump["step"] == 3
 
@@ -72,8 +72,8 @@ def test_without_model_and_optimizer_the_steps_are_still_there(tmp_path: Path) -
         for number in range(3):
             w.step(loss=float(number))
     finish(tmp_path)
-    assert logs.scalars(tmp_path)[Tag.LOSS] == [(0, 0.0), (1, 1.0), (2, 2.0)]
-    assert not logs.records(tmp_path, Kind.MODEL)[0]["probed"]
+    assert capture_logs.scalars(tmp_path)[Tag.LOSS] == [(0, 0.0), (1, 1.0), (2, 2.0)]
+    assert not capture_logs.records(tmp_path, Kind.MODEL)[0]["probed"]
 
 
 def test_a_loss_that_is_no_number_costs_only_the_log(tmp_path: Path) -> None:
@@ -81,5 +81,5 @@ def test_a_loss_that_is_no_number_costs_only_the_log(tmp_path: Path) -> None:
         for _ in range(3):
             w.step(loss="high")
     finish(tmp_path)
-    [note] = logs.records(tmp_path, Kind.NOTE)
+    [note] = capture_logs.records(tmp_path, Kind.NOTE)
     assert "log of the steps" in note["text"]

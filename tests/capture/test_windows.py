@@ -14,11 +14,11 @@ import pytest
 from stall_analyzer.captures.capture_format import Kind, Window
 from tb_stall_plugin.capture.process.pulse import Pulse
 from tb_stall_plugin.capture.process.recorder import Recorder
-from tb_stall_plugin.capture.process.window_plan import Plan
 from tb_stall_plugin.capture.training import windows as module
+from tb_stall_plugin.capture.training.window_plan import Plan
 from tb_stall_plugin.capture.training.windows import Windows
-from tests.capture import logs
-from tests.capture.training import profiles, tf
+from tests.capture import capture_logs
+from tests.capture.small_trainings import profiles, tf
 
 
 def new_windows(folder: Path) -> Windows:
@@ -44,7 +44,7 @@ def windows(tmp_path: Path) -> Iterator[Windows]:
 
 def saved(windows: Windows, folder: Path) -> list[dict[str, Any]]:
     windows._recorder.flush(urgent=True)
-    records = logs.records(folder, Kind.WINDOW)
+    records = capture_logs.records(folder, Kind.WINDOW)
     return [record for record in records if record["what"] != Window.OPENED]
 
 
@@ -85,16 +85,16 @@ def test_a_script_that_starts_the_profiler_has_it(
 ) -> None:
     run_profiler(str(tmp_path / "theirs"))
     assert len(profiles(tmp_path / "theirs")) == 1
-    logs.until(lambda: saved(windows, tmp_path))
+    capture_logs.until(lambda: saved(windows, tmp_path))
     [record] = saved(windows, tmp_path)
     assert (record["what"], record["reason"]) == (Window.SAVED, Window.START)
-    [note] = logs.records(tmp_path, Kind.NOTE)
+    [note] = capture_logs.records(tmp_path, Kind.NOTE)
     assert "ours made way" in note["text"]
 
 
 def test_while_the_profiler_is_the_scripts_ours_waits(windows: Windows, tmp_path: Path) -> None:
     with tf.profiler.experimental.Profile(str(tmp_path / "theirs")):
-        logs.until(lambda: saved(windows, tmp_path))
+        capture_logs.until(lambda: saved(windows, tmp_path))
         for _ in range(27):
             step(windows)
     windows.finish()
@@ -115,7 +115,7 @@ def test_a_window_is_closed_when_memory_grows_fast(
     windows: Windows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(windows._growth, "is_too_much", lambda: True)
-    logs.until(lambda: saved(windows, tmp_path))
+    capture_logs.until(lambda: saved(windows, tmp_path))
     [record] = saved(windows, tmp_path)
     assert record["ended_by"] == Window.MEMORY
 

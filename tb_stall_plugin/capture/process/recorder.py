@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from stall_analyzer.captures.capture_format import Kind, Level, Tag
-from tb_stall_plugin.capture.process.event_file import (
+from tb_stall_plugin.capture.process.growing_event_file import (
     EventFile,
     Scalars,
     Text,

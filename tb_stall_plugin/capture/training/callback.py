@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tb_stall_plugin.capture.training import keras_model
 from tb_stall_plugin.capture.training.keras_model import Batches, Fit
-from tb_stall_plugin.capture.training.session import Session
+from tb_stall_plugin.capture.training.training_session import Session
 
 logger = logging.getLogger("stall")
 

@@ -16,9 +16,9 @@ from typing import Any
 import tensorflow as tf
 
 from stall_analyzer.captures.capture_format import Tag
-from tb_stall_plugin.capture.process.hook import Hook
-from tb_stall_plugin.capture.process.measured_steps import Due
 from tb_stall_plugin.capture.training.gradients import GradientMeter
+from tb_stall_plugin.capture.training.hook import Hook
+from tb_stall_plugin.capture.training.measured_steps import Due
 from tb_stall_plugin.capture.training.measured_vector import update_ratios
 from tb_stall_plugin.capture.training.updates import UpdateMeter
 from tb_stall_plugin.capture.training.watched_layers import Watched, choose

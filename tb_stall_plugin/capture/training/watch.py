@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from tb_stall_plugin.capture.training.session import Session
+from tb_stall_plugin.capture.training.training_session import Session
 
 logger = logging.getLogger("stall")
 

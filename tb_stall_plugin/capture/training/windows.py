@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Concatenate, ParamSpec
 
 from stall_analyzer.captures.capture_format import Kind, Level, Window
-from tb_stall_plugin.capture.process.growth import Growth
 from tb_stall_plugin.capture.process.pulse import Pulse
 from tb_stall_plugin.capture.process.recorder import Recorder
-from tb_stall_plugin.capture.process.window_plan import MOST_WINDOW_BYTES, Plan
+from tb_stall_plugin.capture.training.growth import Growth
 from tb_stall_plugin.capture.training.session_files import SessionFiles
 from tb_stall_plugin.capture.training.tf_profiler import Profiler, a_profiler_runs
+from tb_stall_plugin.capture.training.window_plan import MOST_WINDOW_BYTES, Plan
 
 RETRY_S = 10.0  # after another profiler was found running
 HANG_WINDOW_S = 5.0  # long enough to see whether anything still moves

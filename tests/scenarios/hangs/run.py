@@ -26,7 +26,7 @@ from typing import Any
 from stall_analyzer.captures.capture_format import Kind, Reason
 from stall_analyzer.captures.held_stacks import read_dump
 from tb_stall_plugin.capture.command import environment
-from tests.capture.logs import records
+from tests.capture.capture_logs import records
 from tests.scenarios.hangs.table import BY_NAME, HANGS, Hang
 
 ITSELF = "itself"

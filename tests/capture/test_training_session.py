@@ -14,12 +14,12 @@ import pytest
 from stall_analyzer.captures.capture_format import Kind, Mark, Phase, Tag
 from tb_stall_plugin import StallCallback
 from tb_stall_plugin.capture.process.guard import guard
-from tb_stall_plugin.capture.process.measured_steps import EVERY
 from tb_stall_plugin.capture.training.keras_model import Fit
-from tb_stall_plugin.capture.training.session import Session
-from tests.capture import logs
+from tb_stall_plugin.capture.training.measured_steps import EVERY
+from tb_stall_plugin.capture.training.training_session import Session
+from tests.capture import capture_logs
+from tests.capture.small_trainings import batches, finish, keras, small_model
 from tests.capture.test_pulse import Clock
-from tests.capture.training import batches, finish, keras, small_model
 
 
 def new_session(folder: Path, **options: Any) -> Session:
@@ -35,7 +35,7 @@ def in_another_thread(action: Callable[[], None]) -> None:
 
 def marks(folder: Path) -> list[str]:
     finish(folder)
-    return [mark["what"] for mark in logs.records(folder, Kind.MARK)]
+    return [mark["what"] for mark in capture_logs.records(folder, Kind.MARK)]
 
 
 # ---------------------------------------------------------------- fits that are left
@@ -217,7 +217,7 @@ def test_a_long_step_is_looked_at_when_it_ends(tmp_path: Path) -> None:
     found = looks(new_session(tmp_path), *[SHORT_S] * 20, LONG_S)
     assert found[-1] == [SHORT_S] * 4 + [LONG_S]
     finish(tmp_path)
-    step, seconds = logs.scalars(tmp_path)[Tag.STEP_SECONDS][-1]
+    step, seconds = capture_logs.scalars(tmp_path)[Tag.STEP_SECONDS][-1]
     assert (step, seconds) == (20, pytest.approx(LONG_S))
 
 
@@ -252,7 +252,7 @@ def test_all_sessions_of_a_folder_share_one_plan_of_profiles(tmp_path: Path) -> 
 def test_many_fits_with_a_callback_each_have_no_more_profiles_than_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tb_stall_plugin.capture.process.window_plan.MOST_WINDOWS", 2)
+    monkeypatch.setattr("tb_stall_plugin.capture.training.window_plan.MOST_WINDOWS", 2)
     model = small_model()
     for _ in range(4):
         callback = StallCallback(tmp_path, budget=1e6, probe=False)
@@ -278,8 +278,8 @@ def test_a_further_fit_with_another_callback_goes_on_being_measured(tmp_path: Pa
         model.fit(batches(3), verbose=0, callbacks=[StallCallback(tmp_path)])
         gc.collect()
     finish(tmp_path)
-    assert [step for step, _ in logs.scalars(tmp_path)["stall/loss"]] == list(range(6))
-    assert all(record["probed"] for record in logs.records(tmp_path, Kind.MODEL))
+    assert [step for step, _ in capture_logs.scalars(tmp_path)["stall/loss"]] == list(range(6))
+    assert all(record["probed"] for record in capture_logs.records(tmp_path, Kind.MODEL))
 
 
 def test_the_end_of_a_fit_does_not_wait_for_the_disk(
@@ -303,5 +303,7 @@ def test_a_callback_whose_folder_was_left_for_another_comes_back_to_it(tmp_path:
     for callback in (first, second, first):
         model.fit(batches(2), verbose=0, callbacks=[callback])
     finish(tmp_path / "a")
-    begun = [m for m in logs.records(tmp_path / "a", Kind.MARK) if m["what"] == Mark.FIT_BEGIN]
+    begun = [
+        m for m in capture_logs.records(tmp_path / "a", Kind.MARK) if m["what"] == Mark.FIT_BEGIN
+    ]
     assert len(begun) == 2

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from stall_analyzer.captures.capture_format import Window
-from tb_stall_plugin.capture.process import window_plan
-from tb_stall_plugin.capture.process.window_plan import MB, Plan
+from tb_stall_plugin.capture.training import window_plan
+from tb_stall_plugin.capture.training.window_plan import MB, Plan
 
 BUDGET = 0.05
 

@@ -16,14 +16,14 @@ from typing import Any
 from stall_analyzer.captures.capture_format import Kind, Level, Mark, Phase, Tag
 from tb_stall_plugin.capture.process.about import is_one_of_several
 from tb_stall_plugin.capture.process.guard import Guard, guard
-from tb_stall_plugin.capture.process.measured_steps import Due
-from tb_stall_plugin.capture.process.parts import Parts
 from tb_stall_plugin.capture.process.pulse import NS
-from tb_stall_plugin.capture.process.window_plan import Plan
+from tb_stall_plugin.capture.training.circuit_breaker import Parts
 from tb_stall_plugin.capture.training.gpu_memory import bytes_in_use
+from tb_stall_plugin.capture.training.measured_steps import Due
 from tb_stall_plugin.capture.training.probe import Probe, probe_of
 from tb_stall_plugin.capture.training.tf_profiler import Trace, a_profiler_runs
 from tb_stall_plugin.capture.training.tracing_counts import tracing_counts
+from tb_stall_plugin.capture.training.window_plan import Plan
 from tb_stall_plugin.capture.training.windows import Windows
 
 # What can be switched off by itself, in words for the user.

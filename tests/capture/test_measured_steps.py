@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_stall_plugin.capture.process.measured_steps import EVERY, SHARE_OF_TIME, Due
+from tb_stall_plugin.capture.training.measured_steps import EVERY, SHARE_OF_TIME, Due
 
 
 def measured(steps: int, step_s: float, cost_s: float) -> list[int]:
