@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stall_analyzer.captures.capture_format import FORMAT, Kind, Tag
+from stall_analyzer.captures.capture_format import FORMAT, Tag
 from stall_analyzer.events.event_files import read_events
 from stall_analyzer.model.event_log import Capture, EventLog, Series
 from stall_analyzer.model.runs import EventFile, Run
@@ -58,11 +58,11 @@ def raw_record(kind: str, text: str, at_s: float = 0.0) -> bytes:
 def start(task: Mapping[str, object] | None = None, workers: int = 0, **fields: object) -> bytes:
     cluster = {"worker": [f"localhost:{n}" for n in range(workers)]} if workers else None
     usual = {"format": FORMAT, "host": "box", "pid": 100, "python": "3.11.4"}
-    return record(Kind.START, **{**usual, "task": task, "cluster": cluster, **fields})
+    return record("start", **{**usual, "task": task, "cluster": cluster, **fields})
 
 
 def mark(what: str, at_s: float, epoch: int | None = 0, step: int = 0) -> bytes:
-    return record(Kind.MARK, at_s, what=what, epoch=epoch, step=step)
+    return record("mark", at_s, what=what, epoch=epoch, step=step)
 
 
 def scalars(at_s: float, step: int, **values: float) -> bytes:

@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from stall_analyzer.align.align import align
-from stall_analyzer.captures.capture_format import Mark, Window
-from stall_analyzer.captures.capture_records import Environment, ProfileRecord
-from stall_analyzer.captures.capture_records import Mark as MarkRecord
+from stall_analyzer.captures.capture_records import Environment, MarkRecord, WindowRecord
 from stall_analyzer.model.event_log import Capture, EventLog, KerasConfig, Series
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_S
@@ -237,7 +235,7 @@ def test_a_second_graph_of_the_function_validates_after_a_reset_under_xla(tmp_pa
 def capture(
     *marks: tuple[str, float],
     steps: Mapping[float, float] | None = None,
-    windows: tuple[ProfileRecord, ...] = (),
+    windows: tuple[WindowRecord, ...] = (),
 ) -> EventLog:
     """Marks by the second in which they were set; steps by their end, with how long they took."""
     records = tuple(MarkRecord(at(s), what, 0, 0) for what, s in marks)
@@ -261,8 +259,8 @@ def at(seconds: float) -> int:
 def test_the_marks_of_a_capture_are_the_epoch() -> None:
     """Callbacks at the end of an epoch belong to it: it ends when the next one begins."""
     log = capture(
-        (Mark.FIT_BEGIN, 1), (Mark.EPOCH_BEGIN, 2), (Mark.EPOCH_END, 12), (Mark.EPOCH_BEGIN, 13),
-        (Mark.EPOCH_END, 17), (Mark.FIT_END, 18),
+        ("fit_begin", 1), ("epoch_begin", 2), ("epoch_end", 12), ("epoch_begin", 13),
+        ("epoch_end", 17), ("fit_end", 18),
         steps={6: 4.0, 8: 2.0, 10: 2.0, 15: 1.0},
     )  # fmt: skip
     timeline = align([], log)
@@ -279,7 +277,7 @@ def test_the_marks_of_a_capture_are_the_epoch() -> None:
 def test_marks_are_believed_before_the_trace(tmp_path: Path) -> None:
     one, two = epoch(100, first_run=1), epoch(200, first_run=11)
     lines = host(("python", one[0] + two[0]), ("tf_Compute", one[1] + two[1]))
-    log = capture((Mark.EPOCH_BEGIN, 0.1), (Mark.EPOCH_END, 0.19), (Mark.FIT_END, 0.195))
+    log = capture(("epoch_begin", 0.1), ("epoch_end", 0.19), ("fit_end", 0.195))
     timeline = timeline_of(tmp_path, lines, clock(UNIX_NS, 1), events=log)
     assert timeline.window.duration_ps == 95 * PS_PER_MS
     assert timeline.window.end_source == "the capture marked it"
@@ -288,7 +286,7 @@ def test_marks_are_believed_before_the_trace(tmp_path: Path) -> None:
 def test_the_trace_shows_where_the_first_step_of_a_capture_began(tmp_path: Path) -> None:
     thread, work = epoch(100, first_run=1)
     log = capture(
-        (Mark.EPOCH_BEGIN, 0.1), (Mark.EPOCH_END, 0.14), (Mark.FIT_END, 0.14),
+        ("epoch_begin", 0.1), ("epoch_end", 0.14), ("fit_end", 0.14),
         steps={0.112: 0.012, 0.122: 0.01, 0.132: 0.01},
     )  # fmt: skip
     lines = host(("python", thread), ("tf_Compute", work))
@@ -301,7 +299,7 @@ def test_the_trace_shows_where_the_first_step_of_a_capture_began(tmp_path: Path)
 
 def test_a_lost_record_leaves_a_hole_between_the_steps() -> None:
     log = capture(
-        (Mark.EPOCH_BEGIN, 0), (Mark.EPOCH_END, 10), steps={2: 2.0, 4: 2.0, 9: 2.0}
+        ("epoch_begin", 0), ("epoch_end", 10), steps={2: 2.0, 4: 2.0, 9: 2.0}
     )  # fmt: skip
     assert [(s.start_ps // PS_PER_S, s.end_ps // PS_PER_S) for s in align([], log).steps] == [
         (0, 2), (2, 4), (7, 9),
@@ -310,34 +308,34 @@ def test_a_lost_record_leaves_a_hole_between_the_steps() -> None:
 
 def test_validation_is_a_phase_though_none_of_its_steps_was_seen() -> None:
     log = capture(
-        (Mark.EPOCH_BEGIN, 0), (Mark.VALIDATION_BEGIN, 4.5), (Mark.VALIDATION_END, 7),
-        (Mark.EPOCH_END, 8), (Mark.FIT_END, 8), steps={2: 2.0, 4: 2.0},
+        ("epoch_begin", 0), ("validation_begin", 4.5), ("validation_end", 7),
+        ("epoch_end", 8), ("fit_end", 8), steps={2: 2.0, 4: 2.0},
     )  # fmt: skip
     assert phases(align([], log)) == {"training": 4500, "validation": 2500, "epoch_end": 1000}
 
 
 def test_a_run_that_was_killed_while_it_validated_never_came_to_the_epochs_end() -> None:
-    log = capture((Mark.EPOCH_BEGIN, 0), (Mark.VALIDATION_BEGIN, 4), steps={2: 2.0, 6: 1.0})
+    log = capture(("epoch_begin", 0), ("validation_begin", 4), steps={2: 2.0, 6: 1.0})
     assert phases(align([], log)) == {"training": 4000, "validation": 2000}
 
 
 def test_a_loop_that_marks_no_epochs_is_one() -> None:
-    log = capture((Mark.FIT_BEGIN, 1), (Mark.FIT_END, 9), steps={3: 2.0, 5: 2.0})
+    log = capture(("fit_begin", 1), ("fit_end", 9), steps={3: 2.0, 5: 2.0})
     timeline = align([], log)
     assert timeline.window.duration_ps == 8 * PS_PER_S
     assert "marked no epochs" in timeline.window.end_source
 
 
 def test_the_epoch_of_a_killed_run_lasts_until_its_last_record() -> None:
-    timeline = align([], capture((Mark.EPOCH_BEGIN, 0), steps={2: 2.0, 4: 2.0}))
+    timeline = align([], capture(("epoch_begin", 0), steps={2: 2.0, 4: 2.0}))
     assert timeline.window.duration_ps == 4 * PS_PER_S
     assert "no finished epoch" in timeline.notes[0].text
 
 
 def test_a_second_fit_is_not_the_first_epoch() -> None:
     log = capture(
-        (Mark.FIT_BEGIN, 0), (Mark.EPOCH_BEGIN, 1), (Mark.EPOCH_END, 5), (Mark.FIT_END, 6),
-        (Mark.FIT_BEGIN, 10), (Mark.EPOCH_BEGIN, 11), (Mark.EPOCH_END, 40), (Mark.FIT_END, 41),
+        ("fit_begin", 0), ("epoch_begin", 1), ("epoch_end", 5), ("fit_end", 6),
+        ("fit_begin", 10), ("epoch_begin", 11), ("epoch_end", 40), ("fit_end", 41),
     )  # fmt: skip
     timeline = align([], log)
     assert timeline.window.duration_ps == 5 * PS_PER_S
@@ -347,9 +345,9 @@ def test_a_second_fit_is_not_the_first_epoch() -> None:
 def test_a_trace_without_a_clock_begins_when_the_capture_opened_it(tmp_path: Path) -> None:
     """TensorFlow 2.15 to 2.18 write no time into their traces."""
     thread, work = epoch(0, first_run=1)
-    opened = ProfileRecord(at(3), Window.OPENED, Window.SAMPLE, "", None, None, 0.0, "")
-    saved = ProfileRecord(at(4), Window.SAVED, Window.SAMPLE, "session", None, None, 0.5, "")
-    log = capture((Mark.EPOCH_BEGIN, 1), (Mark.EPOCH_END, 9), windows=(opened, saved))
+    opened = WindowRecord(at(3), "opened", "sample")
+    saved = WindowRecord(at(4), "saved", "sample", session="session")
+    log = capture(("epoch_begin", 1), ("epoch_end", 9), windows=(opened, saved))
     lines = host(("python", thread), ("tf_Compute", work))
     (aligned,) = timeline_of(tmp_path, lines, events=log).traces
     assert aligned.shift_ps == 2 * PS_PER_S

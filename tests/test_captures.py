@@ -2,15 +2,108 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from stall_analyzer.captures.capture_format import Kind, Mark
+from stall_analyzer.captures.capture_records import (
+    CapturedError,
+    CaptureRecord,
+    DumpRecord,
+    EndRecord,
+    Environment,
+    Look,
+    MarkRecord,
+    ModelRecord,
+    NativeThreads,
+    NoteRecord,
+    Task,
+    ThreadSettings,
+    ThreadStack,
+    WindowRecord,
+)
+from stall_analyzer.captures.record_json import read_record, to_json
 from stall_analyzer.model.event_log import Capture, EventLog
 from tests import captures as write
 from tests import event_files
 from tests.captures import GENERATOR, IN_THE_STEP, START_NS, native, thread
+
+# Each kind of record with the JSON that it is on disk, as capture_format.md has it.
+STACK = ThreadStack("MainThread", main=True, count=1, wait="futex", frames=("a.py:1 f",))
+LOOK = {"step": 3, "idle_s": 5.0, "limit_s": 60.0, "phase": "train_batch", "cpu_s": 1.5}
+THREADS = [
+    {"name": "MainThread", "main": True, "count": 1, "wait": "futex", "frames": ["a.py:1 f"]}
+]
+DUMP = {"kind": "dump", **LOOK, "threads": THREADS, "native": [], "memory": {"rss_bytes": 5e8}}
+WINDOW = {"kind": "window", "reason": "start", "first_step": 0}
+ON_DISK: list[tuple[CaptureRecord, dict[str, object]]] = [
+    (
+        Environment(host="box", python="3.11.4", devices=("CPU:0",), task=Task("worker", 1),
+                    threads=ThreadSettings(0, 0), cluster={"worker": ("a:1", "b:1")}),
+        {
+            "kind": "start", "format": None, "tool": "", "host": "box", "pid": None, "parent": None,
+            "python": "3.11.4", "tensorflow": None, "keras": None, "devices": ["CPU:0"],
+            "cores": None, "threads": {"intra_op": 0, "inter_op": 0},
+            "task": {"type": "worker", "index": 1}, "cluster": {"worker": ["a:1", "b:1"]},
+            "hang_after_s": None,
+        },
+    ),
+    (
+        ModelRecord(optimizer="Adam", parameters=9, layers=("a",), probed=True),
+        {"kind": "model", "optimizer": "Adam", "parameters": 9, "layers": ["a"], "probed": True,
+         "why": None},
+    ),
+    (
+        MarkRecord(what="fit_begin", step=0),
+        {"kind": "mark", "what": "fit_begin", "epoch": None, "step": 0},
+    ),
+    (
+        WindowRecord(what="opened", reason="start", first_step=0),
+        {**WINDOW, "what": "opened"},
+    ),
+    (
+        WindowRecord(what="saved", reason="start", first_step=0, last_step=0, ended_by="plan",
+                     session="2024", seconds=0.0),
+        {**WINDOW, "what": "saved", "last_step": 0, "ended_by": "plan", "session": "2024",
+         "seconds": 0.0},
+    ),
+    (
+        WindowRecord(what="failed", reason="start", first_step=0, last_step=7, ended_by="end",
+                     why="no room"),
+        {**WINDOW, "what": "failed", "last_step": 7, "ended_by": "end", "why": "no room"},
+    ),
+    (Look(**LOOK, threads=(STACK,)), {"kind": "beat", **LOOK, "threads": THREADS}),
+    (
+        DumpRecord(**LOOK, threads=(STACK,), reason="no_step", memory={"rss_bytes": 5e8},
+                   native=(NativeThreads("python3", "S", "futex", 2),)),
+        {**DUMP, "reason": "no_step",
+         "native": [{"name": "python3", "state": "S", "wait": "futex", "count": 2}]},
+    ),
+    (
+        DumpRecord(**LOOK, threads=(STACK,), reason="exception", memory={"rss_bytes": 5e8},
+                   error=CapturedError("ValueError", "no", ("a.py:1 f",))),
+        {**DUMP, "reason": "exception",
+         "error": {"type": "ValueError", "text": "no", "frames": ["a.py:1 f"]}},
+    ),
+    (
+        DumpRecord(**LOOK, threads=(STACK,), reason="no_step", memory={"rss_bytes": 5e8},
+                   interpreter_held=True),
+        {**DUMP, "reason": "no_step", "interpreter_held": True},
+    ),
+    (NoteRecord(level="info", text="why"), {"kind": "note", "level": "info", "text": "why"}),
+    (EndRecord(reason="exit"), {"kind": "end", "reason": "exit"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("record", "on_disk"), ON_DISK, ids=lambda value: type(value).__name__)
+def test_a_record_is_written_as_described_and_read_as_it_was(
+    record: CaptureRecord, on_disk: dict[str, object]
+) -> None:
+    text = to_json(record, now_ns=7)
+    assert json.loads(text) == {**on_disk, "ns": 7}
+    assert read_record(text) == replace(record, ns=7)
 
 
 def only(log: EventLog) -> Capture:
@@ -28,16 +121,17 @@ def test_a_process_has_one_capture_with_records_and_scalars(tmp_path: Path) -> N
         tmp_path,
         [
             write.start(cores=8, threads={"intra_op": 1, "inter_op": 0}, devices=["CPU:0"]),
-            write.record(Kind.MODEL, optimizer="Adam", layers=["a", "b"], probed=True),
-            write.mark(Mark.EPOCH_BEGIN, 1.0),
+            write.record("model", optimizer="Adam", layers=["a", "b"], probed=True),
+            write.mark("epoch_begin", 1.0),
             write.scalars(2.5, step=3, loss=0.5, gradient_norm__a=2.0),
-            write.record(Kind.END, 9.0, reason="exit"),
+            write.record("end", 9.0, reason="exit"),
         ],
     )
     capture = only(log)
-    assert (capture.environment.cores, capture.environment.intra_op_threads) == (8, 1)
+    assert capture.environment.cores == 8
+    assert capture.environment.threads == ThreadSettings(intra_op=1, inter_op=0)
     assert capture.model is not None and capture.model.layers == ("a", "b")
-    assert [(m.what, m.ns - START_NS) for m in capture.marks] == [(Mark.EPOCH_BEGIN, 10**9)]
+    assert [(m.what, m.ns - START_NS) for m in capture.marks] == [("epoch_begin", 10**9)]
     loss = capture.series["loss"]
     assert (loss.step[0], loss.value[0]) == (3, 0.5)
     assert "gradient_norm/a" in capture.series
@@ -54,12 +148,12 @@ def test_looks_are_in_order_and_keep_their_stacks(tmp_path: Path) -> None:
         [
             write.start(),
             write.record(
-                Kind.DUMP, 9.0, reason="no_step", step=3, idle_s=8.0, phase="train_batch",
+                "dump", 9.0, reason="no_step", step=3, idle_s=8.0, phase="train_batch",
                 cpu_s=1.5, limit_s=7.0, threads=stacks, native=[native("futex")],
                 memory={"rss_bytes": 5e8},
             ),
             write.record(
-                Kind.BEAT, 6.0, step=3, idle_s=5.0, phase="train_batch", cpu_s=1.4, threads=stacks
+                "beat", 6.0, step=3, idle_s=5.0, phase="train_batch", cpu_s=1.4, threads=stacks
             ),
         ],
     )  # fmt: skip
@@ -73,7 +167,7 @@ def test_looks_are_in_order_and_keep_their_stacks(tmp_path: Path) -> None:
 def test_a_long_dump_is_read_whole(tmp_path: Path) -> None:
     frames = [f"/home/me/deep.py:{n} f" for n in range(4000)]  # some 100 kB
     beat = write.record(
-        Kind.BEAT, step=0, idle_s=5.0, phase="startup", threads=[thread(*frames, main=True)]
+        "beat", step=0, idle_s=5.0, phase="startup", threads=[thread(*frames, main=True)]
     )
     (look,) = only(write.read(tmp_path, [write.start(), beat])).beats
     assert len(look.threads[0].frames) == 4000
@@ -85,9 +179,9 @@ def test_a_long_dump_is_read_whole(tmp_path: Path) -> None:
      '{"kind": "mark", "ns": -1}', '{"kind": "mark", "ns": 1e30}', "[" * 100_000],
 )  # fmt: skip
 def test_a_record_that_is_none_becomes_a_note(tmp_path: Path, text: str) -> None:
-    broken = write.raw_record(Kind.MARK, text)
-    log = write.read(tmp_path, [write.start(), broken, write.mark(Mark.FIT_BEGIN, 1.0)])
-    assert [mark.what for mark in only(log).marks] == [Mark.FIT_BEGIN]
+    broken = write.raw_record("mark", text)
+    log = write.read(tmp_path, [write.start(), broken, write.mark("fit_begin", 1.0)])
+    assert [mark.what for mark in only(log).marks] == ["fit_begin"]
     assert "could not be understood were skipped: 1" in texts(log)
 
 
@@ -97,10 +191,11 @@ def test_fields_of_any_type_and_kinds_that_nobody_knows_do_no_harm(tmp_path: Pat
         [
             write.start(task="worker", workers=0, pid="7", threads=[1], devices="CPU", cores=True),
             write.record("weather", 1.0, sunny=True),
-            write.record(Kind.BEAT, 2.0, step="3", idle_s=None),
-            write.record(Kind.DUMP, 3.0, step=3, idle_s=6, threads={"a": 1}, native=5, memory=[]),
-            write.record(Kind.WINDOW, 4.0, what=1, seconds="long"),
-            write.record(Kind.NOTE, 5.0, level="shouting", text="The disk was full."),
+            write.record("beat", 2.0, step="3", idle_s=None),
+            write.record("dump", 3.0, step=3, idle_s=6, threads={"a": 1}, native=5, memory=[]),
+            write.record("window", 4.0, what=1, seconds="long"),
+            write.record("dump", 4.5, step=3, idle_s=10**400),
+            write.record("note", 5.0, level="shouting", text="The disk was full."),
         ],
     )
     capture = only(log)
@@ -111,7 +206,7 @@ def test_fields_of_any_type_and_kinds_that_nobody_knows_do_no_harm(tmp_path: Pat
 
 
 def test_what_the_capture_says_is_missing_is_said_in_the_report(tmp_path: Path) -> None:
-    failed = write.record(Kind.WINDOW, 1.0, what="failed", reason="start", why="no room left")
+    failed = write.record("window", 1.0, what="failed", reason="start", why="no room left")
     log = write.read(tmp_path, [write.start(), failed])
     assert "A profile could not be taken: no room left." in texts(log)
 
@@ -122,10 +217,10 @@ def test_another_format_is_read_with_a_warning(tmp_path: Path) -> None:
 
 def test_a_file_that_was_cut_is_used_up_to_there(tmp_path: Path) -> None:
     path = tmp_path / write.file_name()
-    whole = write.start() + write.mark(Mark.FIT_BEGIN, 1.0) + write.mark(Mark.EPOCH_BEGIN, 2.0)
+    whole = write.start() + write.mark("fit_begin", 1.0) + write.mark("epoch_begin", 2.0)
     path.write_bytes(whole[:-10])
     log = event_files_read(path)
-    assert [mark.what for mark in only(log).marks] == [Mark.FIT_BEGIN]
+    assert [mark.what for mark in only(log).marks] == ["fit_begin"]
     assert "read only in part" in texts(log)
 
 
@@ -169,7 +264,7 @@ def test_workers_are_apart_and_the_first_of_them_leads(tmp_path: Path) -> None:
 def test_helpers_of_a_training_are_left_out(tmp_path: Path) -> None:
     log = write.read(
         tmp_path,
-        [write.start(pid=1), write.mark(Mark.FIT_BEGIN, 1.0)],
+        [write.start(pid=1), write.mark("fit_begin", 1.0)],
         [write.start(pid=2, parent=1)],
     )
     assert only(log).environment.pid == 1

@@ -12,10 +12,7 @@ import numpy as np
 import pytest
 
 from stall_analyzer.align.align import align
-from stall_analyzer.captures.capture_format import Mark
-from stall_analyzer.captures.capture_format import Window as Profile
-from stall_analyzer.captures.capture_records import Environment, ProfileRecord
-from stall_analyzer.captures.capture_records import Mark as MarkRecord
+from stall_analyzer.captures.capture_records import Environment, MarkRecord, WindowRecord
 from stall_analyzer.decode.decode import read_trace
 from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.event_log import Capture, Series
@@ -57,7 +54,7 @@ def epoch(
     windows: Sequence[int] = WINDOWS,
     input_ms: Sequence[float] = (12.0,) * 4,
     slow_step: int | None = None,
-    reason: str = Profile.SAMPLE,
+    reason: str = "sample",
 ) -> Timeline:
     """All steps are known by their ends, and some of them were profiled."""
     lengths = np.full(STEPS, STEP_MS)
@@ -65,12 +62,10 @@ def epoch(
         lengths[slow_step] = 50 * STEP_MS
     ends_ns = START_NS + np.cumsum(lengths * 1e6).astype(np.int64)
     marks = (
-        MarkRecord(START_NS, Mark.EPOCH_BEGIN, 0, 0),
-        MarkRecord(int(ends_ns[-1]), Mark.EPOCH_END, 0, STEPS),
+        MarkRecord(START_NS, "epoch_begin", 0, 0),
+        MarkRecord(int(ends_ns[-1]), "epoch_end", 0, STEPS),
     )
-    saved = tuple(
-        ProfileRecord(START_NS, Profile.SAVED, reason, str(n), None, None, 0.0, "") for n in windows
-    )
+    saved = tuple(WindowRecord(START_NS, "saved", reason, session=str(n)) for n in windows)
     capture = Capture(
         environment=Environment(host="box"),
         marks=marks,
@@ -140,9 +135,9 @@ def test_a_step_unlike_all_that_were_seen_stays_unknown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("windows", "reason"),
     [
-        ((0, 300), Profile.SAMPLE),  # too few
-        ((0, 30, 60), Profile.SAMPLE),  # nobody looked at the rest
-        (WINDOWS, Profile.SLOW_STEP),  # not taken at random
+        ((0, 300), "sample"),  # too few
+        ((0, 30, 60), "sample"),  # nobody looked at the rest
+        (WINDOWS, "slow_step"),  # not taken at random
     ],
 )
 def test_too_little_is_no_sample(tmp_path: Path, windows: Sequence[int], reason: str) -> None:

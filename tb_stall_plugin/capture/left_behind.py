@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from typing import Any
-
-from tensorboard.compat.proto import event_pb2
-
-from stall_analyzer.captures.capture_format import Kind, Reason, Tag, Window
+from stall_analyzer.captures.capture_format import StopReason, WindowEvent
 from stall_analyzer.discover.attempts import writer_of
-from stall_analyzer.errors import WireError
+from stall_analyzer.events.event_files import read_events
 from stall_analyzer.files import files
-from stall_analyzer.files.tfrecord import Record, RecordFile, is_intact, read_records
+from stall_analyzer.model.event_log import Capture
+from stall_analyzer.model.runs import EventFile, Run
 
 NO_TENSORFLOW = """\
 no process imported TensorFlow, so that nothing was captured. Was the command
@@ -31,22 +26,21 @@ steps nor profiles. In a custom loop, these lines add them:
 
 
 def in_words(logdir: str, since_unix_s: float) -> str:
-    records = list(_records(logdir, since_unix_s))
-    kinds = [record["kind"] for record in records]
-    if Kind.START not in kinds:
+    captures = _captures(logdir, since_unix_s)
+    if not captures:
         return NO_TENSORFLOW.format(logdir=logdir)
     lines = []
-    if Kind.MARK not in kinds:
+    if not any(capture.trains for capture in captures):
         lines.append(NO_FIT.format(logdir=logdir))
-    processes = len({(r["host"], r["pid"]) for r in records if r["kind"] == Kind.START})
-    profiles = sum(r.get("what") == Window.SAVED for r in records)
-    hangs = [r for r in records if r["kind"] == Kind.DUMP and r.get("reason") == Reason.NO_STEP]
+    windows = [window for capture in captures for window in capture.windows]
+    profiles = sum(window.what == WindowEvent.SAVED for window in windows)
+    dumps = [dump for capture in captures for dump in capture.dumps]
+    hung_s = [dump.idle_s for dump in dumps if dump.reason == StopReason.NO_STEP]
     lines.append(
-        f"captured {_many(processes, 'process', 'es')}, {_many(profiles, 'profile', 's')}."
+        f"captured {_many(len(captures), 'process', 'es')}, {_many(profiles, 'profile', 's')}."
     )
-    if hangs:
-        longest_s = max(r["idle_s"] for r in hangs)
-        lines.append(f"No step finished for {longest_s:.0f} s: all stacks are written down.")
+    if hung_s:
+        lines.append(f"No step finished for {max(hung_s):.0f} s: all stacks are written down.")
     lines.append(f"Now: stall-analyze {logdir}")
     return "\n".join(lines)
 
@@ -55,27 +49,14 @@ def _many(count: int, word: str, plural: str) -> str:
     return f"{count} {word}{'' if count == 1 else plural}"
 
 
-def _records(logdir: str, since_unix_s: float) -> Iterator[dict[str, Any]]:
+def _captures(logdir: str, since_unix_s: float) -> tuple[Capture, ...]:
     """Of all processes that wrote there since."""
-    for folder in files.walk(logdir):
-        for name in folder.names:
-            writer = writer_of(name)
-            if name.endswith(".stall") and writer and writer.start_s >= int(since_unix_s):
-                yield from _records_of(files.join(folder.path, name))
-
-
-def _records_of(path: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-
-    def take(file: RecordFile, record: Record) -> None:
-        whole = file.whole(record)
-        if whole is None or not is_intact(whole):
-            raise WireError("damaged")
-        found.extend(
-            json.loads(value.tensor.string_val[0])
-            for value in event_pb2.Event.FromString(whole.data).summary.value
-            if value.tag.startswith(Tag.RECORD)
-        )
-
-    read_records(path, "an event file", take, notes=[])
-    return found
+    written = tuple(
+        EventFile(files.join(folder.path, name), "run", 0)
+        for folder in files.walk(logdir)
+        for name in folder.names
+        if name.endswith(".stall")
+        and (writer := writer_of(name))
+        and writer.start_s >= int(since_unix_s)
+    )
+    return read_events(Run(".", logdir, (), written)).captures

@@ -1,4 +1,4 @@
-"""What a process knows of its cluster."""
+"""What a process knows of itself and of its cluster."""
 
 from __future__ import annotations
 

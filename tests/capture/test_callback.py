@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stall_analyzer.captures.capture_format import Kind, Mark, Phase, Tag, Window
+from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.pipeline import analyze
 from tb_stall_plugin import StallCallback
@@ -41,13 +41,11 @@ def captured(logdir: Path, *others: Any, epochs: int = 1, model: Any = None, **o
 
 
 def windows(logdir: Path, what: str) -> list[dict[str, Any]]:
-    return [
-        record for record in capture_logs.records(logdir, Kind.WINDOW) if record["what"] == what
-    ]
+    return [record for record in capture_logs.records(logdir, "window") if record["what"] == what]
 
 
 def model_record(logdir: Path) -> dict[str, Any]:
-    return capture_logs.records(logdir, Kind.MODEL)[-1]
+    return capture_logs.records(logdir, "model")[-1]
 
 
 def test_the_analyzer_sees_the_first_epoch_from_before_tracing(tmp_path: Path) -> None:
@@ -65,25 +63,25 @@ def test_the_analyzer_sees_the_first_epoch_from_before_tracing(tmp_path: Path) -
     [host] = report.hosts
     assert host.covered_ps > 0.95 * report.timeline.window.duration_ps
     assert [step.phase for step in report.timeline.steps].count("training") == steps
-    marks = [(m["what"], m["epoch"], m["step"]) for m in capture_logs.records(tmp_path, Kind.MARK)]
+    marks = [(m["what"], m["epoch"], m["step"]) for m in capture_logs.records(tmp_path, "mark")]
     assert marks == [
-        (Mark.FIT_BEGIN, None, 0),
-        (Mark.EPOCH_BEGIN, 0, 0),
-        (Mark.VALIDATION_BEGIN, 0, steps),
-        (Mark.VALIDATION_END, 0, steps),
-        (Mark.EPOCH_END, 0, steps),
-        (Mark.EPOCH_BEGIN, 1, steps),
-        (Mark.VALIDATION_BEGIN, 1, 2 * steps),
-        (Mark.VALIDATION_END, 1, 2 * steps),
-        (Mark.EPOCH_END, 1, 2 * steps),
-        (Mark.FIT_END, None, 2 * steps),
+        ("fit_begin", None, 0),
+        ("epoch_begin", 0, 0),
+        ("validation_begin", 0, steps),
+        ("validation_end", 0, steps),
+        ("epoch_end", 0, steps),
+        ("epoch_begin", 1, steps),
+        ("validation_begin", 1, 2 * steps),
+        ("validation_end", 1, 2 * steps),
+        ("epoch_end", 1, 2 * steps),
+        ("fit_end", None, 2 * steps),
     ]
 
 
 def test_each_window_is_a_session_and_nothing_else_is_left_behind(tmp_path: Path) -> None:
     captured(tmp_path)
-    saved = windows(tmp_path, Window.SAVED)
-    assert saved[0]["reason"] == Window.START
+    saved = windows(tmp_path, "saved")
+    assert saved[0]["reason"] == "start"
     assert saved[0]["first_step"] == 0
     sessions = {path.parent.name for path in profiles(tmp_path)}
     assert {record["session"] for record in saved} == sessions
@@ -176,7 +174,7 @@ def test_beside_keras_own_profile(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     board = keras.callbacks.TensorBoard(str(tmp_path / "board"), profile_batch=(6, 8))
     captured(tmp_path / "ours", board)
     assert len(list((tmp_path / "board").rglob("*.xplane.pb"))) == 1
-    first = windows(tmp_path / "ours", Window.SAVED)[0]
+    first = windows(tmp_path / "ours", "saved")[0]
     assert first["last_step"] < 5
     assert "profiler" not in caplog.text
 
@@ -186,7 +184,7 @@ def test_beside_another_profiler_it_steps_aside(tmp_path: Path) -> None:
         captured(tmp_path / "ours")
     assert len(profiles(tmp_path / "theirs")) == 1
     assert profiles(tmp_path / "ours") == []
-    [note] = capture_logs.records(tmp_path / "ours", Kind.NOTE)
+    [note] = capture_logs.records(tmp_path / "ours", "note")
     assert "another profiler was running" in note["text"]
 
 
@@ -196,7 +194,7 @@ def test_a_second_fit_goes_on_in_the_same_files(tmp_path: Path) -> None:
         model.fit(batches(STEPS), verbose=0, callbacks=[callback])
     finish(tmp_path)
     assert len(list(tmp_path.glob("events.*"))) == 1
-    begins = [m for m in capture_logs.records(tmp_path, Kind.MARK) if m["what"] == Mark.FIT_BEGIN]
+    begins = [m for m in capture_logs.records(tmp_path, "mark") if m["what"] == "fit_begin"]
     assert [mark["step"] for mark in begins] == [0, STEPS]
     measured = [step for step, _ in capture_logs.scalars(tmp_path)[Tag.LOSS]]
     assert measured[:16] == list(range(16))
@@ -217,12 +215,12 @@ def test_a_fit_that_an_exception_has_left_is_no_hang(tmp_path: Path) -> None:
     with pytest.raises(KeyError):
         captured(tmp_path, FailsAt(3))
     pulse = guard(tmp_path).pulse
-    assert pulse.phase != Phase.IDLE
+    assert pulse.phase != "idle"
     assert pulse.was_left()
-    assert pulse.phase == Phase.IDLE
+    assert pulse.phase == "idle"
     finish(tmp_path)
-    assert capture_logs.records(tmp_path, Kind.MARK)[-1]["what"] == Mark.FIT_END
-    assert "left before its end" in capture_logs.records(tmp_path, Kind.NOTE)[0]["text"]
+    assert capture_logs.records(tmp_path, "mark")[-1]["what"] == "fit_end"
+    assert "left before its end" in capture_logs.records(tmp_path, "note")[0]["text"]
 
 
 def test_a_fit_after_one_that_failed_begins_anew(tmp_path: Path) -> None:
@@ -231,9 +229,9 @@ def test_a_fit_after_one_that_failed_begins_anew(tmp_path: Path) -> None:
         model.fit(batches(STEPS), verbose=0, callbacks=[callback, FailsAt(3)])
     model.fit(batches(STEPS), verbose=0, callbacks=[callback])
     finish(tmp_path)
-    whats = [mark["what"] for mark in capture_logs.records(tmp_path, Kind.MARK)]
-    one_fit = [Mark.FIT_BEGIN, Mark.EPOCH_BEGIN, Mark.EPOCH_END, Mark.FIT_END]
-    assert whats == [Mark.FIT_BEGIN, Mark.EPOCH_BEGIN, Mark.FIT_END, *one_fit]
+    whats = [mark["what"] for mark in capture_logs.records(tmp_path, "mark")]
+    one_fit = ["fit_begin", "epoch_begin", "epoch_end", "fit_end"]
+    assert whats == ["fit_begin", "epoch_begin", "fit_end", *one_fit]
 
 
 def test_a_model_traced_before_is_not_probed_and_the_record_says_why(tmp_path: Path) -> None:
@@ -261,7 +259,7 @@ def test_data_that_runs_out_is_no_step(tmp_path: Path) -> None:
     model = small_model()
     model.fit(data, verbose=0, callbacks=[StallCallback(tmp_path)])
     finish(tmp_path)
-    [end] = [m for m in capture_logs.records(tmp_path, Kind.MARK) if m["what"] == Mark.EPOCH_END]
+    [end] = [m for m in capture_logs.records(tmp_path, "mark") if m["what"] == "epoch_end"]
     assert end["step"] == STEPS
 
 
@@ -282,7 +280,7 @@ def test_a_failing_part_is_logged_once_and_the_others_go_on(
     monkeypatch.setattr(GradientMeter, "before_update", fails)
     captured(tmp_path)
     assert caplog.text.count("out of order") == 1
-    [note] = capture_logs.records(tmp_path, Kind.NOTE)
+    [note] = capture_logs.records(tmp_path, "note")
     assert "out of order" in note["text"]
     assert profiles(tmp_path)
     assert len(capture_logs.scalars(tmp_path)[Tag.STEP_SECONDS]) == 16

@@ -11,7 +11,6 @@ from textwrap import dedent, indent
 
 import pytest
 
-from stall_analyzer.captures.capture_format import Kind, Reason
 from tests.capture.capture_logs import records, run, start, until
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -48,18 +47,18 @@ def program(*parts: str) -> str:
 def test_killed_with_9_the_hang_is_on_record_and_there_is_no_end(tmp_path: Path) -> None:
     begin = BEGIN.replace("600", "1")
     child = start(program(begin, HANG_IN_NATIVE_CODE), tmp_path)
-    until(lambda: tmp_path.exists() and records(tmp_path, Kind.DUMP))
+    until(lambda: tmp_path.exists() and records(tmp_path, "dump"))
     child.kill()
     child.communicate()
-    dump, *_ = records(tmp_path, Kind.DUMP)
-    assert (dump["reason"], dump["limit_s"]) == (Reason.NO_STEP, 1)
-    assert records(tmp_path, Kind.END) == []
+    dump, *_ = records(tmp_path, "dump")
+    assert (dump["reason"], dump["limit_s"]) == ("no_step", 1)
+    assert records(tmp_path, "end") == []
 
 
 def test_an_exit_is_on_record(tmp_path: Path) -> None:
     assert run(program(BEGIN), tmp_path) == (0, "")
-    assert [record["kind"] for record in records(tmp_path)] == [Kind.START, Kind.END]
-    assert records(tmp_path)[-1]["reason"] == Reason.EXIT
+    assert [record["kind"] for record in records(tmp_path)] == ["start", "end"]
+    assert records(tmp_path)[-1]["reason"] == "exit"
 
 
 def test_an_exception_is_on_record_and_shown_as_without_us(tmp_path: Path) -> None:
@@ -70,11 +69,11 @@ def test_an_exception_is_on_record_and_shown_as_without_us(tmp_path: Path) -> No
     """
     code, said = run(program(BEGIN, fail), tmp_path)
     assert code == 1 and said.endswith("MemoryError: OOM when allocating tensor\n")
-    (dump,) = records(tmp_path, Kind.DUMP)
+    (dump,) = records(tmp_path, "dump")
     assert dump["error"]["type"] == "MemoryError" and "OOM" in dump["error"]["text"]
     assert dump["error"]["frames"][0].endswith("train")
     assert dump["threads"][0]["frames"] == []
-    assert records(tmp_path)[-1]["reason"] == Reason.EXCEPTION
+    assert records(tmp_path)[-1]["reason"] == "exception"
 
 
 def test_an_exception_hook_of_the_user_is_called(tmp_path: Path) -> None:
@@ -82,7 +81,7 @@ def test_an_exception_hook_of_the_user_is_called(tmp_path: Path) -> None:
         sys.excepthook = lambda *_: print("theirs", file=sys.stderr)
     """
     assert run(program(hook, BEGIN, "1 / 0\n"), tmp_path) == (1, "theirs\n")
-    assert len(records(tmp_path, Kind.DUMP)) == 1
+    assert len(records(tmp_path, "dump")) == 1
 
 
 def test_an_exception_that_was_told_before_is_not_told_twice(tmp_path: Path) -> None:
@@ -94,7 +93,7 @@ def test_an_exception_that_was_told_before_is_not_told_twice(tmp_path: Path) -> 
             raise
     """
     run(program(BEGIN, fail), tmp_path)
-    assert len(records(tmp_path, Kind.DUMP)) == 1
+    assert len(records(tmp_path, "dump")) == 1
 
 
 def test_a_disk_that_hangs_stops_neither_who_survives_an_exception_nor_the_exit(
@@ -119,10 +118,10 @@ def test_ctrl_c_in_a_hang_leaves_a_dump_though_python_does_not_see_it(tmp_path: 
     assert child.stdout is not None and child.stdout.readline() == "hangs\n"
     time.sleep(0.5)  # until it really does
     child.send_signal(signal.SIGINT)
-    until(lambda: records(tmp_path, Kind.DUMP))
+    until(lambda: records(tmp_path, "dump"))
     child.kill()
     child.communicate()
-    assert [dump["reason"] for dump in records(tmp_path, Kind.DUMP)] == [Reason.SIGINT]
+    assert [dump["reason"] for dump in records(tmp_path, "dump")] == ["sigint"]
 
 
 @posix
@@ -139,7 +138,7 @@ def test_a_forked_child_neither_writes_nor_speaks_for_its_parent(tmp_path: Path)
         time.sleep(0.2)
     """
     assert run(program(BEGIN, fork), tmp_path) == (0, "")
-    assert [record["kind"] for record in records(tmp_path)] == [Kind.START, Kind.END]
+    assert [record["kind"] for record in records(tmp_path)] == ["start", "end"]
 
 
 @posix
@@ -155,9 +154,9 @@ def test_a_forked_child_that_trains_has_a_guard_of_its_own(tmp_path: Path) -> No
         assert g.is_open and guard(sys.argv[1]) is g
     """
     assert run(program(BEGIN, fork), tmp_path) == (0, "")
-    starts = records(tmp_path, Kind.START)
+    starts = records(tmp_path, "start")
     assert len({start["pid"] for start in starts}) == 2
-    assert len(records(tmp_path, Kind.END)) == 2
+    assert len(records(tmp_path, "end")) == 2
 
 
 # ---------------------------------------------------------------- one at a time
@@ -199,7 +198,7 @@ def test_the_same_logdir_has_one_guard_and_another_takes_over(tmp_path: Path) ->
     """)
     assert run(script, tmp_path) == (0, "")
     for name in ("a", "b"):
-        assert [record["kind"] for record in records(tmp_path / name)] == [Kind.START, Kind.END]
+        assert [record["kind"] for record in records(tmp_path / name)] == ["start", "end"]
 
 
 def test_a_script_that_changes_its_folder_is_followed(tmp_path: Path) -> None:
@@ -215,7 +214,7 @@ def test_a_script_that_changes_its_folder_is_followed(tmp_path: Path) -> None:
 def test_the_start_record_says_what_runs_here(tmp_path: Path) -> None:
     config = '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}'
     assert run(program(BEGIN), tmp_path, TF_CONFIG=config) == (0, "")
-    (first,) = records(tmp_path, Kind.START)
+    (first,) = records(tmp_path, "start")
     assert first["format"] == 1 and first["hang_after_s"] == 600
     assert first["task"] == {"type": "worker", "index": 1}
     assert first["python"] == ".".join(map(str, sys.version_info[:3]))

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.captures.capture_format import STACKS_HEADER_BYTES, Kind, Phase, Reason
+from stall_analyzer.captures.capture_format import STACKS_HEADER_BYTES
+from stall_analyzer.captures.capture_records import Environment, ThreadStack
 from stall_analyzer.captures.held_stacks import parse, read_dump, stacks_file_of
 from stall_analyzer.events.event_files import read_events
 from stall_analyzer.model.runs import EventFile, Run
@@ -47,19 +48,18 @@ def test_a_held_interpreter_leaves_its_stacks_though_no_python_runs(tmp_path: Pa
     child.kill()
     child.communicate()
     dump = read_dump(event_file(tmp_path))
-    assert dump is not None and dump["interpreter_held"]
-    assert (dump["reason"], dump["phase"], dump["step"]) == (Reason.NO_STEP, Phase.STARTUP, 0)
-    assert dump["limit_s"] == 1.5 and 1.5 < float(str(dump["idle_s"])) < 10
-    threads = dump["threads"]
-    assert isinstance(threads, list) and len(threads) == 1  # ours are left out
-    assert threads[0]["main"] and threads[0]["frames"][0].endswith("wait_for_the_other_workers")
-    assert records(tmp_path, Kind.DUMP) == []
+    assert dump is not None and dump.interpreter_held
+    assert (dump.reason, dump.phase, dump.step) == ("no_step", "startup", 0)
+    assert dump.limit_s == 1.5 and 1.5 < dump.idle_s < 10
+    (thread,) = dump.threads  # ours are left out
+    assert thread.main and thread.frames[0].endswith("wait_for_the_other_workers")
+    assert records(tmp_path, "dump") == []
 
 
 def test_when_python_runs_again_the_dump_is_recorded(tmp_path: Path) -> None:
     assert run(program(BEGIN, HOLD, FOR_A_WHILE), tmp_path) == (0, "")
-    first, *_ = records(tmp_path, Kind.DUMP)
-    assert first["interpreter_held"] and first["ns"] < records(tmp_path, Kind.END)[0]["ns"]
+    first, *_ = records(tmp_path, "dump")
+    assert first["interpreter_held"] and first["ns"] < records(tmp_path, "end")[0]["ns"]
     assert len(list(tmp_path.iterdir())) == 1  # the file of the stacks is gone
 
 
@@ -82,7 +82,7 @@ def test_a_forked_child_ends_though_the_timer_runs(tmp_path: Path) -> None:
         time.sleep(1.2)
     """
     assert run(program(BEGIN, fork), tmp_path) == (0, "")
-    assert len(records(tmp_path, Kind.END)) == 1
+    assert len(records(tmp_path, "end")) == 1
 
 
 def test_whoever_forks_does_not_wait_for_a_disk_that_hangs(tmp_path: Path) -> None:
@@ -144,14 +144,12 @@ def as_file(known: object, text: str) -> bytes:
 def test_the_text_becomes_a_dump() -> None:
     dump = parse(as_file(KNOWN, TEXT))
     assert dump is not None
-    assert (dump["ns"], dump["idle_s"], dump["step"]) == (19_000_000_000, 20.0, 4)
-    assert dump["threads"] == [
-        {
-            "name": "MainThread", "main": True, "count": 1,
-            "frames": ["/tf/context.py:632 ensure_initialized", "/home/train.py:3 <module>"],
-        },
-        {"name": "", "main": False, "count": 1, "frames": ["/home/a b/data.py:12 read"]},
-    ]  # fmt: skip
+    assert (dump.ns, dump.idle_s, dump.step) == (19_000_000_000, 20.0, 4)
+    main = "/tf/context.py:632 ensure_initialized", "/home/train.py:3 <module>"
+    assert dump.threads == (
+        ThreadStack("MainThread", main=True, frames=main),
+        ThreadStack(frames=("/home/a b/data.py:12 read",)),
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,6 +160,7 @@ def test_the_text_becomes_a_dump() -> None:
         as_file({}, TEXT),
         as_file([], TEXT),
         as_file({**KNOWN, "ns": "now"}, TEXT),
+        as_file({**KNOWN, "due_s": 1e300}, TEXT),
         as_file(KNOWN, "nonsense"),
         TEXT.encode(),
     ],
@@ -179,7 +178,7 @@ def test_only_a_capture_has_such_a_file(tmp_path: Path) -> None:
 
 def test_the_analyzer_reads_it_as_a_dump_of_the_capture(tmp_path: Path) -> None:
     recorder = Recorder(str(tmp_path))
-    recorder.record(Kind.START, format=1, host="a", pid=1)
+    recorder.record(Environment(format=1, host="a", pid=1))
     recorder.flush()
     path = stacks_file_of(event_file(tmp_path))
     assert path is not None
@@ -187,4 +186,4 @@ def test_the_analyzer_reads_it_as_a_dump_of_the_capture(tmp_path: Path) -> None:
     run = Run("run", str(tmp_path), (), (EventFile(event_file(tmp_path), "run", 0),))
     (capture,) = read_events(run).captures
     (dump,) = capture.dumps
-    assert (dump.reason, dump.step, dump.limit_s) == (Reason.NO_STEP, 4, 10.0)
+    assert (dump.reason, dump.step, dump.limit_s) == ("no_step", 4, 10.0)

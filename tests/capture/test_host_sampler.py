@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.captures.capture_format import Host
+from stall_analyzer.captures.capture_format import HostMetric
 from tb_stall_plugin.capture.process.host_sampler import HostSampler
 
 MIB = 1 << 20
@@ -36,9 +36,15 @@ class Machine:
 @linux
 def test_this_machine_tells_most_of_it() -> None:
     sample = HostSampler().sample()
-    assert {Host.RSS, Host.AVAILABLE, Host.LIMIT, Host.CPU, Host.OPEN_FILES} <= set(sample)
-    assert MIB < sample[Host.RSS] <= sample[Host.LIMIT]
-    assert sample[Host.OPEN_FILES] >= 3
+    assert {
+        HostMetric.RSS,
+        HostMetric.AVAILABLE,
+        HostMetric.LIMIT,
+        HostMetric.CPU,
+        HostMetric.OPEN_FILES,
+    } <= set(sample)
+    assert MIB < sample[HostMetric.RSS] <= sample[HostMetric.LIMIT]
+    assert sample[HostMetric.OPEN_FILES] >= 3
 
 
 @linux
@@ -53,34 +59,34 @@ def test_a_sample_costs_less_than_a_millisecond() -> None:
 
 
 def test_without_proc_only_the_cpu_is_known(tmp_path: Path) -> None:
-    assert set(HostSampler(tmp_path, tmp_path).sample()) == {Host.CPU}
+    assert set(HostSampler(tmp_path, tmp_path).sample()) == {HostMetric.CPU}
 
 
 def test_machine_memory_and_swap(tmp_path: Path) -> None:
     sample = Machine(tmp_path, "0::/\n").sampler().sample()
-    assert sample[Host.AVAILABLE] == 1024 * MIB
-    assert sample[Host.SWAP_USED] == 3 * MIB
-    assert sample[Host.LIMIT] == 8192 * MIB
+    assert sample[HostMetric.AVAILABLE] == 1024 * MIB
+    assert sample[HostMetric.SWAP_USED] == 3 * MIB
+    assert sample[HostMetric.LIMIT] == 8192 * MIB
 
 
 def test_cgroup_2_limits_of_all_levels_hold(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "0::/jobs/mine\n")
     machine.write(machine.cgroups / "jobs/mine/memory.max", "max\n")
     machine.write(machine.cgroups / "jobs/memory.max", f"{512 * MIB}\n")
-    assert machine.sampler().sample()[Host.LIMIT] == 512 * MIB
+    assert machine.sampler().sample()[HostMetric.LIMIT] == 512 * MIB
 
 
 def test_cgroup_1_limit(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "4:memory:/mine\n2:cpu,cpuacct:/mine\n")
     machine.write(machine.cgroups / "memory/mine/memory.limit_in_bytes", f"{256 * MIB}\n")
     machine.write(machine.cgroups / "memory/memory.limit_in_bytes", "9223372036854771712\n")
-    assert machine.sampler().sample()[Host.LIMIT] == 256 * MIB
+    assert machine.sampler().sample()[HostMetric.LIMIT] == 256 * MIB
 
 
 def test_in_a_container_the_root_is_its_own_group(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "0::/as/the/host/sees/it\n")
     machine.write(machine.cgroups / "memory.max", f"{128 * MIB}\n")
-    assert machine.sampler().sample()[Host.LIMIT] == 128 * MIB
+    assert machine.sampler().sample()[HostMetric.LIMIT] == 128 * MIB
 
 
 @pytest.mark.parametrize(
@@ -96,9 +102,9 @@ def test_throttling_counts_from_the_start_of_the_capture(
     machine = Machine(tmp_path, group)
     machine.write(machine.cgroups / stat, f"nr_periods 1\n{before}\n")
     sampler = machine.sampler()
-    assert sampler.sample()[Host.THROTTLED] == 0.0
+    assert sampler.sample()[HostMetric.THROTTLED] == 0.0
     machine.write(machine.cgroups / stat, f"nr_periods 9\n{after}\n")
-    assert sampler.sample()[Host.THROTTLED] == 2.0
+    assert sampler.sample()[HostMetric.THROTTLED] == 2.0
 
 
 def test_pressure_of_the_group_goes_before_that_of_the_machine(tmp_path: Path) -> None:
@@ -108,13 +114,13 @@ def test_pressure_of_the_group_goes_before_that_of_the_machine(tmp_path: Path) -
     machine.write(machine.cgroups / "mine/memory.pressure", pressure.format(1_000_000))
     sampler = machine.sampler()
     machine.write(machine.cgroups / "mine/memory.pressure", pressure.format(1_500_000))
-    assert sampler.sample()[Host.MEMORY_STALLED] == 0.5
+    assert sampler.sample()[HostMetric.MEMORY_STALLED] == 0.5
 
 
 def test_a_source_that_fails_is_not_asked_again(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "0::/\n")
     sampler = machine.sampler()
     machine.write(machine.proc / "meminfo", "nonsense")
-    assert Host.LIMIT not in sampler.sample()
+    assert HostMetric.LIMIT not in sampler.sample()
     machine.write(machine.proc / "meminfo", MEMINFO)
-    assert Host.LIMIT not in sampler.sample()
+    assert HostMetric.LIMIT not in sampler.sample()

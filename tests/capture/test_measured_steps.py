@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from tb_stall_plugin.capture.training.measured_steps import EVERY, SHARE_OF_TIME, Due
+from tb_stall_plugin.capture.training.measured_steps import EVERY, SHARE_OF_TIME, MeasuredSteps
 
 
 def measured(steps: int, step_s: float, cost_s: float) -> list[int]:
-    due, ended, found = Due(), 0, []
+    chosen, ended, found = MeasuredSteps(), 0, []
     while ended < steps:
-        count = due.rest()
+        count = chosen.rest()
         ended += count
-        was_due, _ = due.steps_ended(count)
+        was_due, _ = chosen.steps_ended(count)
         if was_due:
             found.append(ended - 1)
-            due.took(cost_s, step_s)
+            chosen.took(cost_s, step_s)
     return found
 
 
@@ -34,10 +34,10 @@ def test_accumulated_gradients_are_seen_when_they_are_applied() -> None:
 
 
 def test_a_look_in_between_changes_nothing() -> None:
-    due = Due()
+    chosen = MeasuredSteps()
     for _ in range(EVERY):
-        due.steps_ended(1)
-    due.steps_ended(3)  # the last of them took long, say
-    assert due.rest() == EVERY - 1 - 3
-    assert due.steps_ended(due.rest()) == (False, True)
-    assert due.rest() == 1
+        chosen.steps_ended(1)
+    chosen.steps_ended(3)  # the last of them took long, say
+    assert chosen.rest() == EVERY - 1 - 3
+    assert chosen.steps_ended(chosen.rest()) == (False, True)
+    assert chosen.rest() == 1

@@ -176,7 +176,7 @@ def test_the_probe_of_an_optimizer_lives_as_long_as_it() -> None:
     assert optimizer() is None and probe() is None
 
 
-class Own:
+class OwnOptimizer:
     """An optimizer that is not Keras' own."""
 
     def __init__(self) -> None:
@@ -200,7 +200,7 @@ class Own:
 def test_an_optimizer_with_other_arguments_gets_what_it_was_given(
     arguments: tuple[Any, ...], named: dict[str, Any]
 ) -> None:
-    optimizer = Own()
+    optimizer = OwnOptimizer()
     probe = Probe(optimizer)
     probe.put_in()
     optimizer.apply(*arguments, **named)
@@ -211,7 +211,7 @@ def test_an_optimizer_with_other_arguments_gets_what_it_was_given(
 
 @pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 has apply_gradients only")
 def test_gradients_that_can_be_read_only_once_are_left_to_the_optimizer() -> None:
-    optimizer = Own()
+    optimizer = OwnOptimizer()
     probe = Probe(optimizer)
     probe.put_in()
     optimizer.apply(iter([1.0]), ["w"])

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from stall_analyzer.captures.capture_format import Kind, Level, Reason, Tag
+from stall_analyzer.captures.capture_format import Tag
+from stall_analyzer.captures.capture_records import DumpRecord, MarkRecord
 from tb_stall_plugin.capture.process import recorder as module
 from tb_stall_plugin.capture.process.growing_event_file import (
-    EventFile,
+    GrowingEventFile,
     LocalEventFile,
     open_event_file,
 )
@@ -26,8 +27,8 @@ from tests.capture.capture_logs import events, records, run, scalars, start, unt
 def test_scalars_and_records_are_in_one_event_file(tmp_path: Path) -> None:
     recorder = Recorder(str(tmp_path))
     recorder.scalar(Tag.LOSS, 0.5, 3)
-    recorder.record(Kind.MARK, what="epoch_begin", epoch=0, step=3)
-    recorder.close(Reason.EXIT)
+    recorder.record(MarkRecord(what="epoch_begin", epoch=0, step=3))
+    recorder.close("exit")
     (path,) = tmp_path.iterdir()
     assert path.name.endswith(".stall") and str(os.getpid()) in path.name
     assert scalars(tmp_path) == {Tag.LOSS: [(3, 0.5)]}
@@ -48,9 +49,9 @@ def test_values_of_one_moment_are_one_event(tmp_path: Path) -> None:
 def test_each_note_is_written_once(tmp_path: Path) -> None:
     recorder = Recorder(str(tmp_path))
     for _ in range(3):
-        recorder.note(Level.WARNING, "no gradients")
+        recorder.note("warning", "no gradients")
     recorder.flush()
-    assert [note["text"] for note in records(tmp_path, Kind.NOTE)] == ["no gradients"]
+    assert [note["text"] for note in records(tmp_path, "note")] == ["no gradients"]
 
 
 def test_tensorboard_reads_it_and_shows_the_records_as_texts(tmp_path: Path) -> None:
@@ -60,14 +61,14 @@ def test_tensorboard_reads_it_and_shows_the_records_as_texts(tmp_path: Path) -> 
 
     recorder = Recorder(str(tmp_path))
     recorder.scalar(Tag.LOSS, 0.25, 7)
-    recorder.record(Kind.DUMP, reason=Reason.NO_STEP)
-    recorder.close(Reason.EXIT)
+    recorder.record(DumpRecord(step=0, idle_s=5.0, reason="no_step"))
+    recorder.close("exit")
     board = EventAccumulator(str(tmp_path)).Reload()
     (loss,) = board.Tensors(Tag.LOSS)
     assert (loss.step, loss.tensor_proto.float_val[0]) == (7, 0.25)
     texts = board.PluginTagToContent("text")
-    assert set(texts) == {Tag.RECORD + Kind.DUMP, Tag.RECORD + Kind.END}
-    (dump,) = board.Tensors(Tag.RECORD + Kind.DUMP)
+    assert set(texts) == {Tag.RECORD + "dump", Tag.RECORD + "end"}
+    (dump,) = board.Tensors(Tag.RECORD + "dump")
     assert b'"no_step"' in dump.tensor_proto.string_val[0]
 
 
@@ -111,14 +112,14 @@ def test_an_unwritable_logdir_is_said_once_and_training_goes_on(
     for step in range(3):
         recorder.scalar(Tag.LOSS, 1.0, step)
         recorder.flush(urgent=True)
-    recorder.close(Reason.EXIT)
+    recorder.close("exit")
     assert recorder.broken is not None
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert "Training goes on" in caplog.text
 
 
 class DiskThatFills:
-    def __init__(self, file: EventFile) -> None:
+    def __init__(self, file: GrowingEventFile) -> None:
         self._file = file
         self.is_full = False
         self.has_room = True
@@ -138,7 +139,7 @@ def test_after_a_full_disk_nothing_is_lost_that_was_kept(
     monkeypatch.setattr(module, "RETRY_S", 0.0)
     disks: list[DiskThatFills] = []
 
-    def open_file(folder: str, name: str) -> EventFile:
+    def open_file(folder: str, name: str) -> GrowingEventFile:
         disks.append(DiskThatFills(open_event_file(folder, name)))
         return disks[-1]
 
@@ -155,7 +156,7 @@ def test_after_a_full_disk_nothing_is_lost_that_was_kept(
     recorder.flush()
     assert len(disks) == 1
     assert [value for _, value in scalars(tmp_path)[Tag.LOSS]] == [1.0, 2.0, 3.0]
-    (note,) = records(tmp_path, Kind.NOTE)
+    (note,) = records(tmp_path, "note")
     assert "nothing could be written" in note["text"] and "No space left" in note["text"]
 
 
@@ -221,10 +222,10 @@ def test_behind_a_url_it_is_uploaded_now_and_then_and_at_the_end(tmp_path: Path)
     recorder.scalar(Tag.LOSS, 2.0, 1)
     recorder.flush()
     assert memory.size(name) == size
-    recorder.close(Reason.EXIT)
+    recorder.close("exit")
     (tmp_path / Path(name).name).write_bytes(memory.cat_file(name))
     assert [value for _, value in scalars(tmp_path)[Tag.LOSS]] == [1.0, 2.0]
-    assert records(tmp_path)[-1]["kind"] == Kind.END
+    assert records(tmp_path)[-1]["kind"] == "end"
 
 
 # ---------------------------------------------------------------- processes
@@ -268,4 +269,4 @@ def test_a_forked_child_writes_nothing(tmp_path: Path) -> None:
     assert run(script, tmp_path) == (0, "")
     found: dict[str, Any] = scalars(tmp_path)
     assert found[Tag.LOSS] == [(0, 1.0), (1, 2.0)]
-    assert len(records(tmp_path, Kind.END)) == 1
+    assert len(records(tmp_path, "end")) == 1

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.captures.capture_format import Kind, Phase, Reason
 from tests.capture.capture_logs import records, run, start
 from tests.capture.test_guard import BEGIN, HANG_IN_NATIVE_CODE, program
 
@@ -37,8 +36,8 @@ def test_sigterm_leaves_a_dump_and_ends_the_process_as_without_us(
 ) -> None:
     code, _ = terminated(program(BEGIN, hang), tmp_path)
     assert code == -signal.SIGTERM
-    (dump,) = records(tmp_path, Kind.DUMP)
-    assert (dump["reason"], dump["step"], dump["phase"]) == (Reason.SIGTERM, 1, Phase.TRAIN_BATCH)
+    (dump,) = records(tmp_path, "dump")
+    assert (dump["reason"], dump["step"], dump["phase"]) == ("sigterm", 1, "train_batch")
     main, *_ = dump["threads"]
     assert main["main"] and main["frames"][0].endswith("<module>")
     assert records(tmp_path)[-1] == {**records(tmp_path)[-1], "kind": "end", "reason": "sigterm"}
@@ -60,7 +59,7 @@ def test_a_profile_that_cannot_be_saved_does_not_keep_the_process_alive(tmp_path
     """
     code, _ = terminated(program(BEGIN, save, HANG_IN_NATIVE_CODE), tmp_path)
     assert code == -signal.SIGTERM
-    assert records(tmp_path)[-1]["kind"] == Kind.END
+    assert records(tmp_path)[-1]["kind"] == "end"
 
 
 def test_a_handler_of_the_user_is_called_and_decides(tmp_path: Path) -> None:
@@ -72,10 +71,10 @@ def test_a_handler_of_the_user_is_called_and_decides(tmp_path: Path) -> None:
     """
     code, out = terminated(program(handler, BEGIN, HANG_IN_PYTHON), tmp_path)
     assert (code, out) == (7, "checkpoint 15\n")
-    (dump,) = records(tmp_path, Kind.DUMP)
-    assert dump["reason"] == Reason.SIGTERM
+    (dump,) = records(tmp_path, "dump")
+    assert dump["reason"] == "sigterm"
     assert not any("signals.py" in frame for frame in dump["threads"][0]["frames"])
-    assert records(tmp_path)[-1]["reason"] == Reason.SIGTERM
+    assert records(tmp_path)[-1]["reason"] == "sigterm"
 
 
 def test_a_handler_that_comes_later_replaces_ours(tmp_path: Path) -> None:
@@ -118,7 +117,7 @@ def test_a_handler_that_comes_later_calls_the_users_earlier_one_through_ours(
     later = CHAINED.replace("HOW", repr("seen"))
     code, _ = terminated(program(earlier, BEGIN, later, HANG_IN_PYTHON), tmp_path)
     assert code == 7
-    assert len(records(tmp_path, Kind.DUMP)) == 1
+    assert len(records(tmp_path, "dump")) == 1
 
 
 def test_a_disk_that_hangs_does_not_keep_sigterm_from_ending_the_process(tmp_path: Path) -> None:
@@ -138,7 +137,7 @@ def test_an_ignored_sigterm_stays_ignored(tmp_path: Path) -> None:
         "os.kill(os.getpid(), signal.SIGTERM); time.sleep(0.2); sys.exit(5)\n",
     )
     assert run(script, tmp_path) == (5, "")
-    assert records(tmp_path, Kind.DUMP) == []
+    assert records(tmp_path, "dump") == []
 
 
 def test_where_native_code_handles_sigterm_we_step_aside_and_say_so(tmp_path: Path) -> None:
@@ -148,7 +147,7 @@ def test_where_native_code_handles_sigterm_we_step_aside_and_say_so(tmp_path: Pa
     """
     code, _ = terminated(program(handler, BEGIN, HANG_IN_PYTHON), tmp_path)
     assert code == 9
-    (note,) = records(tmp_path, Kind.NOTE)
+    (note,) = records(tmp_path, "note")
     assert "native library handles SIGTERM" in note["text"]
 
 
@@ -163,8 +162,8 @@ def test_where_another_library_has_the_wakeup_descriptor_it_keeps_it(tmp_path: P
     """
     code, _ = terminated(program(theirs, BEGIN, check, HANG_IN_PYTHON), tmp_path)
     assert code == -signal.SIGTERM
-    assert len(records(tmp_path, Kind.DUMP)) == 1
-    (note,) = records(tmp_path, Kind.NOTE)
+    assert len(records(tmp_path, "dump")) == 1
+    (note,) = records(tmp_path, "note")
     assert "asyncio" in note["text"]
 
 
@@ -183,5 +182,5 @@ def test_outside_the_main_thread_signals_are_left_alone_and_a_note_says_so(tmp_p
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     """)
     assert run(script, tmp_path) == (0, "")
-    (note,) = records(tmp_path, Kind.NOTE)
+    (note,) = records(tmp_path, "note")
     assert "main thread" in note["text"]

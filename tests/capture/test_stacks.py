@@ -37,25 +37,25 @@ def waiting(*names: str) -> Iterator[None]:
 
 def test_the_main_thread_comes_first_innermost_frame_first() -> None:
     main, *_ = thread_stacks.python_threads()
-    assert main["main"] and main["count"] == 1
-    mine = [frame for frame in main["frames"] if frame.startswith(f"{HERE}:")]
+    assert main.main and main.count == 1
+    mine = [frame for frame in main.frames if frame.startswith(f"{HERE}:")]
     assert len(mine) == 1
     line, function = mine[0].removeprefix(f"{HERE}:").split(" ")
     assert line.isdecimal() and function.endswith("innermost_frame_first")
-    assert main["frames"].index(mine[0]) < 2
+    assert main.frames.index(mine[0]) < 2
 
 
 def test_threads_in_the_same_place_are_one_entry() -> None:
     with waiting("a", "b", "c"):
-        until(lambda: any(entry["count"] == 3 for entry in thread_stacks.python_threads()))
-        entry = next(entry for entry in thread_stacks.python_threads() if entry["count"] == 3)
-    assert entry["name"] in "abc" and not entry["main"]
-    assert any("wait_here" in frame for frame in entry["frames"])
+        until(lambda: any(entry.count == 3 for entry in thread_stacks.python_threads()))
+        entry = next(entry for entry in thread_stacks.python_threads() if entry.count == 3)
+    assert entry.name in "abc" and not entry.main
+    assert any("wait_here" in frame for frame in entry.frames)
 
 
 def test_threads_of_the_capture_are_left_out() -> None:
     with waiting("stall-watchdog"):
-        assert not any("stall" in entry["name"] for entry in thread_stacks.python_threads())
+        assert not any("stall" in entry.name for entry in thread_stacks.python_threads())
 
 
 def test_a_deep_stack_keeps_both_its_ends() -> None:
@@ -96,16 +96,16 @@ def test_an_exception_is_followed_to_where_it_was_raised() -> None:
 @linux
 def test_the_kernel_says_what_threads_wait_in() -> None:
     with waiting("a", "b"):
-        until(lambda: any(entry["wait"] for entry in thread_stacks.native_threads()))
+        until(lambda: any(entry.wait for entry in thread_stacks.native_threads()))
         found = thread_stacks.native_threads()
-    assert sum(entry["count"] for entry in found) >= 3
-    sleeping = [entry for entry in found if entry["state"] == "S"]
-    assert any("futex" in entry["wait"] for entry in sleeping)
-    assert any(entry["state"] == "R" and not entry["wait"] for entry in found)
+    assert sum(entry.count for entry in found) >= 3
+    sleeping = [entry for entry in found if entry.state == "S"]
+    assert any("futex" in entry.wait for entry in sleeping)
+    assert any(entry.state == "R" and not entry.wait for entry in found)
 
 
 def test_where_there_is_no_proc_there_are_no_native_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(thread_stacks, "TASKS", thread_stacks.Path("/nonexistent"))
-    assert thread_stacks.native_threads() == []
+    assert thread_stacks.native_threads() == ()

@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 
-from stall_analyzer.captures.capture_format import Kind, Mark, Phase, Tag
+from stall_analyzer.captures.capture_format import Tag
 from tb_stall_plugin import StallCallback
 from tb_stall_plugin.capture.process.guard import guard
 from tb_stall_plugin.capture.training.keras_model import Fit
 from tb_stall_plugin.capture.training.measured_steps import EVERY
-from tb_stall_plugin.capture.training.training_session import Session
+from tb_stall_plugin.capture.training.training_session import TrainingSession
 from tests.capture import capture_logs
 from tests.capture.small_trainings import batches, finish, keras, small_model
-from tests.capture.test_pulse import Clock
+from tests.capture.test_pulse import MovedClock
 
 
-def new_session(folder: Path, **options: Any) -> Session:
+def new_session(folder: Path, **options: Any) -> TrainingSession:
     defaults = {"budget": 0.05, "hang_after_s": None, "probe": False, "profile": False}
-    return Session(str(folder), **{**defaults, **options})
+    return TrainingSession(str(folder), **{**defaults, **options})
 
 
 def in_another_thread(action: Callable[[], None]) -> None:
@@ -35,7 +35,7 @@ def in_another_thread(action: Callable[[], None]) -> None:
 
 def marks(folder: Path) -> list[str]:
     finish(folder)
-    return [mark["what"] for mark in capture_logs.records(folder, Kind.MARK)]
+    return [mark["what"] for mark in capture_logs.records(folder, "mark")]
 
 
 # ---------------------------------------------------------------- fits that are left
@@ -47,9 +47,9 @@ def test_a_watchdog_that_is_late_does_not_end_the_next_fit(tmp_path: Path) -> No
     (first,) = guard(tmp_path).pulse.fits
     session.begin(None, None, was_left=lambda: False)
     assert not first()
-    assert guard(tmp_path).pulse.phase == Phase.STARTUP
+    assert guard(tmp_path).pulse.phase == "startup"
     session.end()
-    assert marks(tmp_path) == [Mark.FIT_BEGIN, Mark.FIT_END] * 2
+    assert marks(tmp_path) == ["fit_begin", "fit_end"] * 2
 
 
 def test_the_watchdog_does_not_wait_for_a_fit_that_begins(tmp_path: Path) -> None:
@@ -116,10 +116,10 @@ class Group(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
 def test_a_callback_inside_of_another_is_not_taken_for_one_that_was_left(tmp_path: Path) -> None:
     callback = StallCallback(tmp_path)
     small_model().fit(batches(3), verbose=0, callbacks=[Group(callback)])
-    assert marks(tmp_path) == [Mark.FIT_BEGIN, Mark.FIT_END]
+    assert marks(tmp_path) == ["fit_begin", "fit_end"]
 
 
-class Trainer:
+class FitCaller:
     """Has the same callbacks as the list that fit makes of them."""
 
     def __init__(self, callback: Any) -> None:
@@ -136,12 +136,12 @@ class Trainer:
 
 def test_a_fit_is_left_when_it_is_on_no_stack_any_more() -> None:
     callback = object()
-    assert Trainer(callback).fit(callback)()
+    assert FitCaller(callback).fit(callback)()
 
 
 def test_who_is_not_called_by_a_fit_cannot_be_left() -> None:
     callback = object()
-    assert Trainer(callback).begin(callback).was_left is None
+    assert FitCaller(callback).begin(callback).was_left is None
 
 
 def test_a_fit_that_cannot_be_looked_at_is_trained_all_the_same(
@@ -173,11 +173,11 @@ class Told:
         pass
 
 
-class Training:
+class TimedTraining:
     """A session whose clock and windows are ours."""
 
-    def __init__(self, session: Session) -> None:
-        self.session, self.told, self.clock = session, Told(), Clock()
+    def __init__(self, session: TrainingSession) -> None:
+        self.session, self.told, self.clock = session, Told(), MovedClock()
         session._pulse._clock_ns = self.clock
         session.begin(None, None)
         session._windows = self.told  # type: ignore[assignment]
@@ -195,8 +195,8 @@ class Training:
         return self.told.steps_s
 
 
-def looks(session: Session, *steps_s: float) -> list[list[float]]:
-    training = Training(session)
+def looks(session: TrainingSession, *steps_s: float) -> list[list[float]]:
+    training = TimedTraining(session)
     for seconds in steps_s:
         training.step(seconds)
     return training.end()
@@ -227,7 +227,7 @@ def test_steps_of_a_window_are_looked_at_one_by_one(tmp_path: Path) -> None:
 
 
 def test_the_first_step_of_an_epoch_begins_with_it(tmp_path: Path) -> None:
-    training = Training(new_session(tmp_path))
+    training = TimedTraining(new_session(tmp_path))
     for epoch in range(2):
         training.clock.wait(5.0)  # tracing is prepared, a model validated
         training.session.epoch_begins(epoch)
@@ -279,7 +279,7 @@ def test_a_further_fit_with_another_callback_goes_on_being_measured(tmp_path: Pa
         gc.collect()
     finish(tmp_path)
     assert [step for step, _ in capture_logs.scalars(tmp_path)["stall/loss"]] == list(range(6))
-    assert all(record["probed"] for record in capture_logs.records(tmp_path, Kind.MODEL))
+    assert all(record["probed"] for record in capture_logs.records(tmp_path, "model"))
 
 
 def test_the_end_of_a_fit_does_not_wait_for_the_disk(
@@ -294,7 +294,7 @@ def test_the_end_of_a_fit_does_not_wait_for_the_disk(
     monkeypatch.setattr(session._recorder, "flush", hangs)
     session.end()
     monkeypatch.undo()
-    assert marks(tmp_path) == [Mark.FIT_BEGIN, Mark.FIT_END]
+    assert marks(tmp_path) == ["fit_begin", "fit_end"]
 
 
 def test_a_callback_whose_folder_was_left_for_another_comes_back_to_it(tmp_path: Path) -> None:
@@ -303,7 +303,5 @@ def test_a_callback_whose_folder_was_left_for_another_comes_back_to_it(tmp_path:
     for callback in (first, second, first):
         model.fit(batches(2), verbose=0, callbacks=[callback])
     finish(tmp_path / "a")
-    begun = [
-        m for m in capture_logs.records(tmp_path / "a", Kind.MARK) if m["what"] == Mark.FIT_BEGIN
-    ]
+    begun = [m for m in capture_logs.records(tmp_path / "a", "mark") if m["what"] == "fit_begin"]
     assert len(begun) == 2

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stall_analyzer.captures.capture_format import Kind, Mark, Tag
+from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.pipeline import analyze
 from tb_stall_plugin import watch
@@ -40,14 +40,14 @@ def train(logdir: Path, model: Any, epochs: int = 1, fails_at: int | None = None
 def test_a_loop_is_seen_like_a_fit(tmp_path: Path) -> None:
     train(tmp_path, small_model(), epochs=2)
     finish(tmp_path)
-    marks = [(m["what"], m["epoch"], m["step"]) for m in capture_logs.records(tmp_path, Kind.MARK)]
+    marks = [(m["what"], m["epoch"], m["step"]) for m in capture_logs.records(tmp_path, "mark")]
     assert marks == [
-        (Mark.FIT_BEGIN, None, 0),
-        (Mark.EPOCH_BEGIN, 0, 0),
-        (Mark.EPOCH_END, 0, STEPS),
-        (Mark.EPOCH_BEGIN, 1, STEPS),
-        (Mark.EPOCH_END, 1, 2 * STEPS),
-        (Mark.FIT_END, None, 2 * STEPS),
+        ("fit_begin", None, 0),
+        ("epoch_begin", 0, 0),
+        ("epoch_end", 0, STEPS),
+        ("epoch_begin", 1, STEPS),
+        ("epoch_end", 1, 2 * STEPS),
+        ("fit_end", None, 2 * STEPS),
     ]
     scalars = capture_logs.scalars(tmp_path)
     assert [step for step, _ in scalars[Tag.LOSS]] == list(range(16))
@@ -62,7 +62,7 @@ def test_an_exception_is_written_down_and_goes_on(tmp_path: Path) -> None:
     with pytest.raises(KeyError, match="label"):
         train(tmp_path, small_model(), fails_at=3)
     finish(tmp_path)
-    [dump] = capture_logs.records(tmp_path, Kind.DUMP)
+    [dump] = capture_logs.records(tmp_path, "dump")
     assert dump["error"]["type"] == "KeyError"
     assert dump["step"] == 3
 
@@ -73,7 +73,7 @@ def test_without_model_and_optimizer_the_steps_are_still_there(tmp_path: Path) -
             w.step(loss=float(number))
     finish(tmp_path)
     assert capture_logs.scalars(tmp_path)[Tag.LOSS] == [(0, 0.0), (1, 1.0), (2, 2.0)]
-    assert not capture_logs.records(tmp_path, Kind.MODEL)[0]["probed"]
+    assert not capture_logs.records(tmp_path, "model")[0]["probed"]
 
 
 def test_a_loss_that_is_no_number_costs_only_the_log(tmp_path: Path) -> None:
@@ -81,5 +81,5 @@ def test_a_loss_that_is_no_number_costs_only_the_log(tmp_path: Path) -> None:
         for _ in range(3):
             w.step(loss="high")
     finish(tmp_path)
-    [note] = capture_logs.records(tmp_path, Kind.NOTE)
+    [note] = capture_logs.records(tmp_path, "note")
     assert "log of the steps" in note["text"]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
-from stall_analyzer.captures.capture_format import Host, Kind, Phase, Reason, Tag
+from stall_analyzer.captures.capture_format import HostMetric, Tag
+from stall_analyzer.captures.capture_records import CaptureRecord, DumpRecord, Look
 from tb_stall_plugin.capture.process.held_interpreter import HeldInterpreter
 from tb_stall_plugin.capture.process.host_sampler import HostSampler
 from tb_stall_plugin.capture.process.recorder import Recorder
 from tb_stall_plugin.capture.process.watchdog import QUIET_S, Watchdog
 from tb_stall_plugin.capture.process.witness import Witness
 from tests.capture.capture_logs import until
-from tests.capture.test_pulse import Clock, training
+from tests.capture.test_pulse import MovedClock, training
 
 NIGHT_S = 10 * 3600
 
@@ -23,14 +23,14 @@ NIGHT_S = 10 * 3600
 class Notebook(Recorder):
     """Keeps what is recorded, with the time on the test's clock."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: MovedClock) -> None:
         super().__init__("nowhere")
         self._clock = clock
-        self.records: list[tuple[float, str, dict[str, Any]]] = []
+        self.records: list[tuple[float, CaptureRecord]] = []
         self.samples: list[tuple[float, dict[str, float]]] = []
 
-    def record(self, kind: str, **fields: object) -> None:
-        self.records.append((self._clock.seconds(), kind, fields))
+    def record(self, record: CaptureRecord) -> None:
+        self.records.append((self._clock.seconds(), record))
 
     def scalars(self, values: Mapping[str, float], step: int, wall_ns: int | None = None) -> None:
         self.samples.append((self._clock.seconds(), dict(values)))
@@ -39,24 +39,24 @@ class Notebook(Recorder):
         pass
 
     def times_of(self, kind: str, since_s: float) -> list[int]:
-        return [round(at_s - since_s) for at_s, found, _ in self.records if found == kind]
+        return [round(at_s - since_s) for at_s, record in self.records if record.kind == kind]
 
 
 class QuietHost(HostSampler):
     """Only the cores are busy."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: MovedClock) -> None:
         self._clock = clock
 
     def sample(self) -> dict[str, float]:
-        return {Host.CPU: self._clock.seconds(), Host.LIMIT: 1 << 30}
+        return {HostMetric.CPU: self._clock.seconds(), HostMetric.LIMIT: 1 << 30}
 
 
 class Watched:
     """A training with quick steps that stands still from now on."""
 
     def __init__(self, hang_after_s: float | None = None) -> None:
-        self.clock = Clock()
+        self.clock = MovedClock()
         self.pulse = training(self.clock, 0.1, 100)
         self.notebook = Notebook(self.clock)
         self.hangs = threading.Semaphore(0)
@@ -79,10 +79,11 @@ class Watched:
 def test_beats_begin_when_nothing_has_finished_for_five_seconds() -> None:
     it = Watched()
     it.stand_still(10)
-    assert it.times_of(Kind.BEAT) == [5, 6, 7, 8, 9, 10]
-    _, _, beat = it.notebook.records[0]
-    assert (beat["step"], beat["phase"], beat["idle_s"]) == (100, Phase.TRAIN_BATCH, QUIET_S)
-    assert beat["threads"][0]["main"]
+    assert it.times_of("beat") == [5, 6, 7, 8, 9, 10]
+    _, beat = it.notebook.records[0]
+    assert isinstance(beat, Look)
+    assert (beat.step, beat.phase, beat.idle_s) == (100, "train_batch", QUIET_S)
+    assert beat.threads[0].main
 
 
 def test_a_training_that_steps_leaves_neither_beats_nor_dumps() -> None:
@@ -96,16 +97,16 @@ def test_a_training_that_steps_leaves_neither_beats_nor_dumps() -> None:
 def test_the_dump_comes_at_the_learned_limit_and_then_ever_later() -> None:
     it = Watched()
     it.stand_still(600)
-    assert it.times_of(Kind.DUMP) == [60, 120, 240, 480]
-    dump = next(fields for _, kind, fields in it.notebook.records if kind == Kind.DUMP)
-    assert (dump["reason"], dump["limit_s"]) == (Reason.NO_STEP, 60.0)
-    assert dump["memory"][Host.CPU] > 0
+    assert it.times_of("dump") == [60, 120, 240, 480]
+    dump = next(record for _, record in it.notebook.records if isinstance(record, DumpRecord))
+    assert (dump.reason, dump.limit_s) == ("no_step", 60.0)
+    assert dump.memory[HostMetric.CPU] > 0
 
 
 def test_the_dump_comes_at_the_limit_that_was_set() -> None:
     it = Watched(hang_after_s=8)
     it.stand_still(20)
-    assert it.times_of(Kind.DUMP) == [8, 16]
+    assert it.times_of("dump") == [8, 16]
 
 
 def test_each_hang_is_dumped_anew() -> None:
@@ -113,7 +114,7 @@ def test_each_hang_is_dumped_anew() -> None:
     it.stand_still(10)
     it.pulse.step_done()
     it.stand_still(10)
-    assert it.times_of(Kind.DUMP) == [8, 18]
+    assert it.times_of("dump") == [8, 18]
 
 
 def test_the_profile_is_saved_after_the_dump_in_a_thread_of_its_own() -> None:
@@ -134,12 +135,12 @@ def test_a_profile_that_cannot_be_saved_is_not_tried_twice_at_once() -> None:
     it.watchdog._on_hang = block
     it.stand_still(100)
     release.set()
-    assert len(calls) == 1 and len(it.times_of(Kind.DUMP)) == 4
+    assert len(calls) == 1 and len(it.times_of("dump")) == 4
 
 
 def test_between_two_fits_nothing_is_expected() -> None:
     it = Watched(hang_after_s=8)
-    it.pulse.begin(Phase.IDLE)
+    it.pulse.begin("idle")
     it.stand_still(1000)
     assert it.notebook.records == []
 
@@ -147,8 +148,8 @@ def test_between_two_fits_nothing_is_expected() -> None:
 def test_a_hang_over_night_leaves_few_records() -> None:
     it = Watched()
     it.stand_still(NIGHT_S)
-    assert len(it.times_of(Kind.DUMP)) == 10
-    beats = it.times_of(Kind.BEAT)
+    assert len(it.times_of("dump")) == 10
+    beats = it.times_of("beat")
     assert len(beats) < 500
     # What is needed to tell slow from stuck is there, early and late.
     assert len([at for at in beats if at <= 60]) > 50 and beats[-1] > NIGHT_S - 900
@@ -159,8 +160,8 @@ def test_slow_steps_for_a_day_leave_few_beats() -> None:
     for _ in range(24 * 60):
         it.stand_still(60)
         it.pulse.step_done()
-    assert len(it.times_of(Kind.BEAT)) < 4000
-    assert it.times_of(Kind.DUMP) == [60]  # the first: then the limit has been learned
+    assert len(it.times_of("beat")) < 4000
+    assert it.times_of("dump") == [60]  # the first: then the limit has been learned
 
 
 def test_the_host_is_sampled_each_second_and_only_what_changed_is_written() -> None:
@@ -168,13 +169,13 @@ def test_the_host_is_sampled_each_second_and_only_what_changed_is_written() -> N
     it.stand_still(5)
     assert [round(at_s - it.began_s) for at_s, _ in it.notebook.samples] == [1, 2, 3, 4, 5]
     (_, first), *later = it.notebook.samples
-    assert Tag.HOST + Host.CPU in first
-    assert all(Tag.HOST + Host.LIMIT not in values for _, values in later)
+    assert Tag.HOST + HostMetric.CPU in first
+    assert all(Tag.HOST + HostMetric.LIMIT not in values for _, values in later)
 
 
 def test_a_day_of_training_leaves_few_samples() -> None:
     it = Watched()
-    it.pulse.begin(Phase.IDLE)
+    it.pulse.begin("idle")
     it.stand_still(24 * 3600)
     assert len(it.notebook.samples) < 20_000
 

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from tb_stall_plugin.capture.training.watched_layers import MOST_LAYERS, SAMPLE, Watched, choose
+from tb_stall_plugin.capture.training.watched_layers import (
+    MOST_LAYERS,
+    SAMPLE,
+    WatchedLayer,
+    choose,
+)
 
 
 @dataclass
@@ -58,7 +63,7 @@ def test_many_layers_are_spread_from_the_first_to_the_last() -> None:
 
 @pytest.mark.parametrize("shape", [(3, 3, 512, 512), (1000, 64), (4096, 4096), (5000, 7)])
 def test_a_sample_visits_every_output_unit(shape: tuple[int, ...]) -> None:
-    stride = Watched("layer", 0, None, shape, shape[-1], is_sparse=False).stride
+    stride = WatchedLayer("layer", 0, None, shape, shape[-1], is_sparse=False).stride
     units = {i * stride % shape[-1] for i in range(SAMPLE)}
     assert len(units) == min(shape[-1], SAMPLE)
     assert SAMPLE * stride <= math.prod(shape)

@@ -11,18 +11,17 @@ from typing import Any
 
 import pytest
 
-from stall_analyzer.captures.capture_format import Kind, Window
 from tb_stall_plugin.capture.process.pulse import Pulse
 from tb_stall_plugin.capture.process.recorder import Recorder
 from tb_stall_plugin.capture.training import windows as module
-from tb_stall_plugin.capture.training.window_plan import Plan
+from tb_stall_plugin.capture.training.window_plan import WindowPlan
 from tb_stall_plugin.capture.training.windows import Windows
 from tests.capture import capture_logs
 from tests.capture.small_trainings import profiles, tf
 
 
 def new_windows(folder: Path) -> Windows:
-    return Windows(str(folder), Recorder(str(folder)), Pulse(), Plan(0.05), lambda why: None)
+    return Windows(str(folder), Recorder(str(folder)), Pulse(), WindowPlan(0.05), lambda why: None)
 
 
 def step(windows: Windows) -> None:
@@ -44,8 +43,8 @@ def windows(tmp_path: Path) -> Iterator[Windows]:
 
 def saved(windows: Windows, folder: Path) -> list[dict[str, Any]]:
     windows._recorder.flush(urgent=True)
-    records = capture_logs.records(folder, Kind.WINDOW)
-    return [record for record in records if record["what"] != Window.OPENED]
+    records = capture_logs.records(folder, "window")
+    return [record for record in records if record["what"] != "opened"]
 
 
 def test_a_hang_saves_what_led_to_it_and_then_what_still_moves(
@@ -55,8 +54,8 @@ def test_a_hang_saves_what_led_to_it_and_then_what_still_moves(
     windows.hang()
     windows.finish()
     before, during = saved(windows, tmp_path)
-    assert (before["reason"], before["ended_by"]) == (Window.START, Window.HANG)
-    assert (during["reason"], during["first_step"]) == (Window.HANG, 2)
+    assert (before["reason"], before["ended_by"]) == ("start", "hang")
+    assert (during["reason"], during["first_step"]) == ("hang", 2)
     assert len(profiles(tmp_path)) == 2  # of the same second
 
 
@@ -65,7 +64,7 @@ def test_a_hang_that_comes_too_often_opens_no_window(
 ) -> None:
     monkeypatch.setattr(windows.plan, "opens_for_hang", lambda: False)
     windows.hang()
-    assert [record["reason"] for record in saved(windows, tmp_path)] == [Window.START]
+    assert [record["reason"] for record in saved(windows, tmp_path)] == ["start"]
     assert not module.a_profiler_runs()
 
 
@@ -87,8 +86,8 @@ def test_a_script_that_starts_the_profiler_has_it(
     assert len(profiles(tmp_path / "theirs")) == 1
     capture_logs.until(lambda: saved(windows, tmp_path))
     [record] = saved(windows, tmp_path)
-    assert (record["what"], record["reason"]) == (Window.SAVED, Window.START)
-    [note] = capture_logs.records(tmp_path, Kind.NOTE)
+    assert (record["what"], record["reason"]) == ("saved", "start")
+    [note] = capture_logs.records(tmp_path, "note")
     assert "ours made way" in note["text"]
 
 
@@ -117,13 +116,13 @@ def test_a_window_is_closed_when_memory_grows_fast(
     monkeypatch.setattr(windows._growth, "is_too_much", lambda: True)
     capture_logs.until(lambda: saved(windows, tmp_path))
     [record] = saved(windows, tmp_path)
-    assert record["ended_by"] == Window.MEMORY
+    assert record["ended_by"] == "memory"
 
 
 def test_the_end_of_the_process_saves_the_open_window(windows: Windows, tmp_path: Path) -> None:
     windows.finish()
     [record] = saved(windows, tmp_path)
-    assert (record["what"], record["ended_by"]) == (Window.SAVED, Window.END)
+    assert (record["what"], record["ended_by"]) == ("saved", "end")
 
 
 def test_a_full_disk_ends_the_profiling_and_leaves_nothing_behind(
@@ -135,7 +134,7 @@ def test_a_full_disk_ends_the_profiling_and_leaves_nothing_behind(
     monkeypatch.setattr(windows._files, "publish", full)
     windows.finish()
     [record] = saved(windows, tmp_path)
-    assert record["what"] == Window.FAILED
+    assert record["what"] == "failed"
     assert "No space left" in record["why"]
     assert not list(tmp_path.glob(".stall-*"))
     windows.fit_begins(None, range(0))

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from stall_analyzer.align.align import align
-from stall_analyzer.captures.capture_format import Mark
-from stall_analyzer.captures.capture_records import Environment, ModelRecord
-from stall_analyzer.captures.capture_records import Mark as MarkRecord
+from stall_analyzer.captures.capture_records import Environment, MarkRecord, ModelRecord
 from stall_analyzer.detectors.compile import retracing
 from stall_analyzer.detectors.host import cpu_throttled
 from stall_analyzer.detectors.memory import host_memory_pressure, memory_grows
@@ -51,16 +49,16 @@ def each_second(values: Numbers) -> Series:
 def captured(
     series: Mapping[str, Series], epochs: int = 1, model: ModelRecord | None = None, **train: Series
 ) -> EventLog:
-    marks = [MarkRecord(START_NS, Mark.FIT_BEGIN, None, 0)]
+    marks = [MarkRecord(START_NS, "fit_begin", None, 0)]
     for epoch in range(epochs):
         begin = START_NS + epoch * EPOCH_S * NS
-        marks.append(MarkRecord(begin, Mark.EPOCH_BEGIN, epoch, 0))
-        marks.append(MarkRecord(begin + EPOCH_S * NS - 1, Mark.EPOCH_END, epoch, 0))
+        marks.append(MarkRecord(begin, "epoch_begin", epoch, 0))
+        marks.append(MarkRecord(begin + EPOCH_S * NS - 1, "epoch_end", epoch, 0))
     steps = np.arange(epochs * EPOCH_S * 4, dtype=np.int64)
     ends = START_NS + ((steps + 1) * 0.25 * NS).astype(np.int64)
     capture = Capture(
         environment=Environment(host="box", cores=2),
-        model=model or ModelRecord("Adam", 1000, LAYERS, probed=True),
+        model=model or ModelRecord(optimizer="Adam", parameters=1000, layers=LAYERS, probed=True),
         marks=tuple(marks),
         first_ns=START_NS,
         last_ns=int(ends[-1]),

@@ -7,8 +7,7 @@ from types import ModuleType
 
 import numpy as np
 
-from stall_analyzer.captures.capture_records import Environment
-from stall_analyzer.captures.capture_records import Mark as MarkRecord
+from stall_analyzer.captures.capture_records import Environment, MarkRecord, ThreadSettings
 from stall_analyzer.detectors.host import one_intra_op_thread
 from stall_analyzer.detectors.memory import large_buffer
 from stall_analyzer.model.event_log import Capture, EventLog, Series
@@ -35,7 +34,7 @@ def epoch_log(
         series["host/limit_bytes"] = Series(np.zeros(1, np.int64), wall[:1], np.array([16e9]))
     return log(
         Capture(
-            environment=Environment(host="host", cores=4, intra_op_threads=intra_op),
+            environment=Environment(host="host", cores=4, threads=ThreadSettings(intra_op)),
             marks=(
                 MarkRecord(START_NS, "epoch_begin", 0, 0),
                 MarkRecord(end_ns, "epoch_end", 0, STEPS),

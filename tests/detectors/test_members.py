@@ -10,9 +10,15 @@ import numpy as np
 import pytest
 
 from stall_analyzer.align.align import align
-from stall_analyzer.captures.capture_format import Mark, Phase, Reason
-from stall_analyzer.captures.capture_records import Dump, End, Environment, Look, Task
-from stall_analyzer.captures.capture_records import Mark as MarkRecord
+from stall_analyzer.captures.capture_records import (
+    CapturedError,
+    DumpRecord,
+    EndRecord,
+    Environment,
+    Look,
+    MarkRecord,
+    Task,
+)
 from stall_analyzer.detectors.cluster import (
     cluster_misconfigured,
     ended_first,
@@ -50,27 +56,24 @@ def worker(
     """A worker that began at 0 s; `steps` were made, and an epoch of `finished` steps ended."""
     listed = tuple(addresses) or tuple(f"node{n}:2222" for n in range(workers))
     last_ns = START_NS + round(lasts_s * NS)
-    marks = [MarkRecord(START_NS + NS, Mark.EPOCH_BEGIN, 0, 0)] if steps or finished else []
+    marks = [MarkRecord(START_NS + NS, "epoch_begin", 0, 0)] if steps or finished else []
     if finished is not None:
-        marks.append(MarkRecord(last_ns, Mark.EPOCH_END, 0, finished))
-    look = {"ns": last_ns, "step": steps, "phase": Phase.TRAIN_BATCH, "cpu_s": 1.0, "threads": ()}
-    dumps = []
-    if error:
-        reason = {"reason": Reason.EXCEPTION, "error_type": "UnavailableError"}
-        dumps = [Dump(**look, idle_s=idle_s or 0.0, **reason, error_text=error)]  # type: ignore[arg-type]
-    beats = [] if idle_s is None or error else [Look(**look, idle_s=idle_s)]  # type: ignore[arg-type]
+        marks.append(MarkRecord(last_ns, "epoch_end", 0, finished))
+    look = Look(ns=last_ns, step=steps, idle_s=idle_s or 0.0, phase="train_batch", cpu_s=1.0)
+    failed = CapturedError("UnavailableError", error)
+    dumps = (DumpRecord(**vars(look), reason="exception", error=failed),) if error else ()
+    beats = () if idle_s is None or error else (look,)
     return Capture(
         environment=Environment(
             host=host,
             pid=100 + index,
             task=Task("worker", index),
-            training_tasks=tuple(Task("worker", n) for n in range(len(listed))),
             cluster={"worker": listed},
         ),
         marks=tuple(marks),
-        beats=tuple(beats),
-        dumps=tuple(dumps),
-        end=End(last_ns, ended) if ended else None,
+        beats=beats,
+        dumps=dumps,
+        end=EndRecord(last_ns, ended) if ended else None,
         first_ns=START_NS,
         last_ns=last_ns,
         series={"step_seconds": timed(steps)} if steps else {},
@@ -129,7 +132,7 @@ def test_a_worker_that_may_still_come_is_no_reason_to_act() -> None:
 
 
 def test_where_steps_were_made_only_files_are_missing() -> None:
-    signals = captured(worker(0, steps=50, ended=Reason.EXIT))
+    signals = captured(worker(0, steps=50, ended="exit"))
     finding = found(host_missing.check(signals), "note")
     assert finding.title.startswith("worker 1 was not seen")
     assert "By TF_CONFIG, 2 hosts train together." in finding.explanation
@@ -187,7 +190,7 @@ def test_records_that_stop_while_the_others_go_on() -> None:
     assert found(ended_first.check(gone), "act").title.startswith("box-worker-1 ended first")
     # Half a minute may be the time between two records, and a last word is no death.
     assert ended_first.check(captured(worker(0, 130, steps=9), worker(1, 100, steps=9))) is None
-    left = captured(worker(0, 300, steps=9), worker(1, 99, steps=9, ended=Reason.EXIT))
+    left = captured(worker(0, 300, steps=9), worker(1, 99, steps=9, ended="exit"))
     assert ended_first.check(left) is None
 
 

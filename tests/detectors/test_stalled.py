@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from stall_analyzer.align.align import align
-from stall_analyzer.captures.capture_format import Kind, Mark
 from stall_analyzer.detectors.ending import stuck_or_dead
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.findings import Finding, Verdict
@@ -48,9 +47,9 @@ def stall(
     records = []
     for idle in range(5, seconds):
         at = LAST_STEP_S + idle
-        kind, more = Kind.BEAT, {}
+        kind, more = "beat", {}
         if dumped and idle == 12:
-            kind = Kind.DUMP
+            kind = "dump"
             more = {"reason": "no_step", "limit_s": 11.5, "native": list(kernel)}
         records.append(
             write.record(
@@ -62,7 +61,7 @@ def stall(
 
 
 def before(steps: int = STEPS, **start: Any) -> list[bytes]:
-    begun = [write.mark(Mark.FIT_BEGIN, 0.5), write.mark(Mark.EPOCH_BEGIN, 1.0)]
+    begun = [write.mark("fit_begin", 0.5), write.mark("epoch_begin", 1.0)]
     each = (LAST_STEP_S - 1.0) / max(steps, 1)
     return [write.start(**start), *(begun if steps else []), write.steps(1.0, steps, each)]
 
@@ -188,10 +187,10 @@ def test_ctrl_c_after_a_long_wait_leaves_the_run_stuck_and_an_error_ends_it(tmp_
 
     def ended_by(error: str) -> EventLog:
         dump = write.record(
-            Kind.DUMP, 33.0, reason="exception", step=STEPS, idle_s=0.0, phase="train_batch",
+            "dump", 33.0, reason="exception", step=STEPS, idle_s=0.0, phase="train_batch",
             error={"type": error, "text": "gone\n and more", "frames": list(IN_A_CALLBACK)},
         )  # fmt: skip
-        end = write.record(Kind.END, 34.0, reason="exception")
+        end = write.record("end", 34.0, reason="exception")
         return write.read(tmp_path, [*before(), *looks, dump, end])
 
     assert judged(ended_by("KeyboardInterrupt"))[2].status == "stuck"
@@ -261,7 +260,7 @@ def test_a_peer_that_never_came_is_named(tmp_path: Path) -> None:
 def held(*frames: str, steps: int = 0) -> bytes:
     """What faulthandler left of a process in which no Python could run."""
     return write.record(
-        Kind.DUMP, LAST_STEP_S + 18, reason="no_step", step=steps, idle_s=18.0, phase="startup",
+        "dump", LAST_STEP_S + 18, reason="no_step", step=steps, idle_s=18.0, phase="startup",
         cpu_s=None, threads=[thread(*frames, main=True)], native=[], interpreter_held=True,
     )  # fmt: skip
 
@@ -308,7 +307,7 @@ def test_a_worker_that_waits_for_one_that_is_at_work_is_slow(tmp_path: Path) -> 
 def test_a_worker_that_fell_silent_needs_no_second_look(tmp_path: Path) -> None:
     """TensorFlow notices after ten seconds by itself; a job may be ended before that."""
     dump = write.record(
-        Kind.DUMP, LAST_STEP_S + 2.5, reason="no_step", step=STEPS, idle_s=2.5, limit_s=2.0,
+        "dump", LAST_STEP_S + 2.5, reason="no_step", step=STEPS, idle_s=2.5, limit_s=2.0,
         phase="train_batch", cpu_s=3.0, threads=[MAIN_WAITS], native=list(WAITING),
     )  # fmt: skip
     cpu = [write.scalars(LAST_STEP_S + n, STEPS, host__cpu_seconds=3.0) for n in range(1, 7)]
@@ -320,7 +319,7 @@ def test_a_worker_that_fails_because_of_another(tmp_path: Path) -> None:
     text = "{{function_node f}} Collective ops is aborted by: task 1 is unhealthy:\nmore"
     error = {"type": "UnavailableError", "text": text, "frames": list(IN_THE_STEP)}
     dump = write.record(
-        Kind.DUMP,
+        "dump",
         20.0,
         reason="exception",
         step=STEPS,
@@ -328,7 +327,7 @@ def test_a_worker_that_fails_because_of_another(tmp_path: Path) -> None:
         phase="train_batch",
         error=error,
     )
-    ended = [dump, write.mark(Mark.FIT_END, 20.1), write.record(Kind.END, 20.2, reason="exception")]
+    ended = [dump, write.mark("fit_end", 20.1), write.record("end", 20.2, reason="exception")]
     verdict = judged(write.read(tmp_path, worker(0, *ended)))[2]
     assert (verdict.status, verdict.primary) == ("dead", "communication")
     assert "UnavailableError: Collective ops is aborted by: task 1 is unhealthy" in verdict.sentence
@@ -354,14 +353,14 @@ def test_a_process_that_was_killed_with_its_memory_full(tmp_path: Path) -> None:
 
 
 def test_a_process_that_was_told_to_end(tmp_path: Path) -> None:
-    log = write.read(tmp_path, [*before(), write.record(Kind.END, 11.0, reason="sigterm")])
+    log = write.read(tmp_path, [*before(), write.record("end", 11.0, reason="sigterm")])
     _, finding, verdict = judged(log)
     assert verdict.status == "dead" and "SIGTERM" in verdict.sentence
     assert finding is not None and "not stuck" in finding.explanation
 
 
 def test_a_first_epoch_that_was_finished_is_judged_as_ever(tmp_path: Path) -> None:
-    over = [write.mark(Mark.EPOCH_END, 10.5), write.mark(Mark.EPOCH_BEGIN, 10.6, epoch=1)]
+    over = [write.mark("epoch_end", 10.5), write.mark("epoch_begin", 10.6, epoch=1)]
     log = write.read(tmp_path, [*before(), *over])
     _, finding, verdict = judged(log)
     assert verdict.status == "unknown"

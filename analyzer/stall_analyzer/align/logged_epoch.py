@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stall_analyzer.captures.capture_format import Mark, Tag
-from stall_analyzer.captures.capture_records import CaptureLog
-from stall_analyzer.captures.capture_records import Mark as MarkRecord
+from stall_analyzer.captures.capture_format import MarkName, Tag
+from stall_analyzer.captures.capture_records import MarkRecord
 from stall_analyzer.model.event_log import Capture, EventLog, Series
 from stall_analyzer.model.units import PS_PER_S, Int64s
 
@@ -84,10 +83,10 @@ def step_durations(capture: Capture) -> Int64s | None:
     return np.asarray(known * PS_PER_S, dtype=np.int64)
 
 
-def _epoch_from_marks(capture: CaptureLog) -> LoggedEpoch | None:
+def _epoch_from_marks(capture: Capture) -> LoggedEpoch | None:
     """The first epoch of the first fit()."""
     marks = capture.first_fit
-    begins = [i for i, mark in enumerate(marks) if mark.what == Mark.EPOCH_BEGIN]
+    begins = [i for i, mark in enumerate(marks) if mark.what == MarkName.EPOCH_BEGIN]
     if not begins:
         return _whole_loop(marks, capture) if marks else None
     epochs = [
@@ -98,9 +97,9 @@ def _epoch_from_marks(capture: CaptureLog) -> LoggedEpoch | None:
     return replace(epochs[0], later_ns=later)
 
 
-def _whole_loop(marks: Sequence[MarkRecord], capture: CaptureLog) -> LoggedEpoch | None:
+def _whole_loop(marks: Sequence[MarkRecord], capture: Capture) -> LoggedEpoch | None:
     """A loop that marks no epochs: from its beginning to its end."""
-    ends = [mark.ns for mark in marks if mark.what == Mark.FIT_END]
+    ends = [mark.ns for mark in marks if mark.what == MarkName.FIT_END]
     end_ns = ends[0] if ends else capture.last_ns
     if end_ns <= marks[0].ns:
         return None
@@ -118,13 +117,13 @@ def _marked_epoch(
     begin: MarkRecord,
     inside: Sequence[MarkRecord],
     following: Sequence[MarkRecord],
-    capture: CaptureLog,
+    capture: Capture,
 ) -> LoggedEpoch:
     """An epoch ends when the next one begins, or fit() ends: callbacks at its end belong to it."""
     at = {mark.what: mark.ns for mark in (*following, *inside)}
-    finished = Mark.EPOCH_END in at
-    over_ns = [at[what] for what in (Mark.EPOCH_BEGIN, Mark.FIT_END) if what in at]
-    last_ns = at[Mark.EPOCH_END] if finished else capture.last_ns
+    finished = MarkName.EPOCH_END in at
+    over_ns = [at[what] for what in (MarkName.EPOCH_BEGIN, MarkName.FIT_END) if what in at]
+    last_ns = at[MarkName.EPOCH_END] if finished else capture.last_ns
     return LoggedEpoch(
         start_ns=begin.ns,
         end_ns=max(begin.ns, over_ns[0] if over_ns else last_ns),
@@ -133,9 +132,9 @@ def _marked_epoch(
         finished=finished,
         later_ns=(),
         marked=True,
-        training_end_ns=at.get(Mark.EPOCH_END),
-        validation_begin_ns=at.get(Mark.VALIDATION_BEGIN),
-        validation_end_ns=at.get(Mark.VALIDATION_END),
+        training_end_ns=at.get(MarkName.EPOCH_END),
+        validation_begin_ns=at.get(MarkName.VALIDATION_BEGIN),
+        validation_end_ns=at.get(MarkName.VALIDATION_END),
         first_step=begin.step,
         steps=_steps_between(begin, inside),
     )
@@ -143,7 +142,7 @@ def _marked_epoch(
 
 def _steps_between(begin: MarkRecord, inside: Sequence[MarkRecord]) -> int | None:
     """Of a finished epoch."""
-    ends = [mark.step for mark in inside if mark.what == Mark.EPOCH_END]
+    ends = [mark.step for mark in inside if mark.what == MarkName.EPOCH_END]
     if not ends or ends[0] is None or begin.step is None or ends[0] <= begin.step:
         return None
     return ends[0] - begin.step

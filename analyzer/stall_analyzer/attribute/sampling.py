@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from stall_analyzer.captures.capture_format import Window as Profile
+from stall_analyzer.captures.capture_format import WindowEvent, WindowReason
 from stall_analyzer.model.causes import CAUSES, bucket_of, code
 from stall_analyzer.model.intervals import Layer, Tiling, paint, refine, time_in
 from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
@@ -37,7 +37,7 @@ UNUSUAL_FACTOR = 2.0
 # Profiled steps are a little slower than others, and samples are few: never surer than this.
 LEAST_DOUBT = 0.1
 # Windows around slow steps, and around hangs, were not taken at random.
-CHOSEN = (Profile.SLOW_STEP, Profile.HANG)
+CHOSEN = (WindowReason.SLOW_STEP, WindowReason.HANG)
 
 LEFT_OUT, TRAINING = 0, 1
 UNTRACED = code("unknown.not_traced")
@@ -110,7 +110,7 @@ def _is_chosen(timeline: Timeline, part: AlignedTrace) -> bool:
     captures = timeline.events.captures if timeline.events is not None else ()
     name = part.session.rpartition("/")[2]
     return any(
-        record.session == name and record.what == Profile.SAVED and record.reason in CHOSEN
+        record.session == name and record.what == WindowEvent.SAVED and record.reason in CHOSEN
         for capture in captures
         for record in capture.windows
     )

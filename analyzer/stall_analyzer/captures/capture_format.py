@@ -6,7 +6,7 @@ importing them costs nothing.
 
 from __future__ import annotations
 
-STACKS_HEADER_BYTES = 1024  # of the file described in held_interpreter.py
+STACKS_HEADER_BYTES = 1024  # of the file described in held_stacks.py
 FORMAT = 1  # the `format` field of a start record; a change of meaning needs a new one
 STAGING = ".stall"  # how the folders begin in which traces are written before they are moved
 
@@ -31,7 +31,7 @@ class Tag:
     RECORD = "stall/record/"  # text summaries: followed by the kind
 
 
-class Host:
+class HostMetric:
     """What follows `Tag.HOST`, and the names in the `memory` of a dump."""
 
     RSS = "rss_bytes"
@@ -46,20 +46,7 @@ class Host:
     OPEN_FILES = "open_files"
 
 
-class Kind:
-    """Kinds of records."""
-
-    START = "start"
-    MODEL = "model"
-    MARK = "mark"
-    WINDOW = "window"
-    BEAT = "beat"
-    DUMP = "dump"
-    NOTE = "note"
-    END = "end"
-
-
-class Phase:
+class TrainingPhase:
     """What the training thread was last seen to begin: `phase` of a beat and of a dump."""
 
     STARTUP = "startup"
@@ -70,7 +57,7 @@ class Phase:
     IDLE = "idle"
 
 
-class Mark:
+class MarkName:
     """`what` of a mark."""
 
     FIT_BEGIN = "fit_begin"
@@ -81,25 +68,34 @@ class Mark:
     FIT_END = "fit_end"
 
 
-class Window:
-    """`what` of a profiled window, `reason` it was opened for, and what it was `ended_by`."""
+class WindowEvent:
+    """`what` happened to a profiled window."""
 
     OPENED = "opened"
     SAVED = "saved"
     FAILED = "failed"
 
+
+class WindowReason:
+    """`reason` a window was opened for."""
+
     START = "start"
     SAMPLE = "sample"
     VALIDATION = "validation"
     SLOW_STEP = "slow_step"
-    HANG = "hang"  # both
+    HANG = "hang"
+
+
+class WindowEnd:
+    """What a window was `ended_by`."""
 
     PLAN = "plan"
     MEMORY = "memory"
+    HANG = "hang"
     END = "end"
 
 
-class Reason:
+class StopReason:
     """`reason` of a dump (the first four) and of the end (the last three)."""
 
     NO_STEP = "no_step"
@@ -107,11 +103,3 @@ class Reason:
     SIGTERM = "sigterm"
     EXCEPTION = "exception"
     EXIT = "exit"
-
-
-class Level:
-    """`level` of a note, as in the analyzer's own notes."""
-
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"

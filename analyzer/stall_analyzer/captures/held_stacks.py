@@ -5,17 +5,18 @@ faulthandler writes stacks without the lock, as text, into a plain file beside t
 
     JSON of `STACKS_HEADER_BYTES` bytes, written a second before | faulthandler's text, or nothing
 
-The header says what the watchdog knew, when the text was due, and which threads are whose.
+The header is a look at the process and a `StacksTimer`, in one object.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
-from stall_analyzer.captures.capture_format import STACKS_HEADER_BYTES, Kind, Reason
+from stall_analyzer.captures.capture_format import STACKS_HEADER_BYTES, StopReason
+from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look, ThreadStack
+from stall_analyzer.captures.record_json import from_json
 from stall_analyzer.errors import UnreadableFile
 from stall_analyzer.files import files
 
@@ -25,6 +26,15 @@ _THREAD = re.compile(r"(?:Current thread|Thread) 0x([0-9a-f]+)")
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
 
 
+@dataclass(frozen=True)
+class StacksTimer:
+    """When faulthandler writes, and which of the threads that it names are whose."""
+
+    due_s: float  # after the look
+    main: int  # threads by their idents
+    ours: tuple[int, ...]
+
+
 def stacks_file_of(event_file: str) -> str | None:
     """The path of the file that belongs to an event file of a capture."""
     folder, name = files.split(event_file)
@@ -32,42 +42,36 @@ def stacks_file_of(event_file: str) -> str | None:
     return files.join(folder, f"stall_stacks.{match['writer']}.txt") if match else None
 
 
-def read_dump(event_file: str) -> dict[str, object] | None:
+def read_dump(event_file: str) -> DumpRecord | None:
     """The dump that the process of an event file could not record itself, if there is one."""
     path = stacks_file_of(event_file)
     try:
         if path is None or files.kind(path) != "file":
             return None
         with files.open_binary(path) as stream:
-            dump = parse(stream.read(MOST_BYTES))
-        return None if dump is None else {"kind": Kind.DUMP, **dump}
+            return parse(stream.read(MOST_BYTES))
     except (UnreadableFile, OSError):
         return None
 
 
-def parse(data: bytes) -> dict[str, object] | None:
-    """The fields of a dump. None where faulthandler wrote nothing."""
+def parse(data: bytes) -> DumpRecord | None:
+    """None where faulthandler wrote nothing."""
     head, text = data[:STACKS_HEADER_BYTES], data[STACKS_HEADER_BYTES:].decode("utf-8", "replace")
     try:
-        known: dict[str, Any] = json.loads(head)
-        threads = _threads(text, known)
-        if not threads:
+        known = json.loads(head)
+        look, timer = from_json(Look, known), from_json(StacksTimer, known)
+        if look is None or not look.ns or timer is None:
             return None
-        return {
-            "ns": known["ns"] + round(known["due_s"] * 1e9),
-            "reason": Reason.NO_STEP,
-            "idle_s": known["idle_s"] + known["due_s"],
-            **{name: known[name] for name in ("step", "phase", "limit_s", "cpu_s")},
-            "threads": threads,
-            "native": [],
-            "memory": {},
-            "interpreter_held": True,
-        }
-    except (ValueError, TypeError, LookupError):
+        threads = _threads(text, timer)
+        ns, idle_s = look.ns + round(timer.due_s * NS_PER_S), look.idle_s + timer.due_s
+    except (ValueError, OverflowError, RecursionError):
         return None
+    then = {**vars(look), "ns": ns, "idle_s": idle_s, "threads": threads}
+    held = DumpRecord(**then, reason=StopReason.NO_STEP, interpreter_held=True)
+    return held if threads else None
 
 
-def _threads(text: str, known: Mapping[str, Any]) -> list[dict[str, object]]:
+def _threads(text: str, timer: StacksTimer) -> tuple[ThreadStack, ...]:
     found: dict[int, list[str]] = {}
     frames: list[str] = []
     for line in text.splitlines():
@@ -75,11 +79,13 @@ def _threads(text: str, known: Mapping[str, Any]) -> list[dict[str, object]]:
             frames = found.setdefault(int(thread[1], 16), [])
         elif frame := _FRAME.match(line):
             frames.append(f"{frame[1]}:{frame[2]} {frame[3]}")
-    main = known["main"]
     threads = [
-        {"name": "MainThread" if ident == main else "", "main": ident == main, "count": 1,
-         "frames": stack}
+        ThreadStack(
+            name="MainThread" if ident == timer.main else "",
+            main=ident == timer.main,
+            frames=tuple(stack),
+        )
         for ident, stack in found.items()
-        if stack and ident not in known["ours"]
-    ]  # fmt: skip
-    return sorted(threads, key=lambda entry: not entry["main"])
+        if stack and ident not in timer.ours
+    ]
+    return tuple(sorted(threads, key=lambda entry: not entry.main))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from stall_analyzer.captures.capture_format import Host, Tag
+from stall_analyzer.captures.capture_format import HostMetric, Tag
 from stall_analyzer.chart.chart_columns import Curve
 from stall_analyzer.model.event_log import Series
 from stall_analyzer.model.units import PS_PER_NS
@@ -25,7 +25,9 @@ def curves_of(signals: Signals) -> tuple[Curve, ...]:
         _learning_rate(signals),
         *_memory(signals),
         _captured(signals, "gradient_norm", "gradient norm", Tag.GRADIENT_NORM),
-        _captured(signals, "memory/process", "memory of the process", Tag.HOST + Host.RSS, "bytes"),
+        _captured(
+            signals, "memory/process", "memory of the process", Tag.HOST + HostMetric.RSS, "bytes"
+        ),
         *_device_memory(signals),
     )
     return tuple(_in_order(curve) for curve in found if curve is not None and len(curve.at_ps))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.captures.capture_format import Reason
+from stall_analyzer.captures.capture_format import StopReason
 from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.cluster import EndedFirst
 from stall_analyzer.model.findings import Finding, Verdict
@@ -162,7 +162,7 @@ def _dead(signals: Signals) -> Verdict:
     assert ending is not None
     steps = signals.capture_steps
     where = f"after step {steps:,}" if steps else "before the first step"
-    if ending.reason == Reason.EXCEPTION:
+    if ending.reason == StopReason.EXCEPTION:
         place = f" at {ending.place.place}" if ending.place is not None else ""
         what = f"{ending.error}{place}"
     elif ending.reason == KILLED:

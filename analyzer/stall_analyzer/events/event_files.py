@@ -6,7 +6,6 @@ Summary 1 value*: 1 tag  2 simple_value (float)  8 tensor  9 metadata.plugin_dat
 
 from __future__ import annotations
 
-import json
 import struct
 import time
 from array import array
@@ -19,6 +18,7 @@ import numpy as np
 from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.captures.capture_reader import CaptureFile, read_captures
 from stall_analyzer.captures.held_stacks import read_dump
+from stall_analyzer.captures.record_json import to_json
 from stall_analyzer.errors import UnreadableFile, WireError
 from stall_analyzer.events.histogram_sums import HistogramReader
 from stall_analyzer.events.keras_config import parse_keras_config
@@ -94,7 +94,7 @@ class _Reader:
         read_records(file.path, "an event file", take, self.notes)
         held = read_dump(file.path)
         if held is not None:
-            captured.texts.append(json.dumps(held))
+            captured.texts.append(to_json(held))
         if captured.texts or captured.columns:
             series = _series(captured.columns)
             self.captures.append(CaptureFile(file.path, captured.texts, series))

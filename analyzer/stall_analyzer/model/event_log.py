@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from stall_analyzer.captures.capture_records import CaptureLog
+from stall_analyzer.captures.capture_format import MarkName, StopReason, WindowEvent
+from stall_analyzer.captures.capture_records import (
+    DumpRecord,
+    EndRecord,
+    Environment,
+    Look,
+    MarkRecord,
+    ModelRecord,
+    NoteRecord,
+    WindowRecord,
+)
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.units import Float64s, Int64s
 
@@ -49,10 +59,55 @@ class HistogramSums:
 
 
 @dataclass(frozen=True)
-class Capture(CaptureLog):
-    """What StallCallback or watch recorded of one process: records, and scalars of its own."""
+class Capture:
+    """What StallCallback or watch recorded of one process, each kind in order of time."""
 
+    environment: Environment = field(default_factory=Environment)
+    model: ModelRecord | None = None
+    marks: tuple[MarkRecord, ...] = ()
+    windows: tuple[WindowRecord, ...] = ()
+    beats: tuple[Look, ...] = ()
+    dumps: tuple[DumpRecord, ...] = ()
+    notes: tuple[NoteRecord, ...] = ()
+    end: EndRecord | None = None  # None: it was killed, or still runs
+    first_ns: int = 0  # of its first and of its last record or scalar
+    last_ns: int = 0
     series: Mapping[str, Series] = field(default_factory=dict)  # by tag, without "stall/"
+
+    @property
+    def trains(self) -> bool:
+        """Whether a training ever began in it."""
+        return bool(self.marks)
+
+    @property
+    def trace_name(self) -> str:
+        """What its traces are called: host, and task in a cluster."""
+        task = self.environment.task
+        host = self.environment.host
+        return host if task is None else f"{host}-{task.type}-{task.index}"
+
+    @property
+    def first_fit(self) -> tuple[MarkRecord, ...]:
+        """The marks of the first fit() alone, up to an error that ended it."""
+        errors = [dump.ns for dump in self.dumps if dump.reason == StopReason.EXCEPTION]
+        marks = [mark for mark in self.marks if not errors or mark.ns < errors[0]]
+        begins = [i for i, mark in enumerate(marks) if mark.what == MarkName.FIT_BEGIN]
+        return tuple(marks[: begins[1]] if len(begins) > 1 else marks)
+
+    @property
+    def looks(self) -> tuple[Look, ...]:
+        """Beats and dumps in order of time."""
+        return tuple(sorted((*self.beats, *self.dumps), key=lambda look: look.ns))
+
+    def opened(self, session: str) -> WindowRecord | None:
+        """When the window was opened that was saved as this session."""
+        before: WindowRecord | None = None
+        for record in self.windows:
+            if record.what == WindowEvent.OPENED:
+                before = record
+            elif record.what == WindowEvent.SAVED and record.session == session:
+                return before
+        return None
 
 
 @dataclass(frozen=True)

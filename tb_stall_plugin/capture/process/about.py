@@ -11,29 +11,31 @@ from typing import Any
 
 from stall_analyzer import __version__
 from stall_analyzer.captures.capture_format import FORMAT
+from stall_analyzer.captures.capture_records import Environment, Task, ThreadSettings
+from stall_analyzer.captures.record_json import from_json
 
 
-def start_fields(hang_after_s: float | None, initialised: bool) -> dict[str, object]:
+def environment(hang_after_s: float | None, initialised: bool) -> Environment:
     """`initialised`: TensorFlow has its devices. Before that, asking for them would fix settings
     that the user's script may still want to make."""
     tensorflow = sys.modules.get("tensorflow") if initialised else None
     cluster = _cluster()
-    return {
-        "format": FORMAT,
-        "tool": __version__,
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        "parent": os.getppid(),
-        "python": platform.python_version(),
-        "tensorflow": _version("tensorflow"),
-        "keras": _version("keras"),
-        "devices": _devices(tensorflow),
-        "cores": _cores(),
-        "threads": _threads(tensorflow),
-        "task": cluster.get("task"),
-        "cluster": cluster.get("cluster"),
-        "hang_after_s": hang_after_s,
-    }
+    return Environment(
+        format=FORMAT,
+        tool=__version__,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        parent=os.getppid(),
+        python=platform.python_version(),
+        tensorflow=_version("tensorflow"),
+        keras=_version("keras"),
+        devices=_devices(tensorflow),
+        cores=_cores(),
+        threads=_threads(tensorflow),
+        task=from_json(Task, cluster.get("task")),
+        cluster=cluster.get("cluster"),
+        hang_after_s=hang_after_s,
+    )
 
 
 def is_one_of_several() -> bool:
@@ -63,7 +65,7 @@ def _cluster() -> dict[str, Any]:
     return config if isinstance(config, dict) else {}
 
 
-def _devices(tensorflow: Any) -> list[str] | None:
+def _devices(tensorflow: Any) -> tuple[str, ...] | None:
     if tensorflow is None:
         return None
     names = []
@@ -71,15 +73,13 @@ def _devices(tensorflow: Any) -> list[str] | None:
         short = device.name.removeprefix("/physical_device:")
         details = tensorflow.config.experimental.get_device_details(device)
         names.append(" ".join(filter(None, (short, details.get("device_name")))))
-    return names
+    return tuple(names)
 
 
-def _threads(tensorflow: Any) -> dict[str, int] | None:
-    """As set; 0 lets TensorFlow decide."""
+def _threads(tensorflow: Any) -> ThreadSettings | None:
     if tensorflow is None:
         return None
     threading = tensorflow.config.threading
-    return {
-        "intra_op": threading.get_intra_op_parallelism_threads(),
-        "inter_op": threading.get_inter_op_parallelism_threads(),
-    }
+    return ThreadSettings(
+        threading.get_intra_op_parallelism_threads(), threading.get_inter_op_parallelism_threads()
+    )

@@ -70,7 +70,7 @@ def _framed(event: event_pb2.Event) -> bytes:
 # ---------------------------------------------------------------- places
 
 
-class EventFile(Protocol):
+class GrowingEventFile(Protocol):
     @property
     def is_full(self) -> bool:
         """Further records belong into a new file."""
@@ -81,7 +81,7 @@ class EventFile(Protocol):
     def close(self) -> None: ...
 
 
-def open_event_file(folder: str, name: str) -> EventFile:
+def open_event_file(folder: str, name: str) -> GrowingEventFile:
     if "://" in folder:
         return RemoteEventFile(f"{folder.rstrip('/')}/{name}")
     return LocalEventFile(Path(folder, name))

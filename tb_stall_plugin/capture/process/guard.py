@@ -17,10 +17,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from stall_analyzer.captures.capture_format import Kind, Level, Phase, Reason
+from stall_analyzer.captures.capture_format import StopReason, TrainingPhase
+from stall_analyzer.captures.capture_records import CapturedError
 from stall_analyzer.captures.held_stacks import stacks_file_of
 from tb_stall_plugin.capture.process import thread_stacks
-from tb_stall_plugin.capture.process.about import start_fields
+from tb_stall_plugin.capture.process.about import environment
 from tb_stall_plugin.capture.process.held_interpreter import HeldInterpreter
 from tb_stall_plugin.capture.process.pulse import Pulse
 from tb_stall_plugin.capture.process.recorder import Recorder
@@ -57,7 +58,7 @@ def guard(logdir: str | os.PathLike[str], hang_after_s: float | None = None) -> 
                 _guard.hang_after(hang_after_s)
             return _guard
         if _guard is not None:
-            _guard.close(Reason.EXIT)
+            _guard.close(StopReason.EXIT)
         _guard = Guard(folder, hang_after_s)
         _guard.begin()
         return _guard
@@ -78,7 +79,7 @@ class Guard:
         self._signals = SignalListener(
             lambda number, ends: _within(lambda: self._heard(number, ends), LAST_WORDS_S)
         )
-        self._end_reason = Reason.EXIT
+        self._end_reason = StopReason.EXIT
         self._hook = sys.excepthook
         self._is_described = False
         self._making = threading.Lock()
@@ -119,7 +120,7 @@ class Guard:
     def _hear_signals(self) -> None:
         missing = self._signals.install()
         if missing:
-            self.recorder.note(Level.WARNING, missing)
+            self.recorder.note("warning", missing)
 
     def describe(self) -> None:
         """The start record anew, when TensorFlow has its devices. Once."""
@@ -128,8 +129,7 @@ class Guard:
             _quietly(lambda: self._write_start(initialised=True))
 
     def _write_start(self, initialised: bool) -> None:
-        fields = start_fields(self._witness.hang_after_s, initialised)
-        self.recorder.record(Kind.START, **fields)
+        self.recorder.record(environment(self._witness.hang_after_s, initialised))
 
     # ------------------------------------------------------------ last words
 
@@ -138,31 +138,31 @@ class Guard:
         if getattr(error, REPORTED, False):
             return
         setattr(error, REPORTED, True)  # keeping the error itself would keep its tensors, too
-        told = {
-            "type": type(error).__name__,
-            "text": str(error)[:MOST_ERROR_CHARACTERS],
-            "frames": thread_stacks.frames_of_traceback(error.__traceback__),
-        }
-        _quietly(lambda: self._witness.dump(Reason.EXCEPTION, error=told))
+        told = CapturedError(
+            type(error).__name__,
+            str(error)[:MOST_ERROR_CHARACTERS],
+            thread_stacks.frames_of_traceback(error.__traceback__),
+        )
+        _quietly(lambda: self._witness.dump(StopReason.EXCEPTION, told))
         _within(lambda: self.recorder.flush(urgent=True), WRITE_S)
 
     def _uncaught(
         self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None
     ) -> None:
         _quietly(lambda: self.exception(error))
-        self._end_reason = Reason.EXCEPTION
+        self._end_reason = StopReason.EXCEPTION
         self._hook(kind, error, traceback)
 
     def _heard(self, number: int, ends: bool) -> None:
         """A signal. `ends`: the process dies when this returns."""
         if number == signal.SIGINT:
-            hangs = self.pulse.phase != Phase.IDLE and self.pulse.idle_s() >= QUIET_S
+            hangs = self.pulse.phase != TrainingPhase.IDLE and self.pulse.idle_s() >= QUIET_S
             if hangs:  # else KeyboardInterrupt will tell where it was
-                self._witness.dump(Reason.SIGINT)
+                self._witness.dump(StopReason.SIGINT)
                 self.recorder.flush(urgent=True)
             return
-        self._end_reason = Reason.SIGTERM
-        self._witness.dump(Reason.SIGTERM)
+        self._end_reason = StopReason.SIGTERM
+        self._witness.dump(StopReason.SIGTERM)
         self.recorder.flush(urgent=True)
         if ends:
             self._close(END_AFTER_SIGTERM_S)

@@ -3,7 +3,7 @@
 Native code may wait without letting go of the interpreter lock: MultiWorkerMirroredStrategy does,
 for workers that have not started. faulthandler has a timer and a writer in C that need no lock.
 Each second the watchdog puts the timer off, so that it fires only when the watchdog stands still.
-`stall_analyzer/held_interpreter.py` describes the file, and reads it.
+`stall_analyzer/captures/held_stacks.py` describes the file, and reads it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from stall_analyzer.captures.capture_format import STACKS_HEADER_BYTES
-from stall_analyzer.captures.held_stacks import MOST_BYTES, parse
+from stall_analyzer.captures.capture_records import DumpRecord, Look
+from stall_analyzer.captures.held_stacks import MOST_BYTES, StacksTimer, parse
 from tb_stall_plugin.capture.process.thread_stacks import OWN_THREADS
 
 WAIT_FOR_DISK_S = 1.0
@@ -54,19 +55,13 @@ class HeldInterpreter:
             after_in_child=self._after_fork,
         )
 
-    def put_off(self, seconds: float, **state: object) -> None:
-        """For so many seconds from now nothing is to be written."""
+    def put_off(self, seconds: float, look: Look | None = None) -> None:
+        """For so many seconds from now nothing is to be written. Without a look nothing ever is
+        made of it."""
         if self._file < 0:
             return
         due_s = max(seconds, 0.0) + LATE_S
-        header = {
-            "ns": time.time_ns(),
-            "due_s": due_s,
-            "main": threading.main_thread().ident,
-            "ours": [t.ident for t in threading.enumerate() if t.name.startswith(OWN_THREADS)],
-            **state,
-        }
-        text = json.dumps(header).encode().ljust(STACKS_HEADER_BYTES)
+        text = _header(due_s, look).ljust(STACKS_HEADER_BYTES)
         with self._using_file:
             if self._file < 0:
                 return
@@ -77,7 +72,7 @@ class HeldInterpreter:
                 if not self._is_over:
                     self._set_timer(due_s, file=self._file)
 
-    def taken(self) -> dict[str, object] | None:
+    def taken(self) -> DumpRecord | None:
         """What was written while Python stood still, now that it runs again."""
         with self._using_file:
             if self._file < 0 or os.fstat(self._file).st_size <= STACKS_HEADER_BYTES:
@@ -118,6 +113,14 @@ class HeldInterpreter:
     def _after_fork(self) -> None:
         self._is_over = True
         self._timer.release()
+
+
+def _header(due_s: float, look: Look | None) -> bytes:
+    main = threading.main_thread().ident or 0
+    threads = [t.ident or 0 for t in threading.enumerate() if t.name.startswith(OWN_THREADS)]
+    timer = StacksTimer(due_s, main, tuple(threads))
+    known = {} if look is None else {**vars(look), "ns": time.time_ns(), **vars(timer)}
+    return json.dumps(known).encode()
 
 
 def _replace_timer(function: Callable[..., None]) -> None:

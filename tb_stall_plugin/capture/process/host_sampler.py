@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from stall_analyzer.captures.capture_format import Host
+from stall_analyzer.captures.capture_format import HostMetric
 
 PROC = Path("/proc")
 CGROUPS = Path("/sys/fs/cgroup")
@@ -41,11 +41,13 @@ class HostSampler:
         self._before: dict[str, float] = {}
         first = self.sample()
         self._before = {
-            name: first[name] for name in (Host.MEMORY_STALLED, Host.THROTTLED) if name in first
+            name: first[name]
+            for name in (HostMetric.MEMORY_STALLED, HostMetric.THROTTLED)
+            if name in first
         }
 
     def sample(self) -> dict[str, float]:
-        """By the names of `capture_format.Host`."""
+        """By the names of `capture_format.HostMetric`."""
         found: dict[str, float] = {}
         for source in tuple(self._sources):
             try:
@@ -58,15 +60,15 @@ class HostSampler:
         return found
 
     def _cpu(self) -> Mapping[str, float]:
-        return {Host.CPU: time.process_time()}
+        return {HostMetric.CPU: time.process_time()}
 
     def _size(self) -> Mapping[str, float]:
         pages = (self._self / "statm").read_text().split()[1]
-        return {Host.RSS: int(pages) * PAGE_BYTES}
+        return {HostMetric.RSS: int(pages) * PAGE_BYTES}
 
     def _faults(self) -> Mapping[str, float]:
         fields = (self._self / "stat").read_text().rpartition(")")[2].split()
-        return {Host.MAJOR_FAULTS: int(fields[MAJOR_FAULTS_FIELD])}
+        return {HostMetric.MAJOR_FAULTS: int(fields[MAJOR_FAULTS_FIELD])}
 
     def _machine(self) -> Mapping[str, float]:
         sizes = {}
@@ -75,33 +77,33 @@ class HostSampler:
             sizes[name] = int(rest.split()[0]) * 1024
         limits = [_bytes(path.read_text()) for path in self._limits]
         return {
-            Host.AVAILABLE: sizes["MemAvailable"],
-            Host.SWAP_USED: sizes["SwapTotal"] - sizes["SwapFree"],
-            Host.LIMIT: min([sizes["MemTotal"], *limits]),
+            HostMetric.AVAILABLE: sizes["MemAvailable"],
+            HostMetric.SWAP_USED: sizes["SwapTotal"] - sizes["SwapFree"],
+            HostMetric.LIMIT: min([sizes["MemTotal"], *limits]),
         }
 
     def _reads(self) -> Mapping[str, float]:
         for line in (self._self / "io").read_text().splitlines():
             name, _, count = line.partition(": ")
             if name == "read_bytes":
-                return {Host.READ: int(count)}
+                return {HostMetric.READ: int(count)}
         return {}
 
     def _stalled(self) -> Mapping[str, float]:
         """`some …  total=<microseconds>`: at least one thread waited for memory."""
         some = self._pressure.read_text().splitlines()[0]
-        return {Host.MEMORY_STALLED: int(some.rpartition("total=")[2]) / 1e6}
+        return {HostMetric.MEMORY_STALLED: int(some.rpartition("total=")[2]) / 1e6}
 
     def _throttled(self) -> Mapping[str, float]:
         fields = dict(line.split() for line in self._throttling.read_text().splitlines())
         if "throttled_usec" in fields:
-            return {Host.THROTTLED: int(fields["throttled_usec"]) / 1e6}
-        return {Host.THROTTLED: int(fields["throttled_time"]) / 1e9}
+            return {HostMetric.THROTTLED: int(fields["throttled_usec"]) / 1e6}
+        return {HostMetric.THROTTLED: int(fields["throttled_time"]) / 1e9}
 
     def _files(self) -> Mapping[str, float]:
         # Linux 6.2 and newer count for us; listing ten thousand of them would take a while.
         folder = self._self / "fd"
-        return {Host.OPEN_FILES: folder.stat().st_size or len(os.listdir(folder))}  # noqa: PTH208
+        return {HostMetric.OPEN_FILES: folder.stat().st_size or len(os.listdir(folder))}  # noqa: PTH208
 
 
 def _bytes(limit: str) -> int:

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from stall_analyzer.captures.capture_format import Phase
+from stall_analyzer.captures.capture_format import TrainingPhase
 
 NS = 1_000_000_000
 
@@ -18,7 +18,7 @@ LEAST_LIMIT_S = 60.0
 LONGEST_TIMES = 3  # checkpoints and validations come again, and may take a little longer
 MEDIAN_TIMES = 20
 STEPS_FOR_MEDIAN = 128
-NOT_TRAINING = (Phase.STARTUP, Phase.IDLE)
+NOT_TRAINING = (TrainingPhase.STARTUP, TrainingPhase.IDLE)
 
 
 class Pulse:
@@ -29,7 +29,7 @@ class Pulse:
 
     def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._clock_ns = clock_ns
-        self.phase = Phase.STARTUP
+        self.phase = TrainingPhase.STARTUP
         self.steps_done = 0
         self.last_step_ns = clock_ns()  # or when training began, before its first step
         self.last_sign_ns = self.last_step_ns  # of life: when any of the three below was called

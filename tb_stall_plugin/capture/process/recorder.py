@@ -6,7 +6,6 @@ any thread and inside a signal handler. Writing is for a thread of its own, once
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import socket
@@ -15,9 +14,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from stall_analyzer.captures.capture_format import Kind, Level, Tag
+from stall_analyzer.captures.capture_format import Tag
+from stall_analyzer.captures.capture_records import CaptureRecord, EndRecord, NoteRecord
+from stall_analyzer.captures.record_json import to_json
+from stall_analyzer.model.kinds import Level
 from tb_stall_plugin.capture.process.growing_event_file import (
-    EventFile,
+    GrowingEventFile,
     Scalars,
     Text,
     encoded,
@@ -38,7 +40,7 @@ MOST_QUEUED = 20_000
 
 class Recorder:
     def __init__(
-        self, logdir: str, open_file: Callable[[str, str], EventFile] = open_event_file
+        self, logdir: str, open_file: Callable[[str, str], GrowingEventFile] = open_event_file
     ) -> None:
         self.logdir = logdir
         self.broken: str | None = None  # why nothing can be written at present
@@ -50,7 +52,7 @@ class Recorder:
         self._noted: set[str] = set()
         self._step = 0  # the latest one seen; records carry it, for the Text tab
         self._writing = threading.Lock()  # guards everything below
-        self._file: EventFile | None = None
+        self._file: GrowingEventFile | None = None
         self._files = 0
         self._unwritten = b""
         self._retry_at = 0.0
@@ -76,19 +78,18 @@ class Recorder:
         except Exception as error:
             self._swallow(error)
 
-    def record(self, kind: str, **fields: object) -> None:
+    def record(self, record: CaptureRecord) -> None:
         try:
-            now = time.time_ns()
-            text = json.dumps({"kind": kind, "ns": now, **fields}, default=str)
-            self._add(Text(now, self._step, Tag.RECORD + kind, text))
+            now_ns = time.time_ns()
+            self._add(Text(now_ns, self._step, Tag.RECORD + record.kind, to_json(record, now_ns)))
         except Exception as error:
             self._swallow(error)
 
-    def note(self, level: str, text: str) -> None:
+    def note(self, level: Level, text: str) -> None:
         """What is missing from the capture, and why. Each text once."""
         if text not in self._noted:
             self._noted.add(text)
-            self.record(Kind.NOTE, level=level, text=text)
+            self.record(NoteRecord(level=level, text=text))
 
     def _add(self, entry: Scalars | Text) -> None:
         # A forked child has our queue, but the file is its parent's.
@@ -118,7 +119,7 @@ class Recorder:
 
     def close(self, reason: str) -> None:
         """With the end record; its absence means that the process was killed."""
-        self.record(Kind.END, reason=reason)
+        self.record(EndRecord(reason=reason))
         self.flush(urgent=True)
         if os.getpid() != self._process or not self._writing.acquire(timeout=WAIT_FOR_WRITER_S):
             return
@@ -153,7 +154,7 @@ class Recorder:
             taken.append(self._queue.popleft())
         return taken
 
-    def _next_file(self) -> EventFile:
+    def _next_file(self) -> GrowingEventFile:
         # The same name until it works, or a full disk would gather empty files.
         file = self._open_file(self.logdir, self.file_name)
         try:
@@ -181,7 +182,7 @@ class Recorder:
         self.broken = None
         seconds = time.monotonic() - self._broken_since
         text = f"for {seconds:.0f} s nothing could be written, and some of it is lost: {error}"
-        self.note(Level.WARNING, text)
+        self.note("warning", text)
 
     def _swallow(self, error: Exception) -> None:
         text = f"{type(error).__name__}: {error}"

@@ -7,9 +7,11 @@ import platform
 import sys
 import threading
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
-from typing import TypedDict
+
+from stall_analyzer.captures.capture_records import NativeThreads, ThreadStack
 
 OWN_THREADS = "stall-"  # names of the capture's threads begin so; they are of no interest
 MOST_FRAMES = 40
@@ -39,26 +41,11 @@ SYSCALLS = {
 }  # fmt: skip
 
 
-class PythonThread(TypedDict):
-    name: str
-    main: bool
-    count: int
-    wait: str  # as of native threads; empty for threads that TensorFlow started
-    frames: list[str]
-
-
-class NativeThreads(TypedDict):
-    name: str
-    state: str
-    wait: str
-    count: int
-
-
-def python_threads() -> list[PythonThread]:
+def python_threads() -> tuple[ThreadStack, ...]:
     """Threads in the same place are one entry; the main thread comes first."""
     known = {thread.ident: thread for thread in threading.enumerate()}
     main = threading.main_thread().ident
-    found: dict[tuple[bool, tuple[str, ...]], PythonThread] = {}
+    found: dict[tuple[bool, tuple[str, ...]], ThreadStack] = {}
     for ident, frame in sys._current_frames().items():
         # A thread that TensorFlow started, for a py_function say, is not among the known ones.
         thread = known.get(ident)
@@ -67,15 +54,13 @@ def python_threads() -> list[PythonThread]:
             continue
         frames = frames_of(frame)
         wait = "" if thread is None else _wait_of(str(thread.native_id))
-        entry = found.setdefault(
-            (ident == main, tuple(frames)),
-            {"name": name, "main": ident == main, "count": 0, "wait": wait, "frames": frames},
-        )
-        entry["count"] += 1
-    return sorted(found.values(), key=lambda entry: not entry["main"])[:MOST_THREADS]
+        place = ident == main, frames
+        entry = found.setdefault(place, ThreadStack(name, ident == main, 0, wait, frames))
+        found[place] = replace(entry, count=entry.count + 1)
+    return tuple(sorted(found.values(), key=lambda entry: not entry.main)[:MOST_THREADS])
 
 
-def frames_of(frame: FrameType | None) -> list[str]:
+def frames_of(frame: FrameType | None) -> tuple[str, ...]:
     """Of a running thread, innermost first."""
     lines: list[str] = []
     while frame is not None:
@@ -87,7 +72,7 @@ def frames_of(frame: FrameType | None) -> list[str]:
     return _cut(lines)
 
 
-def frames_of_traceback(traceback: TracebackType | None) -> list[str]:
+def frames_of_traceback(traceback: TracebackType | None) -> tuple[str, ...]:
     """Where an exception came from, innermost first."""
     lines = []
     while traceback is not None:
@@ -101,24 +86,21 @@ def _line(code: CodeType, number: int) -> str:
     return f"{code.co_filename}:{number} {function}"
 
 
-def _cut(lines: list[str]) -> list[str]:
+def _cut(lines: list[str]) -> tuple[str, ...]:
     if len(lines) <= MOST_FRAMES:
-        return lines
-    return [*lines[: MOST_FRAMES - OUTERMOST_FRAMES], CUT, *lines[-OUTERMOST_FRAMES:]]
+        return tuple(lines)
+    return (*lines[: MOST_FRAMES - OUTERMOST_FRAMES], CUT, *lines[-OUTERMOST_FRAMES:])
 
 
-def native_threads() -> list[NativeThreads]:
+def native_threads() -> tuple[NativeThreads, ...]:
     """Threads by name, kernel state and call they wait in; nothing where there is no /proc."""
     own = {str(t.native_id) for t in threading.enumerate() if t.name.startswith(OWN_THREADS)}
     try:
         tasks = set(os.listdir(TASKS)) - own  # noqa: PTH208 (names are all that is wanted)
     except OSError:
-        return []
+        return ()
     counts = Counter(state for state in map(_state_of, tasks) if state is not None)
-    return [
-        {"name": name, "state": state, "wait": wait, "count": count}
-        for (name, state, wait), count in counts.most_common(MOST_THREADS)
-    ]
+    return tuple(NativeThreads(*state, count) for state, count in counts.most_common(MOST_THREADS))
 
 
 def _state_of(task: str) -> tuple[str, str, str] | None:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from stall_analyzer.captures.capture_format import Kind, Phase, Reason
+from stall_analyzer.captures.capture_format import StopReason, TrainingPhase
 from tb_stall_plugin.capture.process.held_interpreter import HeldInterpreter
 from tb_stall_plugin.capture.process.witness import Witness
 
@@ -70,8 +70,10 @@ class Watchdog:
             self._witness.sample()
         held = self._held.taken()
         if held is not None:
-            self._witness.recorder.record(Kind.DUMP, **held)
-        if self._pulse.phase == Phase.IDLE:  # between two fits nothing is expected to happen
+            self._witness.recorder.record(held)
+        if (
+            self._pulse.phase == TrainingPhase.IDLE
+        ):  # between two fits nothing is expected to happen
             self._held.put_off(A_DAY_S)
             return
         idle_s = self._pulse.idle_s()
@@ -83,7 +85,7 @@ class Watchdog:
             self._next_beat_s = now_s + max(TICK_S, pause_s)
             self._witness.beat()
         self._dump_if_hanging(idle_s)
-        self._held.put_off(self._dump_after_s - idle_s, **self._witness.state())
+        self._held.put_off(self._dump_after_s - idle_s, self._witness.look())
 
     def _dump_if_hanging(self, idle_s: float) -> None:
         if self._hang_ns != self._pulse.last_sign_ns:
@@ -92,7 +94,7 @@ class Watchdog:
         if idle_s >= self._dump_after_s:
             # Twice as long each time: a hang over night leaves few of these large records.
             self._dump_after_s *= 2
-            self._witness.dump(Reason.NO_STEP)
+            self._witness.dump(StopReason.NO_STEP)
             self._save_profile()
 
     def _save_profile(self) -> None:

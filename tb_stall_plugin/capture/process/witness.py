@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from stall_analyzer.captures.capture_format import Kind, Tag
+from stall_analyzer.captures.capture_format import Tag
+from stall_analyzer.captures.capture_records import CapturedError, DumpRecord, Look, ThreadStack
 from tb_stall_plugin.capture.process import thread_stacks
 from tb_stall_plugin.capture.process.host_sampler import HostSampler
 from tb_stall_plugin.capture.process.pulse import Pulse
@@ -41,24 +42,24 @@ class Witness:
         self.recorder.scalars(changed, self.pulse.steps_done)
 
     def beat(self) -> None:
-        self.recorder.record(Kind.BEAT, **self.state(), threads=thread_stacks.python_threads())
+        self.recorder.record(self.look(thread_stacks.python_threads()))
 
-    def dump(self, reason: str, **more: object) -> None:
-        self.recorder.record(
-            Kind.DUMP,
+    def dump(self, reason: str, error: CapturedError | None = None) -> None:
+        dump = DumpRecord(
+            **vars(self.look(thread_stacks.python_threads())),
             reason=reason,
-            **self.state(),
-            threads=thread_stacks.python_threads(),
             native=thread_stacks.native_threads(),
             memory=self._host.sample(),
-            **more,
+            error=error or CapturedError(),
         )
+        self.recorder.record(dump)
 
-    def state(self) -> dict[str, object]:
-        return {
-            "step": self.pulse.steps_done,
-            "idle_s": self.pulse.idle_s(),
-            "limit_s": self.limit_s(),
-            "phase": self.pulse.phase,
-            "cpu_s": time.process_time(),
-        }
+    def look(self, threads: tuple[ThreadStack, ...] = ()) -> Look:
+        return Look(
+            step=self.pulse.steps_done,
+            idle_s=self.pulse.idle_s(),
+            limit_s=self.limit_s(),
+            phase=self.pulse.phase,
+            cpu_s=time.process_time(),
+            threads=threads,
+        )

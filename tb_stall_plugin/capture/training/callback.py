@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tb_stall_plugin.capture.training import keras_model
 from tb_stall_plugin.capture.training.keras_model import Batches, Fit
-from tb_stall_plugin.capture.training.training_session import Session
+from tb_stall_plugin.capture.training.training_session import TrainingSession
 
 logger = logging.getLogger("stall")
 
@@ -28,7 +28,9 @@ def _in_fit(hook: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
-def _in_each_batch(hook: Callable[[StallCallback, Session, int], None]) -> Callable[..., None]:
+def _in_each_batch(
+    hook: Callable[[StallCallback, TrainingSession, int], None],
+) -> Callable[..., None]:
     """The same, with fewer calls in between."""
 
     @functools.wraps(hook)
@@ -79,8 +81,8 @@ class StallCallback(tf.keras.callbacks.Callback):
             "probe": probe,
             "profile": profile,
         }
-        self._session: Session | None = None
-        self._under_way: Session | None = None  # the session, while its fit is under way
+        self._session: TrainingSession | None = None
+        self._under_way: TrainingSession | None = None  # the session, while its fit is under way
         self._epoch = 0
         self._train_batches = self._test_batches = Batches(told_later=False)
 
@@ -103,62 +105,62 @@ class StallCallback(tf.keras.callbacks.Callback):
         self._try(self._begin)
 
     @_in_fit
-    def on_train_end(self, session: Session, logs: Any = None) -> None:
+    def on_train_end(self, session: TrainingSession, logs: Any = None) -> None:
         self._end_of_batches(session)
         session.end()
         self._under_way = None
 
     @_in_fit
-    def on_epoch_begin(self, session: Session, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, session: TrainingSession, epoch: int, logs: Any = None) -> None:
         self._epoch = epoch
         self._train_batches.begin_anew()
         session.epoch_begins(epoch)
 
     @_in_fit
-    def on_epoch_end(self, session: Session, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, session: TrainingSession, epoch: int, logs: Any = None) -> None:
         self._end_of_batches(session)
         session.epoch_ends(epoch)
 
     @_in_each_batch
-    def on_train_batch_begin(self, session: Session, batch: int) -> None:
+    def on_train_batch_begin(self, session: TrainingSession, batch: int) -> None:
         batches = self._train_batches
         if batches.told_later and batches.begins(batch):
             session.step_ends()
         session.step_begins()
 
     @_in_each_batch
-    def on_train_batch_end(self, session: Session, batch: int) -> None:
+    def on_train_batch_end(self, session: TrainingSession, batch: int) -> None:
         batches = self._train_batches
         if not batches.told_later or batches.ends(batch):
             session.step_ends()
 
     @_in_fit
-    def on_test_begin(self, session: Session, logs: Any = None) -> None:
+    def on_test_begin(self, session: TrainingSession, logs: Any = None) -> None:
         self._end_of_batches(session)
         self._test_batches.begin_anew()
         session.validation_begins(self._epoch)
 
     @_in_fit
-    def on_test_end(self, session: Session, logs: Any = None) -> None:
+    def on_test_end(self, session: TrainingSession, logs: Any = None) -> None:
         if self._test_batches.last_ended():
             session.test_step_ends()
         session.validation_ends(self._epoch)
 
     @_in_each_batch
-    def on_test_batch_begin(self, session: Session, batch: int) -> None:
+    def on_test_batch_begin(self, session: TrainingSession, batch: int) -> None:
         if self._test_batches.begins(batch):
             session.test_step_ends()
         session.test_step_begins()
 
     @_in_each_batch
-    def on_test_batch_end(self, session: Session, batch: int) -> None:
+    def on_test_batch_end(self, session: TrainingSession, batch: int) -> None:
         if self._test_batches.ends(batch):
             session.test_step_ends()
 
     def _begin(self) -> None:
         fit = Fit(self)
         if self._session is None or not self._session.is_usable:
-            self._session = Session(**self._options)
+            self._session = TrainingSession(**self._options)
         callback_list = fit.callback_list
         self._under_way = self._session
         self._train_batches = Batches(getattr(callback_list, "_async_train", False))
@@ -175,7 +177,7 @@ class StallCallback(tf.keras.callbacks.Callback):
             marks_steps=not keras_model.marks_its_steps(model),
         )
 
-    def _end_of_batches(self, session: Session) -> None:
+    def _end_of_batches(self, session: TrainingSession) -> None:
         if self._train_batches.last_ended():
             session.step_ends()
 

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from stall_analyzer.captures.capture_format import Level
 from tb_stall_plugin.capture.process.recorder import Recorder
 
 logger = logging.getLogger("stall")
@@ -15,7 +14,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Parts:
+class CircuitBreaker:
     """Runs the parts of a capture. One that fails says so once and is switched off."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -38,4 +37,4 @@ class Parts:
         if part not in self._off:
             self._off.add(part)
             logger.warning("%s is switched off, training goes on. %s", part.capitalize(), why)
-            self._recorder.note(Level.WARNING, f"{part} was switched off: {why}")
+            self._recorder.note("warning", f"{part} was switched off: {why}")

@@ -18,12 +18,12 @@ import tensorflow as tf
 from tb_stall_plugin.capture.training import loss_scaling
 from tb_stall_plugin.capture.training.measured_vector import (
     NOT_MEASURED,
-    Head,
+    VectorHead,
     head_of,
     scalars_of,
     vector_length,
 )
-from tb_stall_plugin.capture.training.watched_layers import Watched
+from tb_stall_plugin.capture.training.watched_layers import WatchedLayer
 
 raw = tf.raw_ops  # a fourth of the time of their usual names, in tracing and in running
 
@@ -38,7 +38,7 @@ class GradientMeter:
     the variables that they use.
     """
 
-    def __init__(self, optimizer: Any, layers: Sequence[Watched]) -> None:
+    def __init__(self, optimizer: Any, layers: Sequence[WatchedLayer]) -> None:
         self._optimizer_if_alive = weakref.ref(optimizer)
         self._layers = layers
         self._functions: dict[tuple[tuple[bool, ...], int], Any] = {}
@@ -124,9 +124,9 @@ class GradientMeter:
         weights, biases = tensors[:count], tensors[count : 2 * count]
         loss, scale = tensors[2 * count :]
         before = raw.ReadVariableOp(resource=self._vector.handle, dtype=tf.float32)
-        number = raw.GatherV2(params=before, indices=Head._fields.index("number"), axis=0)
+        number = raw.GatherV2(params=before, indices=VectorHead._fields.index("number"), axis=0)
         is_scaled = scale is not None and loss_scaling.scales_gradients(self._optimizer)
-        head = Head(
+        head = VectorHead(
             number=raw.AddV2(x=number, y=1.0),
             has_loss=float(loss is not None),
             # Each replica has its share of the mean over the batch.
@@ -159,7 +159,7 @@ def _doing_nothing(types: tuple[Any, ...]) -> Any:
     )
 
 
-def _of_units(watched: Watched, of_weight: Any, of_bias: Any) -> Any:
+def _of_units(watched: WatchedLayer, of_weight: Any, of_bias: Any) -> Any:
     """A gradient for each unit, zero if nothing came back through it."""
     if of_bias is not None:
         flat = of_bias if of_bias.shape.rank == 1 else raw.Reshape(tensor=of_bias, shape=[-1])

@@ -6,7 +6,7 @@ the events take cannot be told from what the training takes, so the process as a
 
 from __future__ import annotations
 
-from stall_analyzer.captures.capture_format import Host
+from stall_analyzer.captures.capture_format import HostMetric
 from tb_stall_plugin.capture.process.host_sampler import HostSampler
 
 MB = 1 << 20
@@ -25,16 +25,18 @@ class Growth:
     def begin(self) -> None:
         """A window is opened."""
         host = self._host.sample()
-        used = host.get(Host.RSS)
+        used = host.get(HostMetric.RSS)
         if used is None:  # no Linux: then nothing is watched
             self._limit = float("inf")
             return
-        free = min(host.get(Host.AVAILABLE, 0.0), host.get(Host.LIMIT, float("inf")) - used)
+        free = min(
+            host.get(HostMetric.AVAILABLE, 0.0), host.get(HostMetric.LIMIT, float("inf")) - used
+        )
         allowed = max(LEAST_BYTES, min(MOST_BYTES, SHARE_OF_FREE * free))
         self._limit = used + self._factor * allowed
 
     def is_too_much(self) -> bool:
-        return self._host.sample().get(Host.RSS, 0.0) > self._limit
+        return self._host.sample().get(HostMetric.RSS, 0.0) > self._limit
 
     def was_not_ours(self) -> None:
         """The window that was closed for it turned out to be small: the training grows."""

@@ -8,7 +8,7 @@ SHARE_OF_TIME = 0.005
 LEAST_STEP_S = 1e-6  # no clock is finer
 
 
-class Due:
+class MeasuredSteps:
     """Of one optimizer, over all its fits."""
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """The vector that a measured step leaves behind, and what it says.
 
-It begins with the HEAD. Then comes, for each layer, half the sum of the squares of the gradient of
+It begins with the head. Then comes, for each layer, half the sum of the squares of the gradient of
 its weight. Then, for each layer whose units are counted, how many of the units up to and including
 this layer had a gradient of exactly zero.
 """
@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from stall_analyzer.captures.capture_format import Tag
-from tb_stall_plugin.capture.training.watched_layers import Watched
+from tb_stall_plugin.capture.training.watched_layers import WatchedLayer
 
 NOT_MEASURED = -1.0  # of everything but the loss, which may have any value
 
 
-class Head(NamedTuple):
+class VectorHead(NamedTuple):
     number: float  # of the measured step
     has_loss: float
     loss: float
@@ -25,15 +25,15 @@ class Head(NamedTuple):
     factor: float  # by which gradients are too large: loss scale, or a replica's share
 
 
-def vector_length(layers: Sequence[Watched]) -> int:
-    return len(Head._fields) + len(layers) + sum(watched.units > 0 for watched in layers)
+def vector_length(layers: Sequence[WatchedLayer]) -> int:
+    return len(VectorHead._fields) + len(layers) + sum(watched.units > 0 for watched in layers)
 
 
-def head_of(vector: Sequence[float]) -> Head:
-    return Head(*vector[: len(Head._fields)])
+def head_of(vector: Sequence[float]) -> VectorHead:
+    return VectorHead(*vector[: len(VectorHead._fields)])
 
 
-def scalars_of(vector: Sequence[float], layers: Sequence[Watched]) -> dict[str, float]:
+def scalars_of(vector: Sequence[float], layers: Sequence[WatchedLayer]) -> dict[str, float]:
     """By tag. What is no number was no number in the step."""
     head = head_of(vector)
     values: dict[str, float] = {}
@@ -41,7 +41,7 @@ def scalars_of(vector: Sequence[float], layers: Sequence[Watched]) -> dict[str, 
         values[Tag.LOSS] = head.loss
     if head.loss_scale != NOT_MEASURED:
         values[Tag.LOSS_SCALE] = head.loss_scale
-    rest = iter(vector[len(Head._fields) :])
+    rest = iter(vector[len(VectorHead._fields) :])
     total = 0.0
     for watched, half in zip(layers, rest, strict=False):
         if half != NOT_MEASURED:
@@ -59,7 +59,7 @@ def scalars_of(vector: Sequence[float], layers: Sequence[Watched]) -> dict[str, 
 
 
 def update_ratios(
-    squares: Iterable[tuple[float, float]], layers: Sequence[Watched]
+    squares: Iterable[tuple[float, float]], layers: Sequence[WatchedLayer]
 ) -> dict[str, float]:
     """By tag, from the squares of what changed and of what it was before."""
     return {

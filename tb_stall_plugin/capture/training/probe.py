@@ -2,7 +2,7 @@
 
 The optimizer is where all of them pass by, in every kind of training. Its methods are hooked before
 the train function is traced, so that the measuring ops become part of its graph and nothing is
-traced again. Of the many steps few are measured: those that `due` says.
+traced again. Of the many steps few are measured: those that `measured_steps` names.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import tensorflow as tf
 from stall_analyzer.captures.capture_format import Tag
 from tb_stall_plugin.capture.training.gradients import GradientMeter
 from tb_stall_plugin.capture.training.hook import Hook
-from tb_stall_plugin.capture.training.measured_steps import Due
+from tb_stall_plugin.capture.training.measured_steps import MeasuredSteps
 from tb_stall_plugin.capture.training.measured_vector import update_ratios
 from tb_stall_plugin.capture.training.updates import UpdateMeter
-from tb_stall_plugin.capture.training.watched_layers import Watched, choose
+from tb_stall_plugin.capture.training.watched_layers import WatchedLayer, choose
 
 Method = Callable[..., Any]
 
@@ -42,15 +42,15 @@ class Probe:
 
     def __init__(self, optimizer: Any) -> None:
         self._optimizer_if_alive = weakref.ref(optimizer)  # or it would live as long as we do
-        self.due = Due()
-        self.layers: list[Watched] = []
+        self.measured_steps = MeasuredSteps()
+        self.layers: list[WatchedLayer] = []
         self.is_in_step = False  # a step was traced, or run eagerly, with the probe in it
         self.failure: str | None = None  # why it measures no more
         self._weights: list[Any] = []  # of the layers, and their biases or None
         self._biases: list[Any] = []
         self._gradients: GradientMeter | None = None
         self._updates: UpdateMeter | None = None
-        self._dense: list[tuple[Watched, Any]] = []  # layers whose updates are measured
+        self._dense: list[tuple[WatchedLayer, Any]] = []  # layers whose updates are measured
         self._replica = threading.local()  # replicas are traced in a thread each
         self._hooks: list[Hook] = []
 
@@ -62,7 +62,7 @@ class Probe:
         if self._hooks:  # by another fit, which is still under way
             return
         if self._gradients is not None:
-            self._gradients.measure_next(self.due.is_due)
+            self._gradients.measure_next(self.measured_steps.is_due)
         # Keras 3 applies gradients in one place, apply(gradients, variables); Keras 2 has only
         # apply_gradients(pairs). The loss is seen on its way to be scaled or minimised.
         around: dict[str, Method]

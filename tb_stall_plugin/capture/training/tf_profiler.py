@@ -16,9 +16,9 @@ import tensorflow as tf
 
 WAIT_FOR_STOP_S = 30.0  # as long as saving a large profile may take
 
-Trace = tf.profiler.experimental.Trace
+ProfilerTrace = tf.profiler.experimental.Trace
 
-_traces = sys.modules[Trace.__module__]
+_traces = sys.modules[ProfilerTrace.__module__]
 
 
 def a_profiler_runs() -> bool:

@@ -13,17 +13,18 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from stall_analyzer.captures.capture_format import Kind, Level, Mark, Phase, Tag
+from stall_analyzer.captures.capture_format import MarkName, Tag, TrainingPhase
+from stall_analyzer.captures.capture_records import MarkRecord, ModelRecord
 from tb_stall_plugin.capture.process.about import is_one_of_several
 from tb_stall_plugin.capture.process.guard import Guard, guard
 from tb_stall_plugin.capture.process.pulse import NS
-from tb_stall_plugin.capture.training.circuit_breaker import Parts
+from tb_stall_plugin.capture.training.circuit_breaker import CircuitBreaker
 from tb_stall_plugin.capture.training.gpu_memory import bytes_in_use
-from tb_stall_plugin.capture.training.measured_steps import Due
+from tb_stall_plugin.capture.training.measured_steps import MeasuredSteps
 from tb_stall_plugin.capture.training.probe import Probe, probe_of
-from tb_stall_plugin.capture.training.tf_profiler import Trace, a_profiler_runs
+from tb_stall_plugin.capture.training.tf_profiler import ProfilerTrace, a_profiler_runs
 from tb_stall_plugin.capture.training.tracing_counts import tracing_counts
-from tb_stall_plugin.capture.training.window_plan import Plan
+from tb_stall_plugin.capture.training.window_plan import WindowPlan
 from tb_stall_plugin.capture.training.windows import Windows
 
 # What can be switched off by itself, in words for the user.
@@ -40,7 +41,7 @@ LONG_STEP_NS = round(LONG_STEP_S * NS)
 TRAIN, TEST = "train", "test"  # what XProf and the analyzer know steps by; Keras 2 uses them too
 
 
-class Session:
+class TrainingSession:
     def __init__(
         self,
         logdir: str,
@@ -53,13 +54,13 @@ class Session:
         self._guard = guard(logdir, hang_after_s)
         self._recorder = self._guard.recorder
         self._pulse = self._guard.pulse
-        self._parts = Parts(self._recorder)
+        self._breaker = CircuitBreaker(self._recorder)
         self._budget = budget
         self._wants_probe = probe
         self._probe: Probe | None = None
         self._windows: Windows | None = None
         if profile and is_one_of_several():
-            self._recorder.note(Level.INFO, NOT_IN_CLUSTERS)
+            self._recorder.note("info", NOT_IN_CLUSTERS)
         elif profile:
             self._windows = self._guard.windows_made_by(functools.partial(_windows, budget))
         self._beginning_or_ending = threading.RLock()
@@ -77,7 +78,7 @@ class Session:
         self._look_at = 1  # and will have when we do so next
         self._epochs = 0
         self._began_ns = 0  # of the pulse's clock: the epoch with the first step
-        self._due = Due()
+        self._measured_steps = MeasuredSteps()
         self._trace: Any = None  # of the step under way
 
     @property
@@ -116,24 +117,26 @@ class Session:
         marks_steps: bool,
     ) -> None:
         self._guard.describe()
-        self._pulse.begin(Phase.STARTUP)
+        self._pulse.begin(TrainingPhase.STARTUP)
         self._model, self._optimizer, self._epochs = model, optimizer, 0
         self._steps = self._test_steps = self._looked_at = 0
         self._look_at = 1
         self._began_ns = self._pulse.last_sign_ns
-        self._traced = self._parts.run(LOG, tracing_counts, model) or {}
+        self._traced = self._breaker.run(LOG, tracing_counts, model) or {}
         self._was_traced = any(self._traced.values())
-        self._mark(Mark.FIT_BEGIN)
+        self._mark(MarkName.FIT_BEGIN)
         first = self._pulse.steps_done
         others = range(first + others.start, first + others.stop)
         self._marks_steps = marks_steps
         self._unmarked = others
         if others:
             text = f"the profile of steps {others.start} to {others.stop} is left to Keras"
-            self._recorder.note(Level.INFO, text)
+            self._recorder.note("info", text)
         if self._wants_probe:
-            self._parts.run(PROBE, self._put_in_probe, optimizer)
-        self._due = Due() if self._probe is None else self._probe.due
+            self._breaker.run(PROBE, self._put_in_probe, optimizer)
+        self._measured_steps = (
+            MeasuredSteps() if self._probe is None else self._probe.measured_steps
+        )
         if self._windows is not None:
             self._windows.plan.budget = self._budget
             self._windows.fit_begins(steps_in_epoch, others)
@@ -147,9 +150,9 @@ class Session:
                 self._pulse.fits.remove(self._when_left)
             self.drop_step()
             if self._probe is not None:
-                self._parts.run(PROBE, self._probe.take_out)
-            self._mark(Mark.FIT_END)
-            self._pulse.begin(Phase.IDLE)
+                self._breaker.run(PROBE, self._probe.take_out)
+            self._mark(MarkName.FIT_END)
+            self._pulse.begin(TrainingPhase.IDLE)
             if self._windows is not None:
                 self._windows.fit_ends()
             # Nothing of a finished training is kept in memory for us.
@@ -163,7 +166,7 @@ class Session:
             if self._fit is not fit or not was_left():
                 return False
             text = "training was left before its end, by an exception that the program survived"
-            self._recorder.note(Level.INFO, text)
+            self._recorder.note("info", text)
             self.end()
             return True
         finally:
@@ -179,9 +182,9 @@ class Session:
         if self._epochs > 0 and self._windows is not None:
             self._windows.first_epoch_ended()
         self._epochs += 1
-        self._mark(Mark.EPOCH_BEGIN, epoch)
+        self._mark(MarkName.EPOCH_BEGIN, epoch)
         if self._steps > 0:
-            self._pulse.begin(Phase.BETWEEN_BATCHES)
+            self._pulse.begin(TrainingPhase.BETWEEN_BATCHES)
             self._pulse.step_begins_now()
         else:
             self._pulse.alive()
@@ -189,26 +192,26 @@ class Session:
 
     def epoch_ends(self, epoch: int) -> None:
         self.drop_step()
-        self._mark(Mark.EPOCH_END, epoch)
-        self._pulse.begin(Phase.EPOCH_END)
+        self._mark(MarkName.EPOCH_END, epoch)
+        self._pulse.begin(TrainingPhase.EPOCH_END)
 
     def validation_begins(self, epoch: int) -> None:
         self.drop_step()
-        self._mark(Mark.VALIDATION_BEGIN, epoch)
-        self._pulse.begin(Phase.VALIDATION)
+        self._mark(MarkName.VALIDATION_BEGIN, epoch)
+        self._pulse.begin(TrainingPhase.VALIDATION)
         if self._windows is not None:
             self._windows.validation_begins()
 
     def validation_ends(self, epoch: int) -> None:
         self.drop_step()
-        self._mark(Mark.VALIDATION_END, epoch)
-        self._pulse.begin(Phase.EPOCH_END)
+        self._mark(MarkName.VALIDATION_END, epoch)
+        self._pulse.begin(TrainingPhase.EPOCH_END)
         self._look_at = self._steps + 1  # a window may be open
 
     # ------------------------------------------------------------ steps
 
     def step_begins(self) -> None:
-        self._pulse.begin(Phase.TRAIN_BATCH)
+        self._pulse.begin(TrainingPhase.TRAIN_BATCH)
         if a_profiler_runs():
             self._open_trace(TRAIN)
 
@@ -224,7 +227,7 @@ class Session:
         self._steps += 1
         if self._steps >= self._look_at or pulse.step_ns[-1] >= LONG_STEP_NS:
             self._look(loss)
-        pulse.phase = Phase.BETWEEN_BATCHES
+        pulse.phase = TrainingPhase.BETWEEN_BATCHES
 
     def _look(self, loss: Any) -> None:
         """At the step that has just ended, and at how long those before it took."""
@@ -235,21 +238,21 @@ class Session:
         is_first = self._looked_at == 0
         if is_first:  # to it belongs what goes before its batch: the making of an iterator, say
             seconds = [(self._pulse.last_step_ns - self._began_ns) / NS]
-        was_due, next_is_due = self._due.steps_ended(count)
+        was_due, next_is_due = self._measured_steps.steps_ended(count)
         values: dict[str, float] = {}
         if was_due or next_is_due:
             values = self._measured(was_due, next_is_due, loss)
-            self._due.took(time.perf_counter() - began_s, statistics.median(seconds))
+            self._measured_steps.took(time.perf_counter() - began_s, statistics.median(seconds))
         if was_due or seconds[-1] >= LONG_STEP_S:
             values[Tag.STEP_SECONDS] = seconds[-1]
             self._recorder.scalars(values, step)
         if is_first:
-            self._parts.run(LOG, self._record_model)
+            self._breaker.run(LOG, self._record_model)
         if self._windows is not None:
             self._windows.steps_ended(seconds)
         is_busy = self._windows is not None and self._windows.is_busy
         self._looked_at = self._steps
-        self._look_at = self._steps + (1 if is_busy else self._due.rest())
+        self._look_at = self._steps + (1 if is_busy else self._measured_steps.rest())
 
     def drop_step(self) -> None:
         """It began, but there was no more data."""
@@ -268,28 +271,28 @@ class Session:
 
     def _open_trace(self, name: str) -> None:
         if self._marks_steps and self._pulse.steps_done not in self._unmarked:
-            self._trace = self._parts.run(MARKS, Trace, name)
+            self._trace = self._breaker.run(MARKS, ProfilerTrace, name)
 
     def _close_trace(self, step: int | None = None) -> None:
         """The number makes a step of it; what began but was no step stays without."""
         trace, self._trace = self._trace, None
         if trace is not None:
-            self._parts.run(MARKS, _end_trace, trace, step)
+            self._breaker.run(MARKS, _end_trace, trace, step)
 
     # ------------------------------------------------------------ what is written
 
     def _mark(self, what: str, epoch: int | None = None) -> None:
         step = self._pulse.steps_done
-        self._recorder.record(Kind.MARK, what=what, epoch=epoch, step=step)
+        self._recorder.record(MarkRecord(what=what, epoch=epoch, step=step))
 
     def _measured(self, was_due: bool, next_is_due: bool, loss: Any) -> dict[str, float]:
         """Scalars by tag, of a step that was due. The probe also prepares for one that will be."""
         values: dict[str, float] = {}
         if self._probe is not None:
-            found = self._parts.run(PROBE, self._probe.after_step, was_due, next_is_due)
+            found = self._breaker.run(PROBE, self._probe.after_step, was_due, next_is_due)
             values.update(found or {})
         if was_due:
-            values.update(self._parts.run(LOG, self._seen_from_outside, loss) or {})
+            values.update(self._breaker.run(LOG, self._seen_from_outside, loss) or {})
         return values
 
     def _seen_from_outside(self, loss: Any) -> dict[str, float]:
@@ -309,14 +312,14 @@ class Session:
         """After the first step, when models that are built late have their weights."""
         probe = self._probe
         weights = getattr(self._model, "trainable_variables", None) or ()
-        self._recorder.record(
-            Kind.MODEL,
+        model = ModelRecord(
             optimizer=None if self._optimizer is None else type(self._optimizer).__name__,
             parameters=sum(math.prod(weight.shape) for weight in weights),
-            layers=[] if probe is None else [watched.layer for watched in probe.layers],
+            layers=tuple(watched.layer for watched in probe.layers) if probe is not None else (),
             probed=self._why_not_probed() is None,
             why=self._why_not_probed(),
         )
+        self._recorder.record(model)
 
     def _why_not_probed(self) -> str | None:
         if not self._wants_probe:
@@ -339,5 +342,5 @@ def _end_trace(trace: Any, step: int | None) -> None:
 
 
 def _windows(budget: float, guard: Guard) -> Windows:
-    switch_off = functools.partial(Parts(guard.recorder).switch_off, PROFILE)
-    return Windows(guard.logdir, guard.recorder, guard.pulse, Plan(budget), switch_off)
+    switch_off = functools.partial(CircuitBreaker(guard.recorder).switch_off, PROFILE)
+    return Windows(guard.logdir, guard.recorder, guard.pulse, WindowPlan(budget), switch_off)

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from tb_stall_plugin.capture.training.watched_layers import Watched
+from tb_stall_plugin.capture.training.watched_layers import WatchedLayer
 
 Sample = list[npt.NDArray[np.float32]]
 
 
 class UpdateMeter:
-    def __init__(self, layers: Sequence[Watched], weights: Sequence[Any]) -> None:
+    def __init__(self, layers: Sequence[WatchedLayer], weights: Sequence[Any]) -> None:
         """`weights` are TensorFlow's variables, of one replica."""
         self._weights = weights
         self._places = [

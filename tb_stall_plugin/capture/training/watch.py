@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from tb_stall_plugin.capture.training.training_session import Session
+from tb_stall_plugin.capture.training.training_session import TrainingSession
 
 logger = logging.getLogger("stall")
 
@@ -47,7 +47,7 @@ class watch:
         }
         self._model = model
         self._optimizer = getattr(model, "optimizer", None) if optimizer is None else optimizer
-        self._session: Session | None = None
+        self._session: TrainingSession | None = None
         self._epoch: int | None = None
 
     def __enter__(self) -> watch:
@@ -71,7 +71,7 @@ class watch:
         self._try(self._end_step, loss)
 
     def _begin(self) -> None:
-        self._session = Session(**self._options)
+        self._session = TrainingSession(**self._options)
         self._session.begin(self._model, self._optimizer)
         self._session.step_begins()
 
@@ -94,7 +94,7 @@ class watch:
             self._end_epoch(self._session)
             self._session.end()
 
-    def _end_epoch(self, session: Session) -> None:
+    def _end_epoch(self, session: TrainingSession) -> None:
         if self._epoch is not None:
             session.epoch_ends(self._epoch)
 

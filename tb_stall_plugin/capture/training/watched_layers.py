@@ -12,7 +12,7 @@ SAMPLE = 1024  # elements of a weight that are compared before and after its upd
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedLayer:
     """One layer. Weights are named by their place among the trainable variables."""
 
     layer: str
@@ -39,7 +39,7 @@ class Watched:
         return range(0, self.size, self.stride)[:SAMPLE]
 
 
-def choose(variables: Sequence[Any], gradients: Sequence[Any]) -> list[Watched]:
+def choose(variables: Sequence[Any], gradients: Sequence[Any]) -> list[WatchedLayer]:
     """The layers to watch, in the order of the model, spread evenly if there are too many."""
     layers: dict[str, list[int]] = {}
     for index, variable in enumerate(variables):
@@ -74,7 +74,7 @@ def _layer(variable: Any) -> str:
 
 def _watched(
     layer: str, members: Sequence[int], variables: Sequence[Any], gradients: Sequence[Any]
-) -> Watched:
+) -> WatchedLayer:
     weight = max(members, key=lambda index: _size(variables[index]))
     biases = (i for i in members if i != weight and _path(variables[i]).endswith("/bias"))
     bias = next(biases, None)
@@ -84,7 +84,7 @@ def _watched(
         units = _size(variables[bias])
     else:  # the last axis, but not of an embedding, nor of a depthwise convolution
         units = shape[-1] if not is_sparse and len(shape) >= 2 and shape[-1] >= 2 else 0
-    return Watched(layer, weight, bias, shape, units, is_sparse)
+    return WatchedLayer(layer, weight, bias, shape, units, is_sparse)
 
 
 def _size(variable: Any) -> int:

@@ -11,7 +11,7 @@ import statistics
 from collections import deque
 from dataclasses import dataclass
 
-from stall_analyzer.captures.capture_format import Window
+from stall_analyzer.captures.capture_format import WindowReason
 
 MB = 1 << 20
 
@@ -37,20 +37,20 @@ RECENT_STEPS = 64
 
 
 @dataclass
-class _Open:
+class _OpenWindow:
     reason: str
     at_s: float
     steps: int = 0
     first_end_s: float = 0.0  # of its first step: tracing is over by then
 
 
-class Plan:
+class WindowPlan:
     """Of one process, over all its fits. `budget` is the share of the time that it may cost."""
 
     def __init__(self, budget: float) -> None:
         self.budget = budget
-        self._open: _Open | None = None
-        self._being_saved: _Open | None = None
+        self._open: _OpenWindow | None = None
+        self._being_saved: _OpenWindow | None = None
         # Of the windows so far:
         self._windows = 0
         self._bytes = 0
@@ -90,10 +90,10 @@ class Plan:
         self._is_first_epoch = False
 
     def opened(self, now_s: float, reason: str) -> None:
-        self._open = _Open(reason, now_s)
+        self._open = _OpenWindow(reason, now_s)
         self._windows += 1
-        self._slow_windows += reason == Window.SLOW_STEP
-        self._hang_windows += reason == Window.HANG
+        self._slow_windows += reason == WindowReason.SLOW_STEP
+        self._hang_windows += reason == WindowReason.HANG
         self._slow_step_seen = False
 
     def closed(self, now_s: float) -> None:
@@ -136,16 +136,16 @@ class Plan:
     def opens(self, now_s: float) -> str | None:
         """Why a window should be opened now."""
         if self._slow_step_seen and self._slow_windows < MOST_SLOW_WINDOWS:
-            return Window.SLOW_STEP
+            return WindowReason.SLOW_STEP
         if not self._is_first_epoch or now_s < self._look_at_s or not self._has_room():
             return None
         self._look_at_s = now_s + LOOK_EACH_S
         if self._windows > 0 and not self._can_afford(WHOLE_STEPS, now_s):
             return None
         if self._steps == 0:
-            return Window.START
+            return WindowReason.START
         is_sampled = self._trained_s(now_s) >= SAMPLED_AFTER_S and self._is_its_turn(now_s)
-        return Window.SAMPLE if is_sampled else None
+        return WindowReason.SAMPLE if is_sampled else None
 
     def opens_for_validation(self) -> bool:
         """The first one, which is traced too. It is worth going over the budget for."""
@@ -161,7 +161,7 @@ class Plan:
         window = self._open
         if window is None:
             return False
-        if window.reason == Window.SLOW_STEP:
+        if window.reason == WindowReason.SLOW_STEP:
             is_long = now_s - window.at_s >= SLOW_WINDOW_SECONDS
             return is_long or window.steps >= SLOW_WINDOW_STEPS
         is_long = now_s - window.first_end_s >= WHOLE_SECONDS

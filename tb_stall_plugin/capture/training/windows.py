@@ -11,28 +11,23 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Concatenate, ParamSpec
 
-from stall_analyzer.captures.capture_format import Kind, Level, Window
+from stall_analyzer.captures.capture_format import WindowEnd, WindowEvent, WindowReason
+from stall_analyzer.captures.capture_records import WindowRecord
 from tb_stall_plugin.capture.process.pulse import Pulse
 from tb_stall_plugin.capture.process.recorder import Recorder
 from tb_stall_plugin.capture.training.growth import Growth
 from tb_stall_plugin.capture.training.session_files import SessionFiles
 from tb_stall_plugin.capture.training.tf_profiler import Profiler, a_profiler_runs
-from tb_stall_plugin.capture.training.window_plan import MOST_WINDOW_BYTES, Plan
+from tb_stall_plugin.capture.training.window_plan import MOST_WINDOW_BYTES, WindowPlan
 
 RETRY_S = 10.0  # after another profiler was found running
 HANG_WINDOW_S = 5.0  # long enough to see whether anything still moves
 MIND_MEMORY_S = 0.5
 
 P = ParamSpec("P")
-
-
-@dataclass(frozen=True)
-class _Open:
-    reason: str
-    first_step: int
 
 
 def _or_give_up(method: Callable[Concatenate[Windows, P], None]) -> Callable[..., None]:
@@ -62,7 +57,7 @@ class Windows:
         logdir: str,
         recorder: Recorder,
         pulse: Pulse,
-        plan: Plan,
+        plan: WindowPlan,
         on_failure: Callable[[str], None],
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -76,7 +71,7 @@ class Windows:
         self._growth = Growth()
         self._process = os.getpid()
         self._lock = threading.RLock()  # never held while a profile is saved
-        self._open: _Open | None = None
+        self._open: WindowRecord | None = None
         self._saving: threading.Thread | None = None
         self._given_up = False
         self._retry_at_s = 0.0
@@ -116,7 +111,7 @@ class Windows:
     def validation_begins(self) -> None:
         with self._lock:
             if self.plan.opens_for_validation() and self._step not in self._others:
-                self._start(Window.VALIDATION)
+                self._start(WindowReason.VALIDATION)
 
     @_or_give_up
     def test_step_ended(self) -> None:
@@ -124,38 +119,38 @@ class Windows:
             now_s = self._clock_s()
             self.plan.test_step_ended(now_s)
             if self.plan.closes(now_s):
-                self._stop(Window.PLAN)
+                self._stop(WindowEnd.PLAN)
 
     @_or_give_up
     def first_epoch_ended(self) -> None:
         with self._lock:
             self.plan.first_epoch_ended()
-            self._stop(Window.PLAN)
+            self._stop(WindowEnd.PLAN)
 
     @_or_give_up
     def fit_ends(self) -> None:
         """Does not wait until the last profile is saved. The end of the process does."""
         with self._lock:
             self.plan.fit_ended(self._clock_s())
-            self._stop(Window.PLAN)
+            self._stop(WindowEnd.PLAN)
 
     @_or_give_up
     def hang(self) -> None:
         """Nothing has moved for long: save what led to it, and look at what moves now."""
-        self._save_now(Window.HANG)
+        self._save_now(WindowEnd.HANG)
         with self._lock:
             if not self.plan.opens_for_hang():
                 return
-            self._start(Window.HANG)
+            self._start(WindowReason.HANG)
         time.sleep(HANG_WINDOW_S)
         with self._lock:
-            if self._open is not None and self._open.reason == Window.HANG:
-                self._stop(Window.PLAN)
+            if self._open is not None and self._open.reason == WindowReason.HANG:
+                self._stop(WindowEnd.PLAN)
 
     @_or_give_up
     def finish(self) -> None:
         """The process ends."""
-        self._save_now(Window.END)
+        self._save_now(WindowEnd.END)
 
     # ------------------------------------------------------------ the profiler
 
@@ -163,7 +158,7 @@ class Windows:
         is_free = self._step not in self._others
         if self._open is not None:
             if not is_free or self.plan.closes(now_s):
-                self._stop(Window.PLAN)
+                self._stop(WindowEnd.PLAN)
         elif is_free and self._saving is None:
             reason = self.plan.opens(now_s)
             if reason is not None:
@@ -177,16 +172,18 @@ class Windows:
         if a_profiler_runs():
             self._retry_at_s = self._clock_s() + RETRY_S
             text = f"another profiler was running at step {self._step}, so nothing was profiled"
-            self._recorder.note(Level.INFO, text)
+            self._recorder.note("info", text)
             return
         self._growth.begin()
         self._profiler.start(self._files.staging)
-        self._open = window = _Open(reason, self._step)
+        self._open = window = WindowRecord(
+            what=WindowEvent.OPENED, reason=reason, first_step=self._step
+        )
         threading.Thread(
             target=self._mind_memory, args=(window,), name="stall-mind-memory", daemon=True
         ).start()
         self.plan.opened(self._clock_s(), reason)
-        self._recorder.record(Kind.WINDOW, what=Window.OPENED, reason=reason, first_step=self._step)
+        self._recorder.record(window)
 
     @_or_give_up
     def _make_way(self) -> None:
@@ -195,16 +192,16 @@ class Windows:
             self._retry_at_s = self._clock_s() + RETRY_S
             if self._open is not None:
                 text = f"at step {self._step} the script started the profiler, so ours made way"
-                self._recorder.note(Level.INFO, text)
-                self._stop(Window.PLAN)
+                self._recorder.note("info", text)
+                self._stop(WindowEnd.PLAN)
 
     @_or_give_up
-    def _mind_memory(self, window: _Open) -> None:
+    def _mind_memory(self, window: WindowRecord) -> None:
         while self._open is window:
             time.sleep(MIND_MEMORY_S)
             with self._lock:
                 if self._open is window and self._growth.is_too_much():
-                    self._stop(Window.MEMORY)
+                    self._stop(WindowEnd.MEMORY)
 
     def _stop(self, ended_by: str) -> None:
         window, self._open = self._open, None
@@ -235,27 +232,21 @@ class Windows:
         elif saving is not None and saving is not threading.current_thread():
             saving.join()
 
-    def _save(self, window: _Open, step: int, ended_by: str) -> None:
+    def _save(self, window: WindowRecord, step: int, ended_by: str) -> None:
         began_s, cpu_began_s = time.monotonic(), time.thread_time()
         size = 0
-        fields = {
-            "reason": window.reason,
-            "first_step": window.first_step,
-            "last_step": step,
-            "ended_by": ended_by,
-        }
+        closed = replace(window, last_step=step, ended_by=ended_by)
         try:
             self._profiler.stop()
             session, size = self._files.publish()
-            if ended_by == Window.MEMORY and size < MOST_WINDOW_BYTES:
+            if ended_by == WindowEnd.MEMORY and size < MOST_WINDOW_BYTES:
                 self._growth.was_not_ours()
             seconds = round(time.monotonic() - began_s, 3)
-            self._recorder.record(
-                Kind.WINDOW, what=Window.SAVED, session=session, seconds=seconds, **fields
-            )
+            saved = replace(closed, what=WindowEvent.SAVED, session=session, seconds=seconds)
+            self._recorder.record(saved)
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
-            self._recorder.record(Kind.WINDOW, what=Window.FAILED, why=why, **fields)
+            self._recorder.record(replace(closed, what=WindowEvent.FAILED, why=why))
             self._give_up(error)
         with self._lock:
             self.plan.saved(size, time.thread_time() - cpu_began_s)

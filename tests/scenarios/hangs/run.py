@@ -23,7 +23,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from stall_analyzer.captures.capture_format import Kind, Reason
 from stall_analyzer.captures.held_stacks import read_dump
 from tb_stall_plugin.capture.command import environment
 from tests.capture.capture_logs import records
@@ -96,7 +95,7 @@ def _failed(child: subprocess.Popen[bytes], logs: Path) -> str | None:
         code = child.wait(PATIENCE_S)
     except subprocess.TimeoutExpired:
         return "it did not end"
-    if code != 1 or not any(dump["reason"] == Reason.EXCEPTION for dump in dumps(logs)):
+    if code != 1 or not any(dump["reason"] == "exception" for dump in dumps(logs)):
         return f"it ended with {code}, and no exception is on record"
     return None
 
@@ -104,7 +103,7 @@ def _failed(child: subprocess.Popen[bytes], logs: Path) -> str | None:
 def _watched(hang: Hang, child: subprocess.Popen[bytes], logs: Path) -> str | None:
     """Until it hangs, and that is on record."""
     deadline_s = time.monotonic() + PATIENCE_S
-    while not any(dump["reason"] == Reason.NO_STEP for dump in dumps(logs)):
+    while not any(dump["reason"] == "no_step" for dump in dumps(logs)):
         if child.poll() is not None:
             return f"it ended by itself, with {child.returncode}; see output.txt"
         if time.monotonic() > deadline_s:
@@ -117,8 +116,8 @@ def _watched(hang: Hang, child: subprocess.Popen[bytes], logs: Path) -> str | No
 def dumps(logs: Path) -> list[dict[str, Any]]:
     """Those of the event files, and those of a process in which no Python runs."""
     files = sorted(logs.glob("events.out.tfevents.*.stall"))
-    held = [dump for file in files if (dump := read_dump(str(file))) is not None]
-    return [*records(logs, Kind.DUMP), *held]
+    held = [vars(dump) for file in files if (dump := read_dump(str(file))) is not None]
+    return [*records(logs, "dump"), *held]
 
 
 def _ended(hang: Hang, child: subprocess.Popen[bytes], number: int, logs: Path) -> str | None:
@@ -134,8 +133,8 @@ def _ended(hang: Hang, child: subprocess.Popen[bytes], number: int, logs: Path) 
         return f"still alive {END_S:g} s after signal {number}"
     if code != -number:
         return f"ended with {code} instead of {-number}"
-    last_words = [*dumps(logs), *records(logs, Kind.END)]
-    said = sum(record["reason"] == Reason.SIGTERM for record in last_words)
+    last_words = [*dumps(logs), *records(logs, "end")]
+    said = sum(record["reason"] == "sigterm" for record in last_words)
     if number == signal.SIGTERM and said != 2:
         return "it left no last words"
     return None

@@ -35,7 +35,7 @@ update_freq="batch"), and a log directory cannot say whether its process still r
 
 from __future__ import annotations
 
-from stall_analyzer.captures.capture_format import Reason
+from stall_analyzer.captures.capture_format import StopReason
 from stall_analyzer.captures.how_to_capture import CALLBACK_LINES
 from stall_analyzer.model.findings import Change, Evidence, Finding
 from stall_analyzer.model.format import moment, seconds
@@ -112,7 +112,7 @@ def _how_it_ended(ending: Ending | None) -> str:
     at = moment(ending.ns)
     if ending.reason == KILLED:
         return f"The process wrote its last word at {at}: it was killed."
-    if ending.reason == Reason.SIGTERM:
+    if ending.reason == StopReason.SIGTERM:
         return f"It was told to end (SIGTERM) at {at}."
     return f"It failed at {at} with {ending.error}."
 
@@ -155,7 +155,7 @@ def _of_ending(signals: Signals, ending: Ending) -> Finding:
     at = moment(ending.ns)
     where = f" at {ending.place.place}" if ending.place is not None else ""
     finished = signals.progress is not None and signals.progress.finished
-    if ending.reason == Reason.EXCEPTION:
+    if ending.reason == StopReason.EXCEPTION:
         title = f"Training failed at {at}{where}: {ending.error}"
         text = "The process ended with this error. The stack is in the capture's last dump."
     elif ending.reason == KILLED:
@@ -170,7 +170,7 @@ def _of_ending(signals: Signals, ending: Ending) -> Finding:
         text = "Steps were being made until then; it was not stuck."
     memory = ending.out_of_memory
     return Finding(
-        severity="note" if finished or ending.reason == Reason.SIGTERM else "consider",
+        severity="note" if finished or ending.reason == StopReason.SIGTERM else "consider",
         title=title,
         explanation=text + ("" if finished else " No epoch was finished."),
         change=Change(

@@ -55,8 +55,8 @@ def _different_sizes(captures: Sequence[Capture]) -> SettingsFault | None:
 
 def _no_such_task(captures: Sequence[Capture]) -> SettingsFault | None:
     for capture in captures:
-        task = capture.environment.task
-        known = len(capture.environment.cluster.get(task.type, ())) if task is not None else 1
+        task, tasks = capture.environment.task, capture.environment.cluster or {}
+        known = len(tasks.get(task.type, ())) if task is not None else 1
         if task is not None and task.index >= known:
             return SettingsFault(
                 f"There is no {task} in the cluster",
@@ -68,7 +68,7 @@ def _no_such_task(captures: Sequence[Capture]) -> SettingsFault | None:
 
 def _same_address_twice(captures: Sequence[Capture]) -> SettingsFault | None:
     for capture in captures:
-        tasks = capture.environment.cluster
+        tasks = capture.environment.cluster or {}
         count = Counter(address for addresses in tasks.values() for address in addresses)
         twice = [address for address, times in count.items() if times > 1]
         if twice:
@@ -84,7 +84,7 @@ def _loopback(captures: Sequence[Capture]) -> SettingsFault | None:
     addresses = [
         address
         for capture in captures
-        for listed_there in capture.environment.cluster.values()
+        for listed_there in (capture.environment.cluster or {}).values()
         for address in listed_there
     ]
     local = next((address for address in addresses if address.startswith(LOOPBACK)), None)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from stall_analyzer.align.logged_epoch import STEP_SECONDS
-from stall_analyzer.captures.capture_format import Mark, Reason
+from stall_analyzer.captures.capture_format import MarkName, StopReason
 from stall_analyzer.captures.capture_records import Task
 from stall_analyzer.model.cluster import Cluster, Member
 from stall_analyzer.model.event_log import Capture
@@ -81,7 +81,7 @@ def _captured_member(capture: Capture, timeline: Timeline, ahead_ns: Mapping[str
     zero_ns = timeline.window.start_unix_ns
     traced_ns = [] if zero_ns is None else [zero_ns + a.covered_ps[1] // PS_PER_NS for a in traces]
     traced = [a.steps.count for a in traces if a.steps is not None]
-    errors = [dump for dump in capture.dumps if dump.reason == Reason.EXCEPTION]
+    errors = [dump for dump in capture.dumps if dump.reason == StopReason.EXCEPTION]
     steps = capture.series.get(STEP_SECONDS)
     timed = [int(steps.step[-1]) + 1] if steps is not None and len(steps) else []
     ahead = ahead_ns.get(capture.trace_name, 0)
@@ -94,8 +94,8 @@ def _captured_member(capture: Capture, timeline: Timeline, ahead_ns: Mapping[str
         first_ns=capture.first_ns - ahead,
         last_ns=max([capture.last_ns - ahead, *traced_ns]),
         ended=capture.end.reason if capture.end is not None else "",
-        error=errors[-1].error_type if errors else "",
-        blames=_peer_in(errors[-1].error_text if errors else "", capture.environment.task),
+        error=errors[-1].error.type if errors else "",
+        blames=_peer_in(errors[-1].error.text if errors else "", capture.environment.task),
         steps=max([0, *timed, *traced, *(look.step for look in capture.looks)]),
         last_step_ns=stood[0] - ahead if stood else None,
         epoch_steps=None if errors else _epoch_steps(capture),
@@ -104,7 +104,7 @@ def _captured_member(capture: Capture, timeline: Timeline, ahead_ns: Mapping[str
 
 def _epoch_steps(capture: Capture) -> int | None:
     marks = {mark.what: mark.step for mark in reversed(capture.first_fit)}  # the first of a kind
-    begin, end = marks.get(Mark.EPOCH_BEGIN), marks.get(Mark.EPOCH_END)
+    begin, end = marks.get(MarkName.EPOCH_BEGIN), marks.get(MarkName.EPOCH_END)
     return end - begin if begin is not None and end is not None else None
 
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stall_analyzer.captures.capture_format import Phase
-from stall_analyzer.captures.capture_records import NS_PER_S, Dump, Look
+from stall_analyzer.captures.capture_format import TrainingPhase
+from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.format import moment
 from stall_analyzer.model.kinds import Bucket
@@ -84,9 +84,9 @@ class Scene:
         return len(self.capture.environment.training_tasks) > 1
 
     @property
-    def dumps(self) -> list[Dump]:
+    def dumps(self) -> list[DumpRecord]:
         """Those that hold the kernel's view."""
-        return [look for look in self.looks if isinstance(look, Dump) and look.native]
+        return [look for look in self.looks if isinstance(look, DumpRecord) and look.native]
 
 
 def blamed(scene: Scene) -> Blamed | None:
@@ -158,9 +158,9 @@ def _fetch(main: Stack) -> Blamed:
 
 def _runtime(scene: Scene, main: Stack) -> Blamed | None:
     """Inside of TensorFlow, with no Python that could hold it up. A GPU may hang as well."""
-    devices = scene.capture.environment.devices
+    devices = scene.capture.environment.devices or ()
     only_cpu = bool(devices) and all("CPU" in device.upper() for device in devices)
-    if scene.last.phase != Phase.TRAIN_BATCH or not only_cpu or not scene.has_pipeline:
+    if scene.last.phase != TrainingPhase.TRAIN_BATCH or not only_cpu or not scene.has_pipeline:
         return None
     return Blamed(
         bucket="input",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stall_analyzer.captures.capture_format import Host, Reason, Tag
+from stall_analyzer.captures.capture_format import HostMetric, StopReason, Tag
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.ending.python_stacks import Frame, stack_of_error
@@ -27,7 +27,7 @@ OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError", "OutOfMemoryError")
 
 @dataclass(frozen=True)
 class Ending:
-    reason: str  # a word of capture_format.Reason, or KILLED
+    reason: str  # a word of capture_format.StopReason, or KILLED
     ns: int
     error: str = ""  # "ValueError: no such file"
     place: Frame | None = None  # of the error, in the user's own code
@@ -43,7 +43,7 @@ class Ending:
     @property
     def is_early(self) -> bool:
         """The process did not end by itself."""
-        return self.reason != Reason.EXIT
+        return self.reason != StopReason.EXIT
 
 
 def ending_of(capture: Capture, read_ns: int | None) -> Ending | None:
@@ -53,16 +53,16 @@ def ending_of(capture: Capture, read_ns: int | None) -> Ending | None:
         if not is_silent:
             return None
         return Ending(KILLED, capture.last_ns, out_of_memory=_was_full(_memory(capture)))
-    errors = [dump for dump in capture.dumps if dump.reason == Reason.EXCEPTION]
-    if capture.end.reason != Reason.EXCEPTION or not errors:
+    errors = [dump for dump in capture.dumps if dump.reason == StopReason.EXCEPTION]
+    if capture.end.reason != StopReason.EXCEPTION or not errors:
         return Ending(capture.end.reason, capture.end.ns)
-    error = errors[-1]
-    kind = error.error_type.rpartition(".")[2]
+    error = errors[-1].error
+    kind = error.type.rpartition(".")[2]
     return Ending(
-        Reason.EXCEPTION,
+        StopReason.EXCEPTION,
         capture.end.ns,
-        error=": ".join(filter(None, (kind, _first_line(error.error_text)))),
-        place=stack_of_error(error.error_frames).users,
+        error=": ".join(filter(None, (kind, _first_line(error.text)))),
+        place=stack_of_error(error.frames).users,
         out_of_memory=kind in OUT_OF_MEMORY,
         of_the_cluster=kind in OF_THE_CLUSTER and len(capture.environment.training_tasks) > 1,
     )
@@ -85,8 +85,8 @@ def _memory(capture: Capture) -> Mapping[str, float]:
 
 
 def _was_full(memory: Mapping[str, float]) -> bool:
-    limit, rss = memory.get(Host.LIMIT, 0.0), memory.get(Host.RSS, 0.0)
-    available = memory.get(Host.AVAILABLE)
+    limit, rss = memory.get(HostMetric.LIMIT, 0.0), memory.get(HostMetric.RSS, 0.0)
+    available = memory.get(HostMetric.AVAILABLE)
     if limit <= 0:
         return False
     nothing_left = available is not None and available <= (1 - FULL_SHARE) * limit

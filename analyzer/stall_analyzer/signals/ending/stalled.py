@@ -14,8 +14,8 @@ from itertools import pairwise
 import numpy as np
 
 from stall_analyzer.align.logged_epoch import STEP_SECONDS
-from stall_analyzer.captures.capture_format import Host, Reason, Tag
-from stall_analyzer.captures.capture_records import NS_PER_S, Dump, Look, ThreadStack
+from stall_analyzer.captures.capture_format import HostMetric, StopReason, Tag
+from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look, ThreadStack
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.format import moment, percent, seconds
 from stall_analyzer.model.kinds import Bucket
@@ -44,7 +44,7 @@ LONG_S = 60.0
 # The last sign of life, of two looks at the same stall, is the same but for rounding.
 SAME_SIGN_NS = NS_PER_S
 INTERRUPTS = frozenset({"KeyboardInterrupt", "SystemExit"})  # somebody has waited long enough
-CPU, READ = ((Tag.HOST + name).removeprefix(Tag.ALL) for name in (Host.CPU, Host.READ))
+CPU, READ = ((Tag.HOST + name).removeprefix(Tag.ALL) for name in (HostMetric.CPU, HostMetric.READ))
 
 
 @dataclass(frozen=True)
@@ -123,20 +123,20 @@ def _went_on(capture: Capture, ns: int) -> bool:
     signs = [mark.ns for mark in capture.marks] + ([int(steps.wall_ns[-1])] if steps else [])
     if max(signs, default=0) > ns:
         return True
-    errors = {d.error_type for d in capture.dumps if _is_of_an_error(d) and d.ns > ns}
-    by_itself = capture.end is not None and capture.end.reason == Reason.EXIT
+    errors = {d.error.type for d in capture.dumps if _is_of_an_error(d) and d.ns > ns}
+    by_itself = capture.end is not None and capture.end.reason == StopReason.EXIT
     return by_itself or bool(errors - INTERRUPTS)
 
 
 def _is_of_an_error(look: Look) -> bool:
-    return isinstance(look, Dump) and look.reason == Reason.EXCEPTION
+    return isinstance(look, DumpRecord) and look.reason == StopReason.EXCEPTION
 
 
 # ---------------------------------------------------------------- slow or stuck
 
 
 def _state(scene: Scene, reason: Blamed | None) -> tuple[str, str]:
-    if isinstance(scene.last, Dump) and scene.last.interpreter_held:
+    if isinstance(scene.last, DumpRecord) and scene.last.interpreter_held:
         return _state_if_held(reason)
     cores = _cores(scene)
     if cores is not None and cores >= IDLE_CORES:
@@ -195,7 +195,9 @@ def _is_reading(scene: Scene) -> bool:
 
 
 def _is_over_the_limit(scene: Scene) -> bool:
-    dumped = any(isinstance(look, Dump) and look.reason == Reason.NO_STEP for look in scene.looks)
+    dumped = any(
+        isinstance(look, DumpRecord) and look.reason == StopReason.NO_STEP for look in scene.looks
+    )
     return dumped or scene.last.idle_s >= LONG_S
 
 

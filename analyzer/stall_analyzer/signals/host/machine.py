@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stall_analyzer.captures.capture_format import Host, Tag
+from stall_analyzer.captures.capture_format import HostMetric, Tag
 from stall_analyzer.model.event_log import Capture, Series
 from stall_analyzer.model.timeline import Window
 from stall_analyzer.model.units import PS_PER_NS, PS_PER_S, Float64s, Int64s
@@ -61,13 +61,13 @@ def machine_signals(capture: Capture | None, window: Window) -> MachineSignals |
         values = inside(name)
         return round(max(float(values[-1] - values[0]), 0.0) * unit) if values is not None else None
 
-    limit, resident = inside(Host.LIMIT), inside(Host.RSS)
+    limit, resident = inside(HostMetric.LIMIT), inside(HostMetric.RSS)
     return MachineSignals(
-        memory_stalled_ps=grown(Host.MEMORY_STALLED, PS_PER_S),
-        throttled_ps=grown(Host.THROTTLED, PS_PER_S),
-        major_faults=grown(Host.MAJOR_FAULTS),
-        swapped_bytes=grown(Host.SWAP_USED),
-        read_bytes=grown(Host.READ),
+        memory_stalled_ps=grown(HostMetric.MEMORY_STALLED, PS_PER_S),
+        throttled_ps=grown(HostMetric.THROTTLED, PS_PER_S),
+        major_faults=grown(HostMetric.MAJOR_FAULTS),
+        swapped_bytes=grown(HostMetric.SWAP_USED),
+        read_bytes=grown(HostMetric.READ),
         limit_bytes=int(limit[-1]) if limit is not None else None,
         peak_bytes=int(resident.max()) if resident is not None else None,
         cores=capture.environment.cores,
@@ -75,7 +75,7 @@ def machine_signals(capture: Capture | None, window: Window) -> MachineSignals |
 
 
 def resident_memory(capture: Capture | None) -> ResidentMemory | None:
-    series = _host(capture, Host.RSS) if capture is not None else None
+    series = _host(capture, HostMetric.RSS) if capture is not None else None
     if series is None:
         return None
     return ResidentMemory(series.step, series.wall_ns, series.value)

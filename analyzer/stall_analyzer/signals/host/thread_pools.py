@@ -43,11 +43,12 @@ def pool_signals(
     trace = max((aligned.trace for aligned in traces), key=lambda trace: len(trace.events))
     threads = len({line.name for line in trace.lines if INTRA_OP_THREADS in line.name})
     divisible, cores = _divisible_ps(trace), cores_of(trace)
-    if environment is None or environment.intra_op_threads is None:
+    settings = environment.threads if environment is not None else None
+    if environment is None or settings is None or settings.intra_op is None:
         return PoolSignals(threads, divisible, cores)
     cores = environment.cores or cores
     # 0 leaves it to TensorFlow, which takes all cores.
-    threads = environment.intra_op_threads or cores or threads
+    threads = settings.intra_op or cores or threads
     return PoolSignals(threads, divisible, cores, is_setting=True)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from stall_analyzer.attribute.wasted_steps import batch_loss, captured_loss
-from stall_analyzer.captures.capture_format import Mark
+from stall_analyzer.captures.capture_format import MarkName
 from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.units import PS_PER_NS, Float64s, Int64s
 
@@ -75,7 +75,7 @@ def _epoch_ends_ns(events: EventLog) -> Int64s:
     if epoch_loss is not None:
         return epoch_loss.wall_ns
     marks = events.capture.first_fit if events.capture is not None else ()
-    return np.array([mark.ns for mark in marks if mark.what == Mark.EPOCH_END], dtype=np.int64)
+    return np.array([mark.ns for mark in marks if mark.what == MarkName.EPOCH_END], dtype=np.int64)
 
 
 def _merged(means: StepLosses, single: StepLosses) -> StepLosses:
