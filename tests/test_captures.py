@@ -8,102 +8,51 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.captures.capture_records import (
-    CapturedError,
-    CaptureRecord,
-    DumpRecord,
-    EndRecord,
-    Environment,
-    Look,
-    MarkRecord,
-    ModelRecord,
-    NativeThreads,
-    NoteRecord,
-    Task,
-    ThreadSettings,
-    ThreadStack,
-    WindowRecord,
-)
+from stall_analyzer.captures.capture_records import ThreadSettings
 from stall_analyzer.captures.record_json import read_record, to_json
 from stall_analyzer.model.event_log import Capture, EventLog
 from tests import captures as write
 from tests import event_files
 from tests.captures import GENERATOR, IN_THE_STEP, START_NS, native, thread
 
-# Each kind of record with the JSON that it is on disk, as capture_format.md has it.
-STACK = ThreadStack("MainThread", main=True, count=1, wait="futex", frames=("a.py:1 f",))
-LOOK = {"step": 3, "idle_s": 5.0, "limit_s": 60.0, "phase": "train_batch", "cpu_s": 1.5}
-THREADS = [
-    {"name": "MainThread", "main": True, "count": 1, "wait": "futex", "frames": ["a.py:1 f"]}
-]
-DUMP = {"kind": "dump", **LOOK, "threads": THREADS, "native": [], "memory": {"rss_bytes": 5e8}}
+LOOK = {
+    "step": 3, "idle_s": 5.0, "limit_s": 60.0, "phase": "train_batch", "cpu_s": 1.5,
+    "threads": [{"name": "a", "main": True, "count": 1, "wait": "futex", "frames": ["a.py:1 f"]}],
+}  # fmt: skip
+DUMP = {
+    **LOOK, "kind": "dump", "reason": "no_step", "memory": {"rss_bytes": 5e8},
+    "native": [{"name": "python3", "state": "S", "wait": "futex", "count": 2}],
+}  # fmt: skip
 WINDOW = {"kind": "window", "reason": "start", "first_step": 0}
-ON_DISK: list[tuple[CaptureRecord, dict[str, object]]] = [
-    (
-        Environment(host="box", python="3.11.4", devices=("CPU:0",), task=Task("worker", 1),
-                    threads=ThreadSettings(0, 0), cluster={"worker": ("a:1", "b:1")}),
-        {
-            "kind": "start", "format": None, "tool": "", "host": "box", "pid": None, "parent": None,
-            "python": "3.11.4", "tensorflow": None, "keras": None, "devices": ["CPU:0"],
-            "cores": None, "threads": {"intra_op": 0, "inter_op": 0},
-            "task": {"type": "worker", "index": 1}, "cluster": {"worker": ["a:1", "b:1"]},
-            "hang_after_s": None,
-        },
-    ),
-    (
-        ModelRecord(optimizer="Adam", parameters=9, layers=("a",), probed=True),
-        {"kind": "model", "optimizer": "Adam", "parameters": 9, "layers": ["a"], "probed": True,
-         "why": None},
-    ),
-    (
-        MarkRecord(what="fit_begin", step=0),
-        {"kind": "mark", "what": "fit_begin", "epoch": None, "step": 0},
-    ),
-    (
-        WindowRecord(what="opened", reason="start", first_step=0),
-        {**WINDOW, "what": "opened"},
-    ),
-    (
-        WindowRecord(what="saved", reason="start", first_step=0, last_step=0, ended_by="plan",
-                     session="2024", seconds=0.0),
-        {**WINDOW, "what": "saved", "last_step": 0, "ended_by": "plan", "session": "2024",
-         "seconds": 0.0},
-    ),
-    (
-        WindowRecord(what="failed", reason="start", first_step=0, last_step=7, ended_by="end",
-                     why="no room"),
-        {**WINDOW, "what": "failed", "last_step": 7, "ended_by": "end", "why": "no room"},
-    ),
-    (Look(**LOOK, threads=(STACK,)), {"kind": "beat", **LOOK, "threads": THREADS}),
-    (
-        DumpRecord(**LOOK, threads=(STACK,), reason="no_step", memory={"rss_bytes": 5e8},
-                   native=(NativeThreads("python3", "S", "futex", 2),)),
-        {**DUMP, "reason": "no_step",
-         "native": [{"name": "python3", "state": "S", "wait": "futex", "count": 2}]},
-    ),
-    (
-        DumpRecord(**LOOK, threads=(STACK,), reason="exception", memory={"rss_bytes": 5e8},
-                   error=CapturedError("ValueError", "no", ("a.py:1 f",))),
-        {**DUMP, "reason": "exception",
-         "error": {"type": "ValueError", "text": "no", "frames": ["a.py:1 f"]}},
-    ),
-    (
-        DumpRecord(**LOOK, threads=(STACK,), reason="no_step", memory={"rss_bytes": 5e8},
-                   interpreter_held=True),
-        {**DUMP, "reason": "no_step", "interpreter_held": True},
-    ),
-    (NoteRecord(level="info", text="why"), {"kind": "note", "level": "info", "text": "why"}),
-    (EndRecord(reason="exit"), {"kind": "end", "reason": "exit"}),
+CLOSED = {**WINDOW, "last_step": 0, "ended_by": "plan"}
+# Each kind of record as capture_format.md has it.
+ON_DISK: list[dict[str, object]] = [
+    {
+        "kind": "start", "format": 1, "tool": "0.1.0", "host": "box", "pid": 7, "parent": 1,
+        "python": "3.11.4", "tensorflow": "2.21.0", "keras": None, "devices": ["CPU:0"], "cores": 8,
+        "threads": {"intra_op": 0, "inter_op": 0}, "task": {"type": "worker", "index": 1},
+        "cluster": {"worker": ["a:1", "b:1"]}, "hang_after_s": None,
+    },
+    {"kind": "model", "optimizer": "Adam", "parameters": 9, "layers": ["a"], "probed": True,
+     "why": None},
+    {"kind": "mark", "what": "fit_begin", "epoch": None, "step": 0},
+    {**WINDOW, "what": "opened"},
+    {**CLOSED, "what": "saved", "session": "2024_01_01", "seconds": 0.0},
+    {**CLOSED, "what": "failed", "why": "no room left"},
+    {"kind": "beat", **LOOK},
+    DUMP,
+    {**DUMP, "interpreter_held": True},
+    {**DUMP, "error": {"type": "ValueError", "text": "no", "frames": ["a.py:1 f"]}},
+    {"kind": "note", "level": "info", "text": "no gradients"},
+    {"kind": "end", "reason": "exit"},
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("record", "on_disk"), ON_DISK, ids=lambda value: type(value).__name__)
-def test_a_record_is_written_as_described_and_read_as_it_was(
-    record: CaptureRecord, on_disk: dict[str, object]
-) -> None:
-    text = to_json(record, now_ns=7)
-    assert json.loads(text) == {**on_disk, "ns": 7}
-    assert read_record(text) == replace(record, ns=7)
+@pytest.mark.parametrize("on_disk", ON_DISK, ids=lambda on_disk: on_disk["kind"])
+def test_a_record_is_written_as_it_is_read_key_by_key(on_disk: dict[str, object]) -> None:
+    record = read_record(json.dumps({**on_disk, "ns": 7}))
+    assert record is not None and record.kind == on_disk["kind"]
+    assert json.loads(to_json(replace(record, ns=0), now_ns=8)) == {**on_disk, "ns": 8}
 
 
 def only(log: EventLog) -> Capture:

@@ -36,13 +36,7 @@ class Machine:
 @linux
 def test_this_machine_tells_most_of_it() -> None:
     sample = HostSampler().sample()
-    assert {
-        HostMetric.RSS,
-        HostMetric.AVAILABLE,
-        HostMetric.LIMIT,
-        HostMetric.CPU,
-        HostMetric.OPEN_FILES,
-    } <= set(sample)
+    assert {HostMetric.AVAILABLE, HostMetric.CPU} <= set(sample)
     assert MIB < sample[HostMetric.RSS] <= sample[HostMetric.LIMIT]
     assert sample[HostMetric.OPEN_FILES] >= 3
 
