@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -55,10 +55,10 @@ def raw_record(kind: str, text: str, at_s: float = 0.0) -> bytes:
     return write.framed(write.summary(value, at_s=START_S + at_s))
 
 
-def start(task: Mapping[str, object] | None = None, workers: int = 0, **fields: object) -> bytes:
+def start(task: object = None, workers: int = 0, **fields: object) -> bytes:
     cluster = {"worker": [f"localhost:{n}" for n in range(workers)]} if workers else None
     usual = {"format": FORMAT, "host": "box", "pid": 100, "python": "3.11.4"}
-    return record("start", **{**usual, "task": task, "cluster": cluster, **fields})
+    return record("start", 0.0, **{**usual, "task": task, "cluster": cluster, **fields})
 
 
 def mark(what: str, at_s: float, epoch: int | None = 0, step: int = 0) -> bytes:

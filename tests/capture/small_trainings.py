@@ -9,10 +9,11 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
-import tensorflow as tf
+import tensorflow
 
 from tb_stall_plugin.capture.process.guard import guard
 
+tf = tensorflow
 keras = tf.keras
 IS_KERAS_3 = hasattr(keras, "ops")
 FEATURES = 8

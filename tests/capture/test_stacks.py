@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -59,7 +60,7 @@ def test_threads_of_the_capture_are_left_out() -> None:
 
 
 def test_a_deep_stack_keeps_both_its_ends() -> None:
-    def deep(levels: int) -> list[str]:
+    def deep(levels: int) -> tuple[str, ...]:
         return deep(levels - 1) if levels else thread_stacks.frames_of(sys._getframe())
 
     frames = deep(500)
@@ -68,10 +69,10 @@ def test_a_deep_stack_keeps_both_its_ends() -> None:
 
 
 def test_an_interrupted_thread_is_shown_as_it_was() -> None:
-    def handler() -> list[str]:
+    def handler() -> tuple[str, ...]:
         return inner()
 
-    def inner() -> list[str]:
+    def inner() -> tuple[str, ...]:
         return thread_stacks.frames_of(sys._getframe())
 
     thread_stacks.HIDDEN.add(handler.__code__)
@@ -107,5 +108,5 @@ def test_the_kernel_says_what_threads_wait_in() -> None:
 def test_where_there_is_no_proc_there_are_no_native_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(thread_stacks, "TASKS", thread_stacks.Path("/nonexistent"))
+    monkeypatch.setattr(thread_stacks, "TASKS", Path("/nonexistent"))
     assert thread_stacks.native_threads() == ()

@@ -90,7 +90,7 @@ def test_fits_that_were_left_are_ended_when_the_next_one_begins(tmp_path: Path) 
 # ---------------------------------------------------------------- which fit it is
 
 
-class Group(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
+class Group(keras.callbacks.Callback):  # type: ignore[misc]
     """A callback that has callbacks of its own."""
 
     def __init__(self, *callbacks: Any) -> None:
@@ -218,7 +218,7 @@ def test_a_long_step_is_looked_at_when_it_ends(tmp_path: Path) -> None:
     assert found[-1] == [SHORT_S] * 4 + [LONG_S]
     finish(tmp_path)
     step, seconds = capture_logs.scalars(tmp_path)[Tag.STEP_SECONDS][-1]
-    assert (step, seconds) == (20, pytest.approx(LONG_S))
+    assert step == 20 and seconds == pytest.approx(LONG_S)
 
 
 def test_steps_of_a_window_are_looked_at_one_by_one(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from tb_stall_plugin.capture.process.pulse import Pulse
 from tb_stall_plugin.capture.process.recorder import Recorder
 from tb_stall_plugin.capture.training import windows as module
+from tb_stall_plugin.capture.training.tf_profiler import a_profiler_runs
 from tb_stall_plugin.capture.training.window_plan import WindowPlan
 from tb_stall_plugin.capture.training.windows import Windows
 from tests.capture import capture_logs
@@ -65,7 +66,7 @@ def test_a_hang_that_comes_too_often_opens_no_window(
     monkeypatch.setattr(windows.plan, "opens_for_hang", lambda: False)
     windows.hang()
     assert [record["reason"] for record in saved(windows, tmp_path)] == ["start"]
-    assert not module.a_profiler_runs()
+    assert not a_profiler_runs()
 
 
 def start_and_stop(folder: str) -> None:
@@ -138,7 +139,7 @@ def test_a_full_disk_ends_the_profiling_and_leaves_nothing_behind(
     assert "No space left" in record["why"]
     assert not list(tmp_path.glob(".stall-*"))
     windows.fit_begins(None, range(0))
-    assert not module.a_profiler_runs()
+    assert not a_profiler_runs()
 
 
 def test_no_profiler_runs_on_after_a_failure(
@@ -148,9 +149,9 @@ def test_no_profiler_runs_on_after_a_failure(
         raise ValueError("out of order")
 
     monkeypatch.setattr(windows.plan, "step_ended", fails)
-    assert module.a_profiler_runs()
+    assert a_profiler_runs()
     step(windows)
-    assert not module.a_profiler_runs()
+    assert not a_profiler_runs()
 
 
 def test_no_profiler_runs_on_where_no_thread_can_save_it(
@@ -162,7 +163,7 @@ def test_no_profiler_runs_on_where_no_thread_can_save_it(
     with monkeypatch.context() as exhausted:
         exhausted.setattr(threading.Thread, "start", no_more_threads)
         windows.fit_ends()
-    assert not module.a_profiler_runs()
+    assert not a_profiler_runs()
     assert not list(tmp_path.glob(".stall-*"))
 
 
@@ -173,7 +174,7 @@ def test_a_forked_child_leaves_the_profiler_to_its_parent(
         child.setattr(os, "getpid", lambda: windows._process + 1)
         windows.finish()
         step(windows)
-    assert module.a_profiler_runs()
+    assert a_profiler_runs()
 
 
 def test_steps_of_another_profiler_are_kept_free(tmp_path: Path) -> None:
