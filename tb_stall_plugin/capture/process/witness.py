@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from stall_analyzer.captures.capture_format import Tag
-from stall_analyzer.captures.capture_records import CapturedError, DumpRecord, Look, ThreadStack
+from stall_analyzer.captures.capture_records import CapturedError, DumpRecord, Look
 from tb_stall_plugin.capture.process import thread_stacks
 from tb_stall_plugin.capture.process.host_sampler import HostSampler
 from tb_stall_plugin.capture.process.pulse import Pulse
@@ -42,11 +43,11 @@ class Witness:
         self.recorder.scalars(changed, self.pulse.steps_done)
 
     def beat(self) -> None:
-        self.recorder.record(self.look(thread_stacks.python_threads()))
+        self.recorder.record(self._look_into_threads())
 
     def dump(self, reason: str, error: CapturedError | None = None) -> None:
         dump = DumpRecord(
-            **vars(self.look(thread_stacks.python_threads())),
+            **vars(self._look_into_threads()),
             reason=reason,
             native=thread_stacks.native_threads(),
             memory=self._host.sample(),
@@ -54,12 +55,14 @@ class Witness:
         )
         self.recorder.record(dump)
 
-    def look(self, threads: tuple[ThreadStack, ...] = ()) -> Look:
+    def look(self) -> Look:
         return Look(
             step=self.pulse.steps_done,
             idle_s=self.pulse.idle_s(),
             limit_s=self.limit_s(),
             phase=self.pulse.phase,
             cpu_s=time.process_time(),
-            threads=threads,
         )
+
+    def _look_into_threads(self) -> Look:
+        return replace(self.look(), threads=thread_stacks.python_threads())
