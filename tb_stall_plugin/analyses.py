@@ -3,29 +3,75 @@ that somebody looks at before all others."""
 
 from __future__ import annotations
 
+import json
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
+from stall_analyzer.chart.chart_columns import Chart
+from stall_analyzer.files.caches import results_folder, version_of
 from stall_analyzer.model.runs import Run
+from stall_analyzer.progress import Progress
 from stall_analyzer.report.page import FAILED, READY, RUNNING, UNREAD, WAITING
-from tb_stall_plugin.cache import Analysis, Cache, version_of
-from tb_stall_plugin.work import Worker, WorkFailed
+from stall_analyzer.results.result_store import ResultStore
+from stall_analyzer.results.run_result import ResultHead, analyze
+from stall_analyzer.results.worker_process import NoResult, WorkerProcess
 
 AT_THE_START = {"share": 0.0, "text": "waiting for its turn"}
 IDLE_S = 60.0  # how long a worker without work waits for more: starting one takes half a second
+# How long a worker may say nothing before it is given up. It speaks while it reads, so silence
+# means a disk or a network that hangs, or a fault of ours. What follows the reading is silent and
+# grows with the run, but takes seconds where this allows for many minutes.
+PATIENCE_S = 300.0
+PATIENCE_S_PER_BYTE = 1e-6
+
+
+class StoredAnalysis:
+    """A result in the store. Reads what is asked for, when it is asked for."""
+
+    def __init__(self, store: ResultStore, key: str, head: ResultHead) -> None:
+        self._store, self._key, self.head = store, key, head
+        self._charts: dict[str, Chart] | None = None
+
+    @property
+    def exists(self) -> bool:
+        return self._store.has(self._key)
+
+    @property
+    def version(self) -> str:
+        """What is shown of it: the charts may come later."""
+        return self.head.version if self.has_charts() else f"{self.head.version} without charts"
+
+    def report(self) -> dict[str, Any]:
+        return dict(json.loads(self._store.entry(self._key)))
+
+    def has_charts(self) -> bool:
+        """Not where `stall-analyze` has read the run, and nobody has looked at it."""
+        if self._charts is None:
+            stored = self._store.charts(self._key, self.head.version)
+            self._charts = None if stored is None else {chart.host: chart for chart in stored}
+        return self._charts is not None
+
+    def chart(self, host: str | None) -> Chart | None:
+        """Of a host, or of the one that trains; None for a host that is not in the run."""
+        charts = self._charts or {}
+        return next(iter(charts.values()), None) if host is None else charts.get(host)
 
 
 @dataclass(frozen=True)
 class Status:
-    """How far a run is. `analysis` may be of an earlier version while a new one is made."""
+    """How far a run is. `analysis` may be of an earlier version, or without charts, while a new one
+    is made."""
 
     state: str
     progress: dict[str, Any] | None = None
     error: str | None = None
-    analysis: Analysis | None = None
+    analysis: StoredAnalysis | None = None
 
 
 @dataclass
@@ -35,18 +81,47 @@ class _Job:
     state: str = UNREAD
     progress: dict[str, Any] | None = None
     error: str | None = None
-    analysis: Analysis | None = None
+    analysis: StoredAnalysis | None = None
     urgent: bool = False
+
+    @property
+    def is_lost(self) -> bool:
+        """Somebody emptied the cache folder."""
+        return self.state == READY and self.analysis is not None and not self.analysis.exists
+
+    @property
+    def lacks_charts(self) -> bool:
+        """And may get some."""
+        if self.state != READY or self.analysis is None or self.error:
+            return False
+        return not self.analysis.has_charts()
+
+    def end(self, analysis: StoredAnalysis | None, error: str) -> None:
+        """A report without charts is better than none, one of an earlier version is not."""
+        if analysis is None and self.analysis and self.analysis.head.version == self.version:
+            analysis = self.analysis
+        self.analysis, self.error = analysis, error or None
+        self.state = READY if analysis else FAILED
+
+    def status(self) -> Status:
+        if self.state in {READY, FAILED}:
+            return Status(self.state, None, self.error, self.analysis)
+        progress = None if self.state == UNREAD else self.progress or AT_THE_START
+        if self.analysis is not None and self.analysis.exists:
+            return Status(READY, progress, None, self.analysis)
+        return Status(self.state, progress)
 
 
 class Analyses:
-    def __init__(self, cache: Cache, worker: Callable[[], Worker] = Worker) -> None:
-        self._cache = cache
+    def __init__(self, worker: Callable[[], WorkerProcess] = WorkerProcess) -> None:
         self._new_worker = worker
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._jobs: dict[tuple[str, str, int], _Job] = {}  # of each run the newest
-        self._former: dict[tuple[str, str, int], Analysis] = {}
+        self._jobs: dict[str, _Job] = {}  # of each run the newest
+
+    @cached_property
+    def _store(self) -> ResultStore:
+        return ResultStore(results_folder())
 
     def warm_up(self) -> None:
         """Somebody is about to ask: the worker may start already."""
@@ -57,38 +132,26 @@ class Analyses:
         self, run: Run, *, start: bool = True, urgent: bool = False, again: bool = False
     ) -> Status:
         """Never waits. Starts the analysis, unless told not to, where there is none of the files as
-        they are now; `again` also where it failed."""
-        version, key = version_of(run), (run.path, run.name, run.attempt)
+        they are now; `again` also where it failed. A run that somebody looks at gets charts."""
+        version, key = version_of(run), self._store.key(run)
         with self._changed:
             job = self._jobs.get(key)
-            if (
-                job is None
-                or job.version != version
-                or _lost(job)
-                or (again and job.state == FAILED)
-            ):
-                job = self._jobs[key] = self._new_job(run, version)
+            if job is None or job.version != version or job.is_lost or (again and job.error):
+                job = self._jobs[key] = self._new_job(run, version, job)
             job.urgent |= urgent
-            if start and job.state == UNREAD:
+            if (start and job.state == UNREAD) or (urgent and job.lacks_charts):
                 job.state = WAITING
                 self._wake()
-            return self._status(job, self._former.get(key))
+            return job.status()
 
-    def _new_job(self, run: Run, version: str) -> _Job:
-        stored = self._cache.load(version)
-        job = _Job(run, version)
-        if stored is not None:
-            job.state, job.analysis = READY, stored
-            self._former[run.path, run.name, run.attempt] = stored
-        return job
+    def _new_job(self, run: Run, version: str, former: _Job | None) -> _Job:
+        head = self._store.known(run, even_live=True)
+        if head is not None:
+            return _Job(run, version, READY, analysis=self._analysis(run, head))
+        return _Job(run, version, analysis=former.analysis if former else None)
 
-    def _status(self, job: _Job, former: Analysis | None) -> Status:
-        if job.state in {READY, FAILED}:
-            return Status(job.state, None, job.error, job.analysis)
-        progress = None if job.state == UNREAD else job.progress or AT_THE_START
-        if former is not None and former.exists:
-            return Status(READY, progress, None, former)
-        return Status(job.state, progress)
+    def _analysis(self, run: Run, head: ResultHead) -> StoredAnalysis:
+        return StoredAnalysis(self._store, self._store.key(run), head)
 
     def _wake(self) -> None:
         if self._thread is None:
@@ -99,13 +162,13 @@ class Analyses:
     def _work(self) -> None:
         """Until there was nothing to do for a while. The next question starts another thread."""
         worker = self._new_worker()
-        with suppress(WorkFailed):  # the first job will tell
+        with suppress(NoResult):  # the first job will tell
             worker.start()
         while (job := self._next()) is not None:
             self._finish(job, worker)
         worker.close()
         with suppress(OSError):
-            self._cache.prune()
+            self._store.prune()
 
     def _next(self) -> _Job | None:
         with self._changed:
@@ -121,26 +184,34 @@ class Analyses:
     def _waiting(self) -> list[_Job]:
         return [job for job in self._jobs.values() if job.state == WAITING]
 
-    def _finish(self, job: _Job, worker: Worker) -> None:
+    def _finish(self, job: _Job, worker: WorkerProcess) -> None:
         def progress(share: float, text: str) -> None:
             job.progress = {"share": share, "text": text}
 
-        analysis, error = None, "The result of the analysis was not stored."
+        analysis, error = None, ""
+        work = partial(analyze_with_charts, folder=self._store.folder)
+        patience_s = PATIENCE_S + PATIENCE_S_PER_BYTE * job.run.size
         try:
-            worker.analyze(job.run, self._cache.place(job.version), progress)
-            analysis = self._cache.load(job.version)
-        except WorkFailed as failure:
-            error = str(failure)
-        except Exception as unforeseen:  # this thread must live: other runs wait for it
-            error = f"{type(unforeseen).__name__}: {unforeseen}"
+            made = worker.do(work, job.run, progress, patience_s=patience_s)
+            if made.traceback:
+                error = made.facts["errors"][0]
+            else:
+                analysis = self._analysis(job.run, made)
+        except Exception as lost:  # this thread must live: other runs wait for it
+            reason = str(lost) if isinstance(lost, NoResult) else f"{type(lost).__name__}: {lost}"
+            error = f"This run could not be analyzed: {reason}."
         with self._changed:
-            job.analysis = analysis
-            job.state = READY if analysis else FAILED
-            job.error = None if analysis else error
-            if analysis is not None:
-                self._former[job.run.path, job.run.name, job.run.attempt] = analysis
+            job.end(analysis, error)
 
 
-def _lost(job: _Job) -> bool:
-    """Somebody emptied the cache folder."""
-    return job.analysis is not None and not job.analysis.exists
+def analyze_with_charts(run: Run, progress: Progress, folder: Path) -> ResultHead:
+    """In the worker's process. Only what was made without a fault of ours is stored."""
+    from stall_analyzer.chart.lanes import charts_of  # noqa: PLC0415  TensorBoard never needs it
+
+    result = analyze(run, progress, charts_of)
+    if result.head.traceback:
+        print(result.head.traceback, file=sys.stderr)
+    else:
+        progress(0.97, "storing the result")
+        ResultStore(folder).put(run, result, result.extra)
+    return result.head

@@ -72,7 +72,7 @@ class Logs:
         named = [(name, [path]) for name, path in self._roots if name]
         nameless = [path for name, path in self._roots if not name]
         for name, paths in [("", nameless), *named]:
-            found = find_runs(paths)
+            found = find_runs([files.absolute(path) for path in paths])
             runs += (_under(name, run) for run in found.runs)
             problems += found.notes
         ids = run_ids((run.name, run.attempt) for run in runs)

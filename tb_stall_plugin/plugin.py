@@ -18,9 +18,9 @@ from stall_analyzer.chart.chart_columns import Chart
 from stall_analyzer.detectors import manual
 from stall_analyzer.errors import UsageError
 from stall_analyzer.report import page
-from tb_stall_plugin.analyses import Analyses, Status
+from stall_analyzer.report.page import RUNNING
+from tb_stall_plugin.analyses import Analyses, Status, StoredAnalysis
 from tb_stall_plugin.assets import Assets
-from tb_stall_plugin.cache import Analysis, Cache
 from tb_stall_plugin.logs import Found, Logs
 
 # So many runs are analysed without being asked for; of more, only those that somebody sees.
@@ -40,7 +40,7 @@ class StallPlugin(base_plugin.TBPlugin):
         """Touches no file and starts no thread: TensorBoard waits for it."""
         spec = getattr(context.flags, "logdir_spec", "")
         self._logs = Logs(context.logdir or "", spec or "")
-        self._analyses = Analyses(Cache())
+        self._analyses = Analyses()
         self._is_warm = False
         self._assets = Assets()
         # Not yet full: plugins are loaded one after the other.
@@ -82,7 +82,7 @@ class StallPlugin(base_plugin.TBPlugin):
         summaries = []
         for name, run in found.runs.items():
             status = self._analyses.status(run, start=starts_all or name in wanted)
-            known = status.analysis.known if status.analysis else None
+            known = status.analysis.head.facts if status.analysis else None
             summaries.append(
                 page.run_summary(name, status.state, known, status.progress, status.error)
             )
@@ -108,8 +108,8 @@ class StallPlugin(base_plugin.TBPlugin):
         if start_ps >= end_ps:
             raise errors.InvalidArgumentError("start_ps must be less than end_ps.")
         status = self._status(run)
-        if status.analysis is None:
-            return _not_ready(status)
+        if status.analysis is None or not status.analysis.has_charts():
+            return _no_charts(status)
         shown = _chart(status.analysis, host)
         start, end = max(start_ps, 0), min(end_ps, shown.duration_ps)
         if shown.duration_ps and start >= end:
@@ -125,8 +125,8 @@ class StallPlugin(base_plugin.TBPlugin):
         if not 1 <= limit <= MOST_HITS:
             raise errors.InvalidArgumentError(f"limit must be between 1 and {MOST_HITS}.")
         status = self._status(run)
-        if status.analysis is None:
-            return _not_ready(status)
+        if status.analysis is None or not status.analysis.has_charts():
+            return _no_charts(status)
         return chart_window.search(_chart(status.analysis, host), text.strip(), limit)
 
     def manual_impl(self, finding: str) -> Json:
@@ -192,7 +192,16 @@ def _not_ready(status: Status) -> Json:
     return {"state": status.state, "progress": status.progress}
 
 
-def _chart(analysis: Analysis, host: str | None) -> Chart:
+def _no_charts(status: Status) -> Json:
+    """Of a run with a report, they are being made, or could not be."""
+    if status.analysis is None:
+        return _not_ready(status)
+    if status.error is not None:
+        raise errors.NotFoundError(f"there is no timeline. {status.error}")
+    return {"state": RUNNING, "progress": status.progress}
+
+
+def _chart(analysis: StoredAnalysis, host: str | None) -> Chart:
     found = analysis.chart(host)
     if found is None:
         raise errors.NotFoundError("there is no such host in the run.")

@@ -69,13 +69,13 @@ def test_a_log_gets_nothing_where_nobody_waits(capsys: pytest.CaptureFixture[str
 
 
 def test_large_runs_count_for_more_than_small_ones() -> None:
-    reading = progress_bar.Reading(2, 9 * progress_bar.BASE_BYTES, lambda _: None)
+    reading = progress_bar.BatchProgress(2, 9 * progress_bar.BASE_BYTES, lambda _: None)
     reading.done(run("small", 0))
     assert reading.weight_done / reading.weight == pytest.approx(1 / 11)
 
 
 def test_what_is_remembered_is_only_of_the_runs_being_read() -> None:
-    reading = progress_bar.Reading(1000, 0, lambda _: None)
+    reading = progress_bar.BatchProgress(1000, 0, lambda _: None)
     for number in range(1000):
         reading.share(run(str(number)), 0.5)
         reading.done(run(str(number)))

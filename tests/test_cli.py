@@ -16,7 +16,7 @@ import pytest
 from documents import SCHEMA
 from jsonschema import Draft202012Validator
 
-from stall_analyzer.batch import batch_run
+from stall_analyzer.batch import batch
 from stall_analyzer.cli import main as cli
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import HostFile, ProfileSession, Run
@@ -58,7 +58,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             yield from (fake_run(name) for name in entries)
             found.extend(notes)
 
-        monkeypatch.setattr(batch_run, "stream_runs", stream_runs)
+        monkeypatch.setattr(batch, "stream_runs", stream_runs)
         monkeypatch.setattr("stall_analyzer.outcome.analyze", analyze)
         monkeypatch.setattr("stall_analyzer.outcome.document", fake_document)
         monkeypatch.setattr("stall_analyzer.report.document.document", fake_document)
@@ -164,7 +164,7 @@ def test_a_fault_outside_the_runs_is_an_internal_error_without_traceback(
         raise RuntimeError("lost")
 
     world({})
-    monkeypatch.setattr(batch_run, "stream_runs", stream_runs)
+    monkeypatch.setattr(batch, "stream_runs", stream_runs)
     assert cli.main(["logs"]) == cli.INTERNAL_ERROR
     assert capsys.readouterr().err == (
         "stall-analyze: internal error: RuntimeError: lost (-v shows where)\n"

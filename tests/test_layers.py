@@ -23,7 +23,8 @@ STAGES = (
     "files", "captures", "discover", "decode", "events", "tfdbg", "align", "attribute",
     "signals", "detectors", "diagnose", "chart", "report",
 )  # fmt: skip
-COMPOSITION = ("pipeline", "outcome", "extras", "api", "batch", "cli")  # right of every stage
+# Right of every stage.
+COMPOSITION = ("pipeline", "outcome", "extras", "api", "results", "batch", "cli")
 FOREIGN = ("tensorflow", "keras", "tensorboard", "tb_stall_plugin", "google.protobuf")
 
 LIST_MODULES = (

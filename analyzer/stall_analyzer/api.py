@@ -20,7 +20,7 @@ from stall_analyzer.model.format import listed
 from stall_analyzer.model.kinds import Bucket, Severity, StepPhase
 from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.outcome import analyze_one
-from stall_analyzer.progress import Progress, unseen
+from stall_analyzer.progress import Progress, ignore_progress
 from stall_analyzer.report import html, markdown, notebook
 from stall_analyzer.report.document import document
 
@@ -182,7 +182,9 @@ class Analysis(Sequence["Analysis"]):
         return notebook.render(self._runs)
 
 
-def analyze(paths: LogPath | Iterable[LogPath], *, progress: Progress = unseen) -> Analysis:
+def analyze(
+    paths: LogPath | Iterable[LogPath], *, progress: Progress = ignore_progress
+) -> Analysis:
     """Every run under a log directory, run folder or file, or under several of them.
 
     Raises NothingFound where there is none. Bad files become notes, never exceptions.
@@ -194,7 +196,7 @@ def analyze(paths: LogPath | Iterable[LogPath], *, progress: Progress = unseen) 
     outcomes = [analyze_one(run, extra, progress) for run in found.runs]
     return Analysis(
         [outcome.entry for outcome in outcomes],
-        [outcome.also for outcome in outcomes],
+        [outcome.extra for outcome in outcomes],
         document([], found.notes)["notes"],
     )
 

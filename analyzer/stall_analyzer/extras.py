@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from stall_analyzer.files.output import check_file, write_file
 
 if TYPE_CHECKING:
-    from stall_analyzer.outcome import Also
+    from stall_analyzer.outcome import ExtraOf
     from stall_analyzer.report.facts import Facts
 
 
 @dataclass(frozen=True)
 class Extra:
-    of_each: Also
-    # From the document, what `of_each` made of each of its runs, and the facts of all runs; gives
+    extra_of: ExtraOf
+    # From the document, what `extra_of` made of each of its runs, and the facts of all runs; gives
     # what was written.
     write: Callable[[Mapping[str, Any], Sequence[Any], Iterable[Facts]], list[Path]]
     most_runs: float = math.inf  # of more, only those that cost most are in the document

@@ -16,11 +16,11 @@ from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.findings import Report
 from stall_analyzer.model.runs import Run
 from stall_analyzer.pipeline import analyze
-from stall_analyzer.progress import Progress, unseen
+from stall_analyzer.progress import Progress, ignore_progress
 from stall_analyzer.report.document import document
 
 # What else to make of a report, as plain data; a function that a process can be told by name.
-Also: TypeAlias = Callable[[Report], Any]
+ExtraOf: TypeAlias = Callable[[Report], Any]
 
 
 @dataclass(frozen=True)
@@ -29,17 +29,20 @@ class Outcome:
 
     entry: dict[str, Any]
     traceback: str = ""
-    also: Any = None
+    extra: Any = None
     final: bool = True  # reading the same files again would give the same
 
 
-def analyze_one(run: Run, also: Also | None = None, progress: Progress = unseen) -> Outcome:
+def analyze_one(
+    run: Run, extra_of: ExtraOf | None = None, progress: Progress = ignore_progress
+) -> Outcome:
     try:
         with copies_kept():
             report = analyze(run, progress)
             entry = document([report], notes=())["runs"][0]
             final = not any(note.may_pass for note in report.notes)
-            return Outcome(entry, also=also(report) if also else None, final=final)
+            extra = extra_of(report) if extra_of else None
+            return Outcome(entry, extra=extra, final=final)
     except Exception as error:  # a fault of ours in one run must not hide the others
         return failure(run, f"{type(error).__name__}: {error}", traceback.format_exc())
 

@@ -18,10 +18,10 @@ from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import ProfileSession, Run
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.trace import TraceSource
-from stall_analyzer.progress import DIVIDING_SHARE, Progress, Reading, unseen
+from stall_analyzer.progress import DIVIDING_SHARE, Progress, Reading, ignore_progress
 
 
-def analyze(run: Run, progress: Progress = unseen) -> Report:
+def analyze(run: Run, progress: Progress = ignore_progress) -> Report:
     """Read a run and account for its first epoch. Bad data become notes, never exceptions."""
     notes = list(run.notes)
     reading = Reading(run, progress)

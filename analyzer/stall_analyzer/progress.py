@@ -18,7 +18,7 @@ EVENT_FILE_WEIGHT = 30
 LEAST_MOVE = 0.005  # what a progress bar can show
 
 
-def unseen(share: float, text: str) -> None: ...
+def ignore_progress(share: float, text: str) -> None: ...
 
 
 class Reading:

@@ -14,11 +14,11 @@ from typing import Any
 import documents
 
 from stall_analyzer.batch import engines
-from stall_analyzer.batch.batch_run import Pass
-from stall_analyzer.batch.result_store import Store
+from stall_analyzer.batch.batch import Batch
 from stall_analyzer.batch.selection import Selection
 from stall_analyzer.model.runs import EventFile, Run
 from stall_analyzer.report.facts import Facts, facts_of
+from stall_analyzer.results.result_store import ResultStore
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_logs"
@@ -47,16 +47,16 @@ def fake_run(name: str, changed_unix_s: float | None = LONG_AGO_S, stamp: str = 
     return Run(name, f"logs/{name}", (), files, changed_unix_s=changed_unix_s)
 
 
-def passed(
+def analyzed(
     root: Path | str, store: Path, wanted: Selection | None = None
-) -> tuple[Pass, list[Facts]]:
-    """A whole pass in this process, and what it was told of each run."""
+) -> tuple[Batch, list[Facts]]:
+    """A whole batch in this process, and what it was told of each run."""
     heard: list[Facts] = []
-    the_pass = Pass(Store(store), heard.append)
-    the_pass.find([str(root)], wanted or Selection())
+    batch = Batch(ResultStore(store), heard.append)
+    batch.find([str(root)], wanted or Selection())
     with engines.in_this_process() as engine:
-        the_pass.analyze(engine)
-    return the_pass, heard
+        batch.analyze(engine)
+    return batch, heard
 
 
 def facts(name: str = "r", causes_ms: dict[str, int] | None = None, **more: Any) -> Facts:

@@ -81,7 +81,7 @@ def test_no_scheduler_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "CONNECT_WITHIN_S", 1)
     with (
         pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127.0.0.1:1"),
-        engines.on_cluster("tcp://127.0.0.1:1", None),
+        engines.on_cluster("tcp://127.0.0.1:1"),
     ):
         pass
 
@@ -92,7 +92,7 @@ def test_workers_of_another_version_are_refused(
     monkeypatch.setattr(engines, "code_version", lambda: f"version {os.getpid()}")
     with (
         pytest.raises(ClusterError, match=r"the workers have another version of stall-analyze"),
-        engines.on_cluster(address, None),
+        engines.on_cluster(address),
     ):
         pass
 
@@ -118,6 +118,6 @@ def test_without_dask_it_is_said_before_the_work(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "distributed", None)
     with (
         pytest.raises(UsageError, match=r"pip install 'tensorboard-plugin-stall\[cluster\]'"),
-        engines.on_cluster("tcp://127.0.0.1:1", None),
+        engines.on_cluster("tcp://127.0.0.1:1"),
     ):
         pass

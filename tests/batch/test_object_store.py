@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stall_analyzer.files import caches
-from tests.batch.fleets import command, lay_out, lines_of, passed, run_command
+from tests.batch.fleets import analyzed, command, lay_out, lines_of, run_command
 from tests.batch.object_store import BUCKET, Proxy, object_store
 
 pytest.importorskip("s3fs", reason="s3fs comes with the extra [s3]")
@@ -75,9 +75,9 @@ def test_an_unchanged_object_is_not_fetched_again(
     monkeypatch.setattr(
         caches, "LIVE_S", -1.0
     )  # objects put there a moment ago could be a live run
-    first, _ = passed(f"s3://{BUCKET}/exp 1", tmp_path / "store")
+    first, _ = analyzed(f"s3://{BUCKET}/exp 1", tmp_path / "store")
     proxy.gets.clear()
-    second, heard = passed(f"s3://{BUCKET}/exp 1", tmp_path / "store")
+    second, heard = analyzed(f"s3://{BUCKET}/exp 1", tmp_path / "store")
     assert (first.to_read, second.to_read, len(heard)) == (2, 0, 2)
     assert not proxy.gets
     assert list(second.lines()) == list(first.lines())

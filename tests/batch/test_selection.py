@@ -15,7 +15,7 @@ from stall_analyzer.batch.selection import (
     parse_share,
     parse_since,
 )
-from tests.batch.fleets import fake_run, lay_out, names_of, passed
+from tests.batch.fleets import analyzed, fake_run, lay_out, names_of
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_machines_that_share_a_store_share_the_work(tmp_path: Path) -> None:
     root = lay_out(tmp_path / "logs", names)
     read = 0
     for index in range(3):
-        shard, _ = passed(root, tmp_path / "store", Selection(shard=(index, 3)))
+        shard, _ = analyzed(root, tmp_path / "store", Selection(shard=(index, 3)))
         read += shard.to_read
     assert read == len(names)
-    whole, _ = passed(root, tmp_path / "store")
+    whole, _ = analyzed(root, tmp_path / "store")
     assert whole.to_read == 0
     assert names_of(list(whole.entries())) == names

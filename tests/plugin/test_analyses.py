@@ -11,14 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.chart.lanes import charts_of
 from stall_analyzer.discover.discover import discover
-from stall_analyzer.files.caches import LIVE_S
+from stall_analyzer.files.caches import LIVE_S, version_of
 from stall_analyzer.model.runs import Run
-from stall_analyzer.outcome import analyze_one
-from tb_stall_plugin import cache
 from tb_stall_plugin.analyses import Analyses
-from tb_stall_plugin.cache import Cache, version_of
 from tests.plugin.boards import Board, copy_of
 from tests.plugin.workers import Counting, happens, only_run, settled
 
@@ -28,7 +24,7 @@ from tests.plugin.workers import Counting, happens, only_run, settled
 def test_a_question_is_answered_at_once_and_later_with_the_result(run: Run) -> None:
     worker = Counting()
     worker.may_go_on.clear()
-    analyses = Analyses(Cache(), lambda: worker)
+    analyses = Analyses(lambda: worker)
     first = analyses.status(run)
     assert first.state in {"waiting", "running"}
     assert first.analysis is None
@@ -39,7 +35,7 @@ def test_a_question_is_answered_at_once_and_later_with_the_result(run: Run) -> N
 def test_progress_is_what_the_worker_says(run: Run) -> None:
     worker = Counting()
     worker.may_go_on.clear()
-    analyses = Analyses(Cache(), lambda: worker)
+    analyses = Analyses(lambda: worker)
     analyses.status(run)
     while not worker.runs:
         time.sleep(0.01)
@@ -50,7 +46,7 @@ def test_progress_is_what_the_worker_says(run: Run) -> None:
 
 def test_many_who_ask_at_once_share_one_analysis(run: Run) -> None:
     worker = Counting()
-    analyses = Analyses(Cache(), lambda: worker)
+    analyses = Analyses(lambda: worker)
     threads = [threading.Thread(target=settled, args=(analyses, run)) for _ in range(8)]
     for thread in threads:
         thread.start()
@@ -61,16 +57,16 @@ def test_many_who_ask_at_once_share_one_analysis(run: Run) -> None:
 
 def test_the_next_tensorboard_finds_the_result_in_the_cache_folder(run: Run) -> None:
     first, second = Counting(), Counting()
-    settled(Analyses(Cache(), lambda: first), run)
-    assert Analyses(Cache(), lambda: second).status(run).state == "ready"
+    settled(Analyses(lambda: first), run)
+    assert Analyses(lambda: second).status(run).state == "ready"
     assert second.runs == []
 
 
 def test_an_emptied_cache_folder_is_filled_again(run: Run, tmp_path: Path) -> None:
     worker = Counting()
-    analyses = Analyses(Cache(), lambda: worker)
+    analyses = Analyses(lambda: worker)
     settled(analyses, run)
-    for folder in (tmp_path / "cache" / "analyses").iterdir():
+    for folder in (tmp_path / "cache" / "results").iterdir():
         shutil.rmtree(folder)
     assert settled(analyses, run).state == "ready"
     assert len(worker.runs) == 2
@@ -81,7 +77,7 @@ def test_without_a_cache_folder_the_results_of_this_process_are_kept(
 ) -> None:
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("STALL_CACHE_DIR", str(tmp_path / "file"))
-    assert settled(Analyses(Cache(), Counting), run).state == "ready"
+    assert settled(Analyses(Counting), run).state == "ready"
 
 
 # ---------------------------------------------------------------- order
@@ -90,7 +86,7 @@ def test_without_a_cache_folder_the_results_of_this_process_are_kept(
 def test_the_cheapest_goes_first_and_who_is_looked_at_before_it(tmp_path: Path) -> None:
     worker = Counting()
     worker.may_go_on.clear()
-    analyses = Analyses(Cache(), lambda: worker)
+    analyses = Analyses(lambda: worker)
     runs = {}
     for name, sample in (
         ("first", "event_files_only"),
@@ -137,7 +133,7 @@ def test_while_files_grow_the_last_result_stays_until_the_next_is_there(
     run: Run, tmp_path: Path
 ) -> None:
     worker = Counting()
-    analyses = Analyses(Cache(), lambda: worker)
+    analyses = Analyses(lambda: worker)
     before = settled(analyses, run)
     worker.may_go_on.clear()
     (file,) = (tmp_path / "logs" / "train").iterdir()
@@ -208,35 +204,23 @@ def test_what_is_in_the_cache_is_never_unread(many: Board, tmp_path: Path) -> No
 # ---------------------------------------------------------------- the folder
 
 
-def test_what_was_not_used_for_long_is_forgotten(tmp_path: Path) -> None:
-    folder = Cache().place("x").parent
-    for age, name in enumerate(("new", "old", "oldest")):
-        (folder / name).mkdir()
-        (folder / name / "known.json").write_bytes(bytes(600_000))
-        os.utime(folder / name, (1e9 - age, 1e9 - age))
-    Cache().prune(most_bytes=1_000_000)
-    assert [path.name for path in folder.iterdir()] == ["new"]
-    Cache().prune(most_bytes=1)
-    assert [path.name for path in folder.iterdir()] == ["new"]
-
-
-def test_a_damaged_entry_is_made_again(run: Run, tmp_path: Path) -> None:
-    settled(Analyses(Cache(), Counting), run)
-    (known,) = (tmp_path / "cache").rglob("known.json")
-    known.write_bytes(bytes(10))
+@pytest.mark.parametrize("name", ["*.result", "*.charts"])
+def test_a_damaged_file_is_made_again(run: Run, tmp_path: Path, name: str) -> None:
+    settled(Analyses(Counting), run, urgent=True)
+    (damaged,) = (tmp_path / "cache").rglob(name)
+    damaged.write_bytes(bytes(10))
     worker = Counting()
-    assert settled(Analyses(Cache(), lambda: worker), run).state == "ready"
+    status = settled(Analyses(lambda: worker), run, urgent=True)
+    assert status.state == "ready"
+    assert status.analysis is not None and status.analysis.has_charts()
     assert len(worker.runs) == 1
 
 
-def test_an_analysis_is_stored_whole_or_not_at_all(
+def test_a_result_that_cannot_be_stored_is_a_failure_with_a_reason(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError("no space left")
-
-    outcome = analyze_one(run, charts_of)
-    monkeypatch.setattr(cache, "facts_of", full)
-    with pytest.raises(OSError, match="no space left"):
-        cache.write(tmp_path / "stored", outcome.entry, outcome.also)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["logs"]
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setattr("tb_stall_plugin.analyses.results_folder", lambda: tmp_path / "file")
+    status = settled(Analyses(Counting), run)
+    assert status.state == "failed"
+    assert "cannot write the store" in str(status.error)

@@ -285,4 +285,4 @@ def test_nothing_is_written_into_the_logdir(samples: Board, tmp_path: Path) -> N
     board = Board(str(SAMPLES))
     board.report(RUN)
     assert listing() == before
-    assert any((tmp_path / "cache").rglob("report.json"))
+    assert any((tmp_path / "cache").rglob("*.result"))

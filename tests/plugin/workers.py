@@ -7,23 +7,24 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from stall_analyzer.chart.lanes import charts_of
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.model.runs import Run
-from stall_analyzer.outcome import analyze_one
-from tb_stall_plugin import cache
+from stall_analyzer.progress import Progress, ignore_progress
+from stall_analyzer.results.worker_process import FOREVER_S, Answer, Work, WorkerProcess, WorkFailed
 from tb_stall_plugin.analyses import Analyses, Status
-from tb_stall_plugin.work import Worker, WorkFailed
 from tests.plugin.boards import PATIENCE_S
 
 
-class Counting(Worker):
+class Counting(WorkerProcess):
     """Analyses in this process, when it may, and counts."""
+
+    error = ""
 
     def __init__(self) -> None:
         super().__init__()
         self.started = self.closed = 0
         self.runs: list[str] = []
+        self.patience_s: list[float] = []
         self.may_go_on = threading.Event()
         self.may_go_on.set()
 
@@ -33,17 +34,26 @@ class Counting(Worker):
     def close(self) -> None:
         self.closed += 1
 
-    def analyze(self, run: Run, folder: Path, progress: Callable[[float, str], None]) -> None:
+    def do(
+        self,
+        work: Work[Answer],
+        run: Run,
+        progress: Progress = ignore_progress,
+        *,
+        deadline_s: float = FOREVER_S,
+        patience_s: float = FOREVER_S,
+    ) -> Answer:
         self.runs.append(run.name)
+        self.patience_s.append(patience_s)
         progress(0.5, "half way")
         assert self.may_go_on.wait(PATIENCE_S)
-        outcome = analyze_one(run, charts_of)
-        cache.write(folder, outcome.entry, outcome.also)
+        if self.error:
+            raise WorkFailed(self.error)
+        return work(run, ignore_progress)
 
 
 class Failing(Counting):
-    def analyze(self, run: Run, folder: Path, progress: Callable[[float, str], None]) -> None:
-        raise WorkFailed("it is cursed")
+    error = "it is cursed"
 
 
 def only_run(folder: Path) -> Run:
@@ -51,10 +61,10 @@ def only_run(folder: Path) -> Run:
     return found
 
 
-def settled(analyses: Analyses, run: Run) -> Status:
+def settled(analyses: Analyses, run: Run, *, urgent: bool = False) -> Status:
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
-        status = analyses.status(run)
+        status = analyses.status(run, urgent=urgent)
         if status.progress is None:
             return status
         time.sleep(0.01)

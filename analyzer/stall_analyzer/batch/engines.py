@@ -22,12 +22,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-from stall_analyzer.batch import run_result
-from stall_analyzer.batch.run_result import Job, Result, Work, pack
-from stall_analyzer.batch.worker_process import Apart, Killed, Lost
 from stall_analyzer.errors import ClusterError, StallError, UsageError
 from stall_analyzer.files.caches import code_version
 from stall_analyzer.model.runs import Run
+from stall_analyzer.results.run_result import RunResult, result_of
+from stall_analyzer.results.worker_process import (
+    FOREVER_S,
+    NoResult,
+    ProcessDied,
+    Work,
+    WorkerProcess,
+)
 
 # Enough to keep a large cluster busy; what waits is small.
 IN_FLIGHT = 1000
@@ -41,7 +46,7 @@ Watch: TypeAlias = Callable[[Run, float], None]
 @dataclass(frozen=True)
 class Engine:
     executor: Executor
-    do: Callable[[Job], Result]
+    do: Callable[[Work[RunResult], Run], RunResult]
 
 
 def unwatched(run: Run, share: float) -> None: ...
@@ -53,42 +58,35 @@ def unwatched(run: Run, share: float) -> None: ...
 @contextmanager
 def in_this_process(watch: Watch = unwatched) -> Iterator[Engine]:
     """One run after the other, at once: for a few small ones."""
-    yield Engine(
-        _AtOnce(), lambda job: run_result.analyze(job, lambda share, _: watch(job.run, share))
-    )
+    yield Engine(_AtOnce(), lambda work, run: work(run, lambda share, _: watch(run, share)))
 
 
 @contextmanager
 def in_processes(
-    count: int,
-    deadline_s: float | None,
-    watch: Watch = unwatched,
-    do: Work = run_result.analyze,
+    count: int, deadline_s: float = FOREVER_S, watch: Watch = unwatched
 ) -> Iterator[Engine]:
     """`count` threads, each with a process of its own."""
     mine = threading.local()
-    all_of_them: list[Apart] = []
+    workers: list[WorkerProcess] = []
 
-    def analyze(job: Job) -> Result:
-        if not hasattr(mine, "apart"):
-            mine.apart = Apart()
-            all_of_them.append(mine.apart)
-        result: Result = mine.apart.analyze(
-            job, deadline_s, lambda share, _: watch(job.run, share), do
-        )
-        return result
+    def do(work: Work[RunResult], run: Run) -> RunResult:
+        if not hasattr(mine, "worker"):
+            mine.worker = WorkerProcess()
+            workers.append(mine.worker)
+        worker: WorkerProcess = mine.worker
+        return worker.do(work, run, lambda share, _: watch(run, share), deadline_s=deadline_s)
 
     executor = ThreadPoolExecutor(count, thread_name_prefix="stall")
     try:
-        yield Engine(executor, analyze)
+        yield Engine(executor, do)
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
-        for apart in all_of_them:
-            apart.close()
+        for worker in workers:
+            worker.close()
 
 
 @contextmanager
-def on_cluster(address: str, deadline_s: float | None) -> Iterator[Engine]:
+def on_cluster(address: str, deadline_s: float = FOREVER_S) -> Iterator[Engine]:
     """The workers of a Dask scheduler. They must see the logs under the same paths."""
     try:
         from distributed import Client  # noqa: PLC0415  an extra
@@ -130,15 +128,15 @@ def _check_workers(client: Any, address: str) -> None:
         )
 
 
-_on_this_worker = threading.local()
+_on_this_thread = threading.local()
 
 
-def _on_a_worker(job: Job, deadline_s: float | None) -> Result:
+def _on_a_worker(work: Work[RunResult], run: Run, deadline_s: float) -> RunResult:
     """In a thread of a Dask worker."""
-    if not hasattr(_on_this_worker, "apart"):
-        _on_this_worker.apart = Apart()
-    result: Result = _on_this_worker.apart.analyze(job, deadline_s)
-    return result
+    if not hasattr(_on_this_thread, "worker"):
+        _on_this_thread.worker = WorkerProcess()
+    worker: WorkerProcess = _on_this_thread.worker
+    return worker.do(work, run, deadline_s=deadline_s)
 
 
 class _AtOnce(Executor):
@@ -154,38 +152,42 @@ class _AtOnce(Executor):
 # ---------------------------------------------------------------- the work
 
 
-def results(engine: Engine, jobs: Iterable[Job]) -> Iterator[tuple[Run, Result]]:
+def results(
+    engine: Engine, runs: Iterable[Run], work: Work[RunResult]
+) -> Iterator[tuple[Run, RunResult]]:
     """Each run with its result, as they come; of a run that could not be analysed, the failure.
 
     A run whose process was killed is tried once more, alone, when all others are done: memory may
     have run out because of its neighbours.
     """
-    again: list[Job] = []
-    for job, future in _done(engine, jobs, IN_FLIGHT):
-        if not future.cancelled() and isinstance(future.exception(), Killed):
-            again.append(job)
+    again: list[Run] = []
+    for run, future in _done(engine, runs, work, IN_FLIGHT):
+        if not future.cancelled() and isinstance(future.exception(), ProcessDied):
+            again.append(run)
         else:
-            yield job.run, _result(job.run, future)
-    for job, future in _done(engine, again, 1):
-        yield job.run, _result(job.run, future)
+            yield run, _result(run, future)
+    for run, future in _done(engine, again, work, 1):
+        yield run, _result(run, future)
 
 
-def _done(engine: Engine, jobs: Iterable[Job], most: int) -> Iterator[tuple[Job, Future[Result]]]:
-    waiting: dict[Future[Result], Job] = {}
-    for job in jobs:
-        waiting[engine.executor.submit(engine.do, job)] = job
+def _done(
+    engine: Engine, runs: Iterable[Run], work: Work[RunResult], most: int
+) -> Iterator[tuple[Run, Future[RunResult]]]:
+    waiting: dict[Future[RunResult], Run] = {}
+    for run in runs:
+        waiting[engine.executor.submit(engine.do, work, run)] = run
         if len(waiting) >= most:
             yield from _first_done(waiting)
     while waiting:
         yield from _first_done(waiting)
 
 
-def _first_done(waiting: dict[Future[Result], Job]) -> list[tuple[Job, Future[Result]]]:
+def _first_done(waiting: dict[Future[RunResult], Run]) -> list[tuple[Run, Future[RunResult]]]:
     done, _ = wait(waiting, return_when=FIRST_COMPLETED)
     return [(waiting.pop(future), future) for future in done]
 
 
-def _result(run: Run, future: Future[Result]) -> Result:
+def _result(run: Run, future: Future[RunResult]) -> RunResult:
     try:
         return future.result()
     except StallError:
@@ -194,10 +196,10 @@ def _result(run: Run, future: Future[Result]) -> Result:
         raise ClusterError(
             "the cluster was lost; what is done is kept: start again to go on"
         ) from error
-    except Lost as error:
+    except NoResult as error:
         reason = str(error)
     except Exception as error:  # a lost worker, or a fault of ours
         reason = f"{type(error).__name__}: {error}"
     from stall_analyzer.outcome import failure  # noqa: PLC0415  all of an analysis comes with it
 
-    return Result(pack(run, failure(run, reason)))
+    return result_of(run, failure(run, reason))

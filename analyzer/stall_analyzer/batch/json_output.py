@@ -1,4 +1,4 @@
-"""A pass as the one JSON document, piece by piece: the whole need never be in memory."""
+"""A batch as the one JSON document, piece by piece: the whole need never be in memory."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from stall_analyzer.batch.batch_run import Pass
+from stall_analyzer.batch.batch import Batch
 from stall_analyzer.batch.judge import Judge
 from stall_analyzer.report.document import document
 
 
-def as_json(the_pass: Pass, judge: Judge) -> Iterator[str]:
+def as_json(batch: Batch, judge: Judge) -> Iterator[str]:
     """What json.dumps would make of the whole document."""
-    shell = document([], notes=the_pass.notes)
-    if the_pass.runs > 1:
+    shell = document([], notes=batch.notes)
+    if batch.runs > 1:
         shell["fleet"] = judge.fleet.summary()
     if judge.limits.limits:
         shell["over_limit"] = [asdict(excess) for excess in judge.limits.in_order()]
@@ -22,6 +22,6 @@ def as_json(the_pass: Pass, judge: Judge) -> Iterator[str]:
         shell["worse"] = [asdict(one) for one in judge.comparison.in_order()]
     before, after = json.dumps(shell, allow_nan=False).split('"runs": []', 1)
     yield f'{before}"runs": ['
-    for number, line in enumerate(the_pass.lines()):
+    for number, line in enumerate(batch.lines()):
         yield f", {line}" if number else line
     yield f"]{after}\n"

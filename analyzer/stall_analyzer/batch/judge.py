@@ -1,4 +1,4 @@
-"""What is said about a pass as a whole: its sums, limits exceeded, what is worse than before."""
+"""What is said about a batch as a whole: its sums, limits exceeded, what is worse than before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pass as text or Markdown, piece by piece: the whole need never be in memory."""
+"""A batch as text or Markdown, piece by piece: the whole need never be in memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from stall_analyzer.batch import view
-from stall_analyzer.batch.batch_run import Pass
+from stall_analyzer.batch.batch import Batch
 from stall_analyzer.batch.judge import Judge
 from stall_analyzer.report import markdown, text
 from stall_analyzer.report.document import document
@@ -20,46 +20,46 @@ HOW_TO_SEE_ONE = "--run NAME shows a run in full, --full all of them."
 
 
 def as_text(
-    the_pass: Pass, judge: Judge, console: Console, summed_up: bool, in_full: bool
+    batch: Batch, judge: Judge, console: Console, summed_up: bool, in_full: bool
 ) -> Iterator[str]:
     if summed_up:
-        yield _captured(console, lambda: _sums(the_pass, judge, in_full, Terminal(console)))
+        yield _captured(console, lambda: _sums(batch, judge, in_full, Terminal(console)))
     if in_full:
         if summed_up:  # one at a time
-            for entry in the_pass.entries():
+            for entry in batch.entries():
                 yield "\n" + _captured(console, partial(text.render, {"runs": [entry]}, console))
         else:
-            report = _shell(the_pass) | {"runs": list(the_pass.entries())}
+            report = _shell(batch) | {"runs": list(batch.entries())}
             yield _captured(console, lambda: text.render(report, console))
     tables = view.judgements(judge)
     if tables:
         yield "\n" + _captured(console, lambda: view.show(tables, Terminal(console)))
 
 
-def as_markdown(the_pass: Pass, judge: Judge, summed_up: bool, in_full: bool) -> Iterator[str]:
+def as_markdown(batch: Batch, judge: Judge, summed_up: bool, in_full: bool) -> Iterator[str]:
     if summed_up:
         fleet = judge.fleet.summary()
         yield f"**{markdown.plain(view.headline(fleet))}**\n"
         yield view.markdown(view.fleet_tables(fleet))
     if in_full:
         if summed_up:
-            for entry in the_pass.entries():
+            for entry in batch.entries():
                 yield "\n" + markdown.render({"runs": [entry]})
         else:
-            yield markdown.render(_shell(the_pass) | {"runs": list(the_pass.entries())})
+            yield markdown.render(_shell(batch) | {"runs": list(batch.entries())})
     yield view.markdown(view.judgements(judge))
 
 
-def _shell(the_pass: Pass) -> dict[str, Any]:
+def _shell(batch: Batch) -> dict[str, Any]:
     """The document without its runs."""
-    return document([], notes=the_pass.notes)
+    return document([], notes=batch.notes)
 
 
-def _sums(the_pass: Pass, judge: Judge, in_full: bool, terminal: Terminal) -> None:
+def _sums(batch: Batch, judge: Judge, in_full: bool, terminal: Terminal) -> None:
     fleet = judge.fleet.summary()
     terminal.line(terminal.text(view.headline(fleet), "bold"))
     view.show(view.fleet_tables(fleet), terminal)
-    notes = [note for note in the_pass.notes if note.level != "info"]
+    notes = [note for note in batch.notes if note.level != "info"]
     if notes:
         view.show([view.notes_table(notes[:NOTES_SHOWN], len(notes))], terminal)
     if not in_full:

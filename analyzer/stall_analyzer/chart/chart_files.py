@@ -1,29 +1,68 @@
-"""Charts in files: numbers as plain columns that are mapped, not read; all else as JSON."""
+"""The charts of a run in a file: a line of JSON, and then all numbers as plain columns that are
+mapped, not read."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from stall_analyzer.chart.chart_columns import Chart, Curve, Lane
+from stall_analyzer.model.units import Int64s
 
-COLUMNS = ("start_ps", "end_ps", "rank")
+WORD_BYTES = 8  # all columns are of int64 or float64
+
+# The next column, by its length.
+Take: TypeAlias = Callable[[int], Int64s]
 
 
-def save(chart: Chart, folder: Path) -> None:
-    """Into a new folder."""
-    folder.mkdir(parents=True)
-    for column in COLUMNS:
-        parts = [getattr(lane, column) for lane in chart.lanes]
-        np.save(folder / f"{column}.npy", np.concatenate([np.empty(0, dtype=np.int64), *parts]))
-    at = [curve.at_ps for curve in chart.curves]
-    value = [curve.value for curve in chart.curves]
-    np.save(folder / "at_ps.npy", np.concatenate([np.empty(0, dtype=np.int64), *at]))
-    np.save(folder / "value.npy", np.concatenate([np.empty(0), *value]))
-    about = {
+def pieces(charts: Sequence[Chart], version: str) -> Iterator[bytes]:
+    """What to write, piece by piece."""
+    columns = [column for chart in charts for column in _columns(chart)]
+    words = sum(map(len, columns)) + 1
+    about = {"version": version, "words": words, "charts": [_about(chart) for chart in charts]}
+    line = json.dumps(about).encode()
+    yield line + b" " * (-(len(line) + 1) % WORD_BYTES) + b"\n"
+    yield from (column.tobytes() for column in columns)
+    yield bytes(WORD_BYTES)  # nothing at all could not be mapped
+
+
+def load(path: Path, version: str) -> list[Chart]:
+    """Raises ValueError, KeyError, TypeError or OSError where the file is damaged, or of another
+    version."""
+    with path.open("rb") as file:
+        line = file.readline()
+    about = json.loads(line)
+    if about["version"] != version:
+        raise ValueError("the charts are of another version")
+    # A plain array over the mapped bytes: each slice of a memmap object costs microseconds.
+    words = np.asarray(np.memmap(path, np.int64, mode="r", offset=len(line)))
+    if len(words) != about["words"]:
+        raise ValueError("the charts are cut off")
+    begin = 0
+
+    def take(count: int) -> Int64s:
+        nonlocal begin
+        begin += count
+        return words[begin - count : begin]
+
+    return [_chart(chart, take) for chart in about["charts"]]
+
+
+def _columns(chart: Chart) -> Iterator[Any]:
+    for lane in chart.lanes:
+        for column in (lane.start_ps, lane.end_ps, lane.rank):
+            yield column.astype(np.int64, copy=False)
+    for curve in chart.curves:
+        yield curve.at_ps.astype(np.int64, copy=False)
+        yield curve.value.astype(np.float64, copy=False)
+
+
+def _about(chart: Chart) -> dict[str, Any]:
+    return {
         "host": chart.host,
         "duration_ps": chart.duration_ps,
         "names": chart.names,
@@ -36,42 +75,21 @@ def save(chart: Chart, folder: Path) -> None:
             for curve in chart.curves
         ],
     }
-    (folder / "chart.json").write_text(json.dumps(about), encoding="utf-8")
 
 
-def load(folder: Path) -> Chart:
-    about = json.loads((folder / "chart.json").read_text(encoding="utf-8"))
-    return Chart(
-        about["host"],
-        about["duration_ps"],
-        tuple(about["names"]),
-        tuple(_lanes(about["lanes"], folder)),
-        tuple(_curves(about["curves"], folder)),
-    )
+def _chart(about: dict[str, Any], take: Take) -> Chart:
+    lanes = tuple(_lane(lane, take) for lane in about["lanes"])
+    curves = tuple(_curve(curve, take) for curve in about["curves"])
+    return Chart(about["host"], about["duration_ps"], tuple(about["names"]), lanes, curves)
 
 
-def _lanes(about: list[dict[str, Any]], folder: Path) -> list[Lane]:
-    columns = [_mapped(folder, column) for column in COLUMNS]
-    lanes, begin = [], 0
-    for lane in about:
-        rows = np.array(lane["rows"], dtype=np.int64)
-        mine = slice(begin, begin + int(rows[-1]))
-        start, end, rank = (column[mine] for column in columns)
-        lanes.append(Lane(lane["id"], lane["title"], lane["group"], rows, start, end, rank))
-        begin = mine.stop
-    return lanes
+def _lane(about: dict[str, Any], take: Take) -> Lane:
+    rows = np.array(about["rows"], dtype=np.int64)
+    length = int(rows[-1])
+    start, end, rank = take(length), take(length), take(length)
+    return Lane(about["id"], about["title"], about["group"], rows, start, end, rank)
 
 
-def _curves(about: list[dict[str, Any]], folder: Path) -> list[Curve]:
-    at, value = _mapped(folder, "at_ps"), _mapped(folder, "value")
-    curves, begin = [], 0
-    for curve in about:
-        mine = slice(begin, begin + curve["points"])
-        curves.append(Curve(curve["id"], curve["title"], curve["unit"], at[mine], value[mine]))
-        begin = mine.stop
-    return curves
-
-
-def _mapped(folder: Path, column: str) -> Any:
-    # A plain array over the mapped bytes: each slice of a memmap object costs microseconds.
-    return np.asarray(np.load(folder / f"{column}.npy", mmap_mode="r"))
+def _curve(about: dict[str, Any], take: Take) -> Curve:
+    at, value = take(about["points"]), take(about["points"]).view(np.float64)
+    return Curve(about["id"], about["title"], about["unit"], at, value)

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from stall_analyzer.batch.batch_run import Pass
+    from stall_analyzer.batch.batch import Batch
     from stall_analyzer.batch.engines import Engine, Watch
     from stall_analyzer.batch.judge import Judge
-    from stall_analyzer.batch.result_store import Store
     from stall_analyzer.extras import Extra
+    from stall_analyzer.results.result_store import ResultStore
 
 CAPTURE = "capture"  # the one subcommand; a folder of that name can be given as ./capture
 INTERNAL_ERROR = 1
@@ -96,24 +96,24 @@ def _show_manual(arguments: argparse.Namespace) -> int:
 def _analyze(arguments: argparse.Namespace) -> int:
     extra = _check_outputs(arguments)
     store = _store(arguments)
-    the_pass, judge = _find(store, arguments, again=arguments.fresh)
-    _say_found(the_pass)
+    batch, judge = _find(store, arguments, again=arguments.fresh)
+    _say_found(batch)
     if extra is None:
-        _read(the_pass, arguments)
-    elif the_pass.runs <= extra.most_runs:
-        the_pass, judge = _find(store, arguments, again=True)  # what it makes of a run is not kept
-        _read(the_pass, arguments, extra)
-        _write_extra(extra, the_pass, the_pass)
+        _read(batch, arguments)
+    elif batch.runs <= extra.most_runs:
+        batch, judge = _find(store, arguments, again=True)  # what it makes of a run is not kept
+        _read(batch, arguments, extra)
+        _write_extra(extra, batch, batch)
     else:
-        _read(the_pass, arguments)
-        costly = _costliest(the_pass, int(extra.most_runs), store, arguments)
+        _read(batch, arguments)
+        costly = _costliest(batch, int(extra.most_runs), store, arguments)
         _read(costly, arguments, extra)
-        _write_extra(extra, the_pass, costly)
+        _write_extra(extra, batch, costly)
     if arguments.verbose:
-        sys.stderr.writelines(the_pass.tracebacks)
-    _write(the_pass, judge, extra, arguments)
-    if arguments.store is None and the_pass.runs > MOST_IN_FULL:
-        store.forget()
+        sys.stderr.writelines(batch.tracebacks)
+    _write(batch, judge, extra, arguments)
+    if arguments.store is None and batch.runs > MOST_IN_FULL:
+        store.prune()
     judge.check()
     if judge.limits.exceeded:
         _say(f"over a limit {len(judge.limits.exceeded):,} times")
@@ -123,7 +123,7 @@ def _analyze(arguments: argparse.Namespace) -> int:
             f"worse than the baseline: {len(judge.comparison.worse):,} of {judge.fleet.runs:,} runs"
         )
         return WORSE
-    has_errors = judge.fleet.with_errors or any(n.level == "error" for n in the_pass.notes)
+    has_errors = judge.fleet.with_errors or any(n.level == "error" for n in batch.notes)
     return UnreadableFile.exit_code if has_errors else 0
 
 
@@ -145,74 +145,74 @@ def _check_outputs(arguments: argparse.Namespace) -> Extra | None:
     return None
 
 
-def _store(arguments: argparse.Namespace) -> Store:
-    from stall_analyzer.batch.result_store import Store  # noqa: PLC0415
+def _store(arguments: argparse.Namespace) -> ResultStore:
     from stall_analyzer.files import caches  # noqa: PLC0415
+    from stall_analyzer.results.result_store import ResultStore  # noqa: PLC0415
 
-    return Store(arguments.store or caches.folder("results"))
+    return ResultStore(arguments.store or caches.results_folder())
 
 
-def _find(store: Store, arguments: argparse.Namespace, again: bool) -> tuple[Pass, Judge]:
-    from stall_analyzer.batch.batch_run import Pass  # noqa: PLC0415
+def _find(store: ResultStore, arguments: argparse.Namespace, again: bool) -> tuple[Batch, Judge]:
+    from stall_analyzer.batch.batch import Batch  # noqa: PLC0415
     from stall_analyzer.batch.judge import Judge  # noqa: PLC0415
     from stall_analyzer.batch.selection import Selection  # noqa: PLC0415
     from stall_analyzer.cli.progress_bar import finding  # noqa: PLC0415
 
     judge = Judge(arguments.fail_over, arguments.baseline, arguments.tolerance)
-    the_pass = Pass(store, judge.take)
+    batch = Batch(store, judge.take)
     wanted = Selection(arguments.run, arguments.since, arguments.shard)
     with finding() as seen:
-        the_pass.find(arguments.paths, wanted, again, seen)
-    return the_pass, judge
+        batch.find(arguments.paths, wanted, again, seen)
+    return batch, judge
 
 
-def _costliest(the_pass: Pass, most: int, store: Store, arguments: argparse.Namespace) -> Pass:
-    """Those of a pass that lost most, to be read again; with all attempts of each."""
+def _costliest(batch: Batch, most: int, store: ResultStore, arguments: argparse.Namespace) -> Batch:
+    """Those of a batch that lost most, to be read again; with all attempts of each."""
     from glob import escape  # noqa: PLC0415
     from heapq import nlargest  # noqa: PLC0415
 
-    from stall_analyzer.batch.batch_run import Pass  # noqa: PLC0415
+    from stall_analyzer.batch.batch import Batch  # noqa: PLC0415
     from stall_analyzer.batch.selection import Selection  # noqa: PLC0415
     from stall_analyzer.report.facts import machine_loss_ps  # noqa: PLC0415
 
-    names = {facts["run"] for facts in nlargest(most, the_pass.facts(), key=machine_loss_ps)}
+    names = {facts["run"] for facts in nlargest(most, batch.facts(), key=machine_loss_ps)}
     wanted = Selection(sorted(map(escape, names)), arguments.since, arguments.shard)
-    costly = Pass(store)
+    costly = Batch(store)
     costly.find(arguments.paths, wanted, again=True)
     return costly
 
 
-def _say_found(the_pass: Pass) -> None:
-    if not the_pass.runs:
-        why = "none has changed since then" if the_pass.not_new else "all are in other shards"
+def _say_found(batch: Batch) -> None:
+    if not batch.runs:
+        why = "none has changed since then" if batch.not_new else "all are in other shards"
         _say(f"there are runs, but {why}")
-    elif the_pass.runs > MOST_IN_FULL:
-        known = the_pass.runs - the_pass.to_read
-        _say(f"{the_pass.runs:,} runs: {the_pass.to_read:,} to read, {known:,} unchanged")
+    elif batch.runs > MOST_IN_FULL:
+        known = batch.runs - batch.to_read
+        _say(f"{batch.runs:,} runs: {batch.to_read:,} to read, {known:,} unchanged")
 
 
-def _read(the_pass: Pass, arguments: argparse.Namespace, extra: Extra | None = None) -> None:
+def _read(batch: Batch, arguments: argparse.Namespace, extra: Extra | None = None) -> None:
     from stall_analyzer.cli.progress_bar import reading  # noqa: PLC0415
 
-    if not the_pass.to_read:
+    if not batch.to_read:
         return
-    name = the_pass.last_to_read if the_pass.to_read == 1 else ""
+    name = batch.last_to_read if batch.to_read == 1 else ""
     with (
-        reading(the_pass.to_read, the_pass.bytes_to_read, name) as bar,
-        _engine(the_pass, arguments, bar.share) as engine,
+        reading(batch.to_read, batch.bytes_to_read, name) as bar,
+        _engine(batch, arguments, bar.share) as engine,
     ):
-        the_pass.analyze(engine, extra.of_each if extra else None, bar.done)
+        batch.analyze(engine, extra.extra_of if extra else None, bar.done)
 
 
 def _engine(
-    the_pass: Pass, arguments: argparse.Namespace, watch: Watch
+    batch: Batch, arguments: argparse.Namespace, watch: Watch
 ) -> AbstractContextManager[Engine]:
     from stall_analyzer.batch import engines  # noqa: PLC0415
 
     if arguments.scheduler:
         return engines.on_cluster(arguments.scheduler, arguments.deadline)
-    processes = arguments.jobs or _processes(the_pass.to_read, the_pass.bytes_to_read)
-    if processes == 1 and the_pass.to_read <= MOST_AT_ONCE:
+    processes = arguments.jobs or _processes(batch.to_read, batch.bytes_to_read)
+    if processes == 1 and batch.to_read <= MOST_AT_ONCE:
         _load_ahead()
         return engines.in_this_process(watch)
     return engines.in_processes(processes, arguments.deadline, watch)
@@ -240,54 +240,52 @@ def _processes(runs: int, size: int) -> int:
 # ---------------------------------------------------------------- output
 
 
-def _write(
-    the_pass: Pass, judge: Judge, extra: Extra | None, arguments: argparse.Namespace
-) -> None:
+def _write(batch: Batch, judge: Judge, extra: Extra | None, arguments: argparse.Namespace) -> None:
     from stall_analyzer.files import output  # noqa: PLC0415
 
     if arguments.jsonl or arguments.parquet:
-        _write_tables(the_pass, arguments)
+        _write_tables(batch, arguments)
     if arguments.output:
-        output.write_file(arguments.output, _pieces(the_pass, judge, io.StringIO(), arguments))
+        output.write_file(arguments.output, _pieces(batch, judge, io.StringIO(), arguments))
     elif arguments.json or arguments.markdown or not extra:
-        _print(_pieces(the_pass, judge, sys.stdout, arguments))
+        _print(_pieces(batch, judge, sys.stdout, arguments))
 
 
-def _write_extra(extra: Extra, the_pass: Pass, in_full: Pass) -> None:
+def _write_extra(extra: Extra, batch: Batch, in_full: Batch) -> None:
     from stall_analyzer.report.document import document  # noqa: PLC0415
 
-    report = document([], notes=the_pass.notes)
+    report = document([], notes=batch.notes)
     report["runs"] = list(in_full.entries())
-    written = extra.write(report, in_full.made(), the_pass.facts())
+    written = extra.write(report, in_full.extras(), batch.facts())
     _say("\n".join(f"wrote {path}" for path in written) or "there was nothing to write")
 
 
-def _write_tables(the_pass: Pass, arguments: argparse.Namespace) -> None:
+def _write_tables(batch: Batch, arguments: argparse.Namespace) -> None:
     from stall_analyzer.batch import tables  # noqa: PLC0415
 
     written: list[Path] = []
     if arguments.jsonl:
-        written += tables.write_jsonl(arguments.jsonl, the_pass.lines())
+        written += tables.write_jsonl(arguments.jsonl, batch.lines())
     if arguments.parquet:
-        written += tables.write_parquet(arguments.parquet, the_pass.facts())
+        written += tables.write_parquet(arguments.parquet, batch.facts())
     _say("\n".join(f"wrote {path}" for path in written))
 
 
 def _pieces(
-    the_pass: Pass, judge: Judge, stream: TextIO, arguments: argparse.Namespace
+    batch: Batch, judge: Judge, stream: TextIO, arguments: argparse.Namespace
 ) -> Iterator[str]:
     """The report as it fits `stream`: its width, colours and encoding."""
     if arguments.json:
         from stall_analyzer.batch.json_output import as_json  # noqa: PLC0415
 
-        return as_json(the_pass, judge)
+        return as_json(batch, judge)
     from stall_analyzer.batch import text_output  # noqa: PLC0415
 
-    summed_up = the_pass.runs > MOST_IN_FULL
+    summed_up = batch.runs > MOST_IN_FULL
     in_full = arguments.full or not summed_up
     if arguments.markdown:
-        return text_output.as_markdown(the_pass, judge, summed_up, in_full)
-    return text_output.as_text(the_pass, judge, _console(stream, arguments), summed_up, in_full)
+        return text_output.as_markdown(batch, judge, summed_up, in_full)
+    return text_output.as_text(batch, judge, _console(stream, arguments), summed_up, in_full)
 
 
 def _console(stream: TextIO, arguments: argparse.Namespace) -> Console:

@@ -1,4 +1,4 @@
-"""How far a pass is, on stderr: a bar for a person, a line now and then for a log."""
+"""How far a batch is, on stderr: a bar for a person, a line now and then for a log."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LINE_EVERY_S = 30.0
 SEEN_EVERY = 100
 
 
-class Reading:
+class BatchProgress:
     """How much of the reading is done, by runs and by bytes."""
 
-    def __init__(self, runs: int, size: int, show: Callable[[Reading], None]) -> None:
+    def __init__(self, runs: int, size: int, show: Callable[[BatchProgress], None]) -> None:
         self.runs, self.runs_done = runs, 0
         self.weight, self.weight_done = size + BASE_BYTES * runs, 0.0
         self._begun_s = time.monotonic()
@@ -54,15 +54,15 @@ class Reading:
 
 
 @contextmanager
-def reading(runs: int, size: int, name: str = "") -> Iterator[Reading]:
+def reading(runs: int, size: int, name: str = "") -> Iterator[BatchProgress]:
     """`name`: of the only run, if there is one."""
     if runs <= WORTH_RUNS and size < WORTH_BYTES:
-        yield Reading(runs, size, lambda _: None)
+        yield BatchProgress(runs, size, lambda _: None)
     elif sys.stderr.isatty():
         with _bar(f"reading {name}" if name else "reading", size + BASE_BYTES * runs) as move:
-            yield Reading(runs, size, lambda now: move(now.weight_done, now.in_words()))
+            yield BatchProgress(runs, size, lambda now: move(now.weight_done, now.in_words()))
     else:
-        yield Reading(runs, size, _Lines() if runs > WORTH_RUNS else lambda _: None)
+        yield BatchProgress(runs, size, _LogLines() if runs > WORTH_RUNS else lambda _: None)
 
 
 @contextmanager
@@ -98,13 +98,13 @@ def _bar(what: str, total: int) -> Iterator[Callable[[float, str], None]]:
         yield lambda done, words: bar.update(task, completed=done, words=words)
 
 
-class _Lines:
+class _LogLines:
     """For a log that is read the next morning."""
 
     def __init__(self) -> None:
         self._last_s = time.monotonic()
 
-    def __call__(self, now: Reading) -> None:
+    def __call__(self, now: BatchProgress) -> None:
         if time.monotonic() - self._last_s >= LINE_EVERY_S:
             self._last_s = time.monotonic()
             print(now.in_words(), file=sys.stderr, flush=True)

@@ -28,7 +28,7 @@ from stall_analyzer.files.tfrecord import Record, RecordFile, is_intact, read_re
 from stall_analyzer.model.event_log import EventLog, KerasConfig, Series
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import EventFile, Run
-from stall_analyzer.progress import EVENT_FILE_WEIGHT, Reading, unseen
+from stall_analyzer.progress import EVENT_FILE_WEIGHT, Reading, ignore_progress
 
 SCALARS_PLUGIN = "scalars"
 HISTOGRAMS_PLUGIN = "histograms"
@@ -198,7 +198,7 @@ class _Reader:
 def read_events(run: Run, reading: Reading | None = None) -> EventLog:
     """The scalars of a run, merged over its files in time order, and what else they tell."""
     reader = _Reader()
-    reading = reading or Reading(run, unseen)
+    reading = reading or Reading(run, ignore_progress)
     for file in run.event_files:
         reader.read(file, reading.file("event files", file.size, EVENT_FILE_WEIGHT))
     captures = read_captures(reader.captures, reader.notes)

@@ -1,7 +1,6 @@
 """What is kept from one call to the next: where, and of which version of a run's files.
 
-The Stall tab and `stall-analyze` keep different things of a run in folders of their own, but for
-both a run is the same as before exactly when `version_of` says so.
+A run is the same as before exactly when `version_of` says so.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ SOURCES = {".py", ".c", ".h"}
 LIVE_S = 600.0
 
 
-def folder(name: str) -> Path:
-    """A folder in the user's cache folder, all in which is ours and may be deleted.
+def results_folder() -> Path:
+    """In the user's cache folder; all in it is ours and may be deleted.
 
     platformdirs knows where that is on each system; STALL_CACHE_DIR overrides it. Where it cannot
     be written, a temporary folder serves as long as the process lives.
@@ -35,7 +34,7 @@ def folder(name: str) -> Path:
     from platformdirs import user_cache_path  # noqa: PLC0415  only whoever keeps something needs it
 
     chosen = os.environ.get("STALL_CACHE_DIR")
-    place = (Path(chosen) if chosen else user_cache_path("tensorboard-plugin-stall")) / name
+    place = (Path(chosen) if chosen else user_cache_path("tensorboard-plugin-stall")) / "results"
     try:
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=place):

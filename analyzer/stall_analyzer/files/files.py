@@ -54,11 +54,7 @@ def absolute_parts(path: str) -> tuple[str, ...]:
 
 def absolute(path: str) -> str:
     """A name that means the same file whatever folder it is said in."""
-    return path if is_url(path) else os.path.abspath(path)  # noqa: PTH100  links stay links
-
-
-def is_relative(path: str) -> bool:
-    return not (is_url(path) or os.path.isabs(path))  # noqa: PTH117  as for join
+    return path if is_url(path) or not path else os.path.abspath(path)  # noqa: PTH100  links stay links
 
 
 def kind(path: str) -> str | None:

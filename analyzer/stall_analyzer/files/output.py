@@ -23,7 +23,8 @@ def write_file(path: Path, pieces: Iterable[str | bytes]) -> None:
     """Whoever reads `path` never sees half a report."""
     target = path.resolve()
     in_place = target.exists() and not target.is_file()  # a device or pipe cannot be replaced
-    written = target if in_place else target.with_name(f".{target.name}.{os.getpid()}.partial")
+    aside = f".{target.name}.{os.urandom(4).hex()}.partial"  # others may write the same
+    written = target if in_place else target.with_name(aside)
     try:
         with written.open("wb") as stream:
             for piece in pieces:

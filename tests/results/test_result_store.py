@@ -6,13 +6,12 @@ import os
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import documents
 import pytest
 
-from stall_analyzer.batch.result_store import Store
-from stall_analyzer.batch.run_result import pack
+from stall_analyzer.chart.chart_columns import Chart
 from stall_analyzer.discover.discover import find_runs
 from stall_analyzer.errors import UsageError
 from stall_analyzer.files import caches
@@ -20,26 +19,28 @@ from stall_analyzer.files.caches import LIVE_S
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import Run
 from stall_analyzer.outcome import Outcome, analyze_one, failure
+from stall_analyzer.results.result_store import ResultStore
+from stall_analyzer.results.run_result import analyze, result_of
 from tests.batch.fleets import LONG_AGO_S, copy_sample, fake_run
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store")
+def store(tmp_path: Path) -> ResultStore:
+    return ResultStore(tmp_path / "store")
 
 
-def put(store: Store, run: Run, entry: dict[str, Any] | None = None) -> None:
-    store.put(run, pack(run, Outcome(entry or documents.healthy())))
+def put(store: ResultStore, run: Run, entry: dict[str, Any] | None = None) -> None:
+    store.put(run, result_of(run, Outcome(entry or documents.healthy())))
 
 
-def files_in(store: Store) -> list[Path]:
+def files_in(store: ResultStore) -> list[Path]:
     return [path for path in store.folder.rglob("*") if path.is_file()]
 
 
 # ---------------------------------------------------------------- known
 
 
-def test_an_unchanged_run_is_known(store: Store) -> None:
+def test_an_unchanged_run_is_known(store: ResultStore) -> None:
     put(store, fake_run("a"))
     head = store.known(fake_run("a"))
     assert head is not None
@@ -56,18 +57,22 @@ def test_an_unchanged_run_is_known(store: Store) -> None:
         replace(fake_run("a"), notes=(Note("warning", "A trace file is empty."),)),
     ],
 )
-def test_whatever_the_analysis_is_given_makes_another_run_of_it(store: Store, changed: Run) -> None:
+def test_whatever_the_analysis_is_given_makes_another_run_of_it(
+    store: ResultStore, changed: Run
+) -> None:
     put(store, fake_run("a"))
     assert store.known(changed) is None
 
 
-def test_another_analyzer_knows_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_analyzer_knows_nothing(
+    store: ResultStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(store, fake_run("a"))
     monkeypatch.setattr(caches, "code_version", lambda: "another")
     assert store.known(fake_run("a")) is None
 
 
-def test_real_files_are_told_by_their_time_and_size(store: Store, tmp_path: Path) -> None:
+def test_real_files_are_told_by_their_time_and_size(store: ResultStore, tmp_path: Path) -> None:
     folder = copy_sample("event_files_only", tmp_path / "logs")
     (run,) = find_runs([str(folder)]).runs
     put(store, run)
@@ -77,7 +82,7 @@ def test_real_files_are_told_by_their_time_and_size(store: Store, tmp_path: Path
     assert store.known(find_runs([str(folder)]).runs[0]) is None
 
 
-def test_a_file_system_that_tells_no_change_is_read_each_time(store: Store) -> None:
+def test_a_file_system_that_tells_no_change_is_read_each_time(store: ResultStore) -> None:
     put(store, fake_run("a", stamp=""))
     assert store.known(fake_run("a", stamp="")) is None
 
@@ -85,7 +90,7 @@ def test_a_file_system_that_tells_no_change_is_read_each_time(store: Store) -> N
 # ---------------------------------------------------------------- not final
 
 
-def test_a_run_that_may_still_be_going_on_is_read_again(store: Store) -> None:
+def test_a_run_that_may_still_be_going_on_is_read_again(store: ResultStore) -> None:
     now = time.time()
     put(store, fake_run("live", now - LIVE_S / 2))
     put(store, fake_run("over", now - LIVE_S * 2))
@@ -93,13 +98,13 @@ def test_a_run_that_may_still_be_going_on_is_read_again(store: Store) -> None:
     assert store.known(fake_run("over", now - LIVE_S * 2)) is not None
 
 
-def test_a_file_that_could_not_be_reached_is_tried_again(store: Store) -> None:
+def test_a_file_that_could_not_be_reached_is_tried_again(store: ResultStore) -> None:
     run = fake_run("a")
-    store.put(run, pack(run, analyze_one(run)))  # there is no such file
+    store.put(run, analyze(run))  # there is no such file
     assert store.known(run) is None
 
 
-def test_a_file_that_is_no_trace_stays_one(store: Store, tmp_path: Path) -> None:
+def test_a_file_that_is_no_trace_stays_one(store: ResultStore, tmp_path: Path) -> None:
     folder = copy_sample("compile_tracing", tmp_path / "logs")
     (trace,) = folder.rglob("*.xplane.pb")
     trace.write_bytes(b"rubbish" * 1000)
@@ -107,13 +112,13 @@ def test_a_file_that_is_no_trace_stays_one(store: Store, tmp_path: Path) -> None
     (run,) = find_runs([str(folder)]).runs
     outcome = analyze_one(run)
     assert any(note["level"] == "error" for note in outcome.entry["notes"])
-    store.put(run, pack(run, outcome))
+    store.put(run, result_of(run, outcome))
     assert store.known(run) is not None
 
 
-def test_a_failure_is_in_the_results_but_tried_again(store: Store) -> None:
+def test_a_failure_is_in_the_results_but_tried_again(store: ResultStore) -> None:
     run = fake_run("a")
-    store.put(run, pack(run, failure(run, "its process was killed")))
+    store.put(run, result_of(run, failure(run, "its process was killed")))
     assert store.known(run) is None
     assert "its process was killed" in store.entry(store.key(run))
 
@@ -121,7 +126,7 @@ def test_a_failure_is_in_the_results_but_tried_again(store: Store) -> None:
 # ---------------------------------------------------------------- the files
 
 
-def test_a_newer_result_takes_the_place_of_the_older(store: Store) -> None:
+def test_a_newer_result_takes_the_place_of_the_older(store: ResultStore) -> None:
     put(store, fake_run("a", stamp="1"))
     put(store, fake_run("a", stamp="2"))
     assert len(files_in(store)) == 1
@@ -129,14 +134,14 @@ def test_a_newer_result_takes_the_place_of_the_older(store: Store) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"not gzip", bytes(100)])
-def test_a_damaged_file_is_as_good_as_none(store: Store, damage: bytes) -> None:
+def test_a_damaged_file_is_as_good_as_none(store: ResultStore, damage: bytes) -> None:
     put(store, fake_run("a"))
     (path,) = files_in(store)
     path.write_bytes(damage)
     assert store.known(fake_run("a")) is None
 
 
-def test_a_file_cut_anywhere_is_never_taken_for_another_result(store: Store) -> None:
+def test_a_file_cut_anywhere_is_never_taken_for_another_result(store: ResultStore) -> None:
     put(store, fake_run("a"))
     (path,) = files_in(store)
     whole, head = path.read_bytes(), store.known(fake_run("a"))
@@ -148,14 +153,69 @@ def test_a_file_cut_anywhere_is_never_taken_for_another_result(store: Store) -> 
 def test_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="cannot write the store"):
-        put(Store(tmp_path / "file"), fake_run("a"))
+        put(ResultStore(tmp_path / "file"), fake_run("a"))
 
 
-def test_what_no_pass_asked_for_in_months_is_forgotten(store: Store) -> None:
+def test_what_no_pass_asked_for_in_months_is_forgotten(store: ResultStore) -> None:
     for name in ("old", "new"):
         put(store, fake_run(name))
     (old,) = [path for path in files_in(store) if path.name.startswith(store.key(fake_run("old")))]
     os.utime(old, (1, 1))
-    store.forget()
+    store.prune()
     assert store.known(fake_run("old")) is None
     assert store.known(fake_run("new")) is not None
+
+
+# ---------------------------------------------------------------- charts
+
+
+def charts(host: str = "h") -> list[Chart]:
+    return [Chart(host, 10, (), (), ())]
+
+
+def put_with_charts(store: ResultStore, name: str, size: int = 0, used_s: float = 0) -> Path:
+    run = fake_run(name)
+    store.put(run, result_of(run, Outcome(documents.healthy())), charts(name))
+    (path,) = store.folder.rglob(f"{store.key(run)}.charts")
+    if size:
+        path.write_bytes(bytes(size))
+        os.utime(path, (time.time() - used_s, time.time() - used_s))
+    return path
+
+
+def test_charts_are_there_until_the_run_changes(store: ResultStore) -> None:
+    put_with_charts(store, "a")
+    head = store.known(fake_run("a"))
+    assert head is not None
+    key = store.key(fake_run("a"))
+    assert store.charts(key, head.version) == charts("a")
+    assert store.charts(key, "another version") is None
+
+
+def test_charts_cut_anywhere_are_as_good_as_none(store: ResultStore) -> None:
+    path = put_with_charts(store, "a")
+    whole, version = path.read_bytes(), store.head(path.stem).version
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        assert store.charts(path.stem, version) is None
+
+
+def test_of_charts_those_used_last_are_kept_and_results_stay(store: ResultStore) -> None:
+    paths = [put_with_charts(store, name, 600_000, age) for age, name in enumerate("abc")]
+    store.prune(most_chart_bytes=1_000_000)
+    assert [path.exists() for path in paths] == [True, False, False]
+    store.prune(most_chart_bytes=1)
+    assert [path.exists() for path in paths] == [True, False, False]
+    assert all(store.known(fake_run(name)) is not None for name in "abc")
+
+
+def test_what_was_being_written_is_not_left_behind(
+    store: ResultStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> NoReturn:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(UsageError, match="No space left"):
+        put(store, fake_run("a"))
+    assert files_in(store) == []

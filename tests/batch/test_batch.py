@@ -8,29 +8,32 @@ import signal
 import subprocess
 import time
 from dataclasses import replace
-from io import BytesIO
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from stall_analyzer.batch import batch_run, engines
-from stall_analyzer.batch.batch_run import Pass
-from stall_analyzer.batch.result_store import Store
-from stall_analyzer.batch.run_result import Job, Result, pack
+from stall_analyzer.batch import batch as batch_module
+from stall_analyzer.batch import engines
+from stall_analyzer.batch.batch import Batch
 from stall_analyzer.batch.selection import Selection
+from stall_analyzer.discover.discover import stream_runs
 from stall_analyzer.errors import NothingFound
 from stall_analyzer.model.runs import Run
 from stall_analyzer.outcome import Outcome, analyze_one
 from stall_analyzer.progress import Progress
+from stall_analyzer.results.result_store import ResultStore
+from stall_analyzer.results.run_result import RunResult, analyze, result_of
+from stall_analyzer.results.worker_process import FOREVER_S
 from tests.batch.fleets import (
     LONG_AGO_S,
+    analyzed,
     command,
     copy_sample,
     fake_run,
     lay_out,
     lines_of,
     names_of,
-    passed,
     run_command,
 )
 
@@ -42,8 +45,8 @@ PATIENCE_S = 120
 
 def test_a_second_pass_reads_nothing_and_says_the_same(tmp_path: Path) -> None:
     root = lay_out(tmp_path / "logs", ["b", "a/x", "a"])
-    first, _ = passed(root, tmp_path / "store")
-    second, heard = passed(root, tmp_path / "store")
+    first, _ = analyzed(root, tmp_path / "store")
+    second, heard = analyzed(root, tmp_path / "store")
     assert (first.to_read, second.to_read) == (3, 0)
     assert list(second.lines()) == list(first.lines())
     assert sorted(fact["run"] for fact in heard) == ["a", "a/x", "b"]
@@ -51,20 +54,20 @@ def test_a_second_pass_reads_nothing_and_says_the_same(tmp_path: Path) -> None:
 
 def test_only_what_has_changed_is_read_again(tmp_path: Path) -> None:
     root = lay_out(tmp_path / "logs", ["a", "b"])
-    passed(root, tmp_path / "store")
+    analyzed(root, tmp_path / "store")
     (event_file,) = (root / "b" / "train").iterdir()
     os.utime(event_file, (LONG_AGO_S + 1, LONG_AGO_S + 1))
     copy_sample("event_files_only", root / "c")
-    again, heard = passed(root, tmp_path / "store")
+    again, heard = analyzed(root, tmp_path / "store")
     assert again.to_read == 2
     assert len(heard) == 3
 
 
 def test_a_run_that_is_gone_is_not_in_the_results(tmp_path: Path) -> None:
     root = lay_out(tmp_path / "logs", ["a", "b"])
-    passed(root, tmp_path / "store")
+    analyzed(root, tmp_path / "store")
     (root / "b").rename(tmp_path / "elsewhere")
-    again, _ = passed(root, tmp_path / "store")
+    again, _ = analyzed(root, tmp_path / "store")
     assert names_of(list(again.entries())) == ["a"]
 
 
@@ -73,9 +76,9 @@ def test_results_come_in_the_order_of_names_whatever_was_done_first(
 ) -> None:
     names = ["b", ".", "a/b", "a", "a-b"]
     found = [fake_run(name) for name in names] + [replace(fake_run("a"), attempt=2)]
-    monkeypatch.setattr(batch_run, "stream_runs", lambda paths, notes: iter(found))
-    the_pass, _ = passed(tmp_path, tmp_path / "store")
-    entries = list(the_pass.entries())
+    monkeypatch.setattr(batch_module, "stream_runs", lambda paths, notes: iter(found))
+    batch, _ = analyzed(tmp_path, tmp_path / "store")
+    entries = list(batch.entries())
     assert [(entry["run"], entry["attempt"]) for entry in entries] == [
         (".", 1), ("a", 1), ("a", 2), ("a/b", 1), ("a-b", 1), ("b", 1),
     ]  # fmt: skip
@@ -83,45 +86,42 @@ def test_results_come_in_the_order_of_names_whatever_was_done_first(
 
 def test_the_entry_is_that_of_the_run_alone(tmp_path: Path) -> None:
     root = lay_out(tmp_path / "logs", ["a"], sample="compile_tracing")
-    the_pass = Pass(Store(tmp_path / "store"))
-    the_pass.find([str(root)], Selection())
-    with engines.in_processes(1, None) as engine:
-        the_pass.analyze(engine)
-    (run,) = batch_run.stream_runs([str(root)], [])
-    assert list(the_pass.lines()) == [json.dumps(analyze_one(run).entry)]
+    batch = Batch(ResultStore(tmp_path / "store"))
+    batch.find([str(root)], Selection())
+    with engines.in_processes(1) as engine:
+        batch.analyze(engine)
+    (run,) = stream_runs([str(root)], [])
+    assert list(batch.lines()) == [json.dumps(analyze_one(run).entry)]
 
 
 def test_nothing_at_all_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NothingFound, match="No training run found"):
-        passed(tmp_path, tmp_path / "store")
+        analyzed(tmp_path, tmp_path / "store")
 
 
 # ---------------------------------------------------------------- what goes wrong
 
 
-def misbehaves(job: Job, progress: Progress) -> Result:
+def misbehaves(run: Run, progress: Progress) -> RunResult:
     """By the name of the run."""
-    if job.run.name.startswith("crash"):
+    if run.name.startswith("crash"):
         os.kill(os.getpid(), signal.SIGSEGV)
-    if job.run.name.startswith("killed"):
+    if run.name.startswith("killed"):
         os.kill(os.getpid(), signal.SIGKILL)
-    if job.run.name.startswith("hang"):
+    if run.name.startswith("hang"):
         time.sleep(PATIENCE_S)
-    if job.run.name.startswith("killed once"):
-        raise AssertionError("unreachable")
-    if job.run.name.startswith("raise"):
+    if run.name.startswith("raise"):
         raise RuntimeError("cursed")
     progress(0.5, "half way")
-    entry = {**analyze_one(job.run).entry, "evidence": {"process": str(os.getpid())}}
-    return Result(pack(job.run, Outcome(entry)))
+    entry = {**analyze_one(run).entry, "evidence": {"process": str(os.getpid())}}
+    return result_of(run, Outcome(entry))
 
 
-def notes_after_misbehaviour(names: list[str], deadline_s: float | None = None) -> dict[str, str]:
-    jobs = [Job(fake_run(name)) for name in names]
+def notes_after_misbehaviour(names: list[str], deadline_s: float = FOREVER_S) -> dict[str, str]:
     said = {}
-    with engines.in_processes(2, deadline_s, do=misbehaves) as engine:
-        for run, result in engines.results(engine, jobs):
-            entry = json.loads(engines.run_result.unpack_entry(BytesIO(result.packed)))
+    with engines.in_processes(2, deadline_s) as engine:
+        for run, result in engines.results(engine, map(fake_run, names), misbehaves):
+            entry = json.loads(result.entry)
             said[run.name] = " ".join(note["text"] for note in entry["notes"])
     assert sorted(said) == sorted(names)
     return said
@@ -141,29 +141,20 @@ def test_a_run_that_takes_too_long_is_given_up() -> None:
     assert "could not be analysed" not in said["a"] + said["b"]
 
 
-def test_a_folder_that_a_machine_cannot_see_is_named(tmp_path: Path) -> None:
-    job = Job(fake_run("a"), folder=str(tmp_path / "absent"))
-    with engines.in_processes(1, None) as engine:
-        ((_, result),) = engines.results(engine, [job])
-    (note,) = json.loads(engines.run_result.unpack_entry(BytesIO(result.packed)))["notes"]
-    assert "could not be analysed: FileNotFoundError" in note["text"]
-    assert str(tmp_path / "absent") in note["text"]
-
-
-def is_killed_the_first_time(job: Job, progress: Progress) -> Result:
-    mark = Path(job.folder, job.run.name)
+def is_killed_the_first_time(run: Run, progress: Progress, marks: Path) -> RunResult:
+    mark = marks / run.name
     if not mark.exists():
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return Result(pack(job.run, analyze_one(job.run)))
+    return analyze(run)
 
 
 def test_a_killed_run_is_tried_once_more_when_the_others_are_done(tmp_path: Path) -> None:
-    jobs = [Job(fake_run(name), folder=str(tmp_path)) for name in ("first", "second")]
-    with engines.in_processes(1, None, do=is_killed_the_first_time) as engine:
-        results = [json.loads(engines.run_result.unpack_entry(BytesIO(result.packed)))
-                   for _, result in engines.results(engine, jobs)]  # fmt: skip
-    assert all("its process" not in note["text"] for entry in results for note in entry["notes"])
+    work = partial(is_killed_the_first_time, marks=tmp_path)
+    with engines.in_processes(1) as engine:
+        results = list(engines.results(engine, map(fake_run, ("first", "second")), work))
+    assert [run.name for run, _ in results] == ["first", "second"]
+    assert all("its process" not in result.entry for _, result in results)
 
 
 def test_the_work_is_done_in_other_processes_and_their_progress_is_heard() -> None:
@@ -172,10 +163,9 @@ def test_the_work_is_done_in_other_processes_and_their_progress_is_heard() -> No
     def watch(run: Run, share: float) -> None:
         heard.append((run.name, share))
 
-    with engines.in_processes(1, None, watch, do=misbehaves) as engine:
-        ((_, result),) = engines.results(engine, [Job(fake_run("a"))])
-    entry = json.loads(engines.run_result.unpack_entry(BytesIO(result.packed)))
-    assert entry["evidence"]["process"] != str(os.getpid())
+    with engines.in_processes(1, watch=watch) as engine:
+        ((_, result),) = engines.results(engine, [fake_run("a")], misbehaves)
+    assert json.loads(result.entry)["evidence"]["process"] != str(os.getpid())
     assert ("a", 0.5) in heard
 
 

@@ -1,4 +1,4 @@
-"""One pass over the runs under some paths: what is known of them already, and the rest read anew.
+"""The runs under some paths: what is known of them already, and the rest read anew.
 
 Nothing that grows with a run is held for longer than the run takes: runs to be read wait in a
 temporary file, results are in the store. Of each run only its name and its key in the store remain,
@@ -7,17 +7,14 @@ some 300 bytes.
 
 from __future__ import annotations
 
-import io
 import json
 import pickle
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 from stall_analyzer.batch.engines import Engine, results
-from stall_analyzer.batch.result_store import Store
-from stall_analyzer.batch.run_result import Job, unpack_head
 from stall_analyzer.batch.selection import ALL, Selection
 from stall_analyzer.discover.discover import by_name, nothing_found, stream_runs
 from stall_analyzer.errors import NothingFound
@@ -25,24 +22,28 @@ from stall_analyzer.files import files
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import Run
 from stall_analyzer.report.facts import Facts
+from stall_analyzer.results import run_result
+from stall_analyzer.results.result_store import ResultStore
 
 if TYPE_CHECKING:
-    from stall_analyzer.outcome import Also
+    from stall_analyzer.outcome import ExtraOf
 
 WAITING_IN_MEMORY_BYTES = 4 << 20
 NAMES_SHOWN = 10
 
 
-class Pass:
+class Batch:
     """`take` hears the facts of each run, in no order, once its result is in the store."""
 
-    def __init__(self, store: Store, take: Callable[[Facts], None] = lambda facts: None) -> None:
+    def __init__(
+        self, store: ResultStore, take: Callable[[Facts], None] = lambda facts: None
+    ) -> None:
         self._store = store
         self._take = take
         self._keys: list[tuple[str, int, str]] = []  # name, attempt, key in the store
-        # Closed with the pass itself: it has no name that could be left behind.
+        # Closed with the batch itself: it has no name that could be left behind.
         self._waiting: IO[bytes] = tempfile.SpooledTemporaryFile(WAITING_IN_MEMORY_BYTES)  # noqa: SIM115
-        self._also: dict[str, Any] = {}
+        self._extras: dict[str, Any] = {}
         self.notes: list[Note] = []
         self.tracebacks: list[str] = []
         self.to_read = 0
@@ -67,7 +68,8 @@ class Pass:
         """
         found = 0
         others: list[str] = []
-        for run in stream_runs(paths, self.notes):
+        # Absolute, so that whoever reads them elsewhere, or has read them before, means the same.
+        for run in stream_runs([files.absolute(path) for path in paths], self.notes):
             found += 1
             if not selection.has_name(run):
                 others = [*others, run.name][: NAMES_SHOWN + 1]
@@ -98,23 +100,18 @@ class Pass:
     def analyze(
         self,
         engine: Engine,
-        also: Also | None = None,
+        extra_of: ExtraOf | None = None,
         done: Callable[[Run], None] = lambda run: None,
     ) -> None:
-        """Read what is to be read. `also` says what else to make of each report, see `made`."""
-        here = str(Path.cwd())
-        jobs = (
-            Job(run, also, here if files.is_relative(run.path) else "")
-            for run in self._runs_to_read()
-        )
-        for run, result in results(engine, jobs):
-            self._store.put(run, result.packed)
-            head = unpack_head(io.BytesIO(result.packed))
-            if head.traceback:
-                self.tracebacks.append(head.traceback)
-            if also:
-                self._also[self._store.key(run)] = result.also
-            self._take(head.facts)
+        """Read what is to be read. `extra_of` makes more of each report, see `extras`."""
+        work = partial(run_result.analyze, extra_of=extra_of)
+        for run, result in results(engine, self._runs_to_read(), work):
+            self._store.put(run, result)
+            if result.head.traceback:
+                self.tracebacks.append(result.head.traceback)
+            if extra_of:
+                self._extras[self._store.key(run)] = result.extra
+            self._take(result.head.facts)
             done(run)
 
     def _runs_to_read(self) -> Iterator[Run]:
@@ -137,6 +134,6 @@ class Pass:
         for line in self.lines():
             yield json.loads(line)
 
-    def made(self) -> list[Any]:
-        """What `also` made of each run."""
-        return [self._also.get(key) for *_, key in self._keys]
+    def extras(self) -> list[Any]:
+        """What `extra_of` made of each run."""
+        return [self._extras.get(key) for *_, key in self._keys]

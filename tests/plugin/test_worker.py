@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from stall_analyzer.model.runs import HostFile, ProfileSession, Run
-from tb_stall_plugin import work
+from stall_analyzer.results import worker_process
+from tb_stall_plugin import analyses as plugin_analyses
 from tb_stall_plugin.analyses import Analyses
-from tb_stall_plugin.cache import Cache
-from tb_stall_plugin.work import Worker
 from tests.plugin.boards import Board, copy_of
 from tests.plugin.workers import Counting, Failing, happens, only_run, settled
 
@@ -21,7 +21,7 @@ from tests.plugin.workers import Counting, Failing, happens, only_run, settled
 
 def test_a_worker_can_start_before_the_first_question(run: Run) -> None:
     worker = Counting()
-    analyses = Analyses(Cache(), lambda: worker)
+    analyses = Analyses(lambda: worker)
     analyses.warm_up()
     assert happens(lambda: worker.started)
     assert worker.runs == []
@@ -33,7 +33,9 @@ def test_a_worker_can_start_before_the_first_question(run: Run) -> None:
 def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file that a worker makes when it starts."""
     path = tmp_path / "mark"
-    monkeypatch.setattr(work, "COMMAND", (work.COMMAND[0], "-c", f"open({str(path)!r}, 'w')"))
+    monkeypatch.setattr(
+        worker_process, "COMMAND", (sys.executable, "-c", f"open({str(path)!r}, 'w')")
+    )
     return path
 
 
@@ -70,7 +72,7 @@ def test_a_worker_waits_for_the_next_question_for_a_while(
         os.utime(file, (at_s, at_s))
         settled(analyses, only_run(Path(run.path)))
 
-    analyses = Analyses(Cache(), new_worker)
+    analyses = Analyses(new_worker)
     read_anew(1)
     read_anew(2)
     assert [len(worker.runs) for worker in workers] == [2]
@@ -85,9 +87,10 @@ def test_a_worker_waits_for_the_next_question_for_a_while(
 
 
 def test_a_failure_is_told_and_not_stored(run: Run) -> None:
-    status = settled(Analyses(Cache(), Failing), run)
-    assert (status.state, status.error) == ("failed", "it is cursed")
-    assert settled(Analyses(Cache(), Counting), run).state == "ready"
+    status = settled(Analyses(Failing), run)
+    assert status.state == "failed"
+    assert status.error == "This run could not be analyzed: it is cursed."
+    assert settled(Analyses(Counting), run).state == "ready"
 
 
 def damage_worker(monkeypatch: pytest.MonkeyPatch, function: str, *does: str) -> None:
@@ -95,16 +98,16 @@ def damage_worker(monkeypatch: pytest.MonkeyPatch, function: str, *does: str) ->
     script = [
         "import os, pathlib, time",
         "from stall_analyzer import outcome",
-        "from tb_stall_plugin import worker",
+        "from stall_analyzer.results import worker_process",
         f"real = {function}",
         "def damaged(run, *more):",
         "    if run.name == 'a':",
         *(f"        {line}" for line in does),
         "    return real(run, *more)",
         f"{function} = damaged",
-        "worker.main()",
+        "worker_process.main()",
     ]
-    monkeypatch.setattr(work, "COMMAND", (work.COMMAND[0], "-c", "\n".join(script)))
+    monkeypatch.setattr(worker_process, "COMMAND", (sys.executable, "-c", "\n".join(script)))
 
 
 def board_of_a_and_b(logdir: Path) -> Board:
@@ -128,11 +131,11 @@ def test_an_analysis_that_fails_leaves_the_others_alone(
 def test_a_worker_that_is_killed_costs_only_its_own_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    damage_worker(monkeypatch, "worker.analyze_one", "os.kill(os.getpid(), 9)")
+    damage_worker(monkeypatch, "outcome.analyze_one", "os.kill(os.getpid(), 9)")
     board = board_of_a_and_b(tmp_path)
     failed = board.report("a")
     assert failed["state"] == "failed"
-    assert "signal 9" in failed["error"]
+    assert "its process was killed, perhaps because memory ran out" in failed["error"]
     assert board.report("b")["state"] == "ready"
 
 
@@ -143,12 +146,12 @@ def test_a_worker_that_hangs_is_stopped_and_costs_only_its_own_run(
     hangs.touch()
     damage_worker(
         monkeypatch,
-        "worker.analyze_one",
+        "outcome.analyze_one",
         f"if os.path.exists({str(hangs)!r}):",
         f"    pathlib.Path({str(pid)!r}).write_text(str(os.getpid()))",
         "    time.sleep(600)",
     )
-    monkeypatch.setattr(work, "PATIENCE_S", 10.0)
+    monkeypatch.setattr(plugin_analyses, "PATIENCE_S", 10.0)
     board = board_of_a_and_b(tmp_path / "logs")
     failed = board.report("a")
     assert failed["state"] == "failed"
@@ -170,23 +173,13 @@ def is_alive(pid: int) -> bool:
     return "State:\tZ" not in status
 
 
-def test_a_large_run_may_be_silent_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: list[float] = []
-
-    class Silent:
-        def tell(self, job: object) -> None: ...
-
-        def hear(self, within_s: float) -> bytes:
-            heard.append(within_s)
-            return b'{"done": true}'
-
-    monkeypatch.setattr(work, "_Process", Silent)
+def test_a_large_run_may_be_silent_for_longer() -> None:
+    worker = Failing()
+    analyses = Analyses(lambda: worker)
     for size in (0, 10**9):
         hosts = (HostFile("h", "h", "xplane", size),)
-        Worker().analyze(
-            Run("a", "a", (ProfileSession("s", "s", hosts),), ()), Path(), lambda *_: None
-        )
-    small, large = heard
+        settled(analyses, Run("a", "a", (ProfileSession("s", "s", hosts),), ()))
+    small, large = worker.patience_s
     assert small >= 60
     assert large >= small + 600
 
@@ -194,10 +187,10 @@ def test_a_large_run_may_be_silent_for_longer(monkeypatch: pytest.MonkeyPatch) -
 def test_a_worker_that_cannot_start_is_a_failure_with_a_reason(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, "COMMAND", ("/no/such/python",))
-    status = settled(Analyses(Cache()), run)
+    monkeypatch.setattr(worker_process, "COMMAND", ("/no/such/python",))
+    status = settled(Analyses(), run)
     assert status.state == "failed"
-    assert "No process could be started" in str(status.error)
+    assert "no process could be started" in str(status.error)
 
 
 def test_a_file_that_vanishes_before_it_is_read_is_told_in_the_report(tmp_path: Path) -> None:
@@ -205,7 +198,7 @@ def test_a_file_that_vanishes_before_it_is_read_is_told_in_the_report(tmp_path: 
     run = only_run(folder)
     (trace,) = folder.rglob("*.xplane.pb")
     trace.unlink()
-    status = settled(Analyses(Cache()), run)
+    status = settled(Analyses(), run)
     assert status.analysis is not None
     texts = " ".join(note["text"] for note in status.analysis.report()["notes"])
     assert "cannot be read" in texts

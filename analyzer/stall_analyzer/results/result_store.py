@@ -1,0 +1,160 @@
+"""Results on disk, so that a run is read again only when it has changed: `stall-analyze` and the
+Stall tab share them.
+
+A run has one file, `<key>.result`: a line of JSON, what is known about the run in short, and then
+its entry of the document, compressed. Thousands of known runs are listed by reading little more
+than those lines. What the tab draws is in a second file, `<key>.charts`, ten times as large: only
+runs that somebody has looked at have one.
+
+A file is written aside and then put in its place, which is all or nothing on every file system: a
+process that is killed loses the runs it was working on and nothing else, and many processes and
+machines may work into one store. A newer result of a run takes the place of the older.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
+
+from stall_analyzer.errors import UnreadableFile, UsageError
+from stall_analyzer.files import files
+from stall_analyzer.files.caches import digest, is_live, shows_changes, version_of
+from stall_analyzer.files.output import write_file
+from stall_analyzer.model.runs import Run
+from stall_analyzer.results.run_result import ResultHead, RunResult, unpack_entry
+
+if TYPE_CHECKING:
+    from stall_analyzer.chart.chart_columns import Chart
+
+Content = TypeVar("Content")
+
+DAY_S = 86_400.0
+FORGOTTEN_AFTER_S = 90 * DAY_S
+MOST_CHART_BYTES = 2 << 30
+RESULT, CHARTS = ".result", ".charts"
+DAMAGE = (OSError, ValueError, TypeError, KeyError, zlib.error)
+
+
+class ResultStore:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def key(self, run: Run) -> str:
+        """Of the run, whatever its files hold."""
+        return digest(files.absolute(run.path), run.name, run.attempt)
+
+    def known(self, run: Run, *, even_live: bool = False) -> ResultHead | None:
+        """What is known about the run as its files are now; None where it must be read. What is
+        said about a live run holds only for a moment, which may be good enough."""
+        if not shows_changes(run) or (is_live(run) and not even_live):
+            return None
+        path = self._path(self.key(run), RESULT)
+        try:
+            with path.open("rb") as stored:
+                head = _head(stored)
+        except DAMAGE:  # or absent, or of another format
+            return None
+        if not head.final or head.version != version_of(run):
+            return None
+        _mark_used(path)
+        return head
+
+    def put(self, run: Run, result: RunResult, charts: Sequence[Chart] | None = None) -> None:
+        """Raises UsageError where nothing can be written: without a store there is no result."""
+        key, head = self.key(run), result.head
+        if charts is not None:
+            from stall_analyzer.chart import chart_files  # noqa: PLC0415  the tab needs them
+
+            self._write(self._path(key, CHARTS), chart_files.pieces(charts, head.version))
+        line = json.dumps(vars(head), allow_nan=False).encode()
+        self._write(self._path(key, RESULT), [line + b"\n", result.packed])
+
+    def has(self, key: str) -> bool:
+        return self._path(key, RESULT).is_file()
+
+    def head(self, key: str) -> ResultHead:
+        return self._read(key, _head)
+
+    def entry(self, key: str) -> str:
+        """The run's entry of the document, as a line of JSON."""
+        return self._read(key, _entry)
+
+    def charts(self, key: str, version: str) -> list[Chart] | None:
+        """None where there are none of this version, or they are damaged."""
+        from stall_analyzer.chart import chart_files  # noqa: PLC0415
+
+        path = self._path(key, CHARTS)
+        try:
+            charts = chart_files.load(path, version)
+        except DAMAGE:
+            with suppress(OSError):
+                path.unlink()
+            return None
+        _mark_used(path)
+        return charts
+
+    def prune(self, most_chart_bytes: int = MOST_CHART_BYTES) -> None:
+        """Delete what nobody has asked for in months: its runs do not exist any more. Of charts,
+        which can be made again in the background, keep those used last."""
+        oldest_s = time.time() - FORGOTTEN_AFTER_S
+        charts: list[tuple[float, int, Path]] = []
+        for path in self._files():
+            with suppress(OSError):  # another process may be at it too
+                status = path.stat()
+                if status.st_mtime < oldest_s:
+                    path.unlink()
+                elif path.suffix != RESULT:
+                    charts.append((status.st_mtime, status.st_size, path))
+        total = 0
+        for _, size, path in sorted(charts, reverse=True):
+            total += size
+            if total > most_chart_bytes and total > size:  # the last one used stays, if huge
+                with suppress(OSError):
+                    path.unlink()
+
+    def _read(self, key: str, read: Callable[[BinaryIO], Content]) -> Content:
+        path = self._path(key, RESULT)
+        try:
+            with path.open("rb") as stored:
+                return read(stored)
+        except DAMAGE as error:  # somebody deleted it, or the machine went down
+            with suppress(OSError):
+                path.unlink()
+            raise UnreadableFile(
+                f"a result in the store {self.folder} cannot be read ({error}): start again"
+            ) from error
+
+    def _write(self, path: Path, pieces: Iterable[bytes]) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot write the store {self.folder}: {error.strerror}") from error
+        write_file(path, pieces)
+
+    def _files(self) -> Iterator[Path]:
+        return self.folder.glob("[0-9a-f][0-9a-f]/*")
+
+    def _path(self, key: str, suffix: str) -> Path:
+        # In 256 folders: some file systems are slow with very many files in one.
+        return self.folder / key[:2] / f"{key}{suffix}"
+
+
+def _head(stored: BinaryIO) -> ResultHead:
+    return ResultHead(**json.loads(stored.readline()))
+
+
+def _entry(stored: BinaryIO) -> str:
+    stored.readline()
+    return unpack_entry(stored.read())
+
+
+def _mark_used(path: Path) -> None:
+    with suppress(OSError):  # a store that may only be read
+        if time.time() - path.stat().st_mtime > DAY_S:
+            os.utime(path)

@@ -1,0 +1,59 @@
+"""One run to one result: plain data in, plain data out, wherever it is done."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stall_analyzer.files.caches import version_of
+from stall_analyzer.model.runs import Run
+from stall_analyzer.progress import Progress, ignore_progress
+from stall_analyzer.report.facts import Facts, facts_of
+
+if TYPE_CHECKING:
+    from stall_analyzer.outcome import ExtraOf, Outcome
+
+COMPRESSION = 1  # the others are slower than they are smaller
+
+
+@dataclass(frozen=True)
+class ResultHead:
+    """What is known about a run in short."""
+
+    version: str  # of the run's files
+    final: bool  # whether reading the same files again would give the same result
+    facts: Facts
+    traceback: str = ""  # where our own code failed
+
+
+@dataclass(frozen=True)
+class RunResult:
+    head: ResultHead
+    packed: bytes  # the run's entry of the document
+    extra: Any = None
+
+    @property
+    def entry(self) -> str:
+        return unpack_entry(self.packed)
+
+
+def analyze(
+    run: Run, progress: Progress = ignore_progress, extra_of: ExtraOf | None = None
+) -> RunResult:
+    """In this process."""
+    from stall_analyzer import outcome  # noqa: PLC0415  whoever knows all runs need not load it
+
+    return result_of(run, outcome.analyze_one(run, extra_of, progress))
+
+
+def result_of(run: Run, made: Outcome) -> RunResult:
+    head = ResultHead(version_of(run), made.final, facts_of(made.entry), made.traceback)
+    entry = json.dumps(made.entry, allow_nan=False).encode()
+    return RunResult(head, zlib.compress(entry, COMPRESSION), made.extra)
+
+
+def unpack_entry(packed: bytes) -> str:
+    """The entry, as the line of JSON that it was made as. Raises zlib.error where it is damaged."""
+    return zlib.decompress(packed).decode()

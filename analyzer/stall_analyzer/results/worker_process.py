@@ -1,0 +1,189 @@
+"""A process for the work, so that a run harms no other one, and whoever waits stays quick.
+
+Whatever a run does to its process (memory that runs out, a crash, a file system that hangs), only
+this run is lost: the process is started again for the next one. It reads what to do from its
+standard input and answers on its standard output, one pickle after the other, until the input ends.
+Hence it ends by itself when whoever started it has been killed.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from queue import Empty, SimpleQueue
+from typing import IO, Any, TypeAlias, TypeVar
+
+from stall_analyzer.model.runs import Run
+from stall_analyzer.progress import Progress, ignore_progress
+
+Answer = TypeVar("Answer")
+# A function that a process can be told by name.
+Work: TypeAlias = Callable[[Run, Progress], Answer]
+Message: TypeAlias = tuple[str, Any]
+
+COMMAND = (sys.executable or "python3", "-m", "stall_analyzer.results.worker_process")
+LOADED_AHEAD = (
+    "stall_analyzer.outcome", "stall_analyzer.diagnose.diagnose", "stall_analyzer.chart.lanes",
+)  # fmt: skip
+FOREVER_S = threading.TIMEOUT_MAX
+ENDS_WITHIN_S = 5.0  # a process that hangs in a file system may not even be killed
+_SILENT = "it had not moved for {:.0f} minutes; a disk or a network that hangs can be the reason"
+PROGRESS, RESULT, ERROR, ENDED = "progress", "result", "error", "ended"
+
+
+class NoResult(Exception):
+    """Why there is no result, in words that can follow a colon."""
+
+
+class ProcessDied(NoResult):
+    """It ended without an answer, or could not be started."""
+
+
+class TookTooLong(NoResult):
+    """The process was ended."""
+
+
+class WorkFailed(NoResult):
+    """The process said what went wrong, and lives."""
+
+
+class WorkerProcess:
+    """Started ahead or for the first run, and again after it was killed."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._heard: SimpleQueue[Message] = SimpleQueue()
+
+    def start(self) -> None:
+        """Ahead of the first run: it takes longer than a small one. Raises ProcessDied."""
+        if self._process is not None:
+            return
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),  # it imports what we import
+            "PYTHONSAFEPATH": "1",  # and no folder of the user's that happens to be called numpy
+        }
+        try:
+            process = subprocess.Popen(
+                COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+            )
+        except OSError as error:
+            raise ProcessDied(f"no process could be started ({error})") from error
+        self._process, self._heard = process, SimpleQueue()
+        # A thread listens, because a pipe cannot be asked for a while.
+        listener = (process.stdout, self._heard)
+        threading.Thread(target=_listen, args=listener, name="stall-worker", daemon=True).start()
+
+    def do(
+        self,
+        work: Work[Answer],
+        run: Run,
+        progress: Progress = ignore_progress,
+        *,
+        deadline_s: float = FOREVER_S,
+        patience_s: float = FOREVER_S,
+    ) -> Answer:
+        """Give it up after `deadline_s`, or when it says nothing for `patience_s`. Raises one of
+        the kinds of NoResult."""
+        self.start()
+        process, heard = self._process, self._heard
+        assert process is not None and process.stdin is not None
+        with suppress(OSError):  # it has ended; that is heard next
+            pickle.dump((work, run), process.stdin)
+            process.stdin.flush()
+        until_s = time.monotonic() + deadline_s
+        while (left_s := until_s - time.monotonic()) > 0:
+            try:
+                kind, content = heard.get(timeout=min(left_s, patience_s))
+            except Empty:
+                if patience_s <= left_s:
+                    self.close()
+                    raise TookTooLong(_SILENT.format(patience_s / 60)) from None
+                continue
+            if kind == RESULT:
+                result: Answer = content
+                return result
+            if kind == ERROR:
+                raise WorkFailed(content)
+            if kind == ENDED:
+                raise self._died(process)
+            progress(*content)
+        self.close()
+        raise TookTooLong(f"it took longer than {deadline_s:g} s (--deadline)")
+
+    def _died(self, process: subprocess.Popen[bytes]) -> ProcessDied:
+        with suppress(subprocess.TimeoutExpired):  # its exit code comes after its last word
+            process.wait(ENDS_WITHIN_S)
+        self.close()
+        return ProcessDied(_why(process.returncode))
+
+    def close(self) -> None:
+        """At once: what it may be working on is not wanted any more."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        assert process.stdin is not None
+        with suppress(OSError):
+            process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(ENDS_WITHIN_S)
+
+
+def _listen(stream: IO[bytes], heard: SimpleQueue[Message]) -> None:
+    with stream, suppress(Exception):  # the end of the stream, perhaps inside a message
+        while True:
+            heard.put(pickle.load(stream))
+    heard.put((ENDED, None))
+
+
+def _why(code: int | None) -> str:
+    if code == -signal.SIGKILL:
+        return "its process was killed, perhaps because memory ran out"
+    if code is not None and code < 0:
+        return f"its process crashed ({signal.strsignal(-code)})"
+    return f"its process ended unexpectedly (exit code {code})"
+
+
+# ---------------------------------------------------------------- in that process
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a traceback
+    # The pipe is for answers alone; whatever a library prints goes to the terminal.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+    def tell(kind: str, content: object) -> None:
+        try:
+            pickle.dump((kind, content), answers)
+            answers.flush()
+        except BrokenPipeError:  # nobody is left to hear it
+            with suppress(OSError):
+                answers.close()
+            sys.exit(1)
+
+    for name in LOADED_AHEAD:
+        import_module(name)
+    while True:
+        try:
+            work, run = pickle.load(sys.stdin.buffer)
+        except EOFError:  # there is no more to do, or nobody left to do it for
+            return
+        try:
+            answer = (RESULT, work(run, lambda *share_and_text: tell(PROGRESS, share_and_text)))
+        except Exception as error:  # such as a full disk; the next run may still succeed
+            answer = (ERROR, f"{type(error).__name__}: {error}")
+        tell(*answer)
+
+
+if __name__ == "__main__":
+    main()
