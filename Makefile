@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types check-python bench fleet scenarios clusters faults hangs captured
-.PHONY: accuracy docs sample-logs clean
+.PHONY: accuracy docs schema sample-logs clean
 .PHONY: frontend test-frontend test-browser screenshots test-versions
 
 help:  ## show this list
@@ -92,6 +92,9 @@ test-versions: $(TENSORFLOWS:%=build/tensorflow-%/.installed)  ## the capture, w
 	  PYTHONPATH=$(CURDIR)/analyzer:$(CURDIR) build/tensorflow-$$version/bin/python -m pytest tests/capture -p no:cacheprovider \
 	    || failed="$$failed $$version"; \
 	done; test -z "$$failed" || { echo "failed with:$$failed"; exit 1; }
+
+schema: $(VENV)/.installed  ## schema.json and the page's document.ts, from the document's types
+	$(BIN)/python -m scripts.write_schema
 
 docs: $(VENV)/.installed  ## docs/findings/, from the detectors
 	$(BIN)/python -m scripts.write_findings_docs

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from stall_analyzer.chart.chart_columns import Chart
 from stall_analyzer.files.caches import results_folder, version_of
@@ -21,6 +21,9 @@ from stall_analyzer.report.page import FAILED, READY, RUNNING, UNREAD, WAITING
 from stall_analyzer.results.result_store import ResultStore
 from stall_analyzer.results.run_result import ResultHead, analyze
 from stall_analyzer.results.worker_process import NoResult, WorkerProcess
+
+if TYPE_CHECKING:
+    from stall_analyzer.report.document_types import ReportEntry
 
 AT_THE_START = {"share": 0.0, "text": "waiting for its turn"}
 IDLE_S = 60.0  # how long a worker without work waits for more: starting one takes half a second
@@ -47,8 +50,8 @@ class StoredAnalysis:
         """What is shown of it: the charts may come later."""
         return self.head.version if self.has_charts() else f"{self.head.version} without charts"
 
-    def report(self) -> dict[str, Any]:
-        return dict(json.loads(self._store.entry(self._key)))
+    def report(self) -> ReportEntry:
+        return cast("ReportEntry", json.loads(self._store.entry(self._key)))
 
     def has_charts(self) -> bool:
         """Not where `stall-analyze` has read the run, and nobody has looked at it."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection
-from dataclasses import asdict
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeAlias
 
 from tensorboard import errors
@@ -18,6 +17,7 @@ from stall_analyzer.chart.chart_columns import Chart
 from stall_analyzer.detectors import manual
 from stall_analyzer.errors import UsageError
 from stall_analyzer.report import page
+from stall_analyzer.report.document import note_entry
 from stall_analyzer.report.page import RUNNING
 from tb_stall_plugin.analyses import Analyses, Status, StoredAnalysis
 from tb_stall_plugin.assets import Assets
@@ -29,7 +29,7 @@ MOST_PIXELS = 10_000
 MOST_HITS = 1_000
 
 logger = logging.getLogger("tensorboard")
-Json: TypeAlias = dict[str, Any]
+Json: TypeAlias = Mapping[str, Any]
 Application: TypeAlias = Callable[..., Any]
 
 
@@ -88,7 +88,7 @@ class StallPlugin(base_plugin.TBPlugin):
             )
         return page.runs_answer(
             summaries,
-            [asdict(note) for note in found.problems],
+            [note_entry(note) for note in found.problems],
             self._logs.words,
             profile_plugin=self._can_profile and "profile" in (self._plugins or ()),
         )

@@ -10,9 +10,9 @@ import pytest
 
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.pipeline import analyze
-from stall_analyzer.report.document import document
+from stall_analyzer.report.document import document, run_document
 from tests.corpus import CORPUS, case
-from tests.test_laws import SCHEMA
+from tests.real_documents import SCHEMA
 
 pytestmark = pytest.mark.skipif(
     not CORPUS.is_dir(), reason="the public logs are not beside this repository"
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 @cache
 def runs(number: str) -> list[dict[str, Any]]:
-    report = document([analyze(run) for run in discover([case(number)]).runs])
+    report = document([run_document(analyze(run)) for run in discover([case(number)]).runs])
     jsonschema.validate(report, SCHEMA)
     return list(report["runs"])
 

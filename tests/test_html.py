@@ -12,9 +12,9 @@ import pytest
 
 from stall_analyzer.cli import main as cli
 from stall_analyzer.report import html
-from tests import documents
+from tests.real_documents import ROOT, document, sample
 
-SAMPLES = Path(__file__).resolve().parents[1] / "sample_logs"
+SAMPLES = ROOT / "sample_logs"
 BUNDLE = "export function render() { return '</script><!--<script>' }"
 
 
@@ -81,15 +81,16 @@ def test_nothing_is_fetched_and_nothing_may_be(tmp_path: Path) -> None:
 
 def test_names_cannot_end_the_script_they_are_in() -> None:
     hostile = "</script><script>alert(1)</script><!--\u2028"
-    run = documents.run(hostile, {"compute.step": 10}, sentence=hostile)
-    text = html.render(documents.document(run), [None])
+    run = sample("healthy", run=hostile)
+    run["verdict"]["sentence"] = hostile
+    text = html.render(document(run), [None])
     data = data_in(text)
     assert [entry["run"] for entry in data["runs"]["runs"]] == [hostile]
     assert data["reports"][hostile]["report"]["verdict"]["sentence"] == hostile
 
 
 def test_the_bundle_cannot_end_its_script_either() -> None:
-    text = html.render(documents.document(documents.healthy()), [None])
+    text = html.render(document(sample("healthy")), [None])
     _, script = Scripts(text).found[1]
     assert script.strip().replace("\\", "") == BUNDLE
 
@@ -109,11 +110,11 @@ def test_many_runs_share_the_room_of_a_file(monkeypatch: pytest.MonkeyPatch) -> 
         return {"start_ps": start, "end_ps": end, "duration_ps": 8, "lanes": [{"items": items}]}
 
     parts = [part(0, 8), part(0, 4), part(4, 8)]
-    document = documents.document(*(documents.healthy() | {"run": name} for name in "abcd"))
+    four = document(*(sample("healthy", run=name) for name in "abcd"))
     kept = []
     for most in (120, 119, 25):
         monkeypatch.setattr(html, "MOST_ITEMS_IN_ALL", most)
-        timelines = data_in(html.render(document, [parts] * 4))["timelines"]
+        timelines = data_in(html.render(four, [parts] * 4))["timelines"]
         kept.append([len(of_run) for of_run in timelines.values()])
     assert kept == [[3, 3, 3, 3], [1, 1, 1, 1], [1, 1, 0, 0]]
 
@@ -132,10 +133,10 @@ def test_of_a_great_many_runs_the_costliest_are_in_it_in_full(
 
 
 def test_two_runs_of_one_name_keep_their_own_reports() -> None:
-    runs = [documents.healthy() | {"run": "a"}, documents.run("a", {"input.wait": 10})]
-    data = data_in(html.render(documents.document(*runs), [None, None]))
+    runs = [sample("healthy", run="a"), sample("numerics_nan", run="a")]
+    data = data_in(html.render(document(*runs), [None, None]))
     assert [run["run"] for run in data["runs"]["runs"]] == ["a", "a (another)"]
-    assert data["reports"]["a (another)"]["report"]["buckets_ps"]["input"] > 0
+    assert data["reports"]["a (another)"]["report"]["buckets_ps"]["numerics"] > 0
 
 
 def test_a_large_run_is_drawn_more_coarsely(

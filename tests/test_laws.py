@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
-from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,8 @@ from stall_analyzer.chart.lanes import charts_of
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.model.findings import Report
 from stall_analyzer.pipeline import analyze
-from stall_analyzer.report.document import document
+from stall_analyzer.report.document import document, run_document
+from tests.real_documents import SCHEMA
 from tests.traces import GRAPH, clock, device, event, host
 from tests.xspace import Event, space
 
@@ -35,7 +34,6 @@ NAMES = (
     "TFE_DeleteTensorHandle", "MemcpyH2D", "anything else",
 )  # fmt: skip
 LINES = ("python", "tf_Compute/1", "tf_data_iterator_get_next/2", "tf_data_private_threadpool/3")
-SCHEMA = json.loads((files("stall_analyzer.report") / "schema.json").read_text())
 
 small = st.integers(0, 3)
 stats = st.fixed_dictionaries(
@@ -95,7 +93,7 @@ STEP_WHILE_ITS_ITERATOR_IS_MADE = [
 @given(traces)
 @example(space(host(("python", STEP_WHILE_ITS_ITERATOR_IS_MADE))))
 def test_time_is_conserved_and_the_report_keeps_its_contract(trace: bytes) -> None:
-    report = document([report_on(trace)])
+    report = document([run_document(report_on(trace))])
     jsonschema.validate(report, SCHEMA)
     (run,) = report["runs"]
     duration = run["window"]["duration_ps"]

@@ -9,7 +9,7 @@ import pytest
 
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.pipeline import analyze
-from stall_analyzer.report.document import document
+from stall_analyzer.report.document import run_document
 from tests.scenarios.clusters.many import Made, clock_error_ms, make
 
 SAMPLE = Path(__file__).resolve().parents[1] / "sample_logs" / "communication_straggler"
@@ -21,7 +21,7 @@ def answer(tmp_path_factory: pytest.TempPathFactory) -> tuple[Made, dict[str, An
     folder = tmp_path_factory.mktemp("many")
     made = make(sorted(SAMPLE.rglob("*.xplane.pb")), late=1, hosts=HOSTS, target=folder)
     (run,) = discover([str(folder)]).runs
-    (entry,) = document([analyze(run)])["runs"]
+    entry = run_document(analyze(run))
     return made, entry
 
 
@@ -38,7 +38,7 @@ def test_the_cost_does_not_depend_on_the_number_of_hosts(
     answer: tuple[Made, dict[str, Any]],
 ) -> None:
     _, entry = answer
-    (two,) = document([analyze(run) for run in discover([str(SAMPLE)]).runs])["runs"]
+    (two,) = [run_document(analyze(run)) for run in discover([str(SAMPLE)]).runs]
     cost = two["lateness"]["hosts"][0]["cost_ps"]
     assert entry["lateness"]["hosts"][0]["cost_ps"] == pytest.approx(cost, rel=0.02)
 

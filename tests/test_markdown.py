@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from stall_analyzer.cli import main as cli
+from stall_analyzer.discover.discover import discover
+from stall_analyzer.outcome import failure
 from stall_analyzer.report.markdown import plain, render
-from tests import documents
+from tests.real_documents import ROOT, document, finding, sample
 
-SAMPLES = Path(__file__).resolve().parents[1] / "sample_logs"
+SAMPLES = ROOT / "sample_logs"
 
 
 def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,15 +32,17 @@ def test_it_goes_into_a_file_as_well(tmp_path: Path) -> None:
 
 
 def test_several_runs_begin_with_a_table() -> None:
-    text = render(documents.document(documents.healthy(), documents.compile_bound()))
+    text = render(document(sample("healthy"), sample("compile_tracing")))
     head, row, *_ = (line for line in text.splitlines() if line.startswith("| "))
     assert head == "| run | verdict | first epoch | main cost |"
     assert row.count("|") == head.count("|")
 
 
 def test_a_run_without_a_window_is_no_division_by_zero() -> None:
-    text = render(documents.document(documents.run("empty", {}), documents.healthy()))
-    assert "| empty | slow always | 0 s | – |" in text
+    (run,) = discover([str(SAMPLES / "healthy")]).runs
+    empty = failure(run, "its process was killed").entry
+    text = render(document(empty, sample("healthy")))
+    assert "| the log directory | unknown | 0 s | – |" in text
 
 
 @pytest.mark.parametrize(
@@ -55,17 +59,11 @@ def test_a_run_without_a_window_is_no_division_by_zero() -> None:
 )
 def test_names_are_shown_as_text(name: str, shown: str) -> None:
     assert plain(name) == shown
-    assert f"## {shown}\n" in render(documents.document(documents.run(name, {"compute.step": 1})))
+    assert f"## {shown}\n" in render(document(sample("healthy", run=name)))
 
 
 def test_code_cannot_close_its_fence() -> None:
-    text = documents.compile_bound()
-    finding = {
-        "id": "ST001", "name": "x", "bucket": "input", "severity": "act", "lost_ps": 1,
-        "gain_ps": {"low": 0, "high": 0}, "later_gain_ps": {"low": 0, "high": 0},
-        "confidence": 1.0, "title": "x", "explanation": "x", "evidence": [],
-        "change": {"text": "x", "before": "```", "after": "````\n# heading"},
-    }  # fmt: skip
-    lines = render(documents.document(text | {"findings": [finding]})).splitlines()
+    change = {"text": "x", "before": "```", "after": "````\n# heading"}
+    lines = render(document(sample("healthy", findings=[finding(change=change)]))).splitlines()
     opening = lines.index("`````diff")
     assert lines[opening : opening + 5] == ["`````diff", "- ```", "+ ````", "+ # heading", "`````"]

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from stall_analyzer.discover.discover import find_runs
 from stall_analyzer.outcome import analyze_one
 from tests import captures, event_files
-from tests.test_laws import SCHEMA
+from tests.real_documents import SCHEMA, document
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_logs"
 TRACED = ("input_py_function", "compile_tracing", "memory_allocator_wait", "numerics_nan")
@@ -37,9 +37,7 @@ def answers(logdir: Path) -> list[dict[str, Any]]:
         outcome = analyze_one(run)
         assert not outcome.traceback, outcome.traceback
         entry = outcome.entry
-        jsonschema.validate(
-            {"schema_version": 1, "tool_version": "", "runs": [entry], "notes": []}, SCHEMA
-        )
+        jsonschema.validate(document(entry), SCHEMA)
         assert sum(entry["buckets_ps"].values()) == entry["window"]["duration_ps"]
         said = " ".join(note["text"] for note in entry["notes"])
         assert not any(fault in said for fault in OUR_FAULT), said

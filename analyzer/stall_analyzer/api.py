@@ -18,14 +18,24 @@ from stall_analyzer.files.output import check_file, write_file
 from stall_analyzer.model.findings import Change, Verdict
 from stall_analyzer.model.format import listed
 from stall_analyzer.model.kinds import Bucket, Severity, StepPhase
+from stall_analyzer.model.notes import Note
 from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.outcome import analyze_one
 from stall_analyzer.progress import Progress, ignore_progress
 from stall_analyzer.report import html, markdown, notebook
 from stall_analyzer.report.document import document
+from stall_analyzer.report.facts import Name
 
 if TYPE_CHECKING:
     import pandas
+
+    from stall_analyzer.report.document_types import (
+        Document,
+        FindingEntry,
+        RangeEntry,
+        ReportEntry,
+        StepEntry,
+    )
 
 LogPath: TypeAlias = "str | PathLike[str]"
 
@@ -67,9 +77,9 @@ class Analysis(Sequence["Analysis"]):
 
     def __init__(
         self,
-        runs: Sequence[Mapping[str, Any]],
+        runs: Sequence[ReportEntry],
         timelines: Sequence[Sequence[Any] | None],
-        notes: Sequence[Mapping[str, str]],
+        notes: Sequence[Note],
     ) -> None:
         self._runs = tuple(runs)
         self._timelines = tuple(timelines)  # for the page, as plain data
@@ -94,17 +104,23 @@ class Analysis(Sequence["Analysis"]):
     @property
     def name(self) -> str:
         """As TensorBoard names the run."""
-        return str(self._run["run"])
+        return self._run["run"]
 
     @property
     def attempt(self) -> int:
         """Counts restarts that wrote into the same directory, from 1."""
-        return int(self._run["attempt"])
+        return self._run["attempt"]
 
     @property
     def verdict(self) -> Verdict:
         said = self._run["verdict"]
-        return Verdict(**{**said, "host": said["host"] or ""})
+        return Verdict(
+            said["status"],
+            said["primary"],
+            said["sentence"],
+            said["confidence"],
+            said["host"] or "",
+        )
 
     @property
     def duration_s(self) -> float:
@@ -136,9 +152,9 @@ class Analysis(Sequence["Analysis"]):
         return tuple(note["text"] for note in self._run["notes"])
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Document:
         """The JSON document, as `stall-analyze --json` writes it."""
-        return {**document([]), "runs": list(self._runs), "notes": list(self._notes)}
+        return document(list(self._runs), self._notes)
 
     def to_dataframe(self) -> pandas.DataFrame:
         """A row for each step of each run, with a column for each bucket. Needs pandas."""
@@ -164,7 +180,7 @@ class Analysis(Sequence["Analysis"]):
         raise UsageError(f"cannot save a report as {suffix or 'nothing'}: use .html, .md or .json")
 
     @property
-    def _run(self) -> Mapping[str, Any]:
+    def _run(self) -> ReportEntry:
         if len(self) == 1:
             return self._runs[0]
         raise UsageError(f"there are {len(self)} runs, choose one by name: {self._names}")
@@ -197,14 +213,19 @@ def analyze(
     return Analysis(
         [outcome.entry for outcome in outcomes],
         [outcome.extra for outcome in outcomes],
-        document([], found.notes)["notes"],
+        found.notes,
     )
 
 
-def _finding(found: Mapping[str, Any]) -> Finding:
-    same = ("id", "name", "bucket", "severity", "title", "explanation", "confidence")
+def _finding(found: FindingEntry) -> Finding:
     return Finding(
-        **{name: found[name] for name in same},
+        id=found["id"],
+        name=found["name"],
+        bucket=found["bucket"],
+        severity=found["severity"],
+        title=found["title"],
+        explanation=found["explanation"],
+        confidence=found["confidence"],
         lost_s=_seconds(found["lost_ps"]),
         gain_s=_range(found["gain_ps"]),
         later_gain_s=_range(found["later_gain_ps"]),
@@ -213,7 +234,7 @@ def _finding(found: Mapping[str, Any]) -> Finding:
     )
 
 
-def _step(step: Mapping[str, Any]) -> Step:
+def _step(step: StepEntry) -> Step:
     return Step(
         index=step["index"],
         phase=step["phase"],
@@ -236,11 +257,11 @@ def _row(run: Analysis, step: Step) -> dict[str, object]:
     }
 
 
-def _range(ps: Mapping[str, int]) -> tuple[float, float]:
+def _range(ps: RangeEntry) -> tuple[float, float]:
     return _seconds(ps["low"]), _seconds(ps["high"])
 
 
-def _all_seconds(ps: Mapping[Any, int]) -> dict[Any, float]:
+def _all_seconds(ps: Mapping[Name, int]) -> dict[Name, float]:
     return {name: _seconds(value) for name, value in ps.items()}
 
 

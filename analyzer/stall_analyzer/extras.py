@@ -6,7 +6,7 @@ Each needs more of a report than its entry in the document, made in the process 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from stall_analyzer.files.output import check_file, write_file
 
 if TYPE_CHECKING:
     from stall_analyzer.outcome import ExtraOf
+    from stall_analyzer.report.document_types import Document
     from stall_analyzer.report.facts import Facts
 
 
@@ -23,7 +24,7 @@ class Extra:
     extra_of: ExtraOf
     # From the document, what `extra_of` made of each of its runs, and the facts of all runs; gives
     # what was written.
-    write: Callable[[Mapping[str, Any], Sequence[Any], Iterable[Facts]], list[Path]]
+    write: Callable[[Document, Sequence[Any], Iterable[Facts]], list[Path]]
     most_runs: float = math.inf  # of more, only those that cost most are in the document
 
 
@@ -34,9 +35,7 @@ def page_in(path: Path) -> Extra:
     check_file(path)
     html.bundle_path()
 
-    def write(
-        document: Mapping[str, Any], made: Sequence[Any], listed: Iterable[Facts]
-    ) -> list[Path]:
+    def write(document: Document, made: Sequence[Any], listed: Iterable[Facts]) -> list[Path]:
         write_file(path, [html.render(document, made, list(listed))])
         return [path]
 
@@ -49,7 +48,7 @@ def annotated_traces_in(folder: Path, logdirs: Sequence[str]) -> Extra:
 
     annotate.check_folder(folder, logdirs)
 
-    def write(_: Mapping[str, Any], made: Sequence[Any], __: Iterable[Facts]) -> list[Path]:
+    def write(_: Document, made: Sequence[Any], __: Iterable[Facts]) -> list[Path]:
         every = [annotation for annotations in made for annotation in annotations or ()]
         return annotate.write_copies(every, folder)
 

@@ -9,15 +9,22 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from stall_analyzer.files.remote import copies_kept
-from stall_analyzer.model.causes import BUCKETS
-from stall_analyzer.model.findings import Report
+from stall_analyzer.model.findings import Report, Verdict
+from stall_analyzer.model.ledger import HostLedger, Ledger
+from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import Run
+from stall_analyzer.model.timeline import Timeline, Window
 from stall_analyzer.pipeline import analyze
 from stall_analyzer.progress import Progress, ignore_progress
-from stall_analyzer.report.document import document
+from stall_analyzer.report.document import run_document
+
+if TYPE_CHECKING:
+    from stall_analyzer.report.document_types import ReportEntry
 
 # What else to make of a report, as plain data; a function that a process can be told by name.
 ExtraOf: TypeAlias = Callable[[Report], Any]
@@ -27,7 +34,7 @@ ExtraOf: TypeAlias = Callable[[Report], Any]
 class Outcome:
     """One run's entry of the JSON document, and the traceback where our own code failed on it."""
 
-    entry: dict[str, Any]
+    entry: ReportEntry
     traceback: str = ""
     extra: Any = None
     final: bool = True  # reading the same files again would give the same
@@ -39,7 +46,7 @@ def analyze_one(
     try:
         with copies_kept():
             report = analyze(run, progress)
-            entry = document([report], notes=())["runs"][0]
+            entry = run_document(report)
             final = not any(note.may_pass for note in report.notes)
             extra = extra_of(report) if extra_of else None
             return Outcome(entry, extra=extra, final=final)
@@ -52,36 +59,17 @@ def failure(run: Run, reason: str, trace: str = "") -> Outcome:
     text = f"This run could not be analysed: {reason}."
     if trace:
         text += " This is a fault of stall-analyze."
-    entry = {
-        "run": run.name,
-        "attempt": run.attempt,
-        "sessions": [session.id for session in run.sessions],
-        "hosts": sorted({host.host for session in run.sessions for host in session.hosts}),
-        "window": {
-            "start_unix_ns": None,
-            "duration_ps": 0,
-            "epoch": 0,
-            "covered_ps": 0,
-            "source": "events",
-        },
-        "verdict": {
-            "status": "unknown",
-            "primary": "unknown",
-            "sentence": "This run could not be analysed.",
-            "confidence": 0.0,
-        },
-        "buckets_ps": dict.fromkeys(BUCKETS, 0),
-        "causes_ps": {},
-        "one_time_ps": 0,
-        "recurring_ps": 0,
-        "phases": [],
-        "steps": [],
-        "host_ledgers": [],
-        "traces": [],
-        "later_epochs": {"count": 0, "median_ps": None},
-        "findings": [],
-        "plan": None,
-        "evidence": {},
-        "notes": [{"level": "error", "text": text, "where": run.path}],
-    }
+    nothing = Ledger(np.zeros(1, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.bool_))
+    report = Report(
+        run,
+        Timeline(Window(0, 0, "", ""), (), (), (), (), None),
+        (HostLedger("", nothing, 0, None, {}),),
+        nothing,
+        findings=(),
+        plan=None,
+        verdict=Verdict("unknown", "unknown", "This run could not be analysed.", 0.0),
+        notes=(Note("error", text, run.path),),
+    )
+    entry = run_document(report)
+    entry["hosts"] = sorted({host.host for session in run.sessions for host in session.hosts})
     return Outcome(entry, trace, final=False)

@@ -1,4 +1,4 @@
-"""Log directories of several runs, made from the sample logs, and results made up."""
+"""Log directories of several runs, made from the sample logs, and results with other times."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import documents
-
 from stall_analyzer.batch import engines
 from stall_analyzer.batch.batch import Batch
 from stall_analyzer.batch.selection import Selection
 from stall_analyzer.model.runs import EventFile, Run
 from stall_analyzer.report.facts import Facts, facts_of
 from stall_analyzer.results.result_store import ResultStore
+from tests.real_documents import divided
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_logs"
 LONG_AGO_S = 1_790_000_000  # nobody writes to such files any more
-SECONDS = 1000  # milliseconds, for documents.run
+SECONDS = 1000  # milliseconds, for `facts`
 
 
 def copy_sample(sample: str, folder: Path, changed_unix_s: float = LONG_AGO_S) -> Path:
@@ -60,8 +59,8 @@ def analyzed(
 
 
 def facts(name: str = "r", causes_ms: dict[str, int] | None = None, **more: Any) -> Facts:
-    """The facts of a made-up run."""
-    return facts_of(documents.run(name, causes_ms or {"compute.step": 1000}, **more))
+    """Of a real run whose time is divided like this."""
+    return facts_of(divided(name, causes_ms or {"compute.step": 1000}, **more))
 
 
 def command(*arguments: str | Path) -> list[str]:

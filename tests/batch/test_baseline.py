@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import documents
 import pytest
 
 from stall_analyzer.batch.baseline import Comparison, read
 from stall_analyzer.errors import UsageError
 from tests.batch.fleets import facts
+from tests.real_documents import MS, divided, document
 
 BEFORE = {"input.wait": 1000, "compute.step": 8800, "compile.tracing": 200}
 
@@ -20,7 +20,7 @@ def written(path: Path, *entries: dict[str, Any]) -> Path:
     if path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     else:
-        path.write_text(json.dumps(documents.document(*entries)))
+        path.write_text(json.dumps(document(*entries)))
     return path
 
 
@@ -34,11 +34,9 @@ def grown(
     tmp_path: Path, now_ms: dict[str, int], before: Any = None, **more: Any
 ) -> list[dict[str, int]]:
     """What has grown, in milliseconds, of the run if it is worse."""
-    entry = documents.run("r", BEFORE, **(before or {}))
+    entry = divided("r", BEFORE, **(before or {}))
     made = compared(tmp_path, entry, {"name": "r", "causes_ms": now_ms, **more})
-    return [
-        {name: ps // documents.MS for name, ps in worse.grown_ps.items()} for worse in made.worse
-    ]
+    return [{name: ps // MS for name, ps in worse.grown_ps.items()} for worse in made.worse]
 
 
 def test_a_bucket_is_worse_beyond_the_tolerance_of_the_epoch(tmp_path: Path) -> None:
@@ -85,7 +83,7 @@ def test_later_epochs_count_too(tmp_path: Path) -> None:
 def test_a_verdict_may_fall(tmp_path: Path, before: str, now: str, is_worse: bool) -> None:
     made = compared(
         tmp_path,
-        documents.run("r", BEFORE, status=before),
+        divided("r", BEFORE, status=before),
         {"name": "r", "causes_ms": BEFORE, "status": now},
     )
     assert bool(made.worse) is is_worse
@@ -94,7 +92,7 @@ def test_a_verdict_may_fall(tmp_path: Path, before: str, now: str, is_worse: boo
 def test_runs_are_matched_by_name_and_attempt(tmp_path: Path) -> None:
     path = written(
         tmp_path / "before.json",
-        documents.run("a", BEFORE), documents.run("b", BEFORE), documents.run("c", BEFORE),
+        divided("a", BEFORE), divided("b", BEFORE), divided("c", BEFORE),
     )  # fmt: skip
     made = Comparison(read(path), tolerance=0.1)
     made.check(facts("a", BEFORE))
@@ -105,10 +103,10 @@ def test_runs_are_matched_by_name_and_attempt(tmp_path: Path) -> None:
 
 
 def test_a_folder_holds_results_of_which_the_last_by_name_counts(tmp_path: Path) -> None:
-    written(tmp_path / "2026-11-01.jsonl", documents.run("a", {"input.wait": 1000}))
-    written(tmp_path / "2026-11-02.json", documents.run("a", {"input.wait": 3000}))
+    written(tmp_path / "2026-11-01.jsonl", divided("a", {"input.wait": 1000}))
+    written(tmp_path / "2026-11-02.json", divided("a", {"input.wait": 3000}))
     (tmp_path / "notes.txt").write_text("not a result")
-    assert read(tmp_path)["a", 1].duration_ps == 3000 * documents.MS
+    assert read(tmp_path)["a", 1].duration_ps == 3000 * MS
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"runs": [{}]}', "[1]", '{"runs": []}'])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import documents
-from documents import MS, finding
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
@@ -15,6 +13,7 @@ from stall_analyzer.report.facts import Facts
 from stall_analyzer.report.fleet import ERRORS_SHOWN, WORST_RUNS, Fleet
 from stall_analyzer.report.terminal import Terminal
 from tests.batch.fleets import facts
+from tests.real_documents import MS, SCHEMA, document, finding
 
 HOUR_MS = 3_600_000
 
@@ -31,7 +30,7 @@ def serial_map(name: str, lost_ms: int, hosts: int = 1) -> Facts:
         name,
         {"input.wait": lost_ms, "compute.step": 1000},
         hosts=[f"worker-{number}" for number in range(hosts)],
-        findings=[finding("ST004", "input", "A serial map", lost_ms)],
+        findings=[finding(id="ST004", name="serial_map", lost_ps=lost_ms * MS)],
     )
 
 
@@ -112,7 +111,7 @@ def test_what_is_kept_does_not_grow_with_the_runs() -> None:
 
 def test_a_finding_is_told_with_its_runs_and_machine_hours() -> None:
     made = summary(serial_map("exp-1/a", HOUR_MS), serial_map("exp-1/b", 37 * HOUR_MS))
-    assert "ST004  made up     2   38 h 00 min  exp-1/b\n" in text(view.fleet_tables(made))
+    assert "ST004  serial map     2   38 h 00 min  exp-1/b\n" in text(view.fleet_tables(made))
 
 
 def test_the_headline_says_how_much_was_lost() -> None:
@@ -136,4 +135,4 @@ def test_a_fleet_of_nothing_has_no_tables() -> None:
 
 def test_the_sums_fit_their_schema() -> None:
     made = summary(serial_map("a", 3000), facts("b") | {"errors": ["unreadable"]})
-    Draft202012Validator(documents.SCHEMA).validate(documents.document() | {"fleet": made})
+    Draft202012Validator(SCHEMA).validate(document(fleet=made))

@@ -7,16 +7,17 @@ import re
 from pathlib import Path
 from typing import Any
 
-import documents
 import pytest
 
 from stall_analyzer.batch import tables
 from stall_analyzer.batch.tables import COLUMNS, rows_of, write_jsonl, write_parquet
 from stall_analyzer.errors import UsageError
+from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.report.facts import facts_of
 from tests.batch.fleets import ROOT, facts
+from tests.real_documents import every_sample, sample
 
-EXAMPLES = [make() for make in documents.EXAMPLES]
+EXAMPLES = every_sample()["runs"]
 
 
 def queried(folder: Path, query: str) -> list[tuple[Any, ...]]:
@@ -63,10 +64,11 @@ def test_picoseconds_survive(folder: Path) -> None:
         folder,
         "SELECT lost_ps, duration_ps, input_ps + compile_ps + memory_ps + numerics_ps + compute_ps "
         "+ communication_ps + host_ps + profiler_ps + unknown_ps FROM 'runs.parquet' "
-        "WHERE run = 'input_bound'",
+        "WHERE run = 'input_py_function'",
     )
-    assert window == buckets == 10_620 * documents.MS
-    assert lost == (10_620 - 1480) * documents.MS
+    entry = sample("input_py_function")
+    assert window == buckets == entry["window"]["duration_ps"]
+    assert lost == window - entry["buckets_ps"]["compute"] - entry["buckets_ps"]["unknown"]
 
 
 def test_hostile_names_are_only_names(tmp_path: Path) -> None:
@@ -106,7 +108,7 @@ def test_every_column_is_documented() -> None:
             assert wanted in text, column
 
 
-BUCKET_COLUMNS = {f"{bucket}_ps" for bucket in documents.BUCKETS}
+BUCKET_COLUMNS = {f"{bucket}_ps" for bucket in BUCKETS}
 
 
 def documented_queries() -> list[str]:

@@ -13,8 +13,8 @@ import pytest
 
 from stall_analyzer.model.causes import BUCKETS, CAUSES
 from stall_analyzer.report.page import KNOWN
-from tests.documents import SCHEMA
 from tests.plugin.boards import SAMPLES, Board
+from tests.real_documents import SCHEMA, document
 
 NAMES = sorted(path.parent.name for path in SAMPLES.glob("*/expected.json"))
 RUN = "numerics_nan"
@@ -46,8 +46,7 @@ def test_a_run_says_in_the_list_what_its_report_says(samples: Board) -> None:
 
 def test_the_list_comes_with_sums_over_all_runs(samples: Board) -> None:
     answer = samples.answer("runs")
-    document = {"schema_version": 1, "tool_version": "", "runs": [], "notes": []}
-    jsonschema.validate(document | {"fleet": answer["fleet"]}, SCHEMA)
+    jsonschema.validate(document(fleet=answer["fleet"]), SCHEMA)
     assert answer["fleet"]["runs"] == len(NAMES)
     assert answer["fleet"]["hosts"] == len(NAMES) + 1  # communication_straggler has two
     assert {run["run"] for run in answer["fleet"]["costliest_runs"]} <= set(NAMES)
@@ -73,8 +72,7 @@ def test_links_into_the_profile_plugin_need_that_plugin(samples: Board) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_report_is_an_entry_of_the_document(samples: Board, name: str) -> None:
     answer = samples.report(name)
-    document = {"schema_version": 1, "tool_version": "", "runs": [answer["report"]], "notes": []}
-    jsonschema.validate(document, SCHEMA)
+    jsonschema.validate(document(answer["report"]), SCHEMA)
     assert answer["version"]
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-import documents
 import pytest
 
 from stall_analyzer.chart.chart_columns import Chart
@@ -22,6 +21,7 @@ from stall_analyzer.outcome import Outcome, analyze_one, failure
 from stall_analyzer.results.result_store import ResultStore
 from stall_analyzer.results.run_result import analyze, result_of
 from tests.batch.fleets import LONG_AGO_S, copy_sample, fake_run
+from tests.real_documents import sample
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> ResultStore:
 
 
 def put(store: ResultStore, run: Run, entry: dict[str, Any] | None = None) -> None:
-    store.put(run, result_of(run, Outcome(entry or documents.healthy())))
+    store.put(run, result_of(run, Outcome(entry or sample("healthy"))))
 
 
 def files_in(store: ResultStore) -> list[Path]:
@@ -44,7 +44,7 @@ def test_an_unchanged_run_is_known(store: ResultStore) -> None:
     put(store, fake_run("a"))
     head = store.known(fake_run("a"))
     assert head is not None
-    assert head.facts["sentence"] == documents.healthy()["verdict"]["sentence"]
+    assert head.facts["sentence"] == sample("healthy")["verdict"]["sentence"]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def charts(host: str = "h") -> list[Chart]:
 
 def put_with_charts(store: ResultStore, name: str, size: int = 0, used_s: float = 0) -> Path:
     run = fake_run(name)
-    store.put(run, result_of(run, Outcome(documents.healthy())), charts(name))
+    store.put(run, result_of(run, Outcome(sample("healthy"))), charts(name))
     (path,) = store.folder.rglob(f"{store.key(run)}.charts")
     if size:
         path.write_bytes(bytes(size))

@@ -12,17 +12,21 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from stall_analyzer.errors import UsageError
+from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.report.facts import Facts, facts_of
+
+if TYPE_CHECKING:
+    from stall_analyzer.report.document_types import ReportEntry
 
 # From good to bad; what is unknown is neither better nor worse than anything.
 RANKS = {
     "healthy": 0, "slow_once": 1, "slow_always": 2,
     "learning_nothing": 3, "stuck": 3, "dead": 3,
 }  # fmt: skip
-BUCKETS_COMPARED = (
+BUCKETS_COMPARED: tuple[Bucket, ...] = (
     "input", "compile", "memory", "numerics", "compute", "communication", "host",
 )  # fmt: skip
 RESULTS = (".json", ".jsonl")
@@ -37,7 +41,7 @@ class Former:
     status: str
     duration_ps: int
     later_epoch_ps: int | None
-    buckets_ps: Mapping[str, int]
+    buckets_ps: Mapping[Bucket, int]
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ class Comparison:
 def compare(before: Former, facts: Facts, tolerance: float) -> Worse | None:
     """None where the run is not worse."""
     least_ps = tolerance * before.duration_ps
-    grown = {
+    grown: dict[str, int] = {
         bucket: facts["buckets_ps"][bucket] - before.buckets_ps.get(bucket, 0)
         for bucket in BUCKETS_COMPARED
     }
@@ -144,7 +148,7 @@ def _files(path: Path) -> list[Path]:
     return [path]
 
 
-def _entries(path: Path) -> Iterator[Mapping[str, Any]]:
+def _entries(path: Path) -> Iterator[ReportEntry]:
     with path.open(encoding="utf-8") as file:
         if path.suffix == ".jsonl":
             yield from (json.loads(line) for line in file if line.strip())

@@ -27,6 +27,7 @@ from stall_analyzer.results.result_store import ResultStore
 
 if TYPE_CHECKING:
     from stall_analyzer.outcome import ExtraOf
+    from stall_analyzer.report.document_types import ReportEntry
 
 WAITING_IN_MEMORY_BYTES = 4 << 20
 NAMES_SHOWN = 10
@@ -130,7 +131,7 @@ class Batch:
         for *_, key in self._keys:
             yield self._store.entry(key)
 
-    def entries(self) -> Iterator[dict[str, Any]]:
+    def entries(self) -> Iterator[ReportEntry]:
         for line in self.lines():
             yield json.loads(line)
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from stall_analyzer.batch.selection import parse_duration, parse_share
 from stall_analyzer.errors import UsageError
 from stall_analyzer.report.palette import BUCKET_COLOURS, STATUS_COLOURS
 
 if TYPE_CHECKING:
+    from stall_analyzer.model.kinds import Bucket
     from stall_analyzer.report.facts import Facts
 
 BUCKETS, STATUSES = tuple(BUCKET_COLOURS), tuple(STATUS_COLOURS)  # causes.py would load numpy
@@ -97,7 +98,7 @@ def over(limit: Limit, facts: Facts) -> str:
     elif "." in limit.what:
         ps = facts["causes_ps"].get(limit.what, 0)
     else:
-        ps = facts["buckets_ps"][limit.what]
+        ps = facts["buckets_ps"][cast("Bucket", limit.what)]
     if limit.share is not None:
         return f"{percent(ps, window_ps)}, {seconds(ps)}" if ps > limit.share * window_ps else ""
     return seconds(ps) if limit.seconds is not None and ps > limit.seconds * PS_PER_S else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
@@ -72,6 +72,7 @@ def rows_of(facts: Facts) -> Iterator[tuple[str, dict[str, Any]]]:
     """What a run adds to the tables: the table, and a row by the names of its columns."""
     run = {"run": facts["run"], "attempt": facts["attempt"]}
     count = machines(facts)
+    plain: Mapping[str, object] = facts
     same = (
         "status", "sentence", "confidence", "source", "steps", "epoch", "duration_ps",
         "covered_ps", "one_time_ps", "later_epochs", "later_epoch_ps",
@@ -80,7 +81,7 @@ def rows_of(facts: Facts) -> Iterator[tuple[str, dict[str, Any]]]:
         "runs",
         {
             **run,
-            **{name: facts[name] for name in same},
+            **{name: plain[name] for name in same},
             **{f"{bucket}_ps": ps for bucket, ps in facts["buckets_ps"].items()},
             "primary_bucket": facts["primary"],
             "started": _timestamp(facts["started_unix_ns"]),
@@ -91,16 +92,22 @@ def rows_of(facts: Facts) -> Iterator[tuple[str, dict[str, Any]]]:
         },
     )
     for found in facts["findings"]:
-        gains = {"gain": found["gain_ps"], "later_gain": found["later_gain_ps"]}
         yield (
             "findings",
             {
                 **run,
-                **{name: found[name] for name in ("id", "name", "bucket", "severity", "title")},
+                "id": found["id"],
+                "name": found["name"],
+                "bucket": found["bucket"],
+                "severity": found["severity"],
+                "title": found["title"],
                 "confidence": found["confidence"],
                 "lost_ps": found["lost_ps"],
                 "machine_lost_ps": count * found["lost_ps"],
-                **{f"{kind}_{end}_ps": gain[end] for kind, gain in gains.items() for end in gain},
+                "gain_low_ps": found["gain_ps"]["low"],
+                "gain_high_ps": found["gain_ps"]["high"],
+                "later_gain_low_ps": found["later_gain_ps"]["low"],
+                "later_gain_high_ps": found["later_gain_ps"]["high"],
             },
         )
     for cause, ps in facts["causes_ps"].items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 from rich.console import Console
 
@@ -27,9 +26,9 @@ def as_text(
     if in_full:
         if summed_up:  # one at a time
             for entry in batch.entries():
-                yield "\n" + _captured(console, partial(text.render, {"runs": [entry]}, console))
+                yield "\n" + _captured(console, partial(text.render, document([entry]), console))
         else:
-            report = _shell(batch) | {"runs": list(batch.entries())}
+            report = document(list(batch.entries()), batch.notes)
             yield _captured(console, lambda: text.render(report, console))
     tables = view.judgements(judge)
     if tables:
@@ -44,15 +43,10 @@ def as_markdown(batch: Batch, judge: Judge, summed_up: bool, in_full: bool) -> I
     if in_full:
         if summed_up:
             for entry in batch.entries():
-                yield "\n" + markdown.render({"runs": [entry]})
+                yield "\n" + markdown.render(document([entry]))
         else:
-            yield markdown.render(_shell(batch) | {"runs": list(batch.entries())})
+            yield markdown.render(document(list(batch.entries()), batch.notes))
     yield view.markdown(view.judgements(judge))
-
-
-def _shell(batch: Batch) -> dict[str, Any]:
-    """The document without its runs."""
-    return document([], notes=batch.notes)
 
 
 def _sums(batch: Batch, judge: Judge, in_full: bool, terminal: Terminal) -> None:

@@ -5,9 +5,9 @@ The last column of a table holds what may be long, such as the name of a run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from stall_analyzer.batch.baseline import Comparison, Worse
 from stall_analyzer.batch.judge import Judge
@@ -19,7 +19,8 @@ from stall_analyzer.report.glyphs import bar
 from stall_analyzer.report.markdown import plain
 from stall_analyzer.report.terminal import Terminal
 
-Json: TypeAlias = Mapping[str, Any]
+if TYPE_CHECKING:
+    from stall_analyzer.report.document_types import FleetEntry
 
 FINDINGS_SHOWN = 12
 DAYS_SHOWN = 14
@@ -73,7 +74,7 @@ def _row(cells: Sequence[str]) -> str:
 # ---------------------------------------------------------------- sums
 
 
-def headline(fleet: Json) -> str:
+def headline(fleet: FleetEntry) -> str:
     """`5,000 runs on 5,120 hosts: their first epochs took 38 h 10 min of machines, 61 % lost.`"""
     whole_ps, lost_ps = _whole(fleet), fleet["lost_ps"]
     return (
@@ -83,12 +84,12 @@ def headline(fleet: Json) -> str:
     )
 
 
-def fleet_tables(fleet: Json) -> list[Table]:
+def fleet_tables(fleet: FleetEntry) -> list[Table]:
     made = (_verdicts, _buckets, _findings, _runs, _days, _errors)
     return [table for make in made for table in make(fleet) if table.rows]
 
 
-def _verdicts(fleet: Json) -> Iterator[Table]:
+def _verdicts(fleet: FleetEntry) -> Iterator[Table]:
     rows = [
         (_spoken(one["status"]), f"{one['runs']:,}", percent(one["runs"], fleet["runs"]),
          seconds(one["machine_ps"]))
@@ -97,7 +98,7 @@ def _verdicts(fleet: Json) -> Iterator[Table]:
     yield Table("verdicts", ("verdict", "runs", "", "machine time"), rows, (1, 2, 3))
 
 
-def _buckets(fleet: Json) -> Iterator[Table]:
+def _buckets(fleet: FleetEntry) -> Iterator[Table]:
     whole_ps = _whole(fleet)
     parts = sorted(fleet["buckets_ps"].items(), key=lambda part: -part[1])
     rows = [
@@ -110,12 +111,12 @@ def _buckets(fleet: Json) -> Iterator[Table]:
     yield Table("where the first epochs went", columns, rows, (1, 2, 3))
 
 
-def _findings(fleet: Json) -> Iterator[Table]:
+def _findings(fleet: FleetEntry) -> Iterator[Table]:
     # What was not traced may have been anything: it is no cost of what was found.
     costly = [one for one in fleet["findings"] if one["machine_ps"] and one["bucket"] != "unknown"]
     rows = [
         (found["id"], _spoken(found["name"]), f"{found['runs']:,}", seconds(found["machine_ps"]),
-         shown_name(found["worst"]))
+         shown_name(found["worst"]["run"], found["worst"]["attempt"]))
         for found in costly[:FINDINGS_SHOWN]
     ]  # fmt: skip
     more = "Two findings may blame the same time: their times do not add up."
@@ -125,9 +126,14 @@ def _findings(fleet: Json) -> Iterator[Table]:
     yield Table("costliest findings", columns, rows, (2, 3), more, ends_in_name=True)
 
 
-def _runs(fleet: Json) -> Iterator[Table]:
+def _runs(fleet: FleetEntry) -> Iterator[Table]:
     rows = [
-        (seconds(run["machine_ps"]), _spoken(run["status"]), run["primary"], shown_name(run))
+        (
+            seconds(run["machine_ps"]),
+            _spoken(run["status"]),
+            run["primary"],
+            shown_name(run["run"], run["attempt"]),
+        )
         for run in fleet["costliest_runs"]
         if run["machine_ps"]
     ]
@@ -135,28 +141,31 @@ def _runs(fleet: Json) -> Iterator[Table]:
     yield Table("costliest runs", columns, rows, (0,), ends_in_name=True)
 
 
-def _days(fleet: Json) -> Iterator[Table]:
+def _days(fleet: FleetEntry) -> Iterator[Table]:
     days = [day for day in fleet["days"] if day["day"]]
     rows = []
     for day in days[-DAYS_SHOWN:]:
         whole_ps, lost_ps = sum(day["buckets_ps"].values()), day["lost_ps"]
         runs, healthy = sum(day["statuses"].values()), day["statuses"].get("healthy", 0)
         rows.append(
-            (day["day"], f"{runs:,}", percent(healthy, runs), seconds(lost_ps),
+            (day["day"] or "", f"{runs:,}", percent(healthy, runs), seconds(lost_ps),
              percent(lost_ps, whole_ps))
         )  # fmt: skip
     columns = ("day", "runs", "healthy", "lost", "")
     yield Table("by day (UTC)", columns, rows if len(days) > 1 else [], (1, 2, 3, 4))
 
 
-def _errors(fleet: Json) -> Iterator[Table]:
-    rows = [(shown_name(one), one["text"]) for one in fleet["errors"][:ERRORS_SHOWN]]
+def _errors(fleet: FleetEntry) -> Iterator[Table]:
+    rows = [
+        (shown_name(one["run"], one["attempt"]), one["text"])
+        for one in fleet["errors"][:ERRORS_SHOWN]
+    ]
     left = fleet["runs_with_errors"] - len(rows)
     title = f"could not be read, or not in full: {_count(fleet['runs_with_errors'], 'run')}"
     yield Table(title, ("run", "why"), rows, (), f"And {left:,} more." if left else "")
 
 
-def _whole(fleet: Json) -> int:
+def _whole(fleet: FleetEntry) -> int:
     return sum(fleet["buckets_ps"].values())
 
 
@@ -180,7 +189,7 @@ def judgements(judge: Judge) -> list[Table]:
 
 
 def _excess_table(exceeded: Sequence[Excess]) -> Table:
-    rows = [(one.limit, one.measured, shown_name(vars(one))) for one in exceeded]
+    rows = [(one.limit, one.measured, shown_name(one.run, one.attempt)) for one in exceeded]
     runs = len({(one.run, one.attempt) for one in exceeded})
     title = f"over a limit: {_count(runs, 'run')}"
     columns = ("limit", "measured", "run")
@@ -189,7 +198,7 @@ def _excess_table(exceeded: Sequence[Excess]) -> Table:
 
 def _worse_table(comparison: Comparison) -> Table:
     rows = [
-        (seconds(one.before_ps), seconds(one.now_ps), _what(one), shown_name(vars(one)))
+        (seconds(one.before_ps), seconds(one.now_ps), _what(one), shown_name(one.run, one.attempt))
         for one in comparison.in_order()
     ]
     said = f"{comparison.compared:,} compared, {comparison.new:,} new, {comparison.gone:,} gone."

@@ -254,8 +254,7 @@ def _write(batch: Batch, judge: Judge, extra: Extra | None, arguments: argparse.
 def _write_extra(extra: Extra, batch: Batch, in_full: Batch) -> None:
     from stall_analyzer.report.document import document  # noqa: PLC0415
 
-    report = document([], notes=batch.notes)
-    report["runs"] = list(in_full.entries())
+    report = document(list(in_full.entries()), batch.notes)
     written = extra.write(report, in_full.extras(), batch.facts())
     _say("\n".join(f"wrote {path}" for path in written) or "there was nothing to write")
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stall_analyzer.captures.capture_records import Task
+from stall_analyzer.model.kinds import SizeSource
 from stall_analyzer.model.units import PS_PER_NS, PS_PER_S
 
 # Workers of one job begin some seconds apart; where a scheduler looks for machines, minutes.
@@ -52,7 +53,7 @@ class EndedFirst:
 @dataclass(frozen=True)
 class Cluster:
     size: int = 0  # how many should train; 0: there is no cluster
-    size_source: str = ""
+    size_source: SizeSource = "the files"
     members: tuple[Member, ...] = ()
     missing: tuple[str, ...] = ()  # tasks or hosts that left nothing
     unreadable: tuple[str, ...] = ()  # whose trace cannot be read

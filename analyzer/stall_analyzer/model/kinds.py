@@ -19,3 +19,7 @@ StepPhase: TypeAlias = Literal["training", "validation"]
 StepSource: TypeAlias = Literal["marker", "function", "iterator", "device", "capture", "events"]
 WindowSource: TypeAlias = Literal["trace", "events", "both"]
 ClockSource: TypeAlias = Literal["own clock", "collectives", "steps", "session name", "none"]
+# Who says how many should train together.
+SizeSource: TypeAlias = Literal[
+    "TF_CONFIG", "the collectives", "the numbers of the workers", "the files"
+]

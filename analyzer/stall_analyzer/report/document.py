@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,42 +12,59 @@ from stall_analyzer.model.causes import BUCKETS, CAUSES, bucket_of
 from stall_analyzer.model.cluster import Cluster
 from stall_analyzer.model.findings import Finding, Forecast, Gain, Lateness, Plan, Report
 from stall_analyzer.model.intervals import time_in
+from stall_analyzer.model.kinds import Bucket, WindowSource
 from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
 from stall_analyzer.model.notes import Note
-from stall_analyzer.model.timeline import HostClock
+from stall_analyzer.model.timeline import HostClock, Phase, Step
+from stall_analyzer.model.units import Int64s
 
-SCHEMA_VERSION = 1
+if TYPE_CHECKING:
+    from stall_analyzer.report.document_types import (
+        BucketTimes,
+        ClusterEntry,
+        Document,
+        EstimateEntry,
+        FindingEntry,
+        ForecastEntry,
+        HostClockEntry,
+        HostLedgerEntry,
+        LatenessEntry,
+        NoteEntry,
+        PlanEntry,
+        RangeEntry,
+        ReportEntry,
+    )
+
 LATE_STEPS_MOST = 500  # as many as a screen can show
 # A trace may hold names of a megabyte, and each finding says one several times.
 LONGEST_NAME, LONGEST_TEXT = 300, 4000
 
 
-def document(reports: Iterable[Report], notes: Sequence[Note] = ()) -> dict[str, Any]:
+def document(entries: list[ReportEntry], notes: Sequence[Note] = ()) -> Document:
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": 1,
         "tool_version": __version__,
-        "runs": [run_document(report) for report in reports],
-        "notes": [_note(note) for note in notes],
+        "runs": entries,
+        "notes": [note_entry(note) for note in notes],
+        "fleet": None,
+        "over_limit": None,
+        "worse": None,
     }
 
 
-def run_document(report: Report) -> dict[str, Any]:
+def run_document(report: Report) -> ReportEntry:
     timeline, ledger = report.timeline, report.ledger
     window, verdict = timeline.window, report.verdict
     later = timeline.later_epochs_ps
     reference = next(host for host in report.hosts if host.ledger is ledger)
     once = ledger.one_time_ps()
-    steps = [
-        {"index": s.index, "start_ps": s.start_ps, "end_ps": s.end_ps, "phase": s.phase,
-         "source": s.source}
-        for s in timeline.steps
-    ]  # fmt: skip
-    phases = [{"name": p.name, "start_ps": p.start_ps, "end_ps": p.end_ps} for p in timeline.phases]
+    in_phases, in_steps = _parts(ledger, timeline.phases), _parts(ledger, timeline.steps)
     return {
         "run": report.run.name,
         "attempt": report.run.attempt,
         "sessions": [session.id for session in report.run.sessions],
         "hosts": [host.host for host in report.hosts if host.host],
+        "host": reference.host or None,
         "window": {
             "start_unix_ns": window.start_unix_ns,
             "duration_ps": window.duration_ps,
@@ -69,9 +86,16 @@ def run_document(report: Report) -> dict[str, Any]:
         "estimate": _estimate(report.sample) if report.sample else None,
         "one_time_ps": once,
         "recurring_ps": window.duration_ps - once,
-        "phases": _with_buckets(ledger, phases),
-        "steps": _with_buckets(ledger, steps),
-        "outside_steps_ps": _outside_steps(ledger, steps),
+        "phases": [
+            {"name": p.name, "start_ps": p.start_ps, "end_ps": p.end_ps, "buckets_ps": parts}
+            for p, parts in zip(timeline.phases, in_phases, strict=True)
+        ],
+        "steps": [
+            {"index": s.index, "start_ps": s.start_ps, "end_ps": s.end_ps, "phase": s.phase,
+             "source": s.source, "buckets_ps": parts}
+            for s, parts in zip(timeline.steps, in_steps, strict=True)
+        ],
+        "outside_steps_ps": _outside(ledger, in_steps),
         "later_epochs": {
             "count": len(later),
             "median_ps": int(np.median(later)) if later else None,
@@ -86,11 +110,11 @@ def run_document(report: Report) -> dict[str, Any]:
         "lateness": _lateness(report.lateness),
         "cluster": _cluster(report.cluster) if report.cluster else None,
         "evidence": _texts(reference.evidence),
-        "notes": [_note(note) for note in report.notes],
-    }
+        "notes": [note_entry(note) for note in report.notes],
+    }  # fmt: skip
 
 
-def _estimate(sample: Sample) -> dict[str, Any]:
+def _estimate(sample: Sample) -> EstimateEntry:
     return {
         "profiled_steps": sample.profiled_steps,
         "steps": sample.steps,
@@ -101,39 +125,38 @@ def _estimate(sample: Sample) -> dict[str, Any]:
     }
 
 
-def _source(report: Report) -> str:
+def _source(report: Report) -> WindowSource:
     traced = any(host.covered_ps for host in report.hosts)
     logged = report.timeline.events is not None and report.timeline.events.records > 0
     return "both" if traced and logged else "trace" if traced else "events"
 
 
-def _with_buckets(ledger: Ledger, spans: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each span with what its time went to; buckets that it lacks are left out."""
+def _parts(ledger: Ledger, spans: Sequence[Phase | Step]) -> list[BucketTimes]:
+    """What the time of each span went to; buckets that it lacks are left out."""
     sums = _sums(ledger, spans)
-    return [
-        {**span, "buckets_ps": {b: int(sums[b][i]) for b in BUCKETS if sums[b][i]}}
-        for i, span in enumerate(spans)
-    ]
+    return [{b: int(sums[b][i]) for b in BUCKETS if sums[b][i]} for i in range(len(spans))]
 
 
-def _outside_steps(ledger: Ledger, steps: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+def _outside(ledger: Ledger, in_steps: Sequence[BucketTimes]) -> BucketTimes:
     """What lies in no step, so that steps and this add up to the window."""
-    inside = {bucket: int(ps.sum()) for bucket, ps in _sums(ledger, steps).items()}
-    left = {b: ps - inside[b] for b, ps in ledger.buckets_ps.items()}
+    left = ledger.buckets_ps
+    for parts in in_steps:
+        for bucket, ps in parts.items():
+            left[bucket] -= ps
     return {bucket: ps for bucket, ps in left.items() if ps}
 
 
-def _sums(ledger: Ledger, spans: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _sums(ledger: Ledger, spans: Sequence[Phase | Step]) -> dict[Bucket, Int64s]:
     tiling = ledger.tiling
-    start = np.array([span["start_ps"] for span in spans], dtype=np.int64)
-    end = np.array([span["end_ps"] for span in spans], dtype=np.int64)
+    start = np.array([span.start_ps for span in spans], dtype=np.int64)
+    end = np.array([span.end_ps for span in spans], dtype=np.int64)
     members = {
         b: np.array([i for i, cause in enumerate(CAUSES) if bucket_of(cause) == b]) for b in BUCKETS
     }
     return {bucket: time_in(tiling, start, end, members[bucket]) for bucket in BUCKETS}
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding) -> FindingEntry:
     change = finding.change
     return {
         "id": finding.id,
@@ -148,7 +171,11 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "stack": [_cut(frame, LONGEST_NAME) for frame in finding.stack],
         "title": _cut(finding.title, LONGEST_NAME),
         "explanation": _cut(finding.explanation, LONGEST_TEXT),
-        "change": _texts({"text": change.text, "before": change.before, "after": change.after}),
+        "change": {
+            "text": _cut(change.text, LONGEST_TEXT),
+            "before": _cut(change.before, LONGEST_TEXT),
+            "after": _cut(change.after, LONGEST_TEXT),
+        },
         "evidence": [
             {"host": e.host, "line": _cut(e.line, LONGEST_NAME), "start_ps": e.start_ps,
              "end_ps": e.end_ps, "label": _cut(e.label, LONGEST_NAME)}
@@ -157,11 +184,11 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _gain(gain: Gain) -> dict[str, int]:
+def _gain(gain: Gain) -> RangeEntry:
     return {"low": gain.low_ps, "high": gain.high_ps}
 
 
-def _plan(plan: Plan) -> dict[str, Any]:
+def _plan(plan: Plan) -> PlanEntry:
     later = plan.later_epoch
     return {
         "findings": list(plan.findings),
@@ -170,22 +197,22 @@ def _plan(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _forecast(forecast: Forecast) -> dict[str, int]:
+def _forecast(forecast: Forecast) -> ForecastEntry:
     return {"now": forecast.now_ps, "low": forecast.low_ps, "high": forecast.high_ps}
 
 
-def _host(host: HostLedger) -> dict[str, Any]:
+def _host(host: HostLedger) -> HostLedgerEntry:
     return {
         "host": host.host,
         "buckets_ps": host.ledger.buckets_ps,
         "covered_ps": host.covered_ps,
         "training_thread": host.training_thread and _cut(host.training_thread, LONGEST_NAME),
         "evidence": _texts(host.evidence),
-        "notes": [_note(note) for note in host.notes],
+        "notes": [note_entry(note) for note in host.notes],
     }
 
 
-def _clock(clock: HostClock) -> dict[str, Any]:
+def _clock(clock: HostClock) -> HostClockEntry:
     return {
         "source": clock.source,
         "shared": clock.shared,
@@ -194,7 +221,7 @@ def _clock(clock: HostClock) -> dict[str, Any]:
     }
 
 
-def _cluster(cluster: Cluster) -> dict[str, Any]:
+def _cluster(cluster: Cluster) -> ClusterEntry:
     first = cluster.ended_first
     return {
         "size": cluster.size,
@@ -211,7 +238,7 @@ def _cluster(cluster: Cluster) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _lateness(lateness: Lateness) -> dict[str, Any] | None:
+def _lateness(lateness: Lateness) -> LatenessEntry | None:
     """Who made whom wait; of many steps, those that cost most, in order of time."""
     if not lateness.meetings:
         return None
@@ -234,7 +261,7 @@ def _lateness(lateness: Lateness) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def _note(note: Note) -> dict[str, str]:
+def note_entry(note: Note) -> NoteEntry:
     return {"level": note.level, "text": _cut(note.text, LONGEST_TEXT), "where": note.where}
 
 

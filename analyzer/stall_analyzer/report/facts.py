@@ -1,27 +1,65 @@
 """A run's entry of the JSON document in short: what lists, tables and sums over many runs show.
 
 A few kilobytes, whatever the run: thousands of them fit where one entry with all its steps would
-fill the page. tb_stall_plugin/http_api.md describes the fields.
+fill the page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
-Json: TypeAlias = Mapping[str, Any]
-Facts: TypeAlias = dict[str, Any]
+from stall_analyzer.model.kinds import Bucket, Status, WindowSource
 
-OF_A_FINDING = (
-    "id", "name", "bucket", "severity", "title", "lost_ps", "gain_ps", "later_gain_ps",
-    "confidence",
-)  # fmt: skip
+if TYPE_CHECKING:
+    from stall_analyzer.report.document_types import (
+        AllBuckets,
+        CauseTimes,
+        Count,
+        FindingEntry,
+        FindingSummaryEntry,
+        Positive,
+        Ps,
+        ReportEntry,
+        Share,
+    )
+
+Name = TypeVar("Name", bound=str)
+
 # Buckets that a faster program would not have; the others are work, measuring, or not known.
-LOST_BUCKETS = ("input", "compile", "memory", "numerics", "communication", "host")
+LOST_BUCKETS: tuple[Bucket, ...] = (
+    "input", "compile", "memory", "numerics", "communication", "host",
+)  # fmt: skip
 ERRORS_KEPT = 3
 
 
-def facts_of(entry: Json) -> Facts:
+class Facts(TypedDict):
+    """A run's entry in short: what lists, tables and sums over many runs show."""
+
+    run: str
+    attempt: Positive
+    status: Status
+    primary: Bucket
+    sentence: str
+    confidence: Share
+    duration_ps: Ps
+    covered_ps: Ps
+    source: WindowSource
+    epoch: Count | None
+    started_unix_ns: int | None
+    buckets_ps: AllBuckets
+    causes_ps: CauseTimes
+    one_time_ps: Ps
+    later_epochs: Count
+    later_epoch_ps: Ps | None  # The median.
+    hosts: list[str]
+    sessions: list[str]
+    steps: Count
+    findings: list[FindingSummaryEntry]
+    errors: list[str]  # What could not be read; at most three.
+
+
+def facts_of(entry: ReportEntry) -> Facts:
     window, verdict, later = entry["window"], entry["verdict"], entry["later_epochs"]
     return {
         "run": entry["run"],
@@ -43,33 +81,51 @@ def facts_of(entry: Json) -> Facts:
         "hosts": entry["hosts"],
         "sessions": entry["sessions"],
         "steps": len(entry["steps"]),
-        "findings": [{name: found[name] for name in OF_A_FINDING} for found in entry["findings"]],
+        "findings": [_summary(found) for found in entry["findings"]],
         "errors": [note["text"] for note in entry["notes"] if note["level"] == "error"][
             :ERRORS_KEPT
         ],
     }
 
 
-def machines(facts: Json) -> int:
+def _summary(found: FindingEntry) -> FindingSummaryEntry:
+    return {
+        "id": found["id"],
+        "name": found["name"],
+        "bucket": found["bucket"],
+        "severity": found["severity"],
+        "title": found["title"],
+        "lost_ps": found["lost_ps"],
+        "gain_ps": found["gain_ps"],
+        "later_gain_ps": found["later_gain_ps"],
+        "confidence": found["confidence"],
+    }
+
+
+def machines(facts: Facts) -> int:
     """How many wait when the run waits; a run without a trace was at least one."""
     return max(1, len(facts["hosts"]))
 
 
-def lost_in(buckets_ps: Mapping[str, int]) -> int:
+def lost_in(buckets_ps: Mapping[Bucket, int]) -> int:
     return sum(buckets_ps[bucket] for bucket in LOST_BUCKETS)
 
 
-def lost_ps(facts: Json) -> int:
+def lost_ps(facts: Facts) -> int:
     """What the first epoch lost, on one machine."""
     return lost_in(facts["buckets_ps"])
 
 
-def machine_loss_ps(facts: Json) -> int:
+def machine_loss_ps(facts: Facts) -> int:
     """What it lost on all of them."""
     return machines(facts) * lost_ps(facts)
 
 
-def shown_name(facts: Json) -> str:
+def by_size(parts_ps: Mapping[Name, int]) -> list[tuple[Name, int]]:
+    """Those that are not zero, largest first."""
+    return sorted(((name, ps) for name, ps in parts_ps.items() if ps), key=lambda part: -part[1])
+
+
+def shown_name(run: str, attempt: int) -> str:
     """With its attempt, where there were several."""
-    name, attempt = facts["run"], facts["attempt"]
-    return f"{name} (attempt {attempt})" if attempt > 1 else str(name)
+    return f"{run} (attempt {attempt})" if attempt > 1 else run

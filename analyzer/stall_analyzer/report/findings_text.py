@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from stall_analyzer.model.format import between, seconds
 from stall_analyzer.report.palette import BUCKET_COLOURS
 from stall_analyzer.report.terminal import Terminal
 
-Json: TypeAlias = Mapping[str, Any]
+if TYPE_CHECKING:
+    from stall_analyzer.report.document_types import (
+        FindingEntry,
+        ForecastEntry,
+        PlanEntry,
+        ReportEntry,
+    )
 
 # More code than this hides the plan; the rest is in the JSON document and in the tab.
 SHOWN_IN_FULL = 2
 SEVERITY_STYLES = {"act": "bold", "consider": "", "note": "dim"}
 
 
-def show_findings(terminal: Terminal, run: Json) -> None:
+def show_findings(terminal: Terminal, run: ReportEntry) -> None:
     findings = run["findings"]
     if not findings:
         if run["verdict"]["status"] == "healthy":
@@ -34,13 +40,13 @@ def show_findings(terminal: Terminal, run: Json) -> None:
     terminal.line(terminal.text(more, "dim"), indent=2)
 
 
-def _in_full(terminal: Terminal, finding: Json) -> None:
+def _in_full(terminal: Terminal, finding: FindingEntry) -> None:
     change = finding["change"]
     _title(terminal, finding)
     worth = _worth(finding)
     if worth:
         terminal.line(terminal.text(worth, "dim"), indent=4)
-    for frame in finding.get("stack", ()):
+    for frame in finding["stack"]:
         terminal.code(frame, " ", indent=4)
     terminal.line(terminal.text(change["text"]), indent=4)
     for sign, code in (("-", change["before"]), ("+", change["after"])):
@@ -48,7 +54,7 @@ def _in_full(terminal: Terminal, finding: Json) -> None:
             terminal.code(line.expandtabs(4), sign, indent=6)
 
 
-def _title(terminal: Terminal, finding: Json, more: str = "") -> None:
+def _title(terminal: Terminal, finding: FindingEntry, more: str = "") -> None:
     severity = finding["severity"]
     terminal.rows(
         [
@@ -62,19 +68,19 @@ def _title(terminal: Terminal, finding: Json, more: str = "") -> None:
     )
 
 
-def _in_short(terminal: Terminal, findings: Sequence[Json]) -> None:
+def _in_short(terminal: Terminal, findings: Sequence[FindingEntry]) -> None:
     for finding in findings:
         lost = finding["lost_ps"]
         _title(terminal, finding, f" (costs {seconds(lost)})" if lost else "")
 
 
-def _worth(finding: Json) -> str:
+def _worth(finding: FindingEntry) -> str:
     """`costs 1.29 s; the change should win 1.03–1.29 s, in every epoch`"""
     cost = f"costs {seconds(finding['lost_ps'])}" if finding["lost_ps"] else ""
     return "; ".join(part for part in (cost, gain_in_words(finding)) if part)
 
 
-def gain_in_words(finding: Json) -> str:
+def gain_in_words(finding: FindingEntry) -> str:
     first, later = finding["gain_ps"], finding["later_gain_ps"]
     if not first["high"] and not later["high"]:
         return ""
@@ -89,7 +95,7 @@ def gain_in_words(finding: Json) -> str:
     return f"{said}{wins}, and {wins_later} in each later epoch"
 
 
-def _plan(terminal: Terminal, plan: Json) -> None:
+def _plan(terminal: Terminal, plan: PlanEntry) -> None:
     ids = plan["findings"]
     done = f"with {ids[0]} done" if len(ids) == 1 else f"do these, in this order: {', '.join(ids)}"
     line = f"{done}: first epoch {_forecast(plan['first_epoch_ps'])}"
@@ -99,7 +105,7 @@ def _plan(terminal: Terminal, plan: Json) -> None:
     terminal.line(terminal.text(line, "bold"), indent=2)
 
 
-def _forecast(forecast: Json) -> str:
+def _forecast(forecast: ForecastEntry) -> str:
     if forecast["low"] == forecast["now"]:
         return f"{seconds(forecast['now'])} as now"
     return f"{seconds(forecast['now'])} -> {between(forecast['low'], forecast['high'])}"

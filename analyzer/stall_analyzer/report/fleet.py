@@ -11,34 +11,44 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from stall_analyzer.model.causes import BUCKETS
+from stall_analyzer.model.kinds import Bucket, Status
 from stall_analyzer.model.units import PS_PER_S
-from stall_analyzer.report.facts import Json, lost_in, machine_loss_ps, machines
+from stall_analyzer.report.facts import Facts, Name, lost_in, machine_loss_ps, machines
+
+if TYPE_CHECKING:
+    from stall_analyzer.report.document_types import (
+        CostlyRunEntry,
+        FleetEntry,
+        FleetFindingEntry,
+        WorstRunEntry,
+    )
 
 WORST_RUNS = 10
 ERRORS_SHOWN = 20
 NS_PER_S = PS_PER_S // 1000
 
+Costly = TypeVar("Costly", bound="WorstRunEntry")
+
 
 @dataclass
-class _Worst:
+class _Worst(Generic[Costly]):
     """The few runs that cost most, in an order that does not depend on which came first."""
 
     most: int
-    heap: list[tuple[int, str, int, int, dict[str, Any]]] = field(default_factory=list)
+    heap: list[tuple[int, str, int, int, Costly]] = field(default_factory=list)
     added: int = 0
 
-    def add(self, cost: int, facts: Json, **more: Any) -> None:
-        run, attempt = facts["run"], facts["attempt"]
-        about = {"run": run, "attempt": attempt, "machine_ps": cost, **more}
+    def add(self, run: Costly) -> None:
         self.added += 1  # only so that two of one name can be ordered
-        heapq.heappush(self.heap, (cost, run, attempt, self.added, about))
+        order = run["machine_ps"], run["run"], run["attempt"], self.added
+        heapq.heappush(self.heap, (*order, run))
         if len(self.heap) > self.most:
             heapq.heappop(self.heap)
 
-    def in_order(self) -> list[dict[str, Any]]:
+    def in_order(self) -> list[Costly]:
         return [about for *_, about in sorted(self.heap, reverse=True)]
 
 
@@ -47,36 +57,36 @@ class _Kind:
     """One kind of finding over the fleet."""
 
     name: str
-    bucket: str
+    bucket: Bucket
     runs: int = 0
     machine_ps: int = 0
     gain_low_ps: int = 0
     gain_high_ps: int = 0
-    worst: _Worst = field(default_factory=lambda: _Worst(1))
+    worst: _Worst[WorstRunEntry] = field(default_factory=lambda: _Worst(1))
 
 
 @dataclass
 class _Day:
-    statuses: Counter[str] = field(default_factory=Counter)
-    buckets_ps: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[Status] = field(default_factory=Counter)
+    buckets_ps: Counter[Bucket] = field(default_factory=Counter)
 
 
 class Fleet:
     def __init__(self) -> None:
-        self._statuses: Counter[str] = Counter()
-        self._status_ps: Counter[str] = Counter()
-        self._primaries: Counter[str] = Counter()
-        self._buckets_ps: Counter[str] = Counter()
+        self._statuses: Counter[Status] = Counter()
+        self._status_ps: Counter[Status] = Counter()
+        self._primaries: Counter[Bucket] = Counter()
+        self._buckets_ps: Counter[Bucket] = Counter()
         self._causes_ps: Counter[str] = Counter()
         self._kinds: dict[str, _Kind] = {}
         self._days: dict[str, _Day] = defaultdict(_Day)
-        self._worst = _Worst(WORST_RUNS)
+        self._worst: _Worst[CostlyRunEntry] = _Worst(WORST_RUNS)
         self._hosts = 0
         self.runs = 0
         self.with_errors = 0
         self._errors: list[tuple[str, int, str]] = []
 
-    def add(self, facts: Json) -> None:
+    def add(self, facts: Facts) -> None:
         count, status = machines(facts), facts["status"]
         self.runs += 1
         self._hosts += count
@@ -90,15 +100,14 @@ class Fleet:
         day.statuses[status] += 1
         day.buckets_ps.update(buckets)
         self._add_findings(facts, count)
-        shown = {name: facts[name] for name in ("status", "primary", "duration_ps", "sentence")}
-        self._worst.add(machine_loss_ps(facts), facts, hosts=count, **shown)
+        self._worst.add(_costly(facts, count))
         if facts["errors"]:
             self.with_errors += 1
             self._errors.append((facts["run"], facts["attempt"], facts["errors"][0]))
             if len(self._errors) > 10 * ERRORS_SHOWN:
                 self._errors = sorted(self._errors)[:ERRORS_SHOWN]
 
-    def _add_findings(self, facts: Json, count: int) -> None:
+    def _add_findings(self, facts: Facts, count: int) -> None:
         for found in facts["findings"]:
             kind = self._kinds.setdefault(found["id"], _Kind(found["name"], found["bucket"]))
             lost = count * found["lost_ps"]
@@ -106,9 +115,14 @@ class Fleet:
             kind.machine_ps += lost
             kind.gain_low_ps += count * found["gain_ps"]["low"]
             kind.gain_high_ps += count * found["gain_ps"]["high"]
-            kind.worst.add(lost, facts)
+            worst: WorstRunEntry = {
+                "run": facts["run"],
+                "attempt": facts["attempt"],
+                "machine_ps": lost,
+            }
+            kind.worst.add(worst)
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> FleetEntry:
         """Plain data: `fleet` in schema.json."""
         kinds = sorted(self._kinds.items(), key=lambda kind: (-kind[1].machine_ps, kind[0]))
         return {
@@ -141,7 +155,20 @@ class Fleet:
         }
 
 
-def _finding(id_: str, kind: _Kind) -> dict[str, Any]:
+def _costly(facts: Facts, count: int) -> CostlyRunEntry:
+    return {
+        "run": facts["run"],
+        "attempt": facts["attempt"],
+        "machine_ps": machine_loss_ps(facts),
+        "hosts": count,
+        "status": facts["status"],
+        "primary": facts["primary"],
+        "duration_ps": facts["duration_ps"],
+        "sentence": facts["sentence"],
+    }
+
+
+def _finding(id_: str, kind: _Kind) -> FleetFindingEntry:
     return {
         "id": id_,
         "name": kind.name,
@@ -153,7 +180,7 @@ def _finding(id_: str, kind: _Kind) -> dict[str, Any]:
     }
 
 
-def _largest_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+def _largest_first(counts: Mapping[Name, int]) -> list[tuple[Name, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 

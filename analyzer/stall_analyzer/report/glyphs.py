@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import TypeVar
+
+Name = TypeVar("Name", bound=str)
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 LEVELS = "▁▂▃▄▅▆▇█"
@@ -33,7 +36,7 @@ def sparkline(values: Sequence[int], width: int) -> list[tuple[str, int]]:
     return [(LEVELS[min(7, 8 * values[index] // tallest)], index) for index in shown]
 
 
-def cells_per_part(parts_ps: Mapping[str, int], width: int) -> dict[str, int]:
+def cells_per_part(parts_ps: Mapping[Name, int], width: int) -> dict[Name, int]:
     """Shares `width` cells out in proportion (largest remainder), so that a row is always full."""
     whole = sum(parts_ps.values())
     if whole <= 0:

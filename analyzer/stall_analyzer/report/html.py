@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stall_analyzer.chart.chart_window import timeline
 from stall_analyzer.chart.lanes import charts_of
@@ -23,13 +23,17 @@ from stall_analyzer.model.findings import Report
 from stall_analyzer.report.facts import Facts, facts_of
 from stall_analyzer.report.page import (
     READY,
-    Json,
     manual_answer,
     report_answer,
     run_ids,
     run_summary,
     runs_answer,
 )
+
+if TYPE_CHECKING:
+    from stall_analyzer.report.document_types import Document, ReportEntry
+
+Json: TypeAlias = Mapping[str, Any]  # a part of a timeline
 
 PIXELS = 4000
 WINDOWS = 8  # beside the whole one: eight times closer
@@ -99,7 +103,7 @@ def _is_whole(part: Json) -> bool:
 
 
 def render(
-    document: Mapping[str, Any],
+    document: Document,
     timelines: Sequence[Sequence[Any] | None],
     listed: Sequence[Facts] | None = None,
 ) -> str:
@@ -129,7 +133,7 @@ def render(
     return PAGE.format(policy=POLICY, data=_inside_html(data), script=_script())
 
 
-def _key(run: Json) -> tuple[str, int]:
+def _key(run: ReportEntry | Facts) -> tuple[str, int]:
     return run["run"], run["attempt"]
 
 

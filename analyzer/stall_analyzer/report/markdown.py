@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from stall_analyzer.model.format import between, percent, seconds
+from stall_analyzer.report.facts import by_size, shown_name
 from stall_analyzer.report.findings_text import gain_in_words
 
-Json: TypeAlias = Mapping[str, Any]
+if TYPE_CHECKING:
+    from stall_analyzer.report.document_types import (
+        Document,
+        FindingEntry,
+        ForecastEntry,
+        NoteEntry,
+        PlanEntry,
+        ReportEntry,
+    )
 
 SHOWN_IN_FULL = 3  # the rest of the findings get a line each
 CAUSES_SHOWN = 3
@@ -17,18 +26,18 @@ CAUSE_FROM_SHARE = 200  # a cause below 1/200 of the window is not worth a word
 BAR_CELLS = 20
 
 
-def render(document: Json) -> str:
+def render(document: Document) -> str:
     runs = document["runs"]
     lines: list[str] = []
     if len(runs) > 1:
         lines += [*_overview(runs), ""]
     for run in runs:
         lines += [*_run(run), ""]
-    lines += _notes(document.get("notes", ()))
+    lines += _notes(document["notes"])
     return "\n".join(lines).strip() + "\n"
 
 
-def _overview(runs: list[Json]) -> Iterator[str]:
+def _overview(runs: list[ReportEntry]) -> Iterator[str]:
     yield f"## {len(runs)} runs"
     yield ""
     yield "| run | verdict | first epoch | main cost |"
@@ -40,7 +49,7 @@ def _overview(runs: list[Json]) -> Iterator[str]:
         yield f"| {_name(run)} | {status} | {seconds(window_ps)} | {cost} |"
 
 
-def _run(run: Json) -> Iterator[str]:
+def _run(run: ReportEntry) -> Iterator[str]:
     yield f"## {_name(run)}"
     yield ""
     yield f"**{plain(run['verdict']['sentence'])}**"
@@ -64,13 +73,12 @@ def _run(run: Json) -> Iterator[str]:
         yield from _notes(run["notes"])
 
 
-def _name(run: Json) -> str:
-    attempt = f" (attempt {run['attempt']})" if run["attempt"] > 1 else ""
+def _name(run: ReportEntry) -> str:
     name = "the log directory" if run["run"] == "." else plain(run["run"])
-    return name + attempt
+    return shown_name(name, run["attempt"])
 
 
-def _window(run: Json) -> str:
+def _window(run: ReportEntry) -> str:
     window, later_ps = run["window"], run["later_epochs"]["median_ps"]
     parts = [f"First epoch {seconds(window['duration_ps'])}"]
     if later_ps is not None:
@@ -83,14 +91,14 @@ def _window(run: Json) -> str:
     return " · ".join(parts)
 
 
-def _buckets(run: Json) -> Iterator[str]:
+def _buckets(run: ReportEntry) -> Iterator[str]:
     window_ps = run["window"]["duration_ps"]
     yield "| bucket | time | share | | mostly |"
     yield "|---|---:|---:|---|---|"
-    for bucket, ps in _by_size(run["buckets_ps"]):
+    for bucket, ps in by_size(run["buckets_ps"]):
         causes = [
             (cause, cause_ps)
-            for cause, cause_ps in _by_size(run["causes_ps"])
+            for cause, cause_ps in by_size(run["causes_ps"])
             if cause.startswith(f"{bucket}.") and cause_ps >= window_ps // CAUSE_FROM_SHARE
         ]
         words = (
@@ -102,11 +110,7 @@ def _buckets(run: Json) -> Iterator[str]:
         yield f"| {bucket} | {seconds(ps)} | {share} | {bar} | {', '.join(words)} |"
 
 
-def _by_size(parts_ps: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(((name, ps) for name, ps in parts_ps.items() if ps), key=lambda part: -part[1])
-
-
-def _finding(finding: Json) -> Iterator[str]:
+def _finding(finding: FindingEntry) -> Iterator[str]:
     change = finding["change"]
     yield f"### {finding['severity']} `{finding['id']}` {plain(finding['title'])}"
     yield ""
@@ -132,21 +136,21 @@ def _code(before: str, after: str) -> Iterator[str]:
     yield from (f"{fence}diff", *lines, fence)
 
 
-def _plan(plan: Json) -> str:
+def _plan(plan: PlanEntry) -> str:
     first, later = plan["first_epoch_ps"], plan["later_epoch_ps"]
     line = f"With {', '.join(plan['findings'])} done: first epoch {_forecast(first)}"
     return f"**{line}, later epochs {_forecast(later)}**" if later else f"**{line}**"
 
 
-def _forecast(forecast: Json) -> str:
+def _forecast(forecast: ForecastEntry) -> str:
     if forecast["low"] == forecast["now"]:
         return f"{seconds(forecast['now'])} as now"
     return f"{seconds(forecast['now'])} → {between(forecast['low'], forecast['high'])}"
 
 
-def _notes(notes: Any) -> Iterator[str]:
+def _notes(notes: Sequence[NoteEntry]) -> Iterator[str]:
     for note in notes:
-        where = f" ({plain(note['where'])})" if note.get("where") else ""
+        where = f" ({plain(note['where'])})" if note["where"] else ""
         yield f"- {note['level']}: {plain(note['text'])}{where}"
 
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING
 
 from stall_analyzer.model.format import between, percent, seconds
 from stall_analyzer.report.palette import BUCKET_COLOURS, STATUS_COLOURS
 
+if TYPE_CHECKING:
+    from stall_analyzer.report.document_types import AllBuckets, FindingEntry, ReportEntry
+
 MOST_FINDINGS = 5
 
 
-def render(runs: Sequence[Mapping[str, Any]]) -> str:
+def render(runs: Sequence[ReportEntry]) -> str:
     return "".join(piece for run in runs for piece in _run(run))
 
 
-def _run(run: Mapping[str, Any]) -> Iterator[str]:
+def _run(run: ReportEntry) -> Iterator[str]:
     verdict = run["verdict"]
     color = STATUS_COLOURS[verdict["status"]]
     yield f'<div style="border-left:4px solid {color};padding:2px 12px;margin:8px 0">'
@@ -28,7 +31,7 @@ def _run(run: Mapping[str, Any]) -> Iterator[str]:
     yield "</div>"
 
 
-def _bar(buckets_ps: Mapping[str, int], whole_ps: int) -> Iterator[str]:
+def _bar(buckets_ps: AllBuckets, whole_ps: int) -> Iterator[str]:
     spent = [(bucket, ps) for bucket, ps in buckets_ps.items() if ps]
     yield '<div style="display:flex;height:14px;max-width:640px;margin:6px 0">'
     for bucket, ps in spent:
@@ -39,7 +42,7 @@ def _bar(buckets_ps: Mapping[str, int], whole_ps: int) -> Iterator[str]:
     yield ", ".join(f"{bucket} {seconds(ps)}" for bucket, ps in spent)
 
 
-def _finding(found: Mapping[str, Any]) -> str:
+def _finding(found: FindingEntry) -> str:
     gain = found["gain_ps"]
     saved = f" Saves {between(gain['low'], gain['high'])}." if gain["high"] else ""
     change = escape(found["change"]["text"])

@@ -6,23 +6,56 @@ tb_stall_plugin/http_api.md describes every field.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
 from stall_analyzer import __version__
 from stall_analyzer.captures.how_to_capture import HOW_TO_CAPTURE
 from stall_analyzer.detectors import manual
+from stall_analyzer.report.facts import Facts
 from stall_analyzer.report.fleet import Fleet
 
-Json: TypeAlias = Mapping[str, Any]
+if TYPE_CHECKING:
+    from stall_analyzer.report.document_types import FleetEntry, NoteEntry, ReportEntry, TraceEntry
+
+# How far a run is, and all of its facts, or null for each.
+RunSummary: TypeAlias = dict[str, object]
+Progress: TypeAlias = Mapping[str, object]
 
 # Of a run: nobody has asked for it, it waits for its turn, it is read, there is a result or none.
 UNREAD, WAITING, RUNNING, READY, FAILED = "unread", "waiting", "running", "ready", "failed"
 # What the list of runs shows of a report (report/facts.py); null until there is one.
-KNOWN = (
-    "attempt", "status", "primary", "sentence", "confidence", "duration_ps", "covered_ps", "source",
-    "epoch", "started_unix_ns", "buckets_ps", "causes_ps", "one_time_ps", "later_epochs",
-    "later_epoch_ps", "hosts", "sessions", "steps", "findings", "errors",
-)  # fmt: skip
+KNOWN = tuple(name for name in Facts.__annotations__ if name != "run")
+
+
+class RunsAnswer(TypedDict):
+    runs: list[RunSummary]
+    fleet: FleetEntry
+    problems: list[NoteEntry]
+    profile_plugin: bool
+    logdir: str
+    capture: str
+    version: str
+
+
+class ReportAnswer(TypedDict):
+    state: str
+    version: str
+    progress: Progress | None
+    traces: list[TraceEntry]
+    report: ReportEntry
+
+
+class Section(TypedDict):
+    heading: str
+    text: str
+
+
+class ManualAnswer(TypedDict):
+    id: str
+    name: str
+    title: str
+    bucket: str
+    sections: list[Section]
 
 
 def run_ids(names: Iterable[tuple[str, int]]) -> list[str]:
@@ -39,8 +72,8 @@ def run_ids(names: Iterable[tuple[str, int]]) -> list[str]:
 
 
 def runs_answer(
-    runs: Sequence[Json], problems: Sequence[Json], logdir: str, profile_plugin: bool
-) -> dict[str, Any]:
+    runs: Sequence[RunSummary], problems: Sequence[NoteEntry], logdir: str, profile_plugin: bool
+) -> RunsAnswer:
     return {
         "runs": list(runs),
         "fleet": _sums([run for run in runs if run["state"] == READY]),
@@ -52,20 +85,22 @@ def runs_answer(
     }
 
 
-def _sums(ready: Sequence[Json]) -> dict[str, Any]:
+def _sums(ready: Sequence[RunSummary]) -> FleetEntry:
     """Over the runs with a result. They go by their names in the list, to be found there."""
     fleet = Fleet()
     for run in ready:
-        fleet.add(run)
+        fleet.add(cast(Facts, run))
     return fleet.summary()
 
 
-def report_answer(entry: Json, version: str, progress: Json | None = None) -> dict[str, Any]:
+def report_answer(
+    entry: ReportEntry, version: str, progress: Progress | None = None
+) -> ReportAnswer:
     return {
         "state": READY,
         "version": version,
         "progress": progress,
-        "traces": entry.get("traces", []),
+        "traces": entry["traces"],
         "report": entry,
     }
 
@@ -73,22 +108,21 @@ def report_answer(entry: Json, version: str, progress: Json | None = None) -> di
 def run_summary(
     run: str,
     state: str,
-    known: Json | None = None,
-    progress: Json | None = None,
+    known: Facts | None = None,
+    progress: Progress | None = None,
     error: str | None = None,
-) -> dict[str, Any]:
+) -> RunSummary:
     """A line of the list of runs; `known` is what `facts_of` says once there is a report. `run` is
     its name in the list, which tells attempts apart."""
-    facts = {name: known[name] if known else None for name in KNOWN}
-    return {"run": run, "state": state, "progress": progress, "error": error, **facts}
+    facts: Mapping[str, object] = known or dict.fromkeys(KNOWN)
+    return {**facts, "run": run, "state": state, "progress": progress, "error": error}
 
 
-def manual_answer(page: manual.Page) -> dict[str, Any]:
-    sections = [{"heading": heading, "text": text} for heading, text in page.sections]
+def manual_answer(page: manual.Page) -> ManualAnswer:
     return {
         "id": page.id,
         "name": page.name,
         "title": page.summary,
         "bucket": page.bucket,
-        "sections": sections,
+        "sections": [{"heading": heading, "text": text} for heading, text in page.sections],
     }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from stall_analyzer.model.kinds import Bucket, Level, Status
+
 # Okabe and Ito's palette: told apart with any kind of colour vision. The letter stands for the
 # bucket in the small bars, which must also be readable without colour.
-BUCKET_COLOURS = {
+BUCKET_COLOURS: dict[Bucket, str] = {
     "input": "#E69F00",
     "compile": "#56B4E9",
     "memory": "#D55E00",
@@ -15,7 +17,7 @@ BUCKET_COLOURS = {
     "profiler": "#999999",
     "unknown": "#777777",
 }
-BUCKET_LETTERS = {
+BUCKET_LETTERS: dict[Bucket, str] = {
     "input": "i",
     "compile": "c",
     "memory": "m",
@@ -26,7 +28,7 @@ BUCKET_LETTERS = {
     "profiler": "p",
     "unknown": "?",
 }
-STATUS_COLOURS = {
+STATUS_COLOURS: dict[Status, str] = {
     "healthy": "#009E73",
     "slow_once": "#56B4E9",
     "slow_always": "#E69F00",
@@ -35,4 +37,4 @@ STATUS_COLOURS = {
     "dead": "#D55E00",
     "unknown": "#999999",
 }
-NOTE_COLOURS = {"error": "#D55E00", "warning": "#E69F00", "info": "dim"}
+NOTE_COLOURS: dict[Level, str] = {"error": "#D55E00", "warning": "#E69F00", "info": "dim"}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
 from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.kinds import Bucket, Status
+from stall_analyzer.report.facts import by_size, shown_name
 from stall_analyzer.report.findings_text import show_findings
 from stall_analyzer.report.glyphs import bar, cells_per_part, sparkline
 from stall_analyzer.report.palette import (
@@ -20,7 +22,17 @@ from stall_analyzer.report.palette import (
 )
 from stall_analyzer.report.terminal import Terminal
 
-Json: TypeAlias = Mapping[str, Any]
+if TYPE_CHECKING:
+    from stall_analyzer.report.document_types import (
+        Document,
+        EstimateEntry,
+        LateHostEntry,
+        NoteEntry,
+        PhaseEntry,
+        ReportEntry,
+        SpanEntry,
+        StepEntry,
+    )
 
 NAME_WIDTH = 26
 FIGURES_WIDTH = 19  # time and share
@@ -34,7 +46,7 @@ SLOW_STEPS_SHOWN = 5
 HOSTS_SHOWN = 16
 
 
-def render(document: Json, console: Console) -> None:
+def render(document: Document, console: Console) -> None:
     """Prints every run; where there are several, a table of all of them first."""
     terminal = Terminal(console)
     runs = document["runs"]
@@ -42,7 +54,7 @@ def render(document: Json, console: Console) -> None:
         _overview(terminal, runs)
     for run in runs:
         _run(terminal, run)
-    if document.get("notes"):
+    if document["notes"]:
         terminal.heading("all paths")
         _notes(terminal, document["notes"])
 
@@ -50,10 +62,10 @@ def render(document: Json, console: Console) -> None:
 # ---------------------------------------------------------------- many runs
 
 
-def _overview(terminal: Terminal, runs: Sequence[Json]) -> None:
+def _overview(terminal: Terminal, runs: Sequence[ReportEntry]) -> None:
     titles = (f"{len(runs)} runs", "verdict", "epoch 1", "main cost", "where it went")
     table = [[terminal.text(title, "dim") for title in titles]]
-    used: set[str] = set()
+    used: set[Bucket] = set()
     for run in runs:
         verdict, window_ps = run["verdict"], run["window"]["duration_ps"]
         primary = verdict["primary"]
@@ -61,7 +73,7 @@ def _overview(terminal: Terminal, runs: Sequence[Json]) -> None:
         used.update(bucket for bucket, ps in run["buckets_ps"].items() if ps)
         table.append(
             [
-                terminal.text(_name(run)),
+                terminal.text(shown_name(run["run"], run["attempt"])),
                 _status(terminal, verdict["status"]),
                 terminal.text(seconds(window_ps) if window_ps else "–"),
                 terminal.text(cost if window_ps else "–"),
@@ -83,20 +95,20 @@ def _overview(terminal: Terminal, runs: Sequence[Json]) -> None:
             terminal.line(*entries)
 
 
-def _small_bar(terminal: Terminal, buckets_ps: Mapping[str, int]) -> Text:
+def _small_bar(terminal: Terminal, buckets_ps: Mapping[Bucket, int]) -> Text:
     cells = cells_per_part({name: buckets_ps.get(name, 0) for name in BUCKET_LETTERS}, SMALL_BAR)
     return Text.assemble(*(_swatch(terminal, bucket, count) for bucket, count in cells.items()))
 
 
-def _swatch(terminal: Terminal, bucket: str, count: int) -> Text:
+def _swatch(terminal: Terminal, bucket: Bucket, count: int) -> Text:
     return terminal.text(BUCKET_LETTERS[bucket] * count, f"black on {BUCKET_COLOURS[bucket]}")
 
 
 # ---------------------------------------------------------------- one run
 
 
-def _run(terminal: Terminal, run: Json) -> None:
-    terminal.heading(_name(run))
+def _run(terminal: Terminal, run: ReportEntry) -> None:
+    terminal.heading(shown_name(run["run"], run["attempt"]))
     verdict = run["verdict"]
     terminal.line(terminal.text(verdict["sentence"], f"bold {STATUS_COLOURS[verdict['status']]}"))
     if run["window"]["duration_ps"]:
@@ -113,15 +125,11 @@ def _run(terminal: Terminal, run: Json) -> None:
         _notes(terminal, run["notes"])
 
 
-def _name(run: Json) -> str:
-    return f"{run['run']} (attempt {run['attempt']})" if run["attempt"] > 1 else str(run["run"])
-
-
-def _status(terminal: Terminal, status: str) -> Text:
+def _status(terminal: Terminal, status: Status) -> Text:
     return terminal.text(status.replace("_", " "), f"bold {STATUS_COLOURS[status]}")
 
 
-def _window(terminal: Terminal, run: Json) -> None:
+def _window(terminal: Terminal, run: ReportEntry) -> None:
     window, later_ps = run["window"], run["later_epochs"]["median_ps"]
     parts = [f"first epoch {seconds(window['duration_ps'])}"]
     if later_ps is not None:
@@ -132,7 +140,7 @@ def _window(terminal: Terminal, run: Json) -> None:
     terminal.line(terminal.text(" · ".join(parts), "dim"))
 
 
-def _buckets(terminal: Terminal, run: Json) -> None:
+def _buckets(terminal: Terminal, run: ReportEntry) -> None:
     window_ps = run["window"]["duration_ps"]
     width = max(terminal.width - NAME_WIDTH - FIGURES_WIDTH, 1)
 
@@ -143,7 +151,7 @@ def _buckets(terminal: Terminal, run: Json) -> None:
         terminal.line(name, filled, terminal.text(figures, style))
 
     terminal.gap()
-    for bucket, ps in _by_size(run["buckets_ps"]):
+    for bucket, ps in by_size(run["buckets_ps"]):
         causes = _causes_of(run, bucket)
         alone = f" {_spoken(causes.pop()[0])}" if len(causes) == 1 else ""  # not said twice
         name = Text.assemble(terminal.text(bucket, "bold"), terminal.text(alone, "dim"))
@@ -152,14 +160,14 @@ def _buckets(terminal: Terminal, run: Json) -> None:
             row(terminal.text(f"  {_spoken(cause)}", "dim"), cause_ps, Text(), "dim")
 
 
-def _causes_of(run: Json, bucket: str) -> list[tuple[str, int]]:
+def _causes_of(run: ReportEntry, bucket: Bucket) -> list[tuple[str, int]]:
     smallest_ps = run["window"]["duration_ps"] // CAUSE_FROM_SHARE
     inside = {
         cause: ps
         for cause, ps in run["causes_ps"].items()
         if cause.startswith(f"{bucket}.") and ps >= smallest_ps
     }
-    return _by_size(inside)
+    return by_size(inside)
 
 
 def _spoken(cause: str) -> str:
@@ -167,12 +175,7 @@ def _spoken(cause: str) -> str:
     return cause.partition(".")[2].replace("_", " ")
 
 
-def _by_size(parts_ps: Mapping[str, int]) -> list[tuple[str, int]]:
-    parts = [(name, ps) for name, ps in parts_ps.items() if ps]
-    return sorted(parts, key=lambda part: part[1], reverse=True)
-
-
-def _steps(terminal: Terminal, run: Json) -> None:
+def _steps(terminal: Terminal, run: ReportEntry) -> None:
     steps = [step for step in run["steps"] if step["phase"] == "training"]
     if len(steps) < 2:
         return
@@ -183,7 +186,7 @@ def _steps(terminal: Terminal, run: Json) -> None:
     summary += f"longest {seconds(max(durations))}"
     terminal.line(terminal.text("steps", "bold"), terminal.text(summary))
     strip = (
-        terminal.text(cell, BUCKET_COLOURS.get(_largest_bucket(steps[tallest]), ""))
+        terminal.text(cell, _colour(steps[tallest]))
         for cell, tallest in sparkline(durations, terminal.width - 2)
     )
     terminal.line(*strip, indent=2)
@@ -196,7 +199,7 @@ def _steps(terminal: Terminal, run: Json) -> None:
         [
             terminal.text(f"step {step['index']}"),
             terminal.text(seconds(_duration(step))),
-            _mostly(terminal, run, step),
+            _mostly(terminal, step),
         ]
         for step in slow[:SLOW_STEPS_SHOWN]
     ]
@@ -206,38 +209,30 @@ def _steps(terminal: Terminal, run: Json) -> None:
         terminal.line(terminal.text(more, "dim"), indent=2)
 
 
-def _duration(span: Json) -> int:
-    return int(span["end_ps"]) - int(span["start_ps"])
+def _duration(span: SpanEntry) -> int:
+    return span["end_ps"] - span["start_ps"]
 
 
-def _largest_bucket(step: Json) -> str:
-    parts = _by_size(step["buckets_ps"])
-    return parts[0][0] if parts else ""
+def _largest_bucket(step: StepEntry) -> Bucket | None:
+    parts = by_size(step["buckets_ps"])
+    return parts[0][0] if parts else None
 
 
-def _mostly(terminal: Terminal, run: Json, step: Json) -> Text:
-    """`compile 93 %, tracing: train_step`: the largest bucket and the longest event behind it."""
+def _colour(step: StepEntry) -> str:
+    bucket = _largest_bucket(step)
+    return BUCKET_COLOURS[bucket] if bucket else ""
+
+
+def _mostly(terminal: Terminal, step: StepEntry) -> Text:
+    """`compile 93 %`"""
     bucket = _largest_bucket(step)
     if not bucket:
         return terminal.text("not traced", "dim")
-    behind = [
-        event for event in run.get("slow_events", ()) if event["cause"].startswith(f"{bucket}.")
-    ]
-    overlap_ps = [
-        min(event["end_ps"], step["end_ps"]) - max(event["start_ps"], step["start_ps"])
-        for event in behind
-    ]
-    cause = ""
-    if max(overlap_ps, default=0) > 0:
-        event = behind[overlap_ps.index(max(overlap_ps))]
-        cause = ", " + ": ".join(filter(None, (_spoken(event["cause"]), event["label"])))
     share = percent(step["buckets_ps"][bucket], _duration(step))
-    return Text.assemble(
-        terminal.text(bucket, BUCKET_COLOURS[bucket]), terminal.text(f" {share}{cause}")
-    )
+    return Text.assemble(terminal.text(bucket, BUCKET_COLOURS[bucket]), terminal.text(f" {share}"))
 
 
-def _phases(terminal: Terminal, phases: Sequence[Json]) -> None:
+def _phases(terminal: Terminal, phases: Sequence[PhaseEntry]) -> None:
     if all(phase["name"] == "training" for phase in phases):
         return
     terminal.gap()
@@ -253,18 +248,18 @@ def _phases(terminal: Terminal, phases: Sequence[Json]) -> None:
     terminal.rows(table, right=[1], indent=2)
 
 
-def _largest_parts(buckets_ps: Mapping[str, int], whole_ps: int) -> str:
-    largest = _by_size(buckets_ps)[:3]
+def _largest_parts(buckets_ps: Mapping[Bucket, int], whole_ps: int) -> str:
+    largest = by_size(buckets_ps)[:3]
     return ", ".join(f"{name} {percent(ps, whole_ps)}" for name, ps in largest)
 
 
-def _hosts(terminal: Terminal, run: Json) -> None:
+def _hosts(terminal: Terminal, run: ReportEntry) -> None:
     """A line for each; of many, those that the others wait for first."""
     ledgers = run["host_ledgers"]
     if len(ledgers) < 2:
         return
-    late = {entry["host"]: entry for entry in (run.get("lateness") or {}).get("hosts", ())}
-    cost = {host: int(entry["cost_ps"]) for host, entry in late.items()}
+    late = {entry["host"]: entry for entry in (run["lateness"] or {"hosts": []})["hosts"]}
+    cost = {host: entry["cost_ps"] for host, entry in late.items()}
     ordered = sorted(ledgers, key=lambda ledger: -cost.get(ledger["host"], 0))
     terminal.gap()
     terminal.line(terminal.text("hosts", "bold"))
@@ -272,7 +267,7 @@ def _hosts(terminal: Terminal, run: Json) -> None:
     for ledger in ordered[:HOSTS_SHOWN]:
         buckets_ps = ledger["buckets_ps"]
         parts = _largest_parts(buckets_ps, sum(buckets_ps.values()))
-        thread = "" if ledger.get("training_thread") else "no training thread"
+        thread = "" if ledger["training_thread"] else "no training thread"
         waited = _waited_for(late.get(ledger["host"]), run["window"]["duration_ps"])
         table.append(
             [
@@ -286,13 +281,13 @@ def _hosts(terminal: Terminal, run: Json) -> None:
         terminal.line(terminal.text(f"and {len(ledgers) - HOSTS_SHOWN} more", "dim"), indent=2)
 
 
-def _waited_for(late: Json | None, window_ps: int) -> str:
+def _waited_for(late: LateHostEntry | None, window_ps: int) -> str:
     if late is None or late["cost_ps"] < window_ps // CAUSE_FROM_SHARE:
         return ""
     return f"the others waited {seconds(late['cost_ps'])} for it"
 
 
-def _evidence(terminal: Terminal, run: Json) -> None:
+def _evidence(terminal: Terminal, run: ReportEntry) -> None:
     window = run["window"]
     if not window["duration_ps"]:
         seen = "no first epoch was found"
@@ -305,25 +300,25 @@ def _evidence(terminal: Terminal, run: Json) -> None:
     terminal.gap()
     terminal.line(terminal.text("evidence", "bold"))
     terminal.line(terminal.text(f"{seen}; confidence in the verdict {sure}"), indent=2)
-    if run.get("estimate"):
+    if run["estimate"]:
         terminal.line(terminal.text(_estimated(run["estimate"])), indent=2)
     for subject, sentence in run["evidence"].items():
         terminal.line(terminal.text(f"{subject}: {sentence}", "dim"), indent=2)
 
 
-def _estimated(estimate: Json) -> str:
+def _estimated(estimate: EstimateEntry) -> str:
     parts = _largest_parts(estimate["buckets_ps"], sum(estimate["buckets_ps"].values()))
     steps = f"{estimate['profiled_steps']:,} profiled steps of {estimate['steps']:,}"
     return f"all of the epoch, estimated from {steps}: {parts}"
 
 
-def _notes(terminal: Terminal, notes: Sequence[Json]) -> None:
+def _notes(terminal: Terminal, notes: Sequence[NoteEntry]) -> None:
     table = [
         [
             terminal.text(note["level"], NOTE_COLOURS[note["level"]]),
             Text.assemble(
                 terminal.text(note["text"]),
-                terminal.text(f" ({note['where']})" if note.get("where") else "", "dim"),
+                terminal.text(f" ({note['where']})" if note["where"] else "", "dim"),
             ),
         ]
         for note in notes

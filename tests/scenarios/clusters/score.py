@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.pipeline import analyze
-from stall_analyzer.report.document import document
+from stall_analyzer.report.document import document, run_document
 from tests.scenarios.clusters.plans import Job
 
 Json: TypeAlias = Mapping[str, Any]
@@ -71,7 +71,7 @@ class Score:
 def score(job: Job, folder: Path) -> Score:
     if job.watched:
         _wait_until_over(folder / "logs")
-    report = document([analyze(run) for run in discover([str(folder / "logs")]).runs])
+    report = document([run_document(analyze(run)) for run in discover([str(folder / "logs")]).runs])
     (run,) = report["runs"]
     recovered = {"ST504": _never_came, "ST505": _ended_first}.get(job.finding, _late)
     return Score(

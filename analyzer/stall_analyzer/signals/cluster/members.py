@@ -15,6 +15,7 @@ from stall_analyzer.captures.capture_format import MarkName, StopReason
 from stall_analyzer.captures.capture_records import Task
 from stall_analyzer.model.cluster import Cluster, Member
 from stall_analyzer.model.event_log import Capture
+from stall_analyzer.model.kinds import SizeSource
 from stall_analyzer.model.timeline import AlignedTrace, Timeline
 from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.cluster.cluster_settings import settings_faults
@@ -121,7 +122,7 @@ def _task_of(name: str) -> Task | None:
 
 def _expected(
     timeline: Timeline, captures: Sequence[Capture], members: Sequence[Member]
-) -> tuple[int, str, tuple[str, ...]]:
+) -> tuple[int, SizeSource, tuple[str, ...]]:
     """How many should train, who says so, and who of them left nothing."""
     heard = {member.task for member in members}
     configured = max(

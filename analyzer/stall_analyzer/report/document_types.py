@@ -1,0 +1,351 @@
+"""The JSON document, key by key: the one definition of what a report says.
+
+schema.json beside this file and frontend/src/document.ts are generated from it by `make schema`.
+A docstring or the comment behind a key becomes its description there; what stands in `Annotated`
+are further rules of JSON Schema. Every key is always there; what may be unknown may be null.
+Only type checkers import it: making so many classes would take milliseconds of every start.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias, TypedDict
+
+from stall_analyzer.model.kinds import (
+    Bucket,
+    ClockSource,
+    Level,
+    PhaseName,
+    Severity,
+    SizeSource,
+    Status,
+    StepPhase,
+    StepSource,
+    WindowSource,
+)
+
+Ps: TypeAlias = Annotated[int, {"minimum": 0}]  # Picoseconds.
+Count: TypeAlias = Annotated[int, {"minimum": 0}]
+Positive: TypeAlias = Annotated[int, {"minimum": 1}]
+Share: TypeAlias = Annotated[float, {"minimum": 0, "maximum": 1}]
+FindingId: TypeAlias = Annotated[str, {"pattern": "^ST[0-9]{3}$"}]
+Cause: TypeAlias = Annotated[
+    str,
+    {
+        "pattern": "^(input|compile|memory|numerics|compute|communication|host|profiler|unknown)"
+        "\\.[a-z0-9_]+$"
+    },
+]  # A bucket, a dot and what happened in it: compile.tracing.
+AllBuckets: TypeAlias = Annotated[
+    dict[Bucket, Ps], {"minProperties": 9}
+]  # All nine buckets; together they are exactly the time they divide.
+BucketTimes: TypeAlias = dict[Bucket, Positive]  # Only the buckets that are not zero.
+CauseTimes: TypeAlias = dict[Cause, Ps]
+
+
+class NoteEntry(TypedDict):
+    level: Level
+    text: str
+    where: str  # A file, host or tag; never needed to understand the text.
+
+
+class WindowEntry(TypedDict):
+    """The first epoch: what the ledger divides."""
+
+    start_unix_ns: int | None  # Null where the trace has no absolute clock.
+    duration_ps: Ps
+    epoch: Count | None  # Null where no training was found: the window is the whole trace.
+    covered_ps: Ps  # How much of the window has evidence.
+    source: WindowSource
+    start_source: str  # What marked the beginning.
+    end_source: str  # What marked the end.
+
+
+class VerdictEntry(TypedDict):
+    status: Status
+    primary: Bucket
+    sentence: str
+    confidence: Share
+    host: str | None  # The host that holds up the others; null where none does.
+
+
+class SpanEntry(TypedDict):
+    start_ps: Ps
+    end_ps: Ps
+
+
+class PhaseEntry(SpanEntry):
+    name: PhaseName
+    buckets_ps: BucketTimes
+
+
+class StepEntry(SpanEntry):
+    index: Count
+    phase: StepPhase
+    source: StepSource  # What marked the step.
+    buckets_ps: BucketTimes
+
+
+class EstimateEntry(TypedDict):
+    """Of an epoch that was profiled in samples: what all of it probably went to. buckets_ps and
+    causes_ps of the run stay exact."""
+
+    profiled_steps: Positive  # Training steps that it rests on.
+    steps: Positive  # Training steps of the epoch.
+    estimated_ps: Ps  # How much of the window is estimated.
+    doubt: Share  # The part of their time that neighboring samples spent differently.
+    buckets_ps: AllBuckets
+    causes_ps: CauseTimes
+
+
+class LaterEpochsEntry(TypedDict):
+    count: Count
+    median_ps: Ps | None  # Null when there was no later epoch.
+
+
+class RangeEntry(TypedDict):
+    low: Ps
+    high: Ps
+
+
+class ForecastEntry(RangeEntry):
+    """How long an epoch takes now, and between what and what it will take."""
+
+    now: Ps
+
+
+class ChangeEntry(TypedDict):
+    text: str
+    before: str  # Code; empty where no code says it.
+    after: str
+
+
+class EvidenceEntry(TypedDict):
+    host: str
+    line: str
+    start_ps: Ps
+    end_ps: Ps
+    label: str
+
+
+class FindingSummaryEntry(TypedDict):
+    id: FindingId
+    name: str
+    bucket: Bucket
+    severity: Severity
+    title: str
+    lost_ps: Ps
+    gain_ps: RangeEntry  # What the change should win in the first epoch.
+    later_gain_ps: RangeEntry  # What it should win in each later epoch.
+    confidence: Share
+
+
+class FindingEntry(FindingSummaryEntry):
+    estimated: bool  # Its seconds are scaled from the profiled steps to the whole epoch.
+    stack: list[str]  # Where a thread stood that proves it: path:line function, innermost first.
+    explanation: str
+    change: ChangeEntry
+    evidence: list[EvidenceEntry]
+
+
+class PlanEntry(TypedDict):
+    """The changes worth making, in order, and what they come to together. Time that several
+    findings blame is won once."""
+
+    findings: Annotated[list[FindingId], {"minItems": 1}]  # Most seconds first.
+    first_epoch_ps: ForecastEntry
+    later_epoch_ps: ForecastEntry | None  # Null where no later epoch is known.
+
+
+class HostLedgerEntry(TypedDict):
+    host: str
+    buckets_ps: AllBuckets
+    covered_ps: Ps
+    training_thread: str | None  # The line that drives training; null where the host has none.
+    evidence: dict[str, str]
+    notes: list[NoteEntry]
+
+
+class HostClockEntry(TypedDict):
+    """How a trace found its place beside those of other hosts."""
+
+    source: ClockSource
+    shared: Count  # Collectives or steps that it was set by.
+    ahead_ps: int | None  # Of its own clock before the common one; null where it has none.
+    error_ps: Ps | None  # By how much what is shared still disagrees, in the median.
+
+
+class TraceEntry(TypedDict):
+    session: str  # As the Profile plugin names it.
+    host: str
+    start_ps: int  # Where its own time zero lies in the window; negative where it began before.
+    clock: HostClockEntry
+
+
+class LateHostEntry(TypedDict):
+    host: str
+    times: Count  # Meetings to which it came last.
+    late_steps: Count  # Steps in which that was felt.
+    cost_ps: Ps  # What the others waited for it, on average.
+    bucket: Bucket | None  # What it did longer than they; null where its ledger does not say.
+    cause: Cause | None
+    cause_ps: Ps
+    once: bool  # Most of it will not come again.
+
+
+class LateStepEntry(TypedDict):
+    step: Count | None  # Its index in `steps`; null between steps.
+    host: str  # The last to come.
+    cost_ps: Ps
+    end_ps: int  # When it came.
+    cause: Cause | None
+
+
+class LatenessEntry(TypedDict):
+    """Who made whom wait."""
+
+    meetings: Positive
+    waited_ps: dict[str, Ps]  # Per host: how long it waited for others, in all.
+    hosts: list[LateHostEntry]  # All that ever came last, costliest first.
+    steps: Annotated[list[LateStepEntry], {"maxItems": 500}]  # The costliest, in order of time.
+    steps_left_out: Count
+
+
+class MemberEntry(TypedDict):
+    name: str  # As in `hosts` where it was traced.
+    traced: bool
+    captured: bool  # It left records of its own.
+    steps: Count | None  # That it is known to have finished.
+    last_unix_ns: int | None  # Its last sign of life, on the common clock.
+    ended: str | None  # Its last word; null where there is none.
+
+
+class ClusterEntry(TypedDict):
+    """Who should have trained together, and what is known of each."""
+
+    size: Annotated[int, {"minimum": 2}]
+    size_source: SizeSource
+    members: list[MemberEntry]
+    missing: list[str]  # Those that left nothing here.
+    ended_first: str | None  # The member without which the others could not go on.
+    ended_unix_ns: int | None
+    others_waited_ps: Ps  # For the one that ended first, or never came, on average.
+
+
+class ReportEntry(TypedDict):
+    """One run."""
+
+    run: str  # As TensorBoard names it.
+    attempt: Positive  # Counts restarts that wrote into the same directory.
+    sessions: list[str]  # As the Profile plugin names them.
+    hosts: list[str]
+    host: str | None  # The one whose time the run's is; null where there is no trace.
+    window: WindowEntry
+    verdict: VerdictEntry
+    buckets_ps: AllBuckets
+    causes_ps: CauseTimes
+    estimate: EstimateEntry | None  # Null where all was profiled, or too little to say.
+    one_time_ps: Ps
+    recurring_ps: Ps
+    phases: list[PhaseEntry]
+    steps: list[StepEntry]
+    outside_steps_ps: BucketTimes  # What lies in no step.
+    later_epochs: LaterEpochsEntry
+    findings: list[FindingEntry]
+    plan: PlanEntry | None  # Null where there is nothing to win.
+    host_ledgers: list[HostLedgerEntry]
+    traces: list[TraceEntry]  # Each trace that was read.
+    lateness: LatenessEntry | None  # Null where no two traced hosts were seen to meet.
+    cluster: ClusterEntry | None  # Null where one process trained alone.
+    evidence: dict[str, str]  # Per subject one short sentence: what could be seen.
+    notes: list[NoteEntry]
+
+
+class WorstRunEntry(TypedDict):
+    run: str
+    attempt: Positive
+    machine_ps: Ps
+
+
+class CostlyRunEntry(WorstRunEntry):
+    hosts: Positive
+    status: Status
+    primary: Bucket
+    duration_ps: Ps
+    sentence: str
+
+
+class FleetStatusEntry(TypedDict):
+    status: Status
+    runs: Positive
+    machine_ps: Ps
+
+
+class FleetFindingEntry(TypedDict):
+    id: FindingId
+    name: str
+    bucket: Bucket
+    runs: Positive
+    machine_ps: Ps  # Lost in first epochs.
+    gain_ps: RangeEntry  # Of machines.
+    worst: WorstRunEntry
+
+
+class FleetDayEntry(TypedDict):
+    day: Annotated[str, {"pattern": "^[0-9]{4,}-[0-9]{2}-[0-9]{2}$"}] | None
+    statuses: dict[Status, Positive]
+    lost_ps: Ps
+    buckets_ps: AllBuckets  # Of machines.
+
+
+class FleetErrorEntry(TypedDict):
+    run: str
+    attempt: Positive
+    text: str
+
+
+class FleetEntry(TypedDict):
+    """Sums over the runs. `machine_ps` counts each host of a run, since all wait when the run
+    does."""
+
+    runs: Count
+    hosts: Count
+    statuses: list[FleetStatusEntry]  # Most runs first; what their first epochs took.
+    primaries: dict[Bucket, Positive]  # In how many runs a bucket costs most.
+    lost_ps: Ps  # Of machines: time that is neither work nor measuring nor unknown.
+    buckets_ps: AllBuckets  # Of machines.
+    causes_ps: CauseTimes  # Of machines, largest first.
+    findings: list[FleetFindingEntry]  # Two may blame the same time: they do not add up.
+    costliest_runs: list[CostlyRunEntry]  # Those whose first epochs lost most; ten at most.
+    days: list[FleetDayEntry]  # Of the first epochs, in UTC; null for runs without a clock.
+    runs_with_errors: Count
+    errors: list[FleetErrorEntry]  # Some of these runs, with what could not be read.
+
+
+class ExcessEntry(TypedDict):
+    run: str
+    attempt: Positive
+    limit: str  # As it was given.
+    measured: str
+
+
+class WorseEntry(TypedDict):
+    run: str
+    attempt: Positive
+    status_before: Status
+    status: Status
+    before_ps: Ps  # The first epoch.
+    now_ps: Ps
+    grown_ps: dict[str, Ps]  # What takes longer: buckets, and `later epochs`.
+
+
+class Document(TypedDict):
+    """What `stall-analyze PATH… --json` prints. Times are integers of picoseconds from the window's
+    start, half-open. New names may be added without a new schema_version."""
+
+    schema_version: Literal[1]
+    tool_version: str
+    runs: list[ReportEntry]
+    notes: list[NoteEntry]  # What the reader must know about the log directory as a whole.
+    fleet: FleetEntry | None  # Sums over the runs, where there are several.
+    over_limit: list[ExcessEntry] | None  # With --fail-over: the runs over a limit.
+    worse: list[WorseEntry] | None  # With --baseline: the runs that are worse than before.
