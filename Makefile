@@ -44,7 +44,7 @@ ifeq ($(shell command -v npm),)
 test-frontend test-browser:
 	@echo '$@: NOT RUN, because node and npm are not installed'
 else
-test-frontend: $(NODE_MODULES)  ## the page's style, types and tests; is the built page up to date?
+test-frontend: $(NODE_MODULES) $(VENV)/.installed-test  ## the page's style, types and tests; is the built page up to date?
 	npm --prefix frontend run --silent lint
 	npm --prefix frontend run --silent test
 	@node frontend/scripts/build.mjs $(BUILT)

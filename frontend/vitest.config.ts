@@ -1,5 +1,9 @@
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
-  test: { include: ["test/**/*.test.ts"], environment: "node" },
+  test: {
+    include: ["test/**/*.test.ts"],
+    environment: "node",
+    globalSetup: "test/analyze_samples.ts",
+  },
 });

@@ -226,8 +226,9 @@ def _type_script(node: ast.expr) -> str:
         case ast.Subscript(value=ast.Name(id="dict"), slice=ast.Tuple(elts=[name, item])):
             record = f"Record<{_type_script(name)}, {_type_script(item)}>"
             return record if ast.unparse(name) in OPEN else f"Partial<{record}>"
-        case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[inner, _])):
-            return _type_script(inner)
+        case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[inner, rules])):
+            is_whole = "minProperties" in ast.literal_eval(rules)
+            return f"Required<{_type_script(inner)}>" if is_whole else _type_script(inner)
         case ast.Subscript(value=ast.Name(id="Literal"), slice=words):
             return " | ".join(json.dumps(word) for word in _words(words))
     raise ValueError(f"no TypeScript for {ast.unparse(node)}")

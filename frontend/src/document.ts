@@ -16,7 +16,7 @@ export type Positive = number;
 export type Share = number;
 export type FindingId = string;
 export type Cause = string;
-export type AllBuckets = Partial<Record<Bucket, Ps>>;
+export type AllBuckets = Required<Partial<Record<Bucket, Ps>>>;
 export type BucketTimes = Partial<Record<Bucket, Positive>>;
 export type CauseTimes = Record<Cause, Ps>;
 export interface Note {

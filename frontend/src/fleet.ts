@@ -2,7 +2,8 @@
 
 import { counted, percent, seconds } from "./format";
 import { parts, total } from "./model";
-import { BUCKETS, type Bucket, type Fleet, type FleetDay, type FleetFinding } from "./types";
+import { BUCKETS } from "./palette";
+import type { Bucket, Fleet, FleetDay, FleetFinding } from "./types";
 
 /** The same sentence as in the terminal (stall_analyzer/batch/view.py). */
 export function fleetHeadline({ runs, hosts, lost_ps, buckets_ps }: Fleet): string {

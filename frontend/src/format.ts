@@ -132,3 +132,15 @@ export function shortened(text: string, most: number): string {
 export function counted(count: number, noun: string): string {
   return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 }
+
+const NS_PER_MS = 1e6;
+
+/** "2026-11-16T22:13:30.000Z"; null for a clock that is not known or was never set. */
+export function utc(unixNs: number | null): string | null {
+  const date = unixNs === null ? null : new Date(unixNs / NS_PER_MS);
+  return date && !Number.isNaN(date.getTime()) ? date.toISOString() : null;
+}
+
+export function timeOfDay(unixNs: number | null): string | null {
+  return /T(.*)\./.exec(utc(unixNs) ?? "")?.[1] ?? null;
+}

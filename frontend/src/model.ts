@@ -1,20 +1,21 @@
 /** What the views show, computed from the report. Pure: no DOM, no time, no network. */
 
-import { between, counted, percent, seconds } from "./format";
-import {
-  BUCKETS,
-  type Bucket,
-  type BucketTimes,
-  type Evidence,
-  type Finding,
-  type HostLedger,
-  type Lateness,
-  type Note,
-  type Ps,
-  type Range,
-  type Report,
-  type Span,
-  type Step,
+import { between, counted, percent, seconds, timeOfDay } from "./format";
+import { BUCKETS } from "./palette";
+import type {
+  Bucket,
+  BucketTimes,
+  Cluster,
+  Evidence,
+  Finding,
+  HostLedger,
+  Lateness,
+  Note,
+  Ps,
+  Range,
+  Report,
+  Span,
+  Step,
 } from "./types";
 
 export interface Part {
@@ -231,11 +232,15 @@ export function comparisonSentence({ before, after }: Comparison): string {
 
 // ---------------------------------------------------------------- hosts
 
-/** The host whose ledger is the run's; null where it is not listed. */
-export function hostOfRun({ host_ledgers, buckets_ps }: Report): string | null {
-  const isSame = (ledger: HostLedger) =>
-    BUCKETS.every((bucket) => (ledger.buckets_ps[bucket] ?? 0) === (buckets_ps[bucket] ?? 0));
-  return host_ledgers.find(isSame)?.host ?? null;
+/** "worker 1 ended first, at 22:13:30 UTC; the others waited 1 min 39 s. worker 2 left nothing." */
+export function clusterSentence(cluster: Cluster): string {
+  const { ended_first: first, missing, others_waited_ps: waitedPs } = cluster;
+  const at = timeOfDay(cluster.ended_unix_ns);
+  const waited = waitedPs > 0 ? `; the others waited ${seconds(waitedPs)}` : "";
+  const ended = first && `${first} ended first${at ? `, at ${at} UTC` : ""}${waited}.`;
+  const absent =
+    missing.length > 0 && `${missing.join(", ")} left nothing here${first ? "" : waited}.`;
+  return [ended, absent].filter(Boolean).join(" ") || "All of them left something here.";
 }
 
 export interface HeatRow {

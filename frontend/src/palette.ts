@@ -17,6 +17,9 @@ export const BUCKET_COLOURS: Record<Bucket, string> = {
   unknown: "#777777",
 };
 
+/** In the order of every bar. */
+export const BUCKETS = Object.keys(BUCKET_COLOURS) as Bucket[];
+
 export const STATUS_COLOURS: Record<Status, string> = {
   healthy: "#009E73",
   slow_once: "#56B4E9",

@@ -1,5 +1,6 @@
 /** The list of runs: its order, which of them, and which one to open first. Pure. */
 
+import { utc } from "./format";
 import { STATUS_WORDS, spoken } from "./words";
 import type { Progress, RunState, RunSummary, Status } from "./types";
 
@@ -91,12 +92,9 @@ export function spokenOnly({ kind, value }: Only, runs: readonly RunSummary[]): 
   return named ? `${value} ${spoken(named.name)}` : value;
 }
 
-const NS_PER_MS = 1e6;
-
 /** In UTC, as the sums by day have it. */
 export function dayOf(unixNs: number | null): string | null {
-  const date = unixNs === null ? null : new Date(unixNs / NS_PER_MS);
-  return date && !Number.isNaN(date.getTime()) ? date.toISOString().slice(0, 10) : null;
+  return utc(unixNs)?.slice(0, 10) ?? null;
 }
 
 // ---------------------------------------------------------------- a great many runs

@@ -4,7 +4,7 @@
  */
 
 import { PS_PER_MS } from "./format";
-import type { Evidence, Span, TraceOrigin } from "./types";
+import type { Evidence, Span, Trace } from "./types";
 
 const CONTEXT = 0.2; // of the evidence's length, on each side
 const LEAST_CONTEXT_MS = 0.05;
@@ -13,7 +13,7 @@ const LEAST_CONTEXT_MS = 0.05;
 export function traceViewerUrl(
   root: string,
   evidence: Evidence,
-  traces: readonly TraceOrigin[],
+  traces: readonly Trace[],
 ): string | null {
   const origin = traces.find(({ host }) => host === evidence.host) ?? traces[0];
   if (!origin) return null;

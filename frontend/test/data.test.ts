@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { EmbeddedSource } from "../src/data/embedded";
 import { HttpSource } from "../src/data/http";
-import type { EmbeddedData } from "../src/types";
-import { S, fleet, report, summary, timeline } from "./samples";
+import { S, data as real, summary, timeline } from "./samples";
 
 describe("a running TensorBoard", () => {
   afterEach(() => vi.unstubAllGlobals());
@@ -50,19 +49,11 @@ describe("a running TensorBoard", () => {
 });
 
 describe("a one-file report", () => {
-  const data: EmbeddedData = {
-    runs: {
-      runs: [summary("a"), summary("not in full")],
-      fleet: fleet(),
-      problems: [],
-      logdir: "",
-      capture: "",
-      profile_plugin: false,
-      version: "0",
-    },
-    reports: { a: { state: "ready", version: "1", report: report() } },
+  const data = {
+    ...real,
+    runs: { ...real.runs, runs: [summary("a"), summary("not in full")] },
+    reports: { a: real.reports["healthy"]! },
     timelines: { a: [timeline(), timeline({ start_ps: 0, end_ps: 5 * S })] },
-    manuals: {},
   };
   const source = new EmbeddedSource(data);
 
@@ -83,7 +74,7 @@ describe("a one-file report", () => {
     });
     const ask = (host: string | null) =>
       two.timeline({ run: "a", host, start_ps: 0, end_ps: S, pixels: 10 });
-    expect((await ask(null)).answer.host).toBe("vm");
+    expect((await ask(null)).answer.host).toBe("host");
     expect((await ask("other")).answer.host).toBe("other");
     expect((await two.search({ run: "a", host: "other", text: "input" })).total).toBe(0);
   });
@@ -95,7 +86,7 @@ describe("a one-file report", () => {
   it("says what it lacks", async () => {
     await expect(source.report("b")).rejects.toThrow("no run b");
     await expect(source.report("not in full")).rejects.toThrow("only the costliest runs in full");
-    await expect(source.manual("ST104")).rejects.toThrow("ST104");
+    await expect(source.manual("ST999")).rejects.toThrow("ST999");
     await expect(
       source.timeline({ run: "b", host: null, start_ps: 0, end_ps: 1, pixels: 1 }),
     ).rejects.toThrow("without this timeline");

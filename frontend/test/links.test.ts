@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { NOWHERE, type Place, hashForPlace, placeFromHash } from "../src/links";
 import { rootUrl } from "../src/root";
 import { traceViewerUrl } from "../src/trace_viewer";
-import { MS, S, evidence } from "./samples";
+import { MS, S, evidence, reportOf } from "./samples";
 
 describe("deep links", () => {
   const place: Place = {
@@ -35,7 +35,7 @@ describe("deep links", () => {
 
 describe("links into the trace viewer", () => {
   const root = "http://localhost:6006/prefix/";
-  const traces = [{ session: "train/2026_01_01", host: "vm", start_ps: -2 * S }];
+  const traces = reportOf("healthy").traces.map((trace) => ({ ...trace, start_ps: -2 * S }));
   const at = evidence({ start_ps: S, end_ps: 2 * S });
 
   it("open the time of the evidence, with some context, in the trace's own milliseconds", () => {
@@ -45,9 +45,9 @@ describe("links into the trace viewer", () => {
     expect(Number(url.searchParams.get("view_end"))).toBe(4200);
     const data = new URL(url.origin + url.searchParams.get("trace_data_url"));
     expect(data.pathname).toBe("/prefix/data/plugin/profile/data");
-    expect(data.searchParams.get("run")).toBe("train/2026_01_01");
+    expect(data.searchParams.get("run")).toBe(traces[0]!.session);
     expect(data.searchParams.get("tag")).toBe("trace_viewer@");
-    expect(data.searchParams.get("host")).toBe("vm");
+    expect(data.searchParams.get("host")).toBe("host");
   });
   it("never begin before the trace", () => {
     const early = evidence({ start_ps: -2 * S, end_ps: -2 * S + MS });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   causesOf,
+  clusterSentence,
   compare,
   comparisonSentence,
   describeColumn,
@@ -10,7 +11,6 @@ import {
   gravestFirst,
   groupedByLabel,
   heatMap,
-  hostOfRun,
   largestFirst,
   median,
   parts,
@@ -19,7 +19,7 @@ import {
   stepColumns,
 } from "../src/model";
 import type { Note } from "../src/types";
-import { MS, S, evidence, finding, report, step } from "./samples";
+import { S, evidence, finding, reportOf, step } from "./samples";
 
 describe("buckets", () => {
   it("have one order in bars, and go by size in lists", () => {
@@ -32,9 +32,9 @@ describe("buckets", () => {
     ]);
   });
   it("list their causes, but none below half a percent of the window", () =>
-    expect(causesOf(report(), "compile").map(({ cause }) => cause)).toEqual([
-      "compile.tracing",
-      "compile.instantiate",
+    expect(causesOf(reportOf("compile_tracing"), "host").map(({ cause }) => cause)).toEqual([
+      "host.python",
+      "host.dispatch",
     ]));
 });
 
@@ -75,7 +75,7 @@ describe("a finding", () => {
   const range = (low: number, high: number) => ({ low: low * S, high: high * S });
 
   it("predicts the first epoch after its change", () =>
-    expect(predicted(finding(), 10 * S)).toEqual(range(8, 9)));
+    expect(predicted(finding({ gain_ps: range(1, 2) }), 10 * S)).toEqual(range(8, 9)));
   it.each([
     [range(1, 2), range(0, 0), "1.00–2.00 s, in the first epoch only"],
     [range(1, 2), range(1, 2), "1.00–2.00 s, in every epoch"],
@@ -86,10 +86,10 @@ describe("a finding", () => {
     expect(gainSentence(finding({ gain_ps, later_gain_ps }))).toBe(text),
   );
   it("labels its evidence with what it took, and an instant without", () => {
-    expect(evidenceLabel(evidence({ end_ps: 4.5 * S, label: "shuffle fill" }))).toBe(
+    expect(evidenceLabel(evidence({ start_ps: 0, end_ps: 4.5 * S, label: "shuffle fill" }))).toBe(
       "shuffle fill 4.50 s",
     );
-    expect(evidenceLabel(evidence({ end_ps: 0, label: "loss became NaN" }))).toBe(
+    expect(evidenceLabel(evidence({ start_ps: 0, end_ps: 0, label: "loss became NaN" }))).toBe(
       "loss became NaN",
     );
   });
@@ -105,73 +105,80 @@ it("evidence of the same kind is told apart by its time", () => {
 });
 
 describe("comparing two runs", () => {
-  const before = report({ findings: [finding(), finding({ id: "ST001" })] });
-  const after = report({
-    window: { ...report().window, duration_ps: 4 * S },
-    buckets_ps: { compute: 4 * S },
-    steps: [step(0, 0, 100 * MS)],
-    findings: [finding({ id: "ST001" }), finding({ id: "ST401" })],
-  });
+  const before = reportOf("mixed_host_and_input");
+  const after = reportOf("communication_straggler");
   const comparison = compare(before, after);
 
   it("sets every bucket that either has side by side", () =>
-    expect(comparison.buckets).toEqual([
-      { bucket: "input", before: 3 * S, after: 0 },
-      { bucket: "compile", before: 5 * S, after: 0 },
-      { bucket: "compute", before: 2 * S, after: 4 * S },
-    ]));
+    expect(comparison.buckets).toEqual(
+      (["input", "compile", "compute", "communication", "host", "unknown"] as const).map(
+        (bucket) => ({
+          bucket,
+          before: before.buckets_ps[bucket],
+          after: after.buckets_ps[bucket],
+        }),
+      ),
+    ));
   it("sorts findings into gone, kept and new", () => {
-    expect(comparison.gone.map(({ id }) => id)).toEqual(["ST104"]);
-    expect(comparison.kept.map(({ after: { id } }) => id)).toEqual(["ST001"]);
-    expect(comparison.appeared.map(({ id }) => id)).toEqual(["ST401"]);
+    expect(comparison.gone.map(({ id }) => id)).toEqual(["ST002"]);
+    expect(comparison.kept.map(({ after: { id } }) => id)).toEqual(["ST401"]);
+    expect(comparison.appeared.map(({ id }) => id)).toEqual(["ST502"]);
   });
   it("sums up in a sentence", () => {
-    expect(comparisonSentence(comparison)).toBe("The first epoch is 6.00 s (60 %) shorter.");
+    expect(comparisonSentence(comparison)).toBe("The first epoch is 349 ms (18 %) shorter.");
     expect(comparisonSentence(compare(after, before))).toBe(
-      "The first epoch is 6.00 s longer (2.5 times as long).",
+      "The first epoch is 349 ms longer (1.2 times as long).",
     );
     expect(comparisonSentence(compare(after, after))).toContain("same time");
   });
-  it("compares median steps", () => expect(comparison.after.stepPs).toBe(100 * MS));
-});
-
-it("the host whose time is the run's is known by its buckets", () => {
-  const ledger = (host: string, compute: number) => ({
-    host,
-    buckets_ps: { compute, input: 0 },
-    covered_ps: compute,
+  it("compares median steps", () => {
+    const sorted = after.steps
+      .map(({ start_ps, end_ps }) => end_ps - start_ps)
+      .sort((a, b) => a - b);
+    expect(sorted).toHaveLength(16);
+    expect(comparison.after.stepPs).toBe((sorted[7]! + sorted[8]!) / 2);
   });
-  const run = report({
-    buckets_ps: { compute: 5 },
-    host_ledgers: [ledger("a", 4), ledger("b", 5)],
+});
+
+describe("a cluster", () => {
+  it("is told by who ended first and who is missing", () =>
+    expect(clusterSentence(reportOf("stuck_job").cluster!)).toBe(
+      "node1-worker-1 ended first, at 22:13:30 UTC; the others waited 1 min 39 s. " +
+        "worker 2 left nothing here.",
+    ));
+  it("that waits for a member that never came says how long", () => {
+    const cluster = { ...reportOf("stuck_job").cluster!, ended_first: null, ended_unix_ns: null };
+    expect(clusterSentence(cluster)).toBe(
+      "worker 2 left nothing here; the others waited 1 min 39 s.",
+    );
   });
-  expect(hostOfRun(run)).toBe("b");
-  expect(hostOfRun(report({ host_ledgers: [] }))).toBeNull();
+  it("that is complete is said to be", () =>
+    expect(clusterSentence(reportOf("communication_straggler").cluster!)).toBe(
+      "All of them left something here.",
+    ));
 });
 
-it("the heat map has the buckets that some host spent time in, as shares of each host", () => {
-  const { buckets, rows } = heatMap([
-    { host: "a", buckets_ps: { input: 1, compute: 3 }, covered_ps: 4, training_thread: "python" },
-    { host: "b", buckets_ps: { compute: 8 }, covered_ps: 8, training_thread: null },
-  ]);
-  expect(buckets).toEqual(["input", "compute"]);
-  expect(rows[0]!.shares.get("input")).toBe(0.25);
-  expect(rows[1]).toMatchObject({ host: "b", trains: false });
-});
+describe("the heat map", () => {
+  const { host_ledgers: ledgers, lateness } = reportOf("communication_straggler");
 
-it("the host that the others waited for longest is the first of the heat map", () => {
-  const ledger = (host: string) => ({ host, buckets_ps: { compute: 1 }, covered_ps: 1 });
-  const hosts = [
-    { host: "a", cost_ps: S, cause: "compile.tracing" },
-    { host: "c", cost_ps: 5 * S, cause: "host.python" },
-  ];
-  const { rows } = heatMap(["a", "b", "c"].map(ledger), { hosts });
-  expect(rows.map(({ host }) => host)).toEqual(["c", "a", "b"]);
-  expect(rows[0]).toMatchObject({ latePs: 5 * S, lateCause: "host.python" });
+  it("has the buckets that some host spent time in, as shares of each host", () => {
+    const { buckets, rows } = heatMap([ledgers[0]!, { ...ledgers[1]!, training_thread: null }]);
+    expect(buckets).toEqual(["compile", "compute", "communication", "host", "unknown"]);
+    expect(rows[0]!.shares.get("communication")).toBeCloseTo(0.79);
+    expect(rows[1]).toMatchObject({ host: "host-worker-1", trains: false });
+  });
+  it("begins with the host that the others waited for longest", () => {
+    const { rows } = heatMap(ledgers, lateness);
+    expect(rows.map(({ host }) => host)).toEqual(["host-worker-1", "host-worker-0"]);
+    expect(rows[0]).toMatchObject({
+      latePs: lateness!.hosts[0]!.cost_ps,
+      lateCause: "host.python",
+    });
+  });
 });
 
 it("the gravest notes come first, those of one level in their own order", () => {
-  const note = (level: Note["level"], text: string): Note => ({ level, text });
+  const note = (level: Note["level"], text: string): Note => ({ level, text, where: "" });
   const notes = [note("info", "a"), note("error", "b"), note("info", "c"), note("warning", "d")];
   expect(gravestFirst(notes).map(({ text }) => text)).toEqual(["b", "d", "a", "c"]);
 });

@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { BUCKET_COLOURS, heat, luminance } from "../src/palette";
-import { BUCKETS } from "../src/types";
+import { BUCKETS, BUCKET_COLOURS, heat, luminance } from "../src/palette";
 
 const READABLE = 4.5; // WCAG AA
 

@@ -102,13 +102,13 @@ describe("runs that have something in common", () => {
   const some = [
     summary("a", { status: "stuck", primary: "input", started_unix_ns: NOON_NS }),
     summary("b", { findings: [finding()], started_unix_ns: NOON_NS + 13 * 3600e9 }),
-    summary("c", { state: "unread", status: null, primary: null, findings: null }),
+    summary("c", { state: "unread", status: null, findings: null, started_unix_ns: null }),
   ];
 
   it.each([
     ["status:stuck", ["a"], "Stuck"],
     ["bucket:input", ["a"], "mostly input"],
-    ["finding:ST104", ["b"], "ST104 retracing"],
+    ["finding:ST101", ["b"], "ST101 tracing"],
     ["finding:ST999", [], "ST999"],
     ["day:2026-11-16", ["a"], "2026-11-16"],
     ["day:2026-11-17", ["b"], "2026-11-17"],

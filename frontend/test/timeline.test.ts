@@ -75,7 +75,7 @@ describe("answers at hand", () => {
 describe("the layout", () => {
   const lane = timeline().lanes[0]!;
   const thread = { ...lane, id: "thread", group: "training" as const, depth: 3, items: [] };
-  const layout = layOut(timeline({ lanes: [lane, thread] }), 100);
+  const layout = layOut(timeline({ lanes: [lane, thread], series: [] }), 100);
 
   it("puts lanes below each other, with a heading above each group but the first", () => {
     expect(layout.headings.map(({ title }) => title)).toEqual(["Training"]);
@@ -112,11 +112,8 @@ describe("annotations", () => {
   it("name the finding where it begins, and what the rest of its evidence is", () => {
     const later = evidence({ start_ps: 8 * S, end_ps: 9 * S });
     const earlier = evidence({ start_ps: S, end_ps: S, label: "loss is NaN" });
-    const flags = placeFlags([finding({ evidence: [later, earlier] })], scale, 3);
-    expect(flags.map(({ label }) => label)).toEqual([
-      "train_step is traced 15 times",
-      "tracing 1.00 s",
-    ]);
+    const flags = placeFlags([finding({ title: "Traced", evidence: [later, earlier] })], scale, 3);
+    expect(flags.map(({ label }) => label)).toEqual(["Traced", "tracing 1.00 s"]);
     expect(flags.map(({ evidenceIndex }) => evidenceIndex)).toEqual([1, 0]);
   });
   it("outside of the view are left out", () =>
@@ -128,7 +125,7 @@ describe("annotations", () => {
   });
   it("need as many rows as overlap when everything is shown", () => {
     expect(rowsNeeded([], WINDOW, 1000)).toBe(0);
-    expect(rowsNeeded([finding()], WINDOW, 1000)).toBe(1);
+    expect(rowsNeeded([finding({ evidence: [evidence()] })], WINDOW, 1000)).toBe(1);
     expect(rowsNeeded([many], WINDOW, 1000)).toBe(3);
   });
 });

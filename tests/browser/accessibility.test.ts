@@ -1,9 +1,7 @@
 /** axe-core finds nothing to complain about, in light and in dark, wide and narrow. */
 
-import axe from "axe-core";
-import type { Frame } from "playwright-core";
 import { expect, it } from "vitest";
-import { openTab, watchedPage } from "./browser";
+import { openTab, violations, watchedPage } from "./browser";
 import { setUpStage } from "./stage";
 import { SAMPLES } from "./tensorboard";
 
@@ -99,17 +97,6 @@ function manyRuns(): object[] {
     progress: null,
     error: i % 2 ? null : "No memory left.",
   }));
-}
-
-async function violations(frame: Frame): Promise<string[]> {
-  await frame.evaluate(axe.source);
-  const { violations: found } = await frame.evaluate(() =>
-    // The page is one tab of TensorBoard: landmarks and headings of the whole are not ours.
-    (window as any).axe.run("#stall", { resultTypes: ["violations"] }),
-  );
-  return found.flatMap(({ id, nodes }: axe.Result) =>
-    nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 120)} ${failureSummary}`),
-  );
 }
 
 it("a narrow page does not scroll sideways", async () => {

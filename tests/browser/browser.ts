@@ -1,6 +1,7 @@
 /** The system's Chromium, and a page that complains about what must never happen. */
 
 import { existsSync } from "node:fs";
+import axe from "axe-core";
 import {
   type Browser,
   type BrowserContextOptions,
@@ -94,4 +95,16 @@ export async function openTab(
   );
   await page.goto(`${url}#stall${pairs.join("")}`);
   return stallFrame(page);
+}
+
+/** What axe-core has to complain about. */
+export async function violations(frame: Frame): Promise<string[]> {
+  await frame.evaluate(axe.source);
+  const { violations: found } = await frame.evaluate(() =>
+    // The page is one tab of TensorBoard: landmarks and headings of the whole are not ours.
+    (window as any).axe.run("#stall", { resultTypes: ["violations"] }),
+  );
+  return found.flatMap(({ id, nodes }: axe.Result) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 120)} ${failureSummary}`),
+  );
 }

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
+import type { Finding } from "../../frontend/src/types";
 import { openTab, stallFrame } from "./browser";
 import { freshPages, setUpStage } from "./stage";
 import { SAMPLES, startTensorBoard } from "./tensorboard";
@@ -133,7 +134,7 @@ it("names that look like code are shown as text", async () => {
   const ready = await trueAnswer("report?run=.");
   const timeline = await trueAnswer(`timeline?run=.&start_ps=0&end_ps=1000000000000&pixels=100`);
   const evidence = [{ host: hostile, line: hostile, start_ps: 0, end_ps: 1e12, label: hostile }];
-  const finding = {
+  const finding: Finding = {
     id: "ST104",
     name: "retracing",
     bucket: "compile",
@@ -145,6 +146,8 @@ it("names that look like code are shown as text", async () => {
     title: hostile,
     explanation: hostile.repeat(1000),
     change: { text: hostile, before: hostile, after: hostile },
+    estimated: false,
+    stack: [hostile],
     evidence,
   };
   ready.report.findings = [finding];

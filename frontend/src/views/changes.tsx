@@ -3,7 +3,7 @@
 import { between, seconds } from "../format";
 import { sortedBySeverity } from "../model";
 import type { DataSource } from "../data/source";
-import type { Finding, Report, TraceOrigin } from "../types";
+import type { Finding, Report, Trace } from "../types";
 import { Section } from "../ui/parts";
 import { FindingCard } from "./finding_card";
 
@@ -11,7 +11,7 @@ interface Props {
   source: DataSource;
   report: Report;
   /** Null where no trace viewer is there to link to. */
-  traces: readonly TraceOrigin[] | null;
+  traces: readonly Trace[] | null;
   chosen: string | null;
   onEvidence: (finding: Finding, index: number | null) => void;
 }

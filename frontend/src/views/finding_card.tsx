@@ -8,7 +8,7 @@ import { BUCKET_COLOURS } from "../palette";
 import { rootUrl } from "../root";
 import { traceViewerUrl } from "../trace_viewer";
 import { SEVERITY_WORDS } from "../words";
-import type { Change, Evidence, Finding, Ps, TraceOrigin } from "../types";
+import type { Change, Evidence, Finding, Ps, Trace } from "../types";
 import { CopyButton } from "../ui/parts";
 import { Manual } from "./manual";
 
@@ -16,7 +16,7 @@ interface Props {
   source: DataSource;
   finding: Finding;
   nowPs: Ps;
-  traces: readonly TraceOrigin[] | null;
+  traces: readonly Trace[] | null;
   isOpen: boolean;
   isChosen: boolean;
   onEvidence: (finding: Finding, index: number | null) => void;
@@ -59,6 +59,7 @@ export function FindingCard(props: Props) {
           <Code change={finding.change} id={finding.id} />
           <Worth finding={finding} nowPs={nowPs} />
           <p class="card-why">{finding.explanation}</p>
+          <Stack frames={finding.stack} />
           <EvidenceList {...props} />
           <Manual source={source} id={finding.id} />
         </div>
@@ -123,6 +124,19 @@ function Code({ change, id }: { change: Change; id: string }) {
           {change.after}
         </pre>
       )}
+    </div>
+  );
+}
+
+/** Where a thread stood that proves it, innermost first. */
+function Stack({ frames }: { frames: readonly string[] }) {
+  if (frames.length === 0) return null;
+  return (
+    <div class="evidence">
+      <h4>Stack</h4>
+      <pre class="stack" tabIndex={0} aria-label="stack, innermost first">
+        {frames.join("\n")}
+      </pre>
     </div>
   );
 }

@@ -5,13 +5,13 @@ import type { DataSource } from "../data/source";
 import { type Focus, focusOnBucket, focusOnFinding, focusOnStep } from "../focus";
 import type { Place } from "../links";
 import { rootUrl } from "../root";
-import { hostOfRun } from "../model";
 import { Timeline } from "../timeline/timeline";
 import { wakeProfilePlugin } from "../trace_viewer";
 import type { Bucket, Report, ReportAnswer } from "../types";
 import { Notes, ProgressBar, Section, goTo } from "../ui/parts";
 import { useReport } from "../use_data";
 import { Changes } from "./changes";
+import { ClusterMembers } from "./cluster";
 import { Hosts } from "./hosts";
 import { MissingEvidence, WhenReady } from "./states";
 import { TimeSpent } from "./time_spent";
@@ -44,7 +44,7 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
   const [focus, setFocus] = useState<Focus | null>(() => focusFromLink(report, place));
   const hasTimeline = report.window.duration_ps > 0;
   const hasSeveralHosts = report.host_ledgers.length > 1;
-  const shownHost = place.host ?? hostOfRun(report);
+  const shownHost = place.host ?? report.host;
 
   const show = (next: Focus | null) => {
     setFocus(next);
@@ -56,7 +56,7 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
   };
   /** The timeline of the host where something happened. */
   const showHost = (host: string | null | undefined) =>
-    move({ host: host && host !== hostOfRun(report) ? host : null });
+    move({ host: host && host !== report.host ? host : null });
   const showBucket = async (bucket: Bucket) => {
     showHost(null); // whose time the buckets are
     const span = { start_ps: 0, end_ps: report.window.duration_ps };
@@ -90,7 +90,7 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
         <Changes
           source={source}
           report={report}
-          traces={hasTraceViewer ? (answer.traces ?? []) : null}
+          traces={hasTraceViewer ? answer.traces : null}
           chosen={focus?.findingId ?? null}
           onEvidence={(finding, index) => {
             showHost(finding.evidence[index ?? 0]?.host);
@@ -100,7 +100,7 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
       </div>
       <Hosts
         ledgers={report.host_ledgers}
-        lateness={report.lateness ?? null}
+        lateness={report.lateness}
         chosen={shownHost}
         isDark={isDark}
         onHost={(host) => {
@@ -108,6 +108,7 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
           goTo("timeline", "nearest");
         }}
       />
+      <ClusterMembers cluster={report.cluster} />
       {hasTimeline && (
         <Section
           id="timeline"

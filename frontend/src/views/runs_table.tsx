@@ -16,7 +16,8 @@ import {
   unreadNames,
 } from "../runs";
 import { STATE_WORDS } from "../words";
-import { BUCKETS, type RunSummary } from "../types";
+import { BUCKETS } from "../palette";
+import type { RunSummary } from "../types";
 import { ProgressBar, Section, StatusBadge } from "../ui/parts";
 import { Legend, StackedBar } from "../ui/stacked_bar";
 import { Pager } from "./pager";
