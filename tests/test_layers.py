@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -124,3 +125,11 @@ def test_a_whole_analysis_loads_nothing_foreign() -> None:
     modules = modules_after(str(SAMPLES[0]))
     assert "stall_analyzer.pipeline" in modules
     assert not modules & {*FOREIGN, "pandas"}
+
+
+def test_the_files_that_the_architecture_names_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w/]+/[\w.]+\.(?:py|md))`", text))
+    homes = (ROOT, PACKAGE, ROOT / "tb_stall_plugin")
+    assert named
+    assert [name for name in named if not any((home / name).is_file() for home in homes)] == []
