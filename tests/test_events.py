@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.events.event_files import read_events
+from stall_analyzer.files import tfrecord
 from stall_analyzer.files.tfrecord import HEAD_BYTES, masked_crc32c
 from stall_analyzer.model.event_log import EventLog, HistogramSums
 from stall_analyzer.model.runs import EventFile, Run
@@ -27,6 +28,10 @@ MODEL = json.dumps({"class_name": "Sequential", "config": {"name": "m", "layers"
 
 def values(log: EventLog, tag: str) -> list[float]:
     return [float(value) for value in log.train[tag].value]
+
+
+def test_the_checksum_in_python_is_the_one_in_c() -> None:
+    assert tfrecord.crc32c_in_python(b"123456789") == tfrecord.crc32c(b"123456789")
 
 
 def test_the_checksum_is_crc32c_masked() -> None:
@@ -41,6 +46,13 @@ def test_a_scalar_has_its_step_and_the_wall_time_in_nanoseconds(tmp_path: Path) 
     assert (series.step[0], series.wall_ns[0], series.value[0]) == (
         3, 1_700_000_000_250_000_000, 0.5,
     )  # fmt: skip
+
+
+def test_steps_of_any_size_are_read_whichever_record_is_first(tmp_path: Path) -> None:
+    steps = [0, 5, 127, 128, 300_000, 2**40, -1]
+    records = [write.summary(write.scalar("t", 0.5), step=step) for step in steps + steps]
+    log = write.read(tmp_path, b"".join(map(write.framed, records)))
+    assert list(log.train["t"].step) == steps + steps
 
 
 @pytest.mark.parametrize(
@@ -123,7 +135,8 @@ def test_long_records_are_stepped_over_and_the_graph_leaves_its_time(tmp_path: P
 
 
 def test_a_scalar_behind_an_image_in_one_record_is_found(tmp_path: Path) -> None:
-    image = write.message(1, b"image") + write.message(4, bytes(2 * HEAD_BYTES))
+    picture = write.message(4, bytes(2 * HEAD_BYTES))
+    image = write.message(1, b"image") + write.message(4, picture)
     log = write.read(tmp_path, write.framed(write.summary(image, write.simple("loss", 2.0))))
     assert values(log, "loss") == [2.0]
 

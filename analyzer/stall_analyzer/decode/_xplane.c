@@ -1,9 +1,10 @@
 /* Reads the events of one plane of an XSpace file into columns: what Python sees of it.
  *
- * Only the hot loop is native (_lines.h). Which planes, lines and names there are is found out in
- * Python (scan.py), which also decides for each name whether its events are kept, folded or
- * dropped. pure.py does exactly the same as this module, slowly; the tests hold the two against
- * each other, so a change here is a change there.
+ * By hand, because protobuf would build an object for each of millions of events, and refuses
+ * files of 2 GiB. Only the hot loop is native (_lines.h). Which planes, lines and names
+ * there are is found out in Python (scan.py), which also decides for each name whether its events
+ * are kept, folded or dropped. pure.py does exactly the same as this module, slowly; the tests hold
+ * the two against each other, so a change here is a change there.
  */
 #define PY_SSIZE_T_CLEAN
 #define _FILE_OFFSET_BITS 64

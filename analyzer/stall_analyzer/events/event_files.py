@@ -1,19 +1,23 @@
 """Event files: scalars, histograms, the stored model, captures, wall times; no more than these.
 
-Event   1 wall_time (double)  2 step  3 file_version  4 graph_def  5 summary
-Summary 1 value*: 1 tag  2 simple_value (float)  8 tensor  9 metadata.plugin_data.plugin_name
+TensorBoard's protos parse a record, except two kinds that would cost too much. A long one, mostly
+an image or a graph, is skipped when its head says so. A scalar in a layout that was parsed before
+is matched byte by byte: that takes half the time, and a file may hold millions of them.
 """
 
 from __future__ import annotations
 
+import math
+import re
 import struct
 import time
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from tensorboard.compat.proto.event_pb2 import Event
 
 from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.captures.capture_reader import CaptureFile, read_captures
@@ -22,7 +26,7 @@ from stall_analyzer.captures.record_json import to_json
 from stall_analyzer.errors import UnreadableFile, WireError
 from stall_analyzer.events.histogram_sums import HistogramReader
 from stall_analyzer.events.keras_config import parse_keras_config
-from stall_analyzer.events.tensors import scalar_of, text_of
+from stall_analyzer.events.tensors import Tensor, parsed, scalar_of, text_of
 from stall_analyzer.files import wire
 from stall_analyzer.files.tfrecord import Record, RecordFile, is_intact, read_records
 from stall_analyzer.model.event_log import EventLog, KerasConfig, Series
@@ -35,164 +39,185 @@ HISTOGRAMS_PLUGIN = "histograms"
 KERAS_PLUGIN = "graph_keras_model"
 KERAS_TAG = "keras"
 TEXT_PLUGIN = "text"
-CAPTURED, RECORDS = Tag.ALL, Tag.RECORD  # looked up for each of what may be millions of scalars
 TELL_EVERY = 1000  # records
 LATEST_WALL_S = 2.0**63 / 1e9  # what fits into int64 nanoseconds (the year 2262)
 
-
-@dataclass
-class _Column:
-    """A tag while it is being read."""
-
-    step: array[int] = field(default_factory=lambda: array("q"))
-    wall_ns: array[int] = field(default_factory=lambda: array("q"))
-    value: array[float] = field(default_factory=lambda: array("d"))
-    files: set[str] = field(default_factory=set)
-
-
-@dataclass
-class _Captured:
-    """What one file holds of a capture, while it is being read."""
-
-    texts: list[str] = field(default_factory=list)
-    columns: dict[str, _Column] = field(default_factory=dict)
+# How tf.summary.scalar writes a record: wall_time, step, and one value with a tag and a tensor: a
+# float of no dimensions, as four bytes of content. Behind it, often, the name of the plugin.
+_USUAL = re.compile(
+    rb"\x09(.{8})\x10([\x80-\xff]{0,4}[\0-\x7f])"
+    rb"(\x2a.\x0a.\x0a..*?\x42\x0a\x08\x01\x12\x00\x22\x04)(.{4})(.*)",
+    re.DOTALL,
+)
+_TAG = slice(6, -8)  # in the third group
+_TIME, _VALUE = struct.Struct("<d"), struct.Struct("<f")
 
 
 @dataclass(slots=True)
-class _Value:
-    """One Summary.Value, looked into but not parsed: places are (start, end) in the record."""
+class _Column:
+    """A tag in one file, while it is being read."""
 
-    tag: str = ""
-    simple_value: float | None = None
-    tensor: tuple[int, int] | None = None
-    plugin: str | None = None
+    step: array[int] = field(default_factory=lambda: array("q"))
+    wall_s: array[float] = field(default_factory=lambda: array("d"))
+    value: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, step: int, wall_s: float, value: float) -> None:
+        self.step.append(step)
+        self.wall_s.append(wall_s)
+        self.value.append(value)
+
+
+@dataclass(slots=True)
+class _Content:
+    """What is taken from one file, while it is being read."""
+
+    file: EventFile
+    columns: dict[str, _Column] = field(default_factory=dict)
+    layouts: dict[tuple[bytes, bytes], _Column] = field(default_factory=dict)
+    plugins: dict[str, str] = field(default_factory=dict)  # often only a tag's first record says
+    texts: list[str] = field(default_factory=list)  # of a capture
+
+    def take_usual(self, record: Record) -> bool:
+        """Take a scalar whose layout is known; False for any other record."""
+        match = _USUAL.fullmatch(record.data)
+        if match is None:
+            return False
+        time_bytes, step_bytes, before, value, after = match.groups()
+        column = self.layouts.get((before, after))
+        (wall_s,) = _TIME.unpack(time_bytes)
+        if column is None or not 0 < wall_s < LATEST_WALL_S or not is_intact(record):
+            return False
+        step = 0
+        for byte in reversed(step_bytes):
+            step = step << 7 | byte & 0x7F
+        column.add(step, wall_s, _VALUE.unpack(value)[0])
+        return True
+
+    def learn_layout(self, data: bytes, tag: str) -> None:
+        """The one value of a record was a scalar: is it written in the usual way?"""
+        match = _USUAL.fullmatch(data)
+        if match and match[3][_TAG] == tag.encode():
+            self.layouts[match[3], match[5]] = self.columns[tag]
 
 
 class _Reader:
     def __init__(self) -> None:
-        self.scalars: dict[str, dict[str, _Column]] = {"train": {}, "validation": {}}
+        self.train: dict[str, list[_Column]] = {}
+        self.validation: dict[str, list[_Column]] = {}
         self.captures: list[CaptureFile] = []
         self.histograms = HistogramReader()
         self.keras: KerasConfig | None = None
-        self.first_wall_ns: int | None = None
-        self.last_wall_ns: int | None = None
-        self.version_wall_ns: int | None = None
-        self.graph_wall_ns: int | None = None
+        self.first_wall_s = math.inf
+        self.last_wall_s = 0.0
+        self.version_wall_s: float | None = None
+        self.graph_wall_s: float | None = None
         self.records = 0
         self.notes: list[Note] = []
 
     def read(self, file: EventFile, progress: Callable[[int], None]) -> None:
-        plugins: dict[str, str] = {}  # of a tag: often only its first record says
-        captured = _Captured()
+        content = _Content(file)
 
         def take(records: RecordFile, record: Record) -> None:
             self.records += 1
             if self.records % TELL_EVERY == 0:
                 progress(record.offset)
-            self._look_into(records, record, file, plugins, captured)
+            if record.crc is None:
+                self._take_long(content, records, record)
+            elif not content.take_usual(record):
+                self._take_event(content, record)
 
         read_records(file.path, "an event file", take, self.notes)
         held = read_dump(file.path)
         if held is not None:
-            captured.texts.append(to_json(held))
-        if captured.texts or captured.columns:
-            series = _series(captured.columns)
-            self.captures.append(CaptureFile(file.path, captured.texts, series))
+            content.texts.append(to_json(held))
+        self._keep(content)
 
-    def _look_into(
-        self,
-        records: RecordFile,
-        record: Record,
-        file: EventFile,
-        plugins: dict[str, str],
-        captured: _Captured,
-    ) -> None:
-        """Take from one record what we need: its time, unchecked, and its values if sound."""
-        wall_ns: int | None = None
-        step = 0
-        holds_graph = False
-        summary: tuple[int, int] | None = None
+    def _keep(self, content: _Content) -> None:
+        captured = {}
+        columns = self.validation if content.file.role == "validation" else self.train
+        for tag, column in content.columns.items():
+            self._saw(min(column.wall_s))
+            self._saw(max(column.wall_s))
+            if tag.startswith(Tag.ALL):
+                captured[tag.removeprefix(Tag.ALL)] = [column]
+            else:
+                columns.setdefault(tag, []).append(column)
+        if content.texts or captured:
+            series = _series(captured)
+            self.captures.append(CaptureFile(content.file.path, content.texts, series))
+
+    def _take_long(self, content: _Content, records: RecordFile, record: Record) -> None:
+        """A record of which we have the head: its time, and all of it if it is worth reading."""
+        wall_s = 0.0
         for number, wire_type, start, end in wire.fields(record.data, 0, record.length):
             if number == 1 and wire_type == wire.FIXED64:
-                wall_ns = wall_ns_of(wire.double(record.data, start))
-            elif number == 2 and wire_type == wire.VARINT:
-                step = wire.signed(start)
-            elif number == 3:
-                self.version_wall_ns = self.version_wall_ns or wall_ns
-                return  # its time is in whole seconds: too coarse to count as a first or last one
-            elif number == 4 and wire_type == wire.BYTES:
-                holds_graph = True
-            elif number == 5 and wire_type == wire.BYTES:
-                summary = start, end
-            if wire_type != wire.VARINT and end >= len(record.data):
-                break  # of a long record we have the head only
-        if wall_ns is None:
-            raise WireError("a record without a time")
-        self._saw(wall_ns)
-        if holds_graph and self.graph_wall_ns is None:
-            self.graph_wall_ns = wall_ns
-        if summary is None:
-            return
-        if not record.is_whole:
-            whole = records.whole(record) if _is_worth_reading(record, *summary) else None
-            if whole is None:
-                return
-            record = whole
+                wall_s = wire.double(record.data, start)
+            elif wire_type == wire.BYTES and end >= len(record.data):
+                break
+        self._saw(wall_s, holds_graph=number == 4)
+        if number == 5 and _is_worth_reading(record, start, end):
+            whole = records.whole(record)
+            if whole is not None:
+                self._take_event(content, whole)
+
+    def _take_event(self, content: _Content, record: Record) -> None:
+        """Take from one record what we need: its time, unchecked, and its values if sound."""
+        event = parsed(Event, record.data)
+        wall_s = event.wall_time
+        if event.file_version:
+            self.version_wall_s = self.version_wall_s or checked(wall_s)
+            return  # its time is in whole seconds: too coarse to count as a first or last one
+        self._saw(wall_s, event.HasField("graph_def"))
         found: list[tuple[str, float]] = []
-        texts: list[str] = []
-        for value in _values(record.data, *summary):
-            if value.plugin is not None:
-                plugins.setdefault(value.tag, value.plugin)
-            plugin = plugins.get(value.tag)
-            if value.tensor is not None and _is_model(value.tag, plugin):
-                self._model(record, value.tensor, wall_ns, file.path)
-                continue
-            if value.tensor is not None and plugin == HISTOGRAMS_PLUGIN:
-                if file.role != "validation":
-                    self.histograms.take(value.tag, record.data, *value.tensor)
-                continue
-            if plugin == TEXT_PLUGIN and value.tensor and value.tag.startswith(RECORDS):
-                texts.append(text_of(record.data, *value.tensor) or "")
-                continue
-            scalar = _scalar(record.data, value, plugin)
+        for value in event.summary.value:
+            scalar = self._take_value(content, record, wall_s, value)
             if scalar is not None:
                 found.append((value.tag, scalar))
-        if (found or texts) and not is_intact(record):
-            raise WireError("the checksum of a record does not match")
-        captured.texts += texts
-        columns = self.scalars["validation" if file.role == "validation" else "train"]
+        if found:
+            _check(record)
         for tag, scalar in found:
-            if tag.startswith(CAPTURED):
-                column = captured.columns.setdefault(tag.removeprefix(CAPTURED), _Column())
-            else:
-                column = columns.setdefault(tag, _Column())
-            column.step.append(step)
-            column.wall_ns.append(wall_ns)
-            column.value.append(scalar)
-            column.files.add(file.path)
+            content.columns.setdefault(tag, _Column()).add(event.step, wall_s, scalar)
+        if len(found) == len(event.summary.value) == 1:
+            content.learn_layout(record.data, found[0][0])
 
-    def _model(self, record: Record, tensor: tuple[int, int], wall_ns: int, path: str) -> None:
+    def _take_value(
+        self, content: _Content, record: Record, wall_s: float, value: Any
+    ) -> float | None:
+        """What one value is for; of a scalar, its number."""
+        kind = value.WhichOneof("value")
+        if kind != "tensor":
+            return float(value.simple_value) if kind == "simple_value" else None
+        tag, tensor = value.tag, value.tensor
+        named = value.metadata.plugin_data.plugin_name
+        plugin = content.plugins.setdefault(tag, named) if named else content.plugins.get(tag)
+        if _is_model(tag, plugin):
+            self._take_model(record, tensor, wall_s, content.file.path)
+        elif plugin == HISTOGRAMS_PLUGIN:
+            if content.file.role != "validation":
+                self.histograms.take(tag, tensor)
+        elif plugin == TEXT_PLUGIN and tag.startswith(Tag.RECORD):
+            _check(record)
+            content.texts.append(text_of(tensor) or "")
+        elif plugin in {None, SCALARS_PLUGIN}:
+            return scalar_of(tensor)
+        return None
+
+    def _take_model(self, record: Record, tensor: Tensor, wall_s: float, path: str) -> None:
         """The first model counts: it is the one of the first epoch."""
-        if self.keras is not None:
+        text = text_of(tensor)
+        if self.keras is not None or text is None:
             return
-        if not is_intact(record):
-            raise WireError("the checksum of a record does not match")
-        text = text_of(record.data, *tensor)
-        if text is None:
-            return
+        _check(record)
         try:
-            self.keras = parse_keras_config(text, wall_ns)
+            self.keras = parse_keras_config(text, wall_ns_of(wall_s))
         except UnreadableFile as error:
-            self._note("info", f"The model's settings are unknown: {error}.", path)
+            self.notes.append(Note("info", f"The model's settings are unknown: {error}.", path))
 
-    def _saw(self, wall_ns: int) -> None:
-        if self.first_wall_ns is None or wall_ns < self.first_wall_ns:
-            self.first_wall_ns = wall_ns
-        if self.last_wall_ns is None or wall_ns > self.last_wall_ns:
-            self.last_wall_ns = wall_ns
-
-    def _note(self, level: str, text: str, where: str) -> None:
-        self.notes.append(Note(level, text, where))
+    def _saw(self, wall_s: float, holds_graph: bool = False) -> None:
+        self.first_wall_s = min(self.first_wall_s, checked(wall_s))
+        self.last_wall_s = max(self.last_wall_s, wall_s)
+        if holds_graph and self.graph_wall_s is None:
+            self.graph_wall_s = wall_s
 
 
 def read_events(run: Run, reading: Reading | None = None) -> EventLog:
@@ -202,56 +227,20 @@ def read_events(run: Run, reading: Reading | None = None) -> EventLog:
     for file in run.event_files:
         reader.read(file, reading.file("event files", file.size, EVENT_FILE_WEIGHT))
     captures = read_captures(reader.captures, reader.notes)
+    version = reader.version_wall_s
     return EventLog(
-        train=_series(reader.scalars["train"]),
-        validation=_series(reader.scalars["validation"]),
+        train=_series(reader.train),
+        validation=_series(reader.validation),
         keras=reader.keras,
-        first_wall_ns=_first_known(reader.first_wall_ns, reader.version_wall_ns),
-        last_wall_ns=_first_known(reader.last_wall_ns, reader.version_wall_ns),
-        graph_wall_ns=reader.graph_wall_ns,
+        first_wall_ns=_ns(reader.first_wall_s if reader.last_wall_s else version),
+        last_wall_ns=_ns(reader.last_wall_s or version),
+        graph_wall_ns=_ns(reader.graph_wall_s),
         records=reader.records,
         notes=tuple(reader.notes),
-        histograms=reader.histograms.result(),
+        histograms=reader.histograms.sums,
         captures=captures,
         read_ns=time.time_ns(),
     )
-
-
-def _values(data: bytes, start: int, end: int) -> list[_Value]:
-    values = []
-    for number, wire_type, value_start, value_end in wire.fields(data, start, end):
-        if number != 1 or wire_type != wire.BYTES:
-            continue
-        value = _Value()
-        for field_number, field_type, at, to in wire.fields(data, value_start, value_end):
-            if field_number == 1 and field_type == wire.BYTES:
-                value.tag = wire.text(data, at, to)
-            elif field_number == 2 and field_type == wire.FIXED32:
-                value.simple_value = struct.unpack_from("<f", data, at)[0]
-            elif field_number == 8 and field_type == wire.BYTES:
-                value.tensor = at, to
-            elif field_number == 9 and field_type == wire.BYTES:
-                value.plugin = _plugin_name(data[at:to])
-        values.append(value)
-    return values
-
-
-@lru_cache(maxsize=1024)  # every record of a tag may repeat the same bytes
-def _plugin_name(metadata: bytes) -> str | None:
-    for number, wire_type, at, to in wire.fields(metadata, 0, len(metadata)):
-        if number == 1 and wire_type == wire.BYTES:
-            for inner, inner_type, name_at, name_to in wire.fields(metadata, at, to):
-                if inner == 1 and inner_type == wire.BYTES:
-                    return wire.text(metadata, name_at, name_to)
-    return None
-
-
-def _scalar(data: bytes, value: _Value, plugin: str | None) -> float | None:
-    if value.simple_value is not None:
-        return value.simple_value
-    if value.tensor is None or plugin not in {None, SCALARS_PLUGIN}:
-        return None
-    return scalar_of(data, *value.tensor)
 
 
 def _is_worth_reading(record: Record, start: int, end: int) -> bool:
@@ -266,7 +255,7 @@ def _is_worth_reading(record: Record, start: int, end: int) -> bool:
         for field_number, _, at, to in wire.fields(record.data, value_start, value_end):
             if field_number == 1:
                 tag = wire.text(record.data, at, to)
-                return _is_model(tag, None) or tag.startswith(RECORDS)
+                return _is_model(tag, None) or tag.startswith(Tag.RECORD)
             break
     return False
 
@@ -275,25 +264,37 @@ def _is_model(tag: str, plugin: str | None) -> bool:
     return plugin == KERAS_PLUGIN or (plugin is None and tag.rpartition("/")[2] == KERAS_TAG)
 
 
-def wall_ns_of(wall_s: float) -> int:
-    if not 0 <= wall_s < LATEST_WALL_S:  # NaN fails both
+def _check(record: Record) -> None:
+    if not is_intact(record):
+        raise WireError("the checksum of a record does not match")
+
+
+def checked(wall_s: float) -> float:
+    if not 0 < wall_s < LATEST_WALL_S:  # NaN fails both; 0 is what a record without a time has
         raise WireError("a time that cannot be")
-    seconds = int(wall_s)  # apart, because the product of the whole would lose 256 ns
+    return wall_s
+
+
+def wall_ns_of(wall_s: float) -> int:
+    seconds = int(checked(wall_s))  # apart, because the product of the whole would lose 256 ns
     return seconds * 10**9 + round((wall_s - seconds) * 1e9)
 
 
-def _series(columns: Mapping[str, _Column]) -> dict[str, Series]:
+def _ns(wall_s: float | None) -> int | None:
+    return None if wall_s is None else wall_ns_of(wall_s)
+
+
+def _series(columns: Mapping[str, Sequence[_Column]]) -> dict[str, Series]:
+    """Each tag by its columns, one for each file."""
     series = {}
-    for tag, column in columns.items():
-        step = np.array(column.step, dtype=np.int64)
-        wall_ns = np.array(column.wall_ns, dtype=np.int64)
-        value = np.array(column.value, dtype=np.float64)
-        if len(column.files) > 1:
+    for tag, parts in columns.items():
+        step = np.concatenate([part.step for part in parts])
+        wall_s = np.concatenate([part.wall_s for part in parts])
+        value = np.concatenate([part.value for part in parts])
+        seconds = wall_s.astype(np.int64)  # as in wall_ns_of
+        wall_ns = seconds * 10**9 + np.rint((wall_s - seconds) * 1e9).astype(np.int64)
+        if len(parts) > 1:
             order = np.argsort(wall_ns, kind="stable")
             step, wall_ns, value = step[order], wall_ns[order], value[order]
         series[tag] = Series(step, wall_ns, value)
     return series
-
-
-def _first_known(*values: int | None) -> int | None:
-    return next((value for value in values if value is not None), None)

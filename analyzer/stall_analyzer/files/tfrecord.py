@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import lru_cache
 from typing import BinaryIO, NamedTuple
 
@@ -23,6 +23,8 @@ from stall_analyzer.model.notes import Note
 HEAD_BYTES = 64 * 1024
 # Nothing that we want is longer than this; it keeps a strange file from filling the memory.
 MAX_RECORD_BYTES = 256 * 1024 * 1024
+# Read at once, for what may be thousands of records; more than the head of one.
+CHUNK_BYTES = 1024 * 1024
 
 _HEADER = struct.Struct("<QI")
 _CRC = struct.Struct("<I")
@@ -45,41 +47,43 @@ class RecordFile:
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
+        self._lengths: dict[bytes, int] = {}  # by header: summaries of one kind have one length
         self.damage: str | None = None
 
     def __iter__(self) -> Iterator[Record]:
-        stream = self._stream
         # The size now: a file that is being written may grow while we read, and the end that we
         # saw first is as good as any.
-        size = stream.seek(0, io.SEEK_END)
-        position = stream.seek(0)
-        while position < size:
-            if size - position < _HEADER.size:
-                self.damage = "it ends inside a record's header"
-                return
-            header = stream.read(_HEADER.size)
-            if len(header) < _HEADER.size:
-                self.damage = "it became shorter while it was read"
-                return
-            length, length_crc = _HEADER.unpack(header)
-            if length_crc != _length_crc(length):
-                self.damage = f"the record at byte {position:,} is damaged"
-                return
-            end = position + _HEADER.size + length + _CRC.size
-            if end > size:
-                self.damage = "it ends inside a record"
-                return
-            if length <= HEAD_BYTES:
-                data = stream.read(length + _CRC.size)
-                if len(data) < length + _CRC.size:
-                    self.damage = "it became shorter while it was read"
-                    return
-                crc = _CRC.unpack_from(data, length)[0]
-                yield Record(position, length, data[:length], crc)
+        size = self._stream.seek(0, io.SEEK_END)
+        position = 0
+        while position < size and self.damage is None:
+            self._stream.seek(position)  # `whole` may have moved the stream
+            chunk = self._stream.read(min(CHUNK_BYTES, size - position))
+            behind = yield from self._records_in(chunk, position, size)
+            if behind == position and self.damage is None:
+                self.damage = _why_it_ends(len(chunk), size - position)
+            position = behind
+
+    def _records_in(self, chunk: bytes, position: int, size: int) -> Generator[Record, None, int]:
+        """Those in a chunk of the file, of long ones the heads; returns the place behind them."""
+        at = 0
+        while len(header := chunk[at : at + _HEADER.size]) == _HEADER.size:
+            length = self._lengths.get(header)
+            if length is None:
+                length = self._lengths[header] = _length_in(header)
+            if length < 0:
+                self.damage = f"the record at byte {position + at:,} is damaged"
+                break
+            begin = at + _HEADER.size
+            end = begin + length
+            if length <= HEAD_BYTES and end + _CRC.size <= len(chunk):
+                (crc,) = _CRC.unpack_from(chunk, end)
+                yield Record(position + at, length, chunk[begin:end], crc)
+            elif begin + HEAD_BYTES <= min(end, len(chunk)) and position + end + _CRC.size <= size:
+                yield Record(position + at, length, chunk[begin : begin + HEAD_BYTES], None)
             else:
-                yield Record(position, length, stream.read(HEAD_BYTES), None)
-                stream.seek(end)  # `whole` may have moved the stream
-            position = end
+                break
+            at = end + _CRC.size
+        return position + at
 
     def whole(self, record: Record) -> Record | None:
         """The record with all its data; None when it is too long or not there any more."""
@@ -102,13 +106,11 @@ def read_records(
 
     `what` is the kind of file in words, with its article. `take` raises on a damaged record.
     """
-    damaged = 0
     begin = what[0].upper() + what[1:]
     try:
         with files.open_binary(path) as stream:
             records = RecordFile(stream)
-            for record in records:
-                damaged += not _is_taken(records, record, take)
+            damaged = _take_all(records, take)
     except UnreadableFile as error:
         notes.append(Note("error", f"{begin} could not be read: {error}.", path, may_pass=True))
         return
@@ -123,14 +125,29 @@ def read_records(
         notes.append(Note("warning", text, path))
 
 
-def _is_taken(
-    records: RecordFile, record: Record, take: Callable[[RecordFile, Record], None]
-) -> bool:
-    try:
-        take(records, record)
-    except (WireError, IndexError, struct.error):  # the latter two: it leaves a record's head
-        return False
-    return True
+def _take_all(records: RecordFile, take: Callable[[RecordFile, Record], None]) -> int:
+    """How many were damaged: `take` raised, the last two errors where it left a record's head."""
+    damaged = 0
+    remaining = iter(records)
+    while True:
+        try:
+            for record in remaining:
+                take(records, record)
+            return damaged
+        except (WireError, IndexError, struct.error):  # noqa: PERF203 (for a damaged record only)
+            damaged += 1
+
+
+def _length_in(header: bytes) -> int:
+    """The length of a record; negative where its checksum does not match."""
+    length, crc = _HEADER.unpack(header)
+    return int(length) if crc == masked_crc32c(header[:8]) else -1
+
+
+def _why_it_ends(got: int, left: int) -> str:
+    if got < min(left, CHUNK_BYTES):
+        return "it became shorter while it was read"
+    return "it ends inside a record" + ("'s header" if left < _HEADER.size else "")
 
 
 def is_intact(record: Record) -> bool:
@@ -139,12 +156,16 @@ def is_intact(record: Record) -> bool:
 
 def masked_crc32c(data: bytes) -> int:
     """CRC-32C, rotated and shifted as TFRecord stores it."""
+    crc: int = crc32c(data)
+    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFF_FFFF
+
+
+def crc32c_in_python(data: bytes) -> int:
     crc = 0xFFFF_FFFF
     table = _crc_table()
     for byte in data:
         crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)
-    crc ^= 0xFFFF_FFFF
-    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFF_FFFF
+    return crc ^ 0xFFFF_FFFF
 
 
 @lru_cache(maxsize=1)
@@ -158,6 +179,7 @@ def _crc_table() -> tuple[int, ...]:
     return tuple(table)
 
 
-@lru_cache(maxsize=4096)  # summaries of one kind have one length
-def _length_crc(length: int) -> int:
-    return masked_crc32c(length.to_bytes(8, "little"))
+try:
+    from google_crc32c import value as crc32c  # in C
+except ImportError:  # the capture runs in the user's environment, whatever that holds
+    crc32c = crc32c_in_python

@@ -1,7 +1,7 @@
 """Protobuf's wire format, just enough to look into a message without parsing it, and to append one.
 
-The protobuf library parses whole messages; event files and traces hold hundreds of megabytes of
-which we need a few fields, so we walk the bytes and step over the rest.
+The protobuf library parses whole messages; traces and the large records of event files are hundreds
+of megabytes of which we need a few fields, so we walk the bytes and step over the rest.
 """
 
 from __future__ import annotations

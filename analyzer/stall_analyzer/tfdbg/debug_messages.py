@@ -18,9 +18,11 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import NamedTuple
 
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
+
 from stall_analyzer.errors import WireError
 from stall_analyzer.events.event_files import wall_ns_of
-from stall_analyzer.events.tensors import floats_of
+from stall_analyzer.events.tensors import floats_of, parsed
 from stall_analyzer.files import wire
 from stall_analyzer.files.tfrecord import Record, RecordFile, is_intact, read_records
 from stall_analyzer.model.notes import Note
@@ -94,7 +96,7 @@ class Message:
         """Elements of each tensor; None for one that is not of floats."""
         for _, wire_type, at, to in self._fields.get(number, ()):
             if wire_type == wire.BYTES:
-                yield floats_of(self._data, at, to)
+                yield floats_of(parsed(TensorProto, self._data[at:to]))
 
 
 class SourceFile(NamedTuple):
