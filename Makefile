@@ -58,8 +58,9 @@ endif
 screenshots: $(NODE_MODULES) $(VENV)/.installed-test  ## docs/images/, from sample_logs/
 	npm --prefix frontend run --silent screenshots
 
-bench: $(VENV)/.installed-test  ## how long an analysis takes, beside XProf, on this machine
+bench: $(VENV)/.installed-test  ## how long an analysis takes, beside XProf and TensorBoard, on this machine
 	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python benchmarks/events.py
 
 fleet: $(VENV)/.installed-test  ## 5,000 runs, Dask, an object store: time, memory, the same results
 	$(BIN)/python benchmarks/fleet.py

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from stall_analyzer.events.event_files import read_events
-from stall_analyzer.files.tfrecord import masked_crc32c
+from stall_analyzer.files import tfrecord
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.runs import EventFile, Run
 
 START_S = 1_700_000_000.0
+framed = tfrecord.framed
 
 FLOAT, DOUBLE, INT32, STRING, INT64, BFLOAT16, HALF = 1, 2, 3, 7, 9, 14, 19
 
@@ -33,14 +34,6 @@ def number(field: int, value: int) -> bytes:
 def message(field: int, *parts: bytes) -> bytes:
     body = b"".join(parts)
     return varint(field << 3 | 2) + varint(len(body)) + body
-
-
-def framed(data: bytes) -> bytes:
-    length = struct.pack("<Q", len(data))
-    return (
-        length + struct.pack("<I", masked_crc32c(length)) + data
-        + struct.pack("<I", masked_crc32c(data))
-    )  # fmt: skip
 
 
 def event(*what: bytes, at_s: float = START_S, step: int = 0) -> bytes:

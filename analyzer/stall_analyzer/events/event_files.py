@@ -13,7 +13,6 @@ import struct
 import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -53,13 +52,11 @@ _TAG = slice(6, -8)  # in the third group
 _TIME, _VALUE = struct.Struct("<d"), struct.Struct("<f")
 
 
-@dataclass(slots=True)
 class _Column:
     """A tag in one file, while it is being read."""
 
-    step: array[int] = field(default_factory=lambda: array("q"))
-    wall_s: array[float] = field(default_factory=lambda: array("d"))
-    value: array[float] = field(default_factory=lambda: array("d"))
+    def __init__(self) -> None:
+        self.step, self.wall_s, self.value = array("q"), array("d"), array("d")
 
     def add(self, step: int, wall_s: float, value: float) -> None:
         self.step.append(step)
@@ -67,15 +64,15 @@ class _Column:
         self.value.append(value)
 
 
-@dataclass(slots=True)
 class _Content:
     """What is taken from one file, while it is being read."""
 
-    file: EventFile
-    columns: dict[str, _Column] = field(default_factory=dict)
-    layouts: dict[tuple[bytes, bytes], _Column] = field(default_factory=dict)
-    plugins: dict[str, str] = field(default_factory=dict)  # often only a tag's first record says
-    texts: list[str] = field(default_factory=list)  # of a capture
+    def __init__(self, file: EventFile) -> None:
+        self.file = file
+        self.columns: dict[str, _Column] = {}
+        self.layouts: dict[tuple[bytes, bytes], _Column] = {}
+        self.plugins: dict[str, str] = {}  # of a tag: often only its first record says
+        self.texts: list[str] = []  # of a capture
 
     def take_usual(self, record: Record) -> bool:
         """Take a scalar whose layout is known; False for any other record."""
@@ -168,8 +165,8 @@ class _Reader:
             self.version_wall_s = self.version_wall_s or checked(wall_s)
             return  # its time is in whole seconds: too coarse to count as a first or last one
         self._saw(wall_s, event.HasField("graph_def"))
-        found: list[tuple[str, float]] = []
-        for value in event.summary.value:
+        values, found = event.summary.value, []
+        for value in values:
             scalar = self._take_value(content, record, wall_s, value)
             if scalar is not None:
                 found.append((value.tag, scalar))
@@ -177,7 +174,7 @@ class _Reader:
             _check(record)
         for tag, scalar in found:
             content.columns.setdefault(tag, _Column()).add(event.step, wall_s, scalar)
-        if len(found) == len(event.summary.value) == 1:
+        if len(found) == len(values) == 1:
             content.learn_layout(record.data, found[0][0])
 
     def _take_value(

@@ -7,28 +7,31 @@ between them. Where all values are the same, both edges are that value.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+
+from tensorboard.compat.proto.types_pb2 import DT_DOUBLE
 
 from stall_analyzer.events.tensors import Tensor, floats_of
 from stall_analyzer.model.event_log import HistogramSums
 
+_BUCKET = struct.Struct("<3d")
 
-@dataclass
+
 class HistogramReader:
     """All histograms of a run. Checksums are not verified: damage makes a layer look alive."""
 
-    sums: dict[str, HistogramSums] = field(default_factory=dict)
-    _last: dict[str, bytes] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.sums: dict[str, HistogramSums] = {}
+        self._last: dict[str, bytes] = {}
 
     def take(self, tag: str, tensor: Tensor) -> None:
-        values = floats_of(tensor)
-        if values is None or len(values) % 3:
-            return  # some other format
-        content = values.tobytes()
-        are_zeros = _are_zeros(content)
+        content: bytes = tensor.tensor_content
+        if tensor.dtype != DT_DOUBLE or not content:
+            values = floats_of(tensor)
+            content = b"" if values is None else values.tobytes()
+        are_zeros = None if len(content) % _BUCKET.size else _are_zeros(content)
         if are_zeros is None:
-            return
-        known = self.sums.get(tag, HistogramSums())
+            return  # some other format, or no values at all
+        known = self.sums.get(tag) or HistogramSums()
         self.sums[tag] = HistogramSums(
             records=known.records + 1,
             zero_run=known.zero_run + 1 if are_zeros else 0,
@@ -40,7 +43,7 @@ class HistogramReader:
 def _are_zeros(content: bytes) -> bool | None:
     """Whether all values of a histogram are zero; None where it holds none."""
     found = None
-    for left, right, count in struct.iter_unpack("=3d", content):
+    for left, right, count in _BUCKET.iter_unpack(content):
         if count > 0:
             if left or right:
                 return False  # most often already at the first bucket

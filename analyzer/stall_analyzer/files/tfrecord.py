@@ -150,6 +150,13 @@ def _why_it_ends(got: int, left: int) -> str:
     return "it ends inside a record" + ("'s header" if left < _HEADER.size else "")
 
 
+def framed(data: bytes) -> bytes:
+    """The data as a record of a file."""
+    header = len(data).to_bytes(8, "little")
+    checksums = [_CRC.pack(masked_crc32c(part)) for part in (header, data)]
+    return header + checksums[0] + data + checksums[1]
+
+
 def is_intact(record: Record) -> bool:
     return record.crc == masked_crc32c(record.data)
 

@@ -7,7 +7,6 @@ and can hang with the rest of the process.
 from __future__ import annotations
 
 import os
-import struct
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from tensorboard.compat.proto import event_pb2, types_pb2
 
-from stall_analyzer.files.tfrecord import masked_crc32c
+from stall_analyzer.files.tfrecord import framed
 
 UPLOAD_PAUSE_S = 30.0  # an object store takes whole files, and few versions of one a minute
 # An object is sent anew as a whole whenever it has grown; at this size the next one begins.
@@ -36,12 +35,12 @@ class Text(NamedTuple):
 
 
 def encoded(entries: Iterable[Scalars | Text]) -> bytes:
-    return b"".join(_framed(_event(entry)) for entry in entries)
+    return b"".join(framed(_event(entry).SerializeToString()) for entry in entries)
 
 
 def file_header() -> bytes:
     event = event_pb2.Event(wall_time=time.time(), file_version="brain.Event:2")
-    return _framed(event)
+    return framed(event.SerializeToString())
 
 
 def _event(entry: Scalars | Text) -> event_pb2.Event:
@@ -57,14 +56,6 @@ def _event(entry: Scalars | Text) -> event_pb2.Event:
         value.tensor.tensor_shape.SetInParent()
         value.tensor.string_val.append(entry.text.encode("utf-8", "replace"))
     return event
-
-
-def _framed(event: event_pb2.Event) -> bytes:
-    """TFRecord: length, checksum of the length, data, checksum of the data."""
-    data: bytes = event.SerializeToString()
-    length = struct.pack("<Q", len(data))
-    checksums = [struct.pack("<I", masked_crc32c(part)) for part in (length, data)]
-    return length + checksums[0] + data + checksums[1]
 
 
 # ---------------------------------------------------------------- places
