@@ -6,6 +6,7 @@ Nothing heavy is imported up here: `--help` must answer at once.
 from __future__ import annotations
 
 import argparse
+import gc
 import io
 import os
 import sys
@@ -37,6 +38,8 @@ PLAIN_WIDTH = 80
 WORTH_PROCESSES_BYTES = 64 << 20
 MOST_AT_ONCE = 20  # runs
 LOADED_AHEAD = ("stall_analyzer.diagnose.diagnose", "stall_analyzer.batch.text_output")
+# What loading makes stays: looking for garbage in it takes longer than reading a small file.
+GARBAGE_AFTER = 100_000  # objects
 SWITCH_S = 0.001  # reading asks for the interpreter now and then, and should not wait for it
 
 
@@ -94,6 +97,7 @@ def _show_manual(arguments: argparse.Namespace) -> int:
 
 
 def _analyze(arguments: argparse.Namespace) -> int:
+    gc.set_threshold(GARBAGE_AFTER)
     extra = _check_outputs(arguments)
     store = _store(arguments)
     batch, judge = _find(store, arguments, again=arguments.fresh)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import median
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -180,7 +179,8 @@ def _steps(terminal: Terminal, run: ReportEntry) -> None:
     if len(steps) < 2:
         return
     durations = [_duration(step) for step in steps]
-    typical_ps = int(median(durations))
+    ordered = sorted(durations)
+    typical_ps = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) // 2
     terminal.gap()
     summary = f"  {len(steps)}, median {seconds(typical_ps)}, "
     summary += f"longest {seconds(max(durations))}"
