@@ -18,13 +18,14 @@ GRAPH = "graph-id"  # of graphs that need no other
 
 def health(mode: str, size: int = 8, inf: int = 0, nan: int = 0, zero: int = 0) -> list[float]:
     """What the debugger stores of a tensor in each of its modes."""
-    return {
+    values: dict[str, list[float]] = {
         "CURT_HEALTH": [1, float(bool(inf or nan))],
         "CONCISE_HEALTH": [1, size, 0, inf, nan],
         "FULL_HEALTH": [1, 0, 1, 2, size, 0, inf, nan, 0, zero, size - inf - nan - zero],
         "SHAPE": [1, 1, 2, size, 2, size // 2, 0, 0, 0, 0],
         "NO_TENSOR": [],
-    }[mode]
+    }
+    return values[mode]
 
 
 @dataclass

@@ -14,6 +14,7 @@ from stall_analyzer.decode.vocabulary import ANNOTATIONS
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.pipeline import analyze
 from stall_analyzer.report.document import run_document
+from stall_analyzer.report.document_types import ReportEntry
 from tests import traces
 from tests.xspace import space
 
@@ -36,7 +37,7 @@ def our_lines(path: Path) -> tuple[Any, list[Any]]:
     return plane, [line for line in plane.lines if line.name.startswith(ANNOTATIONS)]
 
 
-def document(folder: Path) -> dict[str, Any]:
+def document(folder: Path) -> ReportEntry:
     (run,) = discover([str(folder)]).runs
     return run_document(analyze(run))
 

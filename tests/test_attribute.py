@@ -25,7 +25,7 @@ from tests.traces import (
     timeline_of,
     wait,
 )
-from tests.xspace import Event
+from tests.xspace import Event, Value
 
 
 def test_a_step_waits_for_input_and_then_computes(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_while_the_step_computes_it_does_not_wait(tmp_path: Path) -> None:
 
 
 def test_an_async_wait_lasts_from_its_start_to_its_done_event(tmp_path: Path) -> None:
-    kind = {"kernel_type": "IteratorGetNext", "step_id": 1}
+    kind: dict[str, Value] = {"kernel_type": "IteratorGetNext", "step_id": 1}
     ledger = ledger_of(
         tmp_path,
         host(
@@ -222,7 +222,7 @@ def test_xla_compiles_from_the_call_to_the_first_run_of_its_code(tmp_path: Path)
 
 
 def test_what_new_code_takes_longer_in_its_first_run_is_part_of_compiling(tmp_path: Path) -> None:
-    compiling = {"kernel_type": "StatefulPartitionedCall", "step_id": 1}
+    compiling: dict[str, Value] = {"kernel_type": "StatefulPartitionedCall", "step_id": 1}
     work = [
         event("ExecutorState::Process", 0, 100, id=1),
         event("ExecutorState::ProcessAsync::Start", 0, 100, **compiling),

@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 
 from stall_analyzer.batch import batch
 from stall_analyzer.cli import main as cli
+from stall_analyzer.cli.options import MOST_PROCESSES
 from stall_analyzer.model.findings import Report
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import HostFile, ProfileSession, Run
@@ -233,8 +234,8 @@ def test_processes_are_started_only_when_they_pay_off() -> None:
     few_bytes, many_bytes = 1 << 20, 1 << 30
     assert cli._processes(runs=10, size=few_bytes) == 1
     assert cli._processes(runs=1, size=many_bytes) == 1
-    assert 1 <= cli._processes(runs=50, size=few_bytes) <= cli.MOST_PROCESSES
-    assert 1 <= cli._processes(runs=10, size=many_bytes) <= cli.MOST_PROCESSES
+    assert 1 <= cli._processes(runs=50, size=few_bytes) <= MOST_PROCESSES
+    assert 1 <= cli._processes(runs=10, size=many_bytes) <= MOST_PROCESSES
 
 
 # ---------------------------------------------------------------- many runs

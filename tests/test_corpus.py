@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import jsonschema
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.pipeline import analyze
 from stall_analyzer.report.document import document, run_document
+from stall_analyzer.report.document_types import ReportEntry
 from tests.corpus import CORPUS, case
 from tests.real_documents import SCHEMA
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @cache
-def runs(number: str) -> list[dict[str, Any]]:
+def runs(number: str) -> list[ReportEntry]:
     report = document([run_document(analyze(run)) for run in discover([case(number)]).runs])
     jsonschema.validate(report, SCHEMA)
     return list(report["runs"])

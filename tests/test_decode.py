@@ -7,7 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from xspace import (
+
+from stall_analyzer.decode import decode, vocabulary
+from stall_analyzer.errors import UnreadableFile
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.units import PS_PER_NS
+from tests.xspace import (
     Event,
     Line,
     Plane,
@@ -20,11 +25,6 @@ from xspace import (
     space,
     varint,
 )
-
-from stall_analyzer.decode import decode, vocabulary
-from stall_analyzer.errors import UnreadableFile
-from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.units import PS_PER_NS
 
 Read = Callable[[bytes], Trace]
 MS = 1_000_000  # nanoseconds

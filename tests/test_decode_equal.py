@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corpus import CORPUS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xspace import Event, Line, Plane, Ref, read_pure, read_with, space
 
 from stall_analyzer.errors import UnreadableFile
 from stall_analyzer.model.trace import Trace
+from tests.corpus import CORPUS
+from tests.xspace import Event, Line, Plane, Ref, read_pure, read_with, space
 
 native = pytest.importorskip("stall_analyzer.decode._xplane", reason="not built: no C compiler?")
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from corpus import case
 
 from stall_analyzer.decode import decode
 from stall_analyzer.errors import UnreadableFile
 from stall_analyzer.model.runs import HostFile
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.units import PS_PER_MS
+from tests.corpus import case
 
 
 def meta(name: str, value: str, **place: int) -> dict[str, object]:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corpus import case
-from xspace import host_file
 
 from stall_analyzer.decode import decode, vocabulary
 from stall_analyzer.decode.event_columns import PINNED_STATS
 from stall_analyzer.model.units import PS_PER_NS
+from tests.corpus import case
+from tests.xspace import host_file
 
 pb2 = pytest.importorskip("tensorflow.tsl.profiler.protobuf.xplane_pb2")
 

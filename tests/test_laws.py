@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 from hypothesis import example, given, settings
@@ -17,9 +17,10 @@ from stall_analyzer.discover.discover import discover
 from stall_analyzer.model.findings import Report
 from stall_analyzer.pipeline import analyze
 from stall_analyzer.report.document import document, run_document
+from stall_analyzer.report.document_types import PhaseEntry, StepEntry
 from tests.real_documents import SCHEMA
 from tests.traces import GRAPH, clock, device, event, host
-from tests.xspace import Event, space
+from tests.xspace import Event, Value, space
 
 NAMES = (
     "train_step", "tf.function-graph_building", f"EagerLocalExecute: {GRAPH}",
@@ -36,7 +37,7 @@ NAMES = (
 LINES = ("python", "tf_Compute/1", "tf_data_iterator_get_next/2", "tf_data_private_threadpool/3")
 
 small = st.integers(0, 3)
-stats = st.fixed_dictionaries(
+stats: st.SearchStrategy[dict[str, Value]] = st.fixed_dictionaries(
     {},
     optional={
         "id": small, "step_id": small, "_p": small, "_c": small, "step_num": small,
@@ -76,11 +77,11 @@ def report_on(trace: bytes) -> Report:
         return analyze(run)
 
 
-def sums(entries: list[dict[str, Any]]) -> int:
+def sums(entries: Sequence[PhaseEntry | StepEntry]) -> int:
     return sum(ps for entry in entries for ps in entry["buckets_ps"].values())
 
 
-READ = {"id": 0, "kernel_type": "IteratorGetNext"}
+READ: dict[str, Value] = {"id": 0, "kernel_type": "IteratorGetNext"}
 STEP_WHILE_ITS_ITERATOR_IS_MADE = [
     event("EagerLocalExecute: MakeIterator", 26, 31),
     event("train_step", 0, 0.01, tf_function_call="traced-nonXla", **READ),
@@ -112,9 +113,9 @@ def test_time_is_conserved_and_the_report_keeps_its_contract(trace: bytes) -> No
 def test_a_chart_shows_the_whole_window_at_any_width(trace: bytes, pixels: int) -> None:
     (chart,) = charts_of(report_on(trace))
     shown = timeline(chart, 0, chart.duration_ps, pixels)
-    ledger = next((lane for lane in shown["lanes"] if lane["id"] == "ledger"), {"items": []})
+    ledger = next((lane["items"] for lane in shown["lanes"] if lane["id"] == "ledger"), ())
     held = 0
-    for start, end, _, _, count, *parts in ledger["items"]:
+    for start, end, _, _, count, *parts in ledger:
         held += sum(ps for _, ps in parts[0]) if count > 1 else end - start
     assert held == chart.duration_ps
     for lane in shown["lanes"]:

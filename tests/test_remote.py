@@ -24,7 +24,7 @@ from tests.logdirs import PROFILE
 SAMPLES = Path(__file__).resolve().parent.parent / "sample_logs"
 
 
-class Shaky(MemoryFileSystem):  # type: ignore[misc]
+class Shaky(MemoryFileSystem):
     """An object store in memory that counts what is read, and fails when told to."""
 
     protocol = "shaky"

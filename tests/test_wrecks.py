@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
@@ -20,6 +19,7 @@ from hypothesis import strategies as st
 
 from stall_analyzer.discover.discover import find_runs
 from stall_analyzer.outcome import analyze_one
+from stall_analyzer.report.document_types import ReportEntry
 from tests import captures, event_files
 from tests.real_documents import SCHEMA, document
 
@@ -30,7 +30,7 @@ OUR_FAULT = ("could not be analysed", "Detector ST", "fault of stall-analyze")
 anywhere = st.floats(0, 1, exclude_max=True)
 
 
-def answers(logdir: Path) -> list[dict[str, Any]]:
+def answers(logdir: Path) -> list[ReportEntry]:
     """The entries of all runs, each of them sound."""
     entries = []
     for run in find_runs([str(logdir)]).runs:
@@ -161,10 +161,13 @@ def test_each_restart_of_a_cluster_is_a_run_of_its_own(tmp_path: Path) -> None:
     first, second = answers(tmp_path)
     assert [entry["attempt"] for entry in (first, second)] == [1, 2]
     for entry in (first, second):
+        assert entry["cluster"] is not None
         assert [member["name"] for member in entry["cluster"]["members"]] == [
             "box-worker-0",
             "box-worker-1",
         ]
+    assert first["cluster"] is not None
+    assert second["cluster"] is not None
     assert first["cluster"]["ended_first"] == "box-worker-1"
     assert first["verdict"]["status"] == "dead"
     assert second["cluster"]["ended_first"] is None

@@ -43,14 +43,13 @@ def process(*command: str, says: str) -> Iterator[tuple[subprocess.Popen[str], s
 def cluster(workers: int) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
     """A scheduler and its workers, on loopback: its address, and they."""
     with ExitStack() as stack:
-        command = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
+        scheduler = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
                    "--no-dashboard")  # fmt: skip
-        _, line = stack.enter_context(process(*command, says=r"Scheduler at:\s+tcp://"))
+        _, line = stack.enter_context(process(*scheduler, says=r"Scheduler at:\s+tcp://"))
         address = line.split()[-1]
-        command = ("distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny",
+        worker = ("distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny",
                    "--no-dashboard", "--host", "127.0.0.1")  # fmt: skip
         started = [
-            stack.enter_context(process(*command, says=r"Registered to:"))[0]
-            for _ in range(workers)
+            stack.enter_context(process(*worker, says=r"Registered to:"))[0] for _ in range(workers)
         ]
         yield address, started

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from stall_analyzer.batch import engines
 from stall_analyzer.batch.batch import Batch
 from stall_analyzer.batch.selection import Selection
 from stall_analyzer.model.runs import EventFile, Run
+from stall_analyzer.report.document_types import ReportEntry
 from stall_analyzer.report.facts import Facts, facts_of
 from stall_analyzer.results.result_store import ResultStore
 from tests.real_documents import divided
@@ -71,9 +72,9 @@ def run_command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command(*arguments), capture_output=True, text=True, check=False)
 
 
-def lines_of(path: Path) -> list[dict[str, Any]]:
+def lines_of(path: Path) -> list[ReportEntry]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def names_of(entries: Sequence[dict[str, Any]]) -> list[str]:
+def names_of(entries: Iterable[ReportEntry]) -> list[str]:
     return [entry["run"] for entry in entries]

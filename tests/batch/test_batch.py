@@ -68,7 +68,7 @@ def test_a_run_that_is_gone_is_not_in_the_results(tmp_path: Path) -> None:
     analyzed(root, tmp_path / "store")
     (root / "b").rename(tmp_path / "elsewhere")
     again, _ = analyzed(root, tmp_path / "store")
-    assert names_of(list(again.entries())) == ["a"]
+    assert names_of(again.entries()) == ["a"]
 
 
 def test_results_come_in_the_order_of_names_whatever_was_done_first(
@@ -113,7 +113,8 @@ def misbehaves(run: Run, progress: Progress) -> RunResult:
     if run.name.startswith("raise"):
         raise RuntimeError("cursed")
     progress(0.5, "half way")
-    entry = {**analyze_one(run).entry, "evidence": {"process": str(os.getpid())}}
+    entry = analyze_one(run).entry
+    entry["evidence"] = {"process": str(os.getpid())}
     return result_of(run, Outcome(entry))
 
 

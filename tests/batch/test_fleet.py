@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from stall_analyzer.batch import view
+from stall_analyzer.report.document_types import FleetEntry
 from stall_analyzer.report.facts import Facts
 from stall_analyzer.report.fleet import ERRORS_SHOWN, WORST_RUNS, Fleet
 from stall_analyzer.report.terminal import Terminal
@@ -18,7 +18,7 @@ from tests.real_documents import MS, SCHEMA, document, finding
 HOUR_MS = 3_600_000
 
 
-def summary(*all_facts: Facts) -> dict[str, Any]:
+def summary(*all_facts: Facts) -> FleetEntry:
     fleet = Fleet()
     for one in all_facts:
         fleet.add(one)

@@ -69,4 +69,4 @@ def test_machines_that_share_a_store_share_the_work(tmp_path: Path) -> None:
     assert read == len(names)
     whole, _ = analyzed(root, tmp_path / "store")
     assert whole.to_read == 0
-    assert names_of(list(whole.entries())) == names
+    assert names_of(whole.entries()) == names

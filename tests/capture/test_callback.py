@@ -201,7 +201,7 @@ def test_a_second_fit_goes_on_in_the_same_files(tmp_path: Path) -> None:
     assert set(measured[16:]) <= {31, 47}
 
 
-class FailsAt(keras.callbacks.Callback):  # type: ignore[misc]
+class FailsAt(keras.callbacks.Callback):
     def __init__(self, batch: int) -> None:
         super().__init__()
         self.batch = batch
@@ -244,7 +244,7 @@ def test_a_model_traced_before_is_not_probed_and_the_record_says_why(tmp_path: P
 
 
 def test_a_step_that_bypasses_the_optimizer_is_not_probed(tmp_path: Path) -> None:
-    class OwnStep(keras.Sequential):  # type: ignore[misc]
+    class OwnStep(keras.Sequential):
         def train_step(self, data: Any) -> dict[str, Any]:
             return {"loss": tf.reduce_mean(self(data[0]))}
 

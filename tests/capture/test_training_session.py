@@ -90,7 +90,7 @@ def test_fits_that_were_left_are_ended_when_the_next_one_begins(tmp_path: Path) 
 # ---------------------------------------------------------------- which fit it is
 
 
-class Group(keras.callbacks.Callback):  # type: ignore[misc]
+class Group(keras.callbacks.Callback):
     """A callback that has callbacks of its own."""
 
     def __init__(self, *callbacks: Any) -> None:

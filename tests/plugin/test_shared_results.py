@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from stall_analyzer.report.document_types import ReportEntry
 from stall_analyzer.results import worker_process
 from tests.batch.fleets import copy_sample, lines_of, run_command
 from tests.plugin.boards import Board
@@ -23,7 +23,7 @@ def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "logs"
 
 
-def analyze(*options: str | Path) -> list[dict[str, Any]]:
+def analyze(*options: str | Path) -> list[ReportEntry]:
     finished = run_command("logs", "--jsonl", "all.jsonl", *options)
     assert finished.returncode == 0, finished.stderr
     return lines_of(Path("all.jsonl"))

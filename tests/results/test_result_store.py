@@ -6,7 +6,7 @@ import os
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 
@@ -18,6 +18,7 @@ from stall_analyzer.files.caches import LIVE_S
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import Run
 from stall_analyzer.outcome import Outcome, analyze_one, failure
+from stall_analyzer.report.document_types import ReportEntry
 from stall_analyzer.results.result_store import ResultStore
 from stall_analyzer.results.run_result import analyze, result_of
 from tests.batch.fleets import LONG_AGO_S, copy_sample, fake_run
@@ -29,7 +30,7 @@ def store(tmp_path: Path) -> ResultStore:
     return ResultStore(tmp_path / "store")
 
 
-def put(store: ResultStore, run: Run, entry: dict[str, Any] | None = None) -> None:
+def put(store: ResultStore, run: Run, entry: ReportEntry | None = None) -> None:
     store.put(run, result_of(run, Outcome(entry or sample("healthy"))))
 
 

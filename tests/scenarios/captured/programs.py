@@ -85,7 +85,7 @@ def with_bias(layer: int, bias: float) -> list[keras.layers.Layer]:
 def small_rate(rate: float) -> Program:
     """A model of one's own, of which TensorBoard could store nothing."""
 
-    class Own(keras.Model):  # type: ignore[misc]
+    class Own(keras.Model):
         def __init__(self) -> None:
             super().__init__()
             self.first = keras.layers.Dense(32, "relu")
@@ -121,7 +121,7 @@ def scaled(initial: float) -> Program:
 # ---------------------------------------------------------------- memory, and long epochs
 
 
-class KeepOutputs(keras.callbacks.Callback):  # type: ignore[misc]
+class KeepOutputs(keras.callbacks.Callback):
     def __init__(self, keep: bool) -> None:
         super().__init__()
         self.keep, self.kept = keep, []  # type: ignore[var-annotated]

@@ -21,11 +21,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from stall_analyzer.decode.scan import scan
 from stall_analyzer.decode.xplane import ENVIRONMENT_PLANE
 from stall_analyzer.files import wire
+from stall_analyzer.report.document_types import ReportEntry
 from tests.scenarios.clusters.plans import JOBS
 from tests.xspace import Plane, block
 
@@ -119,17 +119,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         made = make(traces, job.late[0], hosts, target)
         cost = analyze(target, workdir / "out.json")
         (run,) = json.loads((workdir / "out.json").read_text())["runs"]
-        found = run["lateness"]["hosts"][0] if run["lateness"] else {"host": "-", "cost_ps": 0}
+        late = run["lateness"]["hosts"][0] if run["lateness"] else None
+        found, cost_s = (late["host"], late["cost_ps"] / 1e12) if late else ("-", 0.0)
         print(
             f"{hosts:5} {made.bytes / 1e6:8.1f} {cost.seconds:7.2f} {cost.peak_mb:8.0f}  "
-            f"{made.late:15} {found['host']:15} {found['cost_ps'] / 1e12:6.2f}  "
+            f"{made.late:15} {found:15} {cost_s:6.2f}  "
             f"{clock_error_ms(run, made):10.3f}"
         )
-        wrong += found["host"] != made.late
+        wrong += found != made.late
     return 1 if wrong else 0
 
 
-def clock_error_ms(run: dict[str, Any], made: Made) -> float:
+def clock_error_ms(run: ReportEntry, made: Made) -> float:
     """How far the recovered differences of the clocks are from the true ones, at worst."""
     found = {t["host"]: t["clock"]["ahead_ps"] for t in run["traces"] if t["clock"]["ahead_ps"]}
     leader = next(t["host"] for t in run["traces"] if t["clock"]["source"] == "own clock")
