@@ -113,7 +113,9 @@ class _PlaneDecoder:
         except WireError as error:
             raise _BadEvent from error
 
-    def parse_event(self, begin: int, end: int, shift_ps: int) -> Event | None:
+    def parse_event(  # noqa: C901, PLR0912  one branch for each field, as in _events.h
+        self, begin: int, end: int, shift_ps: int
+    ) -> Event | None:
         event_id = offset = duration = 0
         aggregated = is_pinned = False
         stats = []

@@ -46,7 +46,11 @@ SLOWER_FIRST = 1.5
 
 def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
     """One sentence for a tired person, with status, bucket and confidence."""
-    timeline, host, ledger = signals.timeline, signals.host, signals.likely_ledger
+    return _beyond_time(signals, findings) or _of_its_time(signals, findings)
+
+
+def _beyond_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:
+    """What matters more than where the time went: stuck, dead, learning nothing, nothing seen."""
     stall = signals.stall
     if stall is not None and stall.state == STUCK and stall.blamed is not None:
         sentence, blamed = f"{stall.sentence}.", stall.blamed
@@ -55,18 +59,20 @@ def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
         return _never_joined(signals)
     hopeless = [f for f in findings if f.bucket == "numerics" and f.severity == "act"]
     if hopeless:
-        return _learning_nothing(ledger, hopeless[0])
+        return _learning_nothing(signals.likely_ledger, hopeless[0])
     if signals.cluster.ended_first is not None:
         return _ended_first(signals.cluster.ended_first)
     if _is_dead(signals):
         return _dead(signals)
     if stall is not None and not signals.traces:
         return Verdict("unknown", _bucket(stall), f"{stall.sentence}.", 0.5)
-    if timeline.window.duration_ps == 0:
+    if signals.timeline.window.duration_ps == 0:
         return _without_window(signals)
-    held_up = _held_up(signals, findings)
-    if held_up is not None:
-        return held_up
+    return _held_up(signals, findings)
+
+
+def _of_its_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
+    timeline, host, ledger = signals.timeline, signals.host, signals.likely_ledger
     costs = _costs(ledger)
     worked = _worked_ps(ledger)
     primary = max(ACTIONABLE, key=lambda bucket: costs[bucket])
