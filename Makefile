@@ -30,9 +30,10 @@ test: lint types check-python test-frontend test-browser  ## everything that mus
 check-python: $(VENV)/.installed-test
 	$(BIN)/python -m pytest
 
-lint: $(VENV)/.installed-test  ## style, by ruff
+lint: $(VENV)/.installed-test  ## style, by ruff; dead code, by vulture
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/vulture
 
 types: $(VENV)/.installed-test  ## types, by mypy
 	$(BIN)/mypy

@@ -52,7 +52,9 @@ def test_of_one_run_everything_can_be_asked(one: stall.Analysis) -> None:
     assert one.name == "input_py_function"
     assert one.verdict.primary == "input"
     assert one.findings[0].id == "ST001"
-    assert 0 < one.findings[0].gain_s[0] <= one.findings[0].gain_s[1] <= one.duration_s
+    first = one.findings[0]
+    assert 0 < first.gain_s[0] <= first.gain_s[1] <= first.lost_s <= one.duration_s
+    assert first.later_gain_s[0] <= first.later_gain_s[1]
     assert sum(one.buckets_s.values()) == pytest.approx(one.duration_s)
     assert sum(one.causes_s.values()) == pytest.approx(one.duration_s)
     step = one.steps[-1]
