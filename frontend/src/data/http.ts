@@ -37,7 +37,7 @@ export class HttpSource implements DataSource {
       pixels: String(Math.min(Math.ceil(pixels), PIXELS_MOST)),
     };
     const answer = await this.get<TimelineAnswer | { state: string }>("timeline", query, signal);
-    if ("state" in answer) throw new Error("This run is still being analysed.");
+    if ("state" in answer) throw new Error("The timeline is still being made.");
     return { answer, psPerPixel: (end_ps - start_ps) / pixels };
   }
 
