@@ -16,8 +16,6 @@ from stall_analyzer.errors import Unreachable
 from stall_analyzer.files import remote
 from stall_analyzer.files.listing import FileInfo, Folder, reason
 
-LOCAL_BUFFER_BYTES = 1 << 20  # event files are read in small pieces from one end to the other
-
 
 def is_url(path: str) -> bool:
     return "://" in path
@@ -87,7 +85,7 @@ def open_binary(path: str, fetched: Callable[[int], None] = lambda _: None) -> B
     if is_url(path):
         return remote.open_binary(path, fetched)
     try:
-        return Path(path).open("rb", buffering=LOCAL_BUFFER_BYTES)
+        return Path(path).open("rb")
     except OSError as error:
         raise Unreachable(reason(error)) from error
 
