@@ -28,7 +28,7 @@ demo: $(VENV)/.installed  ## install, analyse the sample logs, say what to do ne
 test: lint types check-python test-frontend test-browser  ## everything that must pass before a commit
 
 check-python: $(VENV)/.installed-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --cov
 
 lint: $(VENV)/.installed-test  ## style, by ruff; dead code, by vulture
 	$(BIN)/ruff check .
@@ -105,7 +105,7 @@ sample-logs: $(VENV)/.installed-test  ## record sample_logs/ anew
 	$(BIN)/python -m tests.scenarios.make_samples
 
 clean:  ## remove everything that make made
-	rm -rf $(VENV) frontend/node_modules build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) frontend/node_modules build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -rf *.egg-info analyzer/*.egg-info
 	find analyzer tb_stall_plugin tests benchmarks scripts -name __pycache__ -prune -exec rm -rf {} +
 	find analyzer -name '*.so' -delete
