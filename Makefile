@@ -95,7 +95,7 @@ test-versions: $(TENSORFLOWS:%=build/tensorflow-%/.installed)  ## the capture, w
 	    || failed="$$failed $$version"; \
 	done; test -z "$$failed" || { echo "failed with:$$failed"; exit 1; }
 
-schema: $(VENV)/.installed  ## schema.json and the page's document.ts, from the document's types
+schema: $(VENV)/.installed  ## schema.json, from the document's types
 	$(BIN)/python -m scripts.write_schema
 
 docs: $(VENV)/.installed  ## docs/findings/, from the detectors
@@ -105,7 +105,8 @@ sample-logs: $(VENV)/.installed-test  ## record sample_logs/ anew
 	$(BIN)/python -m tests.scenarios.make_samples
 
 clean:  ## remove everything that make made
-	rm -rf $(VENV) frontend/node_modules build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) frontend/node_modules frontend/src/document.ts build dist
+	rm -rf .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -rf *.egg-info analyzer/*.egg-info
 	find analyzer tb_stall_plugin tests benchmarks scripts -name __pycache__ -prune -exec rm -rf {} +
 	find analyzer -name '*.so' -delete

@@ -6,8 +6,13 @@
  * to the picosecond, and longer windows lose nothing that a screen could show.
  */
 
-import type { Bucket, Facts, Fleet, Note, Ps, Report, Span, Trace } from "./document";
-export * from "./document";
+import type { Bucket, Facts, Fleet, Note, Ps, Report, Trace } from "./document";
+export type * from "./document";
+
+export interface Span {
+  start_ps: Ps;
+  end_ps: Ps;
+}
 
 export interface Progress {
   share: number;

@@ -1,6 +1,6 @@
 """The JSON document, key by key: the one definition of what a report says.
 
-schema.json beside this file and frontend/src/document.ts are generated from it by `make schema`.
+schema.json beside this file is generated from it by `make schema`, and the page's types from that.
 A docstring or the comment behind a key becomes its description there; what stands in `Annotated`
 are further rules of JSON Schema. Every key is always there; what may be unknown may be null.
 Only type checkers import it: making so many classes would take milliseconds of every start.
@@ -8,7 +8,7 @@ Only type checkers import it: making so many classes would take milliseconds of 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias, TypedDict
+from typing import Annotated, Literal, TypeAlias, TypedDict, get_args
 
 from stall_analyzer.model.kinds import (
     Bucket,
@@ -23,22 +23,24 @@ from stall_analyzer.model.kinds import (
     WindowSource,
 )
 
-Ps: TypeAlias = Annotated[int, {"minimum": 0}]  # Picoseconds.
-Count: TypeAlias = Annotated[int, {"minimum": 0}]
-Positive: TypeAlias = Annotated[int, {"minimum": 1}]
-Share: TypeAlias = Annotated[float, {"minimum": 0, "maximum": 1}]
-FindingId: TypeAlias = Annotated[str, {"pattern": "^ST[0-9]{3}$"}]
+Ps: TypeAlias = Annotated[int, ("minimum", 0), ("description", "Picoseconds.")]
+Count: TypeAlias = Annotated[int, ("minimum", 0)]
+Positive: TypeAlias = Annotated[int, ("minimum", 1)]
+Share: TypeAlias = Annotated[float, ("minimum", 0), ("maximum", 1)]
+FindingId: TypeAlias = Annotated[str, ("pattern", "^ST[0-9]{3}$")]
 Cause: TypeAlias = Annotated[
     str,
-    {
-        "pattern": "^(input|compile|memory|numerics|compute|communication|host|profiler|unknown)"
-        "\\.[a-z0-9_]+$"
-    },
-]  # A bucket, a dot and what happened in it: compile.tracing.
+    ("description", "A bucket, a dot and what happened in it: compile.tracing."),
+    ("pattern", rf"^({'|'.join(get_args(Bucket))})\.[a-z0-9_]+$"),
+]
 AllBuckets: TypeAlias = Annotated[
-    dict[Bucket, Ps], {"minProperties": 9}
-]  # All nine buckets; together they are exactly the time they divide.
-BucketTimes: TypeAlias = dict[Bucket, Positive]  # Only the buckets that are not zero.
+    dict[Bucket, Ps],
+    ("description", "All nine buckets; together they are exactly the time they divide."),
+    ("required", get_args(Bucket)),
+]
+BucketTimes: TypeAlias = Annotated[
+    dict[Bucket, Positive], ("description", "Only the buckets that are not zero.")
+]
 CauseTimes: TypeAlias = dict[Cause, Ps]
 
 
@@ -68,17 +70,16 @@ class VerdictEntry(TypedDict):
     host: str | None  # The host that holds up the others; null where none does.
 
 
-class SpanEntry(TypedDict):
+class PhaseEntry(TypedDict):
     start_ps: Ps
     end_ps: Ps
-
-
-class PhaseEntry(SpanEntry):
     name: PhaseName
     buckets_ps: BucketTimes
 
 
-class StepEntry(SpanEntry):
+class StepEntry(TypedDict):
+    start_ps: Ps
+    end_ps: Ps
     index: Count
     phase: StepPhase
     source: StepSource  # What marked the step.
@@ -151,7 +152,7 @@ class PlanEntry(TypedDict):
     """The changes worth making, in order, and what they come to together. Time that several
     findings blame is won once."""
 
-    findings: Annotated[list[FindingId], {"minItems": 1}]  # Most seconds first.
+    findings: Annotated[list[FindingId], ("minItems", 1)]  # Most seconds first.
     first_epoch_ps: ForecastEntry
     later_epoch_ps: ForecastEntry | None  # Null where no later epoch is known.
 
@@ -206,7 +207,7 @@ class LatenessEntry(TypedDict):
     meetings: Positive
     waited_ps: dict[str, Ps]  # Per host: how long it waited for others, in all.
     hosts: list[LateHostEntry]  # All that ever came last, costliest first.
-    steps: Annotated[list[LateStepEntry], {"maxItems": 500}]  # The costliest, in order of time.
+    steps: Annotated[list[LateStepEntry], ("maxItems", 500)]  # The costliest, in order of time.
     steps_left_out: Count
 
 
@@ -222,7 +223,7 @@ class MemberEntry(TypedDict):
 class ClusterEntry(TypedDict):
     """Who should have trained together, and what is known of each."""
 
-    size: Annotated[int, {"minimum": 2}]
+    size: Annotated[int, ("minimum", 2)]
     size_source: SizeSource
     members: list[MemberEntry]
     missing: list[str]  # Those that left nothing here.
@@ -291,7 +292,7 @@ class FleetFindingEntry(TypedDict):
 
 
 class FleetDayEntry(TypedDict):
-    day: Annotated[str, {"pattern": "^[0-9]{4,}-[0-9]{2}-[0-9]{2}$"}] | None
+    day: Annotated[str, ("pattern", "^[0-9]{4,}-[0-9]{2}-[0-9]{2}$")] | None
     statuses: dict[Status, Positive]
     lost_ps: Ps
     buckets_ps: AllBuckets  # Of machines.

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         NoteEntry,
         PhaseEntry,
         ReportEntry,
-        SpanEntry,
         StepEntry,
     )
 
@@ -209,7 +208,7 @@ def _steps(terminal: Terminal, run: ReportEntry) -> None:
         terminal.line(terminal.text(more, "dim"), indent=2)
 
 
-def _duration(span: SpanEntry) -> int:
+def _duration(span: PhaseEntry | StepEntry) -> int:
     return span["end_ps"] - span["start_ps"]
 
 
