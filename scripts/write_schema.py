@@ -8,19 +8,10 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import typing
 from pathlib import Path
 from types import UnionType
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    TypeAlias,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from stall_analyzer.report import document_types
 from stall_analyzer.report.facts import Facts
@@ -32,8 +23,7 @@ INNERMOST = re.compile(r"[{\[][^][{}]*[\]}]")
 SCALARS = {
     int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null",
 }  # fmt: skip
-
-Json: TypeAlias = dict[str, Any]
+Json = dict[str, Any]
 
 
 def main() -> None:
@@ -60,7 +50,9 @@ def _snake(name: str) -> str:
 
 
 NAMES = {
-    kind: _snake(name) for name, kind in DEFINED.items() if is_typeddict(kind) or get_origin(kind)
+    kind: _snake(name)
+    for name, kind in DEFINED.items()
+    if typing.is_typeddict(kind) or get_origin(kind)
 }
 
 
@@ -69,23 +61,26 @@ def _type(kind: Any) -> Json:
 
 
 def _definition(kind: Any) -> Json:
-    if is_typeddict(kind):
+    origin, parts = get_origin(kind), get_args(kind)
+    if typing.is_typeddict(kind):
         return _typed_dict(kind)
-    match get_origin(kind), get_args(kind):
-        case origin, (inner, *rules) if origin is Annotated:
-            return _type(inner) | dict(rules)
-        case origin, words if origin is Literal:
-            return {"enum": list(words)}
-        case origin, options if origin in (UnionType, Union):
-            return {"anyOf": [_type(option) for option in options]}
-        case origin, (item,) if origin is list:
-            return {"type": "array", "items": _type(item)}
-        case origin, (name, item) if get_origin(name) is Literal:
-            return _object({word: _type(item) for word in get_args(name)})
-        case origin, (name, item) if origin is dict:
-            names = {"propertyNames": _type(name), "additionalProperties": _type(item)}
-            return {"type": "object", **names}
+    if origin is Annotated:
+        return _type(parts[0]) | dict(parts[1:])
+    if origin is Literal:
+        return {"enum": list(parts)}
+    if origin in (UnionType, Union):
+        return {"anyOf": [_type(part) for part in parts]}
+    if origin is list:
+        return {"type": "array", "items": _type(parts[0])}
+    if origin is dict:
+        return _mapping(*parts)
     return {"type": SCALARS[kind]}
+
+
+def _mapping(name: Any, item: Any) -> Json:
+    if get_origin(name) is Literal:
+        return _object({word: _type(item) for word in get_args(name)})
+    return {"type": "object", "propertyNames": _type(name), "additionalProperties": _type(item)}
 
 
 def _object(properties: Json) -> Json:
@@ -94,13 +89,13 @@ def _object(properties: Json) -> Json:
 
 def _typed_dict(kind: Any) -> Json:
     comments = _comments(kind)
-    properties = {}
-    for name, inner in get_type_hints(kind, localns=DEFINED, include_extras=True).items():
-        described = {"description": comments[name]} if name in comments else {}
-        properties[name] = described | _type(inner)
-    docstring = " ".join((kind.__doc__ or "").split())
-    described = {"description": docstring} if docstring else {}
-    return {**described, **_object(properties), "required": list(properties)}
+    hints = typing.get_type_hints(kind, localns=DEFINED, include_extras=True)
+    properties = {name: _described(comments.get(name)) | _type(hints[name]) for name in hints}
+    return _described(kind.__doc__) | _object(properties) | {"required": list(properties)}
+
+
+def _described(text: str | None) -> Json:
+    return {"description": " ".join(text.split())} if text else {}
 
 
 def _comments(kind: Any) -> dict[str, str]:
