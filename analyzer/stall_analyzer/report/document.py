@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from stall_analyzer.model.intervals import time_in
 from stall_analyzer.model.kinds import Bucket, WindowSource
 from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
 from stall_analyzer.model.notes import Note
-from stall_analyzer.model.timeline import HostClock, Phase, Step
+from stall_analyzer.model.timeline import Phase, Step, starts_and_ends
 from stall_analyzer.model.units import Int64s
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         EstimateEntry,
         FindingEntry,
         ForecastEntry,
-        HostClockEntry,
         HostLedgerEntry,
         LatenessEntry,
         NoteEntry,
@@ -74,26 +73,21 @@ def run_document(report: Report) -> ReportEntry:
             "start_source": window.start_source,
             "end_source": window.end_source,
         },
-        "verdict": {
-            "status": verdict.status,
-            "primary": verdict.primary,
-            "sentence": _cut(verdict.sentence, LONGEST_TEXT),
-            "confidence": verdict.confidence,
-            "host": verdict.host or None,
-        },
+        "verdict": _fields(
+            verdict, sentence=_cut(verdict.sentence, LONGEST_TEXT), host=verdict.host or None
+        ),
         "buckets_ps": ledger.buckets_ps,
         "causes_ps": ledger.causes_ps,
         "estimate": _estimate(report.sample) if report.sample else None,
         "one_time_ps": once,
         "recurring_ps": window.duration_ps - once,
         "phases": [
-            {"name": p.name, "start_ps": p.start_ps, "end_ps": p.end_ps, "buckets_ps": parts}
-            for p, parts in zip(timeline.phases, in_phases, strict=True)
+            _fields(phase, buckets_ps=parts)
+            for phase, parts in zip(timeline.phases, in_phases, strict=True)
         ],
         "steps": [
-            {"index": s.index, "start_ps": s.start_ps, "end_ps": s.end_ps, "phase": s.phase,
-             "source": s.source, "buckets_ps": parts}
-            for s, parts in zip(timeline.steps, in_steps, strict=True)
+            _fields(step, buckets_ps=parts)
+            for step, parts in zip(timeline.steps, in_steps, strict=True)
         ],
         "outside_steps_ps": _outside(ledger, in_steps),
         "later_epochs": {
@@ -104,7 +98,8 @@ def run_document(report: Report) -> ReportEntry:
         "plan": _plan(report.plan) if report.plan else None,
         "host_ledgers": [_host(host) for host in report.hosts if host.host],
         "traces": [
-            {"session": a.session, "host": a.host, "start_ps": a.shift_ps, "clock": _clock(a.clock)}
+            {"session": a.session, "host": a.host, "start_ps": a.shift_ps,
+             "clock": _fields(a.clock)}
             for a in timeline.traces
         ],
         "lateness": _lateness(report.lateness),
@@ -148,8 +143,7 @@ def _outside(ledger: Ledger, in_steps: Sequence[BucketTimes]) -> BucketTimes:
 
 def _sums(ledger: Ledger, spans: Sequence[Phase | Step]) -> dict[Bucket, Int64s]:
     tiling = ledger.tiling
-    start = np.array([span.start_ps for span in spans], dtype=np.int64)
-    end = np.array([span.end_ps for span in spans], dtype=np.int64)
+    start, end = starts_and_ends(spans)
     members = {
         b: np.array([i for i, cause in enumerate(CAUSES) if bucket_of(cause) == b]) for b in BUCKETS
     }
@@ -157,7 +151,6 @@ def _sums(ledger: Ledger, spans: Sequence[Phase | Step]) -> dict[Bucket, Int64s]
 
 
 def _finding(finding: Finding) -> FindingEntry:
-    change = finding.change
     return {
         "id": finding.id,
         "name": finding.name,
@@ -171,17 +164,12 @@ def _finding(finding: Finding) -> FindingEntry:
         "stack": [_cut(frame, LONGEST_NAME) for frame in finding.stack],
         "title": _cut(finding.title, LONGEST_NAME),
         "explanation": _cut(finding.explanation, LONGEST_TEXT),
-        "change": {
-            "text": _cut(change.text, LONGEST_TEXT),
-            "before": _cut(change.before, LONGEST_TEXT),
-            "after": _cut(change.after, LONGEST_TEXT),
-        },
+        "change": _fields(finding.change, **_texts(vars(finding.change))),
         "evidence": [
-            {"host": e.host, "line": _cut(e.line, LONGEST_NAME), "start_ps": e.start_ps,
-             "end_ps": e.end_ps, "label": _cut(e.label, LONGEST_NAME)}
+            _fields(e, line=_cut(e.line, LONGEST_NAME), label=_cut(e.label, LONGEST_NAME))
             for e in finding.evidence
         ],
-    }  # fmt: skip
+    }
 
 
 def _gain(gain: Gain) -> RangeEntry:
@@ -209,15 +197,6 @@ def _host(host: HostLedger) -> HostLedgerEntry:
         "training_thread": host.training_thread and _cut(host.training_thread, LONGEST_NAME),
         "evidence": _texts(host.evidence),
         "notes": [note_entry(note) for note in host.notes],
-    }
-
-
-def _clock(clock: HostClock) -> HostClockEntry:
-    return {
-        "source": clock.source,
-        "shared": clock.shared,
-        "ahead_ps": clock.ahead_ps,
-        "error_ps": clock.error_ps,
     }
 
 
@@ -253,8 +232,7 @@ def _lateness(lateness: Lateness) -> LatenessEntry | None:
             for h in lateness.hosts
         ],
         "steps": [
-            {"step": s.step if s.step >= 0 else None, "host": s.host, "cost_ps": s.cost_ps,
-             "end_ps": s.end_ps, "cause": s.cause or None}
+            _fields(s, step=s.step if s.step >= 0 else None, cause=s.cause or None)
             for s in sorted(costliest, key=lambda late: late.end_ps)
         ],
         "steps_left_out": max(len(lateness.steps) - LATE_STEPS_MOST, 0),
@@ -263,6 +241,11 @@ def _lateness(lateness: Lateness) -> LatenessEntry | None:
 
 def note_entry(note: Note) -> NoteEntry:
     return {"level": note.level, "text": _cut(note.text, LONGEST_TEXT), "where": note.where}
+
+
+def _fields(record: object, **changed: object) -> Any:
+    """A record whose fields the document calls by the same names, with some of them changed."""
+    return vars(record) | changed
 
 
 def _texts(texts: Mapping[str, str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ fill the page.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 from stall_analyzer.model.kinds import Bucket, Status, WindowSource
 
@@ -31,6 +31,7 @@ LOST_BUCKETS: tuple[Bucket, ...] = (
     "input", "compile", "memory", "numerics", "communication", "host",
 )  # fmt: skip
 ERRORS_KEPT = 3
+DETAILS = ("estimated", "stack", "explanation", "change", "evidence")  # of a finding
 
 
 class Facts(TypedDict):
@@ -61,6 +62,7 @@ class Facts(TypedDict):
 
 def facts_of(entry: ReportEntry) -> Facts:
     window, verdict, later = entry["window"], entry["verdict"], entry["later_epochs"]
+    errors = [note["text"] for note in entry["notes"] if note["level"] == "error"]
     return {
         "run": entry["run"],
         "attempt": entry["attempt"],
@@ -82,24 +84,13 @@ def facts_of(entry: ReportEntry) -> Facts:
         "sessions": entry["sessions"],
         "steps": len(entry["steps"]),
         "findings": [_summary(found) for found in entry["findings"]],
-        "errors": [note["text"] for note in entry["notes"] if note["level"] == "error"][
-            :ERRORS_KEPT
-        ],
+        "errors": errors[:ERRORS_KEPT],
     }
 
 
 def _summary(found: FindingEntry) -> FindingSummaryEntry:
-    return {
-        "id": found["id"],
-        "name": found["name"],
-        "bucket": found["bucket"],
-        "severity": found["severity"],
-        "title": found["title"],
-        "lost_ps": found["lost_ps"],
-        "gain_ps": found["gain_ps"],
-        "later_gain_ps": found["later_gain_ps"],
-        "confidence": found["confidence"],
-    }
+    kept = {key: value for key, value in found.items() if key not in DETAILS}
+    return cast("FindingSummaryEntry", kept)
 
 
 def machines(facts: Facts) -> int:
