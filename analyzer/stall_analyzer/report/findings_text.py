@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from stall_analyzer.model.format import between, seconds
+from stall_analyzer.model.format import seconds
 from stall_analyzer.report.palette import BUCKET_COLOURS
 from stall_analyzer.report.terminal import Terminal
+from stall_analyzer.report.words import forecast, worth
 
 if TYPE_CHECKING:
-    from stall_analyzer.report.document_types import (
-        FindingEntry,
-        ForecastEntry,
-        PlanEntry,
-        ReportEntry,
-    )
+    from stall_analyzer.report.document_types import FindingEntry, PlanEntry, ReportEntry
 
 # More code than this hides the plan; the rest is in the JSON document and in the tab.
 SHOWN_IN_FULL = 2
@@ -43,9 +39,8 @@ def show_findings(terminal: Terminal, run: ReportEntry) -> None:
 def _in_full(terminal: Terminal, finding: FindingEntry) -> None:
     change = finding["change"]
     _title(terminal, finding)
-    worth = _worth(finding)
-    if worth:
-        terminal.line(terminal.text(worth, "dim"), indent=4)
+    if worth(finding):
+        terminal.line(terminal.text(worth(finding), "dim"), indent=4)
     for frame in finding["stack"]:
         terminal.code(frame, " ", indent=4)
     terminal.line(terminal.text(change["text"]), indent=4)
@@ -74,38 +69,11 @@ def _in_short(terminal: Terminal, findings: Sequence[FindingEntry]) -> None:
         _title(terminal, finding, f" (costs {seconds(lost)})" if lost else "")
 
 
-def _worth(finding: FindingEntry) -> str:
-    """`costs 1.29 s; the change should win 1.03–1.29 s, in every epoch`"""
-    cost = f"costs {seconds(finding['lost_ps'])}" if finding["lost_ps"] else ""
-    return "; ".join(part for part in (cost, gain_in_words(finding)) if part)
-
-
-def gain_in_words(finding: FindingEntry) -> str:
-    first, later = finding["gain_ps"], finding["later_gain_ps"]
-    if not first["high"] and not later["high"]:
-        return ""
-    said = "the change should win "
-    wins, wins_later = (between(gain["low"], gain["high"]) for gain in (first, later))
-    if not first["high"]:
-        return f"{said}{wins_later} in each later epoch"
-    if not later["high"]:
-        return f"{said}{wins}, in the first epoch only"
-    if wins == wins_later:
-        return f"{said}{wins}, in every epoch"
-    return f"{said}{wins}, and {wins_later} in each later epoch"
-
-
 def _plan(terminal: Terminal, plan: PlanEntry) -> None:
     ids = plan["findings"]
     done = f"with {ids[0]} done" if len(ids) == 1 else f"do these, in this order: {', '.join(ids)}"
-    line = f"{done}: first epoch {_forecast(plan['first_epoch_ps'])}"
+    line = f"{done}: first epoch {forecast(plan['first_epoch_ps'], '->')}"
     later = plan["later_epoch_ps"]
     if later:
-        line += f", later epochs {_forecast(later)}"
+        line += f", later epochs {forecast(later, '->')}"
     terminal.line(terminal.text(line, "bold"), indent=2)
-
-
-def _forecast(forecast: ForecastEntry) -> str:
-    if forecast["low"] == forecast["now"]:
-        return f"{seconds(forecast['now'])} as now"
-    return f"{seconds(forecast['now'])} -> {between(forecast['low'], forecast['high'])}"

@@ -6,15 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from stall_analyzer.model.format import between, percent, seconds
+from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.report.facts import by_size, shown_name
-from stall_analyzer.report.findings_text import gain_in_words
+from stall_analyzer.report.words import causes_in, epoch_times, forecast, main_cost, worth
 
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import (
         Document,
         FindingEntry,
-        ForecastEntry,
         NoteEntry,
         PlanEntry,
         ReportEntry,
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 SHOWN_IN_FULL = 3  # the rest of the findings get a line each
 CAUSES_SHOWN = 3
-CAUSE_FROM_SHARE = 200  # a cause below 1/200 of the window is not worth a word
 BAR_CELLS = 20
 
 
@@ -43,10 +41,9 @@ def _overview(runs: list[ReportEntry]) -> Iterator[str]:
     yield "| run | verdict | first epoch | main cost |"
     yield "|---|---|---:|---|"
     for run in runs:
-        window_ps, primary = run["window"]["duration_ps"], run["verdict"]["primary"]
-        cost = f"{primary} {percent(run['buckets_ps'][primary], window_ps)}" if window_ps else "–"
+        epoch = seconds(run["window"]["duration_ps"])
         status = run["verdict"]["status"].replace("_", " ")
-        yield f"| {_name(run)} | {status} | {seconds(window_ps)} | {cost} |"
+        yield f"| {_name(run)} | {status} | {epoch} | {main_cost(run)} |"
 
 
 def _run(run: ReportEntry) -> Iterator[str]:
@@ -79,16 +76,14 @@ def _name(run: ReportEntry) -> str:
 
 
 def _window(run: ReportEntry) -> str:
-    window, later_ps = run["window"], run["later_epochs"]["median_ps"]
-    parts = [f"First epoch {seconds(window['duration_ps'])}"]
-    if later_ps is not None:
-        parts.append(f"later epochs {seconds(later_ps)}")
-    if window["covered_ps"]:
-        parts.append(f"one-time {seconds(run['one_time_ps'])}")
-        parts.append(f"recurring {seconds(run['recurring_ps'])}")
-    parts.append(f"traced {percent(window['covered_ps'], window['duration_ps'])}")
-    parts.append(f"confidence {100 * run['verdict']['confidence']:.0f} %")
-    return " · ".join(parts)
+    window = run["window"]
+    parts = [
+        *epoch_times(run),
+        f"traced {percent(window['covered_ps'], window['duration_ps'])}",
+        f"confidence {100 * run['verdict']['confidence']:.0f} %",
+    ]
+    line = " · ".join(parts)
+    return line[0].upper() + line[1:]
 
 
 def _buckets(run: ReportEntry) -> Iterator[str]:
@@ -96,28 +91,19 @@ def _buckets(run: ReportEntry) -> Iterator[str]:
     yield "| bucket | time | share | | mostly |"
     yield "|---|---:|---:|---|---|"
     for bucket, ps in by_size(run["buckets_ps"]):
-        causes = [
-            (cause, cause_ps)
-            for cause, cause_ps in by_size(run["causes_ps"])
-            if cause.startswith(f"{bucket}.") and cause_ps >= window_ps // CAUSE_FROM_SHARE
-        ]
-        words = (
-            f"{cause.partition('.')[2].replace('_', ' ')} {seconds(cause_ps)}"
-            for cause, cause_ps in causes[:CAUSES_SHOWN]
-        )
+        causes = causes_in(run, bucket)[:CAUSES_SHOWN]
+        mostly = ", ".join(f"{cause} {seconds(cause_ps)}" for cause, cause_ps in causes)
         bar = "█" * max(round(BAR_CELLS * ps / window_ps), 0)
         share = percent(ps, window_ps)
-        yield f"| {bucket} | {seconds(ps)} | {share} | {bar} | {', '.join(words)} |"
+        yield f"| {bucket} | {seconds(ps)} | {share} | {bar} | {mostly} |"
 
 
 def _finding(finding: FindingEntry) -> Iterator[str]:
     change = finding["change"]
     yield f"### {finding['severity']} `{finding['id']}` {plain(finding['title'])}"
     yield ""
-    cost = f"costs {seconds(finding['lost_ps'])}" if finding["lost_ps"] else ""
-    worth = "; ".join(part for part in (cost, gain_in_words(finding)) if part)
-    if worth:
-        yield f"*{worth}*"
+    if worth(finding):
+        yield f"*{worth(finding)}*"
         yield ""
     yield plain(finding["explanation"])
     yield ""
@@ -138,14 +124,8 @@ def _code(before: str, after: str) -> Iterator[str]:
 
 def _plan(plan: PlanEntry) -> str:
     first, later = plan["first_epoch_ps"], plan["later_epoch_ps"]
-    line = f"With {', '.join(plan['findings'])} done: first epoch {_forecast(first)}"
-    return f"**{line}, later epochs {_forecast(later)}**" if later else f"**{line}**"
-
-
-def _forecast(forecast: ForecastEntry) -> str:
-    if forecast["low"] == forecast["now"]:
-        return f"{seconds(forecast['now'])} as now"
-    return f"{seconds(forecast['now'])} → {between(forecast['low'], forecast['high'])}"
+    line = f"With {', '.join(plan['findings'])} done: first epoch {forecast(first, '→')}"
+    return f"**{line}, later epochs {forecast(later, '→')}**" if later else f"**{line}**"
 
 
 def _notes(notes: Sequence[NoteEntry]) -> Iterator[str]:

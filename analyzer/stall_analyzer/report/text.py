@@ -20,6 +20,7 @@ from stall_analyzer.report.palette import (
     STATUS_COLOURS,
 )
 from stall_analyzer.report.terminal import Terminal
+from stall_analyzer.report.words import CAUSE_FROM_SHARE, causes_in, epoch_times, main_cost
 
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import (
@@ -38,7 +39,6 @@ SMALL_BAR = 12
 SHORTEST_NAME = 12
 LEGEND_ENTRIES = 5  # on a line
 CAUSES_SHOWN = 4
-CAUSE_FROM_SHARE = 200  # a cause below 1/200 of the window is not worth a line
 SLOW_STEP = 2  # times the median
 SLOW_STEPS_SHOWN = 5
 HOSTS_SHOWN = 16
@@ -66,15 +66,13 @@ def _overview(terminal: Terminal, runs: Sequence[ReportEntry]) -> None:
     used: set[Bucket] = set()
     for run in runs:
         verdict, window_ps = run["verdict"], run["window"]["duration_ps"]
-        primary = verdict["primary"]
-        cost = f"{primary} {percent(run['buckets_ps'][primary], window_ps)}"
         used.update(bucket for bucket, ps in run["buckets_ps"].items() if ps)
         table.append(
             [
                 terminal.text(shown_name(run["run"], run["attempt"])),
                 _status(terminal, verdict["status"]),
                 terminal.text(seconds(window_ps) if window_ps else "–"),
-                terminal.text(cost if window_ps else "–"),
+                terminal.text(main_cost(run)),
                 _small_bar(terminal, run["buckets_ps"]),
             ]
         )
@@ -110,7 +108,7 @@ def _run(terminal: Terminal, run: ReportEntry) -> None:
     verdict = run["verdict"]
     terminal.line(terminal.text(verdict["sentence"], f"bold {STATUS_COLOURS[verdict['status']]}"))
     if run["window"]["duration_ps"]:
-        _window(terminal, run)
+        terminal.line(terminal.text(" · ".join(epoch_times(run)), "dim"))
         _buckets(terminal, run)
     show_findings(terminal, run)
     if run["window"]["duration_ps"]:
@@ -127,17 +125,6 @@ def _status(terminal: Terminal, status: Status) -> Text:
     return terminal.text(status.replace("_", " "), f"bold {STATUS_COLOURS[status]}")
 
 
-def _window(terminal: Terminal, run: ReportEntry) -> None:
-    window, later_ps = run["window"], run["later_epochs"]["median_ps"]
-    parts = [f"first epoch {seconds(window['duration_ps'])}"]
-    if later_ps is not None:
-        parts.append(f"later epochs {seconds(later_ps)}")
-    if window["covered_ps"]:  # else nothing is known about either
-        parts.append(f"one-time {seconds(run['one_time_ps'])}")
-        parts.append(f"recurring {seconds(run['recurring_ps'])}")
-    terminal.line(terminal.text(" · ".join(parts), "dim"))
-
-
 def _buckets(terminal: Terminal, run: ReportEntry) -> None:
     window_ps = run["window"]["duration_ps"]
     width = max(terminal.width - NAME_WIDTH - FIGURES_WIDTH, 1)
@@ -150,27 +137,12 @@ def _buckets(terminal: Terminal, run: ReportEntry) -> None:
 
     terminal.gap()
     for bucket, ps in by_size(run["buckets_ps"]):
-        causes = _causes_of(run, bucket)
-        alone = f" {_spoken(causes.pop()[0])}" if len(causes) == 1 else ""  # not said twice
+        causes = causes_in(run, bucket)
+        alone = f" {causes.pop()[0]}" if len(causes) == 1 else ""  # not said twice
         name = Text.assemble(terminal.text(bucket, "bold"), terminal.text(alone, "dim"))
         row(name, ps, terminal.text(bar(ps, window_ps, width), BUCKET_COLOURS[bucket]))
         for cause, cause_ps in causes[:CAUSES_SHOWN]:
-            row(terminal.text(f"  {_spoken(cause)}", "dim"), cause_ps, Text(), "dim")
-
-
-def _causes_of(run: ReportEntry, bucket: Bucket) -> list[tuple[str, int]]:
-    smallest_ps = run["window"]["duration_ps"] // CAUSE_FROM_SHARE
-    inside = {
-        cause: ps
-        for cause, ps in run["causes_ps"].items()
-        if cause.startswith(f"{bucket}.") and ps >= smallest_ps
-    }
-    return by_size(inside)
-
-
-def _spoken(cause: str) -> str:
-    """`input.first_element` -> `first element`: the bucket stands above it anyway."""
-    return cause.partition(".")[2].replace("_", " ")
+            row(terminal.text(f"  {cause}", "dim"), cause_ps, Text(), "dim")
 
 
 def _steps(terminal: Terminal, run: ReportEntry) -> None:

@@ -1,0 +1,68 @@
+"""What the terminal and Markdown say of a run in the same words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stall_analyzer.model.format import between, percent, seconds
+from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.report.facts import by_size
+
+if TYPE_CHECKING:
+    from stall_analyzer.report.document_types import FindingEntry, ForecastEntry, ReportEntry
+
+CAUSE_FROM_SHARE = 200  # a cause below 1/200 of the window is not worth a line
+
+
+def main_cost(run: ReportEntry) -> str:
+    """`input 62 %`"""
+    window_ps, primary = run["window"]["duration_ps"], run["verdict"]["primary"]
+    return f"{primary} {percent(run['buckets_ps'][primary], window_ps)}" if window_ps else "–"
+
+
+def epoch_times(run: ReportEntry) -> list[str]:
+    window, later_ps = run["window"], run["later_epochs"]["median_ps"]
+    parts = [f"first epoch {seconds(window['duration_ps'])}"]
+    if later_ps is not None:
+        parts.append(f"later epochs {seconds(later_ps)}")
+    if window["covered_ps"]:  # else nothing is known about either
+        parts.append(f"one-time {seconds(run['one_time_ps'])}")
+        parts.append(f"recurring {seconds(run['recurring_ps'])}")
+    return parts
+
+
+def causes_in(run: ReportEntry, bucket: Bucket) -> list[tuple[str, int]]:
+    """Largest first, `input.first_element` as `first element`: the bucket is named anyway."""
+    smallest_ps = run["window"]["duration_ps"] // CAUSE_FROM_SHARE
+    return [
+        (cause.partition(".")[2].replace("_", " "), ps)
+        for cause, ps in by_size(run["causes_ps"])
+        if cause.startswith(f"{bucket}.") and ps >= smallest_ps
+    ]
+
+
+def worth(finding: FindingEntry) -> str:
+    """`costs 1.29 s; the change should win 1.03–1.29 s, in every epoch`"""
+    cost = f"costs {seconds(finding['lost_ps'])}" if finding["lost_ps"] else ""
+    return "; ".join(part for part in (cost, _gain(finding)) if part)
+
+
+def _gain(finding: FindingEntry) -> str:
+    first, later = finding["gain_ps"], finding["later_gain_ps"]
+    if not first["high"] and not later["high"]:
+        return ""
+    said = "the change should win "
+    wins, wins_later = (between(gain["low"], gain["high"]) for gain in (first, later))
+    if not first["high"]:
+        return f"{said}{wins_later} in each later epoch"
+    if not later["high"]:
+        return f"{said}{wins}, in the first epoch only"
+    if wins == wins_later:
+        return f"{said}{wins}, in every epoch"
+    return f"{said}{wins}, and {wins_later} in each later epoch"
+
+
+def forecast(epoch: ForecastEntry, arrow: str) -> str:
+    if epoch["low"] == epoch["now"]:
+        return f"{seconds(epoch['now'])} as now"
+    return f"{seconds(epoch['now'])} {arrow} {between(epoch['low'], epoch['high'])}"
