@@ -12,11 +12,10 @@ from stall_analyzer.model.causes import BUCKETS, CAUSES, bucket_of
 from stall_analyzer.model.cluster import Cluster
 from stall_analyzer.model.findings import Finding, Forecast, Gain, Lateness, Plan, Report
 from stall_analyzer.model.intervals import time_in
-from stall_analyzer.model.kinds import Bucket, WindowSource
+from stall_analyzer.model.kinds import WindowSource
 from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.timeline import Phase, Step, starts_and_ends
-from stall_analyzer.model.units import Int64s
 
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import (
@@ -128,7 +127,11 @@ def _source(report: Report) -> WindowSource:
 
 def _parts(ledger: Ledger, spans: Sequence[Phase | Step]) -> list[BucketTimes]:
     """What the time of each span went to; buckets that it lacks are left out."""
-    sums = _sums(ledger, spans)
+    start, end = starts_and_ends(spans)
+    sums = {
+        b: time_in(ledger.tiling, start, end, np.flatnonzero([bucket_of(c) == b for c in CAUSES]))
+        for b in BUCKETS
+    }
     return [{b: int(sums[b][i]) for b in BUCKETS if sums[b][i]} for i in range(len(spans))]
 
 
@@ -139,15 +142,6 @@ def _outside(ledger: Ledger, in_steps: Sequence[BucketTimes]) -> BucketTimes:
         for bucket, ps in parts.items():
             left[bucket] -= ps
     return {bucket: ps for bucket, ps in left.items() if ps}
-
-
-def _sums(ledger: Ledger, spans: Sequence[Phase | Step]) -> dict[Bucket, Int64s]:
-    tiling = ledger.tiling
-    start, end = starts_and_ends(spans)
-    members = {
-        b: np.array([i for i, cause in enumerate(CAUSES) if bucket_of(cause) == b]) for b in BUCKETS
-    }
-    return {bucket: time_in(tiling, start, end, members[bucket]) for bucket in BUCKETS}
 
 
 def _finding(finding: Finding) -> FindingEntry:

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.kinds import Bucket, Status
@@ -21,6 +21,7 @@ from stall_analyzer.report.facts import Facts, Name, lost_in, machine_loss_ps, m
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import (
         CostlyRunEntry,
+        FindingSummaryEntry,
         FleetEntry,
         FleetFindingEntry,
         WorstRunEntry,
@@ -29,40 +30,6 @@ if TYPE_CHECKING:
 WORST_RUNS = 10
 ERRORS_SHOWN = 20
 NS_PER_S = PS_PER_S // 1000
-
-Costly = TypeVar("Costly", bound="WorstRunEntry")
-
-
-@dataclass
-class _Worst(Generic[Costly]):
-    """The few runs that cost most, in an order that does not depend on which came first."""
-
-    most: int
-    heap: list[tuple[int, str, int, int, Costly]] = field(default_factory=list)
-    added: int = 0
-
-    def add(self, run: Costly) -> None:
-        self.added += 1  # only so that two of one name can be ordered
-        order = run["machine_ps"], run["run"], run["attempt"], self.added
-        heapq.heappush(self.heap, (*order, run))
-        if len(self.heap) > self.most:
-            heapq.heappop(self.heap)
-
-    def in_order(self) -> list[Costly]:
-        return [about for *_, about in sorted(self.heap, reverse=True)]
-
-
-@dataclass
-class _Kind:
-    """One kind of finding over the fleet."""
-
-    name: str
-    bucket: Bucket
-    runs: int = 0
-    machine_ps: int = 0
-    gain_low_ps: int = 0
-    gain_high_ps: int = 0
-    worst: _Worst[WorstRunEntry] = field(default_factory=lambda: _Worst(1))
 
 
 @dataclass
@@ -78,9 +45,9 @@ class Fleet:
         self._primaries: Counter[Bucket] = Counter()
         self._buckets_ps: Counter[Bucket] = Counter()
         self._causes_ps: Counter[str] = Counter()
-        self._kinds: dict[str, _Kind] = {}
+        self._kinds: dict[str, FleetFindingEntry] = {}
         self._days: dict[str, _Day] = defaultdict(_Day)
-        self._worst: _Worst[CostlyRunEntry] = _Worst(WORST_RUNS)
+        self._worst: list[CostlyRunEntry] = []
         self._hosts = 0
         self.runs = 0
         self.with_errors = 0
@@ -100,7 +67,7 @@ class Fleet:
         day.statuses[status] += 1
         day.buckets_ps.update(buckets)
         self._add_findings(facts, count)
-        self._worst.add(_costly(facts, count))
+        self._worst = heapq.nlargest(WORST_RUNS, [*self._worst, _costly(facts, count)], key=_cost)
         if facts["errors"]:
             self.with_errors += 1
             self._errors.append((facts["run"], facts["attempt"], facts["errors"][0]))
@@ -109,22 +76,22 @@ class Fleet:
 
     def _add_findings(self, facts: Facts, count: int) -> None:
         for found in facts["findings"]:
-            kind = self._kinds.setdefault(found["id"], _Kind(found["name"], found["bucket"]))
             lost = count * found["lost_ps"]
-            kind.runs += 1
-            kind.machine_ps += lost
-            kind.gain_low_ps += count * found["gain_ps"]["low"]
-            kind.gain_high_ps += count * found["gain_ps"]["high"]
-            worst: WorstRunEntry = {
+            run: WorstRunEntry = {
                 "run": facts["run"],
                 "attempt": facts["attempt"],
                 "machine_ps": lost,
             }
-            kind.worst.add(worst)
+            kind = self._kinds.setdefault(found["id"], _kind(found, run))
+            kind["runs"] += 1
+            kind["machine_ps"] += lost
+            kind["gain_ps"]["low"] += count * found["gain_ps"]["low"]
+            kind["gain_ps"]["high"] += count * found["gain_ps"]["high"]
+            kind["worst"] = max(kind["worst"], run, key=_cost)
 
     def summary(self) -> FleetEntry:
         """Plain data: `fleet` in schema.json."""
-        kinds = sorted(self._kinds.items(), key=lambda kind: (-kind[1].machine_ps, kind[0]))
+        kinds = sorted(self._kinds.values(), key=lambda kind: (-kind["machine_ps"], kind["id"]))
         return {
             "runs": self.runs,
             "hosts": self._hosts,
@@ -136,8 +103,8 @@ class Fleet:
             "lost_ps": lost_in(self._buckets_ps),
             "buckets_ps": {bucket: self._buckets_ps[bucket] for bucket in BUCKETS},
             "causes_ps": {cause: ps for cause, ps in _largest_first(self._causes_ps) if ps},
-            "findings": [_finding(id_, kind) for id_, kind in kinds],
-            "costliest_runs": self._worst.in_order(),
+            "findings": kinds,
+            "costliest_runs": self._worst,
             "days": [
                 {
                     "day": name or None,
@@ -168,16 +135,22 @@ def _costly(facts: Facts, count: int) -> CostlyRunEntry:
     }
 
 
-def _finding(id_: str, kind: _Kind) -> FleetFindingEntry:
+def _kind(found: FindingSummaryEntry, worst: WorstRunEntry) -> FleetFindingEntry:
+    """One kind of finding over the fleet, before its runs are counted."""
     return {
-        "id": id_,
-        "name": kind.name,
-        "bucket": kind.bucket,
-        "runs": kind.runs,
-        "machine_ps": kind.machine_ps,
-        "gain_ps": {"low": kind.gain_low_ps, "high": kind.gain_high_ps},
-        "worst": kind.worst.in_order()[0],
+        "id": found["id"],
+        "name": found["name"],
+        "bucket": found["bucket"],
+        "runs": 0,
+        "machine_ps": 0,
+        "gain_ps": {"low": 0, "high": 0},
+        "worst": worst,
     }
+
+
+def _cost(run: WorstRunEntry) -> tuple[int, str, int]:
+    """For an order that does not depend on which came first."""
+    return run["machine_ps"], run["run"], run["attempt"]
 
 
 def _largest_first(counts: Mapping[Name, int]) -> list[tuple[Name, int]]:
