@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +20,10 @@ import tensorflow as tf
 
 from tb_stall_plugin import StallCallback
 from tests.scenarios.faults import base
+from tests.scenarios.faults.base import Program, forms
 from tests.scenarios.faults.learnable import CLASSES, FEATURES, blobs, from_logits
 from tests.scenarios.workloads import arrays, dense_model, signature
 
-Program = Callable[[str], None]
 NOT_HERE = "this cannot be produced here"
 
 
@@ -38,20 +38,22 @@ class Case:
 # ---------------------------------------------------------------- gradients
 
 
+@forms
 def classifier(
-    hidden: list[keras.layers.Layer], optimizer: Any, epochs: int = 3, **compile_options: Any
-) -> Program:
+    logdir: str,
+    /,
+    hidden: list[keras.layers.Layer],
+    optimizer: Any,
+    epochs: int = 3,
+    **compile_options: Any,
+) -> None:
     """Layers are named, so that what is said of them can be checked."""
-
-    def program(logdir: str) -> None:
-        keras.utils.set_random_seed(1)
-        head = keras.layers.Dense(CLASSES, name="head", dtype="float32")
-        model = keras.Sequential([keras.Input((FEATURES,)), *hidden, head])
-        model.compile(optimizer(), from_logits(), **compile_options)
-        x, y = blobs()
-        model.fit(x, y, batch_size=32, epochs=epochs, verbose=0, callbacks=[StallCallback(logdir)])
-
-    return program
+    keras.utils.set_random_seed(1)
+    head = keras.layers.Dense(CLASSES, name="head", dtype="float32")
+    model = keras.Sequential([keras.Input((FEATURES,)), *hidden, head])
+    model.compile(optimizer(), from_logits(), **compile_options)
+    x, y = blobs()
+    model.fit(x, y, batch_size=32, epochs=epochs, verbose=0, callbacks=[StallCallback(logdir)])
 
 
 def layers(count: int, **options: Any) -> list[keras.layers.Layer]:
@@ -82,7 +84,8 @@ def with_bias(layer: int, bias: float) -> list[keras.layers.Layer]:
 # ---------------------------------------------------------------- rates and scales
 
 
-def small_rate(rate: float) -> Program:
+@forms
+def small_rate(logdir: str, rate: float) -> None:
     """A model of one's own, of which TensorBoard could store nothing."""
 
     class Own(keras.Model):
@@ -94,28 +97,23 @@ def small_rate(rate: float) -> Program:
         def call(self, x: Any) -> Any:
             return self.last(self.first(x))
 
-    def program(logdir: str) -> None:
-        keras.utils.set_random_seed(1)
-        model = Own()
-        model.compile(keras.optimizers.Adam(rate), from_logits())
-        x, y = blobs()
-        model.fit(x, y, batch_size=32, epochs=3, verbose=0, callbacks=[StallCallback(logdir)])
-
-    return program
+    keras.utils.set_random_seed(1)
+    model = Own()
+    model.compile(keras.optimizers.Adam(rate), from_logits())
+    x, y = blobs()
+    model.fit(x, y, batch_size=32, epochs=3, verbose=0, callbacks=[StallCallback(logdir)])
 
 
-def scaled(initial: float) -> Program:
+@forms
+def scaled(logdir: str, initial: float) -> None:
     """Mixed precision compiled by XLA, which hides the ops of a step from the profiler."""
 
     def optimizer() -> keras.optimizers.Optimizer:
         inner = keras.optimizers.SGD(0.01)
         return keras.optimizers.LossScaleOptimizer(inner, initial_scale=initial)
 
-    def program(logdir: str) -> None:
-        hidden = layers(2, activation="relu", dtype="mixed_float16")
-        classifier(hidden, optimizer, epochs=1, jit_compile=True)(logdir)
-
-    return program
+    hidden = layers(2, activation="relu", dtype="mixed_float16")
+    classifier(hidden, optimizer, epochs=1, jit_compile=True)(logdir)
 
 
 # ---------------------------------------------------------------- memory, and long epochs
@@ -132,17 +130,16 @@ class KeepOutputs(keras.callbacks.Callback):
             self.kept.append(outputs)
 
 
-def keeps_arrays(keep: bool) -> Program:
-    def program(logdir: str) -> None:
-        model = dense_model(layers=3, units=768)
-        x, y = arrays(384)
-        data = tf.data.Dataset.from_tensors((x, y)).cache().repeat(700).prefetch(2)
-        model.fit(data, verbose=0, callbacks=[KeepOutputs(keep), StallCallback(logdir)])
-
-    return program
+@forms
+def keeps_arrays(logdir: str, keep: bool) -> None:
+    model = dense_model(layers=3, units=768)
+    x, y = arrays(384)
+    data = tf.data.Dataset.from_tensors((x, y)).cache().repeat(700).prefetch(2)
+    model.fit(data, verbose=0, callbacks=[KeepOutputs(keep), StallCallback(logdir)])
 
 
-def slow_generator(pause_s: float) -> Program:
+@forms
+def slow_generator(logdir: str, pause_s: float) -> None:
     """So many steps that only samples of them are profiled."""
 
     def read() -> Iterator[Any]:
@@ -152,13 +149,10 @@ def slow_generator(pause_s: float) -> Program:
                 time.sleep(pause_s)
             yield batch
 
-    def program(logdir: str) -> None:
-        data = tf.data.Dataset.from_generator(read, output_signature=signature(batch=64))
-        dense_model(layers=2, units=64).fit(
-            data.prefetch(2), verbose=0, callbacks=[StallCallback(logdir)]
-        )
-
-    return program
+    data = tf.data.Dataset.from_generator(read, output_signature=signature(batch=64))
+    dense_model(layers=2, units=64).fit(
+        data.prefetch(2), verbose=0, callbacks=[StallCallback(logdir)]
+    )
 
 
 # ---------------------------------------------------------------- limits of a container
@@ -176,51 +170,45 @@ def in_cgroup(controller: str, settings: dict[str, str]) -> None:
         sys.exit(f"{NOT_HERE}: {error}")
 
 
-def limited_cpu(cores: float | None) -> Program:
+@forms
+def limited_cpu(logdir: str, cores: float | None) -> None:
     """`docker --cpus`, on a model that would use all cores."""
-
-    def program(logdir: str) -> None:
-        if cores is not None:
-            in_cgroup("cpu", {"cpu.cfs_quota_us": str(round(cores * 100_000))})
-        model = dense_model(layers=3, units=512)
-        x, y = arrays(512)
-        data = tf.data.Dataset.from_tensors((x, y)).cache().repeat(150).prefetch(2)
-        model.fit(data, verbose=0, callbacks=[StallCallback(logdir)])
-
-    return program
+    if cores is not None:
+        in_cgroup("cpu", {"cpu.cfs_quota_us": str(round(cores * 100_000))})
+    model = dense_model(layers=3, units=512)
+    x, y = arrays(512)
+    data = tf.data.Dataset.from_tensors((x, y)).cache().repeat(150).prefetch(2)
+    model.fit(data, verbose=0, callbacks=[StallCallback(logdir)])
 
 
-def limited_memory(megabytes: int | None) -> Program:
+@forms
+def limited_memory(logdir: str, megabytes: int | None) -> None:
     """Rows of a file that is larger than the memory there is, read here and there."""
+    path = Path(logdir).parent / "rows.bin"
+    rows, width = 200_000, 2_000  # 1.6 GB
+    path.parent.mkdir(parents=True, exist_ok=True)
+    random = np.random.default_rng(1)
+    with path.open("wb") as file:
+        for _ in range(100):
+            file.write(random.random((rows // 100, width), np.float32).tobytes())
+        # What is cached already would count as somebody else's memory.
+        file.flush()
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    data = np.memmap(path, np.float32, "r", shape=(rows, width))
+    if megabytes is not None:
+        in_cgroup("memory", {"memory.limit_in_bytes": str(megabytes << 20)})
+    _, y = arrays(256)
 
-    def program(logdir: str) -> None:
-        path = Path(logdir).parent / "rows.bin"
-        rows, width = 200_000, 2_000  # 1.6 GB
-        path.parent.mkdir(parents=True, exist_ok=True)
-        random = np.random.default_rng(1)
-        with path.open("wb") as file:
-            for _ in range(100):
-                file.write(random.random((rows // 100, width), np.float32).tobytes())
-            # What is cached already would count as somebody else's memory.
-            file.flush()
-            os.fsync(file.fileno())
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        data = np.memmap(path, np.float32, "r", shape=(rows, width))
-        if megabytes is not None:
-            in_cgroup("memory", {"memory.limit_in_bytes": str(megabytes << 20)})
-        _, y = arrays(256)
+    def read() -> Iterator[Any]:
+        for _ in range(60):
+            yield data[random.integers(0, rows, 256), :64], y
 
-        def read() -> Iterator[Any]:
-            for _ in range(60):
-                yield data[random.integers(0, rows, 256), :64], y
-
-        dataset = tf.data.Dataset.from_generator(read, output_signature=signature())
-        try:
-            dense_model().fit(dataset, verbose=0, callbacks=[StallCallback(logdir)])
-        finally:
-            path.unlink()
-
-    return program
+    dataset = tf.data.Dataset.from_generator(read, output_signature=signature())
+    try:
+        dense_model().fit(dataset, verbose=0, callbacks=[StallCallback(logdir)])
+    finally:
+        path.unlink()
 
 
 # ---------------------------------------------------------------- healthy programs of the matrix

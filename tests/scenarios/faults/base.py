@@ -10,11 +10,13 @@ import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Concatenate, ParamSpec
 
 import keras
 import tensorflow as tf
 
 Program = Callable[[str], None]
+Options = ParamSpec("Options")
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,15 @@ class Fault:
     description: str
     env: Mapping[str, str] = field(default_factory=dict)
     healthy: bool = False
+
+
+def forms(train: Callable[Concatenate[str, Options], None]) -> Callable[Options, Program]:
+    """For a program with options: called with them alone, it gives one form of the program."""
+
+    def form(*args: Options.args, **kwargs: Options.kwargs) -> Program:
+        return lambda logdir: train(logdir, *args, **kwargs)
+
+    return form
 
 
 @contextmanager

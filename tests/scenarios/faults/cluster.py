@@ -16,7 +16,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tests.scenarios.faults.base import Fault, profiled
+from tests.scenarios.faults.base import Fault, forms, profiled
 from tests.scenarios.workloads import CLASSES, FEATURES, arrays, batches, dense_model
 
 STEPS = 40
@@ -54,6 +54,7 @@ def work(logdir: str, pause_s: float, barrier: Path) -> None:
     barrier.touch()  # stopping a profiler takes a while; nobody leaves before all are done
 
 
+@forms
 def two_workers(logdir: str, peer_pause_s: float, peer_is_recorded: bool) -> None:
     workers = [f"localhost:{free_port()}" for _ in range(2)]
     with tempfile.TemporaryDirectory() as scratch:
@@ -88,22 +89,6 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def waits_for_an_unseen_peer(logdir: str) -> None:
-    two_workers(logdir, peer_pause_s=0.05, peer_is_recorded=False)
-
-
-def even_with_an_unseen_peer(logdir: str) -> None:
-    two_workers(logdir, peer_pause_s=0.0, peer_is_recorded=False)
-
-
-def one_worker_is_late(logdir: str) -> None:
-    two_workers(logdir, peer_pause_s=0.05, peer_is_recorded=True)
-
-
-def workers_are_even(logdir: str) -> None:
-    two_workers(logdir, peer_pause_s=0.0, peer_is_recorded=True)
-
-
 class Interrupt(keras.callbacks.Callback):
     """The job ends in the middle of its first epoch."""
 
@@ -128,30 +113,22 @@ def finishes(logdir: str) -> None:
 
 FAULTS = (
     Fault(
-        name="collective_wait",
-        finding="ST501",
-        bucket="communication",
-        faulty=waits_for_an_unseen_peer,
-        fixed=even_with_an_unseen_peer,
-        description="this worker waits for one that was not recorded",
+        "collective_wait", "ST501", "communication",
+        two_workers(peer_pause_s=0.05, peer_is_recorded=False),
+        two_workers(peer_pause_s=0.0, peer_is_recorded=False),
+        "this worker waits for one that was not recorded",
     ),
     Fault(
-        name="straggler",
-        finding="ST502",
-        bucket="host",  # of the late worker
-        faulty=one_worker_is_late,
-        fixed=workers_are_even,
-        description="one of two recorded workers pauses 50 ms before each step",
+        "straggler", "ST502", "host",  # of the late worker
+        two_workers(peer_pause_s=0.05, peer_is_recorded=True),
+        two_workers(peer_pause_s=0.0, peer_is_recorded=True),
+        "one of two recorded workers pauses 50 ms before each step",
     ),
     Fault(
-        name="first_epoch_never_finished",
-        finding="ST510",
-        bucket="unknown",
-        faulty=never_finishes,
-        fixed=finishes,
-        description="the job ends in the middle of its first epoch",
+        "first_epoch_never_finished", "ST510", "unknown", never_finishes, finishes,
+        "the job ends in the middle of its first epoch",
     ),
-)
+)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.scenarios.faults.base import Fault, profiled
+from tests.scenarios.faults.base import Fault, forms, profiled
 from tests.scenarios.workloads import CLASSES, batches, dense_model
 
 
@@ -30,15 +30,6 @@ def fit(logdir: str, model: keras.Model, data: Any, *callbacks: Any, **options: 
         model.fit(data, verbose=0, callbacks=[*callbacks, board], **options)
 
 
-def middling_model() -> keras.Model:
-    return dense_model(layers=3, units=768)
-
-
-def middling_batches() -> tf.data.Dataset:
-    """Sixty steps of some fifteen milliseconds."""
-    return batches(60, batch=256)
-
-
 # ---------------------------------------------------------------- callbacks
 
 
@@ -46,43 +37,28 @@ def report_to_a_server(_: int) -> None:
     time.sleep(0.03)  # one round trip
 
 
-def reports_each_batch(logdir: str) -> None:
-    fit(logdir, middling_model(), middling_batches(), every(1, report_to_a_server))
-
-
-def reports_once(logdir: str) -> None:
-    fit(logdir, middling_model(), middling_batches(), every(60, report_to_a_server))
-
-
 def count_words(_: int) -> None:
     sum(len(str(number)) for number in range(200_000))
 
 
-def counts_each_batch(logdir: str) -> None:
-    fit(logdir, middling_model(), middling_batches(), every(1, count_words))
-
-
-def counts_sometimes(logdir: str) -> None:
-    fit(logdir, middling_model(), middling_batches(), every(30, count_words))
+@forms
+def calls_back(logdir: str, batches_apart: int, action: Callable[[int], object]) -> None:
+    """Sixty steps of some fifteen milliseconds."""
+    data = batches(60, batch=256)
+    fit(logdir, dense_model(layers=3, units=768), data, every(batches_apart, action))
 
 
 # ---------------------------------------------------------------- checkpoints
 
 
+@forms
 def keras_checkpoints(logdir: str, save_freq: str | int) -> None:
     path = Path(logdir).parent / "model.weights.h5"
     save = keras.callbacks.ModelCheckpoint(str(path), save_weights_only=True, save_freq=save_freq)
     fit(logdir, dense_model(layers=3, units=1024), batches(50, batch=16), save)
 
 
-def saves_each_batch(logdir: str) -> None:
-    keras_checkpoints(logdir, save_freq=1)
-
-
-def saves_each_epoch(logdir: str) -> None:
-    keras_checkpoints(logdir, save_freq="epoch")
-
-
+@forms
 def tensorflow_checkpoints(logdir: str, batches_apart: int) -> None:
     model = dense_model(layers=3, units=1024)
     checkpoint = tf.train.Checkpoint(model=model)
@@ -91,17 +67,10 @@ def tensorflow_checkpoints(logdir: str, batches_apart: int) -> None:
     fit(logdir, model, batches(50, batch=16), save)
 
 
-def writes_each_batch(logdir: str) -> None:
-    tensorflow_checkpoints(logdir, batches_apart=1)
-
-
-def writes_once(logdir: str) -> None:
-    tensorflow_checkpoints(logdir, batches_apart=50)
-
-
 # ---------------------------------------------------------------- summaries
 
 
+@forms
 def histograms(logdir: str, batches_apart: int) -> None:
     model = dense_model(layers=3, units=384)
     writer = tf.summary.create_file_writer(str(Path(logdir) / "train"))
@@ -114,14 +83,7 @@ def histograms(logdir: str, batches_apart: int) -> None:
     fit(logdir, model, batches(24, batch=256), every(batches_apart, write))
 
 
-def histograms_each_batch(logdir: str) -> None:
-    histograms(logdir, batches_apart=1)
-
-
-def histograms_once(logdir: str) -> None:
-    histograms(logdir, batches_apart=24)
-
-
+@forms
 def histograms_of_a_large_model(logdir: str, epochs_apart: int) -> None:
     model = dense_model(layers=3, units=1536)
     with profiled(logdir) as board:
@@ -129,41 +91,24 @@ def histograms_of_a_large_model(logdir: str, epochs_apart: int) -> None:
         model.fit(batches(20, batch=64), epochs=2, callbacks=[board], verbose=0)
 
 
-def histograms_each_epoch(logdir: str) -> None:
-    histograms_of_a_large_model(logdir, epochs_apart=1)
-
-
-def no_histograms(logdir: str) -> None:
-    histograms_of_a_large_model(logdir, epochs_apart=0)
-
-
 # ---------------------------------------------------------------- threads
 
 
-def one_thread_for_ops(logdir: str) -> None:
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    fit(logdir, dense_model(layers=3, units=1024), batches(60, batch=512))
-
-
-def threads_as_they_come(logdir: str) -> None:
+@forms
+def threads_for_ops(logdir: str, count: int | None) -> None:
+    if count is not None:
+        tf.config.threading.set_intra_op_parallelism_threads(count)
     fit(logdir, dense_model(layers=3, units=1024), batches(60, batch=512))
 
 
 # ---------------------------------------------------------------- validation
 
 
+@forms
 def validated(logdir: str, validation_steps: int) -> None:
     model = dense_model(layers=3, units=768)
     data = batches(30, batch=768)
     fit(logdir, model, data, validation_data=batches(validation_steps, batch=768))
-
-
-def validates_on_too_much(logdir: str) -> None:
-    validated(logdir, validation_steps=90)
-
-
-def validates_on_enough(logdir: str) -> None:
-    validated(logdir, validation_steps=8)
 
 
 # ---------------------------------------------------------------- the step itself
@@ -196,12 +141,9 @@ def weighted(labels: Any, logits: Any, weight: Any) -> Any:
     return weight * tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
 
 
-def loss_in_python(logdir: str) -> None:
-    fit(logdir, dense_model(loss=focal_in_python), batches(80, batch=2048))
-
-
-def loss_in_graph(logdir: str) -> None:
-    fit(logdir, dense_model(loss=focal_in_graph), batches(80, batch=2048))
+@forms
+def with_loss(logdir: str, loss: Callable[[Any, Any], Any]) -> None:
+    fit(logdir, dense_model(loss=loss), batches(80, batch=2048))
 
 
 # ---------------------------------------------------------------- what was captured
@@ -225,91 +167,55 @@ def profiles_the_epoch(logdir: str) -> None:
 
 FAULTS = (
     Fault(
-        name="callback_waits",
-        finding="ST401",
-        bucket="host",
-        faulty=reports_each_batch,
-        fixed=reports_once,
-        description="a callback talks to a server after each batch",
+        "callback_waits", "ST401", "host",
+        calls_back(1, report_to_a_server), calls_back(60, report_to_a_server),
+        "a callback talks to a server after each batch",
     ),
     Fault(
-        name="callback_computes",
-        finding="ST401",
-        bucket="host",
-        faulty=counts_each_batch,
-        fixed=counts_sometimes,
-        description="a callback computes in Python after each batch",
+        "callback_computes", "ST401", "host",
+        calls_back(1, count_words), calls_back(30, count_words),
+        "a callback computes in Python after each batch",
     ),
     Fault(
-        name="keras_checkpoint_each_batch",
-        finding="ST402",
-        bucket="host",
-        faulty=saves_each_batch,
-        fixed=saves_each_epoch,
-        description="ModelCheckpoint with save_freq=1",
+        "keras_checkpoint_each_batch", "ST402", "host",
+        keras_checkpoints(save_freq=1), keras_checkpoints(save_freq="epoch"),
+        "ModelCheckpoint with save_freq=1",
     ),
     Fault(
-        name="tensorflow_checkpoint_each_batch",
-        finding="ST402",
-        bucket="host",
-        faulty=writes_each_batch,
-        fixed=writes_once,
-        description="tf.train.Checkpoint.write after each batch",
+        "tensorflow_checkpoint_each_batch", "ST402", "host",
+        tensorflow_checkpoints(batches_apart=1), tensorflow_checkpoints(batches_apart=50),
+        "tf.train.Checkpoint.write after each batch",
     ),
     Fault(
-        name="histograms_each_batch",
-        finding="ST403",
-        bucket="host",
-        faulty=histograms_each_batch,
-        fixed=histograms_once,
-        description="a histogram of every weight after each batch",
+        "histograms_each_batch", "ST403", "host",
+        histograms(batches_apart=1), histograms(batches_apart=24),
+        "a histogram of every weight after each batch",
     ),
     Fault(
-        name="histograms_each_epoch",
-        finding="ST403",
-        bucket="host",
-        faulty=histograms_each_epoch,
-        fixed=no_histograms,
-        description="histograms of a large model at the end of each epoch",
+        "histograms_each_epoch", "ST403", "host",
+        histograms_of_a_large_model(epochs_apart=1), histograms_of_a_large_model(epochs_apart=0),
+        "histograms of a large model at the end of each epoch",
     ),
     Fault(
-        name="validation_too_large",
-        finding="ST404",
-        bucket="compute",
-        faulty=validates_on_too_much,
-        fixed=validates_on_enough,
-        description="validation sees three times as many batches as training",
+        "validation_too_large", "ST404", "compute",
+        validated(validation_steps=90), validated(validation_steps=8),
+        "validation sees three times as many batches as training",
     ),
     Fault(
-        name="one_thread_for_ops",
-        finding="ST407",
-        bucket="compute",
-        faulty=one_thread_for_ops,
-        fixed=threads_as_they_come,
-        description="intra-op threads set to one, on a machine with more cores",
+        "one_thread_for_ops", "ST407", "compute", threads_for_ops(1), threads_for_ops(None),
+        "intra-op threads set to one, on a machine with more cores",
     ),
     Fault(
-        name="py_function_in_the_loss",
-        finding="ST408",
-        bucket="host",
-        faulty=loss_in_python,
-        fixed=loss_in_graph,
-        description="the loss weighs examples in a py_function",
+        "py_function_in_the_loss", "ST408", "host",
+        with_loss(focal_in_python), with_loss(focal_in_graph),
+        "the loss weighs examples in a py_function",
     ),
     Fault(
-        name="three_batches_profiled",
-        finding="ST411",
-        bucket="unknown",
-        faulty=profiles_three_batches,
-        fixed=profiles_the_epoch,
-        description="profile_batch=(20, 22): a few steps of the epoch",
+        "three_batches_profiled", "ST411", "unknown", profiles_three_batches, profiles_the_epoch,
+        "profile_batch=(20, 22): a few steps of the epoch",
     ),
     Fault(
-        name="nothing_profiled",
-        finding="ST412",
-        bucket="unknown",
-        faulty=profiles_nothing,
-        fixed=profiles_the_epoch,
-        description="event files alone",
+        "nothing_profiled", "ST412", "unknown", profiles_nothing, profiles_the_epoch,
+        "event files alone",
     ),
-)
+)  # fmt: skip

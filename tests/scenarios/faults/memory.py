@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.scenarios.faults.base import Fault, profiled
+from tests.scenarios.faults.base import Fault, forms, profiled
 from tests.scenarios.workloads import arrays, batches, dense_model, training_step
 
 # Makes the CPU's allocator count, wait and fail as a GPU's does.
@@ -47,6 +47,7 @@ def hold(megabytes: int, seconds: float) -> None:
     taken.wait()
 
 
+@forms
 def train_beside_a_holder(logdir: str, megabytes: int) -> None:
     def before(batch: int, logs: Any = None) -> None:
         if batch in (3, 7, 11):
@@ -58,14 +59,7 @@ def train_beside_a_holder(logdir: str, megabytes: int) -> None:
         model.fit(batches(24), verbose=0, callbacks=[holder, board])
 
 
-def scores_in_one_piece(logdir: str) -> None:
-    train_beside_a_holder(logdir, megabytes=300)
-
-
-def scores_in_small_pieces(logdir: str) -> None:
-    train_beside_a_holder(logdir, megabytes=30)
-
-
+@forms
 def custom_loop(logdir: str, megabytes: int) -> None:
     """One step of the loop needs more than there is; the program goes on without it."""
     model = dense_model()
@@ -88,23 +82,10 @@ def custom_loop(logdir: str, megabytes: int) -> None:
     assert temporary_held is not None
 
 
-def asks_for_too_much(logdir: str) -> None:
-    custom_loop(logdir, megabytes=300)
-
-
-def asks_for_what_is_there(logdir: str) -> None:
-    custom_loop(logdir, megabytes=100)
-
-
-def nearly_full(logdir: str) -> None:
+@forms
+def uses(logdir: str, megabytes: int) -> None:
     with profiled(logdir) as board:
-        dense = dense_model(extra=[Temporary(515)])
-        dense.fit(batches(16), verbose=0, callbacks=[board])
-
-
-def half_full(logdir: str) -> None:
-    with profiled(logdir) as board:
-        dense = dense_model(extra=[Temporary(240)])
+        dense = dense_model(extra=[Temporary(megabytes)])
         dense.fit(batches(16), verbose=0, callbacks=[board])
 
 
@@ -121,6 +102,7 @@ class KeepWeights(keras.callbacks.Callback):
         self.kept.append(float(weights[0, 0]) if self._as_numbers else weights)
 
 
+@forms
 def keep_weights(logdir: str, as_numbers: bool) -> None:
     model = dense_model(layers=3, units=512)
     keeper = KeepWeights(as_numbers)
@@ -128,14 +110,7 @@ def keep_weights(logdir: str, as_numbers: bool) -> None:
         model.fit(batches(60, batch=512), verbose=0, callbacks=[keeper, board])
 
 
-def keeps_tensors(logdir: str) -> None:
-    keep_weights(logdir, as_numbers=False)
-
-
-def keeps_numbers(logdir: str) -> None:
-    keep_weights(logdir, as_numbers=True)
-
-
+@forms
 def train_embedding(logdir: str, optimizer: str) -> None:
     keras.utils.set_random_seed(1)
     model = keras.Sequential(
@@ -156,57 +131,30 @@ def train_embedding(logdir: str, optimizer: str) -> None:
         model.fit(one.cache().repeat(120).prefetch(2), verbose=0, callbacks=[board])
 
 
-def adam_over_all_rows(logdir: str) -> None:
-    train_embedding(logdir, "adam")
-
-
-def sgd_over_used_rows(logdir: str) -> None:
-    train_embedding(logdir, "sgd")
-
-
 FAULTS = (
     Fault(
-        name="memory_held_elsewhere",
-        finding="ST201",
-        bucket="memory",
-        faulty=scores_in_one_piece,
-        fixed=scores_in_small_pieces,
-        description="the step waits until another thread gives 300 MB back",
-        env=LIMITED,
+        "memory_held_elsewhere", "ST201", "memory",
+        train_beside_a_holder(megabytes=300), train_beside_a_holder(megabytes=30),
+        "the step waits until another thread gives 300 MB back", env=LIMITED,
     ),
     Fault(
-        name="memory_exhausted",
-        finding="ST202",
-        bucket="memory",
-        faulty=asks_for_too_much,
-        fixed=asks_for_what_is_there,
-        description="a step asks for more than there is, for ten seconds, and fails",
-        env=LIMITED,
+        "memory_exhausted", "ST202", "memory",
+        custom_loop(megabytes=300), custom_loop(megabytes=100),
+        "a step asks for more than there is, for ten seconds, and fails", env=LIMITED,
     ),
     Fault(
-        name="memory_nearly_full",
-        finding="ST203",
-        bucket="compute",  # it costs no time yet
-        faulty=nearly_full,
-        fixed=half_full,
-        description="the step needs nearly all of the memory",
-        env=LIMITED,
+        "memory_nearly_full", "ST203", "compute",  # it costs no time yet
+        uses(megabytes=515), uses(megabytes=240),
+        "the step needs nearly all of the memory", env=LIMITED,
     ),
     Fault(
-        name="memory_leak",
-        finding="ST204",
-        bucket="compute",  # it costs no time yet
-        faulty=keeps_tensors,
-        fixed=keeps_numbers,
-        description="a callback keeps a tensor of every batch",
-        env=COUNTED,
+        "memory_leak", "ST204", "compute",  # it costs no time yet
+        keep_weights(as_numbers=False), keep_weights(as_numbers=True),
+        "a callback keeps a tensor of every batch", env=COUNTED,
     ),
     Fault(
-        name="optimizer_over_wide_embedding",
-        finding="ST206",
-        bucket="compute",
-        faulty=adam_over_all_rows,
-        fixed=sgd_over_used_rows,
-        description="Adam touches every row of an embedding, the batch uses a few",
+        "optimizer_over_wide_embedding", "ST206", "compute",
+        train_embedding("adam"), train_embedding("sgd"),
+        "Adam touches every row of an embedding, the batch uses a few",
     ),
-)
+)  # fmt: skip

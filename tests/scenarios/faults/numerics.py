@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.scenarios.faults.base import Fault, Program
+from tests.scenarios.faults.base import Fault, Program, forms
 from tests.scenarios.faults.learnable import (
     CLASSES,
     FEATURES,
@@ -25,94 +25,76 @@ from tests.scenarios.faults.numerics_healthy import HEALTHY
 # ---------------------------------------------------------------- the learning rate
 
 
-def classifier(optimizer: Any, **train_options: Any) -> Program:
-    def program(logdir: str) -> None:
-        model = dense(hidden=2)
-        model.compile(optimizer(), from_logits(), metrics=["accuracy"])
-        train(logdir, model, blobs(), **train_options)
-
-    return program
+@forms
+def classifier(logdir: str, /, optimizer: Any, **train_options: Any) -> None:
+    model = dense(hidden=2)
+    model.compile(optimizer(), from_logits(), metrics=["accuracy"])
+    train(logdir, model, blobs(), **train_options)
 
 
-def regression(optimizer: Any) -> Program:
-    def program(logdir: str) -> None:
-        model = dense(1, hidden=1)
-        model.compile(optimizer(), "mse")
-        train(logdir, model, line())
-
-    return program
+@forms
+def regression(logdir: str, optimizer: Any) -> None:
+    model = dense(1, hidden=1)
+    model.compile(optimizer(), "mse")
+    train(logdir, model, line())
 
 
-def full_batch(rate: float) -> Program:
+@forms
+def full_batch(logdir: str, rate: float) -> None:
     """Gradient descent on one batch: above a certain rate each step jumps across the valley."""
-
-    def program(logdir: str) -> None:
-        x, _ = line(256, features=4)
-        y = (x[:, :1] > 0).astype("float32") * 2 - 1
-        model = dense(1, hidden=0, features=4)
-        model.compile(keras.optimizers.SGD(rate), "huber")
-        data = tf.data.Dataset.from_tensors((8 * x, y)).repeat(60)
-        train(logdir, model, data)
-
-    return program
+    x, _ = line(256, features=4)
+    y = (x[:, :1] > 0).astype("float32") * 2 - 1
+    model = dense(1, hidden=0, features=4)
+    model.compile(keras.optimizers.SGD(rate), "huber")
+    data = tf.data.Dataset.from_tensors((8 * x, y)).repeat(60)
+    train(logdir, model, data)
 
 
-def wide_feature(scale: float) -> Program:
+@forms
+def wide_feature(logdir: str, scale: float) -> None:
     """One feature with values around 10: the default rate of SGD is just too long a step for it."""
-
-    def program(logdir: str) -> None:
-        x, _ = line(256, features=1)
-        x *= scale / np.sqrt(np.mean(x**2))
-        model = dense(1, hidden=0, features=1)
-        model.compile(keras.optimizers.SGD(0.01), "mse")
-        train(logdir, model, tf.data.Dataset.from_tensors((x, 3 * x / scale)).repeat(60))
-
-    return program
+    x, _ = line(256, features=1)
+    x *= scale / np.sqrt(np.mean(x**2))
+    model = dense(1, hidden=0, features=1)
+    model.compile(keras.optimizers.SGD(0.01), "mse")
+    train(logdir, model, tf.data.Dataset.from_tensors((x, 3 * x / scale)).repeat(60))
 
 
 # ---------------------------------------------------------------- losses that are no numbers
 
 
-def log_loss(epsilon: float) -> Program:
+@forms
+def log_loss(logdir: str, epsilon: float) -> None:
     """A cross-entropy by hand. As the model grows sure, 1 - p becomes 0, and 0 * log(0) is NaN."""
 
     def cross_entropy(y: Any, p: Any) -> Any:
         losses = y * tf.math.log(p + epsilon) + (1 - y) * tf.math.log(1 - p + epsilon)
         return -tf.reduce_mean(losses)
 
-    def program(logdir: str) -> None:
-        model = dense(1, last="sigmoid", hidden=2)
-        model.compile(keras.optimizers.Adam(0.01), cross_entropy)
-        train(logdir, model, two_classes(), epochs=2)
-
-    return program
+    model = dense(1, last="sigmoid", hidden=2)
+    model.compile(keras.optimizers.Adam(0.01), cross_entropy)
+    train(logdir, model, two_classes(), epochs=2)
 
 
-def missing_values(cleaned: bool, activation: str = "tanh") -> Program:
+@forms
+def missing_values(logdir: str, cleaned: bool, activation: str = "tanh") -> None:
     """Behind relu the loss stays a number: the weights are NaN, and the units are 0."""
-
-    def program(logdir: str) -> None:
-        x, y = blobs()
-        x[700, 3] = np.nan
-        if cleaned:
-            x = np.nan_to_num(x)
-        model = dense(hidden=2, activation=activation)
-        model.compile("adam", from_logits())
-        train(logdir, model, (x, y), shuffle=False, epochs=2)
-
-    return program
+    x, y = blobs()
+    x[700, 3] = np.nan
+    if cleaned:
+        x = np.nan_to_num(x)
+    model = dense(hidden=2, activation=activation)
+    model.compile("adam", from_logits())
+    train(logdir, model, (x, y), shuffle=False, epochs=2)
 
 
-def recurrent(layer: Any) -> Program:
+@forms
+def recurrent(logdir: str, layer: Any) -> None:
     """The value that comes after 40 others."""
-
-    def program(logdir: str) -> None:
-        keras.utils.set_random_seed(1)
-        model = keras.Sequential([keras.Input((40, 1)), layer(), keras.layers.Dense(1)])
-        model.compile(keras.optimizers.SGD(0.01), "mse")
-        train(logdir, model, waves(length=40), epochs=2)
-
-    return program
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((40, 1)), layer(), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.01), "mse")
+    train(logdir, model, waves(length=40), epochs=2)
 
 
 def multiplying_rnn() -> keras.layers.Layer:
@@ -132,61 +114,53 @@ def two_classes() -> tuple[Any, Any]:
     return x, y.astype("float32")[:, None]
 
 
+@forms
 def head(
-    units: int, last: str | None, loss: Any, data: Any = blobs, rate: float = 0.003
-) -> Program:
-    def program(logdir: str) -> None:
-        model = dense(units, last=last)
-        model.compile(keras.optimizers.Adam(rate), loss, metrics=["accuracy"])
-        train(logdir, model, data())
-
-    return program
+    logdir: str, units: int, last: str | None, loss: Any, data: Any = blobs, rate: float = 0.003
+) -> None:
+    model = dense(units, last=last)
+    model.compile(keras.optimizers.Adam(rate), loss, metrics=["accuracy"])
+    train(logdir, model, data())
 
 
 # ---------------------------------------------------------------- inputs, labels, weights
 
 
-def picture_classifier(scaled: bool) -> Program:
-    def program(logdir: str) -> None:
-        x, y = pictures()
-        keras.utils.set_random_seed(1)
-        model = keras.Sequential(
-            [
-                keras.Input(x.shape[1:]),
-                keras.layers.Flatten(),
-                keras.layers.Dense(64, activation="relu"),
-                keras.layers.Dense(64, activation="relu"),
-                keras.layers.Dense(CLASSES),
-            ]
-        )
-        model.compile("adam", from_logits(), metrics=["accuracy"])
-        train(logdir, model, (x / 255 if scaled else x, y))
-
-    return program
+@forms
+def picture_classifier(logdir: str, scaled: bool) -> None:
+    x, y = pictures()
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential(
+        [
+            keras.Input(x.shape[1:]),
+            keras.layers.Flatten(),
+            keras.layers.Dense(64, activation="relu"),
+            keras.layers.Dense(64, activation="relu"),
+            keras.layers.Dense(CLASSES),
+        ]
+    )
+    model.compile("adam", from_logits(), metrics=["accuracy"])
+    train(logdir, model, (x / 255 if scaled else x, y))
 
 
-def labels(shuffled: bool) -> Program:
-    def program(logdir: str) -> None:
-        x, y = blobs(3840)
-        if shuffled:
-            y = np.random.default_rng(5).permutation(y)
-        model = dense(hidden=0)
-        model.compile("adam", from_logits(), metrics=["accuracy"])
-        model.layers[-1].kernel.assign(0 * model.layers[-1].kernel)
-        train(logdir, model, (x, y))
-
-    return program
+@forms
+def labels(logdir: str, shuffled: bool) -> None:
+    x, y = blobs(3840)
+    if shuffled:
+        y = np.random.default_rng(5).permutation(y)
+    model = dense(hidden=0)
+    model.compile("adam", from_logits(), metrics=["accuracy"])
+    model.layers[-1].kernel.assign(0 * model.layers[-1].kernel)
+    train(logdir, model, (x, y))
 
 
-def layers_frozen(frozen: bool) -> Program:
-    def program(logdir: str) -> None:
-        model = dense(hidden=2)
-        for layer in model.layers:
-            layer.trainable = not frozen
-        model.compile("adam", from_logits(), metrics=["accuracy"])
-        train(logdir, model, blobs())
-
-    return program
+@forms
+def layers_frozen(logdir: str, frozen: bool) -> None:
+    model = dense(hidden=2)
+    for layer in model.layers:
+        layer.trainable = not frozen
+    model.compile("adam", from_logits(), metrics=["accuracy"])
+    train(logdir, model, blobs())
 
 
 class WithGradientNorm(keras.Sequential):
@@ -201,51 +175,44 @@ class WithGradientNorm(keras.Sequential):
         return {"loss": loss, "gradient_norm": tf.norm(gradients[0])}
 
 
-def deep(activation: str, initializer: str) -> Program:
-    def program(logdir: str) -> None:
-        keras.utils.set_random_seed(1)
-        hidden = [
-            keras.layers.Dense(32, activation=activation, kernel_initializer=initializer)
-            for _ in range(10)
-        ]
-        model = WithGradientNorm([keras.Input((FEATURES,)), *hidden, keras.layers.Dense(CLASSES)])
-        model.compile(keras.optimizers.SGD(0.05), from_logits())
-        train(logdir, model, blobs())
-
-    return program
+@forms
+def deep(logdir: str, activation: str, initializer: str) -> None:
+    keras.utils.set_random_seed(1)
+    hidden = [
+        keras.layers.Dense(32, activation=activation, kernel_initializer=initializer)
+        for _ in range(10)
+    ]
+    model = WithGradientNorm([keras.Input((FEATURES,)), *hidden, keras.layers.Dense(CLASSES)])
+    model.compile(keras.optimizers.SGD(0.05), from_logits())
+    train(logdir, model, blobs())
 
 
 # ---------------------------------------------------------------- loss scaling, checks
 
 
-def loss_scale(initial: float) -> Program:
+@forms
+def loss_scale(logdir: str, initial: float) -> None:
     """Loss scaling that starts far too high: each overflow skips an update and halves the scale."""
-
-    def program(logdir: str) -> None:
-        keras.mixed_precision.set_global_policy("mixed_float16")
-        try:
-            inner = keras.optimizers.SGD(0.01)
-            optimizer = keras.optimizers.LossScaleOptimizer(inner, initial_scale=initial)
-            model = dense(hidden=2)
-            model.compile(optimizer, from_logits())
-            train(logdir, model, blobs(), epochs=2)
-        finally:
-            keras.mixed_precision.set_global_policy("float32")
-
-    return program
-
-
-def numerics_checks(enabled: bool) -> Program:
-    def program(logdir: str) -> None:
-        if enabled:
-            tf.debugging.enable_check_numerics()
-        model = dense(hidden=4, units=64)
-        model.compile("adam", from_logits())
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        inner = keras.optimizers.SGD(0.01)
+        optimizer = keras.optimizers.LossScaleOptimizer(inner, initial_scale=initial)
+        model = dense(hidden=2)
+        model.compile(optimizer, from_logits())
         train(logdir, model, blobs(), epochs=2)
-        if enabled:
-            tf.debugging.disable_check_numerics()
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
 
-    return program
+
+@forms
+def numerics_checks(logdir: str, enabled: bool) -> None:
+    if enabled:
+        tf.debugging.enable_check_numerics()
+    model = dense(hidden=4, units=64)
+    model.compile("adam", from_logits())
+    train(logdir, model, blobs(), epochs=2)
+    if enabled:
+        tf.debugging.disable_check_numerics()
 
 
 def adam(rate: float) -> Any:

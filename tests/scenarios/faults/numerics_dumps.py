@@ -8,24 +8,21 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.scenarios.faults.base import Fault, Program
+from tests.scenarios.faults.base import Fault, Program, forms
 from tests.scenarios.faults.learnable import blobs, dense, from_logits, pictures
 from tests.scenarios.faults.numerics import log_loss, missing_values
 
 
-def dumped(program: Program, mode: str = "FULL_HEALTH", records: int = -1) -> Program:
+@forms
+def dumped(logdir: str, program: Program, mode: str = "FULL_HEALTH", records: int = -1) -> None:
     """The program under the debugger, which keeps so many records (-1: all)."""
-
-    def under_the_debugger(logdir: str) -> None:
-        tf.debugging.experimental.enable_dump_debug_info(
-            logdir, tensor_debug_mode=mode, circular_buffer_size=records
-        )
-        try:
-            program(logdir)
-        finally:
-            tf.debugging.experimental.disable_dump_debug_info()
-
-    return under_the_debugger
+    tf.debugging.experimental.enable_dump_debug_info(
+        logdir, tensor_debug_mode=mode, circular_buffer_size=records
+    )
+    try:
+        program(logdir)
+    finally:
+        tf.debugging.experimental.disable_dump_debug_info()
 
 
 def fit(
@@ -38,46 +35,41 @@ def fit(
     model.fit(x, y, epochs=epochs, verbose=0, callbacks=[board])
 
 
-def twins(epsilon: float) -> Program:
+@forms
+def twins(logdir: str, epsilon: float) -> None:
     """Pulls pairs together. Equal ones have the distance 0, where the slope of sqrt is infinite."""
 
     def distance(truth: Any, difference: Any) -> Any:
         squares = tf.reduce_sum(difference**2, axis=-1)
         return tf.reduce_mean(tf.sqrt(squares + epsilon))
 
-    def program(logdir: str) -> None:
-        keras.utils.set_random_seed(1)
-        x, _ = blobs(960)
-        other = x + np.random.default_rng(9).normal(scale=0.1, size=x.shape).astype("float32")
-        other[500] = x[500]
-        left, right = keras.Input((x.shape[1],)), keras.Input((x.shape[1],))
-        embed = keras.layers.Dense(8)
-        model = keras.Model([left, right], embed(left) - embed(right))
-        model.compile(keras.optimizers.SGD(0.01), distance)
-        pairs = tf.data.Dataset.from_tensor_slices(((x, other), np.zeros(len(x), "float32")))
-        fit(logdir, model, pairs.batch(32))
-
-    return program
+    keras.utils.set_random_seed(1)
+    x, _ = blobs(960)
+    other = x + np.random.default_rng(9).normal(scale=0.1, size=x.shape).astype("float32")
+    other[500] = x[500]
+    left, right = keras.Input((x.shape[1],)), keras.Input((x.shape[1],))
+    embed = keras.layers.Dense(8)
+    model = keras.Model([left, right], embed(left) - embed(right))
+    model.compile(keras.optimizers.SGD(0.01), distance)
+    pairs = tf.data.Dataset.from_tensor_slices(((x, other), np.zeros(len(x), "float32")))
+    fit(logdir, model, pairs.batch(32))
 
 
-def rectified(activation: str, rate: float, scale: float, **options: int) -> Program:
+@forms
+def rectified(logdir: str, /, activation: str, rate: float, scale: float, **options: int) -> None:
     """Pixels as they are, and steps too long for them: the first one kills the hidden layer."""
-
-    def program(logdir: str) -> None:
-        x, y = pictures()
-        keras.utils.set_random_seed(1)
-        model = keras.Sequential(
-            [
-                keras.Input(x.shape[1:]),
-                keras.layers.Flatten(),
-                keras.layers.Dense(32, activation=activation, name="hidden"),
-                keras.layers.Dense(5),
-            ]
-        )
-        model.compile(keras.optimizers.SGD(rate), from_logits())
-        fit(logdir, model, x / scale, y, **({"epochs": 3} | options))
-
-    return program
+    x, y = pictures()
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential(
+        [
+            keras.Input(x.shape[1:]),
+            keras.layers.Flatten(),
+            keras.layers.Dense(32, activation=activation, name="hidden"),
+            keras.layers.Dense(5),
+        ]
+    )
+    model.compile(keras.optimizers.SGD(rate), from_logits())
+    fit(logdir, model, x / scale, y, **({"epochs": 3} | options))
 
 
 def classifier(logdir: str) -> None:
