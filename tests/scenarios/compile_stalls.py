@@ -56,7 +56,13 @@ def c_variable_init(it: Instruments) -> None:
 
 def c_retrace_shapes(it: Instruments) -> None:
     """Ten shapes, so ten graphs."""
-    _retracing_loop(it, [64 + 2 * (number // 3) for number in range(30)])
+    step = it.timed(tf.function(it.stamped_step(training_step(dense_model(layers=6, units=128)))))
+    x, y = (tf.constant(part) for part in arrays(256))
+    with it.profile(), it.epoch():
+        for number in range(30):
+            size = 64 + 2 * (number // 3)
+            with tf.profiler.experimental.Trace("train", step_num=number, _r=1):
+                step(x[:size], y[:size])
 
 
 def c_retrace_python(it: Instruments) -> None:
@@ -72,13 +78,3 @@ def c_retrace_python(it: Instruments) -> None:
     with it.profile(), it.epoch():
         for number in range(30):
             step(x, y, 1.0 + number // 3)
-
-
-def _retracing_loop(it: Instruments, batch_sizes: list[int]) -> None:
-    model = dense_model(layers=6, units=128)
-    step = it.timed(tf.function(it.stamped_step(training_step(model))))
-    x, y = (tf.constant(part) for part in arrays(256))
-    with it.profile(), it.epoch():
-        for number, size in enumerate(batch_sizes):
-            with tf.profiler.experimental.Trace("train", step_num=number, _r=1):
-                step(x[:size], y[:size])

@@ -12,17 +12,16 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from statistics import median
 from typing import Any
 
 import keras
-import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 
 from tests.scenarios.instruments import Instruments
 from tests.scenarios.truth import NS_PER_S, Interval
-from tests.scenarios.workloads import arrays, batches, dense_model, signature
+from tests.scenarios.workloads import batches, dense_model, sleepy_batches
 
 NEIGHBOURS = 2  # control steps on either side of a step that tell what its dispatch took
 
@@ -79,13 +78,7 @@ def e_python_bound(it: Instruments) -> None:
 
 
 def e_input(it: Instruments) -> None:
-    def read() -> Iterator[tuple[Any, Any]]:
-        x, y = arrays(256)
-        for _ in range(40):
-            time.sleep(0.09)
-            yield x, y
-
-    data = tf.data.Dataset.from_generator(read, output_signature=signature())
+    data = sleepy_batches([0.09] * 40, batch=256)
     model = dense_model(layers=3, units=256, run_eagerly=True)
     _fit_with_control(it, model, data, every=2, steps_per_epoch=40)
 

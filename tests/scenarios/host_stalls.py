@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import keras
 import tensorflow as tf
 
 from tests.scenarios.instruments import Instruments
-from tests.scenarios.workloads import arrays, batches, dense_model, signature
+from tests.scenarios.workloads import batches, dense_model, sleepy_batches
 
 
 def every_batch(action: Callable[[int], object]) -> keras.callbacks.Callback:
@@ -103,12 +102,5 @@ def v_compute(it: Instruments) -> None:
 
 def v_input(it: Instruments) -> None:
     """Validation inside the epoch waits for its data."""
-
-    def read() -> Iterator[tuple[Any, Any]]:
-        x, y = arrays(64)
-        for _ in range(50):
-            time.sleep(0.03)
-            yield x, y
-
-    data = tf.data.Dataset.from_generator(read, output_signature=signature())
+    data = sleepy_batches([0.03] * 50)
     it.fit(dense_model(), batches(50), validation_data=data, validation_steps=50)

@@ -14,9 +14,11 @@ import tensorflow as tf
 from tests.scenarios.instruments import Instruments
 from tests.scenarios.workloads import (
     arrays,
+    as_written,
     dense_model,
     rows,
-    signature,
+    sleeping,
+    sleepy_batches,
     training_step,
 )
 
@@ -24,59 +26,26 @@ STEPS = 60
 
 
 def in_py_map(it: Instruments) -> None:
-    def slow(x: Any) -> Any:
-        time.sleep(0.025)
-        return x
-
-    def load(x: Any, y: Any) -> tuple[Any, Any]:
-        return tf.ensure_shape(tf.py_function(slow, [x], tf.float32), (None, 64)), y
-
-    it.fit(dense_model(), rows(STEPS * 64).batch(64).map(load))
+    data = rows(STEPS * 64).batch(64).map(sleeping(0.025, tf.py_function))
+    it.fit(dense_model(), data)
 
 
 def in_generator(it: Instruments) -> None:
-    def read() -> Iterator[tuple[Any, Any]]:
-        x, y = arrays(64)
-        for _ in range(STEPS):
-            time.sleep(0.03)
-            yield x, y
-
-    data = tf.data.Dataset.from_generator(read, output_signature=signature())
-    it.fit(dense_model(), data, steps_per_epoch=STEPS)
+    it.fit(dense_model(), sleepy_batches([0.03] * STEPS), steps_per_epoch=STEPS)
 
 
 def in_generator_unsized(it: Instruments) -> None:
     """Keras learns the length of the epoch only when the data ends."""
-
-    def read() -> Iterator[tuple[Any, Any]]:
-        x, y = arrays(64)
-        for _ in range(STEPS):
-            time.sleep(0.03)
-            yield x, y
-
-    data = tf.data.Dataset.from_generator(read, output_signature=signature()).prefetch(4)
-    it.fit(dense_model(), data, tensorboard="epoch")
+    it.fit(dense_model(), sleepy_batches([0.03] * STEPS).prefetch(4), tensorboard="epoch")
 
 
 def in_bursts(it: Instruments) -> None:
-    def read() -> Iterator[tuple[Any, Any]]:
-        x, y = arrays(64)
-        for step in range(STEPS):
-            time.sleep({20: 0.9, 45: 0.7}.get(step, 0.0))
-            yield x, y
-
-    data = tf.data.Dataset.from_generator(read, output_signature=signature())
-    it.fit(dense_model(), data, steps_per_epoch=STEPS)
+    pauses_s = [{20: 0.9, 45: 0.7}.get(step, 0.0) for step in range(STEPS)]
+    it.fit(dense_model(), sleepy_batches(pauses_s), steps_per_epoch=STEPS)
 
 
 def in_first_element(it: Instruments) -> None:
-    def read() -> Iterator[tuple[Any, Any]]:
-        time.sleep(2.0)
-        x, y = arrays(64)
-        while True:
-            yield x, y
-
-    data = tf.data.Dataset.from_generator(read, output_signature=signature()).prefetch(2)
+    data = sleepy_batches(0.0, first_s=2.0).prefetch(2)
     it.fit(dense_model(), data, steps_per_epoch=STEPS)
 
 
@@ -124,26 +93,12 @@ def in_python_generator(it: Instruments) -> None:
 
 
 def in_shuffle_fill(it: Instruments) -> None:
-    def slow(x: Any, y: Any) -> tuple[Any, Any]:
-        return tf.numpy_function(_sleep_3ms, [x], tf.float32), y
-
-    def shaped(x: Any, y: Any) -> tuple[Any, Any]:
-        return tf.ensure_shape(x, (64,)), y
-
-    data = rows(900).map(slow).map(shaped).shuffle(500).batch(32)
+    data = rows(900).map(sleeping(0.003)).shuffle(500).batch(32)
     it.fit(dense_model(), data)
 
 
-def _sleep_3ms(x: Any) -> Any:
-    time.sleep(0.003)
-    return x
-
-
 def in_cache_fill(it: Instruments) -> None:
-    def slow(x: Any, y: Any) -> tuple[Any, Any]:
-        return tf.ensure_shape(tf.numpy_function(_sleep_3ms, [x], tf.float32), (64,)), y
-
-    data = rows(640).map(slow).cache().batch(16)
+    data = rows(640).map(sleeping(0.003)).cache().batch(16)
     it.fit(dense_model(), data, epochs=2)
 
 
@@ -159,7 +114,7 @@ def in_small_files(it: Instruments) -> None:
         return row, tf.constant(1)
 
     files = tf.data.Dataset.list_files(str(folder / "*.raw"), shuffle=False)
-    data = _as_written(files.map(read).batch(800))
+    data = as_written(files.map(read).batch(800))
     it.fit(dense_model(), data)
 
 
@@ -174,7 +129,7 @@ def in_jpeg(it: Instruments) -> None:
         return tf.reshape(small[..., 0], (64,)) / 255.0, tf.constant(1)
 
     files = tf.data.Dataset.from_tensors(picture).repeat(160)
-    it.fit(dense_model(), _as_written(files.map(decode).batch(4)))
+    it.fit(dense_model(), as_written(files.map(decode).batch(4)))
 
 
 def in_tfrecord_gz(it: Instruments) -> None:
@@ -190,40 +145,17 @@ def in_tfrecord_gz(it: Instruments) -> None:
 
     data = tf.data.TFRecordDataset(str(path), "GZIP").map(parse)
     data = data.map(lambda x, y: (tf.ensure_shape(x, (64,)), y)).batch(25)
-    it.fit(dense_model(), _as_written(data))
-
-
-def _as_written(data: tf.data.Dataset) -> tf.data.Dataset:
-    """Keeps TensorFlow from making the pipeline parallel behind our back."""
-    options = tf.data.Options()
-    options.experimental_optimization.apply_default_optimizations = False
-    options.experimental_optimization.inject_prefetch = False
-    options.autotune.enabled = False
-    return data.with_options(options)
+    it.fit(dense_model(), as_written(data))
 
 
 def in_steps_per_execution(it: Instruments) -> None:
-    def read() -> Iterator[tuple[Any, Any]]:
-        x, y = arrays(256)
-        while True:
-            time.sleep(0.05)
-            yield x, y
-
-    data = tf.data.Dataset.from_generator(read, output_signature=signature())
     model = dense_model(units=768, steps_per_execution=8)
-    it.fit(model, data, steps_per_epoch=64)
+    it.fit(model, sleepy_batches(0.05, batch=256), steps_per_epoch=64)
 
 
 def in_hidden(it: Instruments) -> None:
     """Input takes 15 ms a batch in the background, the step longer: nothing is lost."""
-
-    def read() -> Iterator[tuple[Any, Any]]:
-        x, y = arrays(1024)
-        while True:
-            time.sleep(0.015)
-            yield x, y
-
-    data = tf.data.Dataset.from_generator(read, output_signature=signature()).prefetch(4)
+    data = sleepy_batches(0.015, batch=1024).prefetch(4)
     it.fit(dense_model(layers=3, units=1024), data, steps_per_epoch=50)
 
 
@@ -312,17 +244,9 @@ def in_loop_unmarked(it: Instruments) -> None:
 
 def _custom_loop(it: Instruments, marked: bool) -> None:
     model = dense_model()
-
-    def read() -> Iterator[tuple[Any, Any]]:
-        x, y = arrays(64)
-        for _ in range(STEPS):
-            time.sleep(0.03)
-            yield x, y
-
-    data = tf.data.Dataset.from_generator(read, output_signature=signature())
     step = it.timed(tf.function(it.stamped_step(training_step(model))))
     with it.profile(), it.epoch():
-        for number, (x, y) in enumerate(data):
+        for number, (x, y) in enumerate(sleepy_batches([0.03] * STEPS)):
             if marked:
                 with tf.profiler.experimental.Trace("train", step_num=number, _r=1):
                     step(x, y)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from typing import Any
 
 import keras
 import tensorflow as tf
@@ -13,21 +11,15 @@ from tests.scenarios.compile_stalls import SlowToTrace
 from tests.scenarios.host_stalls import every_batch
 from tests.scenarios.instruments import Instruments
 from tests.scenarios.memory_stalls import fit_with_holder
-from tests.scenarios.numerics_stalls import with_one_nan
-from tests.scenarios.workloads import arrays, batches, dense_model, rows, signature, training_step
-
-
-def sleepy_batches(seconds: float, batch: int = 64, first_s: float = 0.0) -> tf.data.Dataset:
-    """Never ends; waits before each batch, and longer before the first."""
-
-    def read() -> Iterator[tuple[Any, Any]]:
-        x, y = arrays(batch)
-        time.sleep(first_s)
-        while True:
-            time.sleep(seconds)
-            yield x, y
-
-    return tf.data.Dataset.from_generator(read, output_signature=signature())
+from tests.scenarios.numerics_stalls import fit_with_one_nan
+from tests.scenarios.workloads import (
+    batches,
+    dense_model,
+    rows,
+    sleeping,
+    sleepy_batches,
+    training_step,
+)
 
 
 def pause(seconds: float) -> keras.callbacks.Callback:
@@ -40,31 +32,17 @@ def mix_generator_trace_callback(it: Instruments) -> None:
 
 
 def mix_map_checkpoint_validation(it: Instruments) -> None:
-    def slow(x: Any) -> Any:
-        time.sleep(0.02)
-        return x
-
-    def load(x: Any, y: Any) -> tuple[Any, Any]:
-        return tf.ensure_shape(tf.numpy_function(slow, [x], tf.float32), (None, 64)), y
-
     save = keras.callbacks.ModelCheckpoint(
         str(it.logdir.parent / "model.keras"), save_freq=20, save_weights_only=False
     )
-    data = rows(50 * 64).batch(64).map(load)
+    data = rows(50 * 64).batch(64).map(sleeping(0.02))
     it.fit(dense_model(units=512), data, [save], validation_data=batches(60, batch=512))
 
 
 def mix_xla_bursts_callback(it: Instruments) -> None:
     it.knowledge.xla_calls = {0}
     it.how["compile"] = "first call less its wait and less the usual call"
-
-    def read() -> Iterator[tuple[Any, Any]]:
-        x, y = arrays(64)
-        for step in range(50):
-            time.sleep(0.15 if step % 12 == 5 else 0.0)
-            yield x, y
-
-    data = tf.data.Dataset.from_generator(read, output_signature=signature(batch=64))
+    data = sleepy_batches([0.15 if step % 12 == 5 else 0.0 for step in range(50)], fixed=True)
     model = dense_model(layers=4, units=64, jit_compile=True)
     it.fit(model, data, [pause(0.01)], steps_per_epoch=50)
 
@@ -80,12 +58,8 @@ def mix_many_steps_per_call(it: Instruments) -> None:
 
 
 def mix_nan_slow_input(it: Instruments) -> None:
-    steps, bad = 40, 5
-    it.knowledge.wasted_steps = set(range(bad, steps))
-    it.how["numerics"] = "compute of every step from the poisoned batch on"
-    data = with_one_nan(steps, bad, 1024)
     model = dense_model(layers=3, units=768, activation="tanh")
-    it.fit(model, data, [pause(0.012)], epochs=2)
+    fit_with_one_nan(it, model, 40, 5, [pause(0.012)])
 
 
 def mix_memory_input_callback(it: Instruments) -> None:

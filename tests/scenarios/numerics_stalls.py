@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
@@ -14,8 +14,10 @@ from tests.scenarios.instruments import Instruments
 from tests.scenarios.workloads import FEATURES, arrays, batches, dense_model, signature
 
 
-def with_one_nan(steps: int, bad_step: int, batch: int) -> tf.data.Dataset:
-    x, y = arrays(batch)
+def fit_with_one_nan(
+    it: Instruments, model: keras.Model, steps: int, bad_step: int, callbacks: Sequence[Any] = ()
+) -> None:
+    x, y = arrays(1024)
     poisoned = x.copy()
     poisoned[0, 0] = np.nan
 
@@ -23,16 +25,16 @@ def with_one_nan(steps: int, bad_step: int, batch: int) -> tf.data.Dataset:
         for step in range(steps):
             yield (poisoned if step == bad_step else x), y
 
-    return tf.data.Dataset.from_generator(read, output_signature=signature()).prefetch(4)
+    it.knowledge.wasted_steps = set(range(bad_step, steps))
+    it.how["numerics"] = "compute of every step from the poisoned batch on"
+    data = tf.data.Dataset.from_generator(read, output_signature=signature()).prefetch(4)
+    it.fit(model, data, callbacks, epochs=2)
 
 
 def n_nan(it: Instruments) -> None:
-    steps, bad = 40, 12
-    it.knowledge.wasted_steps = set(range(bad, steps))
-    it.how["numerics"] = "compute of every step from the poisoned batch on"
     # Not relu: max(NaN, 0) is 0 on CPU, and then the loss never shows what the weights became.
     model = dense_model(layers=3, units=768, activation="tanh")
-    it.fit(model, with_one_nan(steps, bad, 1024), epochs=2)
+    fit_with_one_nan(it, model, steps=40, bad_step=12)
 
 
 def n_explodes(it: Instruments) -> None:

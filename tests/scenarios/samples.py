@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import shutil
 import socket
-import time
 from pathlib import Path
-from typing import Any
 
 import tensorflow as tf
 
@@ -14,20 +12,14 @@ from tests.scenarios.communication_stalls import two_recorded_workers
 from tests.scenarios.compile_stalls import SlowToTrace
 from tests.scenarios.instruments import Instruments
 from tests.scenarios.memory_stalls import fit_with_holder
-from tests.scenarios.mixes import pause, sleepy_batches
-from tests.scenarios.numerics_stalls import with_one_nan
-from tests.scenarios.workloads import batches, dense_model, rows
+from tests.scenarios.mixes import pause
+from tests.scenarios.numerics_stalls import fit_with_one_nan
+from tests.scenarios.workloads import batches, dense_model, rows, sleeping, sleepy_batches
 
 
 def input_py_function(it: Instruments) -> None:
-    def slow(x: Any) -> Any:
-        time.sleep(0.08)
-        return x
-
-    def load(x: Any, y: Any) -> tuple[Any, Any]:
-        return tf.ensure_shape(tf.py_function(slow, [x], tf.float32), (None, 64)), y
-
-    it.fit(dense_model(layers=1), rows(20 * 64).batch(64).map(load))
+    data = rows(20 * 64).batch(64).map(sleeping(0.08, tf.py_function))
+    it.fit(dense_model(layers=1), data)
 
 
 def compile_tracing(it: Instruments) -> None:
@@ -40,10 +32,8 @@ def memory_allocator_wait(it: Instruments) -> None:
 
 
 def numerics_nan(it: Instruments) -> None:
-    it.knowledge.wasted_steps = set(range(4, 16))
-    it.how["numerics"] = "compute of every step from the poisoned batch on"
     model = dense_model(layers=1, units=4096, activation="tanh")
-    it.fit(model, with_one_nan(16, 4, batch=1024), epochs=2)
+    fit_with_one_nan(it, model, 16, 4)
 
 
 def healthy(it: Instruments) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 import keras
@@ -28,6 +31,49 @@ def batches(steps: int, batch: int = 64, features: int = FEATURES) -> tf.data.Da
 
 def rows(count: int, features: int = FEATURES) -> tf.data.Dataset:
     return tf.data.Dataset.from_tensor_slices(arrays(count, features))
+
+
+def sleepy_batches(
+    pauses_s: float | Sequence[float], batch: int = 64, first_s: float = 0.0, fixed: bool = False
+) -> tf.data.Dataset:
+    """From a Python generator that waits before each batch, and longer before the first.
+
+    One pause for all batches: it never ends. `fixed`: their size is known beforehand.
+    """
+
+    def read() -> Iterator[tuple[Any, Any]]:
+        x, y = arrays(batch)
+        time.sleep(first_s)
+        for pause_s in repeat(pauses_s) if isinstance(pauses_s, float) else pauses_s:
+            time.sleep(pause_s)
+            yield x, y
+
+    known = signature(batch=batch if fixed else None)
+    return tf.data.Dataset.from_generator(read, output_signature=known)
+
+
+def sleeping(
+    seconds: float, call: Callable[..., Any] = tf.numpy_function
+) -> Callable[[Any, Any], tuple[Any, Any]]:
+    """For a map: Python that waits for something outside of the machine."""
+
+    def wait(x: Any) -> Any:
+        time.sleep(seconds)
+        return x
+
+    def load(x: Any, y: Any) -> tuple[Any, Any]:
+        return tf.ensure_shape(call(wait, [x], tf.float32), x.shape), y
+
+    return load
+
+
+def as_written(data: tf.data.Dataset) -> tf.data.Dataset:
+    """Keeps TensorFlow from making the pipeline parallel behind our back."""
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    options.experimental_optimization.inject_prefetch = False
+    options.autotune.enabled = False
+    return data.with_options(options)
 
 
 def dense_model(

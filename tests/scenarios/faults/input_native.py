@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tests.scenarios.faults.base import profiled
+from tests.scenarios.faults.base import forms, profiled
 from tests.scenarios.faults.input_common import AUTOTUNE, files_of, fit, flat_model, pictures
-from tests.scenarios.workloads import arrays, batches, dense_model, rows, signature
+from tests.scenarios.workloads import arrays, batches, dense_model, rows, sleepy_batches
 
 # ------------------------------------------------------------ native maps
 
 
-def _spectrum(seed: Any, size: int) -> Any:
-    noise = tf.random.stateless_normal((size, size), seed=[1, tf.cast(seed, tf.int32)])
-    for _ in range(4):
-        noise = tf.math.real(tf.signal.ifft2d(tf.signal.fft2d(tf.cast(noise, tf.complex64))))
-    return tf.reshape(noise, (-1,))[:64]
+def _spectra() -> tf.data.Dataset:
+    def prepare(seed: Any) -> tuple[Any, Any]:
+        noise = tf.random.stateless_normal((160, 160), seed=[1, tf.cast(seed, tf.int32)])
+        for _ in range(4):
+            noise = tf.math.real(tf.signal.ifft2d(tf.signal.fft2d(tf.cast(noise, tf.complex64))))
+        return tf.reshape(noise, (-1,))[:64], tf.constant(1)
+
+    return tf.data.Dataset.range(960).map(prepare, num_parallel_calls=AUTOTUNE)
 
 
 def _random_crops(batch: Any, labels: Any) -> tuple[Any, Any]:
@@ -45,21 +46,13 @@ def random_map_parallel(logdir: str) -> None:
 
 
 def heavy_map_each_epoch(logdir: str) -> None:
-    def prepare(index: Any) -> tuple[Any, Any]:
-        return _spectrum(index, 160), tf.constant(1)
-
-    data = tf.data.Dataset.range(960).map(prepare, num_parallel_calls=AUTOTUNE).batch(16)
-    fit(logdir, data.prefetch(AUTOTUNE))
+    fit(logdir, _spectra().batch(16).prefetch(AUTOTUNE))
 
 
 def heavy_map_stored(logdir: str) -> None:
     """The same features, made once and stored."""
-
-    def prepare(index: Any) -> tuple[Any, Any]:
-        return _spectrum(index, 160), tf.constant(1)
-
     stored = str(files_of(logdir) / "features")
-    tf.data.Dataset.range(960).map(prepare, num_parallel_calls=AUTOTUNE).save(stored)
+    _spectra().save(stored)
     fit(logdir, tf.data.Dataset.load(stored).batch(16).prefetch(AUTOTUNE))
 
 
@@ -106,7 +99,8 @@ def one_record_file(logdir: str) -> None:
     fit(logdir, tf.data.TFRecordDataset(path).batch(FILE_BATCH).map(parse).prefetch(AUTOTUNE))
 
 
-def _record_program(logdir: str, compression: str) -> None:
+@forms
+def packed_records(logdir: str, compression: str) -> None:
     path = str(files_of(logdir) / "all.tfrecord")
     x, _ = arrays(1, features=40_000)
     options = tf.io.TFRecordOptions(compression_type=compression)
@@ -122,15 +116,8 @@ def _record_program(logdir: str, compression: str) -> None:
     fit(logdir, data.prefetch(AUTOTUNE))
 
 
-def gzip_records(logdir: str) -> None:
-    _record_program(logdir, "GZIP")
-
-
-def plain_records(logdir: str) -> None:
-    _record_program(logdir, "")
-
-
-def _jpeg_program(logdir: str, side: int) -> None:
+@forms
+def jpeg_pictures(logdir: str, side: int) -> None:
     noise = np.random.default_rng(1).integers(0, 255, (side // 8, side // 8, 3))
     pixels = np.kron(noise, np.ones((8, 8, 1))).astype(np.uint8)
     jpeg = tf.io.encode_jpeg(tf.constant(pixels))
@@ -144,18 +131,11 @@ def _jpeg_program(logdir: str, side: int) -> None:
     fit(logdir, data, flat_model((32, 32, 3)))
 
 
-def large_pictures(logdir: str) -> None:
-    _jpeg_program(logdir, side=768)
-
-
-def pictures_stored_small(logdir: str) -> None:
-    _jpeg_program(logdir, side=64)
-
-
 # ------------------------------------------------------------ cores, steps, iterators
 
 
-def _contended(logdir: str, cached: bool) -> None:
+@forms
+def input_takes_cores(logdir: str, cached: bool) -> None:
     x, y = arrays(512)
 
     def prepare(index: Any) -> tuple[Any, Any]:
@@ -169,20 +149,9 @@ def _contended(logdir: str, cached: bool) -> None:
     fit(logdir, data, dense_model(layers=2, units=768))
 
 
-def input_takes_cores(logdir: str) -> None:
-    _contended(logdir, cached=False)
-
-
-def input_from_cache(logdir: str) -> None:
-    _contended(logdir, cached=True)
-
-
-def batch_of_two(logdir: str) -> None:
-    fit(logdir, rows(1200).batch(2, drop_remainder=True).prefetch(AUTOTUNE), dense_model(units=16))
-
-
-def batch_of_two_in_one_call(logdir: str) -> None:
-    model = dense_model(units=16, steps_per_execution=20)
+@forms
+def batches_of_two(logdir: str, steps_per_call: int) -> None:
+    model = dense_model(units=16, steps_per_execution=steps_per_call)
     fit(logdir, rows(1200).batch(2, drop_remainder=True).prefetch(AUTOTUNE), model)
 
 
@@ -206,14 +175,7 @@ def data_set_made_once(logdir: str) -> None:
 
 def hidden_generator(logdir: str) -> None:
     """15 ms a batch in the background, longer steps: nothing is lost."""
-
-    def read() -> Iterator[tuple[Any, Any]]:
-        x, y = arrays(1024)
-        while True:
-            time.sleep(0.015)
-            yield x, y
-
-    data = tf.data.Dataset.from_generator(read, output_signature=signature()).prefetch(4)
+    data = sleepy_batches(0.015, batch=1024).prefetch(4)
     fit(logdir, data, dense_model(layers=3, units=1024), steps_per_epoch=40)
 
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from tests.scenarios.faults.base import forms
 from tests.scenarios.faults.input_common import AUTOTUNE, files_of, fit, flat_model, pictures
-from tests.scenarios.workloads import arrays, dense_model, rows, signature
+from tests.scenarios.workloads import (
+    arrays,
+    as_written,
+    dense_model,
+    rows,
+    signature,
+    sleeping,
+)
 
 # ------------------------------------------------------------ Python in a map
 
@@ -105,30 +113,18 @@ class RemoteBatches(keras.utils.PyDataset):
         return self._batch
 
 
-def pydataset_one_worker(logdir: str) -> None:
-    fit(logdir, RemoteBatches(), shuffle=False)
+@forms
+def remote_batches(logdir: str, /, **options: int) -> None:
+    fit(logdir, RemoteBatches(**options), shuffle=False)
 
 
-def pydataset_workers(logdir: str) -> None:
-    fit(logdir, RemoteBatches(workers=8, max_queue_size=16), shuffle=False)
-
-
-def generator_loads_everything(logdir: str) -> None:
-    """All is made ready inside the generator, before its first yield."""
-
-    def read() -> Iterator[tuple[Any, Any]]:
-        everything = _slowly_loaded()
-        while True:
-            yield everything
-
-    data = tf.data.Dataset.from_generator(read, output_signature=signature()).prefetch(2)
-    fit(logdir, data, steps_per_epoch=60)
-
-
-def loaded_before_training(logdir: str) -> None:
-    everything = _slowly_loaded()
+@forms
+def data_loaded(logdir: str, before: bool) -> None:
+    """All is made ready inside the generator, before its first yield; or before training."""
+    loaded = _slowly_loaded() if before else None
 
     def read() -> Iterator[tuple[Any, Any]]:
+        everything = loaded or _slowly_loaded()
         while True:
             yield everything
 
@@ -146,47 +142,21 @@ def _slowly_loaded() -> tuple[Any, Any]:
 # ------------------------------------------------------------ prefetch, shuffle, cache
 
 
-def _as_written(data: tf.data.Dataset) -> tf.data.Dataset:
-    """Switches off the rewrites of tf.data, as some do for reproducible runs."""
-    options = tf.data.Options()
-    options.experimental_optimization.apply_default_optimizations = False
-    options.experimental_optimization.inject_prefetch = False
-    options.autotune.enabled = False
-    return data.with_options(options)
-
-
-def _sleeping(seconds: float) -> Callable[[Any, Any], tuple[Any, Any]]:
-    """A map that waits for something outside of the machine."""
-
-    def wait(x: Any) -> Any:
-        time.sleep(seconds)
-        return x
-
-    def load(x: Any, y: Any) -> tuple[Any, Any]:
-        result = tf.numpy_function(wait, [x], tf.float32)
-        result.set_shape(x.shape)
-        return result, y
-
-    return load
-
-
-def nothing_prefetched(logdir: str) -> None:
-    data = rows(50 * 512).batch(512, drop_remainder=True).map(_sleeping(0.02))
-    fit(logdir, _as_written(data), dense_model(layers=3, units=512))
-
-
-def prefetched(logdir: str) -> None:
-    data = rows(50 * 512).batch(512, drop_remainder=True).map(_sleeping(0.02)).prefetch(4)
-    fit(logdir, _as_written(data), dense_model(layers=3, units=512))
+@forms
+def rewrites_are_off(logdir: str, prefetched: bool) -> None:
+    """The rewrites of tf.data, as some switch them off for reproducible runs."""
+    data = rows(50 * 512).batch(512, drop_remainder=True).map(sleeping(0.02))
+    data = data.prefetch(4) if prefetched else data
+    fit(logdir, as_written(data), dense_model(layers=3, units=512))
 
 
 def shuffle_after_slow_map(logdir: str) -> None:
-    data = rows(2000).map(_sleeping(0.0008)).shuffle(1500).batch(50, drop_remainder=True)
+    data = rows(2000).map(sleeping(0.0008)).shuffle(1500).batch(50, drop_remainder=True)
     fit(logdir, data.prefetch(4), _heavy_model())
 
 
 def shuffle_before_slow_map(logdir: str) -> None:
-    data = rows(2000).shuffle(1500).map(_sleeping(0.0008)).batch(50, drop_remainder=True)
+    data = rows(2000).shuffle(1500).map(sleeping(0.0008)).batch(50, drop_remainder=True)
     fit(logdir, data.prefetch(4), _heavy_model())
 
 
@@ -195,17 +165,17 @@ def _heavy_model() -> keras.Model:
 
 
 def cache_is_filled(logdir: str) -> None:
-    fit(logdir, rows(640).map(_sleeping(0.003)).cache().batch(16), epochs=2)
+    fit(logdir, rows(640).map(sleeping(0.003)).cache().batch(16), epochs=2)
 
 
 def cache_on_disk(logdir: str) -> None:
     """An earlier start left the cache behind."""
     kept = str(files_of(logdir) / "cache")
-    data = rows(640).map(_sleeping(0.003)).cache(kept)
+    data = rows(640).map(sleeping(0.003)).cache(kept)
     for _ in data:
         pass
     fit(logdir, data.batch(16), epochs=2)
 
 
 def cache_before_slow_map(logdir: str) -> None:
-    fit(logdir, rows(640).cache().map(_sleeping(0.003)).batch(16), epochs=2)
+    fit(logdir, rows(640).cache().map(sleeping(0.003)).batch(16), epochs=2)
