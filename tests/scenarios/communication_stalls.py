@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from tests.scenarios.instruments import Instruments, StampLog
+from tests.scenarios.runner import free_addresses, tf_config
 from tests.scenarios.truth import Coat, Interval
 from tests.scenarios.workloads import CLASSES, FEATURES, arrays
 
@@ -46,7 +46,7 @@ def _chief(
     steps: int = STEPS,
     peer_logs: Path | None = None,
 ) -> None:
-    workers = [f"localhost:{_free_port()}" for _ in range(2)]
+    workers = free_addresses(2)
     begun = it.logdir.parent / "begun"  # a file: the peer profiles only what the chief does too
     job = [
         json.dumps(peer_sleeps),
@@ -55,9 +55,9 @@ def _chief(
     ]
     peer = subprocess.Popen(
         [sys.executable, "-m", "tests.scenarios.communication_stalls", *job],
-        env={**os.environ, "TF_CONFIG": _config(workers, index=1)},
+        env={**os.environ, **tf_config(workers, index=1)},
     )
-    os.environ["TF_CONFIG"] = _config(workers, index=0)
+    os.environ.update(tf_config(workers, index=0))
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     asked, answered = StampLog(), StampLog()
     step = it.stamped_step(_training_step(strategy, asked, answered))
@@ -123,16 +123,6 @@ def _profiled_from(begun: Path, logs: str) -> Iterator[None]:
         time.sleep(0.005)
     with tf.profiler.experimental.Profile(logs):
         yield
-
-
-def _config(workers: list[str], index: int) -> str:
-    return json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}})
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.scenarios.catalogue import SCENARIOS, Scenario
+from tests.scenarios.runner import all_known, finished, parser
 from tests.scenarios.score import as_json, passed, score, table
 
 CAPTURE_TIMEOUT_S = 180
@@ -28,16 +28,14 @@ ATTEMPTS = 3
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     known = {scenario.name: scenario for scenario in SCENARIOS}
-    unknown = [name for name in options.names if name not in known]
-    if unknown:
-        print(f"no such scenario: {', '.join(unknown)} (see --list)", file=sys.stderr)
+    if not all_known(options.names, known, "scenario"):
         return 2
     chosen = [known[name] for name in options.names] or list(SCENARIOS)
     if options.list:
         for scenario in chosen:
             print(f"{scenario.name:32} {scenario.primary:14} {scenario.description}")
         return 0
-    workdir = Path(options.workdir or tempfile.mkdtemp(prefix="stall-scenarios-"))
+    workdir = options.workdir or Path(tempfile.mkdtemp(prefix="stall-scenarios-"))
     failed = [] if options.only_score else [s.name for s in chosen if not capture(s, workdir)]
     if failed:
         print(f"not captured: {', '.join(failed)}", file=sys.stderr)
@@ -50,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     print(table(scores))
     if options.json:
-        Path(options.json).write_text(as_json(scores))
+        options.json.write_text(as_json(scores))
     return 0 if passed(scores) and not failed else 1
 
 
@@ -78,38 +76,21 @@ def _taken_by_others_s() -> float:
 
 
 def _capture_once(scenario: Scenario, workdir: Path) -> bool:
-    """Afresh; its output goes to a file beside its logs."""
     folder = workdir / scenario.name
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    root = Path(__file__).resolve().parents[2]
-    environment = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "", **scenario.env}
-    with (folder / "output.txt").open("w") as output:
-        try:
-            finished = subprocess.run(
-                [sys.executable, "-m", "tests.scenarios.child", scenario.name, str(folder)],
-                check=False,
-                cwd=root,
-                env={**os.environ, **environment},
-                stderr=subprocess.STDOUT,
-                stdout=output,
-                timeout=CAPTURE_TIMEOUT_S,
-            )
-        except subprocess.TimeoutExpired:
-            return False
-    return finished.returncode == 0
+    command = ["tests.scenarios.child", scenario.name, str(folder)]
+    try:
+        return finished(command, folder, CAPTURE_TIMEOUT_S, scenario.env) == 0
+    except subprocess.TimeoutExpired:
+        return False
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m tests.scenarios.run", description=__doc__)
-    parser.add_argument("names", nargs="*", help="scenarios to run (all of them by default)")
-    parser.add_argument("--workdir", help="where the captures go (a temporary folder by default)")
-    parser.add_argument("--json", help="also write the scores to this file")
-    parser.add_argument("--list", action="store_true", help="list the scenarios and stop")
-    group = parser.add_mutually_exclusive_group()
+    options = parser("tests.scenarios", __doc__, "scenario")
+    options.add_argument("--json", type=Path, help="also write the scores to this file")
+    group = options.add_mutually_exclusive_group()
     group.add_argument("--only-capture", action="store_true")
     group.add_argument("--only-score", action="store_true", help="score what --workdir holds")
-    return parser
+    return options
 
 
 if __name__ == "__main__":

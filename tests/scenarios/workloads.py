@@ -102,6 +102,26 @@ def signature(features: int = FEATURES, batch: int | None = None) -> tuple[Any, 
     )
 
 
+def replica_step(strategy: tf.distribute.Strategy, units: int) -> Callable[[Any, Any], Any]:
+    """One step of one of several workers, to be run by the strategy."""
+    with strategy.scope():
+        hidden = tf.Variable(tf.random.normal((FEATURES, units), seed=1) * 0.05)
+        output = tf.Variable(tf.random.normal((units, CLASSES), seed=1) * 0.05)
+
+    def replica_step(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            logits = tf.matmul(tf.nn.relu(tf.matmul(x, hidden)), output)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
+            loss = tf.reduce_mean(losses)
+        gradients = tape.gradient(loss, [hidden, output])
+        summed = tf.distribute.get_replica_context().all_reduce("SUM", gradients)
+        hidden.assign_sub(0.01 * summed[0])
+        output.assign_sub(0.01 * summed[1])
+        return loss
+
+    return replica_step
+
+
 def training_step(model: keras.Model) -> Any:
     """One step of a custom loop, not yet a tf.function."""
 

@@ -5,10 +5,6 @@ python -m tests.scenarios.captured.run [names…] [--workdir DIR] [--only-score]
 
 from __future__ import annotations
 
-import argparse
-import os
-import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -16,23 +12,25 @@ from pathlib import Path
 from typing import Any
 
 from tests.scenarios.captured.programs import NOT_HERE, Case, all_cases
+from tests.scenarios.runner import all_known, finished, parser
 from tests.scenarios.score import analyze
 
 TIMEOUT_S = 300
-ROOT = Path(__file__).resolve().parents[3]
-QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.scenarios.captured.run")
-    parser.add_argument("names", nargs="*", help="programs to run (all of them by default)")
-    parser.add_argument("--workdir", type=Path, help="for the captures")
-    parser.add_argument("--only-score", action="store_true", help="score what --workdir holds")
-    options = parser.parse_args(arguments)
-    workdir = options.workdir or Path(tempfile.mkdtemp(prefix="stall-captured-"))
+    known_options = parser("tests.scenarios.captured", __doc__, "program", also_scores=True)
+    options = known_options.parse_args(arguments)
     known = all_cases()
+    if not all_known(options.names, known, "program"):
+        return 2
+    chosen = options.names or list(known)
+    if options.list:
+        print("\n".join(chosen))
+        return 0
+    workdir = options.workdir or Path(tempfile.mkdtemp(prefix="stall-captured-"))
     wrong = 0
-    for name in options.names or known:
+    for name in chosen:
         folder = workdir / name
         if not options.only_score and not train(name, folder):
             print(f"{name:34} {NOT_HERE}", flush=True)
@@ -40,28 +38,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         problem = judged(known[name], analyze(folder / "logs"))
         wrong += bool(problem)
         print(f"{name:34} {problem or 'right'}", flush=True)
-    print(f"\n{wrong} of {len(options.names or known)} wrong")
+    print(f"\n{wrong} of {len(chosen)} wrong")
     return 1 if wrong else 0
 
 
 def train(name: str, folder: Path) -> bool:
     """False: this machine does not allow it."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    with (folder / "output.txt").open("w") as output:
-        finished = subprocess.run(
-            [sys.executable, "-m", "tests.scenarios.captured.programs", name, str(folder / "logs")],
-            check=False,
-            cwd=ROOT,
-            env={**os.environ, **QUIET},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            timeout=TIMEOUT_S,
-        )
+    command = ["tests.scenarios.captured.programs", name, str(folder / "logs")]
+    code = finished(command, folder, TIMEOUT_S, {})
     said = (folder / "output.txt").read_text()
-    if finished.returncode and NOT_HERE not in said:
+    if code and NOT_HERE not in said:
         raise RuntimeError(f"{name} failed: {said[-500:]}")
-    return finished.returncode == 0
+    return code == 0
 
 
 def judged(case: Case, run: Mapping[str, Any]) -> str:

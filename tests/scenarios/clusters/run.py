@@ -5,11 +5,7 @@ python -m tests.scenarios.clusters.run [names…] [--workdir DIR] [--list] [--on
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,18 +16,17 @@ from pathlib import Path
 
 from tests.scenarios.clusters.plans import JOBS, Job, WorkerPlan
 from tests.scenarios.clusters.score import LASTED, score, table
+from tests.scenarios.runner import all_known, emptied, free_addresses, parser, started, tf_config
 
 JOB_TIMEOUT_S = 300
 TERM_TIMEOUT_S = 30
 ATTEMPTS = 3
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
-    unknown = set(options.names) - {job.name for job in JOBS}
-    if unknown:
-        print(f"no such job: {', '.join(sorted(unknown))} (see --list)", file=sys.stderr)
+    known_options = parser("tests.scenarios.clusters", __doc__, "job", also_scores=True)
+    options = known_options.parse_args(arguments)
+    if not all_known(options.names, {job.name for job in JOBS}, "job"):
         return 2
     chosen = [job for job in JOBS if job.name in options.names] or [
         job for job in JOBS if not job.for_scale
@@ -40,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for job in chosen:
             print(f"{job.name:16} {job.workers} workers  {job.description}")
         return 0
-    workdir = Path(options.workdir or tempfile.mkdtemp(prefix="stall-clusters-"))
+    workdir = options.workdir or Path(tempfile.mkdtemp(prefix="stall-clusters-"))
     for job in chosen:
         if not options.only_score:
             run_job(job, workdir / job.name)
@@ -55,9 +50,7 @@ def run_job(job: Job, folder: Path) -> None:
     TensorFlow 2.21 now and then crashes when it stops its profiler: such a job is run again.
     """
     for _ in range(ATTEMPTS):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        if _run_once(job, folder):
+        if _run_once(job, emptied(folder)):
             break
         print(f"{job.name}: a worker crashed", file=sys.stderr)
     _bring_together(job, folder)
@@ -66,7 +59,7 @@ def run_job(job: Job, folder: Path) -> None:
 def _run_once(job: Job, folder: Path) -> bool:
     """Whether every worker ended as it was meant to."""
     began_s = time.monotonic()
-    addresses = [f"localhost:{_free_port()}" for _ in range(job.workers)]
+    addresses = free_addresses(job.workers)
     plans = [job.plans.get(index, WorkerPlan()) for index in range(job.workers)]
     processes = {
         index: _start(job, index, addresses, folder)
@@ -109,18 +102,8 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
 
 
 def _start(job: Job, index: int, addresses: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
-    config = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
-    environment = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""}
-    environment["TF_CONFIG"] = json.dumps(config)
-    with (folder / f"output-{index}.txt").open("w") as output:
-        return subprocess.Popen(
-            [sys.executable, "-m", "tests.scenarios.clusters.worker", job.name, str(index),
-             str(folder)],
-            cwd=ROOT,
-            env={**os.environ, **environment},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )  # fmt: skip
+    command = ["tests.scenarios.clusters.worker", job.name, str(index), str(folder)]
+    return started(command, folder / f"output-{index}.txt", tf_config(addresses, index))
 
 
 def _bring_together(job: Job, folder: Path) -> None:
@@ -132,21 +115,6 @@ def _bring_together(job: Job, folder: Path) -> None:
     for index in range(job.workers):
         for trace in (folder / f"worker-{index}").glob("plugins/profile/*/*.xplane.pb"):
             shutil.copy(trace, session / f"host-worker-{index}.xplane.pb")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        return int(probe.getsockname()[1])
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m tests.scenarios.clusters.run")
-    parser.add_argument("names", nargs="*", help="jobs to run (all of them by default)")
-    parser.add_argument("--workdir", help="where the logs go (a temporary folder by default)")
-    parser.add_argument("--list", action="store_true", help="list the jobs and stop")
-    parser.add_argument("--only-score", action="store_true", help="score what --workdir holds")
-    return parser
 
 
 if __name__ == "__main__":

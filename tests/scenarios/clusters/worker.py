@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tb_stall_plugin import watch
 from tests.scenarios.clusters.plans import JOBS, Job, WorkerPlan
-from tests.scenarios.workloads import CLASSES, FEATURES, arrays
+from tests.scenarios.workloads import arrays, replica_step
 
 BATCH = 64
 WAIT_FOR_OTHERS_S = 40
@@ -121,26 +121,13 @@ def pipeline(job: Job, plan: WorkerPlan, diary: Diary) -> tf.data.Dataset:
 
 
 def training_step(strategy: tf.distribute.Strategy) -> Any:
-    with strategy.scope():
-        hidden = tf.Variable(tf.random.normal((FEATURES, 128), seed=1) * 0.05)
-        output = tf.Variable(tf.random.normal((128, CLASSES), seed=1) * 0.05)
-
-    def replica_step(x: Any, y: Any) -> Any:
-        with tf.GradientTape() as tape:
-            logits = tf.matmul(tf.nn.relu(tf.matmul(x, hidden)), output)
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
-            loss = tf.reduce_mean(losses)
-        gradients = tape.gradient(loss, [hidden, output])
-        summed = tf.distribute.get_replica_context().all_reduce("SUM", gradients)
-        hidden.assign_sub(0.01 * summed[0])
-        output.assign_sub(0.01 * summed[1])
-        return loss
+    replica = replica_step(strategy, units=128)
 
     @tf.function(autograph=False)
     def train_step(x: Any, y: Any, slow_s: float) -> Any:
         if slow_s:
             time.sleep(slow_s)  # in Python, so only while the new shape is traced
-        return strategy.run(replica_step, args=(x, y))
+        return strategy.run(replica, args=(x, y))
 
     return train_step
 

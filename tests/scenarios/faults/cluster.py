@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,28 +15,15 @@ import keras
 import tensorflow as tf
 
 from tests.scenarios.faults.base import Fault, forms, profiled
-from tests.scenarios.workloads import CLASSES, FEATURES, arrays, batches, dense_model
+from tests.scenarios.runner import free_addresses, tf_config
+from tests.scenarios.workloads import arrays, batches, dense_model, replica_step
 
 STEPS = 40
 
 
 def training_step(strategy: tf.distribute.Strategy) -> Any:
-    with strategy.scope():
-        hidden = tf.Variable(tf.random.normal((FEATURES, 512), seed=1) * 0.05)
-        output = tf.Variable(tf.random.normal((512, CLASSES), seed=1) * 0.05)
-
-    def replica_step(x: Any, y: Any) -> Any:
-        with tf.GradientTape() as tape:
-            logits = tf.matmul(tf.nn.relu(tf.matmul(x, hidden)), output)
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
-            loss = tf.reduce_mean(losses)
-        gradients = tape.gradient(loss, [hidden, output])
-        summed = tf.distribute.get_replica_context().all_reduce("SUM", gradients)
-        hidden.assign_sub(0.01 * summed[0])
-        output.assign_sub(0.01 * summed[1])
-        return loss
-
-    return tf.function(lambda x, y: strategy.run(replica_step, args=(x, y)), autograph=False)
+    step = replica_step(strategy, units=512)
+    return tf.function(lambda x, y: strategy.run(step, args=(x, y)), autograph=False)
 
 
 def work(logdir: str, pause_s: float, barrier: Path) -> None:
@@ -56,16 +41,16 @@ def work(logdir: str, pause_s: float, barrier: Path) -> None:
 
 @forms
 def two_workers(logdir: str, peer_pause_s: float, peer_is_recorded: bool) -> None:
-    workers = [f"localhost:{free_port()}" for _ in range(2)]
+    workers = free_addresses(2)
     with tempfile.TemporaryDirectory() as scratch:
         peer_logs = Path(scratch) / "peer"
         barriers = [Path(scratch) / name for name in ("chief_done", "peer_done")]
         arguments = [str(peer_logs), str(peer_pause_s), str(barriers[1]), str(barriers[0])]
         peer = subprocess.Popen(
             [sys.executable, "-m", "tests.scenarios.faults.cluster", *arguments],
-            env={**os.environ, "TF_CONFIG": config(workers, index=1)},
+            env={**os.environ, **tf_config(workers, index=1)},
         )
-        os.environ["TF_CONFIG"] = config(workers, index=0)
+        os.environ.update(tf_config(workers, index=0))
         work(logdir, 0.0, barriers[0])
         peer.wait(timeout=120)
         if peer_is_recorded:
@@ -77,16 +62,6 @@ def bring_together(logdir: Path, peer_logs: Path) -> None:
     (session,) = (logdir / "plugins" / "profile").iterdir()
     (theirs,) = peer_logs.glob("plugins/profile/*/*.xplane.pb")
     shutil.copy(theirs, session / "worker1.xplane.pb")
-
-
-def config(workers: list[str], index: int) -> str:
-    return json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}})
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        return int(probe.getsockname()[1])
 
 
 class Interrupt(keras.callbacks.Callback):

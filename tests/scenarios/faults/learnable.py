@@ -70,6 +70,15 @@ def from_logits() -> keras.losses.Loss:
     return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
+def classifier(
+    optimizer: Any = "adam", hidden: int = 2, units: int = 32, **compile_options: Any
+) -> keras.Sequential:
+    """Of the blobs, compiled."""
+    model = dense(hidden=hidden, units=units)
+    model.compile(optimizer, from_logits(), **compile_options)
+    return model
+
+
 def train(
     logdir: str,
     model: keras.Model,

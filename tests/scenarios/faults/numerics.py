@@ -13,6 +13,7 @@ from tests.scenarios.faults.learnable import (
     CLASSES,
     FEATURES,
     blobs,
+    classifier,
     dense,
     from_logits,
     line,
@@ -26,10 +27,8 @@ from tests.scenarios.faults.numerics_healthy import HEALTHY
 
 
 @forms
-def classifier(logdir: str, /, optimizer: Any, **train_options: Any) -> None:
-    model = dense(hidden=2)
-    model.compile(optimizer(), from_logits(), metrics=["accuracy"])
-    train(logdir, model, blobs(), **train_options)
+def with_optimizer(logdir: str, /, optimizer: Any, **train_options: Any) -> None:
+    train(logdir, classifier(optimizer(), metrics=["accuracy"]), blobs(), **train_options)
 
 
 @forms
@@ -148,8 +147,7 @@ def labels(logdir: str, shuffled: bool) -> None:
     x, y = blobs(3840)
     if shuffled:
         y = np.random.default_rng(5).permutation(y)
-    model = dense(hidden=0)
-    model.compile("adam", from_logits(), metrics=["accuracy"])
+    model = classifier(hidden=0, metrics=["accuracy"])
     model.layers[-1].kernel.assign(0 * model.layers[-1].kernel)
     train(logdir, model, (x, y))
 
@@ -197,9 +195,7 @@ def loss_scale(logdir: str, initial: float) -> None:
     try:
         inner = keras.optimizers.SGD(0.01)
         optimizer = keras.optimizers.LossScaleOptimizer(inner, initial_scale=initial)
-        model = dense(hidden=2)
-        model.compile(optimizer, from_logits())
-        train(logdir, model, blobs(), epochs=2)
+        train(logdir, classifier(optimizer), blobs(), epochs=2)
     finally:
         keras.mixed_precision.set_global_policy("float32")
 
@@ -208,9 +204,7 @@ def loss_scale(logdir: str, initial: float) -> None:
 def numerics_checks(logdir: str, enabled: bool) -> None:
     if enabled:
         tf.debugging.enable_check_numerics()
-    model = dense(hidden=4, units=64)
-    model.compile("adam", from_logits())
-    train(logdir, model, blobs(), epochs=2)
+    train(logdir, classifier(hidden=4, units=64), blobs(), epochs=2)
     if enabled:
         tf.debugging.disable_check_numerics()
 
@@ -240,12 +234,12 @@ def _fault(
 
 FAULTS = (
     _fault(
-        "rate_1e_8_adam", "ST304", classifier(adam(1e-8)), classifier(adam(1e-3)),
+        "rate_1e_8_adam", "ST304", with_optimizer(adam(1e-8)), with_optimizer(adam(1e-3)),
         "Adam at 1e-8: the weights stay where they began",
     ),
     _fault(
         "rate_1e_8_adam_epochs_only", "ST304",
-        classifier(adam(1e-8), update_freq="epoch"), classifier(adam(1e-3), update_freq="epoch"),
+        with_optimizer(adam(1e-8), update_freq="epoch"), with_optimizer(adam(1e-3), update_freq="epoch"),
         "the same, with nothing logged but the epochs",
     ),
     _fault(
@@ -253,20 +247,20 @@ FAULTS = (
         "SGD at 1e-9 on a regression",
     ),
     _fault(
-        "rate_10_sgd", "ST303", classifier(sgd(10.0)), classifier(sgd(0.05)),
+        "rate_10_sgd", "ST303", with_optimizer(sgd(10.0)), with_optimizer(sgd(0.05)),
         "SGD at 10: the loss ends above where it began",
     ),
     _fault(
-        "rate_10_adam", "ST303", classifier(adam(10.0)), classifier(adam(1e-3)),
+        "rate_10_adam", "ST303", with_optimizer(adam(10.0)), with_optimizer(adam(1e-3)),
         "Adam at 10: each weight jumps by 10 in each step",
     ),
     _fault(
-        "rate_1_adam", "ST303", classifier(adam(1.0)), classifier(adam(1e-3)),
+        "rate_1_adam", "ST303", with_optimizer(adam(1.0)), with_optimizer(adam(1e-3)),
         "Adam at 1, a thousand times its default",
         LEARNS,
     ),
     _fault(
-        "rate_1_sgd_momentum", "ST303", classifier(sgd(1.0, 0.95)), classifier(sgd(0.01, 0.9)),
+        "rate_1_sgd_momentum", "ST303", with_optimizer(sgd(1.0, 0.95)), with_optimizer(sgd(0.01, 0.9)),
         "SGD at 1 with momentum 0.95, which multiplies it by 20",
     ),
     _fault(

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tests.scenarios.faults.base import Fault, Program, forms
-from tests.scenarios.faults.learnable import blobs, dense, from_logits, pictures
+from tests.scenarios.faults.learnable import blobs, classifier, from_logits, pictures
 from tests.scenarios.faults.numerics import log_loss, missing_values
 
 
@@ -72,11 +72,9 @@ def rectified(logdir: str, /, activation: str, rate: float, scale: float, **opti
     fit(logdir, model, x / scale, y, **({"epochs": 3} | options))
 
 
-def classifier(logdir: str) -> None:
+def plain_classifier(logdir: str) -> None:
     """Half of the outputs of its rectifiers are zeros, as they should be."""
-    model = dense(hidden=2)
-    model.compile("adam", from_logits())
-    fit(logdir, model, *blobs(960))
+    fit(logdir, classifier(), *blobs(960))
 
 
 class Attention(keras.layers.Layer):
@@ -144,7 +142,7 @@ FAULTS = (
         rectified("leaky_relu", 0.01, 255.0, epochs=9, histograms=1),
         "the same without the debugger, with histograms of the weights",
     ),
-    _healthy("healthy_dump", dumped(classifier), "a healthy classifier under the debugger"),
+    _healthy("healthy_dump", dumped(plain_classifier), "a healthy classifier under the debugger"),
     _healthy(
         "healthy_dump_masked_attention", dumped(masked_attention, "CONCISE_HEALTH"),
         "a mask of minus infinity, under the debugger",

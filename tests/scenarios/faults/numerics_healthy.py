@@ -14,6 +14,7 @@ from tests.scenarios.faults.learnable import (
     CLASSES,
     FEATURES,
     blobs,
+    classifier,
     dense,
     from_logits,
     line,
@@ -24,9 +25,7 @@ from tests.scenarios.faults.learnable import (
 
 
 def plain_classifier(logdir: str) -> None:
-    model = dense(hidden=2)
-    model.compile("adam", from_logits(), metrics=["accuracy"])
-    train(logdir, model, blobs(), validation_split=0.2)
+    train(logdir, classifier(metrics=["accuracy"]), blobs(), validation_split=0.2)
 
 
 def epochs_only(logdir: str) -> None:
@@ -36,15 +35,11 @@ def epochs_only(logdir: str) -> None:
 
 
 def every_tenth_step(logdir: str) -> None:
-    model = dense(hidden=2)
-    model.compile("adam", from_logits())
-    train(logdir, model, blobs(), update_freq=10)
+    train(logdir, classifier(), blobs(), update_freq=10)
 
 
 def several_steps_per_call(logdir: str) -> None:
-    model = dense(hidden=2)
-    model.compile("adam", from_logits(), steps_per_execution=5)
-    train(logdir, model, blobs())
+    train(logdir, classifier(steps_per_execution=5), blobs())
 
 
 def large_regression(logdir: str) -> None:
@@ -64,8 +59,7 @@ def high_rate_that_works(logdir: str) -> None:
 def fine_tuning(logdir: str) -> None:
     """Starts at a low loss and hardly moves: that is what it is for."""
     x, y = blobs()
-    model = dense(hidden=2)
-    model.compile(keras.optimizers.Adam(0.01), from_logits())
+    model = classifier(keras.optimizers.Adam(0.01))
     model.fit(x, y, epochs=5, verbose=0)
     model.compile(keras.optimizers.Adam(1e-5), from_logits(), metrics=["accuracy"])
     train(logdir, model, (x, y))
@@ -84,24 +78,18 @@ def warm_up_schedule(logdir: str) -> None:
     schedule = keras.optimizers.schedules.CosineDecay(
         0.0, decay_steps=120, warmup_target=0.005, warmup_steps=90
     )
-    model = dense(hidden=2)
-    model.compile(keras.optimizers.Adam(schedule), from_logits())
-    train(logdir, model, blobs())
+    train(logdir, classifier(keras.optimizers.Adam(schedule)), blobs())
 
 
 def warm_up_callback(logdir: str) -> None:
     """The rate grows tenfold from epoch to epoch, from next to nothing."""
     grow = keras.callbacks.LearningRateScheduler(lambda epoch: 1e-8 * 100.0**epoch)
-    model = dense(hidden=2)
-    model.compile("adam", from_logits())
-    train(logdir, model, blobs(), epochs=4, callbacks=(grow,))
+    train(logdir, classifier(), blobs(), epochs=4, callbacks=(grow,))
 
 
 def decay_to_zero(logdir: str) -> None:
     schedule = keras.optimizers.schedules.CosineDecay(0.01, decay_steps=60)
-    model = dense(hidden=2)
-    model.compile(keras.optimizers.Adam(schedule), from_logits())
-    train(logdir, model, blobs(), epochs=1)
+    train(logdir, classifier(keras.optimizers.Adam(schedule)), blobs(), epochs=1)
 
 
 def imbalanced(logdir: str) -> None:
@@ -129,22 +117,16 @@ def several_labels(logdir: str) -> None:
 
 def tiny_data(logdir: str) -> None:
     """Three steps per epoch: nothing can be learned in nine steps at this rate."""
-    model = dense(hidden=2)
-    model.compile(keras.optimizers.SGD(0.001), from_logits())
-    train(logdir, model, blobs(96))
+    train(logdir, classifier(keras.optimizers.SGD(0.001)), blobs(96))
 
 
 def one_epoch(logdir: str) -> None:
-    model = dense(hidden=2)
-    model.compile("adam", from_logits())
-    train(logdir, model, blobs(), epochs=1)
+    train(logdir, classifier(), blobs(), epochs=1)
 
 
 def batches_of_one(logdir: str) -> None:
     """The loss of single examples scatters wildly around its fall."""
-    model = dense(hidden=1)
-    model.compile(keras.optimizers.SGD(0.01), from_logits())
-    train(logdir, model, blobs(250, spread=2.0), batch=1)
+    train(logdir, classifier(keras.optimizers.SGD(0.01), hidden=1), blobs(250, spread=2.0), batch=1)
 
 
 def autoencoder(logdir: str) -> None:
@@ -183,9 +165,7 @@ def convolution(logdir: str) -> None:
 def mixed_precision(logdir: str) -> None:
     keras.mixed_precision.set_global_policy("mixed_float16")
     try:
-        model = dense(hidden=2)
-        model.compile("adam", from_logits())
-        train(logdir, model, blobs(), epochs=2)
+        train(logdir, classifier(), blobs(), epochs=2)
     finally:
         keras.mixed_precision.set_global_policy("float32")
 

@@ -6,8 +6,6 @@ python -m tests.scenarios.faults.run [names…] [--workdir DIR] [--repeats N] [-
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,14 +17,13 @@ from typing import TYPE_CHECKING
 from tests.scenarios.faults.accuracy import TITLE, as_json, line, markdown, summary, write_section
 from tests.scenarios.faults.score import Expected, Json, Judgement, judge, passed
 from tests.scenarios.faults.table import all_faults, expected_of
+from tests.scenarios.runner import all_known, finished, parser
 from tests.scenarios.score import analyze
 
 if TYPE_CHECKING:
     from tests.scenarios.faults.base import Fault
 
 CAPTURE_TIMEOUT_S = 240
-ROOT = Path(__file__).resolve().parents[3]
-QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""}
 
 
 @dataclass(frozen=True)
@@ -52,16 +49,14 @@ class Case:
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     known = all_faults()
-    unknown = [name for name in options.names if name not in known]
-    if unknown:
-        print(f"no such fault: {', '.join(unknown)} (see --list)", file=sys.stderr)
+    if not all_known(options.names, known, "fault"):
         return 2
     chosen = [known[name] for name in options.names or known]
     if options.list:
         for group, fault in chosen:
             print(f"{fault.name:32} {group:10} {fault.finding or 'none':6} {fault.description}")
         return 0
-    workdir = Path(options.workdir or tempfile.mkdtemp(prefix="stall-faults-"))
+    workdir = options.workdir or Path(tempfile.mkdtemp(prefix="stall-faults-"))
     judgements = []
     for group, fault in chosen:
         case = Case(group, fault, workdir / fault.name)
@@ -110,40 +105,24 @@ def typical(runs: Sequence[Json]) -> Json:
 
 
 def train(case: Case, form: str, turn: int) -> None:
-    """Runs one program afresh; its output goes to a file beside its logs."""
     logs = case.logs(form, turn)
-    shutil.rmtree(logs.parent, ignore_errors=True)
-    logs.parent.mkdir(parents=True)
-    child = [sys.executable, "-m", "tests.scenarios.faults.child"]
-    with (logs.parent / "output.txt").open("w") as output:
-        subprocess.run(
-            [*child, case.group, case.fault.name, form, str(logs)],
-            check=True,
-            cwd=ROOT,
-            env={**os.environ, **QUIET, **case.fault.env},
-            stderr=subprocess.STDOUT,
-            stdout=output,
-            timeout=CAPTURE_TIMEOUT_S,
-        )
+    command = ["tests.scenarios.faults.child", case.group, case.fault.name, form, str(logs)]
+    code = finished(command, logs.parent, CAPTURE_TIMEOUT_S, case.fault.env)
+    if code:
+        raise subprocess.CalledProcessError(code, command)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.scenarios.faults.run", description=__doc__
-    )
-    parser.add_argument("names", nargs="*", help="faults to run (all of them by default)")
-    parser.add_argument("--workdir", help="where the captures go (a temporary folder by default)")
-    parser.add_argument(
+    options = parser("tests.scenarios.faults", __doc__, "fault", also_scores=True)
+    options.add_argument(
         "--repeats",
         type=int,
         default=1,
         help="runs of each form where seconds were promised; the median epoch counts",
     )
-    parser.add_argument("--only-score", action="store_true", help="score what --workdir holds")
-    parser.add_argument("--markdown", type=Path, help="put the tables into this Markdown file")
-    parser.add_argument("--json", type=Path, help="also write the scores to this file")
-    parser.add_argument("--list", action="store_true", help="list the faults and stop")
-    return parser
+    options.add_argument("--markdown", type=Path, help="put the tables into this Markdown file")
+    options.add_argument("--json", type=Path, help="also write the scores to this file")
+    return options
 
 
 if __name__ == "__main__":

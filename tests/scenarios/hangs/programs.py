@@ -21,7 +21,7 @@ import tensorflow as tf
 import tb_stall_plugin as stall
 from tb_stall_plugin import StallCallback
 from tests.scenarios.faults import cluster
-from tests.scenarios.faults.cluster import config, free_port
+from tests.scenarios.runner import free_addresses, tf_config
 from tests.scenarios.workloads import arrays, batches, dense_model, signature, training_step
 
 HANG_AFTER_S = 8.0
@@ -93,8 +93,7 @@ def queue_never_fills(logdir: str) -> None:
 
 
 def peer_never_starts(logdir: str) -> None:
-    workers = [f"localhost:{free_port()}" for _ in range(2)]
-    os.environ["TF_CONFIG"] = config(workers, index=0)
+    os.environ.update(tf_config(free_addresses(2), index=0))
     tf.distribute.MultiWorkerMirroredStrategy()
 
 
@@ -117,13 +116,13 @@ def peer_that_stops(logdir: str) -> None:
 
 
 def train_with_peer(peer: str, logdir: str) -> None:
-    workers = [f"localhost:{free_port()}" for _ in range(2)]
+    workers = free_addresses(2)
     # In the same process group: whoever ends the job ends both.
     subprocess.Popen(
         [sys.executable, "-m", "tests.scenarios.hangs.programs", peer, logdir],
-        env={**os.environ, "TF_CONFIG": config(workers, index=1)},
+        env={**os.environ, **tf_config(workers, index=1)},
     )
-    os.environ["TF_CONFIG"] = config(workers, index=0)
+    os.environ.update(tf_config(workers, index=0))
     train_as_worker(logdir)
 
 

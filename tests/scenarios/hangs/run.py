@@ -10,10 +10,8 @@ what the analyzer should say of it.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +25,7 @@ from stall_analyzer.captures.held_stacks import read_dump
 from tb_stall_plugin.capture.command import environment
 from tests.capture.capture_logs import records
 from tests.scenarios.hangs.table import BY_NAME, HANGS, Hang
+from tests.scenarios.runner import QUIET, all_known, emptied, parser, started
 
 ITSELF = "itself"
 SIGNALS = {"term": signal.SIGTERM, "kill": signal.SIGKILL}
@@ -34,15 +33,13 @@ PATIENCE_S = 120.0  # for TensorFlow to start, train, hang, and the watchdog to 
 GRACE_S = 1.0  # from SIGTERM to SIGKILL, where SIGTERM ends nothing
 END_S = 15.0  # for last words; a cluster gives thirty seconds
 HANG_AFTER_S = 8.0
-ROOT = Path(__file__).resolve().parents[3]
-QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
-    unknown = [name for name in options.names if name not in BY_NAME]
-    if unknown:
-        print(f"no such program: {', '.join(unknown)} (see --list)", file=sys.stderr)
+    place = Path("build/hangs")
+    known_options = parser("tests.scenarios.hangs", __doc__, "program", workdir=place)
+    options = known_options.parse_args(arguments)
+    if not all_known(options.names, BY_NAME, "program"):
         return 2
     chosen = [BY_NAME[name] for name in options.names] or HANGS
     if options.list:
@@ -60,32 +57,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def capture(hang: Hang, ending: str, folder: Path) -> str | None:
     """What went wrong, if anything did."""
-    shutil.rmtree(folder, ignore_errors=True)
-    logs = folder / "logs"
-    logs.mkdir(parents=True)
+    logs = emptied(folder) / "logs"
+    logs.mkdir()
     truth = {**hang.truth, "signal": ending}
     (folder / "truth.json").write_text(json.dumps(truth, indent=1) + "\n")
-    with (folder / "output.txt").open("w") as output:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "tests.scenarios.hangs.programs", hang.name, str(logs)],
-            cwd=ROOT,
-            env={**_environment(hang, logs), **QUIET},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            if ending == ITSELF:
-                return _failed(child, logs)
-            return _watched(hang, child, logs) or _ended(hang, child, SIGNALS[ending], logs)
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)  # and with it a second worker
-            child.wait()
+    command = ["tests.scenarios.hangs.programs", hang.name, str(logs)]
+    child = started(command, folder / "output.txt", _environment(hang, logs), own_session=True)
+    try:
+        if ending == ITSELF:
+            return _failed(child, logs)
+        return _watched(hang, child, logs) or _ended(hang, child, SIGNALS[ending], logs)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)  # and with it a second worker
+        child.wait()
 
 
 def _environment(hang: Hang, logs: Path) -> dict[str, str]:
-    given = dict(os.environ)
+    given = {**os.environ, **QUIET}
     return environment(given, str(logs), HANG_AFTER_S) if hang.is_unchanged else given
 
 
@@ -138,20 +127,6 @@ def _ended(hang: Hang, child: subprocess.Popen[bytes], number: int, logs: Path) 
     if number == signal.SIGTERM and said != 2:
         return "it left no last words"
     return None
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.scenarios.hangs.run",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("names", nargs="*", help="programs to run (all of them by default)")
-    parser.add_argument(
-        "--workdir", type=Path, default=Path("build/hangs"), help="for the captures"
-    )
-    parser.add_argument("--list", action="store_true", help="list the programs and stop")
-    return parser
 
 
 if __name__ == "__main__":
