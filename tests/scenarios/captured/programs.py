@@ -22,7 +22,7 @@ from tb_stall_plugin import StallCallback
 from tests.scenarios.faults import base
 from tests.scenarios.faults.base import Program, forms
 from tests.scenarios.faults.learnable import CLASSES, FEATURES, blobs, from_logits
-from tests.scenarios.workloads import arrays, dense_model, signature
+from tests.scenarios.workloads import arrays, batches, dense_model, signature
 
 NOT_HERE = "this cannot be produced here"
 
@@ -133,8 +133,7 @@ class KeepOutputs(keras.callbacks.Callback):
 @forms
 def keeps_arrays(logdir: str, keep: bool) -> None:
     model = dense_model(layers=3, units=768)
-    x, y = arrays(384)
-    data = tf.data.Dataset.from_tensors((x, y)).cache().repeat(700).prefetch(2)
+    data = batches(700, batch=384)
     model.fit(data, verbose=0, callbacks=[KeepOutputs(keep), StallCallback(logdir)])
 
 
@@ -176,9 +175,7 @@ def limited_cpu(logdir: str, cores: float | None) -> None:
     if cores is not None:
         in_cgroup("cpu", {"cpu.cfs_quota_us": str(round(cores * 100_000))})
     model = dense_model(layers=3, units=512)
-    x, y = arrays(512)
-    data = tf.data.Dataset.from_tensors((x, y)).cache().repeat(150).prefetch(2)
-    model.fit(data, verbose=0, callbacks=[StallCallback(logdir)])
+    model.fit(batches(150, batch=512), verbose=0, callbacks=[StallCallback(logdir)])
 
 
 @forms

@@ -10,7 +10,7 @@ import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
 import keras
 import tensorflow as tf
@@ -50,3 +50,15 @@ def profiled(logdir: str, update_freq: str | int = "batch") -> Iterator[keras.ca
     board = keras.callbacks.TensorBoard(logdir, update_freq=update_freq, profile_batch=0)
     with tf.profiler.experimental.Profile(logdir):
         yield board
+
+
+def fit(
+    logdir: str,
+    model: keras.Model,
+    data: Any,
+    *callbacks: keras.callbacks.Callback,
+    update_freq: str | int = "batch",
+    **options: Any,
+) -> None:
+    with profiled(logdir, update_freq) as board:
+        model.fit(data, verbose=0, callbacks=[*callbacks, board], **options)

@@ -14,7 +14,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tests.scenarios.faults.base import Fault, forms, profiled
+from tests.scenarios.faults.base import Fault, fit, forms
 from tests.scenarios.runner import free_addresses, tf_config
 from tests.scenarios.workloads import arrays, batches, dense_model, replica_step
 
@@ -82,8 +82,7 @@ def never_finishes(logdir: str) -> None:
 
 
 def finishes(logdir: str) -> None:
-    with profiled(logdir) as board:
-        dense_model().fit(batches(60), verbose=0, callbacks=[board])
+    fit(logdir, dense_model(), batches(60))
 
 
 FAULTS = (

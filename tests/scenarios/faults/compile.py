@@ -9,13 +9,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tests.scenarios.faults import base
 from tests.scenarios.faults.base import Fault, forms, profiled
 from tests.scenarios.workloads import arrays, batches, dense_model, rows, training_step
 
 
-def fit(model: keras.Model, data: Any, logdir: str, update_freq: str | int = "epoch") -> None:
-    with profiled(logdir, update_freq) as board:
-        model.fit(data, verbose=0, callbacks=[board])
+def fit(logdir: str, model: keras.Model, data: Any) -> None:
+    base.fit(logdir, model, data, update_freq="epoch")
 
 
 def loop(logdir: str, step: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> None:
@@ -100,7 +100,7 @@ class Recurrent(keras.layers.Layer):
 @forms
 def recurrence(logdir: str, in_graph: bool) -> None:
     model = dense_model(features=1600, extra=[Recurrent(in_graph)])
-    fit(model, batches(15, batch=16, features=1600), logdir)
+    fit(logdir, model, batches(15, batch=16, features=1600))
 
 
 @forms
@@ -109,7 +109,7 @@ def optimizer_built(logdir: str, before: bool) -> None:
     model = dense_model(layers=10, units=64, optimizer="adam")
     if before:
         model.optimizer.build(model.trainable_variables)
-    fit(model, batches(20), logdir)
+    fit(logdir, model, batches(20))
 
 
 class ReadsWhileTraced(keras.layers.Layer):
@@ -131,7 +131,7 @@ class ReadsWhileTraced(keras.layers.Layer):
 
 @forms
 def slow_call(logdir: str, in_call: bool) -> None:
-    fit(dense_model(extra=[ReadsWhileTraced(in_call)]), batches(60), logdir)
+    fit(logdir, dense_model(extra=[ReadsWhileTraced(in_call)]), batches(60))
 
 
 @forms
@@ -151,7 +151,7 @@ def wide_variables(logdir: str, before: bool) -> None:
     data = tf.data.Dataset.from_tensors((words, labels)).repeat(10)
     if before:
         model.build((None, 64))
-    fit(model, data, logdir)
+    fit(logdir, model, data)
 
 
 # ------------------------------------------------------------ XLA
@@ -160,7 +160,7 @@ def wide_variables(logdir: str, before: bool) -> None:
 @forms
 def compiled(logdir: str, jit_compile: bool) -> None:
     """XLA for an epoch so short that compiling takes longer than all steps."""
-    fit(dense_model(layers=8, units=64, jit_compile=jit_compile), batches(60), logdir)
+    fit(logdir, dense_model(layers=8, units=64, jit_compile=jit_compile), batches(60))
 
 
 @forms
@@ -174,7 +174,7 @@ def compiled_batches(logdir: str, sizes: Sequence[int]) -> None:
 
     spec = (tf.TensorSpec((None, 64), tf.float32), tf.TensorSpec((None,), tf.int32))
     data = tf.data.Dataset.from_generator(read, output_signature=spec)
-    fit(dense_model(layers=4, units=64, jit_compile=True), data, logdir)
+    fit(logdir, dense_model(layers=4, units=64, jit_compile=True), data)
 
 
 # ------------------------------------------------------------ eager and dispatch
@@ -182,7 +182,7 @@ def compiled_batches(logdir: str, sizes: Sequence[int]) -> None:
 
 @forms
 def run_eagerly(logdir: str, eagerly: bool) -> None:
-    fit(dense_model(layers=4, units=64, run_eagerly=eagerly), batches(120), logdir)
+    fit(logdir, dense_model(layers=4, units=64, run_eagerly=eagerly), batches(120))
 
 
 @forms
@@ -198,12 +198,12 @@ def custom_loop(logdir: str, in_graph: bool) -> None:
 def many_short_steps(logdir: str, steps_per_execution: int) -> None:
     """Steps of a fraction of a millisecond: starting each one takes longer than running it."""
     model = dense_model(layers=1, units=8, steps_per_execution=steps_per_execution)
-    fit(model, batches(1600, batch=16), logdir)
+    fit(logdir, model, batches(1600, batch=16))
 
 
 def healthy(logdir: str) -> None:
     """Heavy steps in a graph, built once."""
-    fit(dense_model(layers=3, units=1024), batches(60, batch=512), logdir)
+    fit(logdir, dense_model(layers=3, units=1024), batches(60, batch=512))
 
 
 FAULTS = (

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.scenarios.faults.base import Fault, forms, profiled
+from tests.scenarios.faults.base import Fault, fit, forms, profiled
 from tests.scenarios.workloads import CLASSES, batches, dense_model
 
 
@@ -23,11 +23,6 @@ def every(batches_apart: int, action: Callable[[int], object]) -> keras.callback
             action(batch)
 
     return keras.callbacks.LambdaCallback(on_train_batch_end=after)
-
-
-def fit(logdir: str, model: keras.Model, data: Any, *callbacks: Any, **options: Any) -> None:
-    with profiled(logdir) as board:
-        model.fit(data, verbose=0, callbacks=[*callbacks, board], **options)
 
 
 # ---------------------------------------------------------------- callbacks

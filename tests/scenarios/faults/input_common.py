@@ -9,15 +9,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.scenarios.faults.base import profiled
+from tests.scenarios.faults import base
 from tests.scenarios.workloads import dense_model
 
 AUTOTUNE = tf.data.AUTOTUNE
 
 
 def fit(logdir: str, data: Any, model: keras.Model | None = None, **options: Any) -> None:
-    with profiled(logdir) as board:
-        (model or dense_model()).fit(data, verbose=0, callbacks=[board], **options)
+    base.fit(logdir, model or dense_model(), data, **options)
 
 
 def files_of(logdir: str) -> Path:

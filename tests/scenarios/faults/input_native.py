@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tests.scenarios.faults.base import forms, profiled
+from tests.scenarios.faults.base import forms
 from tests.scenarios.faults.input_common import AUTOTUNE, files_of, fit, flat_model, pictures
 from tests.scenarios.workloads import arrays, batches, dense_model, rows, sleepy_batches
 
@@ -185,9 +185,7 @@ def ready_batches(logdir: str) -> None:
 
 def arrays_in_memory(logdir: str) -> None:
     x, y = arrays(25 * 1024)
-    model = dense_model(layers=3, units=1024)
-    with profiled(logdir) as board:
-        model.fit(x, y, batch_size=1024, verbose=0, callbacks=[board])
+    fit(logdir, x, dense_model(layers=3, units=1024), y=y, batch_size=1024)
 
 
 def written_serially(logdir: str) -> None:

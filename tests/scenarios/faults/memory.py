@@ -11,12 +11,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.scenarios.faults.base import Fault, forms, profiled
+from tests.scenarios.catalogue import LIMITED
+from tests.scenarios.faults.base import Fault, fit, forms, profiled
 from tests.scenarios.workloads import arrays, batches, dense_model, training_step
 
-# Makes the CPU's allocator count, wait and fail as a GPU's does.
-LIMITED = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "500"}
-COUNTED = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "2000"}
+COUNTED = {**LIMITED, "TF_CPU_BFC_MEM_LIMIT_IN_MB": "2000"}
 FLOATS_PER_MB = 250_000
 WORDS, WIDTH = 60_000, 64
 
@@ -55,8 +54,7 @@ def train_beside_a_holder(logdir: str, megabytes: int) -> None:
 
     holder = keras.callbacks.LambdaCallback(on_train_batch_begin=before)
     model = dense_model(extra=[Temporary(300)])
-    with profiled(logdir) as board:
-        model.fit(batches(24), verbose=0, callbacks=[holder, board])
+    fit(logdir, model, batches(24), holder)
 
 
 @forms
@@ -84,9 +82,7 @@ def custom_loop(logdir: str, megabytes: int) -> None:
 
 @forms
 def uses(logdir: str, megabytes: int) -> None:
-    with profiled(logdir) as board:
-        dense = dense_model(extra=[Temporary(megabytes)])
-        dense.fit(batches(16), verbose=0, callbacks=[board])
+    fit(logdir, dense_model(extra=[Temporary(megabytes)]), batches(16))
 
 
 class KeepWeights(keras.callbacks.Callback):
@@ -105,9 +101,7 @@ class KeepWeights(keras.callbacks.Callback):
 @forms
 def keep_weights(logdir: str, as_numbers: bool) -> None:
     model = dense_model(layers=3, units=512)
-    keeper = KeepWeights(as_numbers)
-    with profiled(logdir) as board:
-        model.fit(batches(60, batch=512), verbose=0, callbacks=[keeper, board])
+    fit(logdir, model, batches(60, batch=512), KeepWeights(as_numbers))
 
 
 @forms
@@ -127,8 +121,7 @@ def train_embedding(logdir: str, optimizer: str) -> None:
     words = random.integers(0, WORDS, size=(64, 16)).astype("int32")
     labels = random.integers(0, 10, size=64).astype("int32")
     one = tf.data.Dataset.from_tensors((words, labels))
-    with profiled(logdir) as board:
-        model.fit(one.cache().repeat(120).prefetch(2), verbose=0, callbacks=[board])
+    fit(logdir, model, one.cache().repeat(120).prefetch(2))
 
 
 FAULTS = (

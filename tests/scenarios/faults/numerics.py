@@ -27,7 +27,7 @@ from tests.scenarios.faults.numerics_healthy import HEALTHY
 
 
 @forms
-def with_optimizer(logdir: str, /, optimizer: Any, **train_options: Any) -> None:
+def trained_by(logdir: str, /, optimizer: Any, **train_options: Any) -> None:
     train(logdir, classifier(optimizer(), metrics=["accuracy"]), blobs(), **train_options)
 
 
@@ -234,12 +234,12 @@ def _fault(
 
 FAULTS = (
     _fault(
-        "rate_1e_8_adam", "ST304", with_optimizer(adam(1e-8)), with_optimizer(adam(1e-3)),
+        "rate_1e_8_adam", "ST304", trained_by(adam(1e-8)), trained_by(adam(1e-3)),
         "Adam at 1e-8: the weights stay where they began",
     ),
     _fault(
         "rate_1e_8_adam_epochs_only", "ST304",
-        with_optimizer(adam(1e-8), update_freq="epoch"), with_optimizer(adam(1e-3), update_freq="epoch"),
+        trained_by(adam(1e-8), update_freq="epoch"), trained_by(adam(1e-3), update_freq="epoch"),
         "the same, with nothing logged but the epochs",
     ),
     _fault(
@@ -247,20 +247,20 @@ FAULTS = (
         "SGD at 1e-9 on a regression",
     ),
     _fault(
-        "rate_10_sgd", "ST303", with_optimizer(sgd(10.0)), with_optimizer(sgd(0.05)),
+        "rate_10_sgd", "ST303", trained_by(sgd(10.0)), trained_by(sgd(0.05)),
         "SGD at 10: the loss ends above where it began",
     ),
     _fault(
-        "rate_10_adam", "ST303", with_optimizer(adam(10.0)), with_optimizer(adam(1e-3)),
+        "rate_10_adam", "ST303", trained_by(adam(10.0)), trained_by(adam(1e-3)),
         "Adam at 10: each weight jumps by 10 in each step",
     ),
     _fault(
-        "rate_1_adam", "ST303", with_optimizer(adam(1.0)), with_optimizer(adam(1e-3)),
+        "rate_1_adam", "ST303", trained_by(adam(1.0)), trained_by(adam(1e-3)),
         "Adam at 1, a thousand times its default",
         LEARNS,
     ),
     _fault(
-        "rate_1_sgd_momentum", "ST303", with_optimizer(sgd(1.0, 0.95)), with_optimizer(sgd(0.01, 0.9)),
+        "rate_1_sgd_momentum", "ST303", trained_by(sgd(1.0, 0.95)), trained_by(sgd(0.01, 0.9)),
         "SGD at 1 with momentum 0.95, which multiplies it by 20",
     ),
     _fault(

@@ -36,12 +36,17 @@ def generator_blocks(logdir: str) -> None:
             yield arrays(64)
         threading.Event().wait()
 
-    dataset = tf.data.Dataset.from_generator(
-        read_from_a_dead_source, output_signature=signature(batch=64)
-    )
-    dense_model().fit(
-        dataset, verbose=0, callbacks=[StallCallback(logdir, hang_after_s=HANG_AFTER_S)]
-    )
+    fit_from(read_from_a_dead_source, logdir)
+
+
+def fit_from(read: Callable[[], Iterator[Any]], logdir: str) -> None:
+    data = tf.data.Dataset.from_generator(read, output_signature=signature(batch=64))
+    fit(logdir, data)
+
+
+def fit(logdir: str, data: tf.data.Dataset, *callbacks: keras.callbacks.Callback) -> None:
+    capture = StallCallback(logdir, hang_after_s=HANG_AFTER_S)
+    dense_model().fit(data, verbose=0, callbacks=[capture, *callbacks])
 
 
 class SaveMetrics(keras.callbacks.Callback):
@@ -70,8 +75,7 @@ class SaveMetrics(keras.callbacks.Callback):
 
 
 def callback_deadlocks(logdir: str) -> None:
-    callbacks = [StallCallback(logdir, hang_after_s=HANG_AFTER_S), SaveMetrics()]
-    dense_model().fit(batches(200), verbose=0, callbacks=callbacks)
+    fit(logdir, batches(200), SaveMetrics())
 
 
 def queue_never_fills(logdir: str) -> None:
@@ -165,10 +169,7 @@ def slow_input(logdir: str) -> None:
             time.sleep(SLOW_STEP_S)
             yield arrays(64)
 
-    dataset = tf.data.Dataset.from_generator(read_slowly, output_signature=signature(batch=64))
-    dense_model().fit(
-        dataset, verbose=0, callbacks=[StallCallback(logdir, hang_after_s=HANG_AFTER_S)]
-    )
+    fit_from(read_slowly, logdir)
 
 
 if __name__ == "__main__":

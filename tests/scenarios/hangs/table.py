@@ -26,66 +26,42 @@ class Hang:
 
 HANGS = (
     Hang(
-        name="generator_blocks",
-        status="stuck",
-        bucket="input",
-        place="read_from_a_dead_source",
-        description="fit reads a Python generator that waits for ever after 20 batches",
+        "generator_blocks", "stuck", "input", "read_from_a_dead_source",
+        "fit reads a Python generator that waits for ever after 20 batches",
     ),
     Hang(
-        name="callback_deadlocks",
-        status="stuck",
-        bucket="host",
-        place="SaveMetrics.on_train_batch_end",
-        description="a callback and a thread take two locks in opposite order",
+        "callback_deadlocks", "stuck", "host", "SaveMetrics.on_train_batch_end",
+        "a callback and a thread take two locks in opposite order",
     ),
     Hang(
-        name="queue_never_fills",
-        status="stuck",
-        bucket="input",
-        place="queue_never_fills",
-        description="a custom loop takes from a tf.queue whose producer has ended",
+        "queue_never_fills", "stuck", "input", "queue_never_fills",
+        "a custom loop takes from a tf.queue whose producer has ended",
     ),
     Hang(
-        name="peer_never_starts",
-        status="stuck",
-        bucket="communication",
-        place="peer_never_starts",
-        description="MultiWorkerMirroredStrategy waits for a second worker that nobody started",
-        is_unchanged=True,
+        "peer_never_starts", "stuck", "communication", "peer_never_starts",
+        "MultiWorkerMirroredStrategy waits for a second worker that nobody started",
+        is_unchanged=True, heeds_sigterm=False,
+    ),
+    Hang(
+        # The bucket is that of the second worker; the first only waits for it.
+        "peer_hangs", "stuck", "host", "train_as_worker",
+        "the second of two workers waits for a lock after 20 steps",
         heeds_sigterm=False,
     ),
     Hang(
-        name="peer_hangs",
-        status="stuck",
-        bucket="host",  # of the second worker; the first only waits for it
-        place="train_as_worker",
-        description="the second of two workers waits for a lock after 20 steps",
-        heeds_sigterm=False,
-    ),
-    Hang(
-        name="peer_stops",
-        status="dead",
-        bucket="communication",
-        place="train_as_worker",
-        description="the second of two workers is stopped by SIGSTOP after 20 steps",
+        "peer_stops", "dead", "communication", "train_as_worker",
+        "the second of two workers is stopped by SIGSTOP after 20 steps",
         ends_itself=True,  # TensorFlow notices within ten seconds, and raises UnavailableError
     ),
     Hang(
-        name="slow_compute",
-        status="slow",
-        bucket="compute",
-        place="slow_compute",
-        description="each step computes for some twenty seconds",
+        "slow_compute", "slow", "compute", "slow_compute",
+        "each step computes for some twenty seconds",
         watched_s=75.0,
     ),
     Hang(
-        name="slow_input",
-        status="slow",
-        bucket="input",
-        place="read_slowly",
-        description="each batch comes after a sleep of twelve seconds",
+        "slow_input", "slow", "input", "read_slowly",
+        "each batch comes after a sleep of twelve seconds",
         watched_s=75.0,
     ),
-)
+)  # fmt: skip
 BY_NAME = {hang.name: hang for hang in HANGS}
