@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ import tensorflow as tf
 from tests.scenarios.instruments import Instruments, StampLog
 from tests.scenarios.runner import free_addresses, tf_config
 from tests.scenarios.truth import Coat, Interval
-from tests.scenarios.workloads import CLASSES, FEATURES, arrays
+from tests.scenarios.workloads import all_reduce, arrays, replica_step
 
 STEPS = 40
 PATIENCE_S = 120
@@ -60,7 +62,8 @@ def _chief(
     os.environ.update(tf_config(workers, index=0))
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     asked, answered = StampLog(), StampLog()
-    step = it.stamped_step(_training_step(strategy, asked, answered))
+    sum_up = partial(_summed_as_one, clocks=(asked, answered))
+    step = it.stamped_step(_training_step(strategy, sum_up))
     step = it.timed(tf.function(step, autograph=False))
     x, y = (tf.constant(part) for part in arrays(256))
     with it.profile(), it.epoch():
@@ -74,40 +77,28 @@ def _chief(
     peer.wait(timeout=PATIENCE_S)
 
 
-def _training_step(
-    strategy: tf.distribute.Strategy, asked: StampLog | None, answered: StampLog | None
-) -> Any:
-    with strategy.scope():
-        hidden = tf.Variable(tf.random.normal((FEATURES, 512), seed=1) * 0.05)
-        output = tf.Variable(tf.random.normal((512, CLASSES), seed=1) * 0.05)
-    weights = [hidden, output]
-
-    def replica_step(x: Any, y: Any) -> Any:
-        with tf.GradientTape() as tape:
-            logits = tf.matmul(tf.nn.relu(tf.matmul(x, hidden)), output)
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
-            loss = tf.reduce_mean(losses)
-        gradients = tape.gradient(loss, weights)
-        flat = tf.concat([tf.reshape(g, [-1]) for g in gradients], axis=0)
-        before = [asked.stamp(after=[flat])] if asked else []
-        with tf.control_dependencies(before):
-            summed = tf.distribute.get_replica_context().all_reduce("SUM", tf.identity(flat))
-        after = [answered.stamp(after=[summed])] if answered else []
-        with tf.control_dependencies(after):
-            parts = tf.split(tf.identity(summed), [FEATURES * 512, 512 * CLASSES])
-        for weight, part in zip(weights, parts, strict=True):
-            weight.assign_sub(0.01 * tf.reshape(part, weight.shape))
-        return loss
+def _training_step(strategy: tf.distribute.Strategy, sum_up: Callable[[Any], Any]) -> Any:
+    step = replica_step(strategy, units=512, sum_up=sum_up)
 
     def train_step(x: Any, y: Any) -> Any:
-        return strategy.run(replica_step, args=(x, y))
+        return strategy.run(step, args=(x, y))
 
     return train_step
 
 
+def _summed_as_one(gradients: Sequence[Any], clocks: Sequence[StampLog] = ()) -> list[Any]:
+    """One collective for all of them; with two clocks, the times around it are noted."""
+    flat = tf.concat([tf.reshape(g, [-1]) for g in gradients], axis=0)
+    with tf.control_dependencies([clock.stamp(after=[flat]) for clock in clocks[:1]]):
+        summed = all_reduce(tf.identity(flat))
+    with tf.control_dependencies([clock.stamp(after=[summed]) for clock in clocks[1:]]):
+        parts = tf.split(tf.identity(summed), [math.prod(g.shape) for g in gradients])
+    return [tf.reshape(part, g.shape) for part, g in zip(parts, gradients, strict=True)]
+
+
 def _peer(sleeps: dict[str, float], steps: int, logs: str = "", begun: str = "") -> None:
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
-    step = tf.function(_training_step(strategy, None, None), autograph=False)
+    step = tf.function(_training_step(strategy, _summed_as_one), autograph=False)
     x, y = (tf.constant(part) for part in arrays(256))
     with _profiled_from(Path(begun), logs) if logs else contextlib.nullcontext():
         for number in range(steps):

@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from tests.scenarios.instruments import Instruments
-from tests.scenarios.workloads import arrays, batches, dense_model, rows, training_step
+from tests.scenarios.workloads import arrays, batches, dense_model, from_logits, rows, training_step
 
 
 class SlowToTrace(keras.layers.Layer):
@@ -50,7 +50,7 @@ def c_variable_init(it: Instruments) -> None:
     keras.utils.set_random_seed(1)
     model = keras.Sequential([keras.layers.Dense(3000, activation="relu") for _ in range(3)])
     model.add(keras.layers.Dense(10))
-    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.compile("adam", from_logits())
     it.fit(model, batches(3, batch=4), tensorboard="epoch")
 
 

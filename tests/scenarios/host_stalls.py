@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from tests.scenarios.instruments import Instruments
-from tests.scenarios.workloads import batches, dense_model, sleepy_batches
+from tests.scenarios.workloads import batches, dense_model, from_logits, sleepy_batches
 
 
 def every_batch(action: Callable[[int], object]) -> keras.callbacks.Callback:
@@ -83,8 +83,7 @@ def ok_conv(it: Instruments) -> None:
             keras.layers.Dense(10),
         ]
     )
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile("sgd", loss)
+    model.compile("sgd", from_logits())
     it.fit(model, batches(110, batch=64, features=1024), tensorboard="epoch")
 
 

@@ -15,11 +15,14 @@ from tests.scenarios.instruments import Instruments
 from tests.scenarios.workloads import (
     arrays,
     as_written,
+    busy_cores,
     dense_model,
+    from_logits,
     rows,
     sleeping,
     sleepy_batches,
     training_step,
+    write_records,
 )
 
 STEPS = 60
@@ -134,11 +137,7 @@ def in_jpeg(it: Instruments) -> None:
 
 def in_tfrecord_gz(it: Instruments) -> None:
     path = it.logdir.parent / "data.tfrecord.gz"
-    x, _ = arrays(1, features=40_000)
-    options = tf.io.TFRecordOptions(compression_type="GZIP")
-    with tf.io.TFRecordWriter(str(path), options) as writer:
-        for _ in range(900):
-            writer.write(x.tobytes())
+    write_records(path, 900, features=40_000, compression="GZIP")
 
     def parse(record: Any) -> tuple[Any, Any]:
         return tf.io.decode_raw(record, tf.float32)[:64], tf.constant(1)
@@ -174,14 +173,8 @@ def in_contention(it: Instruments) -> None:
     """Parallel native input is always in time, and takes the cores that the step needs."""
     x, y = arrays(512)
 
-    def burn(index: Any) -> Any:
-        noise = tf.random.stateless_normal((160, 160), seed=[1, tf.cast(index, tf.int32)])
-        for _ in range(150):
-            noise = tf.tanh(tf.matmul(noise, noise)) * 0.1
-        return noise[0, 0] * 1e-9
-
     def read(index: Any) -> tuple[Any, Any]:
-        extra = tf.cond(_is_busy(index), lambda: burn(index), lambda: 0.0)
+        extra = tf.cond(_is_busy(index), lambda: busy_cores(index), lambda: 0.0)
         return tf.constant(x) + extra, tf.constant(y)
 
     data = tf.data.Dataset.range(10**6).map(read, num_parallel_calls=2).prefetch(2)
@@ -207,8 +200,7 @@ def in_contention_jpeg(it: Instruments) -> None:
     layers = [keras.layers.Conv2D(24, 3, activation="relu") for _ in range(3)]
     ends = [keras.layers.GlobalAveragePooling2D(), keras.layers.Dense(10)]
     model = keras.Sequential([keras.layers.Input((side, side, 3)), *layers, *ends])
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile("sgd", loss=loss)
+    model.compile("sgd", from_logits())
     _contended(it, model, pictures.batch(batch).prefetch(2))
 
 

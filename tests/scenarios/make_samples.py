@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.scenarios.catalogue import LIMITED, Scenario
+from tests.scenarios.runner import QUIET, ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 HOST = "host"
 # A share of the window that the analyzer must find again, against the one that was measured.
 SAFE_SHARE = 0.9
@@ -99,12 +99,11 @@ def main(names: Sequence[str]) -> int:
 
 
 def _capture(scenario: Scenario, work: Path) -> None:
-    environment = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "", **scenario.env}
     subprocess.run(
         [sys.executable, "-m", "tests.scenarios.child", scenario.name, "."],
         check=True,
         cwd=work,
-        env={**os.environ, **environment, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, **QUIET, **scenario.env, "PYTHONPATH": str(ROOT)},
     )
 
 

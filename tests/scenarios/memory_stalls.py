@@ -39,9 +39,10 @@ def big_temporary(asked: StampLog, x: Any) -> Any:
 
 
 class OtherHolder:
-    """Holds 300 MB in a thread of its own for a known time."""
+    """Holds 300 MB, or what it is told, in a thread of its own for a known time."""
 
-    def __init__(self) -> None:
+    def __init__(self, floats: int = BIG) -> None:
+        self._floats = floats
         self.released_ns: list[int] = []
 
     def hold(self, seconds: float) -> None:
@@ -49,7 +50,7 @@ class OtherHolder:
         taken = threading.Event()
 
         def run() -> None:
-            tensor = tf.fill([BIG], 1.0)
+            tensor = tf.fill([self._floats], 1.0)
             taken.set()
             time.sleep(seconds)
             del tensor

@@ -16,6 +16,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tests.scenarios.runner import ROOT
+
 PS_PER_S = 1e12
 NS_PER_MS = 1e6
 ANALYZER_TIMEOUT_S = 120
@@ -115,12 +117,11 @@ def _ledger_exact(run: Mapping[str, Any]) -> bool:
 
 def analyze(logdir: Path) -> Mapping[str, Any]:
     """The first run of what the command line prints for a log directory."""
-    root = Path(__file__).resolve().parents[2]
     finished = subprocess.run(
         [sys.executable, "-m", "stall_analyzer", str(logdir), "--json"],
         capture_output=True,
         check=False,  # the exit code may carry the verdict
-        env={**os.environ, "PYTHONPATH": str(root / "analyzer")},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "analyzer")},
         text=True,
         timeout=ANALYZER_TIMEOUT_S,
     )

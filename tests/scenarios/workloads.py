@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -76,6 +77,23 @@ def as_written(data: tf.data.Dataset) -> tf.data.Dataset:
     return data.with_options(options)
 
 
+def write_records(path: Path, count: int, features: int = FEATURES, compression: str = "") -> None:
+    """The same row again and again, in a TFRecord file."""
+    row, _ = arrays(1, features)
+    options = tf.io.TFRecordOptions(compression_type=compression)
+    with tf.io.TFRecordWriter(str(path), options) as writer:
+        for _ in range(count):
+            writer.write(row.tobytes())
+
+
+def busy_cores(seed: Any) -> Any:
+    """A number that is next to nothing, and takes long to compute."""
+    noise = tf.random.stateless_normal((160, 160), seed=[1, tf.cast(seed, tf.int32)])
+    for _ in range(150):
+        noise = tf.tanh(tf.matmul(noise, noise)) * 0.1
+    return noise[0, 0] * 1e-9
+
+
 def dense_model(
     layers: int = 2,
     units: int = 256,
@@ -90,9 +108,13 @@ def dense_model(
     model = keras.Sequential(
         [keras.layers.Input((features,)), *(extra or []), *hidden, keras.layers.Dense(CLASSES)]
     )
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(optimizer, loss=compile_options.pop("loss", loss), **compile_options)
+    loss = compile_options.pop("loss", from_logits())
+    model.compile(optimizer, loss=loss, **compile_options)
     return model
+
+
+def from_logits() -> keras.losses.Loss:
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
 def signature(features: int = FEATURES, batch: int | None = None) -> tuple[Any, Any]:
@@ -102,7 +124,13 @@ def signature(features: int = FEATURES, batch: int | None = None) -> tuple[Any, 
     )
 
 
-def replica_step(strategy: tf.distribute.Strategy, units: int) -> Callable[[Any, Any], Any]:
+def all_reduce(gradients: Any) -> Any:
+    return tf.distribute.get_replica_context().all_reduce("SUM", gradients)
+
+
+def replica_step(
+    strategy: tf.distribute.Strategy, units: int, sum_up: Callable[[Any], Any] = all_reduce
+) -> Callable[[Any, Any], Any]:
     """One step of one of several workers, to be run by the strategy."""
     with strategy.scope():
         hidden = tf.Variable(tf.random.normal((FEATURES, units), seed=1) * 0.05)
@@ -113,8 +141,7 @@ def replica_step(strategy: tf.distribute.Strategy, units: int) -> Callable[[Any,
             logits = tf.matmul(tf.nn.relu(tf.matmul(x, hidden)), output)
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
             loss = tf.reduce_mean(losses)
-        gradients = tape.gradient(loss, [hidden, output])
-        summed = tf.distribute.get_replica_context().all_reduce("SUM", gradients)
+        summed = sum_up(tape.gradient(loss, [hidden, output]))
         hidden.assign_sub(0.01 * summed[0])
         output.assign_sub(0.01 * summed[1])
         return loss

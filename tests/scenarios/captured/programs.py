@@ -21,8 +21,8 @@ import tensorflow as tf
 from tb_stall_plugin import StallCallback
 from tests.scenarios.faults import base
 from tests.scenarios.faults.base import Program, forms
-from tests.scenarios.faults.learnable import CLASSES, FEATURES, blobs, from_logits
-from tests.scenarios.workloads import arrays, batches, dense_model, signature
+from tests.scenarios.faults.learnable import CLASSES, FEATURES, blobs
+from tests.scenarios.workloads import arrays, batches, dense_model, from_logits, signature
 
 NOT_HERE = "this cannot be produced here"
 

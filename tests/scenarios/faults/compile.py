@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tests.scenarios.faults import base
 from tests.scenarios.faults.base import Fault, forms, profiled
-from tests.scenarios.workloads import arrays, batches, dense_model, rows, training_step
+from tests.scenarios.workloads import arrays, batches, dense_model, from_logits, rows, training_step
 
 
 def fit(logdir: str, model: keras.Model, data: Any) -> None:
@@ -145,7 +145,7 @@ def wide_variables(logdir: str, before: bool) -> None:
             keras.layers.Dense(10),
         ]
     )
-    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.compile("sgd", from_logits())
     words = tf.abs(tf.cast(arrays(8)[0] * 1000, tf.int32))
     labels = tf.constant(arrays(8)[1])
     data = tf.data.Dataset.from_tensors((words, labels)).repeat(10)

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tests.scenarios.faults import base
-from tests.scenarios.workloads import dense_model
+from tests.scenarios.workloads import dense_model, from_logits
 
 AUTOTUNE = tf.data.AUTOTUNE
 
@@ -41,6 +41,5 @@ def flat_model(shape: tuple[int, ...], units: int = 32) -> keras.Model:
         keras.layers.Dense(10),
     ]
     model = keras.Sequential(layers)
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile("sgd", loss=loss)
+    model.compile("sgd", from_logits())
     return model

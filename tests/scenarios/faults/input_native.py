@@ -9,7 +9,15 @@ import tensorflow as tf
 
 from tests.scenarios.faults.base import forms
 from tests.scenarios.faults.input_common import AUTOTUNE, files_of, fit, flat_model, pictures
-from tests.scenarios.workloads import arrays, batches, dense_model, rows, sleepy_batches
+from tests.scenarios.workloads import (
+    arrays,
+    batches,
+    busy_cores,
+    dense_model,
+    rows,
+    sleepy_batches,
+    write_records,
+)
 
 # ------------------------------------------------------------ native maps
 
@@ -86,33 +94,26 @@ def small_files(logdir: str) -> None:
 
 
 def one_record_file(logdir: str) -> None:
-    path = str(files_of(logdir) / "all.tfrecord")
-    x, _ = arrays(1)
-    with tf.io.TFRecordWriter(path) as writer:
-        for _ in range(FILES):
-            writer.write(x.tobytes())
+    path = files_of(logdir) / "all.tfrecord"
+    write_records(path, FILES)
 
     def parse(records: Any) -> tuple[Any, Any]:
         x = tf.io.decode_raw(records, tf.float32)
         return tf.ensure_shape(x, (None, 64)), tf.ones(tf.shape(records), tf.int32)
 
-    fit(logdir, tf.data.TFRecordDataset(path).batch(FILE_BATCH).map(parse).prefetch(AUTOTUNE))
+    fit(logdir, tf.data.TFRecordDataset(str(path)).batch(FILE_BATCH).map(parse).prefetch(AUTOTUNE))
 
 
 @forms
 def packed_records(logdir: str, compression: str) -> None:
-    path = str(files_of(logdir) / "all.tfrecord")
-    x, _ = arrays(1, features=40_000)
-    options = tf.io.TFRecordOptions(compression_type=compression)
-    with tf.io.TFRecordWriter(path, options) as writer:
-        for _ in range(1800):
-            writer.write(x.tobytes())
+    path = files_of(logdir) / "all.tfrecord"
+    write_records(path, 1800, features=40_000, compression=compression)
 
     def parse(records: Any) -> tuple[Any, Any]:
         x = tf.io.decode_raw(records, tf.float32)[:, :64]
         return tf.ensure_shape(x, (None, 64)), tf.ones(tf.shape(records), tf.int32)
 
-    data = tf.data.TFRecordDataset(path, compression).batch(30).map(parse)
+    data = tf.data.TFRecordDataset(str(path), compression).batch(30).map(parse)
     fit(logdir, data.prefetch(AUTOTUNE))
 
 
@@ -139,10 +140,7 @@ def input_takes_cores(logdir: str, cached: bool) -> None:
     x, y = arrays(512)
 
     def prepare(index: Any) -> tuple[Any, Any]:
-        noise = tf.random.stateless_normal((160, 160), seed=[1, tf.cast(index, tf.int32)])
-        for _ in range(150):
-            noise = tf.tanh(tf.matmul(noise, noise)) * 0.1
-        return tf.constant(x) + noise[0, 0] * 1e-9, tf.constant(y)
+        return tf.constant(x) + busy_cores(index), tf.constant(y)
 
     data = tf.data.Dataset.range(6).map(prepare, num_parallel_calls=2)
     data = (data.cache() if cached else data).repeat(12).prefetch(2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ import tensorflow as tf
 
 from tests.scenarios.faults.base import forms
 from tests.scenarios.faults.input_common import AUTOTUNE, files_of, fit, flat_model, pictures
+from tests.scenarios.input_stalls import SlowPyDataset
 from tests.scenarios.workloads import (
     arrays,
     as_written,
@@ -98,24 +98,10 @@ def tensorflow_parses_text(logdir: str) -> None:
     fit(logdir, data, dense_model(features=LINE_FEATURES))
 
 
-class RemoteBatches(keras.utils.PyDataset):
-    """Each batch comes from a store that answers after 40 ms."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._batch = arrays(64)
-
-    def __len__(self) -> int:
-        return 60
-
-    def __getitem__(self, index: int) -> tuple[Any, Any]:
-        time.sleep(0.04)
-        return self._batch
-
-
 @forms
-def remote_batches(logdir: str, /, **options: int) -> None:
-    fit(logdir, RemoteBatches(**options), shuffle=False)
+def remote_batches(logdir: str, /, **options: Any) -> None:
+    """Each batch comes from a store that answers after 40 ms."""
+    fit(logdir, SlowPyDataset(0.04, **options), shuffle=False)
 
 
 @forms

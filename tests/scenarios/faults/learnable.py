@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from tests.scenarios.faults.base import profiled
+from tests.scenarios.workloads import from_logits
 
 FEATURES = 16
 CLASSES = 5
@@ -64,10 +65,6 @@ def dense(
     return keras.Sequential(
         [keras.Input((features,)), *layers, keras.layers.Dense(outputs, activation=last)]
     )
-
-
-def from_logits() -> keras.losses.Loss:
-    return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
 def classifier(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
-import time
 from typing import Any
 
 import keras
@@ -13,7 +11,8 @@ import tensorflow as tf
 
 from tests.scenarios.catalogue import LIMITED
 from tests.scenarios.faults.base import Fault, fit, forms, profiled
-from tests.scenarios.workloads import arrays, batches, dense_model, training_step
+from tests.scenarios.memory_stalls import OtherHolder
+from tests.scenarios.workloads import arrays, batches, dense_model, from_logits, training_step
 
 COUNTED = {**LIMITED, "TF_CPU_BFC_MEM_LIMIT_IN_MB": "2000"}
 FLOATS_PER_MB = 250_000
@@ -32,25 +31,13 @@ class Temporary(keras.layers.Layer):
         return x + 0.0 * tf.reduce_max(tf.fill([self._floats], value))
 
 
-def hold(megabytes: int, seconds: float) -> None:
-    """Another thread of the program keeps a tensor for a while; returns once it has it."""
-    taken = threading.Event()
-
-    def run() -> None:
-        tensor = tf.fill([megabytes * FLOATS_PER_MB], 1.0)
-        taken.set()
-        time.sleep(seconds)
-        del tensor
-
-    threading.Thread(target=run).start()
-    taken.wait()
-
-
 @forms
 def train_beside_a_holder(logdir: str, megabytes: int) -> None:
+    other = OtherHolder(megabytes * FLOATS_PER_MB)
+
     def before(batch: int, logs: Any = None) -> None:
         if batch in (3, 7, 11):
-            hold(megabytes, seconds=0.7)
+            other.hold(seconds=0.7)
 
     holder = keras.callbacks.LambdaCallback(on_train_batch_begin=before)
     model = dense_model(extra=[Temporary(300)])
@@ -115,8 +102,7 @@ def train_embedding(logdir: str, optimizer: str) -> None:
             keras.layers.Dense(10),
         ]
     )
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(optimizer, loss)
+    model.compile(optimizer, from_logits())
     random = np.random.default_rng(seed=1)
     words = random.integers(0, WORDS, size=(64, 16)).astype("int32")
     labels = random.integers(0, 10, size=64).astype("int32")

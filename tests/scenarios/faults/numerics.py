@@ -15,13 +15,13 @@ from tests.scenarios.faults.learnable import (
     blobs,
     classifier,
     dense,
-    from_logits,
     line,
     pictures,
     train,
     waves,
 )
 from tests.scenarios.faults.numerics_healthy import HEALTHY
+from tests.scenarios.workloads import from_logits
 
 # ---------------------------------------------------------------- the learning rate
 

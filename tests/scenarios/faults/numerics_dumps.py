@@ -9,8 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 from tests.scenarios.faults.base import Fault, Program, forms
-from tests.scenarios.faults.learnable import blobs, classifier, from_logits, pictures
+from tests.scenarios.faults.learnable import blobs, classifier, pictures
 from tests.scenarios.faults.numerics import log_loss, missing_values
+from tests.scenarios.workloads import from_logits
 
 
 @forms

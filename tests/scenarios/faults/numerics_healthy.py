@@ -16,12 +16,12 @@ from tests.scenarios.faults.learnable import (
     blobs,
     classifier,
     dense,
-    from_logits,
     line,
     pictures,
     train,
     waves,
 )
+from tests.scenarios.workloads import from_logits
 
 
 def plain_classifier(logdir: str) -> None:

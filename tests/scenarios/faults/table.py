@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from tests.scenarios.faults.score import Expected
@@ -18,12 +17,10 @@ def all_faults() -> dict[str, tuple[str, Fault]]:
     """By name, each with its group. Needs TensorFlow: the tables name functions."""
     faults: dict[str, tuple[str, Fault]] = {}
     for group in GROUPS:
-        module = f"tests.scenarios.faults.{group}"
-        if find_spec(module):
-            for fault in import_module(module).FAULTS:
-                if fault.name in faults:
-                    raise ValueError(f"two faults are called {fault.name}")
-                faults[fault.name] = (group, fault)
+        for fault in import_module(f"tests.scenarios.faults.{group}").FAULTS:
+            if fault.name in faults:
+                raise ValueError(f"two faults are called {fault.name}")
+            faults[fault.name] = (group, fault)
     return faults
 
 
