@@ -32,16 +32,7 @@ MEMORY_BASE, MEMORY_SHARE = 150 * MB, 3  # 150 MB + file / 3
 REAL_TRACES = {"20 MB": 200, "100 MB": 1150}  # steps to train
 HUGE, HUGE_BYTES = "2 GiB", (2 << 30) + 50 * MB
 
-ANALYZE = [
-    sys.executable,
-    "-m",
-    "stall_analyzer",
-    "{logdir}",
-    "--fresh",
-    "--json",
-    "-o",
-    "{out}",
-]
+ANALYZE = [sys.executable, "-m", "stall_analyzer", "{logdir}", "--fresh", "--json", "-o", "{out}"]
 DECODE = [
     sys.executable, "-c",
     "import sys; from stall_analyzer.decode.decode import read_trace; "
