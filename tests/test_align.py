@@ -12,16 +12,7 @@ from stall_analyzer.captures.capture_records import Environment, MarkRecord, Win
 from stall_analyzer.model.event_log import Capture, EventLog, KerasConfig, Series
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_S
-from tests.traces import (
-    GRAPH,
-    TRAIN_OPS,
-    call,
-    clock,
-    event,
-    host,
-    ops,
-    timeline_of,
-)
+from tests.traces import GRAPH, TRAIN_OPS, call, clock, event, host, ops, timeline_of
 from tests.xspace import Event
 
 UNIX_NS = 1_700_000_000 * 10**9

@@ -108,8 +108,7 @@ def test_a_lost_done_event_ends_the_wait_where_the_next_op_begins(tmp_path: Path
     ledger = ledger_of(
         tmp_path,
         host(
-            ("python", call(0, 100, run=1)),
-            ("tf_Compute", [start, *ops(60, 100, 1, *TRAIN_OPS)]),
+            ("python", call(0, 100, run=1)), ("tf_Compute", [start, *ops(60, 100, 1, *TRAIN_OPS)])
         ),
     )
     assert causes_ms(ledger) == {"input.wait": 60, "compute.step": 40}
@@ -152,11 +151,7 @@ def test_a_function_that_is_traced_again_is_retraced(tmp_path: Path) -> None:
             ("tf_Compute", [*ops(30, 40, 1, *TRAIN_OPS), *ops(60, 80, 2, *TRAIN_OPS)]),
         ),
     )
-    assert causes_ms(ledger) == {
-        "compile.tracing": 30,
-        "compile.retracing": 20,
-        "compute.step": 30,
-    }
+    assert causes_ms(ledger) == {"compile.tracing": 30, "compile.retracing": 20, "compute.step": 30}
 
 
 def test_python_between_the_steps_is_the_hosts(tmp_path: Path) -> None:
@@ -197,11 +192,7 @@ def test_summaries_and_checkpoints_name_themselves(tmp_path: Path) -> None:
             ("tf_Compute", [*ops(0, 10, 1, *TRAIN_OPS), *ops(25, 30, 2, *TRAIN_OPS)]),
         ),
     )
-    assert causes_ms(ledger) == {
-        "compute.step": 15,
-        "host.summary": 5,
-        "host.checkpoint": 10,
-    }
+    assert causes_ms(ledger) == {"compute.step": 15, "host.summary": 5, "host.checkpoint": 10}
 
 
 def test_xla_compiles_from_the_call_to_the_first_run_of_its_code(tmp_path: Path) -> None:

@@ -212,9 +212,7 @@ def test_workers_are_apart_and_the_first_of_them_leads(tmp_path: Path) -> None:
 
 def test_helpers_of_a_training_are_left_out(tmp_path: Path) -> None:
     log = write.read(
-        tmp_path,
-        [write.start(pid=1), write.mark("fit_begin", 1.0)],
-        [write.start(pid=2, parent=1)],
+        tmp_path, [write.start(pid=1), write.mark("fit_begin", 1.0)], [write.start(pid=2, parent=1)]
     )
     assert only(log).environment.pid == 1
 

@@ -84,8 +84,7 @@ def test_a_bad_verdict_is_not_an_error(world: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("patterns", "chosen"),
-    [(["a*"], ["a1", "a2"]), (["b", "a2"], ["a2", "b"]), (["?1"], ["a1"])],
+    ("patterns", "chosen"), [(["a*"], ["a1", "a2"]), (["b", "a2"], ["a2", "b"]), (["?1"], ["a1"])]
 )
 def test_run_chooses_by_name_or_pattern(
     world: Any, capsys: pytest.CaptureFixture[str], patterns: list[str], chosen: list[str]

@@ -13,8 +13,7 @@ from stall_analyzer.chart.detail import Items, merged, thinned
 from stall_analyzer.model.units import Float64s, Int64s
 
 gaps_and_lengths = st.lists(
-    st.tuples(st.sampled_from([0, 0, 1, 7, 200]), st.sampled_from([1, 2, 5, 40, 900])),
-    max_size=60,
+    st.tuples(st.sampled_from([0, 0, 1, 7, 200]), st.sampled_from([1, 2, 5, 40, 900])), max_size=60
 )
 pixel_sizes = st.sampled_from([1, 2, 3, 10, 11, 64, 1000])
 

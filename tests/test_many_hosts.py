@@ -35,9 +35,7 @@ def test_the_one_that_is_late_is_found_among_them(answer: tuple[Made, ReportEntr
     assert first["cost_ps"] > 10 * sum(late["cost_ps"] for late in others)
 
 
-def test_the_cost_does_not_depend_on_the_number_of_hosts(
-    answer: tuple[Made, ReportEntry],
-) -> None:
+def test_the_cost_does_not_depend_on_the_number_of_hosts(answer: tuple[Made, ReportEntry]) -> None:
     _, entry = answer
     (two,) = [run_document(analyze(run)) for run in discover([str(SAMPLE)]).runs]
     assert two["lateness"] is not None

@@ -16,15 +16,7 @@ from stall_analyzer.report.glyphs import ASCII, bar, cells_per_part, sparkline
 from stall_analyzer.report.palette import BUCKET_COLOURS, BUCKET_LETTERS, STATUS_COLOURS
 from stall_analyzer.report.text import render
 from tests.logdirs import PROFILE, lay_out
-from tests.real_documents import (
-    MS,
-    SCHEMA,
-    analyzed,
-    document,
-    every_sample,
-    finding,
-    sample,
-)
+from tests.real_documents import MS, SCHEMA, analyzed, document, every_sample, finding, sample
 from tests.stuck_job import write_job
 
 

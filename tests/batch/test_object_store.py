@@ -83,9 +83,7 @@ def test_an_unchanged_object_is_not_fetched_again(
     assert list(second.lines()) == list(first.lines())
 
 
-def test_a_bucket_that_is_not_there_is_said_in_words(
-    store: tuple[Proxy, dict[str, str]],
-) -> None:
+def test_a_bucket_that_is_not_there_is_said_in_words(store: tuple[Proxy, dict[str, str]]) -> None:
     finished = read_from_store(store[1], "s3://nowhere/logs")
     assert finished.returncode == 3
     assert "s3://nowhere/logs could not be read: it does not exist" in finished.stderr

@@ -19,14 +19,7 @@ from tb_stall_plugin.capture.process.guard import guard
 from tb_stall_plugin.capture.training.gradients import GradientMeter
 from tb_stall_plugin.capture.training.tracing_counts import tracing_counts
 from tests.capture import capture_logs
-from tests.capture.small_trainings import (
-    batches,
-    finish,
-    keras,
-    profiles,
-    small_model,
-    tf,
-)
+from tests.capture.small_trainings import batches, finish, keras, profiles, small_model, tf
 
 STEPS = 24
 

@@ -191,11 +191,7 @@ class OwnOptimizer:
 
 @pytest.mark.parametrize(
     ("arguments", "named"),
-    [
-        (([1.0], ["w"], "a third"), {}),
-        ((), {"gradients": [1.0], "weights": ["w"]}),
-        ((), {}),
-    ],
+    [(([1.0], ["w"], "a third"), {}), ((), {"gradients": [1.0], "weights": ["w"]}), ((), {})],
 )
 def test_an_optimizer_with_other_arguments_gets_what_it_was_given(
     arguments: tuple[Any, ...], named: dict[str, Any]

@@ -55,9 +55,7 @@ def test_each_note_is_written_once(tmp_path: Path) -> None:
 
 
 def test_tensorboard_reads_it_and_shows_the_records_as_texts(tmp_path: Path) -> None:
-    from tensorboard.backend.event_processing.plugin_event_accumulator import (  # noqa: PLC0415
-        EventAccumulator,
-    )
+    from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator  # noqa: PLC0415
 
     recorder = Recorder(str(tmp_path))
     recorder.scalar(Tag.LOSS, 0.25, 7)

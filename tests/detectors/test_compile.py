@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from stall_analyzer.detectors.compile import (
-    instantiation,
-    retracing,
-    tracing,
-    unrolled_graph,
-)
+from stall_analyzer.detectors.compile import instantiation, retracing, tracing, unrolled_graph
 from stall_analyzer.model.event_log import EventLog, KerasConfig
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.host.overhead import step_overhead

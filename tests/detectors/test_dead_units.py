@@ -80,9 +80,7 @@ def layers(**trainable: bool) -> KerasConfig:
 
 
 def histograms(
-    keras: KerasConfig | None = None,
-    epochs: Sequence[Sequence[float]] = (),
-    **sums: HistogramSums,
+    keras: KerasConfig | None = None, epochs: Sequence[Sequence[float]] = (), **sums: HistogramSums
 ) -> Finding | None:
     named = {tag.replace("__", "/"): value for tag, value in sums.items()}
     log = replace(events(*epochs), keras=keras, histograms=named)

@@ -169,9 +169,7 @@ def test_one_save_at_the_end_is_what_one_asks_for(tmp_path: Path) -> None:
 
 def test_a_learning_rate_that_is_read_is_no_save(tmp_path: Path) -> None:
     signals = training(
-        tmp_path,
-        pause_ms=30,
-        between=lambda n, at: [eager("ReadVariableOp", at + 1, at + 1.1)],
+        tmp_path, pause_ms=30, between=lambda n, at: [eager("ReadVariableOp", at + 1, at + 1.1)]
     )
     assert len(signals.between_steps.saves) == 0
 

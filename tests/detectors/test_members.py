@@ -65,10 +65,7 @@ def worker(
     beats = () if idle_s is None or error else (look,)
     return Capture(
         environment=Environment(
-            host=host,
-            pid=100 + index,
-            task=Task("worker", index),
-            cluster={"worker": listed},
+            host=host, pid=100 + index, task=Task("worker", index), cluster={"worker": listed}
         ),
         marks=tuple(marks),
         beats=beats,

@@ -15,16 +15,7 @@ from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.findings import Finding, Verdict
 from stall_analyzer.signals.ending.stalled import SLOW, STUCK, UNSURE, Stall, stall_of_run
 from tests import captures as write
-from tests.captures import (
-    GENERATOR,
-    IN_A_CALLBACK,
-    IN_THE_STEP,
-    NS,
-    QUEUE,
-    SITE,
-    native,
-    thread,
-)
+from tests.captures import GENERATOR, IN_A_CALLBACK, IN_THE_STEP, NS, QUEUE, SITE, native, thread
 from tests.detectors.training import diagnosed, signals_for
 
 Json = dict[str, object]
@@ -319,13 +310,7 @@ def test_a_worker_that_fails_because_of_another(tmp_path: Path) -> None:
     text = "{{function_node f}} Collective ops is aborted by: task 1 is unhealthy:\nmore"
     error = {"type": "UnavailableError", "text": text, "frames": list(IN_THE_STEP)}
     dump = write.record(
-        "dump",
-        20.0,
-        reason="exception",
-        step=STEPS,
-        idle_s=9.0,
-        phase="train_batch",
-        error=error,
+        "dump", 20.0, reason="exception", step=STEPS, idle_s=9.0, phase="train_batch", error=error
     )
     ended = [dump, write.mark("fit_end", 20.1), write.record("end", 20.2, reason="exception")]
     verdict = judged(write.read(tmp_path, worker(0, *ended)))[2]

@@ -13,11 +13,7 @@ import pytest
 
 from stall_analyzer.model.runs import Run
 from stall_analyzer.progress import Progress
-from stall_analyzer.results.worker_process import (
-    TookTooLong,
-    WorkerProcess,
-    WorkFailed,
-)
+from stall_analyzer.results.worker_process import TookTooLong, WorkerProcess, WorkFailed
 from tests.batch.fleets import fake_run
 
 LONG_S = 60
