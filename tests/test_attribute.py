@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.model.event_log import EventLog, KerasConfig, Series
+from stall_analyzer.model.ledger import Ledger
 from tests.traces import (
     GRAPH,
     TRAIN_OPS,
@@ -27,15 +29,21 @@ from tests.traces import (
 )
 from tests.xspace import Event, Value
 
+Lane = Sequence[Event]
+
+
+def traced(folder: Path, calls: Lane, work: Lane = (), *planes: bytes, **threads: Lane) -> Ledger:
+    """The ledger of a host by what its training thread, its executor and other threads do."""
+    lines = [("python", calls), ("tf_Compute", work), *threads.items()]
+    return ledger_of(folder, host(*lines), *planes)
+
 
 def test_a_step_waits_for_input_and_then_computes(tmp_path: Path) -> None:
-    ledger = ledger_of(
+    ledger = traced(
         tmp_path,
-        host(
-            ("python", call(0, 100, run=1)),
-            ("tf_Compute", ops(70, 100, 1, *TRAIN_OPS)),
-            ("tf_data_iterator_get_next", wait(10, 70, 1)),
-        ),
+        call(0, 100, run=1),
+        ops(70, 100, 1, *TRAIN_OPS),
+        tf_data_iterator_get_next=wait(10, 70, 1),
     )
     assert causes_ms(ledger) == {"input.wait": 60, "compute.step": 30, "host.dispatch": 10}
 
@@ -56,47 +64,37 @@ def test_where_profiling_stops_inside_the_epoch_a_gap_is_not_pythons(tmp_path: P
 
 
 def test_input_at_work_in_the_background_is_no_stall(tmp_path: Path) -> None:
-    ledger = ledger_of(
+    ledger = traced(
         tmp_path,
-        host(
-            ("python", call(0, 100, run=1)),
-            ("tf_Compute", ops(0, 100, 1, *TRAIN_OPS)),
-            ("tf_data_private_threadpool", ops(0, 100, 99, "map/PyFunc:PyFunc")),
-        ),
+        call(0, 100, run=1),
+        ops(0, 100, 1, *TRAIN_OPS),
+        tf_data_private_threadpool=ops(0, 100, 99, "map/PyFunc:PyFunc"),
     )
     assert causes_ms(ledger) == {"compute.step": 100}
 
 
 def test_while_the_step_computes_it_does_not_wait(tmp_path: Path) -> None:
-    ledger = ledger_of(
+    ledger = traced(
         tmp_path,
-        host(
-            ("python", call(0, 100, run=1)),
-            ("tf_Compute", ops(0, 80, 1, *TRAIN_OPS)),
-            ("tf_data_iterator_get_next", wait(0, 100, 1)),
-        ),
+        call(0, 100, run=1),
+        ops(0, 80, 1, *TRAIN_OPS),
+        tf_data_iterator_get_next=wait(0, 100, 1),
     )
     assert causes_ms(ledger) == {"input.wait": 20, "compute.step": 80}
 
 
 def test_an_async_wait_lasts_from_its_start_to_its_done_event(tmp_path: Path) -> None:
     kind: dict[str, Value] = {"kernel_type": "IteratorGetNext", "step_id": 1}
-    ledger = ledger_of(
+    ledger = traced(
         tmp_path,
-        host(
-            ("python", call(0, 100, run=1)),
-            (
-                "tf_Compute",
-                [
-                    event("ExecutorState::ProcessAsync::Start", 0, 1, **kind, _p=5),
-                    *ops(60, 100, 1, *TRAIN_OPS),
-                ],
-            ),
-            (
-                "tf_data_iterator_get_next",
-                [event("ExecutorState::ProcessAsync::Done", 60, 61, **kind, _c=5)],
-            ),
-        ),
+        call(0, 100, run=1),
+        [
+            event("ExecutorState::ProcessAsync::Start", 0, 1, **kind, _p=5),
+            *ops(60, 100, 1, *TRAIN_OPS),
+        ],
+        tf_data_iterator_get_next=[
+            event("ExecutorState::ProcessAsync::Done", 60, 61, **kind, _c=5)
+        ],
     )
     assert causes_ms(ledger) == {"input.wait": 60, "compute.step": 40}
 
@@ -105,29 +103,20 @@ def test_a_lost_done_event_ends_the_wait_where_the_next_op_begins(tmp_path: Path
     start = event(
         "ExecutorState::ProcessAsync::Start", 0, 1, kernel_type="IteratorGetNext", step_id=1, _p=5
     )
-    ledger = ledger_of(
-        tmp_path,
-        host(
-            ("python", call(0, 100, run=1)), ("tf_Compute", [start, *ops(60, 100, 1, *TRAIN_OPS)])
-        ),
-    )
+    ledger = traced(tmp_path, call(0, 100, run=1), [start, *ops(60, 100, 1, *TRAIN_OPS)])
     assert causes_ms(ledger) == {"input.wait": 60, "compute.step": 40}
 
 
 def test_a_run_whose_id_was_lost_is_unknown_and_not_the_hosts(tmp_path: Path) -> None:
     """A cut file loses the names of stats, and with them the ids."""
     nameless = [e for e in call(0, 100, run=1) if e.name != "FunctionRun"]
-    ledger = ledger_of(tmp_path, host(("python", nameless)))
+    ledger = traced(tmp_path, nameless)
     assert causes_ms(ledger) == {"unknown.no_evidence": 100}
 
 
 def test_a_first_call_is_traced_and_instantiated(tmp_path: Path) -> None:
-    ledger = ledger_of(
-        tmp_path,
-        host(
-            ("python", call(0, 100, run=1, traced_ms=50, instantiated_ms=20)),
-            ("tf_Compute", ops(70, 100, 1, *TRAIN_OPS)),
-        ),
+    ledger = traced(
+        tmp_path, call(0, 100, run=1, traced_ms=50, instantiated_ms=20), ops(70, 100, 1, *TRAIN_OPS)
     )
     assert causes_ms(ledger) == {
         "compile.tracing": 50,
@@ -138,59 +127,43 @@ def test_a_first_call_is_traced_and_instantiated(tmp_path: Path) -> None:
 
 
 def test_a_function_that_is_traced_again_is_retraced(tmp_path: Path) -> None:
-    ledger = ledger_of(
+    ledger = traced(
         tmp_path,
-        host(
-            (
-                "python",
-                [
-                    *call(0, 40, run=1, traced_ms=30),
-                    *call(40, 80, run=2, traced_ms=20, count=2, graph=GRAPH + "1"),
-                ],
-            ),
-            ("tf_Compute", [*ops(30, 40, 1, *TRAIN_OPS), *ops(60, 80, 2, *TRAIN_OPS)]),
-        ),
+        [
+            *call(0, 40, run=1, traced_ms=30),
+            *call(40, 80, run=2, traced_ms=20, count=2, graph=GRAPH + "1"),
+        ],
+        [*ops(30, 40, 1, *TRAIN_OPS), *ops(60, 80, 2, *TRAIN_OPS)],
     )
     assert causes_ms(ledger) == {"compile.tracing": 30, "compile.retracing": 20, "compute.step": 30}
 
 
 def test_python_between_the_steps_is_the_hosts(tmp_path: Path) -> None:
-    ledger = ledger_of(
+    ledger = traced(
         tmp_path,
-        host(
-            ("python", [*call(0, 10, run=1), *call(60, 70, run=2)]),
-            ("tf_Compute", [*ops(0, 10, 1, *TRAIN_OPS), *ops(60, 70, 2, *TRAIN_OPS)]),
-        ),
+        [*call(0, 10, run=1), *call(60, 70, run=2)],
+        [*ops(0, 10, 1, *TRAIN_OPS), *ops(60, 70, 2, *TRAIN_OPS)],
     )
     assert causes_ms(ledger) == {"compute.step": 20, "host.python": 50}
 
 
 def test_python_inside_the_graph_is_the_hosts(tmp_path: Path) -> None:
-    ledger = ledger_of(
-        tmp_path,
-        host(
-            ("python", call(0, 40, run=1)),
-            ("tf_Compute", ops(0, 40, 1, "dense:MatMul", "log/PyFunc:EagerPyFunc")),
-        ),
+    ledger = traced(
+        tmp_path, call(0, 40, run=1), ops(0, 40, 1, "dense:MatMul", "log/PyFunc:EagerPyFunc")
     )
     assert causes_ms(ledger) == {"compute.step": 20, "host.py_func": 20}
 
 
 def test_summaries_and_checkpoints_name_themselves(tmp_path: Path) -> None:
-    ledger = ledger_of(
+    ledger = traced(
         tmp_path,
-        host(
-            (
-                "python",
-                [
-                    *call(0, 10, run=1),
-                    event("EagerLocalExecute: WriteSummary", 10, 15),
-                    event("EagerLocalExecute: SaveV2", 15, 25),
-                    *call(25, 30, run=2),
-                ],
-            ),
-            ("tf_Compute", [*ops(0, 10, 1, *TRAIN_OPS), *ops(25, 30, 2, *TRAIN_OPS)]),
-        ),
+        [
+            *call(0, 10, run=1),
+            event("EagerLocalExecute: WriteSummary", 10, 15),
+            event("EagerLocalExecute: SaveV2", 15, 25),
+            *call(25, 30, run=2),
+        ],
+        [*ops(0, 10, 1, *TRAIN_OPS), *ops(25, 30, 2, *TRAIN_OPS)],
     )
     assert causes_ms(ledger) == {"compute.step": 15, "host.summary": 5, "host.checkpoint": 10}
 
@@ -208,7 +181,7 @@ def test_xla_compiles_from_the_call_to_the_first_run_of_its_code(tmp_path: Path)
         event("CpuCompiler::RunBackend", 40, 70),
         event("CpuExecutable::ExecuteAsyncOnStream", 80, 100),
     ]
-    ledger = ledger_of(tmp_path, host(("python", call(0, 100, run=1)), ("tf_Compute", work)))
+    ledger = traced(tmp_path, call(0, 100, run=1), work)
     assert causes_ms(ledger) == {"compile.xla": 70, "compute.step": 30}
 
 
@@ -230,7 +203,7 @@ def test_what_new_code_takes_longer_in_its_first_run_is_part_of_compiling(tmp_pa
     calls = call(0, 100, run=1) + [
         one for n in later for one in call(100 + 10 * n, 105 + 10 * n, run=2 + n)
     ]
-    ledger = ledger_of(tmp_path, host(("python", calls), ("tf_Compute", work)))
+    ledger = traced(tmp_path, calls, work)
     assert causes_ms(ledger)["compile.xla"] == 95
 
 
@@ -243,41 +216,32 @@ def allocation(at_ms: float, available: int, requested: int | None = None) -> Ev
 
 def test_an_op_that_asks_for_more_than_is_free_waits_for_memory(tmp_path: Path) -> None:
     work = ops(10, 100, 1, "big:Fill")
-    ledger = ledger_of(
+    ledger = traced(
         tmp_path,
-        host(
-            ("python", call(0, 100, run=1)),
-            ("tf_Compute", [*work, allocation(70, 200, 500)]),
-            ("other", [allocation(5, 300), allocation(69, 700)]),
-        ),
+        call(0, 100, run=1),
+        [*work, allocation(70, 200, 500)],
+        other=[allocation(5, 300), allocation(69, 700)],
     )
     assert causes_ms(ledger)["memory.allocator_wait"] == 60
     assert causes_ms(ledger)["compute.step"] == 30
 
 
 def test_an_op_that_has_room_and_is_slow_only_computes(tmp_path: Path) -> None:
-    ledger = ledger_of(
+    ledger = traced(
         tmp_path,
-        host(
-            ("python", call(0, 100, run=1)),
-            ("tf_Compute", [*ops(10, 100, 1, "big:Fill"), allocation(70, 200, 500)]),
-            ("other", [allocation(5, 900)]),
-        ),
+        call(0, 100, run=1),
+        [*ops(10, 100, 1, "big:Fill"), allocation(70, 200, 500)],
+        other=[allocation(5, 900)],
     )
     assert "memory" not in buckets_ms(ledger)
 
 
 def test_a_step_that_loss_scaling_skipped_taught_nothing(tmp_path: Path) -> None:
     scaled = ("gradient_tape/dense:MatMul", "isfinite:IsFinite")
-    ledger = ledger_of(
+    ledger = traced(
         tmp_path,
-        host(
-            ("python", [*call(0, 10, run=1), *call(10, 30, run=2)]),
-            (
-                "tf_Compute",
-                [*ops(0, 10, 1, *scaled, "sgd:AssignSubVariableOp"), *ops(10, 30, 2, *scaled)],
-            ),
-        ),
+        [*call(0, 10, run=1), *call(10, 30, run=2)],
+        [*ops(0, 10, 1, *scaled, "sgd:AssignSubVariableOp"), *ops(10, 30, 2, *scaled)],
     )
     assert causes_ms(ledger) == {"compute.step": 10, "numerics.skipped_update": 20}
 
@@ -292,14 +256,8 @@ def test_the_first_batch_waits_for_the_shuffle_buffer(tmp_path: Path) -> None:
         waits += wait(at, at + 1, nth + 1)
         work += ops(at + 1, at + 10, nth + 1, *TRAIN_OPS)
     fill = [event("Iterator::Root::Prefetch::Batch::Shuffle", 0, 480, buffer_size=1000)]
-    ledger = ledger_of(
-        tmp_path,
-        host(
-            ("python", calls),
-            ("tf_Compute", work),
-            ("tf_data_iterator_get_next", waits),
-            ("tf_data_iterator_resource", fill),
-        ),
+    ledger = traced(
+        tmp_path, calls, work, tf_data_iterator_get_next=waits, tf_data_iterator_resource=fill
     )
     assert causes_ms(ledger)["input.shuffle_fill"] == pytest.approx(489)
     assert causes_ms(ledger)["input.wait"] == pytest.approx(4)
@@ -307,14 +265,12 @@ def test_the_first_batch_waits_for_the_shuffle_buffer(tmp_path: Path) -> None:
 
 def test_waiting_while_a_cache_fills_comes_once(tmp_path: Path) -> None:
     behind = "Iterator::Root::Prefetch::BatchV2::MemoryCacheImpl::Map"
-    ledger = ledger_of(
+    ledger = traced(
         tmp_path,
-        host(
-            ("python", [*call(0, 50, run=1), *call(50, 100, run=2)]),
-            ("tf_Compute", [*ops(40, 50, 1, *TRAIN_OPS), *ops(90, 100, 2, *TRAIN_OPS)]),
-            ("tf_data_iterator_get_next", [*wait(0, 40, 1), *wait(50, 90, 2)]),
-            ("tf_data_iterator_resource", [event(behind, 0, 40), event(behind, 50, 90)]),
-        ),
+        [*call(0, 50, run=1), *call(50, 100, run=2)],
+        [*ops(40, 50, 1, *TRAIN_OPS), *ops(90, 100, 2, *TRAIN_OPS)],
+        tf_data_iterator_get_next=[*wait(0, 40, 1), *wait(50, 90, 2)],
+        tf_data_iterator_resource=[event(behind, 0, 40), event(behind, 50, 90)],
     )
     assert causes_ms(ledger) == {"input.cache_fill": 80, "compute.step": 20}
     assert np.diff(ledger.bounds_ps)[ledger.one_time].sum() == 80 * 10**9
@@ -339,14 +295,12 @@ def test_background_input_takes_cores_that_the_step_needs(tmp_path: Path) -> Non
 
 
 def test_background_input_on_a_spare_core_costs_nothing(tmp_path: Path) -> None:
-    ledger = ledger_of(
+    ledger = traced(
         tmp_path,
-        host(
-            ("python", call(0, 100, run=1)),
-            ("tf_Compute", ops(0, 100, 1, *TRAIN_OPS)),
-            ("tf_data_iterator_get_next", [event("Iterator::Root", 0, 1, cpu_budget=2)]),
-            ("tf_data_private_threadpool", ops(0, 100, 9, "decode:DecodeJpeg")),
-        ),
+        call(0, 100, run=1),
+        ops(0, 100, 1, *TRAIN_OPS),
+        tf_data_iterator_get_next=[event("Iterator::Root", 0, 1, cpu_budget=2)],
+        tf_data_private_threadpool=ops(0, 100, 9, "decode:DecodeJpeg"),
     )
     assert causes_ms(ledger) == {"compute.step": 100}
 
@@ -379,14 +333,12 @@ def test_a_gpu_that_computes_makes_it_compute_whatever_the_host_does(tmp_path: P
 
 
 def test_a_gpu_that_idles_idles_for_the_hosts_reason(tmp_path: Path) -> None:
-    ledger = ledger_of(
+    ledger = traced(
         tmp_path,
-        host(
-            ("python", call(0, 100, run=1)),
-            ("tf_Compute", ops(60, 100, 1, *TRAIN_OPS)),
-            ("tf_data_iterator_get_next", wait(0, 60, 1)),
-        ),
+        call(0, 100, run=1),
+        ops(60, 100, 1, *TRAIN_OPS),
         device("/device:GPU:0", kernels(("volta_sgemm", 60, 100))),
+        tf_data_iterator_get_next=wait(0, 60, 1),
     )
     assert causes_ms(ledger) == {"input.wait": 60, "compute.device": 40}
 
@@ -415,7 +367,7 @@ def test_time_of_a_gpu_that_was_not_traced_is_unknown(tmp_path: Path) -> None:
 
 
 def test_a_trace_in_which_nobody_trains_is_unknown(tmp_path: Path) -> None:
-    ledger = ledger_of(tmp_path, host(("python", [event("something", 0, 10)])))
+    ledger = traced(tmp_path, [event("something", 0, 10)])
     assert buckets_ms(ledger) == {"unknown": 10}
 
 

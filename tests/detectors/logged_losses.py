@@ -85,14 +85,14 @@ def model(
     )
 
 
-def found(detector: ModuleType, log: EventLog | Timeline) -> Finding | None:
+def checked(detector: ModuleType, log: EventLog | Timeline) -> Finding | None:
     timeline = align([], log) if isinstance(log, EventLog) else log
     finding: Finding | None = detector.check(signals_for(timeline))
     return finding
 
 
 def severity(detector: ModuleType, log: EventLog | Timeline) -> str | None:
-    finding = found(detector, log)
+    finding = checked(detector, log)
     return finding.severity if finding is not None else None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -22,11 +21,9 @@ from stall_analyzer.detectors.numerics import (
     vanishing_or_exploding_gradients,
 )
 from stall_analyzer.model.event_log import Capture, EventLog, Series
-from stall_analyzer.model.findings import Finding
-from stall_analyzer.model.timeline import Timeline
 from tests.captures import NS, START_NS, log
-from tests.detectors.logged_losses import Numbers
-from tests.detectors.training import diagnosed, signals_for
+from tests.detectors.logged_losses import Numbers, checked, severity
+from tests.detectors.training import diagnosed, found
 
 EPOCH_S = 100
 LAYERS = ("first", "second", "head")
@@ -67,21 +64,6 @@ def captured(
     return log(capture, **train)
 
 
-def timeline_for(events: EventLog) -> Timeline:
-    return align([], events)
-
-
-def found(detector: ModuleType, events: EventLog) -> Finding | None:
-    timeline = timeline_for(events)
-    finding: Finding | None = detector.check(signals_for(timeline))
-    return finding
-
-
-def severity(detector: ModuleType, events: EventLog) -> str | None:
-    finding = found(detector, events)
-    return finding.severity if finding is not None else None
-
-
 def norms(first: float, second: float, head: float, **more: Series) -> dict[str, Series]:
     """Gradient norms that scatter a little, the same in all steps."""
     random = np.random.default_rng(1)
@@ -102,9 +84,11 @@ FALLING = at_steps(2.0 * 0.9 ** np.arange(len(MEASURED)))
 def test_the_first_layer_whose_gradient_vanishes_is_named() -> None:
     series = norms(3e-8, 2e-5, 0.3, loss=FLAT)
     finding = found(
-        vanishing_or_exploding_gradients, captured(series, epochs=3, epoch_loss=FLAT_EPOCHS)
+        checked(
+            vanishing_or_exploding_gradients, captured(series, epochs=3, epoch_loss=FLAT_EPOCHS)
+        ),
+        "act",
     )
-    assert finding is not None and finding.severity == "act"
     assert "that of first has a norm of 3" in finding.title
     assert "times smaller than that of head" in finding.title
 
@@ -113,7 +97,7 @@ def test_small_gradients_that_still_teach_are_left_alone() -> None:
     """Adam divides gradients by their size: the weights move all the same."""
     ratios = {f"update_ratio/{layer}": at_steps([1e-3] * len(MEASURED)) for layer in LAYERS}
     series = norms(3e-8, 2e-5, 0.3, loss=FALLING, **ratios)
-    assert found(vanishing_or_exploding_gradients, captured(series)) is None
+    assert checked(vanishing_or_exploding_gradients, captured(series)) is None
     still = {f"update_ratio/{layer}": at_steps([1e-9] * len(MEASURED)) for layer in LAYERS}
     series = norms(3e-8, 2e-5, 0.3, loss=FALLING, **still)
     assert severity(vanishing_or_exploding_gradients, captured(series)) == "consider"
@@ -121,9 +105,9 @@ def test_small_gradients_that_still_teach_are_left_alone() -> None:
 
 def test_layers_that_differ_by_a_hundred_are_healthy() -> None:
     series = norms(2e-3, 1e-2, 0.3, loss=FLAT)
-    assert found(vanishing_or_exploding_gradients, captured(series)) is None
+    assert checked(vanishing_or_exploding_gradients, captured(series)) is None
     series = norms(5e-5, 6e-5, 9e-5, loss=FALLING)  # a model that has converged
-    assert found(vanishing_or_exploding_gradients, captured(series)) is None
+    assert checked(vanishing_or_exploding_gradients, captured(series)) is None
 
 
 def test_an_explosion_names_the_layer_that_grew_most() -> None:
@@ -131,19 +115,18 @@ def test_an_explosion_names_the_layer_that_grew_most() -> None:
     series["gradient_norm/second"] = at_steps([2.0, 90.0, 7e5, math.inf, *[math.nan] * 10])
     calmer = at_steps([1.0, 3.0, 40.0, *[math.nan] * 11])
     series |= {f"gradient_norm/{layer}": calmer for layer in ("first", "head")}
-    finding = found(vanishing_or_exploding_gradients, captured(series))
-    assert finding is not None
+    finding = found(checked(vanishing_or_exploding_gradients, captured(series)))
     assert "explode: the norm of second grew from 2 to 7e+05 at step 3" in finding.title
 
 
 def test_one_spike_and_overflows_that_loss_scaling_survives_are_no_explosion() -> None:
     spike = norms(1.0, 1.0, 1.0)
     spike["gradient_norm/first"].value[5] = 1e6
-    assert found(vanishing_or_exploding_gradients, captured(spike)) is None
+    assert checked(vanishing_or_exploding_gradients, captured(spike)) is None
     scaled = norms(1.0, 1.0, 1.0)
     for series in scaled.values():
         series.value[:5] = math.inf
-    assert found(vanishing_or_exploding_gradients, captured(scaled)) is None
+    assert checked(vanishing_or_exploding_gradients, captured(scaled)) is None
 
 
 def test_a_nan_out_of_the_blue_is_no_explosion() -> None:
@@ -151,7 +134,7 @@ def test_a_nan_out_of_the_blue_is_no_explosion() -> None:
     series = norms(1.0, 1.0, 1.0)
     for logged in series.values():
         logged.value[18:] = math.nan
-    assert found(vanishing_or_exploding_gradients, captured(series)) is None
+    assert checked(vanishing_or_exploding_gradients, captured(series)) is None
 
 
 # ---------------------------------------------------------------- dead units
@@ -163,14 +146,12 @@ def dead(first: float, second: float, head: float, **more: Series) -> dict[str, 
 
 
 def test_a_dead_layer_is_named() -> None:
-    finding = found(dead_units, captured(dead(0.2, 1.0, 0.0, loss=FALLING)))
-    assert finding is not None and finding.severity == "consider"
+    finding = found(checked(dead_units, captured(dead(0.2, 1.0, 0.0, loss=FALLING))), "consider")
     assert finding.title == "All units of second are dead: they get no gradient"
 
 
 def test_where_only_the_last_layer_is_left_nothing_is_learned() -> None:
-    finding = found(dead_units, captured(dead(1.0, 1.0, 0.0, loss=FALLING)))
-    assert finding is not None and finding.severity == "act"
+    finding = found(checked(dead_units, captured(dead(1.0, 1.0, 0.0, loss=FALLING))), "act")
     assert "first and second" in finding.title
     assert "Nothing but head can still learn" in finding.explanation
 
@@ -182,7 +163,7 @@ def test_sparse_layers_are_a_note_and_half_of_the_units_nothing() -> None:
 
 def test_a_loss_without_any_gradient_is_no_dead_layer() -> None:
     """Of a batch that is predicted perfectly, every gradient is zero."""
-    assert found(dead_units, captured(dead(1.0, 1.0, 1.0))) is None
+    assert checked(dead_units, captured(dead(1.0, 1.0, 1.0))) is None
 
 
 # ---------------------------------------------------------------- losses and rates
@@ -195,21 +176,19 @@ def test_a_loss_that_came_back_is_known_to_have_come_back() -> None:
         np.array([1.0] * 49 + [math.nan] * 351),
     )  # fmt: skip
     back = captured({"loss": at_steps([1.0] * len(MEASURED))}, batch_loss=means)
-    finding = found(loss_not_finite, back)
-    assert finding is not None and finding.severity == "consider"
+    finding = found(checked(loss_not_finite, back), "consider")
     assert "at step 50" in finding.title, "the mean knows the very step"
     gone = [1.0] * 18 + [math.nan] * (len(MEASURED) - 18)
     lost = captured({"loss": at_steps(gone)}, batch_loss=means)
-    finding = found(loss_not_finite, lost)
-    assert finding is not None and finding.severity == "act"
+    finding = found(checked(loss_not_finite, lost), "act")
     assert "from step 50 on" in finding.title
 
 
 def test_between_two_measured_steps_the_first_nan_is_not_known() -> None:
     gone = captured({"loss": at_steps([1.0] * 18 + [math.nan] * (len(MEASURED) - 18))})
-    finding = found(loss_not_finite, gone)
-    assert finding is not None and "from step 49 to 64 on" in finding.title
-    assert diagnosed(timeline_for(gone)).verdict.status == "learning_nothing"
+    finding = found(checked(loss_not_finite, gone))
+    assert "from step 49 to 64 on" in finding.title
+    assert diagnosed(align([], gone)).verdict.status == "learning_nothing"
 
 
 def test_a_captured_rate_is_judged_without_a_stored_model() -> None:
@@ -228,16 +207,15 @@ def test_weights_that_stand_still_need_no_flat_loss() -> None:
         ratios = {f"update_ratio/{layer}": at_steps([ratio] * len(MEASURED)) for layer in LAYERS}
         return captured(rate | ratios)
 
-    finding = found(learning_rate_too_low, run(1e-8))
-    assert finding is not None and finding.severity == "act"
+    finding = found(checked(learning_rate_too_low, run(1e-8)), "act")
     assert finding.title.startswith("The weights stand still: rate 1e-09")
-    assert found(learning_rate_too_low, run(1e-4)) is None
+    assert checked(learning_rate_too_low, run(1e-4)) is None
 
 
 def test_skipped_updates_are_counted() -> None:
     skips = np.minimum(np.array(MEASURED) + 1, 200).astype(float)
-    finding = found(skipped_updates, captured({"skipped_updates": at_steps(skips)}))
-    assert finding is not None and finding.severity == "consider"
+    settled = captured({"skipped_updates": at_steps(skips)})
+    finding = found(checked(skipped_updates, settled), "consider")
     assert "200 of 384 updates" in finding.title
     assert "settled" in finding.explanation
     always = at_steps(np.array(MEASURED) + 1.0)
@@ -256,11 +234,10 @@ def test_traces_are_counted_where_no_profile_was_taken() -> None:
     for step in (50, 120, 200):  # each takes ten seconds longer
         steps.value[step] += 10.0
         steps.wall_ns[step:] += 10 * NS
-    finding = found(retracing, events)
-    assert finding is not None and finding.severity == "act"
+    finding = found(checked(retracing, events), "act")
     assert "traced again 3 times in 279 steps" in finding.title
     once = captured({"traces/train_function": at_steps([2.0], [0])})
-    assert found(retracing, once) is None
+    assert checked(retracing, once) is None
 
 
 # ---------------------------------------------------------------- the machine
@@ -282,8 +259,7 @@ def memory(
 
 
 def test_waiting_for_memory_of_the_host() -> None:
-    finding = found(host_memory_pressure, memory(stalled_s=31, faults=2e5))
-    assert finding is not None and finding.severity == "act"
+    finding = found(checked(host_memory_pressure, memory(stalled_s=31, faults=2e5)), "act")
     assert "waited 31" in finding.title and "pages had to be read back" in finding.explanation
     assert 0 <= finding.gain.low_ps <= finding.gain.high_ps <= finding.lost_ps
     assert severity(host_memory_pressure, memory(stalled_s=8, faults=2e5)) == "consider"
@@ -293,8 +269,8 @@ def test_waiting_for_memory_of_the_host() -> None:
 
 def test_swapping_and_a_full_machine() -> None:
     swap = each_second(np.linspace(1e9, 3e9, EPOCH_S))
-    finding = found(host_memory_pressure, memory(faults=2e5, swap=swap))
-    assert finding is not None and "2.0 GB were swapped out" in finding.title
+    finding = found(checked(host_memory_pressure, memory(faults=2e5, swap=swap)))
+    assert "2.0 GB were swapped out" in finding.title
     assert severity(host_memory_pressure, memory(resident=15.5e9)) == "consider"
     assert severity(host_memory_pressure, memory(resident=12e9)) is None
     assert severity(host_memory_pressure, memory(resident=30e9)) is None, "not its own"
@@ -305,8 +281,7 @@ def test_a_cpu_limit_that_stops_the_process() -> None:
         counter = each_second(np.linspace(5.0, 5.0 + throttled_s, EPOCH_S))
         return captured({"host/throttled_seconds": counter})
 
-    finding = found(cpu_throttled, run(90.0))
-    assert finding is not None and finding.severity == "act"
+    finding = found(checked(cpu_throttled, run(90.0)), "act")
     assert "for 45" in finding.title, "on two cores"
     assert severity(cpu_throttled, run(12.0)) == "consider"
     assert severity(cpu_throttled, run(4.0)) is None
@@ -323,7 +298,7 @@ def test_a_cpu_limit_that_stops_the_process() -> None:
 )
 def test_a_process_that_grows_with_every_step(resident: Sequence[float], expected: bool) -> None:
     events = captured({"host/rss_bytes": each_second(resident)})
-    finding = found(memory_grows, events)
+    finding = checked(memory_grows, events)
     assert (finding is not None) == expected
     if finding is not None:
         assert "grows by 5.1 MB with every step" in finding.title
@@ -331,7 +306,9 @@ def test_a_process_that_grows_with_every_step(resident: Sequence[float], expecte
 
 def test_what_fills_in_the_first_epoch_alone_is_no_leak() -> None:
     filled = [*np.linspace(1e9, 4e9, EPOCH_S), *[4e9] * (2 * EPOCH_S)]
-    assert found(memory_grows, captured({"host/rss_bytes": each_second(filled)}, epochs=3)) is None
+    assert (
+        checked(memory_grows, captured({"host/rss_bytes": each_second(filled)}, epochs=3)) is None
+    )
     leaking = [*np.linspace(1e9, 4e9, EPOCH_S), *np.linspace(4e9, 6e9, 2 * EPOCH_S)]
     events = captured({"host/rss_bytes": each_second(leaking)}, epochs=3)
     assert severity(memory_grows, events) == "consider"

@@ -10,7 +10,7 @@ from stall_analyzer.model.event_log import EventLog, KerasConfig
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.host.overhead import step_overhead
 from stall_analyzer.signals.signals import Signals
-from tests.detectors.training import signals_for
+from tests.detectors.training import found, signals_for
 from tests.traces import GRAPH, TRAIN_OPS, call, event, host, ops, timeline_of
 from tests.xspace import Event
 
@@ -146,9 +146,8 @@ def traced_twice(first_ms: float, second_ms: float, name: str = "train_step") ->
 
 def test_a_step_that_is_traced_twice_wins_one_of_the_traces(tmp_path: Path) -> None:
     run = after_first_call(tmp_path, traced_twice(300, 200), 530)
-    finding = tracing.check(run)
-    assert finding is not None
-    assert finding.severity == "consider"  # comes once, and takes less than five seconds
+    # comes once, and takes less than five seconds
+    finding = found(tracing.check(run), "consider")
     assert finding.title == "train_step() is traced twice, for 500 ms in all"
     assert finding.gain.low_ps == 180 * MS
     assert finding.gain.high_ps == 300 * MS
@@ -157,33 +156,27 @@ def test_a_step_that_is_traced_twice_wins_one_of_the_traces(tmp_path: Path) -> N
 
 def test_keras_is_told_where_to_build_its_optimizer(tmp_path: Path) -> None:
     first = traced_twice(300, 200, name="multi_step_on_iterator")
-    finding = tracing.check(after_first_call(tmp_path, first, 530))
-    assert finding is not None
+    finding = found(tracing.check(after_first_call(tmp_path, first, 530)))
     assert finding.title.startswith("The Keras training step is traced twice")
     assert "model.fit(data)" in finding.change.after
 
 
 def test_one_trace_that_takes_most_of_the_epoch_is_a_note(tmp_path: Path) -> None:
     first = call(0, 400, run=1, traced_ms=250, instantiated_ms=100)
-    finding = tracing.check(after_first_call(tmp_path, first, 400))
-    assert finding is not None
+    finding = found(tracing.check(after_first_call(tmp_path, first, 400)))
     assert (finding.severity, finding.gain.high_ps) == ("note", 0)
 
 
 def test_python_that_does_more_than_build_a_graph_is_named(tmp_path: Path) -> None:
     first = call(0, 2000, run=1, traced_ms=1900, instantiated_ms=50)
-    finding = tracing.check(after_first_call(tmp_path, first, 2000))
-    assert finding is not None
-    assert finding.severity == "consider"
+    finding = found(tracing.check(after_first_call(tmp_path, first, 2000)), "consider")
     assert finding.gain.low_ps == (1900 - 6 * 50 - 500) * MS
     assert "__init__" in finding.change.text
 
 
 def test_a_big_graph_takes_long_to_trace_for_good_reason(tmp_path: Path) -> None:
     first = call(0, 2600, run=1, traced_ms=1900, instantiated_ms=600)
-    finding = tracing.check(after_first_call(tmp_path, first, 2600))
-    assert finding is not None
-    assert finding.severity == "note"
+    assert found(tracing.check(after_first_call(tmp_path, first, 2600)), "note")
 
 
 def test_short_tracing_is_not_worth_a_word(tmp_path: Path) -> None:
@@ -198,9 +191,8 @@ def test_an_unrolled_loop_is_named_with_its_turns(tmp_path: Path) -> None:
     names = [*copies(200), *updates(6)]
     first = call(0, 900, run=1, traced_ms=600, instantiated_ms=250)
     run = after_first_call(tmp_path, first, 900, names)
-    finding = unrolled_graph.check(run)
-    assert finding is not None
-    assert finding.severity == "consider"  # comes once, and takes less than five seconds
+    # comes once, and takes less than five seconds
+    finding = found(unrolled_graph.check(run), "consider")
     assert finding.title == "A Python loop is unrolled into 200 copies of cell/MatMul_#"
     assert finding.lost_ps == 850 * MS
     assert "range(200)" in finding.change.before
@@ -218,16 +210,14 @@ def test_an_unrolled_layer_is_told_to_keep_its_loop(tmp_path: Path) -> None:
         [*ops(850, 900, 1, *names), *work],
         KerasConfig(0, "Sequential", (lstm,)),
     )
-    finding = unrolled_graph.check(run)
-    assert finding is not None
+    finding = found(unrolled_graph.check(run))
     assert finding.change.before == "keras.layers.LSTM(units, unroll=True)"
 
 
 def test_an_unrolled_loop_that_long_training_repays_is_a_note(tmp_path: Path) -> None:
     names = [*copies(200), *updates(6)]
     first = call(0, 110, run=1, traced_ms=60, instantiated_ms=40)
-    finding = unrolled_graph.check(after_first_call(tmp_path, first, 110, names, count=30))
-    assert finding is not None
+    finding = found(unrolled_graph.check(after_first_call(tmp_path, first, 110, names, count=30)))
     assert (finding.severity, finding.gain.low_ps) == ("note", 0)
 
 
@@ -236,8 +226,7 @@ def test_a_model_of_many_layers_is_not_unrolled(tmp_path: Path) -> None:
     first = call(0, 900, run=1, traced_ms=600, instantiated_ms=250)
     run = after_first_call(tmp_path, first, 900, names)
     assert unrolled_graph.check(run) is None
-    finding = instantiation.check(run)
-    assert finding is not None
+    finding = found(instantiation.check(run))
     assert (finding.severity, finding.lost_ps) == ("note", 250 * MS)
 
 
@@ -276,9 +265,7 @@ def retraced(
 
 
 def test_retraces_in_the_middle_are_counted_and_priced(tmp_path: Path) -> None:
-    finding = retracing.check(retraced(tmp_path, (0, 3, 6), 10))
-    assert finding is not None
-    assert finding.severity == "act"
+    finding = found(retracing.check(retraced(tmp_path, (0, 3, 6), 10)), "act")
     assert finding.title == "train_step() is traced again 2 times in 10 calls"
     assert finding.lost_ps == finding.gain.high_ps == 180 * MS  # calls of 100 ms, usually 10
     assert "(calls 1, 4, 7)" in finding.explanation
@@ -290,28 +277,24 @@ def test_retraces_in_the_middle_are_counted_and_priced(tmp_path: Path) -> None:
 
 
 def test_a_trace_in_every_call_speaks_of_arguments(tmp_path: Path) -> None:
-    finding = retracing.check(retraced(tmp_path, range(10), 10))
-    assert finding is not None
+    finding = found(retracing.check(retraced(tmp_path, range(10), 10)))
     assert "Every call brought something new" in finding.explanation
 
 
 def test_a_retrace_in_the_last_call_is_a_smaller_batch(tmp_path: Path) -> None:
-    finding = retracing.check(retraced(tmp_path, (0, 9), 10))
-    assert finding is not None
+    finding = found(retracing.check(retraced(tmp_path, (0, 9), 10)))
     assert finding.title == "The last batch makes train_step() trace again"
     assert "drop_remainder=True" in finding.change.after
 
 
 def test_a_new_function_in_every_call_is_told_from_a_retrace(tmp_path: Path) -> None:
-    finding = retracing.check(retraced(tmp_path, range(8), 8, new_functions=True))
-    assert finding is not None
+    finding = found(retracing.check(retraced(tmp_path, range(8), 8, new_functions=True)))
     assert "a new tf.function object" in finding.explanation
     assert "before the loop" in finding.change.text
 
 
 def test_two_graphs_may_be_meant(tmp_path: Path) -> None:
-    finding = retracing.check(retraced(tmp_path, (0, 3), 10))
-    assert finding is not None
+    finding = found(retracing.check(retraced(tmp_path, (0, 3), 10)))
     assert (finding.severity, finding.gain.low_ps) == ("note", 0)
 
 

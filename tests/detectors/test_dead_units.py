@@ -14,8 +14,8 @@ from stall_analyzer.detectors.numerics import dead_units
 from stall_analyzer.model.event_log import HistogramSums, KerasConfig
 from stall_analyzer.model.findings import Finding
 from tests.detectors.logged_losses import events, falling
-from tests.detectors.test_dumps import found
-from tests.detectors.training import signals_for
+from tests.detectors.test_dumps import checked
+from tests.detectors.training import found, signals_for
 from tests.dumps import Dump
 
 # ---------------------------------------------------------------- from a dump
@@ -42,7 +42,7 @@ def rectifier(*zeros: int, kind: str = "Relu") -> Dump:
     ],
 )
 def test_dead_units(tmp_path: Path, zeros: list[int], expected: str | None) -> None:
-    finding = found(dead_units, rectifier(*zeros), tmp_path)
+    finding = checked(dead_units, rectifier(*zeros), tmp_path)
     assert (finding.severity if finding else None) == expected
     if finding is not None:
         assert "model/dense_1" in finding.title
@@ -50,21 +50,20 @@ def test_dead_units(tmp_path: Path, zeros: list[int], expected: str | None) -> N
 
 def test_dead_units_and_a_loss_that_stands_still(tmp_path: Path) -> None:
     dead = rectifier(*[1000] * 60)
-    finding = found(dead_units, dead, tmp_path, events([2.3] * 60, [2.3] * 60))
-    assert finding is not None and finding.severity == "act"
-    finding = found(dead_units, dead, tmp_path, events(falling(2.3, 0.5), falling(0.5, 0.2)))
-    assert finding is not None and finding.severity == "consider"
+    still, falls = events(*[[2.3] * 60] * 2), events(falling(2.3, 0.5), falling(0.5, 0.2))
+    assert found(checked(dead_units, dead, tmp_path, still), "act")
+    assert found(checked(dead_units, dead, tmp_path, falls), "consider")
 
 
 def test_zeros_of_other_ops_are_no_dead_units(tmp_path: Path) -> None:
-    assert found(dead_units, rectifier(*[1000] * 40, kind="ZerosLike"), tmp_path) is None
+    assert checked(dead_units, rectifier(*[1000] * 40, kind="ZerosLike"), tmp_path) is None
 
 
 def test_the_graph_that_ran_most_speaks_for_the_layer(tmp_path: Path) -> None:
     dump = rectifier(*[500] * 60).op("Relu", "model/dense_1/Relu", graph="validation")
     for _ in range(30):
         dump.tensor("model/dense_1/Relu", graph="validation", size=10, zero=10)
-    assert found(dead_units, dump, tmp_path) is None
+    assert checked(dead_units, dump, tmp_path) is None
 
 
 # ---------------------------------------------------------------- from histograms
@@ -84,8 +83,7 @@ def histograms(
 ) -> Finding | None:
     named = {tag.replace("__", "/"): value for tag, value in sums.items()}
     log = replace(events(*epochs), keras=keras, histograms=named)
-    timeline = align([], log)
-    return dead_units.check(signals_for(timeline))
+    return dead_units.check(signals_for(align([], log)))
 
 
 def test_weights_that_stand_still_while_others_move() -> None:
@@ -95,8 +93,9 @@ def test_weights_that_stand_still_while_others_move() -> None:
         model__head__kernel__histogram=STILL,
         model__head__bias__histogram=MOVES,
     )
-    assert finding is not None and finding.severity == "consider"
-    assert finding.title == "The weights of hidden and head do not change any more"
+    assert (
+        found(finding, "consider").title == "The weights of hidden and head do not change any more"
+    )
 
 
 def test_weights_that_stand_still_while_the_loss_does_too() -> None:
@@ -105,10 +104,8 @@ def test_weights_that_stand_still_while_the_loss_does_too() -> None:
         "a__kernel__histogram": STILL,
         "a__bias__histogram": MOVES,
     }
-    finding = histograms(epochs=[[9.0] * 9] + [[1.6] * 9] * 8, **still)
-    assert finding is not None and finding.severity == "act"
-    finding = histograms(epochs=[[2.0 - n / 9] * 9 for n in range(9)], **still)
-    assert finding is not None and finding.severity == "consider"
+    assert found(histograms(epochs=[[9.0] * 9] + [[1.6] * 9] * 8, **still), "act")
+    assert found(histograms(epochs=[[2.0 - n / 9] * 9 for n in range(9)], **still), "consider")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from stall_analyzer.model.findings import Finding
 from stall_analyzer.signals.numerics.dumped_tensors import Origin, origin_of
 from stall_analyzer.signals.signals import Signals
 from tests.detectors.logged_losses import events
-from tests.detectors.training import signals_for
+from tests.detectors.training import found, signals_for
 from tests.dumps import Dump, read
 
 INNER = "inner-graph"
@@ -28,7 +28,7 @@ def signals_with(dump: Dump, folder: Path, log: EventLog | None = None) -> Signa
     return signals_for(timeline)
 
 
-def found(
+def checked(
     detector: ModuleType, dump: Dump, folder: Path, log: EventLog | None = None
 ) -> Finding | None:
     finding: Finding | None = detector.check(signals_with(dump, folder, log))
@@ -68,8 +68,7 @@ EVERYTHING = dict.fromkeys(("w", "product", "log", "loss", "gradient"), NAN)
 
 def test_the_op_that_made_the_first_bad_value_is_named_with_its_line(tmp_path: Path) -> None:
     dump = step(step(step(program()), **FROM_LOG), **EVERYTHING)
-    finding = found(origin_of_nonfinite, dump, tmp_path)
-    assert finding is not None and finding.severity == "act"
+    finding = found(checked(origin_of_nonfinite, dump, tmp_path), "act")
     assert finding.title == "The first infinity was made by Log at train.py:1"
     assert finding.change.before == "loss = tf.math.log(w * x)  # train.py:1"
     assert "reached the weights" in finding.explanation
@@ -118,7 +117,7 @@ def test_what_goes_no_further(tmp_path: Path, bad: dict[str, Any], expected: str
     for _ in range(3):
         dump.tensor("mask", **bad).tensor("softmax")
         step(dump)
-    finding = found(origin_of_nonfinite, dump, tmp_path)
+    finding = checked(origin_of_nonfinite, dump, tmp_path)
     assert (finding.severity if finding else None) == expected
 
 
@@ -129,8 +128,7 @@ def test_an_infinite_constant_is_meant(tmp_path: Path) -> None:
 
 def test_bad_data_is_called_so(tmp_path: Path) -> None:
     dump = step(step(program()), x=NAN, **EVERYTHING | {"w": {}})
-    finding = found(origin_of_nonfinite, dump, tmp_path)
-    assert finding is not None
+    finding = found(checked(origin_of_nonfinite, dump, tmp_path))
     assert finding.title == "The first NaN came in with the data"
     assert "filter" in finding.change.after
 
@@ -203,8 +201,8 @@ def test_bad_data_of_an_eager_loop(tmp_path: Path) -> None:
 
 
 def test_a_dump_that_begins_too_late_says_so(tmp_path: Path) -> None:
-    finding = found(origin_of_nonfinite, step(step(program(), **EVERYTHING)), tmp_path)
-    assert finding is not None and finding.severity == "act"
+    late = step(step(program(), **EVERYTHING))
+    finding = found(checked(origin_of_nonfinite, late, tmp_path), "act")
     assert finding.title == "A variable already held NaN when the debugger's dump begins"
     assert "circular_buffer_size=-1" in finding.change.after
 
@@ -216,8 +214,7 @@ def test_a_dump_that_begins_within_a_step_says_so_too(tmp_path: Path) -> None:
 
 def test_a_line_that_starts_the_training_is_not_blamed(tmp_path: Path) -> None:
     bad = EVERYTHING | {"w": {}}
-    finding = found(origin_of_nonfinite, step(step(program()), **bad), tmp_path)
-    assert finding is not None
+    finding = found(checked(origin_of_nonfinite, step(step(program()), **bad), tmp_path))
     assert finding.title == "The first NaN was made by Mul"
     assert "fit" not in finding.change.before
 
@@ -228,8 +225,7 @@ def test_a_gradient_is_blamed_on_the_line_of_its_op(tmp_path: Path) -> None:
     dump.op("AssignSubVariableOp", "update_2", "handle", "gradient_tape/log/Reciprocal")
     step(dump.tensor("gradient_tape/log/Reciprocal"))
     step(dump.tensor("gradient_tape/log/Reciprocal", inf=1))
-    finding = found(origin_of_nonfinite, dump, tmp_path)
-    assert finding is not None
+    finding = found(checked(origin_of_nonfinite, dump, tmp_path))
     assert finding.title == "The first infinity was made by Reciprocal at train.py:1"
 
 
@@ -238,8 +234,7 @@ def test_eager_ops_are_followed_to_the_variable(tmp_path: Path) -> None:
     dump.eager("Exp", inputs=[1], outputs=[2], frames=["own"], inf=1)
     dump.eager("Mul", inputs=[2, 3], outputs=[4], nan=1)
     dump.eager("AssignSubVariableOp", inputs=[9, 4])
-    finding = found(origin_of_nonfinite, dump, tmp_path)
-    assert finding is not None and finding.severity == "act"
+    finding = found(checked(origin_of_nonfinite, dump, tmp_path), "act")
     assert finding.title == "The first infinity was made by Exp at train.py:1"
 
 
@@ -247,8 +242,7 @@ def test_a_metric_that_is_no_number_is_not_lost_training(tmp_path: Path) -> None
     dump = program().op("RealDiv", "metric", "x").op("AssignAddVariableOp", "m", "handle", "metric")
     for _ in range(2):
         step(dump.tensor("metric", nan=1))
-    finding = found(origin_of_nonfinite, dump, tmp_path)
-    assert finding is not None and finding.severity == "consider"
+    assert found(checked(origin_of_nonfinite, dump, tmp_path), "consider")
 
 
 def test_weights_are_known_by_the_layers_that_read_them(tmp_path: Path) -> None:
@@ -271,16 +265,15 @@ def test_weights_come_before_metrics(tmp_path: Path) -> None:
 def test_a_dump_without_its_graphs_names_the_first_bad_op(tmp_path: Path) -> None:
     dump = step(step(program()), **FROM_LOG)
     dump.parts["graphs"].clear()
-    finding = found(origin_of_nonfinite, dump, tmp_path, LOST)
-    assert finding is not None and finding.severity == "consider"
+    finding = found(checked(origin_of_nonfinite, dump, tmp_path, LOST), "consider")
     assert finding.title == "The first infinity was made by log"
 
 
 def test_a_healthy_dump_has_no_origin(tmp_path: Path) -> None:
-    assert found(origin_of_nonfinite, step(step(program())), tmp_path) is None
+    assert checked(origin_of_nonfinite, step(step(program())), tmp_path) is None
 
 
 def test_the_finding_about_the_loss_points_to_the_op(tmp_path: Path) -> None:
     dump = step(step(program()), **FROM_LOG)
-    finding = found(loss_not_finite, dump, tmp_path, LOST)
-    assert finding is not None and "ST313" in finding.change.text
+    finding = found(checked(loss_not_finite, dump, tmp_path, LOST))
+    assert "ST313" in finding.change.text

@@ -99,8 +99,7 @@ def test_no_culprit_where_hardly_anything_was_waited_for(
 
 
 def test_the_title_names_the_users_stage_and_its_time(tmp_path: Path) -> None:
-    finding = python_function_in_map.check(PYTHON_MAP.signals(tmp_path))
-    assert finding is not None
+    finding = found(python_function_in_map.check(PYTHON_MAP.signals(tmp_path)))
     assert finding.title == "Python function in MapDataset:1 takes 19.6 ms a batch"
 
 
@@ -136,8 +135,7 @@ def test_a_parallel_map_that_leaves_the_cores_idle_is_not_heavy(tmp_path: Path) 
 
 
 def test_producing_and_computing_take_turns(tmp_path: Path) -> None:
-    finding = no_prefetch.check(NO_PREFETCH.signals(tmp_path))
-    assert finding is not None
+    finding = found(no_prefetch.check(NO_PREFETCH.signals(tmp_path)))
     # 20 ms of producing, of which 15 would fit behind a step of 15 ms.
     assert finding.lost_ps == pytest.approx(STEPS * 15 * PS_PER_MS, rel=0.02)
     assert [m.ID for m in ONE_CULPRIT if m.check(NO_PREFETCH.signals(tmp_path))] == []
@@ -155,9 +153,8 @@ def test_the_queue_of_a_pydataset_is_taken_for_a_prefetch(tmp_path: Path) -> Non
 
 
 def test_a_buffer_is_filled_while_the_steps_could_run(tmp_path: Path) -> None:
-    finding = shuffle_fill.check(SHUFFLED.signals(tmp_path))
-    assert finding is not None
-    assert finding.severity == "consider"  # comes once, and takes less than five seconds
+    # comes once, and takes less than five seconds
+    finding = found(shuffle_fill.check(SHUFFLED.signals(tmp_path)), "consider")
     assert finding.title.startswith("shuffle(500) was filled for 400 ms")
     assert "MapDataset:1" in finding.explanation
     assert finding.later_gain.high_ps == 0
@@ -166,19 +163,16 @@ def test_a_buffer_is_filled_while_the_steps_could_run(tmp_path: Path) -> None:
 def test_a_buffer_above_a_pipeline_that_is_too_slow_anyway(tmp_path: Path) -> None:
     slow = Program(PREFETCH, SHUFFLE, PYTHON, wait_ms=40, work_ms=2, first_wait_ms=800)
     signals = slow.signals(tmp_path)
-    finding = shuffle_fill.check(signals)
-    assert finding is not None
+    finding = found(shuffle_fill.check(signals))
     assert (finding.severity, finding.gain.high_ps) == ("note", 0)
-    culprit = python_function_in_map.check(signals)
-    assert culprit is not None
+    culprit = found(python_function_in_map.check(signals))
     filled = signals.causes_ps["input.shuffle_fill"]
     assert culprit.lost_ps == signals.causes_ps["input.wait"] + filled
 
 
 def test_the_first_batch_is_late_once(tmp_path: Path) -> None:
     signals = LATE_FIRST.signals(tmp_path)
-    finding = slow_first_element.check(signals)
-    assert finding is not None
+    finding = found(slow_first_element.check(signals))
     assert "generator" in finding.explanation
     assert finding.later_gain.high_ps == 0
     assert python_generator.check(signals) is None
@@ -196,17 +190,14 @@ def test_every_batch_is_as_late_as_the_first(tmp_path: Path) -> None:
 
 def test_filling_a_cache_is_a_note_and_blames_nobody(tmp_path: Path) -> None:
     signals = CACHED.signals(tmp_path)
-    finding = cache_first_pass.check(signals)
-    assert finding is not None
-    assert finding.severity == "note"
+    finding = found(cache_first_pass.check(signals), "note")
     assert "MapDataset:1" in finding.explanation
     assert [module.ID for module in ONE_CULPRIT if module.check(signals)] == []
 
 
 def test_a_cache_in_front_of_the_slow_map(tmp_path: Path) -> None:
     signals = CACHED_TOO_EARLY.signals(tmp_path)
-    finding = cache_before_slow_stage.check(signals)
-    assert finding is not None
+    finding = found(cache_before_slow_stage.check(signals))
     assert finding.gain.high_ps == 0
     assert finding.later_gain.high_ps > 0
     assert cache_first_pass.check(signals) is None
@@ -218,8 +209,7 @@ def test_a_cache_behind_the_slow_map_or_none(program: Program, tmp_path: Path) -
 
 
 def test_input_that_takes_cores_from_the_step(tmp_path: Path) -> None:
-    finding = input_takes_cores.check(_contended(tmp_path, input_threads=2))
-    assert finding is not None
+    finding = found(input_takes_cores.check(_contended(tmp_path, input_threads=2)))
     assert 0 < finding.gain.low_ps < finding.gain.high_ps == finding.lost_ps
 
 
@@ -241,8 +231,7 @@ def _contended(folder: Path, input_threads: int) -> Signals:
 
 def test_busy_input_that_costs_nothing_is_left_alone(tmp_path: Path) -> None:
     signals = _hidden(tmp_path, produce_ms=15)
-    finding = input_hidden.check(signals)
-    assert finding is not None
+    finding = found(input_hidden.check(signals))
     assert (finding.severity, finding.lost_ps) == ("note", 0)
     assert finding.title == "Input takes 15.0 ms a batch, hidden behind the steps"
 
@@ -279,8 +268,7 @@ def _hidden(folder: Path, produce_ms: float) -> Signals:
 
 def test_an_iterator_made_in_each_epoch(tmp_path: Path) -> None:
     again = Program(PREFETCH, wait_ms=0.1, work_ms=5, made_at=(0, STEPS // 2))
-    finding = pipeline_made_each_epoch.check(again.signals(tmp_path))
-    assert finding is not None
+    finding = found(pipeline_made_each_epoch.check(again.signals(tmp_path)))
     assert finding.later_gain.high_ps > 0
 
 
@@ -317,8 +305,7 @@ def test_what_python_between_steps_costs_is_won_only_as_far_as_batches_come(tmp_
             between_ms=20,
             background_ms=produce_ms,
         )
-        finding = callback_time.check(program.signals(tmp_path))
-        assert finding is not None
+        finding = found(callback_time.check(program.signals(tmp_path)))
         return finding.gain
 
     hidden, nearly_late = gain(4), gain(20)

@@ -27,8 +27,8 @@ from stall_analyzer.detectors.numerics import (
 )
 from stall_analyzer.model.event_log import EventLog, KerasConfig
 from stall_analyzer.model.timeline import Timeline
-from tests.detectors.logged_losses import events, falling, found, model, noisy, severity
-from tests.detectors.training import diagnosed
+from tests.detectors.logged_losses import checked, events, falling, model, noisy, severity
+from tests.detectors.training import diagnosed, found
 from tests.traces import TRAIN_OPS, call, host, ops, timeline_of
 
 ALL = (
@@ -68,7 +68,7 @@ HEALTHY = {
 @pytest.mark.parametrize("detector", ALL, ids=lambda d: d.NAME)
 @pytest.mark.parametrize("run", HEALTHY)
 def test_healthy_runs_are_left_alone(detector: ModuleType, run: str) -> None:
-    assert found(detector, HEALTHY[run]) is None
+    assert checked(detector, HEALTHY[run]) is None
 
 
 # ---------------------------------------------------------------- ST301
@@ -76,16 +76,15 @@ def test_healthy_runs_are_left_alone(detector: ModuleType, run: str) -> None:
 
 def test_a_loss_that_stays_nan_is_lost() -> None:
     log = events([2.0] * 15 + [math.nan] * 45, [math.nan] * 60)
-    finding = found(loss_not_finite, log)
-    assert finding is not None and finding.severity == "act"
+    finding = found(checked(loss_not_finite, log), "act")
     assert "from step 16 on" in finding.title
     assert "75 %" in finding.explanation and "not growing" in finding.explanation
     assert diagnosed(align([], log)).verdict.status == "learning_nothing"
 
 
 def test_a_nan_in_the_epochs_alone_or_in_a_loss_by_another_name() -> None:
-    finding = found(loss_not_finite, events(epoch_loss=(0.5, math.nan)))
-    assert finding is not None and "epoch 2" in finding.title
+    finding = found(checked(loss_not_finite, events(epoch_loss=(0.5, math.nan))))
+    assert "epoch 2" in finding.title
     assert severity(loss_not_finite, events(epoch_d_loss=(0.5, math.inf))) == "act"
 
 
@@ -98,8 +97,8 @@ def test_one_bad_batch_is_no_verdict() -> None:
 
 def test_a_loss_that_grew_before_it_broke_blames_the_rate() -> None:
     log = events([2.0, 9.0, 400.0, 1e9] + [math.nan] * 50, keras=model(rate=1e-2))
-    finding = found(loss_not_finite, log)
-    assert finding is not None and "learning rate from 0.01 to 0.001" in finding.change.text
+    finding = found(checked(loss_not_finite, log))
+    assert "learning rate from 0.01 to 0.001" in finding.change.text
 
 
 # ---------------------------------------------------------------- ST302, ST303, ST304
@@ -131,9 +130,10 @@ def test_rates_that_are_too_high_where_the_loss_agrees(
 
 def test_momentum_multiplies_the_rate_and_a_loss_that_came_back_is_a_hint() -> None:
     keras = model(optimizer="SGD", rate=0.2, momentum=0.99)
-    finding = found(learning_rate_too_high, events([2.3, *noisy(40.0, 5.0, 59)], keras=keras))
-    assert finding is not None and "momentum 0.99" in finding.title
-    back = events([2.3, *noisy(40.0, 5.0, 59)], falling(2.0, 0.5), keras=model(rate=1.0))
+    jumped = [2.3, *noisy(40.0, 5.0, 59)]
+    finding = found(checked(learning_rate_too_high, events(jumped, keras=keras)))
+    assert "momentum 0.99" in finding.title
+    back = events(jumped, falling(2.0, 0.5), keras=model(rate=1.0))
     assert severity(learning_rate_too_high, back) == "consider"
 
 
@@ -154,26 +154,26 @@ def test_rates_that_are_too_low_where_the_loss_agrees(
 
 def test_a_rate_that_rises_later_is_warming_up() -> None:
     still = [noisy(1.8, 0.1)] * 2
-    assert found(learning_rate_too_low, events(*still, rates=(1e-8, 1e-5), keras=model())) is None
+    assert checked(learning_rate_too_low, events(*still, rates=(1e-8, 1e-5), keras=model())) is None
     schedule = {"class_name": "CosineDecay", "config": {"initial_learning_rate": 0.0,
                 "warmup_target": 1e-3}}  # fmt: skip
     log = events(*still, rates=(1e-8, 1e-8), keras=model(rate=schedule))
-    assert found(learning_rate_too_low, log) is None
+    assert checked(learning_rate_too_low, log) is None
     own = {"class_name": "MySchedule", "config": {}}
     log = events(*still, rates=(1e-8, 1e-8), keras=model(rate=own))
-    assert found(learning_rate_too_low, log) is None
+    assert checked(learning_rate_too_low, log) is None
 
 
 # ---------------------------------------------------------------- ST305, ST306
 
 
 def test_a_loss_at_the_level_of_a_guess_names_both_possibilities() -> None:
-    finding = found(no_progress, events(*[noisy(LN10, 0.02)] * 2, keras=model()))
-    assert finding is not None and finding.severity == "consider"
+    guesses = [noisy(LN10, 0.02)] * 2
+    finding = found(checked(no_progress, events(*guesses, keras=model())), "consider")
     assert "labels" in finding.explanation and "updates" in finding.explanation
-    learned = events(*[noisy(LN10, 0.02)] * 2, accuracy=(0.1, 0.3), keras=model())
-    assert found(no_progress, learned) is None
-    assert found(no_progress, events(*[noisy(2.0, 0.02)] * 2, keras=model())) is None
+    learned = events(*guesses, accuracy=(0.1, 0.3), keras=model())
+    assert checked(no_progress, learned) is None
+    assert checked(no_progress, events(*[noisy(2.0, 0.02)] * 2, keras=model())) is None
 
 
 def test_a_loss_that_stays_because_of_the_rate_is_told_as_the_rate() -> None:
@@ -214,13 +214,12 @@ def test_a_model_that_had_learned_and_only_guesses_since_is_broken() -> None:
     """As where a NaN in the data turns the weights into NaN, and relu turns those into zeros."""
     learned = falling(2.4, 1.5, 20)
     broken = np.concatenate([learned, noisy(LN10, 0.006, 14)])
-    finding = found(no_progress, events(broken, keras=model()))
-    assert finding is not None and finding.severity == "act"
+    finding = found(checked(no_progress, events(broken, keras=model())), "act")
     assert "at step 21" in finding.title and "NaN" in finding.explanation
     just_now = np.concatenate([learned, noisy(LN10, 0.006, 5)])
-    assert found(no_progress, events(just_now, keras=model())) is None
+    assert checked(no_progress, events(just_now, keras=model())) is None
     recovers = np.concatenate([broken, falling(2.2, 1.5, 20)])
-    assert found(no_progress, events(recovers, keras=model())) is None
+    assert checked(no_progress, events(recovers, keras=model())) is None
 
 
 def test_a_loss_thrown_far_up_that_ends_at_a_guess_is_broken() -> None:
@@ -285,7 +284,7 @@ def test_an_activation_of_its_own_counts_as_the_last() -> None:
     softmax = {"class_name": "Activation", "name": "a", "activation": "softmax"}
     right = model("sparse_categorical_crossentropy", 10, "linear")
     log = with_model(FALLS, KerasConfig(**{**right.__dict__, "layers": (*right.layers, softmax)}))
-    assert found(wrong_loss_or_activation, log) is None
+    assert checked(wrong_loss_or_activation, log) is None
 
 
 def test_a_loss_that_falls_while_the_accuracy_does_not_move() -> None:
@@ -352,7 +351,7 @@ def test_a_first_loss_far_above_a_guess() -> None:
 )
 def test_logged_gradients(tag: str, values: Any, expected: bool) -> None:
     log = events(falling(1.0, 0.5), **{tag: values})
-    assert (found(vanishing_or_exploding_gradients, log) is not None) == expected
+    assert (checked(vanishing_or_exploding_gradients, log) is not None) == expected
 
 
 def test_gradients_that_vanish_under_a_loss_that_stands_still_teach_nothing() -> None:
@@ -363,8 +362,8 @@ def test_gradients_that_vanish_under_a_loss_that_stands_still_teach_nothing() ->
 
 
 def test_checks_for_nan(tmp_path: Path) -> None:
-    checked = (*TRAIN_OPS, "check/CheckNumerics:CheckNumericsV2")
-    finding = found(numerics_checks, steps_with(tmp_path, TRAIN_OPS, range(40), checked))
-    assert finding is not None and finding.severity == "consider"
+    checks = (*TRAIN_OPS, "check/CheckNumerics:CheckNumericsV2")
+    always = steps_with(tmp_path, TRAIN_OPS, range(40), checks)
+    finding = found(checked(numerics_checks, always), "consider")
     assert 0 < finding.gain.low_ps <= finding.gain.high_ps == finding.lost_ps
-    assert found(numerics_checks, steps_with(tmp_path, TRAIN_OPS, range(2), checked)) is None
+    assert checked(numerics_checks, steps_with(tmp_path, TRAIN_OPS, range(2), checks)) is None

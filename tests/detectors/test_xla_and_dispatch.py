@@ -20,6 +20,7 @@ from stall_analyzer.model.event_log import EventLog, KerasConfig
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.signals import Signals
 from tests.detectors.test_compile import after_first_call, signals, steps, traced_twice
+from tests.detectors.training import found
 from tests.traces import TRAIN_OPS, call, event, ops
 from tests.xspace import Event
 
@@ -56,9 +57,8 @@ def xla_run(folder: Path, count: int, last_ms: float = 10) -> Signals:
 
 def test_xla_that_a_short_epoch_cannot_repay(tmp_path: Path) -> None:
     run = xla_run(tmp_path, count=8)
-    finding = xla_compilation.check(run)
-    assert finding is not None
-    assert finding.severity == "consider"  # comes once, and takes less than five seconds
+    # comes once, and takes less than five seconds
+    finding = found(xla_compilation.check(run), "consider")
     assert finding.lost_ps == finding.gain.high_ps == 490 * MS
     assert finding.gain.low_ps == (392 - 9 * 10) * MS
     assert "6 epochs to repay" in finding.explanation
@@ -68,9 +68,7 @@ def test_xla_that_a_short_epoch_cannot_repay(tmp_path: Path) -> None:
 def test_xla_that_long_training_repays_is_a_note(tmp_path: Path) -> None:
     run = xla_run(tmp_path, count=8)
     longer = replace(run, timeline=replace(run.timeline, later_epochs_ps=(90 * MS,) * 9))
-    finding = xla_compilation.check(longer)
-    assert finding is not None
-    assert finding.severity == "note"
+    assert found(xla_compilation.check(longer), "note")
 
 
 def test_xla_that_the_first_epoch_repays_is_left_alone(tmp_path: Path) -> None:
@@ -78,8 +76,7 @@ def test_xla_that_the_first_epoch_repays_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_xla_again_for_the_last_batch(tmp_path: Path) -> None:
-    finding = xla_recompilation.check(xla_run(tmp_path, count=8, last_ms=200))
-    assert finding is not None
+    finding = found(xla_recompilation.check(xla_run(tmp_path, count=8, last_ms=200)))
     assert finding.title == "The last batch makes XLA compile again"
     assert finding.lost_ps == 195 * MS
     assert "drop_remainder=True" in finding.change.after
@@ -95,8 +92,7 @@ def initialised(folder: Path, until_ms: float) -> Signals:
 
 
 def test_variables_that_the_first_step_fills(tmp_path: Path) -> None:
-    finding = variable_initialization.check(initialised(tmp_path, 300))
-    assert finding is not None
+    finding = found(variable_initialization.check(initialised(tmp_path, 300)))
     assert (finding.severity, finding.lost_ps) == ("consider", 300 * MS)
     assert variable_initialization.check(initialised(tmp_path, 5)) is None
 
@@ -107,8 +103,7 @@ def test_one_change_is_one_finding(tmp_path: Path) -> None:
     assert tracing.check(short) is not None and variable_initialization.check(short) is None
     filled = after_first_call(tmp_path, traced_twice(30, 20), 80, count=4)
     assert tracing.check(filled) is None
-    finding = variable_initialization.check(filled)
-    assert finding is not None
+    finding = found(variable_initialization.check(filled))
     assert finding.lost_ps == (10 + 30 + 20) * MS
     assert (finding.gain.low_ps, finding.gain.high_ps) == (26 * MS, 40 * MS)
 
@@ -117,8 +112,7 @@ def test_a_slow_first_run_is_a_note(tmp_path: Path) -> None:
     first = call(0, 300, run=1, traced_ms=20)
     python, work = steps(300, 20, first_run=100)
     run = signals(tmp_path, [*first, *python], [*ops(20, 300, 1, *TRAIN_OPS), *work])
-    finding = warm_up.check(run)
-    assert finding is not None
+    finding = found(warm_up.check(run))
     assert (finding.severity, finding.lost_ps) == ("note", 270 * MS)
     usual = after_first_call(tmp_path, call(0, 30, run=1, traced_ms=20), 30, count=20)
     assert warm_up.check(usual) is None
@@ -151,9 +145,7 @@ def eager_steps(
 
 def test_training_op_by_op_wins_its_python(tmp_path: Path) -> None:
     run = eager_steps(tmp_path, 100, kernel_ms=0.1, python_ms=1)
-    finding = eager_hot_loop.check(run)
-    assert finding is not None
-    assert finding.severity == "act"
+    finding = found(eager_hot_loop.check(run), "act")
     assert finding.lost_ps == finding.gain.high_ps == 100 * 10 * MS
     assert finding.gain.low_ps == (90 - 25) * 10 * MS
     assert "@tf.function" in finding.change.after
@@ -163,8 +155,7 @@ def test_run_eagerly_is_named_where_the_model_says_so(tmp_path: Path) -> None:
     run = eager_steps(tmp_path, 100, kernel_ms=0.1, python_ms=1)
     model = KerasConfig(0, "Sequential", (), run_eagerly=True)
     log = EventLog({}, {}, model, None, None, None, 0)
-    finding = eager_hot_loop.check(replace(run, timeline=replace(run.timeline, events=log)))
-    assert finding is not None
+    finding = found(eager_hot_loop.check(replace(run, timeline=replace(run.timeline, events=log))))
     assert "run_eagerly=True" in finding.change.before
 
 
@@ -180,9 +171,7 @@ def short_steps(folder: Path, count: int = 100, busy: float = 0.2, pause_ms: flo
 
 
 def test_steps_shorter_than_their_start(tmp_path: Path) -> None:
-    finding = dispatch_dominates.check(short_steps(tmp_path))
-    assert finding is not None
-    assert finding.severity == "act"
+    finding = found(dispatch_dominates.check(short_steps(tmp_path)), "act")
     assert finding.lost_ps == pytest.approx(99 * (1.6 + 1) * MS, rel=0.01)
     assert finding.later_gain == finding.gain
     assert "tf.range(16)" in finding.change.after

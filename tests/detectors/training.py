@@ -61,9 +61,9 @@ def diagnosed(timeline: Timeline) -> Report:
     return diagnose(Run(".", "", (), ()), timeline, attribute(timeline))
 
 
-def found(finding: Finding | None, severity: str) -> Finding:
+def found(finding: Finding | None, severity: str | None = None) -> Finding:
     """The finding, if it is there and as loud as it must be."""
     assert finding is not None
-    assert finding.severity == severity
+    assert severity in (None, finding.severity)
     assert 0 <= finding.gain.low_ps <= finding.gain.high_ps <= finding.lost_ps
     return finding
