@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from stall_analyzer.align.align import align
 from stall_analyzer.attribute.attribute import attribute
@@ -121,16 +122,7 @@ def timeline_of(folder: Path, traces: Iterable[Trace]) -> Timeline:
     return align([(ProfileSession("session", str(folder), ()), trace) for trace in traces], None)
 
 
-def signals_for(
-    folder: Path,
-    job: Job,
-    ahead_s: Mapping[str, float] | None = None,
-    begins_ms: Mapping[str, float] | None = None,
-    group_size: int | None = None,
-    transfer_ms: float = TRANSFER_MS,
-) -> Signals:
-    files = write_job(
-        folder, job, ahead_s, begins_ms, group_size=group_size, transfer_ms=transfer_ms
-    )
-    timeline = timeline_of(folder, traces_of(files))
+def signals_for(folder: Path, job: Job, **how: Any) -> Signals:
+    """`how`: as `write_job` takes it."""
+    timeline = timeline_of(folder, traces_of(write_job(folder, job, **how)))
     return signals_of(timeline, attribute(timeline))

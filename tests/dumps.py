@@ -10,7 +10,8 @@ from pathlib import Path
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.model.debug_dump import DebugDump
 from stall_analyzer.tfdbg.debug_dumps import MODES, read_dump
-from tests.event_files import DOUBLE, FLOAT, framed, message, number, tensor, varint
+from tests.event_files import DOUBLE, FLOAT, framed, message, number, tensor
+from tests.xspace import varint
 
 START_S = 1_700_000_000
 GRAPH = "graph-id"  # of graphs that need no other

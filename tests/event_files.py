@@ -10,6 +10,7 @@ from stall_analyzer.events.event_files import read_events
 from stall_analyzer.files import tfrecord
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.runs import EventFile, Run
+from tests.xspace import block, varint
 
 START_S = 1_700_000_000.0
 framed = tfrecord.framed
@@ -17,23 +18,12 @@ framed = tfrecord.framed
 FLOAT, DOUBLE, INT32, STRING, INT64, BFLOAT16, HALF = 1, 2, 3, 7, 9, 14, 19
 
 
-def varint(value: int) -> bytes:
-    value &= 0xFFFF_FFFF_FFFF_FFFF
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def number(field: int, value: int) -> bytes:
     return varint(field << 3) + varint(value)
 
 
 def message(field: int, *parts: bytes) -> bytes:
-    body = b"".join(parts)
-    return varint(field << 3 | 2) + varint(len(body)) + body
+    return block(field, b"".join(parts))
 
 
 def event(*what: bytes, at_s: float = START_S, step: int = 0) -> bytes:

@@ -24,6 +24,7 @@ from tests.traces import (
     host,
     ledger_of,
     ops,
+    steps,
     timeline_of,
     wait,
 )
@@ -391,18 +392,10 @@ def losses(values: list[float], wall_ms: list[float]) -> EventLog:
 def test_computing_after_a_loss_that_is_no_number_is_wasted(
     tmp_path: Path, values: list[float], wasted_ms: float
 ) -> None:
-    ledger = ledger_of(
-        tmp_path,
-        host(
-            ("python", [e for n in range(3) for e in call(n * 10, n * 10 + 10, run=n + 1)]),
-            (
-                "tf_Compute",
-                [e for n in range(3) for e in ops(n * 10, n * 10 + 10, n + 1, *TRAIN_OPS)],
-            ),
-        ),
-        clock(10**18, 1),
-        events=losses(values, [9, 19, 29.999]),
-    )
+    calls, work = steps(0, 3)
+    lines = host(("python", calls), ("tf_Compute", work))
+    log = losses(values, [9, 19, 29.999])
+    ledger = ledger_of(tmp_path, lines, clock(10**18, 1), events=log)
     assert causes_ms(ledger).get("numerics.nonfinite", 0.0) == wasted_ms
 
 

@@ -19,7 +19,7 @@ from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.pipeline import analyze
 from stall_analyzer.signals.signals import Signals
 from tests.detectors.training import signals_for
-from tests.traces import TRAIN_OPS, call, host, ops, timeline_of
+from tests.traces import host, steps, timeline_of
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_logs"
 
@@ -64,8 +64,7 @@ def test_all_are_silent_on_a_run_of_which_nothing_is_known(events: EventLog | No
 
 
 def test_all_are_silent_on_a_healthy_run(tmp_path: Path) -> None:
-    calls = [e for n in range(20) for e in call(n * 10, n * 10 + 10, run=n + 1)]
-    work = [e for n in range(20) for e in ops(n * 10, n * 10 + 10, n + 1, *TRAIN_OPS)]
+    calls, work = steps(0, 20)
     healthy = timeline_of(tmp_path, host(("python", calls), ("tf_Compute", work)))
     assert found_in(signals_for(healthy)) == []
 

@@ -23,6 +23,7 @@ from stall_analyzer.model.event_log import EventLog, HistogramSums
 from stall_analyzer.model.runs import EventFile, Run
 from tests import corpus
 from tests import event_files as write
+from tests.xspace import varint
 
 MODEL = json.dumps({"class_name": "Sequential", "config": {"name": "m", "layers": []}})
 
@@ -77,7 +78,7 @@ def test_steps_of_any_size_are_read_whichever_record_is_first(tmp_path: Path) ->
             write.tensor_value("t", write.tensor(write.INT64, write.number(10, -7))),
             -7.0, id="int64_val"),
         pytest.param(
-            write.tensor_value("t", write.tensor(write.INT32, write.message(7, write.varint(300)))),
+            write.tensor_value("t", write.tensor(write.INT32, write.message(7, varint(300)))),
             300.0, id="packed int_val"),
         pytest.param(
             write.tensor_value("t", write.tensor(write.FLOAT, write.message(5, b"\0\0\0\x3f"))),

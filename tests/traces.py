@@ -8,7 +8,7 @@ from pathlib import Path
 from stall_analyzer.align.align import align
 from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.decode.decode import read_trace
-from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.event_log import EventLog, KerasConfig
 from stall_analyzer.model.ledger import Ledger
 from stall_analyzer.model.runs import HostFile, ProfileSession
 from stall_analyzer.model.timeline import Timeline
@@ -70,6 +70,29 @@ TRAIN_OPS = (
 )
 
 
+def steps(
+    start_ms: float,
+    count: int,
+    *,
+    first_run: int = 1,
+    length_ms: float = 10,
+    pause_ms: float = 0,
+    busy: float = 1,
+    graph: str = GRAPH,
+    names: Sequence[str] = TRAIN_OPS,
+    traced: int = 1,
+) -> tuple[list[Event], list[Event]]:
+    """Calls one after the other, and their ops, which take the last part of each call."""
+    python: list[Event] = []
+    work: list[Event] = []
+    for number in range(count):
+        begin = start_ms + number * (length_ms + pause_ms)
+        run = first_run + number
+        python += call(begin, begin + length_ms, run=run, graph=graph, count=traced)
+        work += ops(begin + (1 - busy) * length_ms, begin + length_ms, run, *names)
+    return python, work
+
+
 def host(*lines: tuple[str, Sequence[Event]]) -> bytes:
     """The host's plane; a line is a thread's name and its events."""
     return Plane("/host:CPU").to_bytes(
@@ -92,6 +115,11 @@ def clock(start_unix_ns: int, seconds: float) -> bytes:
 
 def _order(event: Event) -> tuple[float, float]:
     return event.start_ns, -event.duration_ns
+
+
+def keras_log(keras: KerasConfig) -> EventLog:
+    """An event log with nothing but a model in it."""
+    return EventLog({}, {}, keras, None, None, None, 0)
 
 
 def trace_of(folder: Path, *planes: bytes, errors: Sequence[str] = ()) -> Trace:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stall_analyzer.detectors.compile import instantiation, retracing, tracing, unrolled_graph
-from stall_analyzer.model.event_log import EventLog, KerasConfig
+from stall_analyzer.model.event_log import KerasConfig
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.host.overhead import step_overhead
 from stall_analyzer.signals.signals import Signals
 from tests.detectors.training import found, signals_for
-from tests.traces import GRAPH, TRAIN_OPS, call, event, host, ops, timeline_of
+from tests.traces import GRAPH, TRAIN_OPS, call, event, host, keras_log, ops, steps, timeline_of
 from tests.xspace import Event
 
 MS = PS_PER_MS
@@ -23,32 +23,9 @@ def signals(
     work: Sequence[Event] = (),
     keras: KerasConfig | None = None,
 ) -> Signals:
-    log = EventLog({}, {}, keras, None, None, None, 0) if keras is not None else None
+    log = keras_log(keras) if keras is not None else None
     timeline = timeline_of(folder, host(("python", python), ("tf_Compute", work)), events=log)
     return signals_for(timeline)
-
-
-def steps(
-    start_ms: float,
-    count: int,
-    *,
-    first_run: int,
-    length_ms: float = 10,
-    pause_ms: float = 0,
-    busy: float = 1,
-    graph: str = GRAPH,
-    names: Sequence[str] = TRAIN_OPS,
-    traced: int = 1,
-) -> tuple[list[Event], list[Event]]:
-    """Calls one after the other, and their ops, which take the last part of each call."""
-    python: list[Event] = []
-    work: list[Event] = []
-    for number in range(count):
-        begin = start_ms + number * (length_ms + pause_ms)
-        run = first_run + number
-        python += call(begin, begin + length_ms, run=run, graph=graph, count=traced)
-        work += ops(begin + (1 - busy) * length_ms, begin + length_ms, run, *names)
-    return python, work
 
 
 def after_first_call(

@@ -27,8 +27,8 @@ from stall_analyzer.detectors.profiling import (
 from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.findings import Finding
 from stall_analyzer.model.units import PS_PER_MS
-from tests.detectors.training import STEP_MS, eager, found, signals_for, training
-from tests.traces import TRAIN_OPS, call, clock, device, event, host, ops, timeline_of
+from tests.detectors.training import eager, found, signals_for, training
+from tests.traces import TRAIN_OPS, clock, device, event, host, ops, steps, timeline_of
 from tests.xspace import Event
 
 NS_PER_S = 1_000_000_000
@@ -50,11 +50,10 @@ NS_PER_S = 1_000_000_000
 def test_large_ops_on_one_thread(
     tmp_path: Path, threads: int, cores: int, op: str, is_found: bool
 ) -> None:
-    steps, updates = range(20), ("gradient_tape/x:Mul", "sgd/Sub:AssignSubVariableOp")
-    python = [one for n in steps for one in call(n * 30, n * 30 + 25, n + 1)]
-    work = [one for n in steps for one in ops(n * 30, n * 30 + 25, n + 1, op, *updates)]
+    names = (op, "gradient_tape/x:Mul", "sgd/Sub:AssignSubVariableOp")
+    python, work = steps(0, 20, length_ms=25, pause_ms=5, names=names)
     pool = [(f"tf_numa_-1_Eigen/{n}", [event("part", 1, 24)]) for n in range(threads)]
-    reads = [event("Iterator::Root", n * 30, n * 30 + 0.1, cpu_budget=cores) for n in steps]
+    reads = [event("Iterator::Root", n * 30, n * 30 + 0.1, cpu_budget=cores) for n in range(20)]
     lines = [("python", python), ("tf_Compute/9", work), ("tf_data_iterator_get_next/8", reads)]
     finding = one_intra_op_thread.check(signals_for(timeline_of(tmp_path, host(*lines, *pool))))
     assert (finding is not None) == is_found
@@ -247,16 +246,12 @@ def test_python_in_the_input_pipeline_is_not_in_the_step(tmp_path: Path) -> None
 
 
 def validated(folder: Path, validation_steps: int) -> Finding | None:
-    python: list[Event] = []
-    work: list[Event] = []
-    for number in range(20 + validation_steps):
-        start = number * STEP_MS
-        trains = number < 20
-        graph = "__inference_train_step_7" if trains else "__inference_test_step_8"
-        python += call(start, start + STEP_MS, run=number + 1, graph=graph)
-        names = TRAIN_OPS if trains else TRAIN_OPS[:1]
-        work += ops(start, start + STEP_MS, number + 1, *names)
-    timeline = timeline_of(folder, host(("python", python), ("tf_Compute", work)))
+    train, train_work = steps(0, 20)
+    test, test_work = steps(
+        200, validation_steps, first_run=21, graph="__inference_test_step_8", names=TRAIN_OPS[:1]
+    )
+    lines = host(("python", train + test), ("tf_Compute", train_work + test_work))
+    timeline = timeline_of(folder, lines)
     return validation_in_epoch.check(signals_for(timeline))
 
 

@@ -60,7 +60,7 @@ from tests.detectors.pipelines import (
     nested,
 )
 from tests.detectors.training import found, signals_for
-from tests.traces import TRAIN_OPS, call, host, ops, timeline_of
+from tests.traces import host, ops, steps, timeline_of
 
 CULPRITS: list[tuple[ModuleType, Program]] = [
     (python_function_in_map, PYTHON_MAP),
@@ -219,14 +219,12 @@ def test_input_on_a_core_that_the_step_leaves_free(tmp_path: Path) -> None:
 
 def _contended(folder: Path, input_threads: int) -> Signals:
     """Steps of 20 ms on one thread; the machine has two cores."""
-    calls = [e for n in range(STEPS) for e in call(n * 20, n * 20 + 20, n + 1)]
-    steps = [e for n in range(STEPS) for e in ops(n * 20, n * 20 + 20, n + 1, *TRAIN_OPS)]
-    reading = nested([Stage("Root", stats={"cpu_budget": 2})], 0, 0.1)
-    lines = [("python", calls), ("tf_Compute", steps), ("tf_data_iterator_get_next", reading)]
+    calls, computing = steps(0, STEPS, length_ms=20)
+    reading = nested([ROOT], 0, 0.1)
+    lines = [("python", calls), ("tf_Compute", computing), ("tf_data_iterator_get_next", reading)]
     work = ops(0, STEPS * 20, 9001, *NATIVE)
     lines += [("tf_data_private_threadpool", work) for _ in range(input_threads)]
-    timeline = timeline_of(folder, host(*lines))
-    return signals_for(timeline)
+    return signals_for(timeline_of(folder, host(*lines)))
 
 
 def test_busy_input_that_costs_nothing_is_left_alone(tmp_path: Path) -> None:
@@ -242,28 +240,17 @@ def test_idle_input_is_not_worth_a_note(tmp_path: Path) -> None:
 
 def _hidden(folder: Path, produce_ms: float) -> Signals:
     """Steps of 30 ms, and a generator beside them that is always in time."""
-    calls = [e for n in range(STEPS) for e in call(n * 30, n * 30 + 30, n + 1)]
-    steps = [e for n in range(STEPS) for e in ops(n * 30, n * 30 + 30, n + 1, *TRAIN_OPS)]
-    made = [
-        e
-        for n in range(STEPS)
-        for e in nested(
-            [Stage("Root::Prefetch::FlatMap"), Stage("Root::Prefetch::FlatMap[0]::Generator")],
-            n * 30,
-            n * 30 + produce_ms,
-        )
-    ]
-    reading = nested(PREFETCH, 0, 0.1)
-    timeline = timeline_of(
-        folder,
-        host(
-            ("python", calls),
-            ("tf_Compute", steps),
-            ("tf_data_iterator_get_next", reading),
-            ("tf_data_iterator_resource", made),
-        ),
+    calls, computing = steps(0, STEPS, length_ms=30)
+    stages = [Stage("Root::Prefetch::FlatMap"), Stage("Root::Prefetch::FlatMap[0]::Generator")]
+    starts = [n * 30 for n in range(STEPS)]
+    made = [e for start in starts for e in nested(stages, start, start + produce_ms)]
+    lines = host(
+        ("python", calls),
+        ("tf_Compute", computing),
+        ("tf_data_iterator_get_next", nested(PREFETCH, 0, 0.1)),
+        ("tf_data_iterator_resource", made),
     )
-    return signals_for(timeline)
+    return signals_for(timeline_of(folder, lines))
 
 
 def test_an_iterator_made_in_each_epoch(tmp_path: Path) -> None:

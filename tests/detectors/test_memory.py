@@ -20,7 +20,7 @@ from stall_analyzer.model.event_log import EventLog, KerasConfig
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.signals import Signals
 from tests.detectors.training import STEP_MS, found, signals_for, training
-from tests.traces import TRAIN_OPS, call, device, event, host, ops, timeline_of, trace_of
+from tests.traces import call, device, event, host, keras_log, steps, timeline_of, trace_of
 from tests.xspace import Event, Line, Plane, block, number
 
 MB = 1_000_000
@@ -62,9 +62,8 @@ def test_an_op_that_waits_for_memory_is_found_with_what_it_asked(tmp_path: Path)
         event("big/Fill:Fill", 200, 300),
         memory("Allocation", 280, 300 * MB, 300 * MB, op="big/Fill"),
     ]
-    python = [e for n in range(20) for e in call(n * 10, n * 10 + 10, run=n + 1)]
+    python, work = steps(0, 20)
     python += [memory("Deallocation", 195, 400 * MB, MB), *call(200, 300, run=99)]
-    work = [e for n in range(20) for e in ops(n * 10, n * 10 + 10, n + 1, *TRAIN_OPS)]
     lines = host(("python", python), ("tf_Compute", [*work, *waiting]))
     signals = signals_for(timeline_of(tmp_path, lines))
     finding = found(allocator_wait.check(signals), "act")
@@ -76,9 +75,8 @@ def test_an_op_that_waits_for_memory_is_found_with_what_it_asked(tmp_path: Path)
 
 def failing(folder: Path, *, asked_before: bool, seconds: float = 10) -> Signals:
     end = 200 + seconds * 1000
-    python = [e for n in range(20) for e in call(n * 10, n * 10 + 10, run=n + 1)]
+    python, work = steps(0, 20)
     raised = call(200, end, run=99, instantiated_ms=0.1)[1:]  # its own event says no result
-    work = [e for n in range(20) for e in ops(n * 10, n * 10 + 10, n + 1, *TRAIN_OPS)]
     work += [event("ExecutorState::Process", 201, end, id=99), event("big/Fill:Fill", 201, end)]
     if asked_before:
         work.append(memory("Allocation", 5, 350 * MB, 300 * MB, op="big/Fill"))
@@ -238,16 +236,16 @@ def test_ops_at_the_speed_of_the_memory_are_found(tmp_path: Path) -> None:
     assert "fusion" in finding.explanation
 
 
-def test_ops_far_from_the_speed_of_the_memory_are_not(tmp_path: Path) -> None:
-    assert device_bandwidth.check(tpu_at(tmp_path, 3)) is None
-
-
-def test_more_than_the_memory_can_move_was_counted_elsewhere(tmp_path: Path) -> None:
-    assert device_bandwidth.check(tpu_at(tmp_path, 80)) is None
-
-
-def test_copies_in_the_background_hold_nothing_up(tmp_path: Path) -> None:
-    assert device_bandwidth.check(tpu_at(tmp_path, 6, line="Async XLA Ops")) is None
+@pytest.mark.parametrize(
+    ("gigabytes_moved", "line"),
+    [
+        pytest.param(3, "XLA Ops", id="far from the speed of the memory"),
+        pytest.param(80, "XLA Ops", id="more than the memory can move was counted elsewhere"),
+        pytest.param(6, "Async XLA Ops", id="copies in the background hold nothing up"),
+    ],
+)
+def test_other_ops_are_not(tmp_path: Path, gigabytes_moved: float, line: str) -> None:
+    assert device_bandwidth.check(tpu_at(tmp_path, gigabytes_moved, line)) is None
 
 
 def test_of_the_traffic_only_that_with_the_main_memory_counts(tmp_path: Path) -> None:
@@ -273,8 +271,7 @@ UPDATES = (
 
 
 def stored(optimizer: str, *layers: dict[str, object]) -> EventLog:
-    keras = KerasConfig(0, "Sequential", layers, optimizer=optimizer)
-    return EventLog({}, {}, keras, None, None, None, 0)
+    return keras_log(KerasConfig(0, "Sequential", layers, optimizer=optimizer))
 
 
 def test_an_optimizer_that_takes_most_of_the_step_is_found(tmp_path: Path) -> None:

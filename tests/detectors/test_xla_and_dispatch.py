@@ -16,12 +16,12 @@ from stall_analyzer.detectors.compile import (
     xla_compilation,
     xla_recompilation,
 )
-from stall_analyzer.model.event_log import EventLog, KerasConfig
+from stall_analyzer.model.event_log import KerasConfig
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.signals import Signals
-from tests.detectors.test_compile import after_first_call, signals, steps, traced_twice
+from tests.detectors.test_compile import after_first_call, signals, traced_twice
 from tests.detectors.training import found
-from tests.traces import TRAIN_OPS, call, event, ops
+from tests.traces import TRAIN_OPS, call, event, keras_log, ops, steps
 from tests.xspace import Event
 
 MS = PS_PER_MS
@@ -153,8 +153,7 @@ def test_training_op_by_op_wins_its_python(tmp_path: Path) -> None:
 
 def test_run_eagerly_is_named_where_the_model_says_so(tmp_path: Path) -> None:
     run = eager_steps(tmp_path, 100, kernel_ms=0.1, python_ms=1)
-    model = KerasConfig(0, "Sequential", (), run_eagerly=True)
-    log = EventLog({}, {}, model, None, None, None, 0)
+    log = keras_log(KerasConfig(0, "Sequential", (), run_eagerly=True))
     finding = found(eager_hot_loop.check(replace(run, timeline=replace(run.timeline, events=log))))
     assert "run_eagerly=True" in finding.change.before
 
@@ -185,8 +184,6 @@ def test_steps_that_compute_or_wait_for_callbacks_are_started_well_enough(tmp_pa
 
 def test_several_steps_a_call_are_set_already(tmp_path: Path) -> None:
     run = short_steps(tmp_path)
-    model = KerasConfig(0, "Sequential", (), steps_per_execution=8)
-    log = EventLog({}, {}, model, None, None, None, 0)
-    assert (
-        dispatch_dominates.check(replace(run, timeline=replace(run.timeline, events=log))) is None
-    )
+    log = keras_log(KerasConfig(0, "Sequential", (), steps_per_execution=8))
+    several = replace(run, timeline=replace(run.timeline, events=log))
+    assert dispatch_dominates.check(several) is None
