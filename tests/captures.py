@@ -52,7 +52,7 @@ def record(kind: str, at_s: float = 0.0, **fields: object) -> bytes:
 def raw_record(kind: str, text: str, at_s: float = 0.0) -> bytes:
     body = write.tensor(write.STRING, write.message(8, text.encode()))
     value = write.tensor_value(Tag.RECORD + kind, body, "text")
-    return write.framed(write.summary(value, at_s=START_S + at_s))
+    return write.record(value, at_s=START_S + at_s)
 
 
 def start(task: object = None, workers: int = 0, **fields: object) -> bytes:
@@ -68,7 +68,7 @@ def mark(what: str, at_s: float, epoch: int | None = 0, step: int = 0) -> bytes:
 def scalars(at_s: float, step: int, **values: float) -> bytes:
     """Several values of one moment; `__` in a name stands for a slash."""
     named = [write.simple(Tag.ALL + tag.replace("__", "/"), v) for tag, v in values.items()]
-    return write.framed(write.summary(*named, at_s=START_S + at_s, step=step))
+    return write.record(*named, at_s=START_S + at_s, step=step)
 
 
 def steps(first_s: float, count: int, each_s: float) -> bytes:

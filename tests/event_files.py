@@ -42,6 +42,11 @@ def summary(*values: bytes, at_s: float = START_S, step: int = 0) -> bytes:
     return event(message(5, *(message(1, value) for value in values)), at_s=at_s, step=step)
 
 
+def record(*values: bytes, at_s: float = START_S, step: int = 0) -> bytes:
+    """A summary as it stands in a file."""
+    return framed(summary(*values, at_s=at_s, step=step))
+
+
 def simple(tag: str, value: float) -> bytes:
     """How TensorFlow 1 and the Keras of TensorFlow 2.1 write a scalar."""
     return message(1, tag.encode()) + b"\x15" + struct.pack("<f", value)

@@ -219,7 +219,7 @@ def test_helpers_of_a_training_are_left_out(tmp_path: Path) -> None:
 
 def test_scalars_beside_a_capture_stay_the_runs_own(tmp_path: Path) -> None:
     path = tmp_path / "events.out.tfevents.1.box.1.0"
-    own = event_files.framed(event_files.summary(event_files.scalar("epoch_loss", 0.5)))
+    own = event_files.record(event_files.scalar("epoch_loss", 0.5))
     path.write_bytes(own + write.start() + write.scalars(1.0, 0, loss=1.0))
     log = event_files_read(path)
     assert list(log.train) == ["epoch_loss"]

@@ -88,13 +88,12 @@ def test_steps_of_any_size_are_read_whichever_record_is_first(tmp_path: Path) ->
     ],
 )  # fmt: skip
 def test_every_way_to_write_a_scalar(tmp_path: Path, value: bytes, expected: float) -> None:
-    assert values(write.read(tmp_path, write.framed(write.summary(value))), "t") == [expected]
+    assert values(write.read(tmp_path, write.record(value)), "t") == [expected]
 
 
 def test_nan_and_infinity_are_kept(tmp_path: Path) -> None:
     data = b"".join(
-        write.framed(write.summary(write.scalar("loss", value)))
-        for value in (math.nan, math.inf, -math.inf)
+        write.record(write.scalar("loss", value)) for value in (math.nan, math.inf, -math.inf)
     )
     first, *others = values(write.read(tmp_path, data), "loss")
     assert math.isnan(first)
@@ -111,13 +110,13 @@ def test_nan_and_infinity_are_kept(tmp_path: Path) -> None:
     ],
 )
 def test_other_kinds_of_summary_are_not_scalars(tmp_path: Path, value: bytes) -> None:
-    log = write.read(tmp_path, write.framed(write.summary(value)))
+    log = write.read(tmp_path, write.record(value))
     assert (dict(log.train), log.records, log.notes) == ({}, 1, ())
 
 
 def test_a_tag_keeps_the_plugin_that_its_first_record_named(tmp_path: Path) -> None:
-    first = write.framed(write.summary(write.scalar("t", 1.0, plugin="pr_curves")))
-    second = write.framed(write.summary(write.scalar("t", 1.0, plugin=None)))
+    first = write.record(write.scalar("t", 1.0, plugin="pr_curves"))
+    second = write.record(write.scalar("t", 1.0, plugin=None))
     assert "t" not in write.read(tmp_path, first + second).train
 
 
@@ -139,34 +138,34 @@ def test_long_records_are_stepped_over_and_the_graph_leaves_its_time(tmp_path: P
 def test_a_scalar_behind_an_image_in_one_record_is_found(tmp_path: Path) -> None:
     picture = write.message(4, bytes(2 * HEAD_BYTES))
     image = write.message(1, b"image") + write.message(4, picture)
-    log = write.read(tmp_path, write.framed(write.summary(image, write.simple("loss", 2.0))))
+    log = write.read(tmp_path, write.record(image, write.simple("loss", 2.0)))
     assert values(log, "loss") == [2.0]
 
 
 def test_a_model_longer_than_the_head_is_read_whole(tmp_path: Path) -> None:
     text = json.dumps({"class_name": "Functional", "config": {}, "filler": "x" * HEAD_BYTES})
-    log = write.read(tmp_path, write.framed(write.summary(write.model(text), at_s=1_700_000_002)))
+    log = write.read(tmp_path, write.record(write.model(text), at_s=1_700_000_002))
     assert log.keras is not None
     assert (log.keras.model_class, log.keras.wall_ns) == ("Functional", 1_700_000_002 * 10**9)
 
 
 def test_the_first_model_counts(tmp_path: Path) -> None:
     second = json.dumps({"class_name": "Functional", "config": {}})
-    data = b"".join(write.framed(write.summary(write.model(text))) for text in (MODEL, second))
+    data = b"".join(write.record(write.model(text)) for text in (MODEL, second))
     keras = write.read(tmp_path, data).keras
     assert keras is not None
     assert keras.model_class == "Sequential"
 
 
 def test_a_model_that_is_not_json_is_a_note(tmp_path: Path) -> None:
-    log = write.read(tmp_path, write.framed(write.summary(write.model("{not json"))))
+    log = write.read(tmp_path, write.record(write.model("{not json")))
     assert log.keras is None
     assert "not valid JSON" in log.notes[0].text
 
 
 def test_the_coarse_time_of_the_file_version_does_not_count_as_the_first(tmp_path: Path) -> None:
     version = write.framed(write.file_version(at_s=1_700_000_000.0))
-    record = write.framed(write.summary(write.scalar("loss", 1.0), at_s=1_700_000_000.75))
+    record = write.record(write.scalar("loss", 1.0), at_s=1_700_000_000.75)
     log = write.read(tmp_path, version + record)
     assert (log.first_wall_ns, log.last_wall_ns) == (1_700_000_000_750_000_000,) * 2
     assert write.read(tmp_path, version).first_wall_ns == 1_700_000_000 * 10**9
@@ -174,7 +173,7 @@ def test_the_coarse_time_of_the_file_version_does_not_count_as_the_first(tmp_pat
 
 def test_files_of_a_run_are_merged_in_time_order(tmp_path: Path) -> None:
     late, early = (
-        write.framed(write.summary(write.scalar("loss", value), at_s=at_s))
+        write.record(write.scalar("loss", value), at_s=at_s)
         for value, at_s in ((2.0, 1_700_000_009), (1.0, 1_700_000_001))
     )
     assert values(write.read(tmp_path, late, early), "loss") == [1.0, 2.0]
@@ -182,22 +181,20 @@ def test_files_of_a_run_are_merged_in_time_order(tmp_path: Path) -> None:
 
 def test_one_file_keeps_the_order_in_which_it_was_written(tmp_path: Path) -> None:
     data = b"".join(
-        write.framed(write.summary(write.scalar("loss", value), at_s=at_s))
+        write.record(write.scalar("loss", value), at_s=at_s)
         for value, at_s in ((2.0, 1_700_000_009), (1.0, 1_700_000_001))
     )
     assert values(write.read(tmp_path, data), "loss") == [2.0, 1.0]
 
 
 def test_validation_is_kept_apart(tmp_path: Path) -> None:
-    record = write.framed(write.summary(write.scalar("epoch_loss", 1.0)))
+    record = write.record(write.scalar("epoch_loss", 1.0))
     log = write.read(tmp_path, record, role="validation")
     assert (list(log.train), list(log.validation)) == ([], ["epoch_loss"])
 
 
 def test_a_damaged_value_is_skipped_and_the_rest_is_read(tmp_path: Path) -> None:
-    records = [
-        write.framed(write.summary(write.scalar("loss", value))) for value in (1.0, 2.0, 3.0)
-    ]
+    records = [write.record(write.scalar("loss", value)) for value in (1.0, 2.0, 3.0)]
     broken = bytearray(records[1])
     broken[broken.index(b"\x22\x04") + 3] ^= 0xFF  # inside the value
     log = write.read(tmp_path, records[0] + bytes(broken) + records[2])
@@ -206,7 +203,7 @@ def test_a_damaged_value_is_skipped_and_the_rest_is_read(tmp_path: Path) -> None
 
 
 def test_a_damaged_length_ends_the_file(tmp_path: Path) -> None:
-    records = [write.framed(write.summary(write.scalar("loss", value))) for value in (1.0, 2.0)]
+    records = [write.record(write.scalar("loss", value)) for value in (1.0, 2.0)]
     log = write.read(tmp_path, records[0] + b"\xff" + records[1][1:])
     assert values(log, "loss") == [1.0]
     assert f"byte {len(records[0])}" in log.notes[0].text
@@ -337,12 +334,12 @@ EMPTY = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 def test_histograms_are_summed_up(
     tmp_path: Path, records: tuple[Any, ...], expected: HistogramSums
 ) -> None:
-    data = b"".join(write.framed(write.summary(write.buckets("h", *rows))) for rows in records)
+    data = b"".join(write.record(write.buckets("h", *rows)) for rows in records)
     assert write.read(tmp_path, data).histograms == {"h": expected}
 
 
 def test_histograms_of_validation_are_left_alone(tmp_path: Path) -> None:
-    data = write.framed(write.summary(write.buckets("h", *SPREAD)))
+    data = write.record(write.buckets("h", *SPREAD))
     assert write.read(tmp_path, data, role="validation").histograms == {}
 
 

@@ -17,7 +17,7 @@ from stall_analyzer.files import remote
 from stall_analyzer.model.runs import EventFile, HostFile, ProfileSession, Run
 from stall_analyzer.pipeline import analyze
 from stall_analyzer.progress import READING_SHARE, Reading
-from tests.event_files import file_name, framed, scalar, summary
+from tests.event_files import file_name, record, scalar
 from tests.xspace import Event, Line, host_space, read_with
 
 CORES = [pytest.param(core, id=name) for name, core in (
@@ -125,8 +125,7 @@ def test_the_progress_of_an_analysis_moves_inside_one_file_and_never_back(large:
 
 def test_the_progress_moves_inside_an_event_file(tmp_path: Path) -> None:
     records = [
-        framed(summary(scalar("batch_loss", 1.0), step=step))
-        for step in range(3 * TELL_EVERY_RECORDS)
+        record(scalar("batch_loss", 1.0), step=step) for step in range(3 * TELL_EVERY_RECORDS)
     ]
     (tmp_path / file_name()).write_bytes(b"".join(records))
     (run,) = discover([str(tmp_path)]).runs

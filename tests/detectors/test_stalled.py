@@ -22,6 +22,7 @@ Json = dict[str, object]
 STEPS = 37
 LAST_STEP_S = 10.0
 MAIN_WAITS = thread(*IN_THE_STEP, main=True)
+STARVED = (MAIN_WAITS, thread(*QUEUE, *GENERATOR))
 WAITING = (native("futex", count=40), native("futex", name="tf_data_private"))
 
 
@@ -63,9 +64,13 @@ def judged(log: EventLog) -> tuple[Stall | None, Finding | None, Verdict]:
     return signals.stall, stuck_or_dead.check(signals), diagnosed(timeline).verdict
 
 
+def state_of(log: EventLog) -> str | None:
+    stall = judged(log)[0]
+    return stall.state if stall is not None else None
+
+
 def test_a_generator_that_waits_for_ever_is_stuck_on_input(tmp_path: Path) -> None:
-    log = write.read(tmp_path, before() + stall(MAIN_WAITS, thread(*QUEUE, *GENERATOR)))
-    found, finding, verdict = judged(log)
+    found, finding, verdict = judged(write.read(tmp_path, before() + stall(*STARVED)))
     assert found is not None and found.state == STUCK
     assert (verdict.status, verdict.primary) == ("stuck", "input")
     assert (
@@ -81,8 +86,7 @@ def test_a_generator_that_waits_for_ever_is_stuck_on_input(tmp_path: Path) -> No
 def test_a_lock_in_a_callback_is_stuck_on_the_host(tmp_path: Path) -> None:
     """A lock is acquired in C: its only frame is the caller's, and the kernel says futex."""
     waiting = thread(*IN_A_CALLBACK, main=True, wait="futex")
-    log = write.read(tmp_path, before() + stall(waiting, phase="between_batches"))
-    verdict = judged(log)[2]
+    verdict = judged(write.read(tmp_path, before() + stall(waiting, phase="between_batches")))[2]
     assert (verdict.status, verdict.primary) == ("stuck", "host")
     assert "the callback at train.py:41 waits for a lock" in verdict.sentence
 
@@ -122,13 +126,12 @@ def test_of_a_thread_of_tensorflow_only_all_threads_together_are_known(
     tmp_path: Path, kernel: Sequence[Json], state: str
 ) -> None:
     looks = stall(MAIN_WAITS, thread(*GENERATOR), kernel=kernel)
-    found = judged(write.read(tmp_path, before() + looks))[0]
-    assert found is not None and found.state == state
+    assert state_of(write.read(tmp_path, before() + looks)) == state
 
 
 def test_a_process_that_computes_is_slow(tmp_path: Path) -> None:
-    log = write.read(tmp_path, before() + stall(MAIN_WAITS, thread(*GENERATOR), cores=0.97))
-    found, finding, verdict = judged(log)
+    looks = stall(MAIN_WAITS, thread(*GENERATOR), cores=0.97)
+    found, finding, verdict = judged(write.read(tmp_path, before() + looks))
     assert found is not None and found.state == SLOW
     assert "97 % of a core" in found.why
     assert finding is not None and finding.severity == "note"
@@ -136,41 +139,33 @@ def test_a_process_that_computes_is_slow(tmp_path: Path) -> None:
 
 
 def test_saving_a_profile_in_the_middle_is_no_work_of_the_training(tmp_path: Path) -> None:
-    looks = stall(MAIN_WAITS, thread(*QUEUE, *GENERATOR))
-    later = stall(MAIN_WAITS, thread(*QUEUE, *GENERATOR), cores=0.1)  # two seconds in all
-    log = write.read(tmp_path, before() + looks[:9] + [later[-1]])
-    found = judged(log)[0]
-    assert found is not None and found.state == STUCK
+    looks = stall(*STARVED)
+    later = stall(*STARVED, cores=0.1)  # two seconds in all
+    assert state_of(write.read(tmp_path, before() + looks[:9] + [later[-1]])) == STUCK
 
 
 def test_a_process_that_reads_is_slow(tmp_path: Path) -> None:
     reads = [write.scalars(LAST_STEP_S + n, STEPS, host__read_bytes=n * 5e6) for n in range(20)]
-    log = write.read(tmp_path, before() + reads + stall(MAIN_WAITS, thread(*QUEUE, *GENERATOR)))
-    found = judged(log)[0]
-    assert found is not None and found.state == SLOW
+    assert state_of(write.read(tmp_path, before() + reads + stall(*STARVED))) == SLOW
 
 
 def test_a_step_that_ended_after_all_was_only_slow(tmp_path: Path) -> None:
-    looks = stall(MAIN_WAITS, thread(*QUEUE, *GENERATOR))
-    log = write.read(tmp_path, before() + looks + [write.scalars(40.0, STEPS, step_seconds=30.0)])
-    found, _, verdict = judged(log)
+    ended = write.scalars(40.0, STEPS, step_seconds=30.0)
+    found, _, verdict = judged(write.read(tmp_path, [*before(), *stall(*STARVED), ended]))
     assert found is None
     assert verdict.status != "stuck"
 
 
 def test_threads_that_move_are_not_stuck(tmp_path: Path) -> None:
-    one = stall(MAIN_WAITS, thread(*QUEUE, *GENERATOR))
+    one = stall(*STARVED)
     other = stall(MAIN_WAITS, thread(*QUEUE, "/home/me/data.py:19 batches", *GENERATOR[1:]))
     turns = [pair[n % 2] for n, pair in enumerate(zip(one, other, strict=True))]
-    log = write.read(tmp_path, before() + turns)
-    found = judged(log)[0]
-    assert found is not None and found.state == UNSURE
+    assert state_of(write.read(tmp_path, before() + turns)) == UNSURE
 
 
 def test_a_few_seconds_are_not_enough(tmp_path: Path) -> None:
-    looks = stall(MAIN_WAITS, thread(*QUEUE, *GENERATOR), dumped=False, seconds=12)
-    found = judged(write.read(tmp_path, before() + looks))[0]
-    assert found is not None and found.state == UNSURE
+    looks = stall(*STARVED, dumped=False, seconds=12)
+    assert state_of(write.read(tmp_path, before() + looks)) == UNSURE
 
 
 def test_ctrl_c_after_a_long_wait_leaves_the_run_stuck_and_an_error_ends_it(tmp_path: Path) -> None:
@@ -263,14 +258,11 @@ def test_one_look_is_enough_where_tensorflow_waits_for_the_cluster(tmp_path: Pat
 
 def test_native_code_that_holds_the_interpreter_may_compute(tmp_path: Path) -> None:
     """Without a cluster nothing says that it waits."""
-    log = write.read(tmp_path, [*before(0), held(*IN_THE_STEP)])
-    found = judged(log)[0]
-    assert found is not None and found.state == UNSURE
+    assert state_of(write.read(tmp_path, [*before(0), held(*IN_THE_STEP)])) == UNSURE
 
 
 def test_a_peer_that_stopped_half_way_is_named(tmp_path: Path) -> None:
-    log = write.read(tmp_path, worker(0, *stall(MAIN_WAITS)), worker(1))
-    verdict = judged(log)[2]
+    verdict = judged(write.read(tmp_path, worker(0, *stall(MAIN_WAITS)), worker(1)))[2]
     assert (verdict.status, verdict.primary) == ("stuck", "communication")
     assert "worker 0 waits for worker 1, which was last heard of at" in verdict.sentence
 
@@ -279,7 +271,7 @@ def test_the_worker_that_is_stuck_on_its_own_is_the_reason(tmp_path: Path) -> No
     log = write.read(
         tmp_path,
         worker(0, *stall(MAIN_WAITS)),
-        worker(1, *stall(MAIN_WAITS, thread(*QUEUE, *GENERATOR))),
+        worker(1, *stall(*STARVED)),
     )
     verdict = judged(log)[2]
     assert (verdict.status, verdict.primary) == ("stuck", "input")
@@ -289,8 +281,7 @@ def test_the_worker_that_is_stuck_on_its_own_is_the_reason(tmp_path: Path) -> No
 def test_a_worker_that_waits_for_one_that_is_at_work_is_slow(tmp_path: Path) -> None:
     """The other one still traces, say: nobody is stuck."""
     busy = stall(thread(*IN_THE_STEP, main=True), cores=0.9)
-    log = write.read(tmp_path, worker(0, *stall(MAIN_WAITS)), worker(1, *busy))
-    found = judged(log)[0]
+    found = judged(write.read(tmp_path, worker(0, *stall(MAIN_WAITS)), worker(1, *busy)))[0]
     assert found is not None and found.state == SLOW
     assert found.why == "worker 1 was at work"
 
@@ -338,15 +329,14 @@ def test_a_process_that_was_killed_with_its_memory_full(tmp_path: Path) -> None:
 
 
 def test_a_process_that_was_told_to_end(tmp_path: Path) -> None:
-    log = write.read(tmp_path, [*before(), write.record("end", 11.0, reason="sigterm")])
-    _, finding, verdict = judged(log)
+    end = write.record("end", 11.0, reason="sigterm")
+    _, finding, verdict = judged(write.read(tmp_path, [*before(), end]))
     assert verdict.status == "dead" and "SIGTERM" in verdict.sentence
     assert finding is not None and "not stuck" in finding.explanation
 
 
 def test_a_first_epoch_that_was_finished_is_judged_as_ever(tmp_path: Path) -> None:
     over = [write.mark("epoch_end", 10.5), write.mark("epoch_begin", 10.6, epoch=1)]
-    log = write.read(tmp_path, [*before(), *over])
-    _, finding, verdict = judged(log)
+    _, finding, verdict = judged(write.read(tmp_path, [*before(), *over]))
     assert verdict.status == "unknown"
     assert finding is not None and finding.severity == "note"
