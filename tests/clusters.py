@@ -15,7 +15,7 @@ from stall_analyzer.model.runs import HostFile, ProfileSession
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.signals.signals import Signals
-from tests.traces import TRAIN_OPS, call, clock, event, host, ops, wait
+from tests.traces import TRAIN_OPS, call, clock, event, ops, trainer, wait
 from tests.xspace import Event, space
 
 UNIX_NS = 1_700_000_000 * 10**9
@@ -106,12 +106,7 @@ def _host_plane(
         if group_size is not None:
             sized = {"group_key": 1, "group_size": group_size}
             met.append(event("CollectiveExecutor::CompleteParams", computed, computed, **sized))
-    return host(
-        ("python", python),
-        ("tf_Compute", work),
-        ("tf_data_iterator_get_next", reading),
-        ("collective_ops", met),
-    )
+    return trainer(python, work, ("tf_data_iterator_get_next", reading), ("collective_ops", met))
 
 
 def traces_of(files: Iterable[HostFile]) -> list[Trace]:

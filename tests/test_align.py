@@ -12,7 +12,7 @@ from stall_analyzer.captures.capture_records import Environment, MarkRecord, Win
 from stall_analyzer.model.event_log import Capture, EventLog, KerasConfig, Series
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_S
-from tests.traces import GRAPH, TRAIN_OPS, call, clock, event, host, ops, timeline_of
+from tests.traces import GRAPH, TRAIN_OPS, call, clock, event, host, ops, timeline_of, trainer
 from tests.xspace import Event
 
 UNIX_NS = 1_700_000_000 * 10**9
@@ -70,9 +70,7 @@ def phases(timeline: Timeline) -> dict[str, float]:
 
 def test_the_first_epoch_lasts_from_one_reset_of_the_metrics_to_the_next(tmp_path: Path) -> None:
     one, two = epoch(100, first_run=1), epoch(200, first_run=11)
-    timeline = timeline_of(
-        tmp_path, host(("python", one[0] + two[0]), ("tf_Compute", one[1] + two[1]))
-    )
+    timeline = timeline_of(tmp_path, trainer(one[0] + two[0], one[1] + two[1]))
     assert timeline.window.duration_ps == round((200 - 100.35) * PS_PER_MS)
     assert [round(s) for s, _ in milliseconds(timeline)] == [2, 12, 22]
     assert phases(timeline).keys() == {"startup", "training", "epoch_end"}
@@ -86,10 +84,7 @@ def test_phases_tile_the_window(tmp_path: Path) -> None:
         check += call(at, at + 5, run=21 + nth, graph="__inference_test_step_9")
         work += ops(at, at + 5, 21 + nth, "dense/MatMul:MatMul")
     following = epoch(160, first_run=11)
-    timeline = timeline_of(
-        tmp_path,
-        host(("python", thread + check + following[0]), ("tf_Compute", work + following[1])),
-    )
+    timeline = timeline_of(tmp_path, trainer(thread + check + following[0], work + following[1]))
     found = phases(timeline)
     assert list(found) == ["startup", "training", "validation", "epoch_end"]
     assert sum(found.values()) * PS_PER_MS == timeline.window.duration_ps
@@ -101,7 +96,7 @@ def test_a_learning_rate_callback_begins_no_epoch(tmp_path: Path) -> None:
     thread += assigns(133, 1)  # one assignment, not a reset
     thread += call(135, 145, run=4)
     work += ops(135, 145, 4, *TRAIN_OPS)
-    timeline = timeline_of(tmp_path, host(("python", thread), ("tf_Compute", work)))
+    timeline = timeline_of(tmp_path, trainer(thread, work))
     assert len(timeline.steps) == 4
 
 
@@ -110,7 +105,7 @@ def test_in_a_custom_loop_each_iterator_begins_an_epoch(tmp_path: Path) -> None:
     for at, run in ((10, 1), (30, 2)):
         thread += [*iterator(at), *call(at + 1, at + 11, run=run)]
         work += ops(at + 1, at + 11, run, *TRAIN_OPS)
-    timeline = timeline_of(tmp_path, host(("python", thread), ("tf_Compute", work)))
+    timeline = timeline_of(tmp_path, trainer(thread, work))
     assert timeline.window.duration_ps == 20 * PS_PER_MS
     assert len(timeline.steps) == 1
 
@@ -137,7 +132,7 @@ def test_event_files_end_the_epoch_where_the_trace_does_not(tmp_path: Path) -> N
     thread, work = epoch(100, first_run=1)
     timeline = timeline_of(
         tmp_path,
-        host(("python", thread), ("tf_Compute", work)),
+        trainer(thread, work),
         clock(UNIX_NS, 1),
         events=log(keras_s=0.09, epoch_loss=series({0.25: 1.0})),
     )
@@ -148,10 +143,7 @@ def test_event_files_end_the_epoch_where_the_trace_does_not(tmp_path: Path) -> N
 def test_a_callback_that_evaluates_begins_no_later_epoch(tmp_path: Path) -> None:
     """It resets the metrics and makes an iterator, as an epoch does; the log knows of one epoch."""
     parts = [epoch(at, first_run=run) for at, run in ((100, 1), (200, 11), (300, 21))]
-    planes = host(
-        ("python", [e for part in parts for e in part[0]]),
-        ("tf_Compute", [e for part in parts for e in part[1]]),
-    )
+    planes = trainer([e for part in parts for e in part[0]], [e for part in parts for e in part[1]])
     traced_alone = timeline_of(tmp_path, planes, clock(UNIX_NS, 1))
     assert len(traced_alone.later_epochs_ps) == 1  # the third has no end in the trace
     logged = log(keras_s=0.09, epoch_loss=series({0.35: 1.0}))
@@ -163,7 +155,7 @@ def test_a_profile_of_the_middle_covers_a_part_of_the_epoch(tmp_path: Path) -> N
     thread, work = call(10, 20, run=1), ops(10, 20, 1, *TRAIN_OPS)
     timeline = timeline_of(
         tmp_path,
-        host(("python", thread), ("tf_Compute", work)),
+        trainer(thread, work),
         clock(UNIX_NS + 4 * 10**9, 0.05),
         events=log(keras_s=0, epoch_loss=series({10: 1.0, 13: 0.5, 16: 0.4})),
     )
@@ -194,7 +186,7 @@ def test_a_trace_without_a_clock_is_placed_by_its_summary_writes(tmp_path: Path)
     thread, work = epoch(10, first_run=1, steps=5)
     timeline = timeline_of(
         tmp_path,
-        host(("python", thread + writes), ("tf_Compute", work)),
+        trainer(thread + writes, work),
         events=log(
             keras_s=5,
             batch_loss=series({5.025: 3.0, 5.047: 2.0, 5.061: 1.0}),
@@ -267,7 +259,7 @@ def test_the_marks_of_a_capture_are_the_epoch() -> None:
 
 def test_marks_are_believed_before_the_trace(tmp_path: Path) -> None:
     one, two = epoch(100, first_run=1), epoch(200, first_run=11)
-    lines = host(("python", one[0] + two[0]), ("tf_Compute", one[1] + two[1]))
+    lines = trainer(one[0] + two[0], one[1] + two[1])
     log = capture(("epoch_begin", 0.1), ("epoch_end", 0.19), ("fit_end", 0.195))
     timeline = timeline_of(tmp_path, lines, clock(UNIX_NS, 1), events=log)
     assert timeline.window.duration_ps == 95 * PS_PER_MS
@@ -280,7 +272,7 @@ def test_the_trace_shows_where_the_first_step_of_a_capture_began(tmp_path: Path)
         ("epoch_begin", 0.1), ("epoch_end", 0.14), ("fit_end", 0.14),
         steps={0.112: 0.012, 0.122: 0.01, 0.132: 0.01},
     )  # fmt: skip
-    lines = host(("python", thread), ("tf_Compute", work))
+    lines = trainer(thread, work)
     timeline = timeline_of(tmp_path, lines, clock(UNIX_NS, 1), events=log)
     assert [(round(s), round(e)) for s, e in milliseconds(timeline)] == [
         (2, 12), (12, 22), (22, 32),
@@ -339,7 +331,7 @@ def test_a_trace_without_a_clock_begins_when_the_capture_opened_it(tmp_path: Pat
     opened = WindowRecord(at(3), "opened", "sample")
     saved = WindowRecord(at(4), "saved", "sample", session="session")
     log = capture(("epoch_begin", 1), ("epoch_end", 9), windows=(opened, saved))
-    lines = host(("python", thread), ("tf_Compute", work))
+    lines = trainer(thread, work)
     (aligned,) = timeline_of(tmp_path, lines, events=log).traces
     assert aligned.shift_ps == 2 * PS_PER_S
 
@@ -351,7 +343,7 @@ def test_steps_of_all_sessions_count(tmp_path: Path) -> None:
     traces = []
     for number, second in enumerate((0, 4)):
         thread, work = epoch(0, first_run=1 + 10 * number)
-        lines = host(("python", thread), ("tf_Compute", work))
+        lines = trainer(thread, work)
         planes = (lines, clock(UNIX_NS + second * 10**9, 0.1))
         traces.append((ProfileSession(str(second), "", ()), trace_of(tmp_path, *planes)))
     timeline = align(traces, log(keras_s=0, epoch_loss=series({10: 1.0, 12: 0.5})))

@@ -26,6 +26,7 @@ from tests.traces import (
     ops,
     steps,
     timeline_of,
+    trainer,
     wait,
 )
 from tests.xspace import Event, Value
@@ -35,8 +36,7 @@ Lane = Sequence[Event]
 
 def traced(folder: Path, calls: Lane, work: Lane = (), *planes: bytes, **threads: Lane) -> Ledger:
     """The ledger of a host by what its training thread, its executor and other threads do."""
-    lines = [("python", calls), ("tf_Compute", work), *threads.items()]
-    return ledger_of(folder, host(*lines), *planes)
+    return ledger_of(folder, trainer(calls, work, *threads.items()), *planes)
 
 
 def test_a_step_waits_for_input_and_then_computes(tmp_path: Path) -> None:
@@ -56,9 +56,9 @@ def test_where_profiling_stops_inside_the_epoch_a_gap_is_not_pythons(tmp_path: P
     losses = Series(np.array([0, 1]), walls, np.array([1.0, 0.9]))
     keras = KerasConfig(start_ns, "Sequential", ())
     log = EventLog({"epoch_loss": losses}, {}, keras, int(walls[0]), int(walls[1]), None, 2)
-    lines = ("python", call(0, 100, run=1)), ("tf_Compute", ops(0, 100, 1, *TRAIN_OPS))
+    lines = trainer(call(0, 100, run=1), ops(0, 100, 1, *TRAIN_OPS))
     until_300_ms = clock(start_ns, 0.3)
-    causes = causes_ms(ledger_of(tmp_path, host(*lines), until_300_ms, events=log))
+    causes = causes_ms(ledger_of(tmp_path, lines, until_300_ms, events=log))
     assert causes == {
         "compute.step": 100, "unknown.no_evidence": 200, "unknown.not_traced": 200,
     }  # fmt: skip
@@ -284,9 +284,9 @@ def test_background_input_takes_cores_that_the_step_needs(tmp_path: Path) -> Non
     ]
     ledger = ledger_of(
         tmp_path,
-        host(
-            ("python", call(0, 100, run=1)),
-            ("tf_Compute", ops(0, 100, 1, *TRAIN_OPS)),
+        trainer(
+            call(0, 100, run=1),
+            ops(0, 100, 1, *TRAIN_OPS),
             ("tf_Compute", ops(0, 100, 1, *TRAIN_OPS)),
             ("tf_data_iterator_get_next", [event("Iterator::Root", 0, 1, cpu_budget=2)]),
             *pipeline,
@@ -313,7 +313,7 @@ def kernels(*names_and_times: tuple[str, float, float]) -> tuple[str, list[Event
 def test_a_gpu_that_computes_makes_it_compute_whatever_the_host_does(tmp_path: Path) -> None:
     ledger = ledger_of(
         tmp_path,
-        host(("python", call(0, 100, run=1)), ("tf_Compute", ops(0, 100, 1, *TRAIN_OPS))),
+        trainer(call(0, 100, run=1), ops(0, 100, 1, *TRAIN_OPS)),
         device(
             "/device:GPU:0",
             kernels(
@@ -360,9 +360,7 @@ def test_time_of_a_gpu_that_was_not_traced_is_unknown(tmp_path: Path) -> None:
     manager = ("tf_GPU_Event_Manager/7", [event("Wait", 0, 1)])
     work = [*ops(0, 10, 1, *TRAIN_OPS), *ops(90, 100, 1, "loss:Sum")]
     ledger = ledger_of(
-        tmp_path,
-        host(("python", call(0, 100, run=1)), ("tf_Compute", work), manager),
-        device("/device:GPU:0"),
+        tmp_path, trainer(call(0, 100, run=1), work, manager), device("/device:GPU:0")
     )
     assert causes_ms(ledger) == {"compute.step": 20, "unknown.no_evidence": 80}
 
@@ -393,7 +391,7 @@ def test_computing_after_a_loss_that_is_no_number_is_wasted(
     tmp_path: Path, values: list[float], wasted_ms: float
 ) -> None:
     calls, work = steps(0, 3)
-    lines = host(("python", calls), ("tf_Compute", work))
+    lines = trainer(calls, work)
     log = losses(values, [9, 19, 29.999])
     ledger = ledger_of(tmp_path, lines, clock(10**18, 1), events=log)
     assert causes_ms(ledger).get("numerics.nonfinite", 0.0) == wasted_ms
@@ -407,7 +405,7 @@ def test_a_batch_that_is_logged_late_after_the_profile_waited_for_the_profiler(
     scalars = {**log.train, "epoch_loss": losses([1.0], [400]).train["batch_loss"]}
     ledger = ledger_of(
         tmp_path,
-        host(("python", call(0, 100, run=1)), ("tf_Compute", ops(0, 100, 1, *TRAIN_OPS))),
+        trainer(call(0, 100, run=1), ops(0, 100, 1, *TRAIN_OPS)),
         clock(10**18, 0.1),
         events=replace(log, train=scalars, first_wall_ns=10**18),
     )

@@ -19,7 +19,7 @@ from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.pipeline import analyze
 from stall_analyzer.signals.signals import Signals
 from tests.detectors.training import signals_for
-from tests.traces import host, steps, timeline_of
+from tests.traces import steps, timeline_of, trainer
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_logs"
 
@@ -65,7 +65,7 @@ def test_all_are_silent_on_a_run_of_which_nothing_is_known(events: EventLog | No
 
 def test_all_are_silent_on_a_healthy_run(tmp_path: Path) -> None:
     calls, work = steps(0, 20)
-    healthy = timeline_of(tmp_path, host(("python", calls), ("tf_Compute", work)))
+    healthy = timeline_of(tmp_path, trainer(calls, work))
     assert found_in(signals_for(healthy)) == []
 
 

@@ -21,7 +21,7 @@ from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.report.document import run_document
 from tests.captures import START_NS, log
 from tests.detectors.training import diagnosed, signals_for
-from tests.traces import TRAIN_OPS, call, clock, host, ops, wait
+from tests.traces import TRAIN_OPS, call, clock, ops, trainer, wait
 from tests.xspace import Event, space
 
 STEP_MS = 20.0
@@ -41,7 +41,7 @@ def profile(folder: Path, first: int, input_ms: float) -> Trace:
         work += [*wait(at, ready, run), *ops(ready, at + STEP_MS, run, *TRAIN_OPS)]
     begin_ns = START_NS + round(first * STEP_MS * 1e6)
     path = folder / f"{first}.xplane.pb"
-    lines = host(("python", python), ("tf_Compute", work))
+    lines = trainer(python, work)
     path.write_bytes(space(lines, clock(begin_ns, WIDTH * STEP_MS / 1e3)))
     return read_trace(HostFile("box", str(path), "xplane", path.stat().st_size))
 

@@ -100,6 +100,13 @@ def host(*lines: tuple[str, Sequence[Event]]) -> bytes:
     )
 
 
+def trainer(
+    python: Sequence[Event], work: Sequence[Event], *lines: tuple[str, Sequence[Event]]
+) -> bytes:
+    """A host by what its training thread and its executor do, and other threads."""
+    return host(("python", python), ("tf_Compute", work), *lines)
+
+
 def device(name: str, *lines: tuple[str, Sequence[Event]]) -> bytes:
     return Plane(name).to_bytes(
         [Line(line, events, id=i) for i, (line, events) in enumerate(lines)]

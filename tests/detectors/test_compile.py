@@ -11,7 +11,7 @@ from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.host.overhead import step_overhead
 from stall_analyzer.signals.signals import Signals
 from tests.detectors.training import found, signals_for
-from tests.traces import GRAPH, TRAIN_OPS, call, event, host, keras_log, ops, steps, timeline_of
+from tests.traces import GRAPH, TRAIN_OPS, call, event, keras_log, ops, steps, timeline_of, trainer
 from tests.xspace import Event
 
 MS = PS_PER_MS
@@ -24,7 +24,7 @@ def signals(
     keras: KerasConfig | None = None,
 ) -> Signals:
     log = keras_log(keras) if keras is not None else None
-    timeline = timeline_of(folder, host(("python", python), ("tf_Compute", work)), events=log)
+    timeline = timeline_of(folder, trainer(python, work), events=log)
     return signals_for(timeline)
 
 

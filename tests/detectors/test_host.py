@@ -28,7 +28,7 @@ from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.findings import Finding
 from stall_analyzer.model.units import PS_PER_MS
 from tests.detectors.training import eager, found, signals_for, training
-from tests.traces import TRAIN_OPS, clock, device, event, host, ops, steps, timeline_of
+from tests.traces import TRAIN_OPS, clock, device, event, host, ops, steps, timeline_of, trainer
 from tests.xspace import Event
 
 NS_PER_S = 1_000_000_000
@@ -250,7 +250,7 @@ def validated(folder: Path, validation_steps: int) -> Finding | None:
     test, test_work = steps(
         200, validation_steps, first_run=21, graph="__inference_test_step_8", names=TRAIN_OPS[:1]
     )
-    lines = host(("python", train + test), ("tf_Compute", train_work + test_work))
+    lines = trainer(train + test, train_work + test_work)
     timeline = timeline_of(folder, lines)
     return validation_in_epoch.check(signals_for(timeline))
 

@@ -60,7 +60,7 @@ from tests.detectors.pipelines import (
     nested,
 )
 from tests.detectors.training import found, signals_for
-from tests.traces import host, ops, steps, timeline_of
+from tests.traces import host, ops, steps, timeline_of, trainer
 
 CULPRITS: list[tuple[ModuleType, Program]] = [
     (python_function_in_map, PYTHON_MAP),
@@ -244,9 +244,9 @@ def _hidden(folder: Path, produce_ms: float) -> Signals:
     stages = [Stage("Root::Prefetch::FlatMap"), Stage("Root::Prefetch::FlatMap[0]::Generator")]
     starts = [n * 30 for n in range(STEPS)]
     made = [e for start in starts for e in nested(stages, start, start + produce_ms)]
-    lines = host(
-        ("python", calls),
-        ("tf_Compute", computing),
+    lines = trainer(
+        calls,
+        computing,
         ("tf_data_iterator_get_next", nested(PREFETCH, 0, 0.1)),
         ("tf_data_iterator_resource", made),
     )

@@ -20,7 +20,7 @@ from stall_analyzer.model.event_log import EventLog, KerasConfig
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.signals import Signals
 from tests.detectors.training import STEP_MS, found, signals_for, training
-from tests.traces import call, device, event, host, keras_log, steps, timeline_of, trace_of
+from tests.traces import call, device, event, keras_log, steps, timeline_of, trace_of, trainer
 from tests.xspace import Event, Line, Plane, block, number
 
 MB = 1_000_000
@@ -64,7 +64,7 @@ def test_an_op_that_waits_for_memory_is_found_with_what_it_asked(tmp_path: Path)
     ]
     python, work = steps(0, 20)
     python += [memory("Deallocation", 195, 400 * MB, MB), *call(200, 300, run=99)]
-    lines = host(("python", python), ("tf_Compute", [*work, *waiting]))
+    lines = trainer(python, [*work, *waiting])
     signals = signals_for(timeline_of(tmp_path, lines))
     finding = found(allocator_wait.check(signals), "act")
     assert finding.lost_ps == 80 * PS_PER_MS
@@ -81,7 +81,7 @@ def failing(folder: Path, *, asked_before: bool, seconds: float = 10) -> Signals
     if asked_before:
         work.append(memory("Allocation", 5, 350 * MB, 300 * MB, op="big/Fill"))
     work.append(memory("Deallocation", 190, 400 * MB, MB))
-    lines = host(("python", [*python, *raised]), ("tf_Compute", work))
+    lines = trainer([*python, *raised], work)
     return signals_for(timeline_of(folder, lines))
 
 

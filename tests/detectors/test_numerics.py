@@ -29,7 +29,7 @@ from stall_analyzer.model.event_log import EventLog, KerasConfig
 from stall_analyzer.model.timeline import Timeline
 from tests.detectors.logged_losses import checked, events, falling, model, noisy, severity
 from tests.detectors.training import diagnosed, found
-from tests.traces import TRAIN_OPS, call, host, ops, timeline_of
+from tests.traces import TRAIN_OPS, call, ops, timeline_of, trainer
 
 ALL = (
     loss_not_finite, loss_explodes, learning_rate_too_high, learning_rate_too_low, no_progress,
@@ -306,7 +306,7 @@ def steps_with(
     for n in range(40):
         calls += call(n * 10, n * 10 + 10, run=n + 1)
         work += ops(n * 10, n * 10 + 10, n + 1, *(every if n in others else taught))
-    return timeline_of(folder, host(("python", calls), ("tf_Compute", work)))
+    return timeline_of(folder, trainer(calls, work))
 
 
 SCALED = (*TRAIN_OPS[:2], "IsFinite:IsFinite", TRAIN_OPS[2])

@@ -12,7 +12,7 @@ from stall_analyzer.model.findings import Finding, Report
 from stall_analyzer.model.runs import Run
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.signals.signals import Signals
-from tests.traces import TRAIN_OPS, call, event, host, ops, timeline_of
+from tests.traces import TRAIN_OPS, call, event, ops, timeline_of, trainer
 from tests.xspace import Event
 
 STEP_MS = 10.0
@@ -49,7 +49,7 @@ def training(
         python += call(start, end, run=number + 1)
         python += between(number, end)
         work += ops(start + dispatch_ms, end, number + 1, *names)
-    main = host(("python", python), ("tf_Compute", work), *lines)
+    main = trainer(python, work, *lines)
     return signals_for(timeline_of(folder, main, *planes, events=events))
 
 
