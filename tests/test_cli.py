@@ -23,6 +23,7 @@ from stall_analyzer.model.runs import HostFile, ProfileSession, Run
 from stall_analyzer.progress import Progress
 from tests.real_documents import SAMPLES, SCHEMA, report_of
 
+Capsys = pytest.CaptureFixture[str]
 OK, USAGE, NOTHING_FOUND, PARTIAL, OVER_LIMIT, WORSE = 0, 2, 3, 4, 5, 6
 
 
@@ -62,7 +63,7 @@ def half_unreadable() -> Report:
 # ---------------------------------------------------------------- the report
 
 
-def test_text_goes_to_stdout(world: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_goes_to_stdout(world: Any, capsys: Capsys) -> None:
     world({"a": "healthy"})
     assert cli.main(["logs"]) == OK
     output = capsys.readouterr()
@@ -70,7 +71,7 @@ def test_text_goes_to_stdout(world: Any, capsys: pytest.CaptureFixture[str]) -> 
     assert output.err == ""
 
 
-def test_json_is_one_valid_document(world: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_one_valid_document(world: Any, capsys: Capsys) -> None:
     world({"a": "healthy", "b": "compile_tracing"})
     assert cli.main(["logs", "--json"]) == OK
     document = json.loads(capsys.readouterr().out)
@@ -87,7 +88,7 @@ def test_a_bad_verdict_is_not_an_error(world: Any) -> None:
     ("patterns", "chosen"), [(["a*"], ["a1", "a2"]), (["b", "a2"], ["a2", "b"]), (["?1"], ["a1"])]
 )
 def test_run_chooses_by_name_or_pattern(
-    world: Any, capsys: pytest.CaptureFixture[str], patterns: list[str], chosen: list[str]
+    world: Any, capsys: Capsys, patterns: list[str], chosen: list[str]
 ) -> None:
     world(dict.fromkeys(("a1", "a2", "b"), "healthy"))
     options = [option for pattern in patterns for option in ("--run", pattern)]
@@ -98,25 +99,21 @@ def test_run_chooses_by_name_or_pattern(
 # ---------------------------------------------------------------- what can go wrong
 
 
-def test_nothing_found_is_said_on_stderr(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_found_is_said_on_stderr(tmp_path: Path, capsys: Capsys) -> None:
     assert cli.main([str(tmp_path), "--json"]) == NOTHING_FOUND
     output = capsys.readouterr()
     assert output.out == ""
     assert str(tmp_path) in output.err
 
 
-def test_no_matching_run_lists_those_there_are(
-    world: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_matching_run_lists_those_there_are(world: Any, capsys: Capsys) -> None:
     world({"a": "healthy", "b": "healthy"})
     assert cli.main(["logs", "--run", "c"]) == NOTHING_FOUND
     assert "no run is called c; there are: a, b" in capsys.readouterr().err
 
 
 def test_an_unreadable_host_makes_the_report_partial_but_prints_it(
-    world: Any, capsys: pytest.CaptureFixture[str]
+    world: Any, capsys: Capsys
 ) -> None:
     world({"a": half_unreadable()})
     assert cli.main(["logs"]) == PARTIAL
@@ -128,9 +125,7 @@ def test_an_unreadable_path_makes_the_report_partial(world: Any) -> None:
     assert cli.main(["logs", "logs2"]) == PARTIAL
 
 
-def test_our_own_fault_in_one_run_does_not_hide_the_others(
-    world: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_our_own_fault_in_one_run_does_not_hide_the_others(world: Any, capsys: Capsys) -> None:
     world({"broken": ZeroDivisionError("by nothing"), "fine": "healthy"})
     assert cli.main(["logs", "--json"]) == PARTIAL
     output = capsys.readouterr()
@@ -143,14 +138,14 @@ def test_our_own_fault_in_one_run_does_not_hide_the_others(
     assert "Traceback" not in output.err
 
 
-def test_verbose_shows_the_traceback(world: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verbose_shows_the_traceback(world: Any, capsys: Capsys) -> None:
     world({"broken": ZeroDivisionError("by nothing")})
     assert cli.main(["logs", "-v"]) == PARTIAL
     assert "Traceback" in capsys.readouterr().err
 
 
 def test_a_fault_outside_the_runs_is_an_internal_error_without_traceback(
-    world: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    world: Any, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     def stream_runs(paths: Sequence[str], notes: list[Note]) -> Iterator[Run]:
         raise RuntimeError("lost")
@@ -163,7 +158,7 @@ def test_a_fault_outside_the_runs_is_an_internal_error_without_traceback(
     )
 
 
-def test_ctrl_c_ends_quietly(world: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_ends_quietly(world: Any, capsys: Capsys) -> None:
     world({"a": KeyboardInterrupt()})
     assert cli.main(["logs"]) == cli.INTERRUPTED
     assert capsys.readouterr().err == "stall-analyze: interrupted\n"
@@ -213,7 +208,7 @@ def test_text_in_a_file_is_plain(world: Any, tmp_path: Path) -> None:
     ("name", "reason"), [("no/such/report.txt", "there is no directory"), (".", "is a directory")]
 )
 def test_an_impossible_output_is_refused_before_the_work(
-    world: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, reason: str
+    world: Any, tmp_path: Path, capsys: Capsys, name: str, reason: str
 ) -> None:
     world({"a": AssertionError("analysed in vain")})
     assert cli.main(["logs", "-o", str(tmp_path / name)]) == USAGE
@@ -251,9 +246,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "MOST_AT_ONCE", 1000)
 
 
-def test_many_runs_are_summed_up(
-    world: Any, in_this_process: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_many_runs_are_summed_up(world: Any, in_this_process: None, capsys: Capsys) -> None:
     world(many(30))
     assert cli.main(["logs"]) == OK
     output = capsys.readouterr()
@@ -263,9 +256,7 @@ def test_many_runs_are_summed_up(
     assert "30 runs: 30 to read, 0 unchanged" in output.err
 
 
-def test_full_shows_each_of_many_runs(
-    world: Any, in_this_process: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_full_shows_each_of_many_runs(world: Any, in_this_process: None, capsys: Capsys) -> None:
     world(many(30))
     assert cli.main(["logs", "--full"]) == OK
     text = capsys.readouterr().out
@@ -273,22 +264,20 @@ def test_full_shows_each_of_many_runs(
     assert text.count("(75 %) of the first epoch went to input") == 30
 
 
-def test_a_named_run_is_shown_in_full(world: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_named_run_is_shown_in_full(world: Any, capsys: Capsys) -> None:
     world(many(30))
     assert cli.main(["logs", "--run", "run-007"]) == OK
     assert "(75 %) of the first epoch went to input" in capsys.readouterr().out
 
 
-def test_markdown_sums_up_too(
-    world: Any, in_this_process: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_markdown_sums_up_too(world: Any, in_this_process: None, capsys: Capsys) -> None:
     world(many(30))
     assert cli.main(["logs", "--markdown"]) == OK
     assert "### costliest findings" in capsys.readouterr().out
 
 
 def test_json_holds_the_runs_and_their_sums(
-    world: Any, in_this_process: None, capsys: pytest.CaptureFixture[str]
+    world: Any, in_this_process: None, capsys: Capsys
 ) -> None:
     world(many(30))
     assert cli.main(["logs", "--json"]) == OK
@@ -297,9 +286,7 @@ def test_json_holds_the_runs_and_their_sums(
     assert len(document["runs"]) == document["fleet"]["runs"] == 30
 
 
-def test_results_are_written_beside_the_report(
-    world: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_results_are_written_beside_the_report(world: Any, tmp_path: Path, capsys: Capsys) -> None:
     pytest.importorskip("duckdb", reason="DuckDB comes with the extra [parquet]")
     world({"b": "healthy", "a": "healthy"})
     lines, folder = tmp_path / "all.jsonl", tmp_path / "tables"
@@ -314,7 +301,7 @@ def test_results_are_written_beside_the_report(
 # ---------------------------------------------------------------- builds that should fail
 
 
-def test_a_run_over_a_limit_fails_the_build(world: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_over_a_limit_fails_the_build(world: Any, capsys: Capsys) -> None:
     world({"bad": "input_py_function", "good": "healthy"})
     assert cli.main(["logs", "--fail-over", "input=20%"]) == OVER_LIMIT
     output = capsys.readouterr()
@@ -334,7 +321,7 @@ def test_a_limit_beats_a_file_that_could_not_be_read(world: Any) -> None:
 
 
 def test_a_run_worse_than_the_baseline_fails_the_build(
-    world: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    world: Any, tmp_path: Path, capsys: Capsys
 ) -> None:
     baseline = tmp_path / "before.jsonl"
     world({"a": "healthy"})
@@ -377,7 +364,7 @@ def test_an_option_without_sense_is_refused_before_the_work(
     assert code == USAGE
 
 
-def test_nothing_new_is_no_error(world: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_new_is_no_error(world: Any, capsys: Capsys) -> None:
     world({"a": "healthy"})
     assert cli.main(["logs", "--since", "2020-01-01"]) == OK  # nobody knows when it changed
     assert "Healthy" in capsys.readouterr().out
@@ -386,7 +373,7 @@ def test_nothing_new_is_no_error(world: Any, capsys: pytest.CaptureFixture[str])
 # ---------------------------------------------------------------- the real program
 
 
-def test_help_teaches_the_capture_and_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_teaches_the_capture_and_the_exit_codes(capsys: Capsys) -> None:
     with pytest.raises(SystemExit) as stopped:
         cli.main(["--help"])
     text = capsys.readouterr().out
@@ -396,7 +383,7 @@ def test_help_teaches_the_capture_and_the_exit_codes(capsys: pytest.CaptureFixtu
         assert f"\n  {code}" in text
 
 
-def test_version_names_the_decoder(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_names_the_decoder(capsys: Capsys) -> None:
     with pytest.raises(SystemExit) as stopped:
         cli.main(["--version"])
     assert stopped.value.code == OK
@@ -404,9 +391,7 @@ def test_version_names_the_decoder(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
-def test_every_sample_gives_a_valid_document(
-    sample: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_sample_gives_a_valid_document(sample: Path, capsys: Capsys) -> None:
     cli.main([str(sample), "--json"])
     document = json.loads(capsys.readouterr().out)
     Draft202012Validator(SCHEMA).validate(document)

@@ -14,6 +14,7 @@ from stall_analyzer.cli import main as cli
 from stall_analyzer.report import html
 from tests.real_documents import ROOT, document, sample
 
+Capsys = pytest.CaptureFixture[str]
 SAMPLES = ROOT / "sample_logs"
 BUNDLE = "export function render() { return '</script><!--<script>' }"
 
@@ -152,7 +153,7 @@ def test_a_large_run_is_drawn_more_coarsely(
 
 
 def test_without_the_page_the_command_says_so_before_the_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(html, "find_spec", lambda name: None)
@@ -161,14 +162,12 @@ def test_without_the_page_the_command_says_so_before_the_work(
     assert not (tmp_path / "report.html").exists()
 
 
-def test_an_impossible_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_impossible_file_is_refused(tmp_path: Path, capsys: Capsys) -> None:
     assert cli.main([str(SAMPLES), "--html", str(tmp_path)]) == 2
     assert "it is a directory" in capsys.readouterr().err
 
 
-def test_the_text_report_comes_too_when_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_text_report_comes_too_when_asked_for(tmp_path: Path, capsys: Capsys) -> None:
     target = tmp_path / "report.html"
     cli.main([str(SAMPLES / "healthy"), "--html", str(target)])
     output = capsys.readouterr()

@@ -13,6 +13,7 @@ from stall_analyzer.detectors.manual import HEADINGS
 from stall_analyzer.detectors.registry import DETECTORS
 from tests.test_layers import modules_after
 
+Capsys = pytest.CaptureFixture[str]
 OK, USAGE = 0, 2
 
 
@@ -41,9 +42,7 @@ def test_the_pages_are_those_of_the_detectors() -> None:
 
 @pytest.mark.usefixtures("shelf")
 @pytest.mark.parametrize("wanted", ["ST104", "st104", "retracing", "Retracing"])
-def test_explain_prints_the_page_by_id_or_name(
-    wanted: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_explain_prints_the_page_by_id_or_name(wanted: str, capsys: Capsys) -> None:
     assert cli.main(["--explain", wanted]) == OK
     output = capsys.readouterr().out
     assert output.startswith("ST104 retracing (compile)\n\nFinds retracing.\n")
@@ -60,7 +59,7 @@ def test_explain_prints_the_page_by_id_or_name(
     ],
 )
 def test_an_unknown_finding_is_an_error_that_names_the_nearest(
-    wanted: str, near: str, capsys: pytest.CaptureFixture[str]
+    wanted: str, near: str, capsys: Capsys
 ) -> None:
     assert cli.main(["--explain", wanted]) == USAGE
     said = capsys.readouterr().err
@@ -70,16 +69,14 @@ def test_an_unknown_finding_is_an_error_that_names_the_nearest(
 
 @pytest.mark.usefixtures("shelf")
 @pytest.mark.parametrize("wanted", ["", "quicksilver"])
-def test_what_is_near_to_nothing_is_not_guessed_at(
-    wanted: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_near_to_nothing_is_not_guessed_at(wanted: str, capsys: Capsys) -> None:
     assert cli.main(["--explain", wanted]) == USAGE
     assert "near to it" not in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("shelf")
 def test_list_findings_has_one_line_for_each_in_order_of_id(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     assert cli.main(["--list-findings"]) == OK
     first, second = capsys.readouterr().out.splitlines()
@@ -88,7 +85,7 @@ def test_list_findings_has_one_line_for_each_in_order_of_id(
 
 
 def test_without_path_and_without_question_the_usage_is_shown(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     with pytest.raises(SystemExit) as stopped:
         cli.main([])

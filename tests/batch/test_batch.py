@@ -36,6 +36,7 @@ from tests.batch.fleets import (
     names_of,
     run_command,
 )
+from tests.patience import happens
 
 PATIENCE_S = 120
 
@@ -183,9 +184,7 @@ def test_a_pass_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     process = subprocess.Popen(
         command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    until = time.monotonic() + PATIENCE_S
-    while len(results_in(store)) < 5 and time.monotonic() < until:
-        time.sleep(0.01)
+    assert happens(lambda: len(results_in(store)) >= 5, PATIENCE_S)
     process.send_signal(signal.SIGKILL)
     process.wait()
     kept = results_in(store)
@@ -211,9 +210,7 @@ def test_an_interrupted_pass_ends_at_once_and_leaves_no_process(tmp_path: Path) 
     process = subprocess.Popen(
         command(root, "--store", store, "--jobs", "2"), stderr=subprocess.PIPE, text=True
     )
-    until = time.monotonic() + PATIENCE_S
-    while not results_in(store) and time.monotonic() < until:
-        time.sleep(0.01)
+    assert happens(lambda: results_in(store), PATIENCE_S)
     tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
     children = [int(pid) for task in tasks for pid in task.read_text().split()]
     process.send_signal(signal.SIGINT)  # to it alone, as a batch system would

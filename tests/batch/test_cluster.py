@@ -6,8 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from stall_analyzer.batch import engines
 from stall_analyzer.errors import ClusterError, UsageError
 from tests.batch.dask_cluster import ENVIRONMENT, cluster
 from tests.batch.fleets import command, lay_out, run_command
+from tests.patience import happens
 
 pytest.importorskip("distributed", reason="Dask comes with the extra [cluster]")
 
@@ -62,19 +62,12 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
             command(root, "--scheduler", address, "--store", store, "--jsonl", there),
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
         )  # fmt: skip
-        wait_until(lambda: len(list(store.glob("*/[0-9a-f]*.result"))) >= 4)
+        assert happens(lambda: len(list(store.glob("*/[0-9a-f]*.result"))) >= 4, PATIENCE_S)
         workers[0].send_signal(signal.SIGKILL)
         _, said = job.communicate(timeout=PATIENCE_S)
     assert job.returncode == 0, said
     run_command(root, "--store", tmp_path / "here", "--jsonl", here)
     assert there.read_bytes() == here.read_bytes()
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < until, "it never came to that"
-        time.sleep(0.02)
 
 
 def test_no_scheduler_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +100,7 @@ def test_a_lost_scheduler_keeps_what_was_done(tmp_path: Path) -> None:
             command(root, "--scheduler", address, "--store", store),
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
         )  # fmt: skip
-        wait_until(lambda: len(list(store.glob("*/[0-9a-f]*.result"))) >= 2)
+        assert happens(lambda: len(list(store.glob("*/[0-9a-f]*.result"))) >= 2, PATIENCE_S)
         running.close()
         _, said = job.communicate(timeout=PATIENCE_S)
     assert job.returncode == ClusterError.exit_code, said

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -16,6 +15,7 @@ from tensorboard.compat.proto import event_pb2
 
 from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.files.tfrecord import RecordFile, is_intact
+from tests.patience import happens
 
 PATIENCE_S = 30.0  # for what takes well under a second on a machine that is not busy
 
@@ -74,7 +74,4 @@ def run(script: str, *arguments: object, **variables: str) -> tuple[int, str]:
 
 
 def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
+    assert happens(condition, PATIENCE_S), "it did not happen"

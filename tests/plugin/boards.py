@@ -14,10 +14,10 @@ from tensorboard.plugins import base_plugin
 from werkzeug.test import Client, TestResponse
 
 from tb_stall_plugin.loader import StallLoader
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_logs"
-PATIENCE_S = 60
 
 
 class Profile(base_plugin.TBPlugin):

@@ -15,8 +15,9 @@ from stall_analyzer.discover.discover import discover
 from stall_analyzer.files.caches import LIVE_S, version_of
 from stall_analyzer.model.runs import Run
 from tb_stall_plugin.analyses import Analyses
+from tests.patience import happens
 from tests.plugin.boards import Board, copy_of
-from tests.plugin.workers import Counting, happens, only_run, settled
+from tests.plugin.workers import Counting, only_run, settled
 
 # ---------------------------------------------------------------- once
 
@@ -37,8 +38,7 @@ def test_progress_is_what_the_worker_says(run: Run) -> None:
     worker.may_go_on.clear()
     analyses = Analyses(lambda: worker)
     analyses.status(run)
-    while not worker.runs:
-        time.sleep(0.01)
+    assert happens(lambda: worker.runs)
     assert analyses.status(run).progress == {"share": 0.5, "text": "half way"}
     worker.may_go_on.set()
     settled(analyses, run)
@@ -98,8 +98,7 @@ def test_the_cheapest_goes_first_and_who_is_looked_at_before_it(tmp_path: Path) 
     for found in discover([str(tmp_path / "logs")]).runs:
         runs[found.name] = found
     analyses.status(runs["first"])
-    while not worker.runs:
-        time.sleep(0.01)
+    assert happens(lambda: worker.runs)
     for name in ("large", "small"):
         analyses.status(runs[name])
     analyses.status(runs["looked at"], urgent=True)

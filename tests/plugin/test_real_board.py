@@ -20,7 +20,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.plugin.boards import PATIENCE_S, ROOT, SAMPLES
+from tests.patience import PATIENCE_S
+from tests.plugin.boards import ROOT, SAMPLES
 
 ADDRESS = re.compile(r"http://(?:127\.0\.0\.1|localhost):\d+\S*")
 

@@ -13,8 +13,9 @@ from stall_analyzer.model.runs import HostFile, ProfileSession, Run
 from stall_analyzer.results import worker_process
 from tb_stall_plugin import analyses as plugin_analyses
 from tb_stall_plugin.analyses import Analyses
+from tests.patience import happens
 from tests.plugin.boards import Board, copy_of
-from tests.plugin.workers import Counting, Failing, happens, only_run, settled
+from tests.plugin.workers import Counting, Failing, only_run, settled
 
 # ---------------------------------------------------------------- from its start to its end
 
@@ -116,27 +117,24 @@ def board_of_a_and_b(logdir: Path) -> Board:
     return Board(str(logdir))
 
 
-def test_an_analysis_that_fails_leaves_the_others_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("function", "does", "error"),
+    [
+        ("analyze", "raise RuntimeError('lost')", "RuntimeError: lost"),
+        ("analyze_one", "os.kill(os.getpid(), 9)", "was killed, perhaps because memory ran out"),
+    ],
+    ids=["an analysis that fails", "a worker that is killed"],
+)
+def test_whatever_fails_costs_only_its_own_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str, does: str, error: str
 ) -> None:
-    damage_worker(monkeypatch, "outcome.analyze", "raise RuntimeError('lost')")
+    damage_worker(monkeypatch, f"outcome.{function}", does)
     board = board_of_a_and_b(tmp_path)
     failed = board.report("a")
     assert failed["state"] == "failed"
-    assert "RuntimeError: lost" in failed["error"]
+    assert error in failed["error"]
     assert board.report("b")["state"] == "ready"
     assert board.runs()["a"]["state"] == "failed"
-
-
-def test_a_worker_that_is_killed_costs_only_its_own_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    damage_worker(monkeypatch, "outcome.analyze_one", "os.kill(os.getpid(), 9)")
-    board = board_of_a_and_b(tmp_path)
-    failed = board.report("a")
-    assert failed["state"] == "failed"
-    assert "its process was killed, perhaps because memory ran out" in failed["error"]
-    assert board.report("b")["state"] == "ready"
 
 
 def test_a_worker_that_hangs_is_stopped_and_costs_only_its_own_run(

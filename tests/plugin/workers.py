@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from stall_analyzer.discover.discover import discover
@@ -12,7 +10,7 @@ from stall_analyzer.model.runs import Run
 from stall_analyzer.progress import Progress, ignore_progress
 from stall_analyzer.results.worker_process import FOREVER_S, Answer, Work, WorkerProcess, WorkFailed
 from tb_stall_plugin.analyses import Analyses, Status
-from tests.plugin.boards import PATIENCE_S
+from tests.patience import PATIENCE_S, happens
 
 
 class Counting(WorkerProcess):
@@ -62,19 +60,5 @@ def only_run(folder: Path) -> Run:
 
 
 def settled(analyses: Analyses, run: Run, *, urgent: bool = False) -> Status:
-    until = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until:
-        status = analyses.status(run, urgent=urgent)
-        if status.progress is None:
-            return status
-        time.sleep(0.01)
-    raise AssertionError("the analysis does not end")
-
-
-def happens(what: Callable[[], object]) -> bool:
-    until = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until:
-        if what():
-            return True
-        time.sleep(0.01)
-    return False
+    assert happens(lambda: analyses.status(run, urgent=urgent).progress is None)
+    return analyses.status(run, urgent=urgent)

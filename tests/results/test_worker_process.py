@@ -15,6 +15,7 @@ from stall_analyzer.model.runs import Run
 from stall_analyzer.progress import Progress
 from stall_analyzer.results.worker_process import TookTooLong, WorkerProcess, WorkFailed
 from tests.batch.fleets import fake_run
+from tests.patience import happens
 
 LONG_S = 60
 
@@ -94,8 +95,5 @@ def test_it_ends_by_itself_when_its_parent_is_killed(is_at_work: bool) -> None:
     )
     assert parent.returncode == -9, parent.stderr
     pid = int(parent.stdout)
-    until = time.monotonic() + LONG_S
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < until:
-        time.sleep(0.01)
-    assert not Path(f"/proc/{pid}").exists()
+    assert happens(lambda: not Path(f"/proc/{pid}").exists())
     assert parent.stderr == ""
