@@ -10,9 +10,21 @@ import numpy as np
 from stall_analyzer.align.align import align
 from stall_analyzer.captures.capture_records import Environment, MarkRecord, WindowRecord
 from stall_analyzer.model.event_log import Capture, EventLog, KerasConfig, Series
+from stall_analyzer.model.runs import ProfileSession
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_S
-from tests.traces import GRAPH, TRAIN_OPS, call, clock, event, host, ops, timeline_of, trainer
+from tests.traces import (
+    GRAPH,
+    TRAIN_OPS,
+    call,
+    clock,
+    event,
+    host,
+    ops,
+    timeline_of,
+    trace_of,
+    trainer,
+)
 from tests.xspace import Event
 
 UNIX_NS = 1_700_000_000 * 10**9
@@ -129,10 +141,9 @@ def test_with_markers_of_keras_2_the_epoch_number_ends_the_epoch(tmp_path: Path)
 
 
 def test_event_files_end_the_epoch_where_the_trace_does_not(tmp_path: Path) -> None:
-    thread, work = epoch(100, first_run=1)
     timeline = timeline_of(
         tmp_path,
-        trainer(thread, work),
+        trainer(*epoch(100, first_run=1)),
         clock(UNIX_NS, 1),
         events=log(keras_s=0.09, epoch_loss=series({0.25: 1.0})),
     )
@@ -152,10 +163,9 @@ def test_a_callback_that_evaluates_begins_no_later_epoch(tmp_path: Path) -> None
 
 
 def test_a_profile_of_the_middle_covers_a_part_of_the_epoch(tmp_path: Path) -> None:
-    thread, work = call(10, 20, run=1), ops(10, 20, 1, *TRAIN_OPS)
     timeline = timeline_of(
         tmp_path,
-        trainer(thread, work),
+        trainer(call(10, 20, run=1), ops(10, 20, 1, *TRAIN_OPS)),
         clock(UNIX_NS + 4 * 10**9, 0.05),
         events=log(keras_s=0, epoch_loss=series({10: 1.0, 13: 0.5, 16: 0.4})),
     )
@@ -267,12 +277,11 @@ def test_marks_are_believed_before_the_trace(tmp_path: Path) -> None:
 
 
 def test_the_trace_shows_where_the_first_step_of_a_capture_began(tmp_path: Path) -> None:
-    thread, work = epoch(100, first_run=1)
     log = capture(
         ("epoch_begin", 0.1), ("epoch_end", 0.14), ("fit_end", 0.14),
         steps={0.112: 0.012, 0.122: 0.01, 0.132: 0.01},
     )  # fmt: skip
-    lines = trainer(thread, work)
+    lines = trainer(*epoch(100, first_run=1))
     timeline = timeline_of(tmp_path, lines, clock(UNIX_NS, 1), events=log)
     assert [(round(s), round(e)) for s, e in milliseconds(timeline)] == [
         (2, 12), (12, 22), (22, 32),
@@ -327,23 +336,18 @@ def test_a_second_fit_is_not_the_first_epoch() -> None:
 
 def test_a_trace_without_a_clock_begins_when_the_capture_opened_it(tmp_path: Path) -> None:
     """TensorFlow 2.15 to 2.18 write no time into their traces."""
-    thread, work = epoch(0, first_run=1)
     opened = WindowRecord(at(3), "opened", "sample")
     saved = WindowRecord(at(4), "saved", "sample", session="session")
     log = capture(("epoch_begin", 1), ("epoch_end", 9), windows=(opened, saved))
-    lines = trainer(thread, work)
+    lines = trainer(*epoch(0, first_run=1))
     (aligned,) = timeline_of(tmp_path, lines, events=log).traces
     assert aligned.shift_ps == 2 * PS_PER_S
 
 
 def test_steps_of_all_sessions_count(tmp_path: Path) -> None:
-    from stall_analyzer.model.runs import ProfileSession  # noqa: PLC0415
-    from tests.traces import trace_of  # noqa: PLC0415
-
     traces = []
     for number, second in enumerate((0, 4)):
-        thread, work = epoch(0, first_run=1 + 10 * number)
-        lines = trainer(thread, work)
+        lines = trainer(*epoch(0, first_run=1 + 10 * number))
         planes = (lines, clock(UNIX_NS + second * 10**9, 0.1))
         traces.append((ProfileSession(str(second), "", ()), trace_of(tmp_path, *planes)))
     timeline = align(traces, log(keras_s=0, epoch_loss=series({10: 1.0, 12: 0.5})))

@@ -11,11 +11,10 @@ import pytest
 
 from stall_analyzer.cli import main as cli
 from stall_analyzer.decode.vocabulary import ANNOTATIONS
-from stall_analyzer.discover.discover import discover
-from stall_analyzer.pipeline import analyze
 from stall_analyzer.report.document import run_document
 from stall_analyzer.report.document_types import ReportEntry
 from tests import traces
+from tests.real_documents import analyzed
 from tests.xspace import space
 
 pb2 = pytest.importorskip("tensorflow.tsl.profiler.protobuf.xplane_pb2")
@@ -38,8 +37,7 @@ def our_lines(path: Path) -> tuple[Any, list[Any]]:
 
 
 def document(folder: Path) -> ReportEntry:
-    (run,) = discover([str(folder)]).runs
-    return run_document(analyze(run))
+    return run_document(analyzed(folder))
 
 
 @pytest.mark.parametrize("sample", TRACED)

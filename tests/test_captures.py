@@ -10,7 +10,9 @@ import pytest
 
 from stall_analyzer.captures.capture_records import ThreadSettings
 from stall_analyzer.captures.record_json import read_record, to_json
+from stall_analyzer.events.event_files import read_events
 from stall_analyzer.model.event_log import Capture, EventLog
+from stall_analyzer.model.runs import EventFile, Run
 from tests import captures as write
 from tests import event_files
 from tests.captures import GENERATOR, IN_THE_STEP, START_NS, native, thread
@@ -174,9 +176,6 @@ def test_a_file_that_was_cut_is_used_up_to_there(tmp_path: Path) -> None:
 
 
 def event_files_read(*paths: Path) -> EventLog:
-    from stall_analyzer.events.event_files import read_events  # noqa: PLC0415
-    from stall_analyzer.model.runs import EventFile, Run  # noqa: PLC0415
-
     files = tuple(EventFile(str(path), "run", path.stat().st_size) for path in paths)
     return read_events(Run(".", ".", (), files))
 

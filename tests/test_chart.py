@@ -12,16 +12,16 @@ from stall_analyzer.chart import chart_files
 from stall_analyzer.chart.chart_columns import Chart, Lane, name_of_rank
 from stall_analyzer.chart.chart_window import search, timeline
 from stall_analyzer.chart.lanes import MOST_ROWS, charts_of
-from stall_analyzer.discover.discover import discover
 from stall_analyzer.model.causes import CAUSES
 from stall_analyzer.model.findings import Report
 from stall_analyzer.model.units import PS_PER_MS
-from stall_analyzer.pipeline import analyze
+from tests import captures
+from tests.real_documents import analyzed
+from tests.real_documents import report_of as sample_report
 from tests.traces import TRAIN_OPS, call, clock, device, event, host, ops, wait
 from tests.xspace import Event, space
 
 START_NS = 1_700_000_000_000_000_000
-SAMPLES = Path(__file__).resolve().parents[1] / "sample_logs"
 
 
 def report_of(folder: Path, **hosts: list[bytes]) -> Report:
@@ -29,8 +29,7 @@ def report_of(folder: Path, **hosts: list[bytes]) -> Report:
     session.mkdir(parents=True)
     for name, planes in hosts.items():
         (session / f"{name}.xplane.pb").write_bytes(space(*planes, clock(START_NS, 0.2)))
-    (run,) = discover([str(folder)]).runs
-    return analyze(run)
+    return analyzed(folder)
 
 
 def training() -> bytes:
@@ -103,15 +102,13 @@ def test_each_host_has_a_chart_of_its_own_and_the_trainer_comes_first(tmp_path: 
 
 
 def test_a_run_without_a_trace_has_its_steps_and_its_loss() -> None:
-    (run,) = discover([str(SAMPLES / "event_files_only")]).runs
-    (chart,) = charts_of(analyze(run))
+    (chart,) = charts_of(sample_report("event_files_only"))
     assert chart.lanes[0].id == "ledger"
     assert "thread" not in {lane.id for lane in chart.lanes}
 
 
 def test_memory_in_use_is_a_curve() -> None:
-    (run,) = discover([str(SAMPLES / "memory_allocator_wait")]).runs
-    (chart,) = charts_of(analyze(run))
+    (chart,) = charts_of(sample_report("memory_allocator_wait"))
     (memory,) = (curve for curve in chart.curves if curve.unit == "bytes")
     assert memory.id == "memory/bfc_cpu_allocator_for_gpu"
     assert (np.diff(memory.at_ps) >= 0).all()
@@ -145,8 +142,6 @@ def answer(chart: Chart, pixels: int) -> dict[str, Any]:
 
 
 def test_a_capture_adds_its_curves(tmp_path: Path) -> None:
-    from tests import captures  # noqa: PLC0415
-
     records = [captures.start(host="box"), captures.mark("epoch_begin", 0.0)]
     for second in range(3):
         values = {"gradient_norm": 2.0 + second, "host__rss_bytes": 1e9}
@@ -154,8 +149,7 @@ def test_a_capture_adds_its_curves(tmp_path: Path) -> None:
         records.append(captures.scalars(second + 0.5, second, learning_rate=0.1, **values))
     records += [captures.mark("epoch_end", 3.0), captures.mark("fit_end", 3.0)]
     (tmp_path / captures.file_name()).write_bytes(b"".join(records))
-    (run,) = discover([str(tmp_path)]).runs
-    (chart,) = charts_of(analyze(run))
+    (chart,) = charts_of(analyzed(tmp_path))
     curves = {curve.id: list(curve.value) for curve in chart.curves}
     assert curves["gradient_norm"] == [2.0, 3.0, 4.0]
     assert curves["memory/process"] == [1e9] * 3

@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from stall_analyzer.align.collectives import Collectives, collectives_of, meeting_table, meetings_of
-from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.model.timeline import Meetings
 from stall_analyzer.model.units import NEVER, PS_PER_MS
-from stall_analyzer.signals.cluster.gatherings import gatherings_of
-from tests.clusters import PUNCTUAL, steadily, timeline_of, traces_of, write_job
+from stall_analyzer.signals.cluster.gatherings import Gatherings, gatherings_of
+from tests.clusters import PUNCTUAL, signals_for, steadily
 from tests.traces import event, host, trace_of
 from tests.xspace import Event
 
@@ -59,6 +58,11 @@ def test_a_meeting_needs_two_hosts_and_lies_in_the_window(tmp_path: Path) -> Non
     assert meetings_of([one, other], ["a", "a"], [0, 0], window_ps=50 * PS_PER_MS) is None
 
 
+def gathered(folder: Path, meetings: Meetings) -> Gatherings:
+    job = {name: steadily(PUNCTUAL) for name in meetings.hosts}
+    return gatherings_of(meetings, signals_for(folder, job).hosts)
+
+
 def test_waiting_for_several_collectives_at_once_is_waiting_once(tmp_path: Path) -> None:
     """Two all-reduces of one step, both of which wait for b."""
     ms = PS_PER_MS
@@ -67,9 +71,7 @@ def test_waiting_for_several_collectives_at_once_is_waiting_once(tmp_path: Path)
         np.array([[10 * ms, 40 * ms], [12 * ms, 41 * ms], [60 * ms, 61 * ms]]),
         np.array([[45 * ms, 45 * ms], [46 * ms, 46 * ms], [65 * ms, 65 * ms]]),
     )
-    files = write_job(tmp_path, {name: steadily(PUNCTUAL) for name in ("a", "b")})
-    ledgers = attribute(timeline_of(tmp_path, traces_of(files)))
-    found = gatherings_of(meetings, ledgers)
+    found = gathered(tmp_path, meetings)
     assert len(found) == 2
     assert found.cost_ps.tolist() == [31 * ms, ms]  # from 10 to 41 ms, not twice 30
     assert [found.hosts[i] for i in found.last] == ["b", "b"]
@@ -82,8 +84,6 @@ def test_a_host_that_took_no_part_neither_waits_nor_counts(tmp_path: Path) -> No
         np.array([[10 * ms, 40 * ms, NEVER], [60 * ms, 50 * ms, 50 * ms]]),
         np.array([[45 * ms, 45 * ms, NEVER], [65 * ms, 65 * ms, 65 * ms]]),
     )
-    files = write_job(tmp_path, {name: steadily(PUNCTUAL) for name in ("a", "b", "c")})
-    ledgers = attribute(timeline_of(tmp_path, traces_of(files)))
-    found = gatherings_of(meetings, ledgers)
+    found = gathered(tmp_path, meetings)
     assert found.cost_ps.tolist() == [30 * ms, 10 * ms]
     assert found.waited_ps[0].tolist() == [30 * ms, 0, NEVER]

@@ -10,12 +10,12 @@ import pytest
 
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.model.debug_dump import DumpedTensor
-from stall_analyzer.pipeline import analyze
 from stall_analyzer.tfdbg import debug_dumps
 from stall_analyzer.tfdbg.debug_dumps import DEFAULT_BUFFER
 from tests.dumps import GRAPH, START_S, Dump, read
 from tests.event_files import file_name
 from tests.logdirs import lay_out, names
+from tests.real_documents import analyzed
 
 USER = "/home/ann/train.py"
 LIBRARY = "/usr/lib/python3.11/site-packages/keras/src/losses.py"
@@ -212,7 +212,7 @@ def test_a_missing_file_is_survived(tmp_path: Path) -> None:
     for part in PARTS:
         folder = bad_dump().write(tmp_path / part)
         next(folder.glob(f"*.{part}")).unlink()
-        assert analyze(discover([str(folder)]).runs[0]).run.dumps
+        assert analyzed(folder).run.dumps
 
 
 def test_a_program_that_was_killed_left_no_executions(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_dump_with_too_many_tensors_is_read_in_part(
 
 def test_a_run_with_nothing_but_a_healthy_dump_says_what_was_seen(tmp_path: Path) -> None:
     dump = Dump().tensor("op").write(tmp_path)
-    report = analyze(discover([str(dump)]).runs[0])
+    report = analyzed(dump)
     assert (report.verdict.status, report.findings) == ("unknown", ())
     assert "1 tensors" in report.verdict.sentence
 
@@ -269,7 +269,7 @@ def test_a_dump_that_tensorflow_writes(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     subprocess.run([sys.executable, program, tmp_path / "dump"], check=True, capture_output=True)
-    report = analyze(discover([str(tmp_path / "dump")]).runs[0])
+    report = analyzed(tmp_path / "dump")
     (finding,) = [found for found in report.findings if found.id == "ST313"]
     assert finding.title == f"The first infinity was made by Log at program.py:{LOG_LINE}"
     assert finding.severity == "act"

@@ -54,9 +54,6 @@ def memory(
 
 
 def test_an_op_that_waits_for_memory_is_found_with_what_it_asked(tmp_path: Path) -> None:
-    def between(number: int, at: float) -> Sequence[Event]:
-        return [memory("Deallocation", at, 400 * MB, MB)]
-
     waiting = [
         event("ExecutorState::Process", 200, 300, id=99),
         event("big/Fill:Fill", 200, 300),
@@ -70,7 +67,10 @@ def test_an_op_that_waits_for_memory_is_found_with_what_it_asked(tmp_path: Path)
     assert finding.lost_ps == 80 * PS_PER_MS
     assert "asked for 300 MB while 100 MB were free in GPU_0_bfc" in finding.explanation
     assert out_of_memory.check(signals) is None
-    assert allocator_wait.check(training(tmp_path, between=between)) is None
+    none_waits = training(
+        tmp_path, between=lambda n, at: [memory("Deallocation", at, 400 * MB, MB)]
+    )
+    assert allocator_wait.check(none_waits) is None
 
 
 def failing(folder: Path, *, asked_before: bool, seconds: float = 10) -> Signals:
