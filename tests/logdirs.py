@@ -23,6 +23,14 @@ def lay_out(root: Path, *names: str) -> str:
     return str(root)
 
 
+def write_session(root: Path, session: str = "s", /, **traces: bytes) -> None:
+    """A profile session with the traces of these hosts."""
+    folder = root / PROFILE / session
+    folder.mkdir(parents=True, exist_ok=True)
+    for host, trace in traces.items():
+        (folder / f"{host}.xplane.pb").write_bytes(trace)
+
+
 def names(runs: Iterable[Run]) -> list[str]:
     return [run.name for run in runs]
 

@@ -14,6 +14,7 @@ from stall_analyzer.decode.vocabulary import ANNOTATIONS
 from stall_analyzer.report.document import run_document
 from stall_analyzer.report.document_types import ReportEntry
 from tests import traces
+from tests.logdirs import write_session
 from tests.real_documents import analyzed
 from tests.xspace import space
 
@@ -141,9 +142,7 @@ def test_analysing_the_copy_gives_the_same_report(tmp_path: Path) -> None:
 def test_a_trace_without_a_host_gets_a_plane_for_the_lines(tmp_path: Path) -> None:
     steps, kernels = [traces.event("0", 0, 5)], [traces.event("k", 0, 5)]
     plane = traces.device("/device:GPU:0", ("Steps", steps), ("Stream", kernels))
-    session = tmp_path / "logs" / "plugins" / "profile" / "s"
-    session.mkdir(parents=True)
-    (session / "vm.xplane.pb").write_bytes(space(plane))
+    write_session(tmp_path / "logs", vm=space(plane))
     assert cli.main([str(tmp_path / "logs"), "--annotate", str(tmp_path / "out")]) == 0
     (copy,) = (tmp_path / "out").rglob("*.xplane.pb")
     _, lines = our_lines(copy)
@@ -172,9 +171,7 @@ def test_a_file_by_itself_is_put_where_tensorboard_finds_it(tmp_path: Path) -> N
 
 def test_a_cut_trace_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (source,) = (SAMPLES / "healthy").rglob("*.xplane.pb")
-    session = tmp_path / "logs" / "plugins" / "profile" / "s"
-    session.mkdir(parents=True)
-    (session / "vm.xplane.pb").write_bytes(source.read_bytes()[:150_000])
+    write_session(tmp_path / "logs", vm=source.read_bytes()[:150_000])
     cli.main([str(tmp_path / "logs"), "--annotate", str(tmp_path / "out")])
     assert "there was nothing to write" in capsys.readouterr().err
 

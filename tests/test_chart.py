@@ -16,6 +16,7 @@ from stall_analyzer.model.causes import CAUSES
 from stall_analyzer.model.findings import Report
 from stall_analyzer.model.units import PS_PER_MS
 from tests import captures
+from tests.logdirs import write_session
 from tests.real_documents import analyzed
 from tests.real_documents import report_of as sample_report
 from tests.traces import TRAIN_OPS, call, clock, device, event, host, ops, wait
@@ -25,10 +26,8 @@ START_NS = 1_700_000_000_000_000_000
 
 
 def report_of(folder: Path, **hosts: list[bytes]) -> Report:
-    session = folder / "plugins" / "profile" / "2023_11_14_22_13_20"
-    session.mkdir(parents=True)
-    for name, planes in hosts.items():
-        (session / f"{name}.xplane.pb").write_bytes(space(*planes, clock(START_NS, 0.2)))
+    traces = {name: space(*planes, clock(START_NS, 0.2)) for name, planes in hosts.items()}
+    write_session(folder, "2023_11_14_22_13_20", **traces)
     return analyzed(folder)
 
 

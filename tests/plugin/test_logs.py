@@ -13,7 +13,7 @@ import pytest
 from stall_analyzer.discover.discover import Discovery
 from tb_stall_plugin import logs
 from tb_stall_plugin.logs import Logs
-from tests.logdirs import NOON
+from tests.logdirs import NOON, write_session
 from tests.plugin.boards import SAMPLES, Board, copy_of
 from tests.traces import call, clock, event, host
 from tests.xspace import space
@@ -100,11 +100,8 @@ def test_a_name_that_is_no_text_can_be_sent_and_asked_for(tmp_path: Path) -> Non
     ids=["html", "long", "unicode", "quotes"],
 )
 def test_hostile_names_in_a_trace_are_plain_text(tmp_path: Path, name: str) -> None:
-    session = tmp_path / "a" / "plugins" / "profile" / "s"
-    session.mkdir(parents=True)
     thread = ("python", [*call(0, 50, 1), event(name, 1, 49), *call(50, 60, 2)])
-    trace = space(host(thread), clock(NOON * 10**9, 0.1))
-    (session / "host.xplane.pb").write_bytes(trace)
+    write_session(tmp_path / "a", host=space(host(thread), clock(NOON * 10**9, 0.1)))
     board = Board(str(tmp_path))
     duration = board.report("a")["report"]["window"]["duration_ps"]
     answer = board.answer("timeline", run="a", start_ps=0, end_ps=duration, pixels=100)
@@ -121,22 +118,17 @@ def test_a_name_of_a_megabyte_does_not_fill_the_report(tmp_path: Path) -> None:
         for i in range(20)
         for part in call(50 * i, 50 * i + 45, i + 1, traced_ms=40, count=i + 1)
     ]
-    session = tmp_path / "a" / "plugins" / "profile" / "s"
-    session.mkdir(parents=True)
     trace = space(host(("python", calls)), clock(NOON * 10**9, 1.0))
-    (session / "host.xplane.pb").write_bytes(trace)
+    write_session(tmp_path / "a", host=trace)
     answer = Board(str(tmp_path)).report("a")
     assert any("<b><b>" in finding["title"] for finding in answer["report"]["findings"])
     assert len(json.dumps(answer)) < 100_000
 
 
 def test_a_run_with_several_hosts(tmp_path: Path) -> None:
-    session = tmp_path / "a" / "plugins" / "profile" / "s"
-    session.mkdir(parents=True)
     for number, name in enumerate(("one", "two")):
         thread = (f"python {name}", [*call(0, 50 + number, 1), *call(60, 70, 2)])
-        trace = space(host(thread), clock(NOON * 10**9, 0.1))
-        (session / f"{name}.xplane.pb").write_bytes(trace)
+        write_session(tmp_path / "a", **{name: space(host(thread), clock(NOON * 10**9, 0.1))})
     board = Board(str(tmp_path))
     board.report("a")
     for name in board.runs()["a"]["hosts"]:
