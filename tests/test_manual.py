@@ -25,7 +25,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def write(id: str, name: str, bucket: str) -> None:
         body = "\n\n".join(f"{heading}\nText." for heading in HEADINGS)
-        constants = f'ID = "{id}"\nNAME = "{name}"\nBUCKET = "{bucket}"\n'
+        constants = f'ID = "{id}"\nBUCKET = "{bucket}"\n'
         page = f'"""Finds {name}.\n\n{body}\n"""\n\nimport numpy\n\n{constants}'
         (family / f"{name}.py").write_text(page)
 

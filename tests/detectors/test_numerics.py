@@ -65,7 +65,7 @@ HEALTHY = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("detector", ALL, ids=lambda d: d.NAME)
+@pytest.mark.parametrize("detector", ALL, ids=lambda d: d.ID)
 @pytest.mark.parametrize("run", HEALTHY)
 def test_healthy_runs_are_left_alone(detector: ModuleType, run: str) -> None:
     assert checked(detector, HEALTHY[run]) is None

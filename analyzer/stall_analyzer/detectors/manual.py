@@ -49,7 +49,7 @@ class Page:
 
 def pages() -> tuple[Page, ...]:
     """All of them, by id."""
-    found = [_page_of(ast.parse(path.read_bytes())) for path in DETECTORS.glob("*/*.py")]
+    found = map(_page_of, DETECTORS.glob("*/*.py"))
     return tuple(sorted((page for page in found if page), key=lambda page: page.id))
 
 
@@ -65,8 +65,9 @@ def page(wanted: str) -> Page:
     )
 
 
-def _page_of(module: ast.Module) -> Page | None:
+def _page_of(path: Path) -> Page | None:
     """None for a module that is no detector."""
+    module = ast.parse(path.read_bytes())
     constants = {
         target.id: node.value.value
         for node in module.body
@@ -74,14 +75,10 @@ def _page_of(module: ast.Module) -> Page | None:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    if not {"ID", "NAME", "BUCKET"} <= constants.keys():
+    if not {"ID", "BUCKET"} <= constants.keys():
         return None
-    return Page(
-        str(constants["ID"]),
-        str(constants["NAME"]),
-        str(constants["BUCKET"]),
-        ast.get_docstring(module) or "",
-    )
+    text = ast.get_docstring(module) or ""
+    return Page(str(constants["ID"]), path.stem, str(constants["BUCKET"]), text)
 
 
 def _perhaps(key: str, every: tuple[Page, ...]) -> str:

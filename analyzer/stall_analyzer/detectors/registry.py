@@ -1,7 +1,7 @@
 """Every detector, found in the folders of the families and ordered by id.
 
-A detector is a module: its docstring is its manual page, `ID`, `NAME` and `BUCKET` say what it is,
-and `check(signals)` returns a Finding or None. A module without an `ID` helps those beside it.
+A detector is a module: its file is named as its finding, its docstring is its manual page, `ID` and
+`BUCKET` say what it is, and `check(signals)` returns a Finding or None. A module without an `ID` helps those beside it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _detectors() -> Iterator[Detector]:
     for path in Path(__file__).parent.glob("*/[a-z]*.py"):
         module = import_module(f"{__package__}.{path.parent.name}.{path.stem}")
         if hasattr(module, "ID"):
-            yield Detector(module.ID, module.NAME, module.BUCKET, module.check)
+            yield Detector(module.ID, path.stem, module.BUCKET, module.check)
 
 
 DETECTORS: tuple[Detector, ...] = tuple(sorted(_detectors(), key=lambda detector: detector.id))

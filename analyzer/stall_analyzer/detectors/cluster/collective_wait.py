@@ -37,7 +37,6 @@ from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST501"
-NAME = "collective_wait"
 BUCKET = "communication"
 
 # Sending takes the same time in each step. A step this many times longer than the shortest has

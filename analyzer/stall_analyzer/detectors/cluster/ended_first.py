@@ -36,7 +36,6 @@ from stall_analyzer.model.format import moment, percent, seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST505"
-NAME = "ended_first"
 BUCKET = "communication"
 
 TOLD_BUCKETS = 3  # of what the time until then went to

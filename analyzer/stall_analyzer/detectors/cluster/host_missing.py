@@ -31,7 +31,6 @@ from stall_analyzer.model.format import listed, seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST504"
-NAME = "host_missing"
 BUCKET = "communication"
 
 

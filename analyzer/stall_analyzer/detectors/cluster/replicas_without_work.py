@@ -26,7 +26,6 @@ from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST503"
-NAME = "replicas_without_work"
 BUCKET = "compute"
 
 

@@ -39,7 +39,6 @@ from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.signals import EVIDENCE_MOST, Signals
 
 ID = "ST502"
-NAME = "straggler"
 BUCKET = "communication"
 
 # With it on time, the next slowest sets the pace.

@@ -30,7 +30,6 @@ from stall_analyzer.model.format import listed
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST506"
-NAME = "uneven_work"
 BUCKET = "communication"
 
 # One step more or less is where a profile begins or ends, or a last smaller batch.

@@ -37,7 +37,6 @@ from stall_analyzer.signals.host.overhead import Overhead, step_overhead
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST109"
-NAME = "dispatch_dominates"
 BUCKET = "host"
 
 # Starting dominates when it takes more than everything else together.

@@ -37,7 +37,6 @@ from stall_analyzer.signals.host.overhead import Overhead, step_overhead
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST108"
-NAME = "eager_hot_loop"
 BUCKET = "host"
 
 # Tracing records each op with more Python than running it takes: 13 to 24 steps' worth were seen.

@@ -32,7 +32,6 @@ from stall_analyzer.signals.compile.functions import FunctionSignals
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST103"
-NAME = "instantiation"
 BUCKET = "compile"
 
 

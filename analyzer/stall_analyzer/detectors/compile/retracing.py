@@ -42,7 +42,6 @@ from stall_analyzer.signals.compile.functions import Build, FunctionSignals
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST104"
-NAME = "retracing"
 BUCKET = "compile"
 
 # From this share of calls on it is not some values that are new, but every one.

@@ -41,7 +41,6 @@ from stall_analyzer.signals.compile.functions import Build, FunctionSignals
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST101"
-NAME = "tracing"
 BUCKET = "compile"
 
 # The first trace of a process also loads what tracing needs: 0.1 to 0.3 s on the machines measured.

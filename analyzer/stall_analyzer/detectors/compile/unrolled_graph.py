@@ -38,7 +38,6 @@ from stall_analyzer.signals.compile.functions import FunctionSignals
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST102"
-NAME = "unrolled_graph"
 BUCKET = "compile"
 
 # What is left of tracing and instantiation when the loop's body is built once: from little, where

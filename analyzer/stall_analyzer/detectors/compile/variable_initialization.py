@@ -35,7 +35,6 @@ from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST107"
-NAME = "variable_initialization"
 BUCKET = "compile"
 
 

@@ -31,7 +31,6 @@ from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST110"
-NAME = "warm_up"
 BUCKET = "compute"
 
 # Some warm-up is in every run; below a tenth of the epoch it misleads nobody.

@@ -36,7 +36,6 @@ from stall_analyzer.signals.compile.functions import FunctionSignals
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST105"
-NAME = "xla_compilation"
 BUCKET = "compile"
 
 

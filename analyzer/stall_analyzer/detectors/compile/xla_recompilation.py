@@ -34,7 +34,6 @@ from stall_analyzer.signals.compile.functions import FunctionSignals
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST106"
-NAME = "xla_recompilation"
 BUCKET = "compile"
 
 

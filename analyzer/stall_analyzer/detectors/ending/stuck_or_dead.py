@@ -47,7 +47,6 @@ from stall_analyzer.signals.ending.stalled import SLOW, STUCK, Stall
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST510"
-NAME = "stuck_or_dead"
 BUCKET = "unknown"
 
 # A batch that takes this many times the usual one is no longer merely slow.

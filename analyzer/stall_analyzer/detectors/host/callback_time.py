@@ -36,7 +36,6 @@ from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST401"
-NAME = "callback_time"
 BUCKET = "host"
 
 # Keras itself takes one to three milliseconds of Python between two steps.

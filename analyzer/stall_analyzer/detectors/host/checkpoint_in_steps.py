@@ -35,7 +35,6 @@ from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST402"
-NAME = "checkpoint_in_steps"
 BUCKET = "host"
 
 # One save at the end of an epoch is what one asks for.

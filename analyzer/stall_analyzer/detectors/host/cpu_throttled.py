@@ -35,7 +35,6 @@ from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST410"
-NAME = "cpu_throttled"
 BUCKET = "host"
 
 # The work remains: without the limit more cores do it at once, within it fewer threads.

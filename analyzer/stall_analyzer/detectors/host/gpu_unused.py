@@ -32,7 +32,6 @@ from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST405"
-NAME = "gpu_unused"
 BUCKET = "compute"
 
 

@@ -35,7 +35,6 @@ from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST407"
-NAME = "one_intra_op_thread"
 BUCKET = "compute"
 
 # Of the time that dividing the ops over all cores would save at best. Cores that are two halves of

@@ -33,7 +33,6 @@ from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST408"
-NAME = "python_in_graph"
 BUCKET = "host"
 
 # The same work in the graph takes some time too.

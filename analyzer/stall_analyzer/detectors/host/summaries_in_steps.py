@@ -35,7 +35,6 @@ from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST403"
-NAME = "summaries_in_steps"
 BUCKET = "host"
 
 # A few scalars take less; above that it is histograms, images or very many tags.

@@ -30,7 +30,6 @@ from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST404"
-NAME = "validation_in_epoch"
 BUCKET = "compute"
 
 # A fifth of the data held out, without a backward pass, costs less than a tenth of the epoch. Three

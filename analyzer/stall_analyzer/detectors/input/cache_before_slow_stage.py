@@ -31,7 +31,6 @@ from stall_analyzer.signals.input.culprit import is_map
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST017"
-NAME = "cache_before_slow_stage"
 BUCKET = "input"
 
 # A cached batch still has to be copied together.

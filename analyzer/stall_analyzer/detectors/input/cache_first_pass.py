@@ -32,7 +32,6 @@ from stall_analyzer.signals.input.culprit import culprit_of
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST006"
-NAME = "cache_first_pass"
 BUCKET = "input"
 
 

@@ -34,7 +34,6 @@ from stall_analyzer.signals.input.culprit import HEAVY_MAP
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST016"
-NAME = "heavy_map"
 BUCKET = "input"
 
 MOST_TIMES = 50  # reading stored results takes next to nothing

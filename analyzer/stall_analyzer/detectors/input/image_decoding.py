@@ -35,7 +35,6 @@ from stall_analyzer.signals.input.culprit import DECODE_OPS, DECODING, op_share
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST008"
-NAME = "image_decoding"
 BUCKET = "input"
 
 # Half the size is decoded in well under the time; a picture stored at the size needed costs little.

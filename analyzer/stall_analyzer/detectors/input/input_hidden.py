@@ -30,7 +30,6 @@ from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST012"
-NAME = "input_hidden"
 BUCKET = "input"
 
 # Less busy than this, nobody would suspect it.

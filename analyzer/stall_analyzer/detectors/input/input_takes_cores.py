@@ -35,7 +35,6 @@ from stall_analyzer.signals.input.culprit import DECODE_OPS, is_map, op_share
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST010"
-NAME = "input_takes_cores"
 BUCKET = "input"
 
 LEAST_SHARE = 0.1  # an estimate: a smaller share may be its own error

@@ -36,7 +36,6 @@ from stall_analyzer.signals.input.culprit import SMALL_FILES, SOURCES, elements_
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST007"
-NAME = "many_small_files"
 BUCKET = "input"
 
 # Records of one file come at the speed of the disk; parsing them is still to do.

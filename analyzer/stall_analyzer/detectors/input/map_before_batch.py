@@ -32,7 +32,6 @@ from stall_analyzer.signals.input.culprit import TINY_ELEMENTS, elements_per_bat
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST015"
-NAME = "map_before_batch"
 BUCKET = "input"
 
 # One start instead of one per element; the ops themselves remain.

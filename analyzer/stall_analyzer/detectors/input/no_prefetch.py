@@ -31,7 +31,6 @@ from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST004"
-NAME = "no_prefetch"
 BUCKET = "input"
 
 SURE_SHARE = 0.7  # producing beside the step also takes cores from it

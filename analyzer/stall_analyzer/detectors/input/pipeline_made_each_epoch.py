@@ -34,7 +34,6 @@ from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST014"
-NAME = "pipeline_made_each_epoch"
 BUCKET = "input"
 
 # Making an iterator takes 10 to 50 ms, and a short epoch must not be blamed for that.

@@ -38,7 +38,6 @@ from stall_analyzer.signals.input.culprit import PYTHON_FUNCTION, is_serial
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST001"
-NAME = "python_function_in_map"
 BUCKET = "input"
 
 # Native ops on all cores are faster than Python by at least this much where a rewrite is worth it

@@ -36,7 +36,6 @@ from stall_analyzer.signals.input.culprit import GENERATOR, elements_per_batch
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST002"
-NAME = "python_generator"
 BUCKET = "input"
 
 # Four workers are what the advice sets; with enough of them, or with native ops, the work vanishes

@@ -36,7 +36,6 @@ from stall_analyzer.signals.input.culprit import DECODE_OPS, SERIAL_MAP, op_shar
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST003"
-NAME = "serial_map"
 BUCKET = "input"
 
 # Where the trace does not say how many cores there are.

@@ -32,7 +32,6 @@ from stall_analyzer.signals.input.input_pipeline import Stage
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST005"
-NAME = "shuffle_fill"
 BUCKET = "input"
 
 # Beside the steps, the rest of the pipeline gets only some of the cores.

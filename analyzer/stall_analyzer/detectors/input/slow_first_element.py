@@ -34,7 +34,6 @@ from stall_analyzer.signals.input.culprit import GENERATOR, culprit_of
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST009"
-NAME = "slow_first_element"
 BUCKET = "input"
 
 # The first batch of any pipeline takes up to some hundred milliseconds longer than the others.

@@ -36,7 +36,6 @@ from stall_analyzer.signals.input.culprit import SOURCE
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST013"
-NAME = "slow_source"
 BUCKET = "input"
 
 # A single hard disk reads at least so fast, one piece after the other; anything newer far faster.

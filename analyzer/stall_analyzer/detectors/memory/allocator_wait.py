@@ -35,7 +35,6 @@ from stall_analyzer.signals.memory.allocators import MemoryWait
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST201"
-NAME = "allocator_wait"
 BUCKET = "memory"
 
 

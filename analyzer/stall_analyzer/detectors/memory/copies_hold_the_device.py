@@ -30,7 +30,6 @@ from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST205"
-NAME = "copies_hold_the_device"
 BUCKET = "memory"
 
 TO_DEVICE, FROM_DEVICE = "input.host_to_device_copy", "memory.transfer"

@@ -34,7 +34,6 @@ from stall_analyzer.model.format import percent, seconds, size
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST210"
-NAME = "device_bandwidth"
 BUCKET = "memory"
 
 # Every model has some ops of this kind; from here on they set its pace.

@@ -39,7 +39,6 @@ from stall_analyzer.signals.host.machine import MachineSignals
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST207"
-NAME = "host_memory_pressure"
 BUCKET = "memory"
 
 # A process maps its libraries and files with some hundred of them; paging makes thousands.

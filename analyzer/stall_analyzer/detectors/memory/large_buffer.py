@@ -35,7 +35,6 @@ from stall_analyzer.model.units import PS_PER_NS, PS_PER_S
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST208"
-NAME = "large_buffer"
 BUCKET = "memory"
 
 # The rest has to hold the model, its activations and everything else on the machine.

@@ -38,7 +38,6 @@ from stall_analyzer.signals.memory.allocators import AllocatorSignals
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST204"
-NAME = "memory_grows"
 BUCKET = "memory"
 
 # The first steps make variables, slots and buffers.

@@ -31,7 +31,6 @@ from stall_analyzer.model.format import percent, size
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST203"
-NAME = "near_the_limit"
 BUCKET = "memory"
 
 # The last twentieth of a pool is rarely in one piece: the next larger request may already wait.

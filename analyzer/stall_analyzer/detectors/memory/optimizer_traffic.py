@@ -35,7 +35,6 @@ from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST206"
-NAME = "optimizer_traffic"
 BUCKET = "compute"
 
 # In ordinary training the optimizer takes up to a third of the op time; more than half means that

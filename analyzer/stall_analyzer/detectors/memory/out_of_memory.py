@@ -33,7 +33,6 @@ from stall_analyzer.signals.memory.allocators import MemoryWait
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST202"
-NAME = "out_of_memory"
 BUCKET = "memory"
 
 

@@ -50,7 +50,6 @@ from stall_analyzer.signals.numerics.trend import trend_of
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST312"
-NAME = "dead_units"
 BUCKET = "numerics"
 
 # A few batches may happen to leave a narrow layer without a positive value; so many do not.

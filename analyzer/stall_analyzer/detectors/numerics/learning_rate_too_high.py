@@ -36,7 +36,6 @@ from stall_analyzer.signals.numerics.learning_rates import effective_rate, usual
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST303"
-NAME = "learning_rate_too_high"
 BUCKET = "numerics"
 
 # Ten times the highest usual rate is no choice that anybody makes on purpose.

@@ -33,7 +33,6 @@ from stall_analyzer.signals.numerics.learning_rates import effective_rate, usual
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST304"
-NAME = "learning_rate_too_low"
 BUCKET = "numerics"
 
 # A tenth of the lowest usual rate is worth a question; a hundredth cannot be meant.

@@ -32,7 +32,6 @@ from stall_analyzer.signals.numerics.learning import LearningSignals
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST302"
-NAME = "loss_explodes"
 BUCKET = "numerics"
 
 # Losses of healthy runs wander by less than a factor of ten around their first value.

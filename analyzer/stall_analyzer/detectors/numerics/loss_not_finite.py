@@ -41,7 +41,6 @@ from stall_analyzer.signals.numerics.learning import LearningSignals, NotFinite
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST301"
-NAME = "loss_not_finite"
 BUCKET = "numerics"
 
 # A loss that grew tenfold before it broke was diverging; scatter alone does not do that.

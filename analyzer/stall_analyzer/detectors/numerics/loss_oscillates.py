@@ -29,7 +29,6 @@ from stall_analyzer.signals.numerics.trend import Trend
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST306"
-NAME = "loss_oscillates"
 BUCKET = "numerics"
 
 # Independent scatter over 30 steps has a correlation within 0.4 of 0 in all but one of 30 cases.

@@ -44,7 +44,6 @@ from stall_analyzer.signals.numerics.learning import LearningSignals
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST305"
-NAME = "no_progress"
 BUCKET = "numerics"
 
 # Fewer steps or epochs are too early to say.

@@ -33,7 +33,6 @@ from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST311"
-NAME = "numerics_checks"
 BUCKET = "numerics"
 
 

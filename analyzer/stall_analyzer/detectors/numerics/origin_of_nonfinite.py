@@ -47,7 +47,6 @@ from stall_analyzer.signals.numerics.dumped_tensors import DATA, Origin
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST313"
-NAME = "origin_of_nonfinite"
 BUCKET = "numerics"
 
 # Lines that only start the training: what they name is a layer, not the line.

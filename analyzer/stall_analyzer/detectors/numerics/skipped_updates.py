@@ -40,7 +40,6 @@ from stall_analyzer.model.kinds import Severity
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST308"
-NAME = "skipped_updates"
 BUCKET = "numerics"
 
 # Finding the scale takes a handful of steps; below this nobody needs to know.

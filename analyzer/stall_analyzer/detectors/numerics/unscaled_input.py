@@ -30,7 +30,6 @@ from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST309"
-NAME = "unscaled_input"
 BUCKET = "numerics"
 
 # Usual initializers give outputs of about 1, and a first loss of at most two or three times ln(K).

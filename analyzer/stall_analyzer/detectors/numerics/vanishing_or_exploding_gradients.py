@@ -44,7 +44,6 @@ from stall_analyzer.signals.numerics.layer_series import LayerSeries
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST310"
-NAME = "vanishing_or_exploding_gradients"
 BUCKET = "numerics"
 
 # Two rules that found the vanished and the frozen among measured runs without a false alarm on 28

@@ -45,7 +45,6 @@ from stall_analyzer.signals.numerics.model_settings import (
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST307"
-NAME = "wrong_loss_or_activation"
 BUCKET = "numerics"
 
 # A loss that moves by less than this over all epochs stands still.

@@ -27,7 +27,6 @@ from stall_analyzer.model.format import percent
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST406"
-NAME = "gpu_not_traced"
 BUCKET = "unknown"
 
 

@@ -30,7 +30,6 @@ from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST411"
-NAME = "little_was_traced"
 BUCKET = "unknown"
 
 # With less than half of it, most of an answer would be a guess.

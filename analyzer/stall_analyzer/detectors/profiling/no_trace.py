@@ -29,7 +29,6 @@ from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST412"
-NAME = "no_trace"
 BUCKET = "unknown"
 
 # Epochs of one run differ by a fifth or so; half as long again has a reason.

@@ -29,7 +29,6 @@ from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST409"
-NAME = "profiler_overhead"
 BUCKET = "profiler"
 
 # Below a tenth it does not blur what the profile shows.

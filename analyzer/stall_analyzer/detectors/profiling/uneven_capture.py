@@ -27,7 +27,6 @@ from stall_analyzer.model.intervals import total
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST507"
-NAME = "uneven_capture"
 BUCKET = "unknown"
 
 # With less than half in common, most of what a host does is not seen beside the others.
