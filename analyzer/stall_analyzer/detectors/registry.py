@@ -1,7 +1,8 @@
 """Every detector, found in the folders of the families and ordered by id.
 
 A detector is a module: its file is named as its finding, its docstring is its manual page, `ID` and
-`BUCKET` say what it is, and `check(signals)` returns a Finding or None. A module without an `ID` helps those beside it.
+`BUCKET` say what it is, and `check(signals)` returns a Finding or None. A module
+without an `ID` helps those beside it.
 """
 
 from __future__ import annotations

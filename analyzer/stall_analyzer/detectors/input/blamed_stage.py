@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stall_analyzer.detectors.input.faster_input import faster_beside_input
+from stall_analyzer.detectors.gains import every_epoch
+from stall_analyzer.detectors.input.faster_input import faster_beside_input, faster_stage
 from stall_analyzer.detectors.severity import severity_of
-from stall_analyzer.model.findings import Gain
+from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.kinds import Severity
 from stall_analyzer.signals.input.culprit import Culprit, waited_ps
+from stall_analyzer.signals.input.input_pipeline import Stage
 from stall_analyzer.signals.signals import Signals
 
 BESIDE_SHARE = 0.1  # of the wait: what is lost besides it is mentioned from here on
@@ -19,26 +21,55 @@ BESIDE_SHARE = 0.1  # of the wait: what is lost besides it is mentioned from her
 class BlamedStage:
     """A stage that keeps training waiting, and how much that matters."""
 
+    signals: Signals
     culprit: Culprit
-    window_ps: int
     waited_ps: int
     beside: Gain  # what training might do faster without that work beside it
     severity: Severity
 
     @property
-    def lost_ps(self) -> int:
-        return self.waited_ps + self.beside.high_ps
+    def stage(self) -> Stage:
+        return self.culprit.stage
+
+    @property
+    def per_batch(self) -> str:
+        return seconds(self.culprit.per_batch_ps)
 
     def opening(self, stage: str) -> str:
         """The beginning of an explanation; the sentence goes on."""
         return (
             f"Training waited {seconds(self.waited_ps)} for input, "
-            f"{percent(self.waited_ps, self.window_ps)} of the first epoch. For "
+            f"{percent(self.waited_ps, self.signals.window_ps)} of the first epoch. For "
             f"{percent(self.culprit.share, 1)} of the waiting, {stage} was at work"
         )
 
+    def if_faster(self, least: float, most: float) -> Gain:
+        """What is won if the stage runs `least` to `most` times as fast."""
+        return faster_stage(self.signals, self.culprit, least, most) + self.beside
+
+    def finding(
+        self,
+        title: str,
+        explanation: str,
+        change: Change,
+        gain: Gain,
+        sureness: float,  # if nothing but the stage had been at work
+        later_gain: Gain | None = None,  # where it is not that of the first epoch
+    ) -> Finding:
+        return Finding(
+            severity=self.severity,
+            title=title,
+            explanation=f"{explanation}{self._beside_text}",
+            change=change,
+            lost_ps=self.waited_ps + self.beside.high_ps,
+            gain=gain,
+            later_gain=every_epoch(later_gain or gain, self.signals),
+            confidence=round(sureness * self.culprit.share, 2),
+            evidence=self.signals.evidence_of("input.wait", f"waits for {self.stage.label}"),
+        )
+
     @property
-    def beside_text(self) -> str:
+    def _beside_text(self) -> str:
         """A sentence for the explanation; empty where it is not worth one."""
         if self.beside.high_ps < BESIDE_SHARE * self.waited_ps:
             return ""
@@ -48,8 +79,11 @@ class BlamedStage:
         )
 
 
-def blamed_stage(signals: Signals, reason: str) -> BlamedStage | None:
-    """The stage that holds the pipeline up, if it does so for this reason and enough is lost."""
+def blamed_stage(signals: Signals, reason: str, less_work: bool = True) -> BlamedStage | None:
+    """The stage that holds the pipeline up, if it does so for this reason and enough is lost.
+
+    `less_work`: the advice saves work, rather than spreading it over more cores.
+    """
     culprit = signals.input_culprit
     if culprit is None or culprit.reason != reason:
         return None
@@ -57,5 +91,5 @@ def blamed_stage(signals: Signals, reason: str) -> BlamedStage | None:
     severity = severity_of(signals.share(waited))
     if severity is None:
         return None
-    beside = faster_beside_input(signals, in_python=culprit.is_python)
-    return BlamedStage(culprit, signals.window_ps, waited, beside, severity)
+    beside = faster_beside_input(signals, in_python=culprit.is_python) if less_work else Gain()
+    return BlamedStage(signals, culprit, waited, beside, severity)

@@ -25,11 +25,9 @@ In the first epoch a cache wins nothing, stored results win all: hence the wide 
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import every_epoch, removed
+from stall_analyzer.detectors.gains import removed
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
-from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding, Gain
-from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.input.culprit import HEAVY_MAP
 from stall_analyzer.signals.signals import Signals
 
@@ -43,28 +41,21 @@ def check(signals: Signals) -> Finding | None:
     blamed = blamed_stage(signals, HEAVY_MAP)
     if blamed is None:
         return None
-    culprit, severity = blamed.culprit, blamed.severity
-    stage = culprit.stage
-    stored = faster_stage(signals, culprit, 1, MOST_TIMES) + blamed.beside
+    label = blamed.stage.label
     cores = f" on {signals.pipeline.cores} cores" if signals.pipeline.cores else ""
-    return Finding(
-        severity=severity,
-        title=f"{stage.label} takes {seconds(culprit.per_batch_ps)} a batch, in parallel",
+    return blamed.finding(
+        title=f"{label} takes {blamed.per_batch} a batch, in parallel",
         explanation=(
-            f"{blamed.opening(stage.label)}. It already runs in parallel{cores}: the work itself "
-            f"is too much for the step to hide.{blamed.beside_text}"
+            f"{blamed.opening(label)}. It already runs in parallel{cores}: the work itself is too "
+            "much for the step to hide."
         ),
         change=Change(
-            text=(
-                "Do the work once: cache() after the map if nothing random is in it, or store its "
-                "result. Or move it into the model, or make it cheaper."
-            ),
-            before=f"ds.map(f).batch(n)  # {stage.label}",
+            "Do the work once: cache() after the map if nothing random is in it, or store its "
+            "result. Or move it into the model, or make it cheaper.",
+            before=f"ds.map(f).batch(n)  # {label}",
             after="ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).cache().batch(n)",
         ),
-        lost_ps=blamed.lost_ps,
-        gain=Gain(0, stored.high_ps),  # a cache wins nothing in the first epoch
-        later_gain=every_epoch(removed(blamed.waited_ps), signals),
-        confidence=round(0.7 * culprit.share, 2),
-        evidence=signals.evidence_of("input.wait", f"waits for {stage.label}"),
+        gain=Gain(0, blamed.if_faster(1, MOST_TIMES).high_ps),  # a cache wins nothing at first
+        sureness=0.7,
+        later_gain=removed(blamed.waited_ps),
     )

@@ -26,9 +26,7 @@ A serial map is reported as such (serial_map), because that is the cheaper thing
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import every_epoch
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
-from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.input.culprit import DECODE_OPS, DECODING, op_share
@@ -46,36 +44,25 @@ def check(signals: Signals) -> Finding | None:
     blamed = blamed_stage(signals, DECODING)
     if blamed is None:
         return None
-    culprit, severity = blamed.culprit, blamed.severity
-    stage, pipeline = culprit.stage, signals.pipeline
-    share = op_share(pipeline, *DECODE_OPS)
+    pipeline = signals.pipeline
+    share = percent(op_share(pipeline, *DECODE_OPS), 1)
     ops = [pipeline.ops[kind] for kind in DECODE_OPS if kind in pipeline.ops]
     count, spent = sum(op.count for op in ops), sum(op.total_ps for op in ops)
-    gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES) + blamed.beside
     cores = f" on {pipeline.cores} cores" if pipeline.cores else ""
-    return Finding(
-        severity=severity,
-        title=(
-            f"Decoding an image takes {seconds(spent // max(count, 1))}, "
-            f"{percent(share, 1)} of the map"
-        ),
+    return blamed.finding(
+        title=f"Decoding an image takes {seconds(spent // max(count, 1))}, {share} of the map",
         explanation=(
-            f"{blamed.opening(stage.label)}; it already runs in parallel{cores}, and "
-            f"{percent(share, 1)} of its time is decoding ({count} images).{blamed.beside_text}"
+            f"{blamed.opening(blamed.stage.label)}; it already runs in parallel{cores}, and "
+            f"{share} of its time is decoding ({count} images)."
         ),
         change=Change(
-            text=(
-                "Decode fewer pixels: store the images at the size the model uses, or let the "
-                "decoder shrink them. If the decoded images fit into memory, cache() them for the "
-                "later epochs."
-            ),
+            "Decode fewer pixels: store the images at the size the model uses, or let the decoder "
+            "shrink them. If the decoded images fit into memory, cache() them for the later "
+            "epochs.",
             before="tf.image.resize(tf.io.decode_jpeg(data), size)",
             after="tf.io.decode_jpeg(data_stored_at_size)\n# or decode to a fraction of the size\n"
             "tf.image.resize(tf.io.decode_jpeg(data, ratio=4), size)",
         ),
-        lost_ps=blamed.lost_ps,
-        gain=gain,
-        later_gain=every_epoch(gain, signals),
-        confidence=round(0.85 * culprit.share, 2),
-        evidence=signals.evidence_of("input.wait", f"waits for {stage.label}"),
+        gain=blamed.if_faster(LEAST_TIMES, MOST_TIMES),
+        sureness=0.85,
     )

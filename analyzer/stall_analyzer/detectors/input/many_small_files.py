@@ -27,11 +27,8 @@ Files that are in the operating system's cache are fast; the first run after a s
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import every_epoch
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
-from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.input.culprit import SMALL_FILES, SOURCES, elements_per_batch, is_serial
 from stall_analyzer.signals.signals import Signals
 
@@ -47,34 +44,24 @@ def check(signals: Signals) -> Finding | None:
     blamed = blamed_stage(signals, SMALL_FILES)
     if blamed is None:
         return None
-    culprit, severity = blamed.culprit, blamed.severity
-    stage, pipeline = culprit.stage, signals.pipeline
+    stage, pipeline = blamed.stage, signals.pipeline
     from_records = stage.kind.startswith(SOURCES)
     files = stage.iterators if from_records else pipeline.ops["ReadFile"].count
-    gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES) + blamed.beside
     per_batch = elements_per_batch(pipeline, stage)
     serially = " One after the other." if is_serial(stage) else ""
-    return Finding(
-        severity=severity,
-        title=f"{files} small files are opened, {seconds(culprit.per_batch_ps)} a batch",
+    return blamed.finding(
+        title=f"{files} small files are opened, {blamed.per_batch} a batch",
         explanation=(
             f"{blamed.opening(stage.label)}. It opens a file for nearly every element: {files} "
-            f"files, {per_batch:.0f} elements a batch.{serially}{blamed.beside_text}"
+            f"files, {per_batch:.0f} elements a batch.{serially}"
         ),
         change=Change(
-            text=(
-                "Pack the files once into a few TFRecord files and read those; parse whole batches "
-                "at a time. Until then, read several files at once."
-            ),
+            "Pack the files once into a few TFRecord files and read those; parse whole batches at "
+            "a time. Until then, read several files at once.",
             before=f"tf.data.Dataset.list_files(pattern).map(read_one_file)  # {stage.label}",
-            after=(
-                "tf.data.TFRecordDataset(shards, num_parallel_reads=tf.data.AUTOTUNE)"
-                ".batch(n).map(parse_batch)"
-            ),
+            after="tf.data.TFRecordDataset(shards, num_parallel_reads=tf.data.AUTOTUNE)"
+            ".batch(n).map(parse_batch)",
         ),
-        lost_ps=blamed.lost_ps,
-        gain=gain,
-        later_gain=every_epoch(gain, signals),
-        confidence=round(0.85 * culprit.share, 2),
-        evidence=signals.evidence_of("input.wait", f"waits for {stage.label}"),
+        gain=blamed.if_faster(LEAST_TIMES, MOST_TIMES),
+        sureness=0.85,
     )

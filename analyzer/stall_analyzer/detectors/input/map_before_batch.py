@@ -23,9 +23,7 @@ Functions that need one element at a time (decoding, random crops) cannot be tur
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import every_epoch
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
-from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.input.culprit import TINY_ELEMENTS, elements_per_batch
@@ -43,27 +41,20 @@ def check(signals: Signals) -> Finding | None:
     blamed = blamed_stage(signals, TINY_ELEMENTS)
     if blamed is None:
         return None
-    culprit, severity = blamed.culprit, blamed.severity
-    stage = culprit.stage
-    elements = elements_per_batch(signals.pipeline, stage)
-    each = round(culprit.per_batch_ps / elements)
-    gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES) + blamed.beside
-    return Finding(
-        severity=severity,
-        title=f"{stage.label} maps {elements:.0f} elements a batch, one by one",
+    label = blamed.stage.label
+    elements = elements_per_batch(signals.pipeline, blamed.stage)
+    each = round(blamed.culprit.per_batch_ps / elements)
+    return blamed.finding(
+        title=f"{label} maps {elements:.0f} elements a batch, one by one",
         explanation=(
-            f"{blamed.opening(stage.label)}. It takes {seconds(each)} an element, which is about "
-            f"what starting its function takes, and {elements:.0f} elements make a batch."
-            f"{blamed.beside_text}"
+            f"{blamed.opening(label)}. It takes {seconds(each)} an element, which is about what "
+            f"starting its function takes, and {elements:.0f} elements make a batch."
         ),
         change=Change(
-            text="Batch first, then map whole batches.",
-            before=f"ds.map(f).batch(n)  # {stage.label}",
+            "Batch first, then map whole batches.",
+            before=f"ds.map(f).batch(n)  # {label}",
             after="ds.batch(n).map(f)",
         ),
-        lost_ps=blamed.lost_ps,
-        gain=gain,
-        later_gain=every_epoch(gain, signals),
-        confidence=round(0.85 * culprit.share, 2),
-        evidence=signals.evidence_of("input.wait", f"waits for {stage.label}"),
+        gain=blamed.if_faster(LEAST_TIMES, MOST_TIMES),
+        sureness=0.85,
     )

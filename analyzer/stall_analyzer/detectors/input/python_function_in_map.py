@@ -29,11 +29,8 @@ same work is in TensorFlow ops is not known before it is tried, so the gain is a
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import every_epoch
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
-from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.input.culprit import PYTHON_FUNCTION, is_serial
 from stall_analyzer.signals.signals import Signals
 
@@ -50,28 +47,20 @@ def check(signals: Signals) -> Finding | None:
     blamed = blamed_stage(signals, PYTHON_FUNCTION)
     if blamed is None:
         return None
-    culprit, severity = blamed.culprit, blamed.severity
-    stage = culprit.stage
-    gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES) + blamed.beside
+    stage = blamed.stage
     how = "one element at a time" if is_serial(stage) else "in parallel calls that share one lock"
-    return Finding(
-        severity=severity,
-        title=f"Python function in {stage.label} takes {seconds(culprit.per_batch_ps)} a batch",
+    return blamed.finding(
+        title=f"Python function in {stage.label} takes {blamed.per_batch} a batch",
         explanation=(
             f"{blamed.opening(stage.label)}, and in it a py_function or numpy_function. It runs "
-            f"{how}: Python uses one core, and tf.data cannot make it faster.{blamed.beside_text}"
+            f"{how}: Python uses one core, and tf.data cannot make it faster."
         ),
         change=Change(
-            text=(
-                "Write the function with TensorFlow ops and let tf.data run it in parallel. If it "
-                "must stay Python, run it once over the data and store the result."
-            ),
+            "Write the function with TensorFlow ops and let tf.data run it in parallel. If it must "
+            "stay Python, run it once over the data and store the result.",
             before=f"ds.map(lambda x: tf.py_function(f, [x], tf.float32))  # {stage.label}",
             after="ds.map(f_in_tensorflow_ops, num_parallel_calls=tf.data.AUTOTUNE)",
         ),
-        lost_ps=blamed.lost_ps,
-        gain=gain,
-        later_gain=every_epoch(gain, signals),
-        confidence=round(0.95 * culprit.share, 2),
-        evidence=signals.evidence_of("input.wait", f"waits for {stage.label}"),
+        gain=blamed.if_faster(LEAST_TIMES, MOST_TIMES),
+        sureness=0.95,
     )

@@ -27,11 +27,8 @@ What the Python code does is not visible without the Python tracer.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import every_epoch
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
-from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.input.culprit import GENERATOR, elements_per_batch
 from stall_analyzer.signals.signals import Signals
 
@@ -50,38 +47,26 @@ def check(signals: Signals) -> Finding | None:
     blamed = blamed_stage(signals, GENERATOR)
     if blamed is None:
         return None
-    culprit, severity = blamed.culprit, blamed.severity
-    stage = culprit.stage
-    rows = elements_per_batch(signals.pipeline, stage)
-    by_rows = rows >= ROWS_PER_BATCH
-    each = (
-        f" It is asked {rows:.0f} times for a batch, each time through Python." if by_rows else ""
-    )
-    gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES) + blamed.beside
-    return Finding(
-        severity=severity,
-        title=f"Python generator takes {seconds(culprit.per_batch_ps)} to make a batch",
+    rows = elements_per_batch(signals.pipeline, blamed.stage)
+    each, or_batches = "", ""
+    if rows >= ROWS_PER_BATCH:
+        each = f" It is asked {rows:.0f} times for a batch, each time through Python."
+        or_batches = ", or at least yield whole batches"
+    return blamed.finding(
+        title=f"Python generator takes {blamed.per_batch} to make a batch",
         explanation=(
-            f"{blamed.opening(f'the generator ({stage.label})')}. It makes one element after the "
-            f"other, in Python, on one thread.{each}{blamed.beside_text}"
+            f"{blamed.opening(f'the generator ({blamed.stage.label})')}. It makes one element "
+            f"after the other, in Python, on one thread.{each}"
         ),
         change=Change(
-            text=(
-                "A PyDataset: more workers. A generator: read files or arrays with tf.data and "
-                "do the work in map with TensorFlow ops"
-                + (", or at least yield whole batches." if by_rows else ".")
-            ),
+            "A PyDataset: more workers. A generator: read files or arrays with tf.data and do the "
+            f"work in map with TensorFlow ops{or_batches}.",
             before="MyData(paths)  # or Dataset.from_generator(read, …)",
-            after=(
-                "MyData(paths, workers=4, use_multiprocessing=True)\n"
-                "# or\n"
-                "tf.data.Dataset.from_tensor_slices(paths)"
-                ".map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(n)"
-            ),
+            after="MyData(paths, workers=4, use_multiprocessing=True)\n"
+            "# or\n"
+            "tf.data.Dataset.from_tensor_slices(paths)"
+            ".map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(n)",
         ),
-        lost_ps=blamed.lost_ps,
-        gain=gain,
-        later_gain=every_epoch(gain, signals),
-        confidence=round(0.95 * culprit.share, 2),
-        evidence=signals.evidence_of("input.wait", f"waits for {stage.label}"),
+        gain=blamed.if_faster(LEAST_TIMES, MOST_TIMES),
+        sureness=0.95,
     )

@@ -27,11 +27,9 @@ the gain is counted as if at least half of the other cores were free.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import every_epoch
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
-from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import percent
 from stall_analyzer.signals.input.culprit import DECODE_OPS, SERIAL_MAP, op_share
 from stall_analyzer.signals.signals import Signals
 
@@ -47,33 +45,26 @@ MENTION_SHARE = 0.5
 
 
 def check(signals: Signals) -> Finding | None:
-    blamed = blamed_stage(signals, SERIAL_MAP)
+    blamed = blamed_stage(signals, SERIAL_MAP, less_work=False)
     if blamed is None or signals.pipeline.cores == 1:
         return None
-    culprit, lost, severity = blamed.culprit, blamed.waited_ps, blamed.severity
-    stage = culprit.stage
-    cores = signals.pipeline.cores or CORES_AT_LEAST
-    gain = faster_stage(signals, culprit, 1 + FREE_CORES * (cores - 1), cores)
+    label, cores = blamed.stage.label, signals.pipeline.cores or CORES_AT_LEAST
     decoding = op_share(signals.pipeline, *DECODE_OPS)
     mentions = decoding >= MENTION_SHARE
     mostly = f" {percent(decoding, 1)} of its ops' time is decoding." if mentions else ""
     behind = "" if signals.pipeline.works_ahead else ".prefetch(tf.data.AUTOTUNE)"
-    return Finding(
-        severity=severity,
-        title=f"{stage.label} runs serially and takes {seconds(culprit.per_batch_ps)} a batch",
+    return blamed.finding(
+        title=f"{label} runs serially and takes {blamed.per_batch} a batch",
         explanation=(
-            f"{blamed.opening(stage.label)}, one element at a time, on one of {cores} cores."
-            f"{mostly} tf.data did not make it parallel by itself: the function has state (random "
-            "ops, variables), or its rewrites are off."
+            f"{blamed.opening(label)}, one element at a time, on one of {cores} cores.{mostly} "
+            "tf.data did not make it parallel by itself: the function has state (random ops, "
+            "variables), or its rewrites are off."
         ),
         change=Change(
-            text="Give the map parallel calls.",
-            before=f"ds.map(f)  # {stage.label}",
+            "Give the map parallel calls.",
+            before=f"ds.map(f)  # {label}",
             after=f"ds.map(f, num_parallel_calls=tf.data.AUTOTUNE){behind}",
         ),
-        lost_ps=lost,
-        gain=gain,
-        later_gain=every_epoch(gain, signals),
-        confidence=round(0.9 * culprit.share, 2),
-        evidence=signals.evidence_of("input.wait", f"waits for {stage.label}"),
+        gain=blamed.if_faster(1 + FREE_CORES * (cores - 1), cores),
+        sureness=0.9,
     )

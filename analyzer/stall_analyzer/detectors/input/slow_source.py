@@ -26,9 +26,7 @@ disk that could do more, but not unpacking from a network.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import every_epoch
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
-from stall_analyzer.detectors.input.faster_input import faster_stage
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds, size
 from stall_analyzer.model.units import PS_PER_S
@@ -51,39 +49,33 @@ def check(signals: Signals) -> Finding | None:
     blamed = blamed_stage(signals, SOURCE)
     if blamed is None:
         return None
-    culprit, severity = blamed.culprit, blamed.severity
-    stage, pipeline = culprit.stage, signals.pipeline
-    files = stage.iterators
-    wide = any(s.kind.startswith("ParallelInterleave") for s in pipeline.around(stage))
-    gain = faster_stage(signals, culprit, LEAST_TIMES, MOST_TIMES) + blamed.beside
+    stage = blamed.stage
     each = seconds(stage.total_ps // max(stage.count, 1))
-    how = (
-        "Several files are already read at once, so the storage or the unpacking is the limit."
-        if wide
-        else "One thread reads and unpacks it all."
-    )
-    return Finding(
-        severity=severity,
-        title=f"Reading records ({stage.label}) takes {seconds(culprit.per_batch_ps)} a batch",
+    files = "1 file" if stage.iterators == 1 else f"{stage.iterators} files"
+    if any(s.kind.startswith("ParallelInterleave") for s in signals.pipeline.around(stage)):
+        how = (
+            "Several files are already read at once, so the storage or the unpacking is the limit."
+        )
+        advice = "Store the records uncompressed or smaller, nearer to the machine."
+    else:
+        how = "One thread reads and unpacks it all."
+        advice = (
+            "Split the data over several files and read them at once; without compression, if the "
+            "disk is fast."
+        )
+    return blamed.finding(
+        title=f"Reading records ({stage.label}) takes {blamed.per_batch} a batch",
         explanation=(
-            f"{blamed.opening(f'the reader {stage.label}')}: {each} a record, {files} "
-            f"{'file' if files == 1 else 'files'}. {how}{_from_disks(signals)}{blamed.beside_text}"
+            f"{blamed.opening(f'the reader {stage.label}')}: {each} a record, {files}. {how}"
+            f"{_from_disks(signals)}"
         ),
         change=Change(
-            text="Store the records uncompressed or smaller, nearer to the machine."
-            if wide
-            else (
-                "Split the data over several files and read them at once; without compression, if "
-                "the disk is fast."
-            ),
+            advice,
             before='tf.data.TFRecordDataset("all.tfrecord.gz", "GZIP")',
             after="tf.data.TFRecordDataset(shards, num_parallel_reads=tf.data.AUTOTUNE)",
         ),
-        lost_ps=blamed.lost_ps,
-        gain=gain,
-        later_gain=every_epoch(gain, signals),
-        confidence=round(0.85 * culprit.share, 2),
-        evidence=signals.evidence_of("input.wait", f"waits for {stage.label}"),
+        gain=blamed.if_faster(LEAST_TIMES, MOST_TIMES),
+        sureness=0.85,
     )
 
 
