@@ -20,6 +20,7 @@ from stall_analyzer.model.cluster import Cluster
 from stall_analyzer.model.debug_dump import DebugDump
 from stall_analyzer.model.event_log import Capture, EventLog, KerasConfig, Series
 from stall_analyzer.model.findings import Evidence, LateHost, Lateness
+from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.intervals import Tiling, time_in
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
@@ -101,6 +102,10 @@ class Signals:
     def share(self, ps: int) -> float:
         """Of the window."""
         return ps / self.window_ps if self.window_ps else 0.0
+
+    def with_share(self, ps: int) -> str:
+        """`2.4 s, 31 % of the first epoch`"""
+        return f"{seconds(ps)}, {percent(ps, self.window_ps)} of the first epoch"
 
     @property
     def covered_share(self) -> float:

@@ -31,7 +31,7 @@ import numpy as np
 from stall_analyzer.detectors.gains import every_epoch, partly
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import seconds
 from stall_analyzer.model.kinds import Severity
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.signals import Signals
@@ -67,8 +67,8 @@ def check(signals: Signals) -> Finding | None:
         severity=_severity(signals, severity, each),
         title=f"This host waits {seconds(each)} a step for the others",
         explanation=(
-            f"{seconds(lost)}, {percent(lost, signals.window_ps)} of the first epoch, went by in "
-            f"collectives while this host had nothing else to do. {_why(signals, uneven)}"
+            f"{signals.with_share(lost)}, went by in collectives while this host had nothing else "
+            f"to do. {_why(signals, uneven)}"
         ),
         change=Change(
             "Profile all workers in the same seconds; the one that waits least holds up the "

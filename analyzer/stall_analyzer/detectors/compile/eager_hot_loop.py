@@ -32,7 +32,7 @@ from __future__ import annotations
 from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, removed
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.host.overhead import Overhead, step_overhead
 from stall_analyzer.signals.signals import Signals
 
@@ -79,10 +79,10 @@ def check(signals: Signals) -> Finding | None:
 def _explanation(signals: Signals, overhead: Overhead, lost: int) -> str:
     kernels = signals.causes_ps["compute.eager_op"]
     return (
-        f"In {overhead.steps} steps, Python and the start of each op took {seconds(lost)}, "
-        f"{percent(lost, signals.window_ps)} of the first epoch; the ops themselves computed for "
-        f"{seconds(kernels)}. A graph runs the same ops without Python between them. It must be "
-        "traced once, which the predicted gain allows for."
+        f"In {overhead.steps} steps, Python and the start of each op took "
+        f"{signals.with_share(lost)}; the ops themselves computed for {seconds(kernels)}. A graph "
+        "runs the same ops without Python between them. It must be traced once, which the "
+        "predicted gain allows for."
     )
 
 

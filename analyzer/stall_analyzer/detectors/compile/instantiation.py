@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from stall_analyzer.detectors.severity import ACT_SHARE
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.compile.functions import FunctionSignals
 from stall_analyzer.signals.signals import Signals
 
@@ -48,8 +48,8 @@ def check(signals: Signals) -> Finding | None:
         title=f"Making the graph of {function.words} ready takes {seconds(lost)}, once",
         explanation=(
             f"After tracing, TensorFlow optimised and instantiated a graph{size} for "
-            f"{seconds(lost)}, {percent(lost, signals.window_ps)} of the first epoch. The cost "
-            "grows with the number of ops. Later epochs do not pay for it."
+            f"{signals.with_share(lost)}. The cost grows with the number of ops. Later epochs do "
+            "not pay for it."
         ),
         change=Change(
             "Nothing, if you train for more than a few epochs. For many short runs, make the graph "

@@ -104,8 +104,7 @@ def _traced(signals: Signals) -> Finding | None:
         explanation=(
             f"{function.opening} was called {function.calls} times and traced in "
             f"{len(retraces) + 1} of these calls{_when(function, last)}. The later traces took "
-            f"{seconds(lost)}, {percent(lost, signals.window_ps)} of the first epoch"
-            f"{_usual(function)}. {_reason(function, anew, last)}"
+            f"{signals.with_share(lost)}{_usual(function)}. {_reason(function, anew, last)}"
         ),
         change=_change(function, anew, last),
         lost_ps=lost,

@@ -31,7 +31,7 @@ from __future__ import annotations
 from stall_analyzer.detectors.gains import removed, spare_trace
 from stall_analyzer.detectors.severity import CONSIDER_SHARE
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST107"
@@ -52,9 +52,8 @@ def check(signals: Signals) -> Finding | None:
         title=f"Variables are initialised for {seconds(filling)} inside the first step",
         explanation=(
             "The first call created variables and filled them with their initial values for "
-            f"{seconds(filling)}, {percent(filling, signals.window_ps)} of the first epoch."
-            f"{again} Variables that exist before the first call are filled outside of it, and "
-            "the step is traced once."
+            f"{signals.with_share(filling)}.{again} Variables that exist before the first call are "
+            "filled outside of it, and the step is traced once."
         ),
         change=Change(
             "Build the model and its optimizer before training.",

@@ -27,7 +27,7 @@ Nothing in a trace tells new kernels from new memory.
 from __future__ import annotations
 
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST110"
@@ -45,9 +45,8 @@ def check(signals: Signals) -> Finding | None:
         severity="note",
         title=f"The first run of the graph takes {seconds(lost)} longer than the later ones",
         explanation=(
-            f"{seconds(lost)}, {percent(lost, signals.window_ps)} of the first epoch, were spent "
-            "on computing for the first time: kernels were created and memory was touched. The "
-            "model's steps are faster than this epoch suggests."
+            f"{signals.with_share(lost)}, were spent on computing for the first time: kernels were "
+            "created and memory was touched. The model's steps are faster than this epoch suggests."
         ),
         change=Change("Nothing; it does not come back. Leave the first step out of comparisons."),
         lost_ps=lost,

@@ -31,7 +31,7 @@ from __future__ import annotations
 from stall_analyzer.detectors.gains import removed
 from stall_analyzer.detectors.severity import ACT_SHARE, severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.compile.functions import FunctionSignals
 from stall_analyzer.signals.signals import Signals
 
@@ -57,9 +57,8 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"XLA compiles {function.words} for {seconds(lost)}",
         explanation=(
-            f"Compiling took {seconds(lost)}, {percent(lost, signals.window_ps)} of the first "
-            f"epoch. The {function.calls - 1} compiled steps after it took {seconds(repaid)} in "
-            f"all. {_arithmetic(lost, repaid)}"
+            f"Compiling took {signals.with_share(lost)}. The {function.calls - 1} compiled steps "
+            f"after it took {seconds(repaid)} in all. {_arithmetic(lost, repaid)}"
         ),
         change=_change(function),
         lost_ps=lost,

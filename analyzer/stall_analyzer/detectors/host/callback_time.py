@@ -31,7 +31,7 @@ import numpy as np
 from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, warmer_steps
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import seconds
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.signals import Signals
 
@@ -85,9 +85,8 @@ def check(signals: Signals) -> Finding | None:
         ),
         explanation=(
             f"In {count} of {len(pauses.start_ps)} pauses between calls of the train function, "
-            f"Python kept the training thread for {seconds(lost)}, "
-            f"{percent(lost, signals.window_ps)} of the first epoch. Keras itself needs a few "
-            f"milliseconds there; the rest is a callback or the loop's own code."
+            f"Python kept the training thread for {signals.with_share(lost)}. Keras itself needs a "
+            "few milliseconds there; the rest is a callback or the loop's own code."
             + ("" if name else f" {BETTER_CAPTURE}")
         ),
         change=Change(

@@ -31,7 +31,7 @@ from __future__ import annotations
 from stall_analyzer.detectors.gains import every_epoch, partly
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST410"
@@ -56,9 +56,9 @@ def check(signals: Signals) -> Finding | None:
         title=f"The CPU limit stopped the process for {seconds(lost)} of the first epoch",
         explanation=(
             f"Threads of the container were throttled for {seconds(machine.throttled_ps)} on "
-            f"{cores} {'core' if cores == 1 else 'cores'}: at least {seconds(lost)}, "
-            f"{percent(lost, signals.window_ps)} of the first epoch, in which none of them could "
-            "run. This time is spread over all that the epoch seems to spend its time on."
+            f"{cores} {'core' if cores == 1 else 'cores'}: at least {signals.with_share(lost)}, in "
+            "which none of them could run. This time is spread over all that the epoch seems to "
+            "spend its time on."
         ),
         change=Change(
             "Raise the container's CPU limit, or give TensorFlow as many threads as the limit has "

@@ -29,7 +29,7 @@ import numpy as np
 from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly, warmer_steps
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST408"
@@ -52,9 +52,8 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"A Python function inside the step takes {seconds(each)} of each step",
         explanation=(
-            f"The graph of the step calls back into Python and waits for it: {seconds(lost)}, "
-            f"{percent(lost, signals.window_ps)} of the first epoch. Meanwhile no other op of the "
-            f"step ran."
+            "The graph of the step calls back into Python and waits for it: "
+            f"{signals.with_share(lost)}. Meanwhile no other op of the step ran."
         ),
         change=Change(
             "Write the function with TensorFlow or keras.ops, or move it into the data.",

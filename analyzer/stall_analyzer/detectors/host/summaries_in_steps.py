@@ -30,7 +30,7 @@ import numpy as np
 from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly
 from stall_analyzer.detectors.severity import CONSIDER_SHARE
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import seconds
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.signals import Signals
 
@@ -60,8 +60,8 @@ def check(signals: Signals) -> Finding | None:
         severity="consider" if heavy else "note",
         title=f"Writing summaries takes {seconds(each)} {where}",
         explanation=(
-            f"The training thread spent {seconds(lost)}, {percent(lost, signals.window_ps)} of the "
-            f"first epoch, on writing summaries between the steps. "
+            f"The training thread spent {signals.with_share(lost)}, on writing summaries between "
+            "the steps. "
             + (
                 "That is far more than a few scalars cost: histograms or images are written."
                 if heavy

@@ -26,7 +26,6 @@ from __future__ import annotations
 from stall_analyzer.detectors.gains import every_epoch, partly
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.input.culprit import is_map
 from stall_analyzer.signals.signals import Signals
 
@@ -50,9 +49,8 @@ def check(signals: Signals) -> Finding | None:
         severity="consider",  # a random map must stay where it is, and only its author knows
         title=f"{stage.label} comes after {cache.label} and runs in every epoch",
         explanation=(
-            f"The pipeline has a cache, but what training waits for ({seconds(waited)}, "
-            f"{percent(waited, signals.window_ps)} of the first epoch) is {stage.label}, which "
-            "comes after it and is done again in each epoch."
+            f"The pipeline has a cache, but what training waits for ({signals.with_share(waited)}) "
+            f"is {stage.label}, which comes after it and is done again in each epoch."
         ),
         change=Change(
             text=(

@@ -27,7 +27,7 @@ from stall_analyzer.detectors.gains import partly
 from stall_analyzer.detectors.input.faster_input import faster_beside_input
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.input.culprit import culprit_of
 from stall_analyzer.signals.signals import Signals
 
@@ -48,9 +48,9 @@ def check(signals: Signals) -> Finding | None:
         severity="note",  # the cache works as it should, and the cost does not come back
         title=f"Filling the cache took {seconds(lost)}, in the first epoch only",
         explanation=(
-            f"Training waited {seconds(lost)}, {percent(lost, signals.window_ps)} of the first "
-            f"epoch, for elements on their way into the cache; {what} made them. From the second "
-            f"epoch on they are read from the cache.{after}"
+            f"Training waited {signals.with_share(lost)}, for elements on their way into the "
+            f"cache; {what} made them. From the second epoch on they are read from the "
+            f"cache.{after}"
         ),
         change=Change(
             text=(

@@ -27,7 +27,7 @@ from __future__ import annotations
 from stall_analyzer.detectors.gains import partly
 from stall_analyzer.detectors.severity import CONSIDER_SHARE, severity_of
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.input.input_pipeline import Stage
 from stall_analyzer.signals.signals import Signals
 
@@ -55,9 +55,8 @@ def check(signals: Signals) -> Finding | None:
         severity="note" if held else severity,
         title=f"{call} was filled for {seconds(lost)} before the first step",
         explanation=(
-            f"{stage.label} gives its first element when its buffer is full, and filling it"
-            f"{through} took {seconds(lost)}, {percent(lost, signals.window_ps)} of the first "
-            "epoch, in which no step could run."
+            f"{stage.label} gives its first element when its buffer is full, and filling "
+            f"it{through} took {signals.with_share(lost)}, in which no step could run."
             + (
                 " The pipeline is slower than the steps anyway, so making the buffer smaller would "
                 "only move the waiting: speed up what feeds it."

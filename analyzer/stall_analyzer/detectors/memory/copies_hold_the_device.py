@@ -26,7 +26,7 @@ from __future__ import annotations
 from stall_analyzer.detectors.gains import every_epoch, partly
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST205"
@@ -50,9 +50,8 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"Copies {way} hold it up for {seconds(signals.causes_ps[worst])}",
         explanation=(
-            f"For {seconds(lost)}, {percent(lost, signals.window_ps)} of the first epoch, the "
-            f"device only copied: {seconds(to_device)} to the device and {seconds(back)} back. "
-            f"Copies that go on while kernels run are not counted."
+            f"For {signals.with_share(lost)}, the device only copied: {seconds(to_device)} to the "
+            f"device and {seconds(back)} back. Copies that go on while kernels run are not counted."
         ),
         change=_change(worst),
         lost_ps=lost,

@@ -28,7 +28,7 @@ from __future__ import annotations
 from stall_analyzer.detectors.gains import every_epoch, removed
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent, seconds, size
+from stall_analyzer.model.format import seconds, size
 from stall_analyzer.signals.memory.allocators import MemoryWait
 from stall_analyzer.signals.signals import Signals
 
@@ -48,8 +48,7 @@ def check(signals: Signals) -> Finding | None:
         title=f"{worst.op} ran out of memory after {seconds(worst.end_ps - worst.start_ps)}",
         explanation=(
             f"{_asked(worst)} The allocator kept trying and then gave up; the step was lost. "
-            f"{_times(len(failures))} cost {seconds(lost)}, "
-            f"{percent(lost, signals.window_ps)} of the first epoch."
+            f"{_times(len(failures))} cost {signals.with_share(lost)}."
         ),
         change=Change(
             "Let the step need less memory, or free what is held beside it.",
