@@ -19,52 +19,30 @@ from stall_analyzer.files.output import check_file, write_file
 from stall_analyzer.model.causes import BUCKETS, bucket_of
 from stall_analyzer.report.facts import Facts, lost_ps, machines
 
+
+def _typed(columns: str) -> dict[str, str]:
+    return dict(column.split() for column in columns.split(", "))
+
+
 COLUMNS = {
     "runs": {
-        "run": "VARCHAR",
-        "attempt": "INTEGER",
-        "status": "VARCHAR",
-        "primary_bucket": "VARCHAR",
-        "sentence": "VARCHAR",
-        "confidence": "DOUBLE",
-        "started": "TIMESTAMP",
-        "source": "VARCHAR",
-        "hosts": "INTEGER",
-        "steps": "BIGINT",
-        "epoch": "INTEGER",
-        "duration_ps": "BIGINT",
-        "covered_ps": "BIGINT",
-        "one_time_ps": "BIGINT",
-        "lost_ps": "BIGINT",
-        "machine_lost_ps": "BIGINT",
-        "later_epochs": "INTEGER",
-        "later_epoch_ps": "BIGINT",
+        **_typed(
+            "run VARCHAR, attempt INTEGER, status VARCHAR, primary_bucket VARCHAR, "
+            "sentence VARCHAR, confidence DOUBLE, started TIMESTAMP, source VARCHAR, "
+            "hosts INTEGER, steps BIGINT, epoch INTEGER, duration_ps BIGINT, covered_ps BIGINT, "
+            "one_time_ps BIGINT, lost_ps BIGINT, machine_lost_ps BIGINT, later_epochs INTEGER, "
+            "later_epoch_ps BIGINT"
+        ),
         **{f"{bucket}_ps": "BIGINT" for bucket in BUCKETS},
         "error": "VARCHAR",
     },
-    "findings": {
-        "run": "VARCHAR",
-        "attempt": "INTEGER",
-        "id": "VARCHAR",
-        "name": "VARCHAR",
-        "bucket": "VARCHAR",
-        "severity": "VARCHAR",
-        "title": "VARCHAR",
-        "confidence": "DOUBLE",
-        "lost_ps": "BIGINT",
-        "machine_lost_ps": "BIGINT",
-        "gain_low_ps": "BIGINT",
-        "gain_high_ps": "BIGINT",
-        "later_gain_low_ps": "BIGINT",
-        "later_gain_high_ps": "BIGINT",
-    },
-    "causes": {
-        "run": "VARCHAR",
-        "attempt": "INTEGER",
-        "bucket": "VARCHAR",
-        "cause": "VARCHAR",
-        "ps": "BIGINT",
-    },
+    "findings": _typed(
+        "run VARCHAR, attempt INTEGER, id VARCHAR, name VARCHAR, bucket VARCHAR, "
+        "severity VARCHAR, title VARCHAR, confidence DOUBLE, lost_ps BIGINT, "
+        "machine_lost_ps BIGINT, gain_low_ps BIGINT, gain_high_ps BIGINT, "
+        "later_gain_low_ps BIGINT, later_gain_high_ps BIGINT"
+    ),
+    "causes": _typed("run VARCHAR, attempt INTEGER, bucket VARCHAR, cause VARCHAR, ps BIGINT"),
 }
 
 
@@ -72,47 +50,34 @@ def rows_of(facts: Facts) -> Iterator[tuple[str, dict[str, Any]]]:
     """What a run adds to the tables: the table, and a row by the names of its columns."""
     run = {"run": facts["run"], "attempt": facts["attempt"]}
     count = machines(facts)
-    plain: Mapping[str, object] = facts
-    same = (
-        "status", "sentence", "confidence", "source", "steps", "epoch", "duration_ps",
-        "covered_ps", "one_time_ps", "later_epochs", "later_epoch_ps",
-    )  # fmt: skip
-    yield (
+    yield _row(
         "runs",
-        {
-            **run,
-            **{name: plain[name] for name in same},
-            **{f"{bucket}_ps": ps for bucket, ps in facts["buckets_ps"].items()},
-            "primary_bucket": facts["primary"],
-            "started": _timestamp(facts["started_unix_ns"]),
-            "hosts": count,
-            "lost_ps": lost_ps(facts),
-            "machine_lost_ps": count * lost_ps(facts),
-            "error": next(iter(facts["errors"]), None),
-        },
+        {**facts, **{f"{bucket}_ps": ps for bucket, ps in facts["buckets_ps"].items()}},
+        primary_bucket=facts["primary"],
+        started=_timestamp(facts["started_unix_ns"]),
+        hosts=count,
+        lost_ps=lost_ps(facts),
+        machine_lost_ps=count * lost_ps(facts),
+        error=next(iter(facts["errors"]), None),
     )
     for found in facts["findings"]:
-        yield (
+        yield _row(
             "findings",
-            {
-                **run,
-                "id": found["id"],
-                "name": found["name"],
-                "bucket": found["bucket"],
-                "severity": found["severity"],
-                "title": found["title"],
-                "confidence": found["confidence"],
-                "lost_ps": found["lost_ps"],
-                "machine_lost_ps": count * found["lost_ps"],
-                "gain_low_ps": found["gain_ps"]["low"],
-                "gain_high_ps": found["gain_ps"]["high"],
-                "later_gain_low_ps": found["later_gain_ps"]["low"],
-                "later_gain_high_ps": found["later_gain_ps"]["high"],
-            },
+            {**run, **found},
+            machine_lost_ps=count * found["lost_ps"],
+            gain_low_ps=found["gain_ps"]["low"],
+            gain_high_ps=found["gain_ps"]["high"],
+            later_gain_low_ps=found["later_gain_ps"]["low"],
+            later_gain_high_ps=found["later_gain_ps"]["high"],
         )
     for cause, ps in facts["causes_ps"].items():
         if ps:
-            yield "causes", {**run, "bucket": bucket_of(cause), "cause": cause, "ps": ps}
+            yield _row("causes", run, bucket=bucket_of(cause), cause=cause, ps=ps)
+
+
+def _row(table: str, known: Mapping[str, Any], **more: Any) -> tuple[str, dict[str, Any]]:
+    values = {**known, **more}
+    return table, {column: values[column] for column in COLUMNS[table]}
 
 
 def write_jsonl(path: Path, entries: Iterable[str]) -> list[Path]:

@@ -47,6 +47,17 @@ BUCKET = "compile"
 # From this share of calls on it is not some values that are new, but every one.
 NEARLY_ALL = 0.8
 
+SMALLER_LAST_BATCH = Change(
+    "Drop the smaller last batch, or pad it.",
+    "data = data.batch(size)",
+    "data = data.batch(size, drop_remainder=True)",
+)
+SAME_BATCHES = Change(
+    "Give every batch the same shape, dtype and structure.",
+    "model.train_on_batch(x[begin:end], y[begin:end])",
+    "data = data.batch(size, drop_remainder=True)\nmodel.fit(data)",
+)
+
 
 def check(signals: Signals) -> Finding | None:
     return _traced(signals) or _counted(signals)
@@ -76,7 +87,7 @@ def _counted(signals: Signals) -> Finding | None:
                 else "Each of them brought a new shape, dtype or structure of its batch."
             )
         ),
-        change=_smaller_last_batch() if last else _same_batches(),
+        change=SMALLER_LAST_BATCH if last else SAME_BATCHES,
         lost_ps=again.lost_ps,
         gain=_gain(again.lost_ps, max(len(again.steps), 1), anew=False, last=last),
         confidence=0.9,
@@ -169,31 +180,15 @@ def _change(function: FunctionSignals, anew: bool, last: bool) -> Change:
             f"step_in_graph = tf.function({name})\nfor batch in data:\n    step_in_graph(batch)",
         )
     if last:
-        return _smaller_last_batch()
+        return SMALLER_LAST_BATCH
     if function.is_keras:
-        return _same_batches()
+        return SAME_BATCHES
     return Change(
         "Pass Python numbers as tensors, and let one graph serve all shapes. Objects and lambdas "
         "as arguments must be the same object in every call.",
         f"@tf.function\ndef {name}(x, scale): ...\n\n{name}(x, 0.5)",
         f"@tf.function(reduce_retracing=True)\ndef {name}(x, scale): ...\n\n"
         f"{name}(x, tf.constant(0.5))",
-    )
-
-
-def _smaller_last_batch() -> Change:
-    return Change(
-        "Drop the smaller last batch, or pad it.",
-        "data = data.batch(size)",
-        "data = data.batch(size, drop_remainder=True)",
-    )
-
-
-def _same_batches() -> Change:
-    return Change(
-        "Give every batch the same shape, dtype and structure.",
-        "model.train_on_batch(x[begin:end], y[begin:end])",
-        "data = data.batch(size, drop_remainder=True)\nmodel.fit(data)",
     )
 
 

@@ -72,6 +72,13 @@ WHAT_WOULD_TELL = (
 )
 LEAST_SAME = 3
 
+ONE_BATCH = Change(
+    "Train on a single batch until its loss is near 0. If it gets there, look at the labels "
+    "as they leave the input pipeline; if not, look at layers, gradients and loss.",
+    before="model.fit(data, epochs=3)",
+    after="model.fit(data.take(1).cache().repeat(200))",
+)
+
 
 def check(signals: Signals) -> Finding | None:
     learning = signals.learning
@@ -183,7 +190,7 @@ def _guessing(learning: LearningSignals) -> Finding:
             "the inputs, and then no model can learn them, or the updates do not reach the "
             "weights. The log cannot tell which."
         ),
-        change=_one_batch(),
+        change=ONE_BATCH,
         confidence=0.85 if sure else 0.7,
     )
 
@@ -198,7 +205,7 @@ def _constant(learning: LearningSignals) -> Finding:
             "little. The gradient is zero: units that are dead or saturated, an operation without "
             "a gradient, or variables that the optimizer was not given."
         ),
-        change=_one_batch(),
+        change=ONE_BATCH,
         confidence=0.7,
     )
 
@@ -219,13 +226,4 @@ def _frozen(learning: LearningSignals) -> Finding:
             after="model.layers[-1].trainable = True\nmodel.compile(...)",
         ),
         confidence=0.95,
-    )
-
-
-def _one_batch() -> Change:
-    return Change(
-        "Train on a single batch until its loss is near 0. If it gets there, look at the labels "
-        "as they leave the input pipeline; if not, look at layers, gradients and loss.",
-        before="model.fit(data, epochs=3)",
-        after="model.fit(data.take(1).cache().repeat(200))",
     )

@@ -33,7 +33,7 @@ into a graph: dump without jit_compile.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 import numpy as np
@@ -58,54 +58,39 @@ CAPTURE = (
 )
 
 
-@dataclass(frozen=True)
-class _Remedy:
-    types: re.Pattern[str]  # of ops
-    text: str
-    before: str
-    after: str
-
-
-REMEDIES = (
-    _Remedy(
-        re.compile(r"Log|Log1p|Xlogy|Xlog1py|LogGrad"),
+REMEDIES = {  # by a pattern of the op's type
+    r"Log|Log1p|Xlogy|Xlog1py|LogGrad": Change(
         "Keep the argument of the logarithm away from 0, or use a loss that takes logits.",
         "tf.math.log(p)",
         "tf.math.log(p + 1e-7)",
     ),
-    _Remedy(
-        re.compile(r"RealDiv|Div|Reciprocal|ReciprocalGrad|Inv|Xdivy|FloorMod"),
+    r"RealDiv|Div|Reciprocal|ReciprocalGrad|Inv|Xdivy|FloorMod": Change(
         "Keep the divisor away from 0.",
         "a / b",
         "tf.math.divide_no_nan(a, b)",
     ),
-    _Remedy(
-        re.compile(r"Sqrt|Rsqrt|SqrtGrad|RsqrtGrad|Pow"),
+    r"Sqrt|Rsqrt|SqrtGrad|RsqrtGrad|Pow": Change(
         "Keep the root's argument above 0: at 0 its slope is infinite, below it there is none.",
         "tf.sqrt(x)",
         "tf.sqrt(tf.maximum(x, 1e-12))",
     ),
-    _Remedy(
-        re.compile(r"Exp|Expm1|Sinh|Cosh"),
+    r"Exp|Expm1|Sinh|Cosh": Change(
         "Keep the argument of the exponential below 80, or work with logarithms.",
         "tf.exp(x)",
         "tf.exp(tf.minimum(x, 80.0))",
     ),
-    _Remedy(
-        re.compile(r"IteratorGetNext.*|.*Dataset.*|Placeholder.*|_Arg|Parse.*|Decode.*|.*PyFunc"),
+    r"IteratorGetNext.*|.*Dataset.*|Placeholder.*|_Arg|Parse.*|Decode.*|.*PyFunc": Change(
         "Find the records with NaN or infinite values, and mend them or leave them out.",
         "data = tf.data.Dataset.from_tensor_slices((x, y))",
         "data = data.filter(lambda x, y: tf.reduce_all(tf.math.is_finite(x)))",
     ),
-    _Remedy(
-        re.compile(r"Cast"),
+    r"Cast": Change(
         "The value does not fit into the smaller type: keep this part in float32, or scale it.",
         "keras.layers.Dense(units)",
         'keras.layers.Dense(units, dtype="float32")',
     ),
-)
-OVERFLOW = _Remedy(
-    re.compile(".*"),
+}
+OVERFLOW = Change(
     "The values had grown too large for the type: lower the learning rate, clip the gradients, "
     "scale the inputs.",
     "keras.optimizers.SGD(learning_rate)",
@@ -225,9 +210,10 @@ def _change(origin: Origin) -> Change:
         return Change("Dump again, with a buffer that keeps every record.", "", CAPTURE)
     if not origin.spoils:
         return Change("If it is meant, leave it; if not, see where it goes from there.")
-    remedy = next((r for r in REMEDIES if r.types.fullmatch(origin.type)), OVERFLOW)
+    suited = (change for types, change in REMEDIES.items() if re.fullmatch(types, origin.type))
+    remedy = next(suited, OVERFLOW)
     line = _own_line(origin)
     if line is None or not line.text:
-        return Change(remedy.text, remedy.before, remedy.after)
+        return remedy
     at = f"  # {PurePosixPath(line.path).name}:{line.line}"
-    return Change(remedy.text, f"{line.text}{at}", remedy.after)
+    return replace(remedy, before=f"{line.text}{at}")

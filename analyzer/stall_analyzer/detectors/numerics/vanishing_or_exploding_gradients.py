@@ -65,6 +65,18 @@ LAST_RECORDS = 3
 # A loss that moves by less of itself, beside gradients that vanish, is not learning.
 FLAT = 0.005
 
+AGAINST_VANISHING = Change(
+    "Use relu with He initialisation in the hidden layers, and normalise between them.",
+    before='keras.layers.Dense(units, activation="sigmoid")',
+    after='keras.layers.Dense(units, activation="relu", kernel_initializer="he_normal")\n'
+    "keras.layers.LayerNormalization()",
+)
+AGAINST_EXPLOSION = Change(
+    "Clip the gradients, and lower the learning rate if the loss still grows.",
+    before="keras.optimizers.SGD(learning_rate)",
+    after="keras.optimizers.SGD(learning_rate, clipnorm=1.0)",
+)
+
 
 @dataclass(frozen=True)
 class _BadGradients:
@@ -185,23 +197,6 @@ def _finding(bad: _BadGradients, is_flat: bool) -> Finding:
             if bad.vanishes
             else "The updates grow with the gradients, and end in NaN."
         ),
-        change=_against_vanishing() if bad.vanishes else _against_explosion(),
+        change=AGAINST_VANISHING if bad.vanishes else AGAINST_EXPLOSION,
         confidence=bad.confidence,
-    )
-
-
-def _against_vanishing() -> Change:
-    return Change(
-        "Use relu with He initialisation in the hidden layers, and normalise between them.",
-        before='keras.layers.Dense(units, activation="sigmoid")',
-        after='keras.layers.Dense(units, activation="relu", kernel_initializer="he_normal")\n'
-        "keras.layers.LayerNormalization()",
-    )
-
-
-def _against_explosion() -> Change:
-    return Change(
-        "Clip the gradients, and lower the learning rate if the loss still grows.",
-        before="keras.optimizers.SGD(learning_rate)",
-        after="keras.optimizers.SGD(learning_rate, clipnorm=1.0)",
     )
