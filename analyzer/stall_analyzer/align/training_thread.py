@@ -7,6 +7,8 @@ work can be told from the input pipeline's work going on at the same time.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from stall_analyzer.model.intervals import enclosing
@@ -14,7 +16,6 @@ from stall_analyzer.model.timeline import Calls, FunctionRuns, TrainingThread
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import (
     ABSENT,
-    names_where,
     outermost,
     rows_called,
     rows_inside,
@@ -111,9 +112,7 @@ def _function_runs(trace: Trace, line: int, calls: Calls) -> FunctionRuns:
 def _bits_of_runs(trace: Trace, ids: Int64s) -> UInt32s:
     """What the ops of each run were, gathered from the executors of all threads."""
     bits = np.zeros(len(ids), dtype=np.uint32)
-    rows = np.flatnonzero(
-        names_where(trace, lambda name: name == "ExecutorState::Process")[trace.events.name]
-    )
+    rows = rows_called(trace, "ExecutorState::Process")
     index = run_of(ids, stat_of(trace, "id", rows))
     np.bitwise_or.at(bits, index[index >= 0], trace.events.folded[rows[index >= 0]])
     return bits
@@ -131,4 +130,4 @@ def _with_bits(calls: Calls, runs: FunctionRuns) -> Calls:
     bits = calls.bits.copy()
     inside = runs.call >= 0
     np.bitwise_or.at(bits, runs.call[inside], runs.bits[inside])
-    return Calls(calls.row, calls.start_ps, calls.end_ps, calls.concrete, calls.traced, bits)
+    return replace(calls, bits=bits)

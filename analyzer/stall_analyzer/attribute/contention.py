@@ -66,7 +66,7 @@ def with_contention(
 ) -> Tiling:
     """`steps`: begin and end of the training steps."""
     cores = _cores(trace)
-    on_pipeline = _pipeline_lines(trace)
+    on_pipeline = pipeline_lines(trace)
     native = (others.label == code("compute.step")) & on_pipeline[others.line]
     stages = _busy_stages(trace, on_pipeline)
     if cores is None or not (native.any() or len(stages[0])):
@@ -149,7 +149,8 @@ def _cores(trace: Trace) -> int | None:
     return most if most > 0 else None
 
 
-def _pipeline_lines(trace: Trace) -> Bools:
+def pipeline_lines(trace: Trace) -> Bools:
+    """Which lines are threads of tf.data."""
     return np.array([line.name.startswith(PIPELINE_THREADS) for line in trace.lines], np.bool_)
 
 

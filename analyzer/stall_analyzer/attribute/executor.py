@@ -8,7 +8,7 @@ input only while none of its own ops run.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -82,12 +82,10 @@ def executor_work(trace: Trace, training: TrainingThread) -> tuple[Work, Work]:
     run = run_of(training.runs.id, owner_id[owner])
     every = Work(start, end, events.line[owner], label[owner], run)
     own = _join(_where(every, run >= 0), _async_waits(trace, training))
-    clipped = Work(
+    clipped = replace(
+        own,
         start=np.maximum(own.start, training.runs.start_ps[own.run]),
         end=np.minimum(own.end, training.runs.end_ps[own.run]),
-        line=own.line,
-        label=own.label,
-        run=own.run,
     )
     return clipped, _where(every, run < 0)
 

@@ -192,3 +192,8 @@ class EndRecord(CaptureRecord):
     kind = "end"
 
     reason: str = ""  # a word of capture_format.StopReason
+
+
+RECORDS: tuple[type[CaptureRecord], ...] = (
+    Environment, ModelRecord, MarkRecord, WindowRecord, Look, DumpRecord, NoteRecord, EndRecord,
+)  # fmt: skip

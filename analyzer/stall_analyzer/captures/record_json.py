@@ -14,24 +14,9 @@ from dataclasses import fields, is_dataclass
 from types import NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from stall_analyzer.captures.capture_records import (
-    CaptureRecord,
-    DumpRecord,
-    EndRecord,
-    Environment,
-    Look,
-    MarkRecord,
-    ModelRecord,
-    NoteRecord,
-    WindowRecord,
-)
+from stall_analyzer.captures.capture_records import RECORDS, CaptureRecord
 
-KINDS: Mapping[str, type[CaptureRecord]] = {
-    record.kind: record
-    for record in (
-        Environment, ModelRecord, MarkRecord, WindowRecord, Look, DumpRecord, NoteRecord, EndRecord,
-    )
-}  # fmt: skip
+KINDS = {record.kind: record for record in RECORDS}
 LATEST_NS = 1 << 63  # what fits into int64 (the year 2262)
 T = TypeVar("T")
 

@@ -1,14 +1,4 @@
-from stall_analyzer.decode.event_columns import BytesRead, RawResult, RawTables, Rows, StatRows
+from stall_analyzer.decode.event_columns import Core
 
 INTERFACE: int
-
-# A columns.Core.
-def read_plane(
-    fd: int,
-    lines: bytes,
-    tables: RawTables,
-    columns: tuple[Rows, tuple[StatRows, ...]],
-    unnamed_rows: int,
-    progress: BytesRead,
-    /,
-) -> RawResult: ...
+read_plane: Core

@@ -6,6 +6,8 @@ judged, before time: a run that learns nothing is never told to tune its input.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from stall_analyzer.captures.capture_format import StopReason
@@ -107,8 +109,8 @@ def _held_up(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:
     elif len(late) > 1:
         each = (f"{h.host} {seconds(h.cost_ps)}, {h.reason.bucket or 'unknown'}" for h in late)
         what += f" in turn ({'; '.join(list(each)[:NAMED_IN_TURN])})"
-    named = next((f for f in findings if f.bucket == reason.bucket and _explains(f, cost)), None)
-    why = f". {named.title}." if named else "."
+    named = _title_of_reason(findings, reason.bucket, cost)
+    why = f". {named}." if named else "."
     status: Status = "slow_once" if once else "slow_always"
     prefix = "Slow once, not again" if once else "Slow in every epoch"
     confidence = 0.9 if reason.bucket else 0.7
@@ -239,8 +241,8 @@ def _stalled(
     if worst in LEARNS_NOTHING:
         sentence = f"Learning nothing: {said} were computed in vain ({where})."
         return Verdict("learning_nothing", primary, sentence, confidence)
-    named = next((f for f in findings if f.bucket == primary and _explains(f, cost)), None)
-    why = f". {named.title}." if named else f" ({where})."
+    named = _title_of_reason(findings, primary, cost)
+    why = f". {named}." if named else f" ({where})."
     whole = f"{_noun(signals.timeline)} went to {primary}{_from_a_sample(signals)}"
     what = f"{said} of the {whole}{why}"
     if ledger.one_time_ps(primary) >= ONCE_SHARE * cost:
@@ -260,16 +262,18 @@ def _what_stays(ledger: Ledger, findings: tuple[Finding, ...], primary: Bucket) 
     if recurring[bucket] < max(ACT_SHARE * left, STAYS_SHARE * worked):
         return ""
     cost = recurring[bucket]
-    named = next((f for f in findings if f.bucket == bucket and _explains(f, cost)), None)
-    why = f": {named.title}." if named else "."
+    named = _title_of_reason(findings, bucket, cost)
+    why = f": {named}." if named else "."
     return f" But {bucket} takes {seconds(cost)} in every epoch{why}"
 
 
-def _explains(finding: Finding, cost_ps: int) -> bool:
-    """Whether it is the reason to name: one to act on, or one that most of the cost goes to."""
-    return finding.severity == "act" or (
-        finding.severity == "consider" and finding.lost_ps >= cost_ps / 2
-    )
+def _title_of_reason(findings: Iterable[Finding], bucket: Bucket | None, cost_ps: int) -> str:
+    """Of the first finding to act on, or one that most of the cost goes to; empty without one."""
+    for finding in findings:
+        explains = finding.severity == "consider" and finding.lost_ps >= cost_ps / 2
+        if finding.bucket == bucket and (finding.severity == "act" or explains):
+            return finding.title
+    return ""
 
 
 def _unknown(timeline: Timeline, host: HostLedger, confidence: float) -> Verdict:

@@ -53,10 +53,8 @@ def check(signals: Signals) -> Finding | None:
             f"is {stage.label}, which comes after it and is done again in each epoch."
         ),
         change=Change(
-            text=(
-                "Move cache() behind it, if its result is the same in each epoch and fits into "
-                "memory. This helps from the second epoch on."
-            ),
+            "Move cache() behind it, if its result is the same in each epoch and fits into "
+            "memory. This helps from the second epoch on.",
             before="ds.cache().map(f).batch(n)",
             after="ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).cache().batch(n)",
         ),

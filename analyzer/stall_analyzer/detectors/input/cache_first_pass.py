@@ -53,10 +53,8 @@ def check(signals: Signals) -> Finding | None:
             f"cache.{after}"
         ),
         change=Change(
-            text=(
-                "Leave it for a long training. For short runs that start again and again, keep the "
-                "cache on disk; or make the stage below it faster."
-            ),
+            "Leave it for a long training. For short runs that start again and again, keep the "
+            "cache on disk; or make the stage below it faster.",
             before="ds.map(load).cache()",
             after='ds.map(load).cache("cache_file")',
         ),

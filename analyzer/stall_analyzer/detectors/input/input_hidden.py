@@ -54,10 +54,7 @@ def check(signals: Signals) -> Finding | None:
             f"{percent(signals.buckets_ps['input'], signals.window_ps)} of the first epoch."
         ),
         change=Change(
-            text=(
-                "Leave it alone. It will matter only if a step gets faster than "
-                f"{seconds(produce)}."
-            )
+            f"Leave it alone. It will matter only if a step gets faster than {seconds(produce)}.",
         ),
         confidence=0.85,
     )

@@ -65,11 +65,9 @@ def check(signals: Signals) -> Finding | None:
             "make it worse."
         ),
         change=Change(
-            text=(
-                "Make input cheaper: cache the result of the expensive map if it fits into memory"
-                + (", store the images at the size the model uses" if decoding else "")
-                + ", or give input fewer threads."
-            ),
+            "Make input cheaper: cache the result of the expensive map if it fits into memory"
+            + (", store the images at the size the model uses" if decoding else "")
+            + ", or give input fewer threads.",
             before="ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).batch(n)",
             after="ds.map(f, num_parallel_calls=1).cache().batch(n).prefetch(tf.data.AUTOTUNE)",
         ),

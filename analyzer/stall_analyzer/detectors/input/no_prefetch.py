@@ -56,7 +56,7 @@ def check(signals: Signals) -> Finding | None:
             f"{seconds(lost)} would fit behind the steps."
         ),
         change=Change(
-            text="End the pipeline with prefetch.",
+            "End the pipeline with prefetch.",
             before="ds = ds.batch(n)",
             after="ds = ds.batch(n).prefetch(tf.data.AUTOTUNE)",
         ),

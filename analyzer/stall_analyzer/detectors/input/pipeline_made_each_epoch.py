@@ -62,7 +62,7 @@ def check(signals: Signals) -> Finding | None:
             "epoch. Every epoch of fit makes a new one unless it is told how many steps it has."
         ),
         change=Change(
-            text="Build the data set once and keep one iterator over all epochs.",
+            "Build the data set once and keep one iterator over all epochs.",
             before="model.fit(ds, epochs=n)",
             after="model.fit(ds.repeat(), epochs=n, steps_per_epoch=steps)",
         ),

@@ -65,10 +65,8 @@ def check(signals: Signals) -> Finding | None:
             )
         ),
         change=Change(
-            text=(
-                "Shuffle before the expensive map, where elements are cheap: file names, indices "
-                "or undecoded records. Or take a smaller buffer."
-            ),
+            "Shuffle before the expensive map, where elements are cheap: file names, indices "
+            "or undecoded records. Or take a smaller buffer.",
             before=f"ds.map(load).{call}.batch(n)",
             after=f"ds.{call}.map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(n)",
         ),

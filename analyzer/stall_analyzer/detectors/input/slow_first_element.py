@@ -63,19 +63,15 @@ def check(signals: Signals) -> Finding | None:
             "for each new iterator."
         ),
         change=Change(
-            text=(
-                "Do the loading once, before fit, or read the data bit by bit (memory-mapped "
-                "arrays, records) instead of all at the start."
-            ),
+            "Do the loading once, before fit, or read the data bit by bit (memory-mapped "
+            "arrays, records) instead of all at the start.",
             before='def read():\n    data = np.load("all.npy")\n    yield from data',
             after='data = np.load("all.npy", mmap_mode="r")\ndef read():\n    yield from data',
         )
         if generator
         else Change(
-            text=(
-                "Open and list less before the first element: fewer directories, an index written "
-                "once, smaller buffers; or prepare the iterator before training starts."
-            )
+            "Open and list less before the first element: fewer directories, an index written "
+            "once, smaller buffers; or prepare the iterator before training starts.",
         ),
         lost_ps=lost,
         gain=partly(lost, LEAST_WON, 1.0),

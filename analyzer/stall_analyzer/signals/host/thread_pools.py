@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from stall_analyzer.attribute.contention import pipeline_lines
 from stall_analyzer.captures.capture_records import Environment
-from stall_analyzer.decode.vocabulary import INTRA_OP_THREADS, PIPELINE_THREADS, op_type
+from stall_analyzer.decode.vocabulary import INTRA_OP_THREADS, op_type
 from stall_analyzer.model.intervals import total, union
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
@@ -54,8 +53,5 @@ def pool_signals(
 
 def _divisible_ps(trace: Trace) -> int:
     rows = rows_named(trace, lambda name: op_type(name).startswith(DIVISIBLE))
-    in_pipeline = np.array(
-        [line.name.startswith(PIPELINE_THREADS) for line in trace.lines], dtype=np.bool_
-    )
-    rows = rows[~in_pipeline[trace.events.line[rows]]]
+    rows = rows[~pipeline_lines(trace)[trace.events.line[rows]]]
     return total(*union(trace.events.start_ps[rows], trace.events.end_ps[rows]))

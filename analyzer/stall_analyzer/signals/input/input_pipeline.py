@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stall_analyzer.decode.vocabulary import PIPELINE_THREADS, PY_FUNC_OPS, op_type
+from stall_analyzer.attribute.contention import pipeline_lines
+from stall_analyzer.decode.vocabulary import PY_FUNC_OPS, op_type
 from stall_analyzer.model.intervals import Tiling, time_in, union
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
@@ -238,8 +239,7 @@ def _duration_ps(rows: Sequence[Rows]) -> int:
 def _pipeline_rows(trace: Trace, test: Callable[[str], bool]) -> Int64s:
     """Events on threads of tf.data whose name passes."""
     rows = rows_named(trace, test)
-    ours = np.array([line.name.startswith(PIPELINE_THREADS) for line in trace.lines], np.bool_)
-    return np.asarray(rows[ours[trace.events.line[rows]]], dtype=np.int64)
+    return np.asarray(rows[pipeline_lines(trace)[trace.events.line[rows]]], dtype=np.int64)
 
 
 def cores_of(trace: Trace) -> int | None:
