@@ -67,13 +67,11 @@ def in_processes(
 ) -> Iterator[Engine]:
     """`count` threads, each with a process of its own."""
     mine = threading.local()
-    workers: list[WorkerProcess] = []
+    workers: set[WorkerProcess] = set()
 
     def do(work: Work[RunResult], run: Run) -> RunResult:
-        if not hasattr(mine, "worker"):
-            mine.worker = WorkerProcess()
-            workers.append(mine.worker)
-        worker: WorkerProcess = mine.worker
+        worker = _worker_of(mine)
+        workers.add(worker)
         return worker.do(work, run, lambda share, _: watch(run, share), deadline_s=deadline_s)
 
     executor = ThreadPoolExecutor(count, thread_name_prefix="stall")
@@ -133,10 +131,15 @@ _on_this_thread = threading.local()
 
 def _on_a_worker(work: Work[RunResult], run: Run, deadline_s: float) -> RunResult:
     """In a thread of a Dask worker."""
-    if not hasattr(_on_this_thread, "worker"):
-        _on_this_thread.worker = WorkerProcess()
-    worker: WorkerProcess = _on_this_thread.worker
-    return worker.do(work, run, deadline_s=deadline_s)
+    return _worker_of(_on_this_thread).do(work, run, deadline_s=deadline_s)
+
+
+def _worker_of(thread: threading.local) -> WorkerProcess:
+    """The process of a thread, started when it is first asked for."""
+    if not hasattr(thread, "worker"):
+        thread.worker = WorkerProcess()
+    worker: WorkerProcess = thread.worker
+    return worker
 
 
 class _AtOnce(Executor):

@@ -67,27 +67,15 @@ def _ledger(host: HostLedger, names: Names) -> Lane:
 
 
 def _phases(timeline: Timeline, names: Names) -> Lane:
-    phases = timeline.phases
-    return lane_of(
-        "phases",
-        "phases",
-        "training",
-        timeline.window.duration_ps,
-        *starts_and_ends(phases),
-        names.table(phase.name.replace("_", " ") for phase in phases),
-    )
+    labels = names.table(phase.name.replace("_", " ") for phase in timeline.phases)
+    spans, duration_ps = starts_and_ends(timeline.phases), timeline.window.duration_ps
+    return lane_of("phases", "phases", "training", duration_ps, *spans, labels)
 
 
 def _steps(timeline: Timeline, names: Names) -> Lane:
-    steps = timeline.steps
-    return lane_of(
-        "steps",
-        "steps",
-        "training",
-        timeline.window.duration_ps,
-        *starts_and_ends(steps),
-        names.table(step_name(step) for step in steps),
-    )
+    labels = names.table(map(step_name, timeline.steps))
+    spans, duration_ps = starts_and_ends(timeline.steps), timeline.window.duration_ps
+    return lane_of("steps", "steps", "training", duration_ps, *spans, labels)
 
 
 def step_name(step: Step) -> str:

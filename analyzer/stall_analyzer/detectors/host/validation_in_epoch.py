@@ -25,8 +25,9 @@ training steps. How many batches are enough is your judgement.
 from __future__ import annotations
 
 from stall_analyzer.detectors.gains import every_epoch, partly
-from stall_analyzer.model.findings import Change, Evidence, Finding
+from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.timeline import starts_and_ends
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST404"
@@ -66,14 +67,5 @@ def check(signals: Signals) -> Finding | None:
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=0.85,
-        evidence=tuple(
-            Evidence(
-                signals.host.host,
-                signals.host.training_thread or "",
-                phase.start_ps,
-                phase.end_ps,
-                "validation",
-            )
-            for phase in phases
-        ),
+        evidence=signals.evidence_at(*starts_and_ends(phases), "validation"),
     )
