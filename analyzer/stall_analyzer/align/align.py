@@ -98,14 +98,10 @@ def _align_one(placed: PlacedTrace, window: Window, notes: list[Note]) -> Aligne
         shift = -begin
     if placed.clock.source == "session name":
         shift = min(max(shift, -begin), max(duration - end, -begin))
-        notes.append(
-            Note(
-                "info",
-                "This trace has no clock of its own; its place in the epoch is known to about a "
-                "second.",
-                placed.session.id,
-            )
+        text = (
+            "This trace has no clock of its own; its place in the epoch is known to about a second."
         )
+        notes.append(Note("info", text, placed.session.id))
     return AlignedTrace(
         source=placed.source,
         session=placed.session.id,

@@ -39,11 +39,8 @@ class _Begin:
 
 def find_epochs(steps: TracedSteps, landmarks: Landmarks) -> tuple[Epoch, ...]:
     """Epochs in order; empty where the trace holds no training step."""
-    begins = [
-        begin
-        for step in _candidates(steps, landmarks)
-        if (begin := _begin_at(step, steps, landmarks))
-    ]
+    found = (_begin_at(step, steps, landmarks) for step in _candidates(steps, landmarks))
+    begins = [begin for begin in found if begin is not None]
     if not begins:
         return ()
     ends: list[_Begin | None] = [*begins[1:], None]

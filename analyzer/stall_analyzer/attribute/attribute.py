@@ -145,13 +145,8 @@ def _with_wasted(tiling: Tiling, timeline: Timeline) -> Tiling:
     since = wasted_from_ps(timeline)
     if since is None:
         return tiling
-    return relabel_inside(
-        tiling,
-        np.array([since]),
-        tiling.bounds[-1:],
-        codes_of_bucket("compute"),
-        "numerics.nonfinite",
-    )
+    start, end = np.array([since]), tiling.bounds[-1:]
+    return relabel_inside(tiling, start, end, codes_of_bucket("compute"), "numerics.nonfinite")
 
 
 def _untraced_ledger(timeline: Timeline) -> Ledger:

@@ -128,15 +128,11 @@ def _findings(fleet: FleetEntry) -> Iterator[Table]:
 
 def _runs(fleet: FleetEntry) -> Iterator[Table]:
     rows = [
-        (
-            seconds(run["machine_ps"]),
-            _spoken(run["status"]),
-            run["primary"],
-            shown_name(run["run"], run["attempt"]),
-        )
+        (seconds(run["machine_ps"]), _spoken(run["status"]), run["primary"],
+         shown_name(run["run"], run["attempt"]))
         for run in fleet["costliest_runs"]
         if run["machine_ps"]
-    ]
+    ]  # fmt: skip
     columns = ("lost", "verdict", "mostly", "run")
     yield Table("costliest runs", columns, rows, (0,), ends_in_name=True)
 

@@ -51,15 +51,9 @@ def read_captures(files: Iterable[CaptureFile], notes: list[Note]) -> tuple[Capt
     for capture in captures:
         where = capture.trace_name
         notes += (Note(note.level, note.text, where) for note in capture.notes)
-        notes += (
-            Note(
-                "warning",
-                f"A profile could not be taken: {window.why or 'no reason is known'}.",
-                where,
-            )
-            for window in capture.windows
-            if window.what == WindowEvent.FAILED
-        )
+        failed = [window for window in capture.windows if window.what == WindowEvent.FAILED]
+        reasons = (window.why or "no reason is known" for window in failed)
+        notes += (Note("warning", f"A profile could not be taken: {r}.", where) for r in reasons)
     return tuple(sorted(captures, key=_leaders_first))
 
 

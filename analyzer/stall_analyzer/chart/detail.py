@@ -42,13 +42,8 @@ def merged(
     first = np.concatenate([[0], np.searchsorted(start, edges)])
     first = first[np.diff(first, append=len(start)) > 0]
     size = np.diff(first, append=len(start))
-    items = Items(
-        start[first],
-        end[first + size - 1],
-        np.maximum.reduceat(rank, first),
-        size,
-        first + visible.start,
-    )
+    end, longest = end[first + size - 1], np.maximum.reduceat(rank, first)
+    items = Items(start[first], end, longest, size, first + visible.start)
     return _wide_enough(items, pixel_ps)
 
 

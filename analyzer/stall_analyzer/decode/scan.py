@@ -94,14 +94,7 @@ def _field_header(data: bytes, at: int, end: int) -> tuple[int, int, int, int, i
     if wire_type == wire.VARINT:
         value, after = wire.varint(data, after, end)
         return number, wire_type, value, 0, after
-    if wire_type == wire.BYTES:
-        size, after = wire.varint(data, after, end)
-    elif wire_type == wire.FIXED64:
-        size = 8
-    elif wire_type == wire.FIXED32:
-        size = 4
-    else:
-        raise WireError(f"wire type {wire_type}")
+    size, after = wire.payload(data, wire_type, after, end)
     return number, wire_type, 0, size, after
 
 

@@ -51,18 +51,22 @@ def fields(buffer: Buffer, start: int, end: int) -> Iterator[Field]:
             value, position = varint(buffer, position, end)
             yield number, wire_type, value, position
             continue
-        if wire_type == BYTES:
-            length, position = varint(buffer, position, end)
-        elif wire_type == FIXED64:
-            length = 8
-        elif wire_type == FIXED32:
-            length = 4
-        else:
-            raise WireError(f"wire type {wire_type}")
+        length, position = payload(buffer, wire_type, position, end)
         if length > end - position:
             raise WireError("a field is longer than its message")
         yield number, wire_type, position, position + length
         position += length
+
+
+def payload(buffer: Buffer, wire_type: int, position: int, end: int) -> tuple[int, int]:
+    """Length and place of what follows the key that ends at `position`; of any but a VARINT."""
+    if wire_type == BYTES:
+        return varint(buffer, position, end)
+    if wire_type == FIXED64:
+        return 8, position
+    if wire_type == FIXED32:
+        return 4, position
+    raise WireError(f"wire type {wire_type}")
 
 
 def double(buffer: Buffer, start: int) -> float:

@@ -35,12 +35,7 @@ class _Stretch:
 def profiled_alone(signals: Signals, sample: Sample) -> Signals:
     """Signals of the profiled stretches; only what the profiler saw is right in them."""
     stretches = _put_end_to_end(sample)
-    window = Window(
-        start_ps=0,
-        end_ps=sample.profiled_ps,
-        start_source="profiled steps",
-        end_source="profiled steps",
-    )
+    window = Window(0, sample.profiled_ps, "profiled steps", "profiled steps")
     timeline = Timeline(
         window=window,
         traces=tuple(_moved_trace(signals.traces, stretch) for stretch in stretches),
@@ -96,17 +91,16 @@ def _moved_trace(traces: Sequence[AlignedTrace], stretch: _Stretch) -> AlignedTr
 
 
 def _moved_steps(steps: Sequence[Step], stretches: Sequence[_Stretch]) -> tuple[Step, ...]:
-    moved = [
-        replace(
-            step,
-            start_ps=step.start_ps - stretch.earlier_ps,
-            end_ps=step.end_ps - stretch.earlier_ps,
-        )
+    inside = [
+        (step, stretch.earlier_ps)
         for stretch in stretches
         for step in steps
         if stretch.start_ps <= step.start_ps and step.end_ps <= stretch.end_ps
     ]
-    return tuple(replace(step, index=index) for index, step in enumerate(moved))
+    return tuple(
+        replace(step, index=i, start_ps=step.start_ps - earlier, end_ps=step.end_ps - earlier)
+        for i, (step, earlier) in enumerate(inside)
+    )
 
 
 def _cut(host: HostLedger, stretches: Sequence[_Stretch]) -> HostLedger:

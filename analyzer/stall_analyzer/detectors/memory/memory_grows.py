@@ -156,11 +156,8 @@ def _grows_steadily(held: Float64s) -> bool:
 def _fills_a_cache(signals: Signals) -> bool:
     """Is a cache of the pipeline written to through the epoch, rather than in its first steps?"""
     pipeline, steps = signals.pipeline, len(signals.training_steps)
-    return any(
-        below.count >= steps / 2
-        for cache in pipeline.of_kind("MemoryCache")
-        for below in pipeline.below(cache)
-    )
+    caches = pipeline.of_kind("MemoryCache")
+    return any(below.count >= steps / 2 for cache in caches for below in pipeline.below(cache))
 
 
 def _until_full(allocator: AllocatorSignals, per_step: int, signals: Signals) -> str:

@@ -38,11 +38,8 @@ FULL_SHARE = 0.95
 
 
 def check(signals: Signals) -> Finding | None:
-    full = [
-        a
-        for a in signals.allocators
-        if a.limit_bytes and a.peak_bytes >= FULL_SHARE * a.limit_bytes
-    ]
+    limited = [a for a in signals.allocators if a.limit_bytes]
+    full = [a for a in limited if a.peak_bytes >= FULL_SHARE * (a.limit_bytes or 0)]
     if not full or signals.memory_waits:
         return None
     pool = max(full, key=lambda allocator: allocator.peak_bytes)

@@ -77,7 +77,8 @@ def _of_capture(signals: Signals) -> Finding | None:
     alive = shares.value[:, -1:] < ALL
     if not alive[-LEAST_MEASURED:].all():
         return None  # no gradient at all: the loss is at its end, and nothing is dead
-    runs = {layer: shares.last_run(layer, (shares.value >= ALL) & alive) for layer in hidden}
+    all_dead, most_dead = (shares.value >= ALL) & alive, (shares.value >= MOST) & alive
+    runs = {layer: shares.last_run(layer, all_dead) for layer in hidden}
     dead = [layer for layer, run in runs.items() if run >= LEAST_MEASURED]
     if dead:
         run = max(runs[layer] for layer in dead)
@@ -93,11 +94,7 @@ def _of_capture(signals: Signals) -> Finding | None:
             _change(signals),
             confidence=0.95,
         )
-    mostly = [
-        layer
-        for layer in hidden
-        if shares.last_run(layer, (shares.value >= MOST) & alive) >= LEAST_MEASURED
-    ]
+    mostly = [layer for layer in hidden if shares.last_run(layer, most_dead) >= LEAST_MEASURED]
     if not mostly:
         return None
     recent = shares.value[-LEAST_MEASURED:, shares.layers.index(mostly[0])]
@@ -157,11 +154,8 @@ def _of_histograms(signals: Signals) -> Finding | None:
                 _change(signals),
                 confidence=0.8,
             )
-    still = [
-        (layer, sums)
-        for layer, sums in histograms.still_kernels.items()
-        if sums.same_run >= LEAST_HISTOGRAMS
-    ]
+    kernels = histograms.still_kernels.items()
+    still = [(layer, sums) for layer, sums in kernels if sums.same_run >= LEAST_HISTOGRAMS]
     if not still:
         return None
     layer, sums = still[0]  # the one next to the input

@@ -200,16 +200,8 @@ def _calls(aligned: AlignedTrace, ledger: Tiling) -> list[_Call]:
             )
             seen[key] = int(counts[i])
         graph = trace.names[calls.concrete[i]] if calls.concrete[i] >= 0 else ""
-        found.append(
-            _Call(
-                name,
-                bool(trains[i]),
-                graph.removeprefix("EagerLocalExecute: "),
-                int(start[i]),
-                int(end[i] - start[i]),
-                build,
-            )
-        )
+        graph, length = graph.removeprefix("EagerLocalExecute: "), int(end[i] - start[i])
+        found.append(_Call(name, bool(trains[i]), graph, int(start[i]), length, build))
     return found
 
 

@@ -116,30 +116,28 @@ def silent_workers(capture: Capture, others: Sequence[Capture]) -> list[Capture]
 
 
 def _python_of_main(scene: Scene, main: Stack) -> Blamed | None:
-    place = main.users or main.owner
-    if place is None:
-        return None
-    generates = main.passes(GENERATES)
-    role = "callback" if main.passes(CALLS_BACK) else "training script"
-    return Blamed(
-        bucket="input" if generates else "host",
-        subject=f"the {'data' if generates else role} at {place.place}",
-        waits_in=_wait(scene, main),
-        stack=proof(main, PROOF_LINES),
-        sleeps=_sleeps(scene, main),
+    if main.passes(GENERATES):
+        return _python(scene, main, "input", "data")
+    return _python(
+        scene, main, "host", "callback" if main.passes(CALLS_BACK) else "training script"
     )
 
 
 def _python_for_tensorflow(scene: Scene, stacks: Sequence[Stack]) -> Blamed | None:
     """A generator or a function that TensorFlow called and that does not return."""
     stack = next((stack for stack in stacks if stack.users is not None), stacks[0])
+    if stack.passes(GENERATES):
+        return _python(scene, stack, "input", "generator")
+    return _python(scene, stack, "input" if scene.has_pipeline else "host", "Python function")
+
+
+def _python(scene: Scene, stack: Stack, bucket: Bucket, what: str) -> Blamed | None:
     place = stack.users or stack.owner
     if place is None:
         return None
-    generates = stack.passes(GENERATES)
     return Blamed(
-        bucket="input" if generates or scene.has_pipeline else "host",
-        subject=f"the {'generator' if generates else 'Python function'} at {place.place}",
+        bucket=bucket,
+        subject=f"the {what} at {place.place}",
         waits_in=_wait(scene, stack),
         stack=proof(stack, PROOF_LINES),
         sleeps=_sleeps(scene, stack),

@@ -82,11 +82,8 @@ class Stall:
 
 def stall_of_run(captures: Sequence[Capture], has_pipeline: bool = False) -> Stall | None:
     """Of a cluster, the worker that stands still by itself: the others only wait for it."""
-    stalls = [
-        stall
-        for capture in captures
-        if (stall := _stall_of(capture, captures, has_pipeline)) is not None
-    ]
+    found = (_stall_of(capture, captures, has_pipeline) for capture in captures)
+    stalls = [stall for stall in found if stall is not None]
     stuck = [stall for stall in stalls if stall.state == STUCK]
     own = [stall for stall in stuck if stall.bucket != COMMUNICATION]
     return next(iter((*own, *stuck, *stalls)), None)
