@@ -38,7 +38,7 @@ def test_what_does_not_fit_is_read_again(tmp_path: Path) -> None:
     assert hosts_read(tmp_path, room=2) == ["a", "b", "c", "a", "b", "c"]
 
 
-def test_one_that_is_larger_than_the_shelf_is_kept_alone(tmp_path: Path) -> None:
+def test_one_that_is_larger_than_the_cache_is_kept_alone(tmp_path: Path) -> None:
     assert hosts_read(tmp_path, room=0.1) == ["a", "b", "c", "a", "b", "c"]
     (file, *_) = write_job(tmp_path, {"a": steadily(PUNCTUAL), "b": steadily(PUNCTUAL)})
     reads = CountedReads()
