@@ -36,7 +36,7 @@ DUMP_FILE = re.compile(
 PARENT = re.compile(rb'"parent": *(?P<pid>\d{1,9})\b')
 TASK = re.compile(rb'"task": *\{"type": *"(?P<type>\w+)", *"index": *(?P<index>\d+)\}')
 
-Parts = tuple[str, ...]
+PathParts = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def find_runs(paths: Sequence[str]) -> Discovery:
     return Discovery(tuple(runs), tuple(notes))
 
 
-def by_name(name: str, attempt: int) -> tuple[Parts, int]:
+def by_name(name: str, attempt: int) -> tuple[PathParts, int]:
     """The order of runs in every view: a run before those in folders of its own."""
     return () if name == "." else tuple(name.split("/")), attempt
 
@@ -139,7 +139,7 @@ def _attempts_in(folder: _RunFolder, name: str, notes: list[Note]) -> Iterator[R
         )
 
 
-def _run_folders(root: str, notes: list[Note]) -> Iterator[tuple[Parts, _RunFolder]]:
+def _run_folders(root: str, notes: list[Note]) -> Iterator[tuple[PathParts, _RunFolder]]:
     """Run folders under `root`, each when it is complete, with the parts that lead to it."""
     kind = files.kind(root) if root else None
     if kind is None:
@@ -148,7 +148,7 @@ def _run_folders(root: str, notes: list[Note]) -> Iterator[tuple[Parts, _RunFold
     if kind == "file":  # given by itself, it is a logdir that holds nothing else
         folder_path, name = files.split(root)
         above = files.absolute_parts(folder_path)
-        found: dict[Parts, _RunFolder] = {}
+        found: dict[PathParts, _RunFolder] = {}
         place = _Place(Folder(folder_path, (), (name,)), above, is_bare_file=True)
         _take_folder(place, folder_path, found)
         if not found:
@@ -159,9 +159,9 @@ def _run_folders(root: str, notes: list[Note]) -> Iterator[tuple[Parts, _RunFold
     above = files.absolute_parts(root)
     # The walk is depth first, so a run is complete once the walk has left its folder; but not one
     # with a link below it, because links come last.
-    unfinished: dict[Parts, _RunFolder] = {}
-    held: dict[Parts, _RunFolder] = {}
-    linked: set[Parts] = set()
+    unfinished: dict[PathParts, _RunFolder] = {}
+    held: dict[PathParts, _RunFolder] = {}
+    linked: set[PathParts] = set()
     for folder in files.walk(root):
         if any(part.startswith(STAGING) for part in folder.parts):
             continue  # a trace that is still being written
@@ -186,7 +186,7 @@ class _Place:
     """A folder and what its position in the tree makes of it."""
 
     folder: Folder
-    full: Parts  # from the root of the file system
+    full: PathParts  # from the root of the file system
     is_bare_file: bool = False
 
     @property
@@ -194,7 +194,7 @@ class _Place:
         return self.full[-3:-1] == ("plugins", "profile")
 
     @property
-    def run_parts(self) -> Parts:
+    def run_parts(self) -> PathParts:
         """From the logdir to the run; () as well when the run begins above the path given."""
         owner = self._owner_parts
         return owner[:-1] if self.role in ROLES else owner
@@ -215,11 +215,11 @@ class _Place:
         return "/".join(self.folder.parts) or self.full[-1]
 
     @property
-    def _owner_parts(self) -> Parts:
+    def _owner_parts(self) -> PathParts:
         return self.folder.parts[:-3] if self.is_session else self.folder.parts
 
 
-def _take_folder(place: _Place, root: str, found: dict[Parts, _RunFolder]) -> None:
+def _take_folder(place: _Place, root: str, found: dict[PathParts, _RunFolder]) -> None:
     """Add what one folder holds to the run that it belongs to."""
     names = place.folder.names
     events = [name for name in names if EVENT_FILE in name]
