@@ -60,6 +60,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Step:
+    """A step of the first epoch."""
+
     index: int
     phase: StepPhase
     start_s: float  # from the beginning of the first epoch

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Extra:
+    """What is made of each run besides its entry, and how it is written."""
+
     extra_of: ExtraOf
     # From the document, what `extra_of` made of each of its runs, and the facts of all runs; gives
     # what was written.

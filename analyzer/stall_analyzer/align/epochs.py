@@ -31,6 +31,8 @@ class Epoch:
 
 @dataclass(frozen=True)
 class _Begin:
+    """A place in a trace where an epoch begins."""
+
     start_ps: int  # of the epoch that begins
     previous_end_ps: int  # of the epoch before
     source: str

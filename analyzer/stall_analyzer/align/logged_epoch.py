@@ -20,6 +20,8 @@ STEP_SECONDS = Tag.STEP_SECONDS.removeprefix(Tag.ALL)
 
 @dataclass(frozen=True)
 class LoggedEpoch:
+    """The first epoch by the clock of the event files."""
+
     start_ns: int
     end_ns: int
     start_source: str

@@ -26,6 +26,8 @@ EVENT_MANAGERS = ("tf_GPU_Event_Manager", "tf_Device_Event_Manager")
 
 @dataclass(frozen=True)
 class DeviceView:
+    """What the accelerators of a trace did."""
+
     tiling: Tiling  # cause codes, NOTHING while all devices are idle
     traced: bool  # some device has events
     used: bool  # a device worked, traced or not

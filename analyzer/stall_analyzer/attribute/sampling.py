@@ -47,6 +47,8 @@ COUNTS[UNTRACED] = False
 
 @dataclass(frozen=True)
 class _ProfiledWindow:
+    """A profiled part of the epoch, and what its time went to."""
+
     start_ps: int
     end_ps: int
     shares: Float64s  # of the time in its steps, by cause

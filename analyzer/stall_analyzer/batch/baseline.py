@@ -46,6 +46,8 @@ class Former:
 
 @dataclass(frozen=True)
 class Worse:
+    """A run that lost more than before."""
+
     run: str
     attempt: int
     status_before: str
@@ -57,6 +59,8 @@ class Worse:
 
 @dataclass
 class Comparison:
+    """Runs held against an earlier result."""
+
     former: dict[Identity, Former]
     tolerance: float
     compared: int = 0

@@ -45,6 +45,8 @@ Watch: TypeAlias = Callable[[Run, float], None]
 
 @dataclass(frozen=True)
 class Engine:
+    """An executor, and what to submit to it."""
+
     executor: Executor
     do: Callable[[Work[RunResult], Run], RunResult]
 

@@ -26,6 +26,8 @@ EPOCH, STATUS = "epoch", "status"
 
 @dataclass(frozen=True)
 class Limit:
+    """What a run must not exceed."""
+
     text: str  # as it was given
     what: str
     share: float | None = None
@@ -45,6 +47,8 @@ class Excess:
 
 @dataclass
 class Limits:
+    """All limits, and what exceeds them."""
+
     limits: Sequence[Limit]
     exceeded: list[Excess] = field(default_factory=list)
 

@@ -24,6 +24,8 @@ ALL = (0, 1)  # shards: which, of how many
 
 @dataclass(frozen=True)
 class Selection:
+    """Which of the runs found are wanted."""
+
     names: Sequence[str] = ()  # patterns, any of which will do
     since_unix_s: float | None = None
     shard: tuple[int, int] = ALL

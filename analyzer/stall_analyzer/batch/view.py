@@ -32,6 +32,8 @@ INDENT = GAP = 2  # cells before a table, and between its columns
 
 @dataclass(frozen=True)
 class Table:
+    """A table for a terminal or for Markdown."""
+
     title: str
     columns: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]

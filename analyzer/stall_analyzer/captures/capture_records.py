@@ -20,6 +20,8 @@ TRAINING_TASKS = ("chief", "master", "worker")
 
 @dataclass(frozen=True)
 class CaptureRecord:
+    """What every record has."""
+
     kind: ClassVar[str] = ""
     left_out: ClassVar[tuple[str, ...]] = ()  # fields that are not written while unset
 
@@ -77,6 +79,8 @@ class Environment(CaptureRecord):
 
 @dataclass(frozen=True)
 class ModelRecord(CaptureRecord):
+    """The model, and which of its layers are looked into."""
+
     kind = "model"
 
     optimizer: str | None = None
@@ -88,6 +92,8 @@ class ModelRecord(CaptureRecord):
 
 @dataclass(frozen=True)
 class MarkRecord(CaptureRecord):
+    """A fit, an epoch or a validation began or ended."""
+
     kind = "mark"
 
     what: str = ""  # a word of capture_format.MarkName
@@ -135,6 +141,8 @@ class NativeThreads:
 
 @dataclass(frozen=True)
 class CapturedError:
+    """The exception that ended a training."""
+
     type: str = ""
     text: str = ""
     frames: tuple[str, ...] = ()
@@ -189,6 +197,8 @@ class NoteRecord(CaptureRecord):
 
 @dataclass(frozen=True)
 class EndRecord(CaptureRecord):
+    """The last word of a process."""
+
     kind = "end"
 
     reason: str = ""  # a word of capture_format.StopReason

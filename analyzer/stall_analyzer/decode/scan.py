@@ -100,6 +100,8 @@ def _field_header(data: bytes, at: int, end: int) -> tuple[int, int, int, int, i
 
 @dataclass(frozen=True)
 class LineRange:
+    """Where a line lies in the file."""
+
     begin: int
     end: int
     id: int
@@ -111,6 +113,8 @@ class LineRange:
 
 @dataclass
 class ScannedPlane:
+    """A plane without its events."""
+
     name: str = ""
     lines: list[LineRange] = field(default_factory=list)
     event_names: dict[int, str] = field(default_factory=dict)
@@ -121,6 +125,8 @@ class ScannedPlane:
 
 @dataclass
 class ScannedFile:
+    """A file without its events."""
+
     planes: list[ScannedPlane] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     cut: bool = False

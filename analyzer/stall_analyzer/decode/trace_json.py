@@ -125,6 +125,8 @@ class _Source:
 
 @dataclass
 class _JsonThread:
+    """A thread of a process in the Chrome format."""
+
     name: str = ""
     # start_ps, duration_ps, name, kept stats as (column, value)
     events: list[tuple[int, int, str, tuple[tuple[int, object], ...]]] = field(default_factory=list)
@@ -132,6 +134,8 @@ class _JsonThread:
 
 @dataclass
 class _JsonProcess:
+    """A process in the Chrome format; TensorFlow writes a device as one."""
+
     name: str = ""
     lines: dict[int, _JsonThread] = field(default_factory=dict)
 

@@ -26,6 +26,8 @@ HEADINGS = (
 
 @dataclass(frozen=True)
 class Page:
+    """The manual page of a finding."""
+
     id: str  # "ST104"
     name: str  # "retracing"
     bucket: str

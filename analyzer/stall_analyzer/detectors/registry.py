@@ -19,6 +19,8 @@ from stall_analyzer.signals.signals import Signals
 
 @dataclass(frozen=True)
 class Detector:
+    """A module that looks for one kind of finding."""
+
     id: str
     name: str
     bucket: Bucket

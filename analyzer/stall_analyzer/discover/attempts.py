@@ -60,12 +60,16 @@ class Writer:
 
 @dataclass(frozen=True)
 class FoundSession:
+    """A profile session, and when it was written."""
+
     session: ProfileSession
     written_unix_s: tuple[float, ...]  # modification times of its host files
 
 
 @dataclass
 class Attempt:
+    """What one start of a training wrote into a folder."""
+
     start_s: int
     writers: list[Writer] = field(default_factory=list)
     event_files: list[EventFile] = field(default_factory=list)

@@ -41,6 +41,8 @@ PathParts = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Discovery:
+    """All runs under some paths."""
+
     runs: tuple[Run, ...]
     notes: tuple[Note, ...] = ()
 

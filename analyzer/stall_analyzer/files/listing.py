@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class FileInfo:
+    """What a listing tells about a file."""
+
     size: int
     modified_unix_s: float | None  # None where the file system does not say
     stamp: str = ""  # changes whenever the file does; empty where the file system cannot tell

@@ -34,6 +34,8 @@ class Member:
 
 @dataclass(frozen=True)
 class SettingsFault:
+    """Something wrong with a cluster's configuration."""
+
     what: str  # a short title
     why: str  # and what it leads to
 
@@ -52,6 +54,8 @@ class EndedFirst:
 
 @dataclass(frozen=True)
 class Cluster:
+    """Who should have trained together, and what is known of each."""
+
     size: int = 0  # how many should train; 0: there is no cluster
     size_source: SizeSource = "the files"
     members: tuple[Member, ...] = ()

@@ -87,6 +87,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class Verdict:
+    """What holds the run up, and whether to act, in one sentence."""
+
     status: Status
     primary: Bucket  # the bucket to act on, "compute" where there is nothing to act on
     sentence: str
@@ -105,6 +107,8 @@ class LateReason:
 
 @dataclass(frozen=True)
 class LateHost:
+    """A host that made the others wait."""
+
     host: str
     times: int  # meetings to which it came last
     late_steps: int  # steps in which that was felt
@@ -117,6 +121,8 @@ class LateHost:
 
 @dataclass(frozen=True)
 class LateStep:
+    """A step in which one host made the others wait."""
+
     step: int  # index of the timeline's step; -1 between steps
     host: str
     cost_ps: int

@@ -30,6 +30,8 @@ class ProfileSession:
 
 @dataclass(frozen=True)
 class EventFile:
+    """An event file, of TensorBoard or of a capture."""
+
     path: str
     role: str  # "train" | "validation" | "run" (neither folder name)
     size: int

@@ -45,6 +45,8 @@ class Calls:
 
 @dataclass(frozen=True)
 class TrainingThread:
+    """The thread that trains, and what it called."""
+
     line: int  # index into Trace.lines
     calls: Calls
     runs: FunctionRuns
@@ -63,6 +65,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Phase:
+    """A part of the window; the phases tile it."""
+
     name: PhaseName
     start_ps: int
     end_ps: int
@@ -183,6 +187,8 @@ class Meetings:
 
 @dataclass(frozen=True)
 class Timeline:
+    """The first epoch of a run: all that was recorded of it, on one clock."""
+
     window: Window
     traces: tuple[AlignedTrace, ...]
     steps: tuple[Step, ...]

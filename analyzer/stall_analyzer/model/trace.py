@@ -21,6 +21,8 @@ class OpCost:
 
 @dataclass(frozen=True)
 class Plane:
+    """A device or the host."""
+
     name: str
     stats: Mapping[str, StatValue]
     op_costs: Mapping[str, OpCost] = field(default_factory=dict)  # by name of the event
@@ -28,6 +30,8 @@ class Plane:
 
 @dataclass(frozen=True)
 class Line:
+    """A thread of a plane, or a stream of a device."""
+
     plane: int  # index into Trace.planes
     id: int
     name: str  # display name where there is one

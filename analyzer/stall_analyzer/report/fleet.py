@@ -34,6 +34,8 @@ NS_PER_S = PS_PER_S // 1000
 
 @dataclass
 class _Day:
+    """The runs of one day."""
+
     statuses: Counter[Status] = field(default_factory=Counter)
     buckets_ps: Counter[Bucket] = field(default_factory=Counter)
 

@@ -30,6 +30,8 @@ class ResultHead:
 
 @dataclass(frozen=True)
 class RunResult:
+    """A run's entry, packed, and what is known of it in short."""
+
     head: ResultHead
     packed: bytes  # the run's entry of the document
     extra: Any = None

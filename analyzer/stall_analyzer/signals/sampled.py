@@ -23,6 +23,8 @@ from stall_analyzer.signals.signals import Signals
 
 @dataclass(frozen=True)
 class _Stretch:
+    """A profiled stretch, put behind the ones before it."""
+
     start_ps: int  # in the window
     end_ps: int
     at_ps: int  # where it begins among the stretches put end to end

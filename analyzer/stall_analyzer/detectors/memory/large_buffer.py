@@ -47,6 +47,8 @@ SETTLED_AFTER = 10
 
 @dataclass(frozen=True)
 class _Buffer:
+    """A stage that holds elements in memory."""
+
     call: str
     bytes: int
     elements: int | None

@@ -50,6 +50,8 @@ MOST = 0.5
 
 @dataclass(frozen=True)
 class _Skips:
+    """Updates that loss scaling skipped."""
+
     count: int
     steps: int
     lately: float  # share of the last quarter of the steps

@@ -80,6 +80,8 @@ AGAINST_EXPLOSION = Change(
 
 @dataclass(frozen=True)
 class _BadGradients:
+    """What is wrong with the gradients, and where."""
+
     vanishes: bool
     text: str
     learns_not: str = "The layers it is about do not learn"

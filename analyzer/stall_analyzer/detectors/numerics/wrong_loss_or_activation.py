@@ -59,6 +59,8 @@ PROBABILITIES = ("sigmoid", "softmax")
 
 @dataclass(frozen=True)
 class _Mismatch:
+    """A loss that does not fit the output of the model."""
+
     title: str
     why: str
     change: Change

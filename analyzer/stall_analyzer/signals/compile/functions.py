@@ -112,6 +112,8 @@ class FunctionSignals:
 
 @dataclass(frozen=True)
 class _Call:
+    """A call of a tf.function on the training thread."""
+
     function: str
     trains: bool
     graph: str

@@ -27,6 +27,8 @@ OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError", "OutOfMemoryError")
 
 @dataclass(frozen=True)
 class Ending:
+    """How a process ended, and why."""
+
     reason: str  # a word of capture_format.StopReason, or KILLED
     ns: int
     error: str = ""  # "ValueError: no such file"

@@ -43,6 +43,8 @@ WAITS = frozenset(
 
 @dataclass(frozen=True)
 class Frame:
+    """A line of code on a stack."""
+
     path: str
     line: int
     function: str

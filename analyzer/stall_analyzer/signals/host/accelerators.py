@@ -11,6 +11,8 @@ from stall_analyzer.model.timeline import AlignedTrace
 
 @dataclass(frozen=True)
 class DeviceSignals:
+    """The accelerators of a host, and whether they were traced."""
+
     listed: tuple[str, ...]  # names of the planes: "/device:GPU:0"
     at_work: tuple[str, ...]  # those with events of their own
     used: bool  # a device worked, traced or not

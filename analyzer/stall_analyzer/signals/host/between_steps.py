@@ -132,6 +132,8 @@ def _pauses(aligned: AlignedTrace) -> tuple[Int64s, Int64s]:
 
 @dataclass(frozen=True)
 class _EagerWork:
+    """Eager ops that belong together."""
+
     kind: str  # "summary" | "checkpoint" | "reads"
     start_ps: int
     end_ps: int

@@ -46,6 +46,8 @@ DECODE_OPS = (
 
 @dataclass(frozen=True)
 class Culprit:
+    """The stage that training waited for, and what makes it slow."""
+
     stage: Stage  # the slowest of those that are slow for this reason
     reason: str
     share: float  # of the wait, by all of them

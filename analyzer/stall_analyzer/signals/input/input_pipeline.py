@@ -67,6 +67,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class OpTime:
+    """How often an op ran inside a stage, and for how long."""
+
     count: int
     total_ps: int
 

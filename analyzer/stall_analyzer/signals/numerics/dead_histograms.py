@@ -17,6 +17,8 @@ WEIGHTS = re.compile(r"(?:.*/)?(?P<layer>[^/]+)/(?P<weight>kernel|bias)(_0)?(/hi
 
 @dataclass(frozen=True)
 class HistogramSignals:
+    """Layers that logged histograms show to be dead."""
+
     zero_activations: Mapping[str, HistogramSums]  # by tag; those whose last record is all zeros
     still_kernels: Mapping[str, HistogramSums]  # by layer, in order; trainable, while others move
 

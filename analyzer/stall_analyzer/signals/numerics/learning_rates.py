@@ -14,6 +14,8 @@ from stall_analyzer.signals.numerics.model_settings import ModelSettings
 
 @dataclass(frozen=True)
 class UsualRates:
+    """What people use with an optimizer."""
+
     low: float
     high: float
     start: float  # where to begin a search

@@ -40,6 +40,8 @@ class Output:
 
 @dataclass(frozen=True)
 class ModelSettings:
+    """The model and how it was compiled."""
+
     compiled: bool = True  # False: only the layers were stored, as Keras 2 does
     optimizer: str | None = None  # the real one, under loss scaling too
     momentum: float = 0.0
