@@ -19,7 +19,7 @@ import stall_analyzer
 from stall_analyzer.files import files
 from stall_analyzer.model.runs import Run
 
-SOURCES = {".py", ".c", ".h"}
+SOURCES = (".py", ".c", ".h")
 # Several times as long as the silence after which a run is taken for dead, because the clocks of
 # machines and file servers differ.
 LIVE_S = 600.0
@@ -74,8 +74,10 @@ def code_version() -> str:
     """The version and what the sources say: a checkout changes without a version. The same on every
     machine, so that many of them can work into one store."""
     package = Path(stall_analyzer.__file__).parent
-    sources = sorted(path for path in package.rglob("*") if path.suffix in SOURCES)
     found = hashlib.sha256()
-    for path in sources:
-        found.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+    # Not rglob: with so many files, that takes a tenth of a small analysis.
+    for folder, folders, names in os.walk(package):
+        folders.sort()
+        for path in (Path(folder, name) for name in sorted(names) if name.endswith(SOURCES)):
+            found.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
     return f"{stall_analyzer.__version__} {found.hexdigest()[:16]}"
