@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from stall_analyzer.batch import batch as batch_module
-from stall_analyzer.batch import engines
+from stall_analyzer.batch import parallel
 from stall_analyzer.batch.batch import Batch
 from stall_analyzer.batch.selection import Selection
 from stall_analyzer.discover.discover import stream_runs
@@ -89,7 +89,7 @@ def test_the_entry_is_that_of_the_run_alone(tmp_path: Path) -> None:
     root = lay_out(tmp_path / "logs", ["a"], sample="compile_tracing")
     batch = Batch(ResultStore(tmp_path / "store"))
     batch.find([str(root)], Selection())
-    with engines.in_processes(1) as engine:
+    with parallel.in_processes(1) as engine:
         batch.analyze(engine)
     (run,) = stream_runs([str(root)], [])
     assert list(batch.lines()) == [json.dumps(analyze_one(run).entry)]
@@ -121,8 +121,8 @@ def misbehaves(run: Run, progress: Progress) -> RunResult:
 
 def notes_after_misbehaviour(names: list[str], deadline_s: float = FOREVER_S) -> dict[str, str]:
     said = {}
-    with engines.in_processes(2, deadline_s) as engine:
-        for run, result in engines.results(engine, map(fake_run, names), misbehaves):
+    with parallel.in_processes(2, deadline_s) as engine:
+        for run, result in engine(map(fake_run, names), misbehaves):
             entry = json.loads(result.entry)
             said[run.name] = " ".join(note["text"] for note in entry["notes"])
     assert sorted(said) == sorted(names)
@@ -153,8 +153,8 @@ def is_killed_the_first_time(run: Run, progress: Progress, marks: Path) -> RunRe
 
 def test_a_killed_run_is_tried_once_more_when_the_others_are_done(tmp_path: Path) -> None:
     work = partial(is_killed_the_first_time, marks=tmp_path)
-    with engines.in_processes(1) as engine:
-        results = list(engines.results(engine, map(fake_run, ("first", "second")), work))
+    with parallel.in_processes(1) as engine:
+        results = list(engine(map(fake_run, ("first", "second")), work))
     assert [run.name for run, _ in results] == ["first", "second"]
     assert all("its process" not in result.entry for _, result in results)
 
@@ -165,8 +165,8 @@ def test_the_work_is_done_in_other_processes_and_their_progress_is_heard() -> No
     def watch(run: Run, share: float) -> None:
         heard.append((run.name, share))
 
-    with engines.in_processes(1, watch=watch) as engine:
-        ((_, result),) = engines.results(engine, [fake_run("a")], misbehaves)
+    with parallel.in_processes(1, watch=watch) as engine:
+        ((_, result),) = engine([fake_run("a")], misbehaves)
     assert json.loads(result.entry)["evidence"]["process"] != str(os.getpid())
     assert ("a", 0.5) in heard
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.batch import engines
+from stall_analyzer.batch import parallel
 from stall_analyzer.errors import ClusterError, UsageError
 from tests.batch.dask_cluster import ENVIRONMENT, cluster
 from tests.batch.fleets import command, lay_out, run_command
@@ -71,10 +71,10 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_no_scheduler_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "CONNECT_WITHIN_S", 1)
+    monkeypatch.setattr(parallel, "CONNECT_WITHIN_S", 1)
     with (
         pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127.0.0.1:1"),
-        engines.on_cluster("tcp://127.0.0.1:1"),
+        parallel.on_cluster("tcp://127.0.0.1:1"),
     ):
         pass
 
@@ -82,10 +82,10 @@ def test_no_scheduler_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_workers_of_another_version_are_refused(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engines, "code_version", lambda: f"version {os.getpid()}")
+    monkeypatch.setattr(parallel, "code_version", lambda: f"version {os.getpid()}")
     with (
         pytest.raises(ClusterError, match=r"the workers have another version of stall-analyze"),
-        engines.on_cluster(address),
+        parallel.on_cluster(address),
     ):
         pass
 
@@ -111,6 +111,6 @@ def test_without_dask_it_is_said_before_the_work(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "distributed", None)
     with (
         pytest.raises(UsageError, match=r"pip install 'tensorboard-plugin-stall\[cluster\]'"),
-        engines.on_cluster("tcp://127.0.0.1:1"),
+        parallel.on_cluster("tcp://127.0.0.1:1"),
     ):
         pass

@@ -1,7 +1,7 @@
 """Many runs: found, read where they have changed, kept, summed up and compared.
 
 batch                     all runs of one call; it needs the rest of this package, and `results`
-engines                   where the work is done: here, in processes, on a Dask cluster
+engines, parallel         where the work is done: here; in processes or on a Dask cluster
 selection                 which runs: by name, by time, by shard
 judge                     what is said about the whole: sums, limits, baseline (what is worse)
 text_output, json_output  the report, from view (tables) and the views of one run

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
-from stall_analyzer.batch.engines import Engine, results
+from stall_analyzer.batch.engines import Engine
 from stall_analyzer.batch.selection import ALL, Selection
 from stall_analyzer.discover.discover import by_name, nothing_found, stream_runs
 from stall_analyzer.errors import NothingFound
@@ -106,7 +106,7 @@ class Batch:
     ) -> None:
         """Read what is to be read. `extra_of` makes more of each report, see `extras`."""
         work = partial(run_result.analyze, extra_of=extra_of)
-        for run, result in results(engine, self._runs_to_read(), work):
+        for run, result in engine(self._runs_to_read(), work):
             self._store.put(run, result)
             if result.head.traceback:
                 self.tracebacks.append(result.head.traceback)

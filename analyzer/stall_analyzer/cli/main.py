@@ -211,15 +211,17 @@ def _read(batch: Batch, arguments: argparse.Namespace, extra: Extra | None = Non
 def _engine(
     batch: Batch, arguments: argparse.Namespace, watch: Watch
 ) -> AbstractContextManager[Engine]:
-    from stall_analyzer.batch import engines  # noqa: PLC0415
+    processes = arguments.jobs or _processes(batch.to_read, batch.bytes_to_read)
+    if not arguments.scheduler and processes == 1 and batch.to_read <= MOST_AT_ONCE:
+        from stall_analyzer.batch.engines import in_this_process  # noqa: PLC0415
+
+        _load_ahead()
+        return in_this_process(watch)
+    from stall_analyzer.batch import parallel  # noqa: PLC0415
 
     if arguments.scheduler:
-        return engines.on_cluster(arguments.scheduler, arguments.deadline)
-    processes = arguments.jobs or _processes(batch.to_read, batch.bytes_to_read)
-    if processes == 1 and batch.to_read <= MOST_AT_ONCE:
-        _load_ahead()
-        return engines.in_this_process(watch)
-    return engines.in_processes(processes, arguments.deadline, watch)
+        return parallel.on_cluster(arguments.scheduler, arguments.deadline)
+    return parallel.in_processes(processes, arguments.deadline, watch)
 
 
 def _load_ahead() -> None:
