@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types check-python bench fleet scenarios clusters faults hangs captured
-.PHONY: accuracy docs schema sample-logs clean
+.PHONY: partial accuracy docs schema sample-logs clean
 .PHONY: frontend test-frontend test-browser screenshots test-versions
 
 help:  ## show this list
@@ -68,7 +68,7 @@ fleet: $(VENV)/.installed-test  ## 5,000 runs, Dask, an object store: time, memo
 	$(BIN)/python benchmarks/cluster.py
 
 scenarios: $(VENV)/.installed-test  ## train models whose right answer is known, and compare (40 minutes)
-	$(BIN)/python -m tests.scenarios.run; ledger=$$?; \
+	$(BIN)/python -m tests.scenarios.run --workdir build/ledger; ledger=$$?; \
 	$(BIN)/python -m tests.scenarios.faults.run $(FAULTS) && exit $$ledger
 
 clusters: $(VENV)/.installed-test  ## jobs of several workers, of which one is late, dies or never starts
@@ -83,6 +83,9 @@ hangs: $(VENV)/.installed-test  ## trainings that hang, ended by SIGTERM and SIG
 
 captured: $(VENV)/.installed-test  ## trainings whose fault only StallCallback sees, and healthy ones (20 minutes)
 	$(BIN)/python -m tests.scenarios.captured.run --workdir build/captured
+
+partial: $(VENV)/.installed-test  ## those logs cut down to ordinary ones: what is still answered? (trains nothing)
+	$(BIN)/python -m tests.scenarios.partial.run
 
 accuracy: $(VENV)/.installed-test  ## docs/ACCURACY.md from what was trained last, with XProf on it
 	-$(BIN)/python -m tests.scenarios.faults.run $(FAULTS) --only-score --markdown docs/ACCURACY.md
