@@ -16,8 +16,10 @@ import numpy as np
 
 from stall_analyzer.captures.capture_format import WindowEvent, WindowReason
 from stall_analyzer.model.causes import CAUSES, bucket_of, code
+from stall_analyzer.model.estimate import Estimate, Range
 from stall_analyzer.model.intervals import Layer, Tiling, paint, refine, time_in
-from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
+from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.timeline import AlignedTrace, Phase, Step, Timeline, starts_and_ends
 from stall_analyzer.model.units import Float64s, Int64s
 
@@ -55,7 +57,7 @@ class _ProfiledWindow:
     steps: tuple[Step, ...]
 
 
-def sample_of(timeline: Timeline, host: HostLedger) -> Sample | None:
+def sample_of(timeline: Timeline, host: HostLedger) -> Estimate | None:
     """None where all was traced, or too little to say anything about the rest."""
     duration = timeline.window.duration_ps
     steps = [step for step in timeline.steps if step.phase == "training"]
@@ -81,14 +83,28 @@ def sample_of(timeline: Timeline, host: HostLedger) -> Sample | None:
     estimated = int(added.sum())
     if estimated == 0:
         return None
-    return Sample(
-        stretches_ps=tuple((w.steps[0].start_ps, w.steps[-1].end_ps) for w in windows),
+    doubt = max(LEAST_DOUBT, *(_difference(a, b) for a, b in pairwise(windows)))
+    likely = _with(host.ledger, added)
+    stretches = tuple((w.steps[0].start_ps, w.steps[-1].end_ps) for w in windows)
+    seen = sum(end - begin for begin, end in stretches)
+    return Estimate(
+        ledger=likely,
+        ranges=_ranges(likely, round(doubt * estimated)),
+        rests_on=(f"{len(profiled):,} steps were profiled, in {len(windows)} windows.",),
+        estimated_ps=estimated,
         profiled_steps=len(profiled),
         steps=timeline.training_steps or len(steps),
-        estimated_ps=estimated,
-        doubt=max(LEAST_DOUBT, *(_difference(a, b) for a, b in pairwise(windows))),
-        ledger=_with(host.ledger, added),
+        stretches_ps=stretches,
+        times=1 + estimated / max(seen, 1),
     )
+
+
+def _ranges(likely: Ledger, doubted_ps: int) -> dict[Bucket, Range]:
+    whole = int(likely.bounds_ps[-1])
+    return {
+        bucket: Range(max(ps - doubted_ps, 0), min(ps + doubted_ps, whole))
+        for bucket, ps in likely.buckets_ps.items()
+    }
 
 
 def _windows(

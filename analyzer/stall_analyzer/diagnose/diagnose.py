@@ -15,9 +15,10 @@ from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.diagnose.plan import plan
 from stall_analyzer.diagnose.precedence import without_silenced
 from stall_analyzer.diagnose.verdict import judge
+from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.findings import Finding, LateHost, Report
 from stall_analyzer.model.kinds import Severity
-from stall_analyzer.model.ledger import HostLedger, Sample
+from stall_analyzer.model.ledger import HostLedger
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import Run
 from stall_analyzer.model.timeline import Timeline
@@ -46,7 +47,7 @@ def diagnose(run: Run, timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Rep
         plan=plan(signals, ordered),
         verdict=judge(signals, ordered),
         notes=tuple(dict.fromkeys(notes)),
-        sample=signals.sample,
+        estimate=signals.estimate,
         lateness=signals.lateness,
         cluster=signals.cluster if signals.cluster.size > 1 else None,
     )
@@ -66,8 +67,8 @@ def signals_of(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Signals:
 def findings_of(signals: Signals, notes: list[Note]) -> list[Finding]:
     """What the detectors find, ordered by id. A sampled epoch is judged by its samples, too."""
     found = _found(signals, notes)
-    if signals.sample is not None:
-        found |= _in_all_steps(signals, signals.sample, notes)
+    if signals.estimate is not None and signals.estimate.stretches_ps:
+        found |= _in_all_steps(signals, signals.estimate, notes)
     return [found[id] for id in sorted(found)]
 
 
@@ -76,14 +77,15 @@ def _found(signals: Signals, notes: list[Note]) -> dict[str, Finding]:
     return without_silenced({finding.id: finding for finding in findings if finding is not None})
 
 
-def _in_all_steps(signals: Signals, sample: Sample, notes: list[Note]) -> dict[str, Finding]:
+def _in_all_steps(signals: Signals, estimate: Estimate, notes: list[Note]) -> dict[str, Finding]:
     """What costs time in the steps that were profiled, and so in all the others."""
-    return {
-        id: judged
-        for id, finding in _found(profiled_alone(signals, sample), notes).items()
+    found = _found(profiled_alone(signals, estimate), notes)
+    scaled = {
+        id: _judged_anew(over_the_epoch(finding, signals, estimate), signals)
+        for id, finding in found.items()
         if _comes_with_the_steps(finding, signals.hosts)
-        and (judged := _judged_anew(over_the_epoch(finding, signals, sample), signals)) is not None
     }
+    return {id: finding for id, finding in scaled.items() if finding is not None}
 
 
 def _of_its_reason(late: LateHost, signals: Signals, found: Sequence[Finding]) -> list[Finding]:

@@ -35,6 +35,7 @@ ONCE_SHARE = 0.6
 HEALTHY_SHARE = 0.4
 # A profile of less than this says little about the epoch.
 COVERED_SHARE = 0.9
+LEAST_DOUBT = 0.1
 # What the instruments cost is named in the ledger and left out of the verdict.
 INSTRUMENTS = frozenset({"host.summary", "profiler.start", "profiler.stop"})
 # In these causes the steps themselves were in vain; checking numbers only makes them slower.
@@ -119,13 +120,13 @@ def _held_up(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:
 
 def _confidence(signals: Signals, unknown_ps: int) -> float:
     """Less by what is not known, and by what of an estimate is in doubt."""
-    sample = signals.sample
-    doubted = sample.estimated_ps * sample.doubt if sample is not None else 0.0
+    estimate = signals.estimate
+    doubted = 0.0 if estimate is None else estimate.estimated_ps * LEAST_DOUBT
     return round(min(0.95, 1 - (unknown_ps + doubted) / signals.window_ps), 2)
 
 
 def _from_a_sample(signals: Signals) -> str:
-    return f", {signals.sample.words}" if signals.sample is not None else ""
+    return f", {signals.estimate.words}" if signals.estimate is not None else ""
 
 
 def _is_dead(signals: Signals) -> bool:

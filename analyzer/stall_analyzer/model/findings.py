@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stall_analyzer.model.cluster import Cluster
+from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.kinds import Bucket, Severity, Status
-from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
+from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import Run
 from stall_analyzer.model.timeline import Timeline
@@ -94,6 +95,8 @@ class Verdict:
     sentence: str
     confidence: float
     host: str = ""  # the one that holds up the others, where it does
+    # Buckets among which the evidence cannot decide, likeliest first; empty where it can.
+    candidates: tuple[Bucket, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,6 @@ class Report:
     plan: Plan | None  # None where there is nothing to win
     verdict: Verdict
     notes: tuple[Note, ...]
-    sample: Sample | None = None  # of an epoch that was profiled in samples
+    estimate: Estimate | None = None  # where not all of the epoch was traced
     lateness: Lateness = Lateness()
     cluster: Cluster | None = None  # None where one process trains

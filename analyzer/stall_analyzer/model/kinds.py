@@ -14,7 +14,7 @@ Status: TypeAlias = Literal[
     "healthy", "slow_once", "slow_always", "learning_nothing", "stuck", "dead", "unknown"
 ]
 Level: TypeAlias = Literal["info", "warning", "error"]  # of a note
-PhaseName: TypeAlias = Literal["startup", "training", "validation", "epoch_end"]
+PhaseName: TypeAlias = Literal["startup", "first_step", "training", "validation", "epoch_end"]
 StepPhase: TypeAlias = Literal["training", "validation"]
 StepSource: TypeAlias = Literal["marker", "function", "iterator", "device", "capture", "events"]
 WindowSource: TypeAlias = Literal["trace", "events", "both"]

@@ -62,28 +62,3 @@ class HostLedger:
     training_thread: str | None
     evidence: Mapping[str, str]  # per subject one sentence on what could be seen
     notes: tuple[Note, ...] = ()
-
-
-@dataclass(frozen=True)
-class Sample:
-    """The profiled part of an epoch's usual steps, and the epoch as it probably was."""
-
-    stretches_ps: tuple[tuple[int, int], ...]  # profiled steps without a break, in window time
-    profiled_steps: int
-    steps: int  # of the epoch
-    estimated_ps: int  # of untraced steps
-    doubt: float  # from 0 to 1: how far neighbouring windows disagree
-    ledger: Ledger  # for its sums alone: its tiles are in no order of time
-
-    @property
-    def words(self) -> str:
-        return f"estimated from {self.profiled_steps:,} profiled steps of {self.steps:,}"
-
-    @property
-    def profiled_ps(self) -> int:
-        return sum(end - begin for begin, end in self.stretches_ps)
-
-    @property
-    def times(self) -> float:
-        """How much longer all usual steps took than the profiled ones."""
-        return 1 + self.estimated_ps / max(self.profiled_ps, 1)

@@ -70,6 +70,7 @@ class Phase:
     name: PhaseName
     start_ps: int
     end_ps: int
+    error_ps: int = 0  # how far off its end may be; a log may know only the second
 
 
 def starts_and_ends(spans: Sequence[Step | Phase]) -> tuple[Int64s, Int64s]:

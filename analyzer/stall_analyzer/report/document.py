@@ -10,10 +10,11 @@ import numpy as np
 from stall_analyzer import __version__
 from stall_analyzer.model.causes import BUCKETS, CAUSES, bucket_of
 from stall_analyzer.model.cluster import Cluster
+from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.findings import Finding, Forecast, Gain, Lateness, Plan, Report
 from stall_analyzer.model.intervals import time_in
 from stall_analyzer.model.kinds import WindowSource
-from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
+from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.timeline import Phase, Step, starts_and_ends
 
@@ -73,11 +74,12 @@ def run_document(report: Report) -> ReportEntry:
             "end_source": window.end_source,
         },
         "verdict": _fields(
-            verdict, sentence=_cut(verdict.sentence, LONGEST_TEXT), host=verdict.host or None
+            verdict, sentence=_cut(verdict.sentence, LONGEST_TEXT), host=verdict.host or None,
+            candidates=list(verdict.candidates),
         ),
         "buckets_ps": ledger.buckets_ps,
         "causes_ps": ledger.causes_ps,
-        "estimate": _estimate(report.sample) if report.sample else None,
+        "estimate": _estimate(report.estimate) if report.estimate else None,
         "one_time_ps": once,
         "recurring_ps": window.duration_ps - once,
         "phases": [
@@ -108,14 +110,22 @@ def run_document(report: Report) -> ReportEntry:
     }  # fmt: skip
 
 
-def _estimate(sample: Sample) -> EstimateEntry:
+def _estimate(estimate: Estimate) -> EstimateEntry:
+    ledger = estimate.ledger
+    once = ledger.one_time_ps()
     return {
-        "profiled_steps": sample.profiled_steps,
-        "steps": sample.steps,
-        "estimated_ps": sample.estimated_ps,
-        "doubt": round(sample.doubt, 3),
-        "buckets_ps": sample.ledger.buckets_ps,
-        "causes_ps": sample.ledger.causes_ps,
+        "buckets_ps": ledger.buckets_ps,
+        "causes_ps": ledger.causes_ps,
+        "one_time_ps": once,
+        "recurring_ps": sum(ledger.buckets_ps.values()) - once,
+        "ranges_ps": {
+            bucket: {"low": known.low_ps, "high": known.high_ps}
+            for bucket, known in estimate.ranges.items()
+        },
+        "rests_on": list(estimate.rests_on),
+        "estimated_ps": estimate.estimated_ps,
+        "profiled_steps": estimate.profiled_steps,
+        "steps": estimate.steps,
     }
 
 

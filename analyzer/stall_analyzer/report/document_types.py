@@ -68,12 +68,15 @@ class VerdictEntry(TypedDict):
     sentence: str
     confidence: Share
     host: str | None  # The host that holds up the others; null where none does.
+    # Between these the evidence cannot decide, likeliest first; empty where it can.
+    candidates: list[Bucket]
 
 
 class PhaseEntry(TypedDict):
     start_ps: Ps
     end_ps: Ps
     name: PhaseName
+    error_ps: Ps  # How far off its end may be; 0 where it is exact.
     buckets_ps: BucketTimes
 
 
@@ -86,26 +89,29 @@ class StepEntry(TypedDict):
     buckets_ps: BucketTimes
 
 
-class EstimateEntry(TypedDict):
-    """Of an epoch that was profiled in samples: what all of it probably went to. buckets_ps and
-    causes_ps of the run stay exact."""
+class RangeEntry(TypedDict):
+    low: Ps
+    high: Ps
 
-    profiled_steps: Positive  # Training steps that it rests on.
-    steps: Positive  # Training steps of the epoch.
-    estimated_ps: Ps  # How much of the window is estimated.
-    doubt: Share  # The part of their time that neighboring samples spent differently.
-    buckets_ps: AllBuckets
+
+class EstimateEntry(TypedDict):
+    """The whole first epoch as it probably was, where not all of it was traced. The run's own
+    buckets_ps and causes_ps stay exact; views show these, which have the same names."""
+
+    buckets_ps: AllBuckets  # The likely values.
     causes_ps: CauseTimes
+    one_time_ps: Ps
+    recurring_ps: Ps
+    ranges_ps: dict[Bucket, RangeEntry]  # All buckets: the truth lies in nine of ten of these.
+    rests_on: list[str]  # What it was made from, in sentences.
+    estimated_ps: Ps  # How much of the window was not traced.
+    profiled_steps: Count  # Training steps that it rests on.
+    steps: Positive | None  # Training steps of the epoch; null where nothing tells.
 
 
 class LaterEpochsEntry(TypedDict):
     count: Count
     median_ps: Ps | None  # Null when there was no later epoch.
-
-
-class RangeEntry(TypedDict):
-    low: Ps
-    high: Ps
 
 
 class ForecastEntry(RangeEntry):
@@ -244,7 +250,7 @@ class ReportEntry(TypedDict):
     verdict: VerdictEntry
     buckets_ps: AllBuckets
     causes_ps: CauseTimes
-    estimate: EstimateEntry | None  # Null where all was profiled, or too little to say.
+    estimate: EstimateEntry | None  # Null where all was traced, or nothing tells.
     one_time_ps: Ps
     recurring_ps: Ps
     phases: list[PhaseEntry]

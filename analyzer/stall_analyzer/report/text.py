@@ -279,8 +279,7 @@ def _evidence(terminal: Terminal, run: ReportEntry) -> None:
 
 def _estimated(estimate: EstimateEntry) -> str:
     parts = _largest_parts(estimate["buckets_ps"], sum(estimate["buckets_ps"].values()))
-    steps = f"{estimate['profiled_steps']:,} profiled steps of {estimate['steps']:,}"
-    return f"all of the epoch, estimated from {steps}: {parts}"
+    return f"all of the epoch, estimated: {parts}"
 
 
 def _notes(terminal: Terminal, notes: Sequence[NoteEntry]) -> None:

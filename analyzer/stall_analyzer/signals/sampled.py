@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.findings import Evidence, Finding, Gain
 from stall_analyzer.model.format import seconds
 from stall_analyzer.model.intervals import Tiling, refine
-from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
+from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.timeline import AlignedTrace, Phase, Step, Timeline, Window
 from stall_analyzer.signals.signals import Signals
 
@@ -34,10 +35,10 @@ class _Stretch:
         return self.start_ps - self.at_ps
 
 
-def profiled_alone(signals: Signals, sample: Sample) -> Signals:
+def profiled_alone(signals: Signals, estimate: Estimate) -> Signals:
     """Signals of the profiled stretches; only what the profiler saw is right in them."""
-    stretches = _put_end_to_end(sample)
-    window = Window(0, sample.profiled_ps, "profiled steps", "profiled steps")
+    stretches = _put_end_to_end(estimate)
+    window = Window(0, estimate.profiled_ps, "profiled steps", "profiled steps")
     timeline = Timeline(
         window=window,
         traces=tuple(_moved_trace(signals.traces, stretch) for stretch in stretches),
@@ -50,35 +51,35 @@ def profiled_alone(signals: Signals, sample: Sample) -> Signals:
     return Signals(timeline, (host,), host)
 
 
-def over_the_epoch(finding: Finding, signals: Signals, sample: Sample) -> Finding:
+def over_the_epoch(finding: Finding, signals: Signals, estimate: Estimate) -> Finding:
     """What the profiled steps show, scaled to all steps of the epoch."""
 
     def scaled(ps: int, most_ps: int) -> int:
-        return min(round(ps * sample.times), most_ps)
+        return min(round(ps * estimate.times), most_ps)
 
     lost = scaled(finding.lost_ps, signals.window_ps)
     later = signals.later_epoch_ps or signals.window_ps
     return replace(
         finding,
         explanation=(
-            f"{finding.explanation} This is what the {sample.profiled_steps:,} profiled steps "
-            f"show; over all {sample.steps:,} it comes to about {seconds(lost)}."
+            f"{finding.explanation} This is what the profiled steps show; over the whole epoch it "
+            f"comes to about {seconds(lost)} ({estimate.words})."
         ),
         lost_ps=lost,
         gain=Gain(scaled(finding.gain.low_ps, lost), scaled(finding.gain.high_ps, lost)),
         later_gain=Gain(
             scaled(finding.later_gain.low_ps, later), scaled(finding.later_gain.high_ps, later)
         ),
-        confidence=round(finding.confidence * (1 - sample.doubt), 2),
-        evidence=_moved_back(finding.evidence, _put_end_to_end(sample)),
+        confidence=round(finding.confidence, 2),
+        evidence=_moved_back(finding.evidence, _put_end_to_end(estimate)),
         estimated=True,
     )
 
 
-def _put_end_to_end(sample: Sample) -> list[_Stretch]:
+def _put_end_to_end(estimate: Estimate) -> list[_Stretch]:
     stretches: list[_Stretch] = []
     at = 0
-    for begin, end in sample.stretches_ps:
+    for begin, end in estimate.stretches_ps:
         stretches.append(_Stretch(begin, end, at))
         at += end - begin
     return stretches

@@ -18,12 +18,13 @@ from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.model.causes import CAUSES, code, codes_of_bucket
 from stall_analyzer.model.cluster import Cluster
 from stall_analyzer.model.debug_dump import DebugDump
+from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.event_log import Capture, EventLog, KerasConfig, Series
 from stall_analyzer.model.findings import Evidence, LateHost, Lateness
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.intervals import Tiling, time_in
 from stall_analyzer.model.kinds import Bucket
-from stall_analyzer.model.ledger import HostLedger, Ledger, Sample
+from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.timeline import AlignedTrace, Step, Timeline, starts_and_ends
 from stall_analyzer.model.units import PS_PER_NS, Int64s
 from stall_analyzer.signals.cluster.lateness import lateness_of, stragglers_among
@@ -112,14 +113,14 @@ class Signals:
         return self.share(self.host.covered_ps)
 
     @cached_property
-    def sample(self) -> Sample | None:
-        """What samples say about all of the epoch, where samples are all that was profiled."""
+    def estimate(self) -> Estimate | None:
+        """The whole epoch as it probably was, where not all of it was traced."""
         return sample_of(self.timeline, self.host)
 
     @property
     def likely_ledger(self) -> Ledger:
-        """For its sums: the exact one or, of a sampled epoch, the estimate."""
-        return self.sample.ledger if self.sample is not None else self.host.ledger
+        """For its sums: the exact one or, where not all was traced, the estimate."""
+        return self.estimate.ledger if self.estimate is not None else self.host.ledger
 
     @property
     def later_epoch_ps(self) -> int | None:

@@ -48,7 +48,7 @@ def check(signals: Signals) -> Finding | None:
     window = signals.timeline.window
     if not signals.traces or window.epoch is None or signals.covered_share >= ENOUGH_SHARE:
         return None
-    if signals.sample is not None or signals.stall is not None:
+    if signals.estimate is not None or signals.stall is not None:
         return None
     missing = signals.window_ps - signals.host.covered_ps
     first = min(aligned.covered_ps[0] for aligned in signals.traces)
