@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from stall_analyzer.align.collectives import meetings_of
 from stall_analyzer.align.host_clocks import clock_notes, place_hosts
-from stall_analyzer.align.logged_epoch import LoggedEpoch, epoch_from_events
+from stall_analyzer.align.logged_epoch import LoggedEpoch, batch_series, epoch_from_events
+from stall_analyzer.align.marks import first_step_of
 from stall_analyzer.align.phases import find_phases
 from stall_analyzer.align.placed_trace import PlacedTrace, inspect_trace
 from stall_analyzer.align.split_sessions import split_session_notes
@@ -15,8 +16,9 @@ from stall_analyzer.align.window import find_window, later_epochs_ps
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import ProfileSession
-from stall_analyzer.model.timeline import AlignedTrace, Timeline, Window
+from stall_analyzer.model.timeline import AlignedTrace, FirstStep, Timeline, Window
 from stall_analyzer.model.trace import TraceSource
+from stall_analyzer.model.units import PS_PER_NS
 
 
 def align(
@@ -38,11 +40,13 @@ def align(
     window = find_window(placed, reference, logged, clock_ns, notes)
     aligned = tuple(_align_one(p, window, notes) for p in placed)
     steps = find_steps(_telling(placed, aligned, reference), events, window, logged)
+    first_step = _first_step(placed, events, window)
     return Timeline(
         window=window,
         traces=aligned,
         steps=steps,
-        phases=find_phases(steps, window, logged),
+        phases=find_phases(steps, window, logged, first_step),
+        first_step=first_step,
         training_steps=logged.steps if logged is not None else None,
         later_epochs_ps=later_epochs_ps(reference, logged, window),
         events=events,
@@ -54,6 +58,30 @@ def align(
             window.duration_ps,
         ),
     )
+
+
+def _first_step(
+    placed: Sequence[PlacedTrace], events: EventLog | None, window: Window
+) -> FirstStep | None:
+    """As an ordinary log tells it; a capture times each step, and a whole trace shows it."""
+    if events is None or window.start_unix_ns is None or window.epoch is None:
+        return None
+    profiles = [
+        (p.base_unix_ns + p.extent_ps[0] // PS_PER_NS, _first_batch(p))
+        for p in placed
+        if p.exact and p.base_unix_ns is not None
+    ]
+    end_ns = window.start_unix_ns + window.duration_ps // PS_PER_NS
+    batches = batch_series(events)
+    return first_step_of(events, window.start_unix_ns, end_ns, batches, profiles)
+
+
+def _first_batch(placed: PlacedTrace) -> int | None:
+    """Which batch of its epoch the first traced step is, from 1, as Keras 2 marks them."""
+    steps = placed.steps
+    if steps is None or steps.number is None or not len(steps.number):
+        return None
+    return int(steps.number[0]) + 1
 
 
 def _clock_origin(seen: Sequence[PlacedTrace], logged: LoggedEpoch | None) -> int | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from stall_analyzer.align.marks import steps_of, validation_of
 from stall_analyzer.captures.capture_format import MarkName, Tag
 from stall_analyzer.captures.capture_records import MarkRecord
 from stall_analyzer.model.event_log import Capture, EventLog, Series
@@ -29,11 +30,11 @@ class LoggedEpoch:
     finished: bool  # False: no epoch's end was ever logged
     later_ns: tuple[int, ...]  # durations of the epochs after it
     marked: bool = False  # a capture marked it: there is nothing to guess
-    # The rest only where a capture marked it.
-    training_end_ns: int | None = None
+    training_end_ns: int | None = None  # only where a capture marked it
     validation_begin_ns: int | None = None
+    validation_begin_error_ns: int = 0
     validation_end_ns: int | None = None
-    first_step: int | None = None  # as the process counts them
+    first_step: int | None = None  # as the process counts them; only where a capture marked it
     steps: int | None = None
 
 
@@ -57,6 +58,7 @@ def epoch_from_events(events: EventLog | None) -> LoggedEpoch | None:
     start_ns, start_source = _start(events, batches, end_ns)
     if end_ns <= start_ns:
         return None
+    validation = validation_of(events, start_ns, end_ns)
     return LoggedEpoch(
         start_ns=start_ns,
         end_ns=end_ns,
@@ -64,16 +66,24 @@ def epoch_from_events(events: EventLog | None) -> LoggedEpoch | None:
         end_source=end_source,
         finished=len(ends) > 0,
         later_ns=tuple(int(gap) for gap in np.diff(ends) if gap > 0),
+        validation_begin_ns=validation.begin_ns if validation else None,
+        validation_begin_error_ns=validation.begin_error_ns if validation else 0,
+        validation_end_ns=validation.end_ns if validation else None,
+        steps=steps_of(events, start_ns, end_ns) if len(ends) else None,
     )
 
 
 def batch_times(events: EventLog) -> Int64s:
     """Wall times at which batches ended, where they were logged."""
     steps = events.capture.series.get(STEP_SECONDS) if events.capture is not None else None
-    if steps is not None and len(steps):
-        return steps.wall_ns
-    logged = [s.wall_ns for tag, s in events.train.items() if tag.startswith("batch_")]
-    return max(logged, key=len) if logged else np.empty(0, dtype=np.int64)
+    batches = steps if steps is not None and len(steps) else batch_series(events)
+    return batches.wall_ns if batches is not None else np.empty(0, dtype=np.int64)
+
+
+def batch_series(events: EventLog) -> Series | None:
+    """What was logged batch by batch; of several such scalars, the longest."""
+    logged = [s for tag, s in events.train.items() if tag.startswith("batch_")]
+    return max(logged, key=len, default=None)
 
 
 def step_durations(capture: Capture) -> Int64s | None:

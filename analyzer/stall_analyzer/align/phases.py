@@ -1,5 +1,4 @@
-"""Startup, training, validation and the end of the epoch: as a capture marked them, or from the
-steps."""
+"""The parts of the epoch: as a capture marked them, from the steps, or as an ordinary log tells."""
 
 from __future__ import annotations
 
@@ -8,19 +7,49 @@ from itertools import groupby
 
 from stall_analyzer.align.logged_epoch import LoggedEpoch
 from stall_analyzer.model.kinds import PhaseName
-from stall_analyzer.model.timeline import Phase, Step, Window
+from stall_analyzer.model.timeline import FirstStep, Phase, Step, Window
 from stall_analyzer.model.units import PS_PER_NS
 
 
 def find_phases(
-    steps: Sequence[Step], window: Window, logged: LoggedEpoch | None
+    steps: Sequence[Step],
+    window: Window,
+    logged: LoggedEpoch | None,
+    first_step: FirstStep | None = None,
 ) -> tuple[Phase, ...]:
     """Phases that tile the window."""
     if logged is not None and logged.marked:
         return _from_marks(steps, window, logged)
-    # Do the steps tell the epoch's course, or are they the few that were profiled?
-    are_all = sum(step.end_ps - step.start_ps for step in steps) > window.duration_ps // 4
-    return _from_steps(steps if are_all else (), window.duration_ps)
+    # Do traced steps tell the epoch's course, or are they the few that were profiled?
+    traced = [step for step in steps if step.source != "events"]
+    if sum(step.end_ps - step.start_ps for step in traced) > window.duration_ps // 4:
+        return _from_steps(steps, window.duration_ps)
+    return _from_log(window, logged, first_step)
+
+
+def _from_log(
+    window: Window, logged: LoggedEpoch | None, first_step: FirstStep | None
+) -> tuple[Phase, ...]:
+    """What an ordinary log tells: the end of the first step, and the first validation."""
+    zero_ns, duration = window.start_unix_ns or 0, window.duration_ps
+    bounds: list[tuple[PhaseName, int, int]] = []
+    if first_step is not None and first_step.exact:
+        bounds.append(("first_step", first_step.end_ps, 0))
+    if logged is not None and logged.validation_begin_ns is not None and logged.validation_end_ns:
+        error = logged.validation_begin_error_ns * PS_PER_NS
+        bounds.append(("training", (logged.validation_begin_ns - zero_ns) * PS_PER_NS, error))
+        bounds.append(("validation", (logged.validation_end_ns - zero_ns) * PS_PER_NS, 0))
+        bounds.append(("epoch_end", duration, 0))
+    else:
+        bounds.append(("training", duration, 0))
+    phases: list[Phase] = []
+    at = 0
+    for name, bound, error in bounds:
+        until = min(bound, duration)
+        if until > at:
+            phases.append(Phase(name, at, until, error))
+            at = until
+    return tuple(phases)
 
 
 def _from_marks(steps: Sequence[Step], window: Window, logged: LoggedEpoch) -> tuple[Phase, ...]:

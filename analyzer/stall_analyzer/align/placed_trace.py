@@ -10,7 +10,11 @@ from dataclasses import dataclass
 
 from stall_analyzer.align.collectives import Collectives, collectives_of
 from stall_analyzer.align.epochs import RESET, Epoch, find_epochs
-from stall_analyzer.align.trace_clock import base_from_capture, base_from_summaries
+from stall_analyzer.align.trace_clock import (
+    base_from_capture,
+    base_from_profiled_batch,
+    base_from_summaries,
+)
 from stall_analyzer.align.traced_steps import device_steps, find_landmarks, find_traced_steps
 from stall_analyzer.align.training_thread import follow_training
 from stall_analyzer.model.event_log import EventLog
@@ -88,7 +92,11 @@ def _base_unix_ns(
     """When its time zero was, and whether that is exact."""
     base_ns = trace.base_unix_ns
     if base_ns is None and events is not None:
-        base_ns = base_from_summaries(trace, events) or base_from_capture(trace, session, events)
+        base_ns = (
+            base_from_summaries(trace, events)
+            or base_from_capture(trace, session, events)
+            or base_from_profiled_batch(trace, session, events)
+        )
     if base_ns is None and session.exported_unix_s is not None:
         # The name of a session is the second in which it was exported, after its end.
         last_ns = int(trace.events.end_ps.max(initial=0)) // PS_PER_NS

@@ -13,7 +13,7 @@ from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.runs import ProfileSession
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import rows_named
-from stall_analyzer.model.units import PS_PER_MS, Int64s
+from stall_analyzer.model.units import NS_PER_S, PS_PER_MS, PS_PER_NS, Int64s
 
 SUMMARY_WRITES = frozenset(
     {"EagerLocalExecute: WriteSummary", "EagerLocalExecute: WriteScalarSummary"}
@@ -22,6 +22,8 @@ SUMMARY_WRITES = frozenset(
 MATCH_RESIDUAL_PS = 5 * PS_PER_MS
 MATCH_LEAST = 3
 MATCH_MOST = 64
+# A session is named after the second in which it was exported, soon after its last batch.
+EXPORTED_WITHIN_NS = 3 * NS_PER_S
 
 
 def base_from_summaries(trace: Trace, events: EventLog) -> int | None:
@@ -48,6 +50,16 @@ def base_from_capture(trace: Trace, session: ProfileSession, events: EventLog) -
     captures = [c for c in events.captures if c.trace_name == trace.host]
     opened = [record for c in captures if (record := c.opened(name)) is not None]
     return opened[0].ns if opened else None
+
+
+def base_from_profiled_batch(trace: Trace, session: ProfileSession, events: EventLog) -> int | None:
+    """Unix ns of the trace's time zero: Keras 2 notes the end of the batch that it profiled."""
+    if session.exported_unix_s is None:
+        return None
+    named_ns = session.exported_unix_s * NS_PER_S
+    near = [ns for _, ns in events.profiled_batches if abs(ns - named_ns) < EXPORTED_WITHIN_NS]
+    last_ns = int(trace.events.end_ps.max(initial=0)) // PS_PER_NS
+    return near[0] - last_ns if len(near) == 1 else None
 
 
 def _wall_times(events: EventLog) -> Int64s:

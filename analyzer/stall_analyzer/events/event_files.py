@@ -38,6 +38,8 @@ HISTOGRAMS_PLUGIN = "histograms"
 KERAS_PLUGIN = "graph_keras_model"
 KERAS_TAG = "keras"
 TEXT_PLUGIN = "text"
+RUN_METADATA_PLUGIN = "graph_run_metadata"
+_PROFILED = re.compile(r"batch_(\d{1,9})")  # a tag of Keras' callback: the batch it profiled
 TELL_EVERY = 1000  # records
 LATEST_WALL_S = 2.0**63 / 1e9  # what fits into int64 nanoseconds (the year 2262)
 
@@ -107,6 +109,8 @@ class _Reader:
         self.first_wall_s = math.inf
         self.last_wall_s = 0.0
         self.version_wall_s: float | None = None
+        self.validation_opened_s: float | None = None
+        self.profiled_batches: list[tuple[int, int]] = []
         self.graph_wall_s: float | None = None
         self.records = 0
         self.notes: list[Note] = []
@@ -163,6 +167,9 @@ class _Reader:
         wall_s = event.wall_time
         if event.file_version:
             self.version_wall_s = self.version_wall_s or checked(wall_s)
+            if content.file.role == "validation":
+                opened_s = self.validation_opened_s
+                self.validation_opened_s = min(opened_s or math.inf, checked(wall_s))
             return  # its time is in whole seconds: too coarse to count as a first or last one
         self._saw(wall_s, event.HasField("graph_def"))
         values, found = event.summary.value, []
@@ -189,6 +196,10 @@ class _Reader:
         plugin = content.plugins.setdefault(tag, named) if named else content.plugins.get(tag)
         if _is_model(tag, plugin):
             self._take_model(record, tensor, wall_s, content.file.path)
+        elif plugin is not None and plugin.startswith(RUN_METADATA_PLUGIN):
+            batch = _PROFILED.fullmatch(tag)
+            if batch is not None:
+                self.profiled_batches.append((int(batch[1]), wall_ns_of(wall_s)))
         elif plugin == HISTOGRAMS_PLUGIN:
             if content.file.role != "validation":
                 self.histograms.take(tag, tensor)
@@ -237,6 +248,8 @@ def read_events(run: Run, reading: Reading | None = None) -> EventLog:
         histograms=reader.histograms.sums,
         captures=captures,
         read_ns=time.time_ns(),
+        profiled_batches=tuple(sorted(reader.profiled_batches)),
+        validation_opened_ns=_ns(reader.validation_opened_s),
     )
 
 

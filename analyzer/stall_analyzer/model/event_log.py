@@ -125,6 +125,9 @@ class EventLog:
     histograms: Mapping[str, HistogramSums] = field(default_factory=dict)  # of training
     captures: tuple[Capture, ...] = ()  # one per process, the leader of a cluster first
     read_ns: int | None = None  # when the files were read
+    # Number and end of each batch that Keras says it profiled.
+    profiled_batches: tuple[tuple[int, int], ...] = ()
+    validation_opened_ns: int | None = None  # when its first file was made, in whole seconds
 
     @property
     def capture(self) -> Capture | None:

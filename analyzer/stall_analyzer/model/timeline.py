@@ -73,6 +73,20 @@ class Phase:
     error_ps: int = 0  # how far off its end may be; a log may know only the second
 
 
+@dataclass(frozen=True)
+class FirstStep:
+    """The earliest proof in a log that the first step was over."""
+
+    end_ps: int
+    steps: int  # that were over by then: 1 where it is the end of the first one
+    source: str
+    assumed: bool = False  # nothing says which batch was profiled: taken to be Keras' default
+
+    @property
+    def exact(self) -> bool:
+        return self.steps == 1 and not self.assumed
+
+
 def starts_and_ends(spans: Sequence[Step | Phase]) -> tuple[Int64s, Int64s]:
     start = np.array([span.start_ps for span in spans], dtype=np.int64)
     return start, np.array([span.end_ps for span in spans], dtype=np.int64)
@@ -199,5 +213,6 @@ class Timeline:
     notes: tuple[Note, ...] = ()
     dump: DebugDump | None = None
     training_steps: int | None = None  # how many the epoch had; `steps` need not be all of them
+    first_step: FirstStep | None = None  # as an ordinary log tells it
     meetings: Meetings | None = None  # None where no two hosts were seen to meet
     unread_hosts: tuple[str, ...] = ()  # whose traces could not be read

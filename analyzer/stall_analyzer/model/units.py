@@ -20,4 +20,5 @@ PS_PER_NS = 1_000
 PS_PER_US = 1_000_000
 PS_PER_MS = 1_000_000_000
 PS_PER_S = 1_000_000_000_000
+NS_PER_S = 1_000_000_000
 NEVER = -(1 << 62)  # a time at which something would have happened, but did not
