@@ -1,7 +1,7 @@
 """Cuts full logs down to ordinary ones, and scores the analyzer on them. Trains nothing.
 
 python -m tests.scenarios.partial.run [names…] [--ledger DIR] [--faults DIR] [--workdir DIR]
-    [--half development|aside|both] [--verbose] [--json FILE]
+    [--half development|aside|both] [--verbose] [--json FILE] [--markdown FILE]
 
 Rules are made on the development half. The half set aside is scored once, at the end.
 """
@@ -9,12 +9,10 @@ Rules are made on the development half. The half set aside is scored once, at th
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
 from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,6 +20,7 @@ from typing import Any
 
 from stall_analyzer import analyze
 from stall_analyzer.errors import NothingFound
+from tests.scenarios.faults.accuracy import write_section
 from tests.scenarios.partial.cut import KINDS, LeftOut, Run, cut_logs
 from tests.scenarios.partial.programs import (
     Program,
@@ -30,32 +29,41 @@ from tests.scenarios.partial.programs import (
     truth_file,
     truth_from_ledger,
 )
-from tests.scenarios.partial.score import Case, Said, Summary, said_in, summary, table
-from tests.scenarios.partial.split import half_of
+from tests.scenarios.partial.report import TITLE, Result, as_json, markdown
+from tests.scenarios.partial.score import Case, Said, said_in
+from tests.scenarios.partial.split import HALVES, Half, half_of
 from tests.scenarios.runner import QUIET
 
 PROCESSES = 2
+# Nothing is computed here: TensorFlow brings the protos of traces and the tables of faults.
+QUIET_IMPORT = {**QUIET, "TF_ENABLE_ONEDNN_OPTS": "0"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
-    os.environ.update(QUIET)  # for TensorFlow, whose protos cut the traces
+    os.environ.update(QUIET_IMPORT)
     found = [*ledger_programs(options.ledger), *fault_programs(options.faults)]
     if not found:
-        print(
-            f"no captures in {options.ledger} and {options.faults}: run make scenarios first",
-            file=sys.stderr,
-        )
+        places = f"{options.ledger} and {options.faults}"
+        print(f"no captures in {places}: run make scenarios first", file=sys.stderr)
         return 2
-    chosen = [p for p in found if options.half in ("both", half_of(p.name))]
+    halves: tuple[Half, ...] = HALVES if options.half == "both" else (options.half,)
+    chosen = [p for p in found if half_of(p.name) in halves]
     if options.names:
-        chosen = [p for p in chosen if p.name in options.names]
+        chosen = [p for p in chosen if {p.name, p.title} & set(options.names)]
     cases = _all_cases(chosen, options.workdir)
-    summaries = _summaries(cases)
-    print(_report(cases, summaries, options.half, options.verbose))
+    if not cases:
+        print("none of these programs can be scored in this half", file=sys.stderr)
+        return 2
+    results = [
+        Result(half, mine) for half in halves if (mine := [c for c in cases if c.half == half])
+    ]
+    print("\n".join(result.text(options.verbose) for result in results))
     if options.json:
-        options.json.write_text(_as_json(cases, summaries))
-    return 0 if cases else 1
+        options.json.write_text(as_json(results))
+    if options.markdown:
+        write_section(options.markdown, TITLE, markdown(results))
+    return 1 if any(result.missed for result in results) else 0
 
 
 def _all_cases(programs: Sequence[Program], workdir: Path) -> list[Case]:
@@ -84,7 +92,8 @@ def judge(program: Program, workdir: Path) -> list[Case] | str:
         logs = {kind: cut_logs(program.logs, place / kind, kind, full_run) for kind in KINDS}
     except (LeftOut, NothingFound) as reason:
         return str(reason)
-    return [Case(program.title, kind, truth, _said(cut)) for kind, cut in logs.items()]
+    half = half_of(program.name)
+    return [Case(program.title, half, kind, truth, _said(cut)) for kind, cut in logs.items()]
 
 
 def _said(logs: Path) -> Said:
@@ -98,27 +107,6 @@ def _analyzed(logs: Path) -> Run:
     """The first run. Analyzed anew each time: the analyzer is what is being worked on."""
     run: Any = analyze(logs).document["runs"][0]
     return dict(run)
-
-
-def _summaries(cases: Sequence[Case]) -> dict[str, Summary]:
-    by_kind = {kind: [case for case in cases if case.kind == kind] for kind in KINDS}
-    return {kind: summary(of_kind) for kind, of_kind in by_kind.items() if of_kind}
-
-
-def _report(cases: Sequence[Case], summaries: dict[str, Summary], half: str, verbose: bool) -> str:
-    lines = []
-    for kind in summaries if verbose else ():
-        lines += ["", kind, *(case.line() for case in cases if case.kind == kind)]
-    halves = "both halves" if half == "both" else f"half: {half}"
-    return "\n".join([*lines, "", f"Cut logs, {halves}", table(summaries)])
-
-
-def _as_json(cases: Sequence[Case], summaries: dict[str, Summary]) -> str:
-    rows = [
-        {**asdict(case), "right": case.right, "misattributed": case.misattributed} for case in cases
-    ]
-    kinds = {kind: asdict(of_kind) for kind, of_kind in summaries.items()}
-    return json.dumps({"kinds": kinds, "cases": rows}, indent=1) + "\n"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -135,6 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     result.add_argument("--half", choices=("development", "aside", "both"), default="development")
     result.add_argument("--verbose", action="store_true", help="a line for each case")
     result.add_argument("--json", type=Path, help="also write the scores to this file")
+    result.add_argument("--markdown", type=Path, help="put the tables into this Markdown file")
     return result
 
 

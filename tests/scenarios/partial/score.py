@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from statistics import median
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+from tests.scenarios.partial.split import Half
 from tests.scenarios.score import PS_PER_S
 
 Json: TypeAlias = Mapping[str, Any]
+Place: TypeAlias = Literal["below", "inside", "above"]
 
 MATTERS = 0.01  # of the epoch: buckets below it are not asked for their interval
 TOLERANCE = 0.005  # of the epoch: the truth and the window themselves are no better than that
@@ -64,6 +67,7 @@ class Case:
     """One program, cut down in one way."""
 
     name: str
+    half: Half
     kind: str
     truth: Truth
     said: Said
@@ -90,11 +94,14 @@ class Case:
         return sum(abs(self._truth_s(b) - self.said.value_s(b)) for b in buckets) / 2 / self._whole
 
     @property
-    def covered(self) -> list[bool]:
-        """Of each bucket that matters: does the truth lie in its interval?"""
-        slack = TOLERANCE * self._whole
-        ends = [(self._truth_s(b), *self.said.range_s(b)) for b in self._above(MATTERS)]
-        return [low - slack <= truth <= high + slack for truth, low, high in ends]
+    def places(self) -> dict[str, Place]:
+        """Of each bucket that matters: where the truth lies, seen from its interval."""
+        return {bucket: self._place(bucket) for bucket in self._above(MATTERS)}
+
+    def _place(self, bucket: str) -> Place:
+        (low, high), slack = self.said.range_s(bucket), TOLERANCE * self._whole
+        truth = self._truth_s(bucket)
+        return "below" if truth < low - slack else "above" if truth > high + slack else "inside"
 
     def line(self) -> str:
         mark = " " if self.right else "?" if self.right_or_candidate else "!"
@@ -149,7 +156,7 @@ def summary(cases: Sequence[Case]) -> Summary:
         wrongly_probable=_share(case.wrongly_probable for case in cases),
         misattributed_median=median(wrong),
         misattributed_90th=wrong[ceil(0.9 * len(wrong)) - 1],
-        covered=_share(covered for case in cases for covered in case.covered),
+        covered=_share(p == "inside" for case in cases for p in case.places.values()),
         unknown=_share(case.said.primary == "unknown" for case in cases),
     )
 
@@ -157,6 +164,42 @@ def summary(cases: Sequence[Case]) -> Summary:
 def _share(answers: Iterable[bool]) -> float:
     known = list(answers)
     return sum(known) / len(known) if known else 0.0
+
+
+@dataclass(frozen=True)
+class Target:
+    kind: str
+    field: str  # of the summary
+    at_least: float = 0.0
+    at_most: float = 1.0
+
+    def missed(self, summaries: Mapping[str, Summary]) -> str:
+        """What it is instead; nothing where the target is met."""
+        value = getattr(summaries[self.kind], self.field)
+        if self.at_least <= value <= self.at_most:
+            return ""
+        what = COLUMNS[self.field]
+        return f"{self.kind}: {what} {value:.1%}, not {self.at_least:.0%} to {self.at_most:.0%}"
+
+
+TARGETS = (
+    Target("one_batch", "right", at_least=0.88),
+    Target("one_batch", "misattributed_median", at_most=0.05),
+    Target("one_batch", "misattributed_90th", at_most=0.15),
+    # Wider intervals would hold the truth more often, and say less.
+    Target("one_batch", "covered", at_least=0.85, at_most=0.95),
+    Target("one_batch", "unknown", at_most=0.05),
+    Target("events_only", "right_or_candidate", at_least=0.90),
+    Target("events_only", "wrongly_probable", at_most=0.05),
+)
+
+
+def missed_targets(summaries: Mapping[str, Summary]) -> list[str]:
+    missed = [missed for target in TARGETS if (missed := target.missed(summaries))]
+    one, ten = summaries["one_batch"], summaries["ten_batches"]
+    if ten.right < one.right or ten.misattributed_median > one.misattributed_median:
+        missed.append("ten_batches: worse than one_batch")
+    return missed
 
 
 COLUMNS = {
@@ -171,11 +214,18 @@ COLUMNS = {
 }
 
 
-def table(summaries: Mapping[str, Summary]) -> str:
-    """A line for each kind of cut."""
-    lines = [f"{'':12}" + "".join(f"{title:>17}" for title in COLUMNS.values())]
+def rows(summaries: Mapping[str, Summary]) -> list[list[str]]:
+    """A title, then a row for each kind of cut."""
+    table = [["", *COLUMNS.values()]]
     for kind, of_kind in summaries.items():
-        values = [getattr(of_kind, field) for field in COLUMNS]
-        cells = [f"{values[0]:>17}", *(f"{value:>17.1%}" for value in values[1:])]
-        lines.append(f"{kind:12}" + "".join(cells))
-    return "\n".join(lines)
+        count, *shares = (getattr(of_kind, field) for field in COLUMNS)
+        table.append([kind, str(count), *(f"{share:.1%}" for share in shares)])
+    return table
+
+
+def places_by_bucket(cases: Iterable[Case]) -> dict[str, Counter[Place]]:
+    """How often the truth of each bucket lay below, inside and above of its interval."""
+    result: dict[str, Counter[Place]] = {}
+    for bucket, place in (pair for case in cases for pair in case.places.items()):
+        result.setdefault(bucket, Counter())[place] += 1
+    return result

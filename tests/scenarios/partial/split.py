@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import Literal, TypeAlias
 
 Half: TypeAlias = Literal["development", "aside"]
+HALVES: tuple[Half, Half] = ("development", "aside")
 
 
 def half_of(program: str) -> Half:

@@ -7,7 +7,17 @@ import pytest
 
 from tests.scenarios.partial.cut import LeftOut
 from tests.scenarios.partial.programs import known_truth, truth_from_ledger
-from tests.scenarios.partial.score import Case, Said, Truth, said_in, summary, table
+from tests.scenarios.partial.score import (
+    Case,
+    Said,
+    Summary,
+    Truth,
+    missed_targets,
+    places_by_bucket,
+    rows,
+    said_in,
+    summary,
+)
 from tests.scenarios.partial.split import half_of
 
 SECOND = 10**12
@@ -15,7 +25,7 @@ TRUTH = Truth("input", {"input": 6.0, "compute": 3.0, "host": 1.0}, 10.0)
 LIKELY = {"input": 5.0, "compute": 4.0, "host": 1.0, "unknown": 0.0}
 RANGES = {"input": (4.0, 5.98), "compute": (3.5, 4.5), "host": (1.0, 1.0)}
 SAID = Said("input", (), "Probably slow in every epoch.", LIKELY, RANGES)
-CASE = Case("program", "one_batch", TRUTH, SAID)
+CASE = Case("program", "development", "one_batch", TRUTH, SAID)
 
 RUN: dict[str, Any] = {
     "window": {"duration_ps": 10 * SECOND, "covered_ps": 9 * SECOND},
@@ -38,12 +48,12 @@ def test_without_an_answer_all_of_the_epoch_is_misattributed() -> None:
 
 
 def test_the_truth_may_lie_outside_of_an_interval_by_half_a_percent_of_the_epoch() -> None:
-    assert CASE.covered == [False, True, True]  # compute, host, input
+    assert CASE.places == {"input": "inside", "compute": "below", "host": "inside"}
 
 
 def test_small_buckets_and_unknown_are_not_asked_for_their_interval() -> None:
     likely = {"input": 6.0, "compute": 3.0, "host": 1.0, "memory": 0.09, "unknown": 2.0}
-    assert replace(CASE, said=Said(likely_s=likely)).covered == [True, True, True]
+    assert set(replace(CASE, said=Said(likely_s=likely)).places) == {"input", "compute", "host"}
 
 
 def test_the_right_bucket_counts_as_listed_in_a_list_of_three_but_not_of_four() -> None:
@@ -82,7 +92,21 @@ def test_a_summary_counts_cases_and_intervals() -> None:
     assert result.wrongly_probable == 0.1
     assert result.covered == pytest.approx((9 * 2 + 1) / 30)
     assert result.misattributed_90th == pytest.approx(0.1)
-    assert "90.0%" in table({"one_batch": result})
+    assert rows({"one_batch": result})[1][:3] == ["one_batch", "10", "90.0%"]
+
+
+def test_targets_are_missed_on_either_side_and_by_ten_batches_that_help_nothing() -> None:
+    good = Summary(40, 0.9, 0.95, 0.0, 0.04, 0.14, 0.9, 0.0)
+    met = {"one_batch": good, "ten_batches": good, "events_only": good}
+    assert missed_targets(met) == []
+    too_wide = {**met, "one_batch": replace(good, covered=0.99)}
+    assert missed_targets(too_wide) == ["one_batch: in interval 99.0%, not 85% to 95%"]
+    no_better = {**met, "ten_batches": replace(good, misattributed_median=0.05)}
+    assert missed_targets(no_better) == ["ten_batches: worse than one_batch"]
+
+
+def test_it_is_counted_on_which_side_the_truth_of_each_bucket_lies() -> None:
+    assert places_by_bucket([CASE, CASE])["compute"] == {"below": 2}
 
 
 def test_the_line_of_a_case_shows_truth_likely_and_interval() -> None:
