@@ -72,6 +72,10 @@ PIPELINE_PREFIXES = (
     "InstantiatedCapturedFunction::", "MemoryCacheImpl", "ExecutorDoneCallback",
 )  # fmt: skip
 
+# How the path of a stage begins that no stage of the user's lies around.
+PASSING_ON = frozenset({"Iterator", "Root", "Prefetch", "Model", "Options",
+                        "MaxIntraOpParallelism", "PrivateThreadPool"})  # fmt: skip
+
 # Stats worth a column. Everything else is stepped over.
 KEPT_STATS = frozenset(
     {"id", "step_id", "parent_id", "step_num", "epoch_num", "group_id", "_r",
@@ -127,12 +131,18 @@ def keep_from_ps(plane_name: str, name: str) -> int:
     if name.startswith("$"):
         return PYTHON_KEEP_FROM_PS
     if name.startswith(PIPELINE_PREFIXES):
-        return PIPELINE_KEEP_FROM_PS
+        return KEEP if _is_outermost_stage(name) else PIPELINE_KEEP_FROM_PS
     kind = op_type(name)
     if kind:
         special = kind in PY_FUNC_OPS or kind in CHECK_OPS or kind in INPUT_OPS or kind in XLA_OPS
         return KEEP if special or kind.startswith("Collective") else OP_KEEP_FROM_PS
     return KEEP if name.startswith("Collective") else OTHER_KEEP_FROM_PS
+
+
+def _is_outermost_stage(name: str) -> bool:
+    """Stages that see whole batches, however quick: their parameters say what makes a batch."""
+    *around, _ = name.split("::")
+    return len(around) > 1 and set(around) <= PASSING_ON
 
 
 def join_gap_ps(name: str) -> int:

@@ -13,7 +13,6 @@ from functools import cached_property
 import numpy as np
 
 from stall_analyzer.align.logged_epoch import STEP_SECONDS
-from stall_analyzer.attribute.sampling import sample_of
 from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.model.causes import CAUSES, code, codes_of_bucket
 from stall_analyzer.model.cluster import Cluster
@@ -35,6 +34,8 @@ from stall_analyzer.signals.coverage import covered_by_all_ps, covered_spans
 from stall_analyzer.signals.ending.logged_progress import LoggedProgress, progress_of
 from stall_analyzer.signals.ending.process_end import Ending, ending_of
 from stall_analyzer.signals.ending.stalled import Stall, stall_of_run
+from stall_analyzer.signals.estimate.estimate import estimate_of
+from stall_analyzer.signals.estimate.windows import sample_of
 from stall_analyzer.signals.host.accelerators import DeviceSignals, device_signals
 from stall_analyzer.signals.host.between_steps import BetweenSteps, between_steps
 from stall_analyzer.signals.host.machine import (
@@ -115,7 +116,7 @@ class Signals:
     @cached_property
     def estimate(self) -> Estimate | None:
         """The whole epoch as it probably was, where not all of it was traced."""
-        return sample_of(self.timeline, self.host)
+        return sample_of(self.timeline, self.host) or estimate_of(self)
 
     @property
     def likely_ledger(self) -> Ledger:
@@ -373,6 +374,12 @@ class Signals:
     @cached_property
     def learning(self) -> LearningSignals:
         return learning_signals(self.timeline)
+
+    @property
+    def first_loss_is_no_number(self) -> bool:
+        """Whether the loss that was logged for the first epoch is NaN or infinite."""
+        losses = self.events.train.get("epoch_loss") if self.events is not None else None
+        return losses is not None and len(losses) > 0 and not np.isfinite(losses.value[0])
 
     @property
     def why_weights_survived(self) -> str:

@@ -29,7 +29,8 @@ NEVER: Spans = (np.empty(0, np.int64), np.empty(0, np.int64))
 ITERATOR = "Iterator::"
 MAKE_ITERATOR = "EagerLocalExecute: MakeIterator"
 EXECUTOR = "ExecutorState::Process"
-PARAMETERS = ("buffer_size", "batch_size", "parallelism", "num_parallel_calls", "cycle_length")
+PARAMETERS = ("buffer_size", "batch_size", "parallelism", "num_parallel_calls", "cycle_length",
+              "buffered_elements")  # fmt: skip
 CACHE_INSIDE = "CacheImpl"  # a cache writes two events for an element, one inside the other
 # Stages that hand elements on without work of their own.
 PASSING = frozenset({"Root", "Prefetch", "Model", "Options", "MaxIntraOpParallelism",

@@ -1,0 +1,142 @@
+"""What the first step went to, beyond what every step takes.
+
+It builds the graph, makes it ready, asks for the first element and runs for the first time. To
+build costs Python some time for each op, Keras' own preparations cost about the same in every run,
+and both grow alike on a slower machine. What is left over is the first element where the pipeline
+may be slow to begin, else the making of code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stall_analyzer.decode.vocabulary import XLA_OPS, op_type
+from stall_analyzer.model.event_log import KerasConfig
+from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.timeline import AlignedTrace
+from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.signals.estimate.parts import Part
+from stall_analyzer.signals.estimate.production import Production
+from stall_analyzer.signals.input.input_pipeline import PipelineSignals
+
+# What building a graph of so many ops takes, in Python and until it is ready to run; larger graphs
+# take more for each op. Measured on half of the programs of `make partial`, as are the times below;
+# a slower machine takes longer for all of them.
+BUILD_PS, BUILD_OPS, BUILD_POWER = 105 * PS_PER_MS, 70, 1.5
+OPS_PER_LAYER = 20  # a layer with its gradient and its update, where no trace tells
+PREPARING_PS = 85 * PS_PER_MS  # Keras, in Python
+WARM_UP_PS = 30 * PS_PER_MS  # kernels and memory, for the first time
+FIRST_ELEMENT_PS = 40 * PS_PER_MS  # making the iterator and its threads
+READY_ELEMENT_PS = 10 * PS_PER_MS  # the same for data that are in memory
+# Where another reason is at hand, a machine is not taken to be slower than this.
+SLOWER = 2.0
+DOUBT, DOUBT_TWO_REASONS = 0.3, 0.6
+
+# Sources whose first element may take any time: something is opened, read or started for it.
+OPENED = (
+    "Generator", "TFRecord", "TextLine", "FixedLengthRecord", "SSTable", "Csv", "CSV", "Sql",
+    "Interleave", "ParallelInterleave", "LegacyParallelInterleave", "Snapshot", "Load", "Save",
+    "FileCache", "Experimental",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FirstStepEvidence:
+    """What is known of how the first step came about."""
+
+    ops: int  # in the step's graph, as far as they were seen
+    compiled_by_xla: bool
+    eager: bool
+    by_keras: bool  # the window begins where Keras begins to prepare
+    source_may_be_slow: bool
+    element_ps: float  # what the first element takes by what others take, with a buffer to fill
+
+
+def evidence_of(
+    traces: Sequence[AlignedTrace],
+    keras: KerasConfig | None,
+    pipeline: PipelineSignals,
+    production: Production | None,
+) -> FirstStepEvidence:
+    ops = sum(_ops_in(trace) for trace in traces[:1])
+    layers = len(keras.layers) if keras is not None else 0
+    kinds = {kind for stage in pipeline.stages for kind in stage.path.split("::")}
+    opened = any(kind.startswith(OPENED) for kind in kinds)
+    slow = production is None or production.state in ("slower", "hidden")
+    return FirstStepEvidence(
+        ops=max(ops, OPS_PER_LAYER * layers),
+        compiled_by_xla=any(_uses_xla(trace) for trace in traces)
+        or (keras is not None and keras.jit_compile is True),
+        eager=any(trace.eager for trace in traces) or bool(keras and keras.run_eagerly),
+        by_keras=keras is not None,
+        source_may_be_slow=opened or slow,
+        element_ps=_fill_ps(pipeline) + (production.batch_ps if production is not None else 0),
+    )
+
+
+def divide_first_step(extra_ps: float, evidence: FirstStepEvidence) -> Part:
+    """`extra_ps`: what it took longer than a usual step."""
+    element_ps = min(evidence.element_ps, extra_ps)
+    expected = _expected_ps(evidence)
+    slower = (extra_ps - element_ps) / sum(expected.values())
+    reason = _other_reason(evidence)
+    if reason:
+        slower = min(slower, SLOWER)
+    likely = {cause: ps * slower for cause, ps in expected.items()}
+    likely["input.first_element"] += element_ps
+    rest = max(extra_ps - sum(likely.values()), 0.0)
+    if reason:
+        likely[reason] = likely.get(reason, 0.0) + rest
+    doubted = rest > extra_ps / 2 and reason == "input.first_element"
+    rivals: tuple[Bucket, ...] = ("compile", "input", "host", "compute")
+    return Part(
+        {cause: ps for cause, ps in likely.items() if ps > 0},
+        once=True,
+        doubt=DOUBT_TWO_REASONS if doubted else DOUBT,
+        rivals=rivals,
+    )
+
+
+def _expected_ps(evidence: FirstStepEvidence) -> dict[str, float]:
+    """What such a first step takes on the machine that the times were measured on."""
+    built = BUILD_PS * (evidence.ops / BUILD_OPS) ** BUILD_POWER
+    return {
+        "compile.tracing": 0.0 if evidence.eager else built,
+        "host.python": float(PREPARING_PS) if evidence.by_keras else 0.0,
+        "compute.warm_up": float(WARM_UP_PS),
+        "input.first_element": float(
+            FIRST_ELEMENT_PS if evidence.source_may_be_slow else READY_ELEMENT_PS
+        ),
+    }
+
+
+def _other_reason(evidence: FirstStepEvidence) -> str:
+    """What may take long whatever the size of the graph; empty where nothing may."""
+    if evidence.compiled_by_xla:
+        return "compile.xla"
+    return "input.first_element" if evidence.source_may_be_slow else ""
+
+
+def _ops_in(aligned: AlignedTrace) -> int:
+    """Different ops that ran; those of the pipeline are few beside those of the step."""
+    trace = aligned.trace
+    return sum(
+        1
+        for name, count in zip(trace.names, trace.totals.count, strict=False)
+        if count and ": " not in name and op_type(name)
+    )
+
+
+def _uses_xla(aligned: AlignedTrace) -> bool:
+    return any(op_type(name) in XLA_OPS for name in aligned.trace.names)
+
+
+def _fill_ps(pipeline: PipelineSignals) -> float:
+    """Elements of a shuffle buffer times what one of them takes."""
+    filled = 0.0
+    for shuffle in pipeline.of_kind("Shuffle"):
+        size = shuffle.parameters.get("buffer_size", 0)
+        below = [s for s in pipeline.stages if s.parent == shuffle.path and s.count]
+        filled += sum(size * s.total_ps / s.count for s in below)
+    return filled

@@ -1,0 +1,91 @@
+"""What a part of the epoch probably went to, and how far that may be off.
+
+A part is a stretch of the window that was not traced. Its likely times are shares of its length.
+Its doubt is the share of that length which may have gone to anything else: the truth is taken to be
+`(1 - doubt)` of what is likely, and the rest of it wherever it may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stall_analyzer.model.causes import BUCKETS, CAUSES, bucket_of, code
+from stall_analyzer.model.estimate import Range
+from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.ledger import Ledger
+
+UNTRACED = code("unknown.not_traced")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stretch that was not traced, divided by what is known of it."""
+
+    likely_ps: Mapping[str, float]  # by cause; sums to its length
+    once: bool  # belongs to the first epoch alone
+    doubt: float  # from 0 to 1
+    # Buckets that the doubted time may belong to; all of its own where none are named.
+    rivals: tuple[Bucket, ...] = ()
+
+    @property
+    def length_ps(self) -> float:
+        return sum(self.likely_ps.values())
+
+
+def divided(
+    length_ps: float, shares: Mapping[str, float], once: bool, doubt: float, *rivals: Bucket
+) -> Part:
+    """A stretch that goes to causes by their shares, whatever these sum to."""
+    whole = sum(shares.values()) or 1.0
+    likely = {cause: length_ps * share / whole for cause, share in shares.items()}
+    return Part(likely, once, doubt, rivals)
+
+
+def likely_ledger(exact: Ledger, parts: Iterable[Part]) -> Ledger:
+    """The sums of the exact ledger, with what was not traced given to the causes of the parts."""
+    once, always = (np.zeros(len(CAUSES), dtype=np.int64) for _ in range(2))
+    lengths = np.diff(exact.bounds_ps)
+    np.add.at(once, exact.cause[exact.one_time], lengths[exact.one_time])
+    np.add.at(always, exact.cause[~exact.one_time], lengths[~exact.one_time])
+    for part in parts:
+        sums = once if part.once else always
+        for cause, ps in part.likely_ps.items():
+            # Rounded down, and never more than there is: the rest stays unknown.
+            given = min(int(ps), int(always[UNTRACED]))
+            sums[code(cause)] += given
+            always[UNTRACED] -= given
+    return Ledger(
+        bounds_ps=np.concatenate([[0], np.cumsum(np.concatenate([once, always]))]),
+        cause=np.tile(np.arange(len(CAUSES), dtype=np.uint8), 2),
+        one_time=np.repeat([True, False], len(CAUSES)),
+    )
+
+
+def ranges(likely: Ledger, exact: Ledger, parts: Sequence[Part]) -> dict[Bucket, Range]:
+    """Of every bucket; never less than was traced of it, and never more than there is time for."""
+    whole_ps = int(likely.bounds_ps[-1])
+    traced, likely_ps = exact.buckets_ps, likely.buckets_ps
+    found = {}
+    for bucket in BUCKETS:
+        known = traced[bucket] if bucket != "unknown" else 0
+        less = sum(part.doubt * _in_bucket(part, bucket) for part in parts)
+        more = sum(_could_be_more(part, bucket) for part in parts)
+        low = max(round(likely_ps[bucket] - less), known)
+        high = min(round(likely_ps[bucket] + more), whole_ps)
+        found[bucket] = Range(min(low, likely_ps[bucket]), max(high, likely_ps[bucket]))
+    return found
+
+
+def _in_bucket(part: Part, bucket: Bucket) -> float:
+    return sum(ps for cause, ps in part.likely_ps.items() if bucket_of(cause) == bucket)
+
+
+def _could_be_more(part: Part, bucket: Bucket) -> float:
+    """What is doubted of the others may have been this bucket, if it is one that may be."""
+    mine = _in_bucket(part, bucket)
+    if not mine and bucket not in part.rivals:
+        return 0.0
+    return part.doubt * (part.length_ps - mine)

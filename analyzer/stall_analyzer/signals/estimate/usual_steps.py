@@ -1,0 +1,142 @@
+"""What a usual step went to, by the steps that were profiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+
+import numpy as np
+
+from stall_analyzer.model.causes import CAUSES, bucket_of
+from stall_analyzer.model.intervals import Tiling, refine
+from stall_analyzer.model.ledger import Ledger
+from stall_analyzer.model.timeline import AlignedTrace, Step
+from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.signals.estimate.production import Production
+
+# Of so many steps in a row, the later half shows the usual state: the buffers that were filled
+# during the first step are empty by then.
+SETTLED_FROM = 4
+# A wait of this share of a step is the usual state already: the buffer is empty.
+WAITED_SHARE = 0.2
+# Where a batch takes longer than the step, nothing tells how much longer, up to this or to the time
+# in which it was made: the middle of the two, as factors go, is as likely too long as too short.
+LONGEST_BATCH_PS = 500 * PS_PER_MS
+# The queue of Python workers may keep up or not.
+HIDDEN_WAIT_SHARE = 0.5
+
+# How much of the untraced steps may have gone elsewhere; found on half of the programs of
+# `make partial`, checked on the other half.
+DOUBT_ONE, DOUBT_SOME = 0.35, 0.2
+DOUBT_SLOWER, DOUBT_HIDDEN = 0.5, 0.8
+SOME = 5  # steps
+
+
+@dataclass(frozen=True)
+class UsualStep:
+    """One step as most of them are: causes that come again, in ps."""
+
+    causes_ps: Mapping[str, float]
+    profiled: int  # steps that it is made of
+    stretches_ps: tuple[tuple[int, int], ...]  # where they lie
+    doubt: float
+    why: str  # one sentence, empty where the steps speak for themselves
+
+    @property
+    def length_ps(self) -> float:
+        return sum(self.causes_ps.values())
+
+    def spent_ps(self, bucket: str) -> float:
+        return sum(ps for cause, ps in self.causes_ps.items() if bucket_of(cause) == bucket)
+
+
+def usual_step(
+    steps: Sequence[Step], traces: Sequence[AlignedTrace], ledger: Ledger
+) -> UsualStep | None:
+    """As profiled; None where no step was. The epoch's first step is no usual one."""
+    stretches = [found for trace in traces if (found := _profiled(steps, trace)) is not None]
+    if not stretches:
+        return None
+    counted = sum(count for count, _ in stretches)
+    spans = tuple(span for _, span in stretches)
+    spent = _recurring(ledger, spans)
+    if not spent:
+        return None
+    per_step = {cause: ps / counted for cause, ps in spent.items()}
+    doubt = DOUBT_SOME if counted >= SOME else DOUBT_ONE
+    return UsualStep(per_step, counted, spans, doubt, "")
+
+
+def with_production(
+    step: UsualStep, production: Production | None, first_step_ps: int
+) -> UsualStep:
+    """The same in the state that most steps are in: after the buffers have run empty."""
+    waits = step.causes_ps.get("input.wait", 0.0)
+    settled = waits >= WAITED_SHARE * step.length_ps
+    if production is None or (settled and production.state != "hidden"):
+        return step
+    busy = step.length_ps - waits
+    if production.state == "seen":
+        return _waiting(step, max(production.batch_ps - busy, waits), step.doubt, "")
+    if step.profiled >= SETTLED_FROM or production.state == "in the step":
+        return step
+    if production.state == "slower":
+        longest = first_step_ps / (production.ready + 1) or LONGEST_BATCH_PS
+        share, doubt = _share_of_wait(busy, min(longest, LONGEST_BATCH_PS)), DOUBT_SLOWER
+        why = "No batch was finished while steps were profiled: each takes longer than a step."
+    else:
+        share, doubt = HIDDEN_WAIT_SHARE, DOUBT_HIDDEN
+        why = "Batches are made by Python workers, which the profile does not show."
+    return _waiting(step, busy * share / (1 - share), doubt, why)
+
+
+def _share_of_wait(busy_ps: float, longest_ps: float) -> float:
+    """Of a step that waits for a batch which takes longer than it."""
+    return 1 - sqrt(min(busy_ps / longest_ps, 1.0))
+
+
+def _waiting(step: UsualStep, waits_ps: float, doubt: float, why: str) -> UsualStep:
+    causes = {**step.causes_ps, "input.wait": waits_ps}
+    return replace(step, causes_ps=causes, doubt=doubt, why=why)
+
+
+def _profiled(steps: Sequence[Step], trace: AlignedTrace) -> tuple[int, tuple[int, int]] | None:
+    """How many steps one trace shows, and from when to when: the settled ones of enough.
+
+    A profile begins and ends with a batch, so what comes after its last step belongs to that step:
+    callbacks, say.
+    """
+    begin, end = trace.covered_ps
+    inside = [step for step in steps if begin <= step.start_ps < step.end_ps <= end]
+    if begin == 0:
+        inside = inside[1:]  # the epoch's first step
+        begin = inside[0].start_ps if inside else end
+    if not inside:
+        return None
+    if len(inside) >= SETTLED_FROM:
+        inside = inside[len(inside) // 2 :]
+        begin = inside[0].start_ps
+    others = [s.start_ps for s in steps if s.start_ps > inside[-1].start_ps and s not in inside]
+    return len(inside), (begin, min([end, *others]))
+
+
+def _recurring(ledger: Ledger, spans: Sequence[tuple[int, int]]) -> dict[str, int]:
+    """Picoseconds per cause in the spans, of what comes again; measuring is left out."""
+    inside = np.array([bound for span in spans for bound in span], dtype=np.int64)
+    rows = Tiling(ledger.bounds_ps, np.arange(len(ledger.cause), dtype=np.int64))
+    bounds, row = refine(rows, inside)
+    kept = np.searchsorted(inside, bounds[:-1], side="right") % 2 == 1
+    kept &= ~ledger.one_time[row] | np.isin(ledger.cause[row], RETRACING)
+    sums = np.zeros(len(CAUSES), dtype=np.int64)
+    np.add.at(sums, ledger.cause[row[kept]], np.diff(bounds)[kept])
+    return {
+        cause: int(ps)
+        for cause, ps in zip(CAUSES, sums, strict=True)
+        if ps and bucket_of(cause) not in ("profiler", "unknown")
+    }
+
+
+# A step that was traced anew after the first one will be again: Keras' own second tracing apart,
+# nothing but the program's arguments makes it so.
+RETRACING = np.array([CAUSES.index("compile.retracing")])
