@@ -57,6 +57,31 @@ def test_the_profilers_own_cost_is_no_stall() -> None:
     assert legacy["verdict"]["primary"] == "unknown"
 
 
+def test_jax_programs_are_called_that_and_get_no_advice() -> None:
+    """L03: an inference server, which is not told to enjoy its training."""
+    for run in (*runs("L03"), *runs("L05")):
+        assert run["framework"] == "jax"
+        assert run["verdict"]["status"] == "unknown"
+        assert "A JAX program" in run["verdict"]["sentence"]
+        assert run["findings"] == []
+    assert (
+        "was at work for 80 % of it and compiling took 1.53 s"
+        in runs("L03")[0]["verdict"]["sentence"]
+    )
+
+
+@pytest.mark.parametrize("number", ["L01", "L06", "L11", "L15", "L17", "L19", "L22"])
+def test_tensorflows_own_logs_are_tensorflows(number: str) -> None:
+    assert {run["framework"] for run in runs(number)} == {"tensorflow"}
+
+
+def test_event_files_of_tensorboardx_are_not_read_as_keras() -> None:
+    keras, others = runs("L20")
+    assert (keras["framework"], others["framework"]) == ("tensorflow", "other")
+    assert "748 values of 48 tags" in others["verdict"]["sentence"]
+    assert others["findings"] == []
+
+
 def test_tracing_is_the_cause_where_the_trace_is_full_of_it() -> None:
     (run,) = runs("L06")
     assert run["verdict"]["primary"] == "compile"

@@ -5,6 +5,7 @@
     ├── NothingFound            3   no run, session or event file under the paths given
     ├── UnreadableFile          4   a file could not be read at all (a partial report still comes)
     │   ├── Unreachable             its file system failed, which may pass
+    │   ├── ForeignFile             another framework's: recognized, not read (a note, not 4)
     │   └── WireError               its bytes are not what its name promises
     └── ClusterError            7   the Dask cluster cannot be used, or was lost
 
@@ -14,6 +15,11 @@ Only `cli.main` prints and exits; everything below raises or returns notes.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stall_analyzer.model.foreign import ForeignTrace
 
 
 class StallError(Exception):
@@ -34,6 +40,14 @@ class UnreadableFile(StallError):
 
 class Unreachable(UnreadableFile):
     """Read again, the file may well be there."""
+
+
+class ForeignFile(UnreadableFile):
+    """A trace of another framework, with what can be said of it."""
+
+    def __init__(self, message: str, trace: ForeignTrace) -> None:
+        super().__init__(message)
+        self.trace = trace
 
 
 class WireError(UnreadableFile):

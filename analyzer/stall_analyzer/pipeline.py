@@ -9,11 +9,12 @@ from stall_analyzer.align.align import align
 from stall_analyzer.decode.decode import read_trace
 from stall_analyzer.decode.trace_cache import TraceCache
 from stall_analyzer.discover.attempts import writer_of
-from stall_analyzer.errors import Unreachable, UnreadableFile
+from stall_analyzer.errors import ForeignFile, Unreachable, UnreadableFile
 from stall_analyzer.events.event_files import read_events
 from stall_analyzer.model.debug_dump import DebugDump
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.findings import Report
+from stall_analyzer.model.foreign import ForeignTrace
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import ProfileSession, Run
 from stall_analyzer.model.timeline import Timeline
@@ -26,10 +27,10 @@ def analyze(run: Run, progress: Progress = ignore_progress) -> Report:
     notes = list(run.notes)
     reading = Reading(run, progress)
     events = _read_events(run, notes, reading)
-    timeline = align(_read_traces(run, notes, reading), events, _logging_host(run))
-    timeline = replace(
-        timeline, dump=_read_dump(run, notes), unread_hosts=_unread_hosts(run, timeline)
-    )
+    foreign: list[ForeignTrace] = []
+    timeline = align(_read_traces(run, notes, foreign, reading), events, _logging_host(run))
+    timeline = replace(timeline, dump=_read_dump(run, notes), foreign=tuple(foreign))
+    timeline = replace(timeline, unread_hosts=_unread_hosts(run, timeline))
     # Not above: the command loads them while it reads, see `cli`.
     from stall_analyzer.attribute.attribute import attribute  # noqa: PLC0415
     from stall_analyzer.diagnose.diagnose import diagnose  # noqa: PLC0415
@@ -44,7 +45,7 @@ def analyze(run: Run, progress: Progress = ignore_progress) -> Report:
 
 
 def _read_traces(
-    run: Run, notes: list[Note], reading: Reading
+    run: Run, notes: list[Note], foreign: list[ForeignTrace], reading: Reading
 ) -> Iterator[tuple[ProfileSession, TraceSource]]:
     """One after the other, so that those of a large cluster need not be in memory together."""
     cache = TraceCache(read_trace)
@@ -53,6 +54,9 @@ def _read_traces(
             progress = reading.file(f"the trace of {host.host}", host.size)
             try:
                 trace = cache.put(host, read_trace(host, progress))
+            except ForeignFile as error:
+                foreign.append(error.trace)
+                notes.append(Note("info", f"{error}.", f"{session.id}/{host.host}"))
             except UnreadableFile as error:  # one bad host hides no other
                 where, may_pass = f"{session.id}/{host.host}", isinstance(error, Unreachable)
                 notes.append(Note("error", str(error), where, may_pass))
@@ -62,6 +66,7 @@ def _read_traces(
 
 def _unread_hosts(run: Run, timeline: Timeline) -> tuple[str, ...]:
     read = {aligned.host for aligned in timeline.traces}
+    read |= {trace.host for trace in timeline.foreign}
     hosts = (host.host for session in run.sessions for host in session.hosts)
     return tuple(dict.fromkeys(host for host in hosts if host not in read))
 

@@ -140,4 +140,5 @@ def _align_one(placed: PlacedTrace, window: Window, notes: list[Note]) -> Aligne
         steps=placed.steps.in_window(shift, duration) if placed.steps is not None else None,
         cluster_hosts=placed.collectives.hosts,
         is_cut=placed.is_cut,
+        framework=placed.framework,
     )

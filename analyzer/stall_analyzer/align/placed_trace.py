@@ -18,6 +18,7 @@ from stall_analyzer.align.trace_clock import (
 from stall_analyzer.align.traced_steps import device_steps, find_landmarks, find_traced_steps
 from stall_analyzer.align.training_thread import follow_training
 from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.kinds import Framework
 from stall_analyzer.model.runs import ProfileSession
 from stall_analyzer.model.timeline import HostClock, TracedSteps, TrainingThread
 from stall_analyzer.model.trace import Trace, TraceSource
@@ -43,6 +44,7 @@ class PlacedTrace:
     base_unix_ns: int | None  # when its time zero was, by its own clock
     exact: bool  # False: placed by the session's name, to the second
     is_cut: bool
+    framework: Framework
     origin_ps: int | None  # its time zero on the common clock; None: nothing tells
     clock: HostClock
 
@@ -81,6 +83,7 @@ def inspect_trace(
         base_unix_ns=base_ns,
         exact=exact,
         is_cut=trace.is_cut,
+        framework=trace.framework,
         origin_ps=None,
         clock=HostClock("none"),
     )

@@ -19,6 +19,7 @@ from stall_analyzer.decode.event_columns import (
     StatRows,
     Tables,
 )
+from stall_analyzer.decode.framework import framework_of
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import HostFile
 from stall_analyzer.model.trace import Events, Line, NameTotals, Plane, StatColumn, Trace
@@ -132,6 +133,7 @@ class Assembler:
             stop_unix_ns=clock.stop_unix_ns,
             errors=tuple(errors),
             notes=tuple(notes),
+            framework=framework_of(self._names, stats),
         )
 
     def _name_totals(self) -> NameTotals:

@@ -15,7 +15,8 @@ import zlib
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from itertools import chain, islice
+from typing import Any, BinaryIO, NoReturn
 
 from stall_analyzer.decode import vocabulary
 from stall_analyzer.decode.assemble import Assembler, Clock
@@ -32,7 +33,8 @@ from stall_analyzer.decode.event_columns import (
     Tables,
 )
 from stall_analyzer.decode.nest import Event, Rules, Totals, write_line
-from stall_analyzer.errors import UnreadableFile
+from stall_analyzer.decode.pytorch_trace import is_pytorch, summed_up
+from stall_analyzer.errors import ForeignFile, UnreadableFile
 from stall_analyzer.files import wire
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import HostFile
@@ -46,13 +48,19 @@ _COLUMN = {name: i for i, name in enumerate(STAT_NAMES)}
 _BEGINNING = re.compile(r'"traceEvents"\s*:\s*\[')
 _SEPARATOR = re.compile(r"[\s,]*")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+HEADER_LIMIT = 1 << 16  # characters before the first event that are looked at
+FIRST_EVENTS = 100  # enough to tell whose they are
 
 
 def read(file: BinaryIO, host_file: HostFile, progress: BytesRead = lambda _: None) -> Trace:
-    """Raises UnreadableFile when the file holds no trace."""
+    """Raises UnreadableFile when the file holds no trace, ForeignFile when it is PyTorch's."""
     source = _Source(file, progress)
     document = _Document()
-    for item in source.events():
+    items = source.events()
+    first = list(islice(items, FIRST_EVENTS))
+    if is_pytorch(source.header, first):
+        _give_up(host_file, chain(first, items))
+    for item in chain(first, items):
         document.add(item)
     if source.size == 0:
         raise UnreadableFile(f"{host_file.path} is empty")
@@ -72,6 +80,15 @@ def read(file: BinaryIO, host_file: HostFile, progress: BytesRead = lambda _: No
     return assembler.trace(host_file, Clock(), (), notes)
 
 
+def _give_up(host_file: HostFile, items: Iterator[object]) -> NoReturn:
+    summary = summed_up(items, host_file.host)
+    raise ForeignFile(
+        f"{host_file.path} is a trace of PyTorch's profiler. It was recognized, but not divided: "
+        "this tool reads TensorFlow's profiles",
+        summary,
+    )
+
+
 class _Source:
     """The items of `traceEvents`, in the order of the file."""
 
@@ -80,6 +97,7 @@ class _Source:
         self._progress = progress
         self.size = 0
         self.began = False
+        self.header = ""  # what stands before the first of them
         self.cut = False
 
     def events(self) -> Iterator[object]:
@@ -93,6 +111,7 @@ class _Source:
                 if not beginning:
                     continue
                 self.began = True
+                self.header = text[: min(beginning.start(), HEADER_LIMIT)]
                 at = beginning.end()
             while True:
                 separator = _SEPARATOR.match(text, at)

@@ -12,6 +12,7 @@ from typing import get_args
 
 from stall_analyzer.detectors.registry import DETECTORS, Detector
 from stall_analyzer.detectors.severity import severity_of
+from stall_analyzer.diagnose.foreign import without_our_frameworks
 from stall_analyzer.diagnose.plan import plan
 from stall_analyzer.diagnose.precedence import without_silenced
 from stall_analyzer.diagnose.verdict import judge
@@ -74,7 +75,10 @@ def findings_of(signals: Signals, notes: list[Note]) -> list[Finding]:
 
 def _found(signals: Signals, notes: list[Note]) -> dict[str, Finding]:
     findings = (_checked(detector, signals, notes) for detector in DETECTORS)
-    return without_silenced({finding.id: finding for finding in findings if finding is not None})
+    found = {finding.id: finding for finding in findings if finding is not None}
+    if signals.timeline.is_foreign:
+        found = without_our_frameworks(found)
+    return without_silenced(found)
 
 
 def _in_all_steps(signals: Signals, estimate: Estimate, notes: list[Note]) -> dict[str, Finding]:

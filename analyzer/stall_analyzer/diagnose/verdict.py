@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from stall_analyzer.captures.capture_format import StopReason
+from stall_analyzer.diagnose.foreign import judged_as_foreign
 from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.cluster import EndedFirst
 from stall_analyzer.model.findings import Finding, Verdict
@@ -67,6 +68,9 @@ def _beyond_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | N
         return _ended_first(signals.cluster.ended_first)
     if _is_dead(signals):
         return _dead(signals)
+    foreign = judged_as_foreign(signals)
+    if foreign is not None:
+        return foreign
     if stall is not None and not signals.traces:
         return Verdict("unknown", _bucket(stall), f"{stall.sentence}.", 0.5)
     if signals.timeline.window.duration_ps == 0:

@@ -26,7 +26,9 @@ XPLANE = ".xplane.pb"
 TRACE_JSON = ".trace.json.gz"
 EVENT_FILE = "tfevents"  # anywhere in a name, as TensorBoard has it
 PROFILE_EMPTY = ".profile-empty"  # written with a session so that TensorBoard sees its folder
-RAW_TRACES = (XPLANE, TRACE_JSON)
+PYTORCH_TRACES = (".pt.trace.json.gz", ".pt.trace.json")  # of torch.profiler
+RAW_TRACES = (XPLANE, TRACE_JSON, *PYTORCH_TRACES)
+FORMATS = {XPLANE: "xplane", **dict.fromkeys((*PYTORCH_TRACES, TRACE_JSON), "trace_json")}
 ROLES = frozenset({"train", "validation"})
 DUMP_FILE = re.compile(
     r"(?P<set>tfdbg_events\.(?P<start>\d{1,12})\..+)\."
@@ -213,7 +215,7 @@ class _Place:
         # A trace outside of plugins/profile: the Profile plugin does not show it, so any name
         # that the user recognises will do.
         if self.is_bare_file:
-            return self.folder.names[0].removesuffix(XPLANE).removesuffix(TRACE_JSON)
+            return self.folder.names[0].removesuffix(_suffix(self.folder.names[0]) or "")
         return "/".join(self.folder.parts) or self.full[-1]
 
     @property
@@ -292,10 +294,10 @@ def _take_session(place: _Place, run: _RunFolder) -> None:
     """Host files of a session: the xplane of each host or, where there is none, its old trace."""
     hosts: dict[str, HostFile] = {}
     written: list[float] = []
-    for suffix, file_format in ((XPLANE, "xplane"), (TRACE_JSON, "trace_json")):
+    for suffix, file_format in FORMATS.items():
         for name in place.folder.names:
             host = name.removesuffix(suffix)
-            if not name.endswith(suffix) or host in hosts:
+            if _suffix(name) != suffix or host in hosts:
                 continue
             path = files.join(place.folder.path, name)
             info = run.info(place.folder, name)
@@ -316,6 +318,11 @@ def _take_session(place: _Place, run: _RunFolder) -> None:
         reason = _why_no_trace(place.folder.names)
         text = f"Profile session {place.session_id} cannot be read: {reason}."
         run.notes.append(Note("warning", text, place.folder.path))
+
+
+def _suffix(name: str) -> str | None:
+    """By which a trace is known; of those of PyTorch the longer one."""
+    return next((suffix for suffix in FORMATS if name.endswith(suffix)), None)
 
 
 def _why_no_trace(names: Sequence[str]) -> str:

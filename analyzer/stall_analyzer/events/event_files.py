@@ -41,6 +41,7 @@ TEXT_PLUGIN = "text"
 RUN_METADATA_PLUGIN = "graph_run_metadata"
 _PROFILED = re.compile(r"batch_(\d{1,9})")  # a tag of Keras' callback: the batch it profiled
 TELL_EVERY = 1000  # records
+TENSORFLOW_WRITER = "tensorflow."
 LATEST_WALL_S = 2.0**63 / 1e9  # what fits into int64 nanoseconds (the year 2262)
 
 # How tf.summary.scalar writes a record: wall_time, step, and one value with a tag and a tensor: a
@@ -113,6 +114,7 @@ class _Reader:
         self.profiled_batches: list[tuple[int, int]] = []
         self.graph_wall_s: float | None = None
         self.records = 0
+        self.writers: set[bool] = set()  # of the files: whether TensorFlow wrote them
         self.notes: list[Note] = []
 
     def read(self, file: EventFile, progress: Callable[[int], None]) -> None:
@@ -170,6 +172,7 @@ class _Reader:
             if content.file.role == "validation":
                 opened_s = self.validation_opened_s
                 self.validation_opened_s = min(opened_s or math.inf, checked(wall_s))
+            self.writers.add(_is_by_tensorflow(event))
             return  # its time is in whole seconds: too coarse to count as a first or last one
         self._saw(wall_s, event.HasField("graph_def"))
         values, found = event.summary.value, []
@@ -250,6 +253,7 @@ def read_events(run: Run, reading: Reading | None = None) -> EventLog:
         read_ns=time.time_ns(),
         profiled_batches=tuple(sorted(reader.profiled_batches)),
         validation_opened_ns=_ns(reader.validation_opened_s),
+        foreign_writer=reader.writers == {False},
     )
 
 
@@ -272,6 +276,16 @@ def _is_worth_reading(record: Record, start: int, end: int) -> bool:
 
 def _is_model(tag: str, plugin: str | None) -> bool:
     return plugin == KERAS_PLUGIN or (plugin is None and tag.rpartition("/")[2] == KERAS_TAG)
+
+
+def _is_by_tensorflow(first: Any) -> bool:
+    """Whether the first record of a file is TensorFlow's: newer ones name their writer. The older
+    ones of TensorFlow have a time in whole seconds; Python's writers, which PyTorch's SummaryWriter
+    and tensorboardX use, never had."""
+    writer = first.source_metadata.writer
+    if writer:
+        return bool(writer.startswith(TENSORFLOW_WRITER))
+    return bool(first.wall_time % 1 == 0)
 
 
 def _check(record: Record) -> None:

@@ -128,6 +128,7 @@ class EventLog:
     # Number and end of each batch that Keras says it profiled.
     profiled_batches: tuple[tuple[int, int], ...] = ()
     validation_opened_ns: int | None = None  # when its first file was made, in whole seconds
+    foreign_writer: bool = False  # none of the files was written by TensorFlow
 
     @property
     def capture(self) -> Capture | None:

@@ -11,8 +11,10 @@ Bucket: TypeAlias = Literal[
 ]  # fmt: skip
 Severity: TypeAlias = Literal["act", "consider", "note"]
 Status: TypeAlias = Literal[
-    "healthy", "slow_once", "slow_always", "learning_nothing", "stuck", "dead", "unknown"
+    "healthy", "slow_once", "slow_always", "learning_nothing", "stuck", "dead", "running", "unknown"
 ]
+# Who made what was read. `other`: event files that TensorFlow did not write, and nothing else.
+Framework: TypeAlias = Literal["tensorflow", "jax", "pytorch_xla", "pytorch", "other"]
 Level: TypeAlias = Literal["info", "warning", "error"]  # of a note
 PhaseName: TypeAlias = Literal["startup", "first_step", "training", "validation", "epoch_end"]
 StepPhase: TypeAlias = Literal["training", "validation"]

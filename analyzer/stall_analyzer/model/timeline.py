@@ -9,7 +9,8 @@ import numpy as np
 
 from stall_analyzer.model.debug_dump import DebugDump
 from stall_analyzer.model.event_log import EventLog
-from stall_analyzer.model.kinds import ClockSource, PhaseName, StepPhase, StepSource
+from stall_analyzer.model.foreign import ForeignTrace
+from stall_analyzer.model.kinds import ClockSource, Framework, PhaseName, StepPhase, StepSource
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.trace import Trace, TraceSource
 from stall_analyzer.model.units import PS_PER_NS, Bools, Int32s, Int64s, UInt32s
@@ -166,6 +167,7 @@ class AlignedTrace:
     steps: TracedSteps | None = None  # in the window, in window time
     cluster_hosts: int | None = None  # that its collectives need, itself among them
     is_cut: bool = False  # the file ends early
+    framework: Framework = "tensorflow"
 
     @property
     def host(self) -> str:
@@ -216,3 +218,25 @@ class Timeline:
     first_step: FirstStep | None = None  # as an ordinary log tells it
     meetings: Meetings | None = None  # None where no two hosts were seen to meet
     unread_hosts: tuple[str, ...] = ()  # whose traces could not be read
+    foreign: tuple[ForeignTrace, ...] = ()  # traces that were recognized and not read
+
+    @property
+    def framework(self) -> Framework:
+        """Of the program. Traces tell it best, and one of TensorFlow's decides."""
+        traced = [trace.framework for trace in self.traces]
+        traced += [trace.framework for trace in self.foreign]
+        if traced:
+            return "tensorflow" if "tensorflow" in traced else traced[0]
+        written = self.events is not None and self.events.foreign_writer
+        return "other" if written and not self._speaks_keras else "tensorflow"
+
+    @property
+    def is_foreign(self) -> bool:
+        """Neither TensorFlow nor Keras runs here: nothing that we know of them is of use."""
+        return self.framework != "tensorflow" and not self._speaks_keras
+
+    @property
+    def _speaks_keras(self) -> bool:
+        """Keras trains with JAX and PyTorch, too; it and a capture leave their own records."""
+        events = self.events
+        return events is not None and (events.keras is not None or bool(events.captures))

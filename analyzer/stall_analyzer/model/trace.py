@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
+from stall_analyzer.model.kinds import Framework
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.units import Int32s, Int64s, UInt32s
 
@@ -105,6 +106,7 @@ class Trace:
     errors: tuple[str, ...] = ()  # XSpace.errors: what the profiler itself complained about
     notes: tuple[Note, ...] = ()
     is_cut: bool = False  # the file ends early
+    framework: Framework = "tensorflow"
 
     def read(self) -> Trace:
         return self

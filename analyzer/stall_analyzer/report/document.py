@@ -64,6 +64,7 @@ def run_document(report: Report) -> ReportEntry:
         "sessions": [session.id for session in report.run.sessions],
         "hosts": [host.host for host in report.hosts if host.host],
         "host": reference.host or None,
+        "framework": timeline.framework,
         "window": {
             "start_unix_ns": window.start_unix_ns,
             "duration_ps": window.duration_ps,

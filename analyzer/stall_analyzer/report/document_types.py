@@ -13,6 +13,7 @@ from typing import Annotated, Literal, TypeAlias, TypedDict, get_args
 from stall_analyzer.model.kinds import (
     Bucket,
     ClockSource,
+    Framework,
     Level,
     PhaseName,
     Severity,
@@ -246,6 +247,7 @@ class ReportEntry(TypedDict):
     sessions: list[str]  # As the Profile plugin names them.
     hosts: list[str]
     host: str | None  # The one whose time the run's is; null where there is no trace.
+    framework: Framework  # Of the program that was recorded.
     window: WindowEntry
     verdict: VerdictEntry
     buckets_ps: AllBuckets

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stall_analyzer.model.format import seconds
 from stall_analyzer.report.palette import BUCKET_COLOURS
 from stall_analyzer.report.terminal import Terminal
-from stall_analyzer.report.words import forecast, worth
+from stall_analyzer.report.words import forecast, may_enjoy, worth
 
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import FindingEntry, PlanEntry, ReportEntry
@@ -21,7 +21,7 @@ SEVERITY_STYLES = {"act": "bold", "consider": "", "note": "dim"}
 def show_findings(terminal: Terminal, run: ReportEntry) -> None:
     findings = run["findings"]
     if not findings:
-        if run["verdict"]["status"] == "healthy":
+        if may_enjoy(run):
             terminal.gap()
             terminal.line(terminal.text("Nothing to change: no finding. Enjoy the training."))
         return

@@ -35,6 +35,7 @@ STATUS_COLOURS: dict[Status, str] = {
     "learning_nothing": "#CC79A7",
     "stuck": "#D55E00",
     "dead": "#D55E00",
+    "running": "#0072B2",
     "unknown": "#999999",
 }
 NOTE_COLOURS: dict[Level, str] = {"error": "#D55E00", "warning": "#E69F00", "info": "dim"}

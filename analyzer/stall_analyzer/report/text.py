@@ -20,7 +20,13 @@ from stall_analyzer.report.palette import (
     STATUS_COLOURS,
 )
 from stall_analyzer.report.terminal import Terminal
-from stall_analyzer.report.words import CAUSE_FROM_SHARE, causes_in, epoch_times, main_cost
+from stall_analyzer.report.words import (
+    CAUSE_FROM_SHARE,
+    causes_in,
+    epoch_times,
+    main_cost,
+    window_noun,
+)
 
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import (
@@ -42,6 +48,7 @@ CAUSES_SHOWN = 4
 SLOW_STEP = 2  # times the median
 SLOW_STEPS_SHOWN = 5
 HOSTS_SHOWN = 16
+WHOLE = {"first epoch": "the epoch", "trace": "the window", "so far": "what has passed"}
 
 
 def render(document: Document, console: Console) -> None:
@@ -266,7 +273,7 @@ def _evidence(terminal: Terminal, run: ReportEntry) -> None:
         seen = "event files only: no trace shows where the time went"
     else:
         covered = percent(window["covered_ps"], window["duration_ps"])
-        seen = f"the trace covers {covered} of the epoch"
+        seen = f"the trace covers {covered} of {WHOLE[window_noun(run)]}"
     sure = f"{100 * run['verdict']['confidence']:.0f} %"
     terminal.gap()
     terminal.line(terminal.text("evidence", "bold"))

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 CAUSE_FROM_SHARE = 200  # a cause below 1/200 of the window is not worth a line
 
+SEEN_SHARE = 0.5  # of the window: from less, nothing is said to be well
+
 
 def main_cost(run: ReportEntry) -> str:
     """`input 62 %`"""
@@ -20,9 +22,25 @@ def main_cost(run: ReportEntry) -> str:
     return f"{primary} {percent(run['buckets_ps'][primary], window_ps)}" if window_ps else "–"
 
 
+def window_noun(run: ReportEntry) -> str:
+    """What the time is of that the ledger divides."""
+    if run["verdict"]["status"] == "running":
+        return "so far"
+    return "trace" if run["window"]["epoch"] is None else "first epoch"
+
+
+def may_enjoy(run: ReportEntry) -> bool:
+    """Whether a run without findings may be called well: its training was seen, most of it."""
+    window = run["window"]
+    seen = (
+        window["epoch"] is not None and window["covered_ps"] >= SEEN_SHARE * window["duration_ps"]
+    )
+    return run["verdict"]["status"] == "healthy" and seen
+
+
 def epoch_times(run: ReportEntry) -> list[str]:
     window, later_ps = run["window"], run["later_epochs"]["median_ps"]
-    parts = [f"first epoch {seconds(window['duration_ps'])}"]
+    parts = [f"{window_noun(run)} {seconds(window['duration_ps'])}"]
     if later_ps is not None:
         parts.append(f"later epochs {seconds(later_ps)}")
     if window["covered_ps"]:  # else nothing is known about either

@@ -1,0 +1,38 @@
+"""Which framework's program a trace shows, by names that no other one uses.
+
+JAX and PyTorch/XLA write the same kind of file as TensorFlow. A JAX program may read its data with
+tf.data and stay one; a program that calls tf.functions is TensorFlow's, whatever else it calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable
+
+from stall_analyzer.model.kinds import Framework
+
+# What jax.jit calls: on the host; and the compiled module, on a TPU, and on a GPU or CPU.
+JAX = re.compile(
+    r"PjitFunction\(|trace_to_jaxpr|np\.asarray\(jax\.Array\)|\$pxla\.py:"
+    r"|(?:jit|pmap)_\w+(?:\(\d+\)|:XLA \w+ module)$"
+)
+# The graph that PyTorch/XLA has collected when its tensors are asked for, and its Python.
+PYTORCH_XLA = re.compile(r"SyncTensorsGraph|.*\btorch_xla\b")
+# How the runtime executes a tf.function. That one is built says nothing: tf.data builds them, too.
+TENSORFLOW = re.compile(r"Eager(?:Local|Remote)?Execute: __inference_")
+TF_FUNCTION_STAT = "tf_function_call"
+
+
+def framework_of(names: Iterable[str], stats: Container[str]) -> Framework:
+    """By the names of a trace's events and of its stats; TensorFlow where nothing tells."""
+    if TF_FUNCTION_STAT in stats:
+        return "tensorflow"
+    found: Framework = "tensorflow"
+    for name in names:
+        if TENSORFLOW.match(name):
+            return "tensorflow"
+        if PYTORCH_XLA.match(name):
+            found = "pytorch_xla"
+        elif found == "tensorflow" and JAX.match(name):
+            found = "jax"
+    return found

@@ -1,0 +1,118 @@
+"""Programs of other frameworks: what can be said of them, and no advice that is not for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.findings import Change, Finding, Verdict
+from stall_analyzer.model.foreign import ForeignTrace
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.kinds import Bucket, Framework
+from stall_analyzer.model.units import PS_PER_NS
+from stall_analyzer.signals.signals import Signals
+
+NAMES: dict[Framework, str] = {"jax": "JAX", "pytorch_xla": "PyTorch/XLA"}
+# Findings about the logged loss alone. All others know how TensorFlow or Keras work.
+ABOUT_THE_LOSS = frozenset({"ST301", "ST302", "ST305", "ST306"})
+# What most of the time went to is worth naming even where nothing marks training.
+MOST = 0.5
+SEEN_IN_ANY: tuple[Bucket, ...] = ("compute", "compile")  # of XLA's programs
+READERS = "Perfetto (ui.perfetto.dev) and Holistic Trace Analysis read this one"
+
+
+def without_our_frameworks(findings: Mapping[str, Finding]) -> dict[str, Finding]:
+    """Only what holds for any framework, and without the code, which is TensorFlow's."""
+    return {
+        id: replace(finding, change=Change(finding.change.text))
+        for id, finding in findings.items()
+        if id in ABOUT_THE_LOSS
+    }
+
+
+def judged_as_foreign(signals: Signals) -> Verdict | None:
+    """None for TensorFlow and Keras, and where the training of another framework was seen."""
+    timeline = signals.timeline
+    if not timeline.is_foreign:
+        return None
+    if timeline.foreign:
+        return Verdict("unknown", "unknown", _of_pytorch(timeline.foreign), 0.0)
+    if timeline.framework in NAMES and timeline.window.epoch is None:
+        return _of_an_xla_program(signals)
+    if timeline.framework == "other" and timeline.window.duration_ps == 0 and signals.events:
+        return Verdict("unknown", "unknown", _of_scalars(signals.events), 0.0)
+    return None
+
+
+def _of_pytorch(traces: tuple[ForeignTrace, ...]) -> str:
+    longest = max(traces, key=lambda trace: trace.duration_ps)
+    which = (
+        "This is a PyTorch trace" if len(traces) == 1 else f"These are {len(traces)} PyTorch traces"
+    )
+    of_it = "" if len(traces) == 1 else "the longest shows "
+    return (
+        f"{which}: {of_it}{_shown(longest)}. Why it takes so long is not analyzed: this tool reads "
+        f"TensorFlow's profiles; {READERS}."
+    )
+
+
+def _shown(trace: ForeignTrace) -> str:
+    """What the sums of a PyTorch trace say."""
+    steps, duration = trace.steps, trace.duration_ps
+    said = [f"{seconds(duration)} without marked steps"]
+    if steps:
+        each = (
+            f"of {seconds(trace.step_ps)}" if steps == 1 else f"of about {seconds(trace.step_ps)}"
+        )
+        said = [f"{steps:,} step{'s' if steps > 1 else ''} {each} in {seconds(duration)}"]
+    if trace.device_ps:
+        said.append(f"its GPU was at work for {percent(trace.device_ps, duration)} of that")
+    if trace.loader_ps:
+        said.append(f"{seconds(trace.loader_ps)} went to waiting for a DataLoader")
+    return ", ".join(said)
+
+
+def _of_an_xla_program(signals: Signals) -> Verdict:
+    """Of a trace without any marked step: what the devices and the compiler did."""
+    buckets, window = signals.buckets_ps, signals.window_ps
+    said = []
+    if signals.devices.at_work:
+        count = len(signals.devices.at_work)
+        who = f"at least one of {count} devices" if count > 1 else "a device"
+        said.append(f"{who} was at work for {percent(buckets['compute'], window)} of it")
+    if buckets["compile"]:
+        said.append(f"compiling took {seconds(buckets['compile'])}")
+    if buckets["profiler"] > MOST * window:
+        said.append(f"the profiler itself took {seconds(buckets['profiler'])}")
+    seen = f", {_and(said)}" if said else ""
+    primary: Bucket = max(SEEN_IN_ANY, key=lambda bucket: buckets[bucket])
+    if buckets[primary] <= MOST * window:
+        primary = "unknown"
+    sentence = (
+        f"A {NAMES[signals.timeline.framework]} program: {seconds(window)} were traced{seen}. "
+        "No training step is marked in it, so nothing is said about an epoch."
+    )
+    return Verdict("unknown", primary, sentence, 0.5 if primary != "unknown" else 0.0)
+
+
+def _of_scalars(events: EventLog) -> str:
+    """Of event files that TensorFlow did not write, when nothing else is known of the run."""
+    scalars = sum(map(len, events.train.values()))
+    if not scalars:
+        return "Event files outside of TensorFlow, without a single scalar."
+    tags = f"{len(events.train):,} tags" if len(events.train) > 1 else "one tag"
+    longest = max(events.train.values(), key=len)  # other files in the folder may be of other runs
+    lasted_ps = int(longest.wall_ns.max() - longest.wall_ns.min()) * PS_PER_NS
+    lasted = f" over {seconds(lasted_ps)}" if lasted_ps else ""
+    reached = f", up to step {int(longest.step.max()):,}" if longest.step.max() > 0 else ""
+    return (
+        f"Scalars of a loop outside of TensorFlow, as PyTorch's SummaryWriter writes them: "
+        f"{scalars:,} values of {tags}{lasted}{reached}. There is no profile "
+        "that says where the time went."
+    )
+
+
+def _and(parts: list[str]) -> str:
+    *before, last = parts
+    return f"{', '.join(before)} and {last}" if before else last

@@ -1,0 +1,20 @@
+"""What is said of a trace that is not of our kind, and so is not divided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stall_analyzer.model.kinds import Framework
+
+
+@dataclass(frozen=True)
+class ForeignTrace:
+    """A trace that was recognized and summed up while it was read."""
+
+    framework: Framework
+    host: str
+    duration_ps: int  # from its first event to the end of the last
+    steps: int = 0  # that are marked in it
+    step_ps: int = 0  # of them, in the median
+    device_ps: int = 0  # while a GPU worked
+    loader_ps: int = 0  # that the steps waited for a DataLoader
