@@ -116,6 +116,22 @@ export function describeColumn({ step, firstIndex, lastIndex }: StepColumn): str
   return `${name}: ${seconds(duration(step))}${spent ? ` (${spent})` : ""}`;
 }
 
+// ---------------------------------------------------------------- the window
+
+/** What the time is of that the report divides. */
+export function windowName({ verdict, window }: Report): string {
+  if (verdict.status === "running") return "So far";
+  return window.epoch === null ? "Trace" : "First epoch";
+}
+
+const SEEN_SHARE = 0.5; // of the window: from less, nothing is said to be well
+
+/** Whether a run without findings may be called well: its training was seen, most of it. */
+export function mayEnjoy({ verdict, window }: Report): boolean {
+  const isSeen = window.epoch !== null && window.covered_ps >= SEEN_SHARE * window.duration_ps;
+  return verdict.status === "healthy" && isSeen;
+}
+
 // ---------------------------------------------------------------- findings
 
 /** What the first epoch takes after this one change. */

@@ -27,6 +27,7 @@ export const STATUS_COLOURS: Record<Status, string> = {
   learning_nothing: "#CC79A7",
   stuck: "#D55E00",
   dead: "#D55E00",
+  running: "#0072B2",
   unknown: "#999999",
 };
 

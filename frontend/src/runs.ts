@@ -1,6 +1,6 @@
 /** The list of runs: its order, which of them, and which one to open first. Pure. */
 
-import { utc } from "./format";
+import { seconds, utc } from "./format";
 import { STATUS_WORDS, spoken } from "./words";
 import type { Progress, RunState, RunSummary, Status } from "./types";
 
@@ -13,6 +13,7 @@ const STATUS_ORDER: readonly Status[] = [
   "learning_nothing",
   "slow_always",
   "slow_once",
+  "running",
   "unknown",
   "healthy",
 ];
@@ -53,6 +54,12 @@ const collator = new Intl.Collator("en", { numeric: true }); // one: making it i
 
 function byName(a: RunSummary, b: RunSummary): number {
   return collator.compare(a.run, b.run);
+}
+
+/** How long it took: `4.20 s`, `> 4.20 s` where it goes on. */
+export function firstEpoch({ duration_ps, status }: RunSummary): string {
+  if (!duration_ps) return "–";
+  return `${status === "running" ? "> " : ""}${seconds(duration_ps)}`;
 }
 
 // ---------------------------------------------------------------- some of them

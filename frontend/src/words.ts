@@ -9,6 +9,7 @@ export const STATUS_WORDS: Record<Status, string> = {
   learning_nothing: "Learning nothing",
   stuck: "Stuck",
   dead: "Stopped",
+  running: "Still running",
   unknown: "Unknown",
 };
 
@@ -20,6 +21,7 @@ export const STATUS_ADVICE: Record<Status, string> = {
   learning_nothing: "Steps run, but the model does not improve. Stop it and change it first.",
   stuck: "No step has ended for a long time.",
   dead: "The process has stopped writing.",
+  running: "No epoch is finished yet: what is said here is said of the time so far.",
   unknown: "The logs do not show enough to tell.",
 };
 
@@ -31,6 +33,7 @@ export const STATUS_SIGNS: Record<Status, string> = {
   learning_nothing: "≈",
   stuck: "■",
   dead: "✕",
+  running: "▶",
   unknown: "?",
 };
 

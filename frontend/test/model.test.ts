@@ -12,11 +12,13 @@ import {
   groupedByLabel,
   heatMap,
   largestFirst,
+  mayEnjoy,
   median,
   parts,
   predicted,
   stepAxisEnd,
   stepColumns,
+  windowName,
 } from "../src/model";
 import type { Note } from "../src/types";
 import { S, evidence, finding, reportOf, step } from "./samples";
@@ -36,6 +38,24 @@ describe("buckets", () => {
       "host.python",
       "host.dispatch",
     ]));
+});
+
+describe("the window", () => {
+  const report = reportOf("healthy");
+  const window = { ...report.window, epoch: null };
+
+  it("is called what it is: an epoch, a trace, or the time so far", () => {
+    const verdict = { ...report.verdict, status: "running" as const };
+    expect(windowName(report)).toBe("First epoch");
+    expect(windowName({ ...report, window })).toBe("Trace");
+    expect(windowName({ ...report, verdict })).toBe("So far");
+  });
+  it("is called well only where training was seen, most of it", () => {
+    const little = { ...report.window, covered_ps: report.window.duration_ps / 10 };
+    expect(mayEnjoy(report)).toBe(true);
+    expect(mayEnjoy({ ...report, window })).toBe(false);
+    expect(mayEnjoy({ ...report, window: little })).toBe(false);
+  });
 });
 
 describe("steps", () => {

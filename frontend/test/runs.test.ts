@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   PAGE_ROWS,
   dayOf,
+  firstEpoch,
   firstRun,
   isBusy,
   linkTo,
@@ -30,6 +31,12 @@ it("runs are sorted so that what needs attention comes first", () => {
   expect(order("duration", false)).toEqual(["run2", "run10", "run1"]);
   expect(order("gain", false)[0]).toBe("run2");
   expect(order("duration", true)).toEqual(["run1", "run10", "run2"]);
+});
+
+it("an epoch that goes on takes longer than it has until now", () => {
+  expect(firstEpoch(runs[0]!)).toBe("3.00 s");
+  expect(firstEpoch(summary("x", { duration_ps: 3 * S, status: "running" }))).toBe("> 3.00 s");
+  expect(firstEpoch(summary("x", { duration_ps: 0 }))).toBe("–");
 });
 
 it("runs that are equal go by name, with numbers as numbers", () =>

@@ -21,7 +21,7 @@ from stall_analyzer.report.facts import Facts, facts_of
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import ReportEntry
 
-# From good to bad; what is unknown is neither better nor worse than anything.
+# From good to bad; what is unknown, or not over, is neither better nor worse than anything.
 RANKS = {
     "healthy": 0, "slow_once": 1, "slow_always": 2,
     "learning_nothing": 3, "stuck": 3, "dead": 3,

@@ -39,14 +39,16 @@ def diagnose(run: Run, timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Rep
     for late in signals.stragglers[1:OTHERS_ASKED]:
         findings += _of_its_reason(late, signals, findings)
     ordered = tuple(sorted(findings, key=_most_worth_first))
+    verdict = judge(signals, ordered)
     return Report(
         run=run,
         timeline=timeline,
         hosts=hosts,
         ledger=signals.host.ledger,
         findings=ordered,
-        plan=plan(signals, ordered),
-        verdict=judge(signals, ordered),
+        # Of an epoch that goes on nobody knows how long it takes, now or with a change.
+        plan=plan(signals, ordered) if verdict.status != "running" else None,
+        verdict=verdict,
         notes=tuple(dict.fromkeys(notes)),
         estimate=signals.estimate,
         lateness=signals.lateness,

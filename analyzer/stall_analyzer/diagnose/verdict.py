@@ -12,6 +12,7 @@ import numpy as np
 
 from stall_analyzer.captures.capture_format import StopReason
 from stall_analyzer.diagnose.foreign import judged_as_foreign
+from stall_analyzer.diagnose.running import judged_as_running
 from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.cluster import EndedFirst
 from stall_analyzer.model.findings import Finding, Verdict
@@ -68,9 +69,9 @@ def _beyond_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | N
         return _ended_first(signals.cluster.ended_first)
     if _is_dead(signals):
         return _dead(signals)
-    foreign = judged_as_foreign(signals)
-    if foreign is not None:
-        return foreign
+    set_apart = judged_as_running(signals) or judged_as_foreign(signals)
+    if set_apart is not None:
+        return set_apart
     if stall is not None and not signals.traces:
         return Verdict("unknown", _bucket(stall), f"{stall.sentence}.", 0.5)
     if signals.timeline.window.duration_ps == 0:
@@ -87,7 +88,8 @@ def _of_its_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
     confidence = _confidence(signals, unknown)
     if _worth_acting(ledger, primary, costs[primary], worked) and costs[primary] > unknown / 2:
         return _stalled(signals, findings, primary, confidence)
-    if costs["compute"] < HEALTHY_SHARE * timeline.window.duration_ps:
+    saw_training = timeline.window.epoch is not None
+    if not saw_training or costs["compute"] < HEALTHY_SHARE * timeline.window.duration_ps:
         return _unknown(timeline, host, confidence)
     return Verdict(
         "healthy",

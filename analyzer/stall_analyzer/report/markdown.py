@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.report.facts import by_size, shown_name
-from stall_analyzer.report.words import causes_in, epoch_times, forecast, main_cost, worth
+from stall_analyzer.report.words import (
+    causes_in,
+    epoch_times,
+    first_epoch,
+    forecast,
+    main_cost,
+    worth,
+)
 
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import (
@@ -41,9 +48,8 @@ def _overview(runs: list[ReportEntry]) -> Iterator[str]:
     yield "| run | verdict | first epoch | main cost |"
     yield "|---|---|---:|---|"
     for run in runs:
-        epoch = seconds(run["window"]["duration_ps"])
         status = run["verdict"]["status"].replace("_", " ")
-        yield f"| {_name(run)} | {status} | {epoch} | {main_cost(run)} |"
+        yield f"| {_name(run)} | {status} | {first_epoch(run)} | {main_cost(run)} |"
 
 
 def _run(run: ReportEntry) -> Iterator[str]:

@@ -24,6 +24,7 @@ from stall_analyzer.report.words import (
     CAUSE_FROM_SHARE,
     causes_in,
     epoch_times,
+    first_epoch,
     main_cost,
     window_noun,
 )
@@ -72,13 +73,13 @@ def _overview(terminal: Terminal, runs: Sequence[ReportEntry]) -> None:
     table = [[terminal.text(title, "dim") for title in titles]]
     used: set[Bucket] = set()
     for run in runs:
-        verdict, window_ps = run["verdict"], run["window"]["duration_ps"]
+        verdict = run["verdict"]
         used.update(bucket for bucket, ps in run["buckets_ps"].items() if ps)
         table.append(
             [
                 terminal.text(shown_name(run["run"], run["attempt"])),
                 _status(terminal, verdict["status"]),
-                terminal.text(seconds(window_ps) if window_ps else "–"),
+                terminal.text(first_epoch(run)),
                 terminal.text(main_cost(run)),
                 _small_bar(terminal, run["buckets_ps"]),
             ]

@@ -22,6 +22,13 @@ def main_cost(run: ReportEntry) -> str:
     return f"{primary} {percent(run['buckets_ps'][primary], window_ps)}" if window_ps else "–"
 
 
+def first_epoch(run: ReportEntry) -> str:
+    """How long it took, in a table: `4.20 s`, `> 4.20 s` where it goes on."""
+    window_ps = run["window"]["duration_ps"]
+    more = "> " if run["verdict"]["status"] == "running" else ""
+    return f"{more}{seconds(window_ps)}" if window_ps else "–"
+
+
 def window_noun(run: ReportEntry) -> str:
     """What the time is of that the ledger divides."""
     if run["verdict"]["status"] == "running":

@@ -34,6 +34,7 @@ from stall_analyzer.signals.coverage import covered_by_all_ps, covered_spans
 from stall_analyzer.signals.ending.logged_progress import LoggedProgress, progress_of
 from stall_analyzer.signals.ending.process_end import Ending, ending_of
 from stall_analyzer.signals.ending.stalled import Stall, stall_of_run
+from stall_analyzer.signals.ending.still_running import StillRunning, still_running
 from stall_analyzer.signals.estimate.estimate import estimate_of
 from stall_analyzer.signals.estimate.windows import sample_of
 from stall_analyzer.signals.host.accelerators import DeviceSignals, device_signals
@@ -354,6 +355,10 @@ class Signals:
         if self.events is None or self.capture is None:
             return None
         return ending_of(self.capture, self.events.read_ns)
+
+    @cached_property
+    def still_running(self) -> StillRunning | None:
+        return still_running(self.events)
 
     @cached_property
     def captured_retraces(self) -> CapturedRetraces | None:

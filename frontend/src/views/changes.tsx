@@ -1,7 +1,7 @@
 /** Recommended changes: cards, the one that wins most first. */
 
 import { between, seconds } from "../format";
-import { sortedBySeverity } from "../model";
+import { mayEnjoy, sortedBySeverity } from "../model";
 import type { DataSource } from "../data/source";
 import type { Finding, Report, Trace } from "../types";
 import { Section } from "../ui/parts";
@@ -62,7 +62,7 @@ function PlanLine({ report }: { report: Report }) {
 function NothingToChange({ report }: { report: Report }) {
   return (
     <p class="faint">
-      {report.verdict.status === "healthy"
+      {mayEnjoy(report)
         ? "Nothing to change. Enjoy the training."
         : "No change can be recommended from what these logs show."}
     </p>

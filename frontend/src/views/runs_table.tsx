@@ -5,6 +5,7 @@ import { counted, seconds } from "../format";
 import {
   PAGE_ROWS,
   type SortKey,
+  firstEpoch,
   hasUnread,
   matchingRuns,
   onlyFromLink,
@@ -182,7 +183,7 @@ function RunRow({ run, onRun }: { run: RunSummary; onRun: (run: string) => void 
       {run.state === "ready" ? (
         <>
           <td>{run.status && <StatusBadge status={run.status} />}</td>
-          <td class="figures">{run.duration_ps ? seconds(run.duration_ps) : "–"}</td>
+          <td class="figures">{firstEpoch(run)}</td>
           <td class="figures">{run.later_epoch_ps ? seconds(run.later_epoch_ps) : "–"}</td>
           <td class="figures">
             {best?.gain_ps?.high ? `up to ${seconds(best.gain_ps.high)}` : "–"}

@@ -88,6 +88,7 @@ export function MissingEvidence({ report, capture }: { report: Report; capture: 
   const { covered_ps, duration_ps } = report.window;
   if (duration_ps > 0 && covered_ps >= duration_ps * LITTLE_COVERED) return null;
   if (report.estimate) return null; // samples of all of it say enough
+  if (report.framework !== "tensorflow") return null; // the lines are for TensorFlow
   const isUntraced = covered_ps === 0;
   return (
     <section class="panel teach" aria-label="What is missing">

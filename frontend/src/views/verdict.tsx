@@ -1,6 +1,7 @@
 /** The answer: one sentence, and the figures it rests on. */
 
 import { between, percent, seconds } from "../format";
+import { windowName } from "../model";
 import { STATUS_COLOURS } from "../palette";
 import { STATUS_ADVICE } from "../words";
 import type { Report } from "../types";
@@ -31,10 +32,7 @@ function Figures({ report }: { report: Report }) {
   const hasTrace = window.covered_ps > 0; // else nobody knows what comes back
   return (
     <dl class="figures-row">
-      <Fact
-        name={window.epoch === null ? "Trace" : "First epoch"}
-        value={seconds(window.duration_ps)}
-      />
+      <Fact name={windowName(report)} value={seconds(window.duration_ps)} />
       <Fact
         name={later.count > 1 ? `Later epochs (median of ${later.count})` : "Later epoch"}
         value={later.median_ps === null ? "none logged" : seconds(later.median_ps)}

@@ -1,0 +1,46 @@
+"""The verdict on a run that goes on: how far it is, and what it waits for."""
+
+from __future__ import annotations
+
+from stall_analyzer.model.findings import Verdict
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.signals.ending.still_running import StillRunning
+from stall_analyzer.signals.signals import Signals
+
+WAITED_FOR: tuple[Bucket, ...] = ("input", "compile", "memory", "communication", "host")
+# Below a fifth of what was profiled, nothing would be felt if it were gone.
+FELT_SHARE = 0.2
+SURELY, PROBABLY = 0.9, 0.5
+
+
+def judged_as_running(signals: Signals) -> Verdict | None:
+    """None where the run is over, or nothing tells."""
+    running = signals.still_running
+    if running is None:
+        return None
+    primary, waits = _waits_for(signals)
+    begin = "Still running" if running.surely else "Still running, it seems"
+    age = "" if running.surely else f"; its last record is {seconds(running.silent_ps)} old"
+    sentence = f"{begin}: {_how_far(running)}{age}.{waits}"
+    return Verdict("running", primary, sentence, SURELY if running.surely else PROBABLY)
+
+
+def _how_far(running: StillRunning) -> str:
+    if not running.step:
+        what = "step has ended" if running.surely else "epoch is finished"
+        return f"no {what} after {seconds(running.lasted_ps)}"
+    each = f" (about {seconds(running.step_ps)} a step)" if running.step_ps else ""
+    return f"step {running.step:,} after {seconds(running.lasted_ps)}{each}"
+
+
+def _waits_for(signals: Signals) -> tuple[Bucket, str]:
+    """As the last look at the process shows it or, else, what was profiled so far."""
+    if signals.stall is not None:
+        return signals.stall.bucket, f" {signals.stall.sentence}."
+    profiled, buckets = signals.host.covered_ps, signals.buckets_ps
+    most = max(WAITED_FOR, key=lambda bucket: buckets[bucket])
+    if not profiled or buckets[most] < FELT_SHARE * profiled:
+        return "unknown", ""
+    share = percent(buckets[most], profiled)
+    return most, f" Of the {seconds(profiled)} that were profiled, {share} went to {most}."
