@@ -9,7 +9,7 @@ from tensorboard.compat.proto.event_pb2 import Event, SourceMetadata
 from tensorboard.compat.proto.summary_pb2 import Summary
 
 from stall_analyzer.decode.framework import framework_of
-from stall_analyzer.discover.discover import discover
+from stall_analyzer.discover.discover import discover, find_runs
 from stall_analyzer.files.tfrecord import framed
 from stall_analyzer.pipeline import analyze
 from stall_analyzer.report.document import run_document
@@ -74,6 +74,13 @@ def test_a_pytorch_trace_with_impossible_times_is_still_named(tmp_path: Path) ->
     assert "without marked steps" in analyzed(tmp_path)["verdict"]["sentence"]
 
 
+def test_a_file_that_is_named_may_have_any_name(tmp_path: Path) -> None:
+    """As prof.export_chrome_trace("trace.json") leaves it."""
+    path = pytorch_traces.write(tmp_path / "trace.json", *pytorch_traces.step(0, 0, 1, 9))
+    assert analyzed(path)["framework"] == "pytorch"
+    assert find_runs([str(tmp_path)]).runs == ()  # in a folder it may be anything
+
+
 def test_several_pytorch_processes_are_one_run(tmp_path: Path) -> None:
     for rank in range(2):
         ops = pytorch_traces.step(0, 0, 1, 9 + rank)
@@ -106,7 +113,26 @@ def test_a_jax_program_is_called_one_and_gets_no_advice_for_tensorflow(tmp_path:
 def test_a_program_without_training_is_not_called_healthy(tmp_path: Path) -> None:
     run = jax_program(tmp_path)
     assert run["verdict"]["status"] == "unknown"
-    assert "No training step is marked in it" in run["verdict"]["sentence"]
+    assert "No training step is known in it" in run["verdict"]["sentence"]
+
+
+def test_marked_steps_of_a_jax_program_are_not_judged_as_if_they_were_tensorflows(
+    tmp_path: Path,
+) -> None:
+    """The thread that calls them goes on at once: what it does meanwhile holds up nothing."""
+    python = [event("train", 20 * n, 20 * n + 18, step_num=n, _r=1) for n in range(5)]
+    calls = [event("PjitFunction(step)", 20 * n + 1, 20 * n + 2) for n in range(5)]
+    ops = [event("fusion.1", 20 * n + 5, 20 * n + 15) for n in range(5)]
+    marks = [event(str(n), 20 * n + 5, 20 * n + 25) for n in range(5)]
+    run = traced(
+        tmp_path,
+        host(("python", [*python, *calls])),
+        device("/device:TPU:0", ("XLA Ops", ops), ("Steps", marks)),
+    )
+    assert (run["verdict"]["status"], run["buckets_ps"]["host"]) == ("unknown", 0)
+    assert run["verdict"]["sentence"].startswith(
+        "A JAX program: 100 ms were traced in 5 steps of its device, a device was at work for 50 %"
+    )
 
 
 def test_a_pytorch_xla_program_is_called_one(tmp_path: Path) -> None:

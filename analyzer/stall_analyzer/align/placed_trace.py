@@ -63,7 +63,8 @@ def inspect_trace(
     """Reads the trace, and keeps of it what the alignment needs."""
     trace = source.read()
     base_ns, exact = _base_unix_ns(session, trace, events)
-    training = follow_training(trace)
+    # What a thread waits for is known of TensorFlow alone: JAX calls a step and goes on at once.
+    training = follow_training(trace) if trace.framework == "tensorflow" else None
     epochs: tuple[Epoch, ...] = ()
     if training is None:
         steps = device_steps(trace)

@@ -32,13 +32,13 @@ def without_our_frameworks(findings: Mapping[str, Finding]) -> dict[str, Finding
 
 
 def judged_as_foreign(signals: Signals) -> Verdict | None:
-    """None for TensorFlow and Keras, and where the training of another framework was seen."""
+    """None for TensorFlow and Keras."""
     timeline = signals.timeline
     if not timeline.is_foreign:
         return None
     if timeline.foreign:
         return Verdict("unknown", "unknown", _of_pytorch(timeline.foreign), 0.0)
-    if timeline.framework in NAMES and timeline.window.epoch is None:
+    if timeline.framework in NAMES:
         return _of_an_xla_program(signals)
     if timeline.framework == "other" and timeline.window.duration_ps == 0 and signals.events:
         return Verdict("unknown", "unknown", _of_scalars(signals.events), 0.0)
@@ -74,9 +74,24 @@ def _shown(trace: ForeignTrace) -> str:
 
 
 def _of_an_xla_program(signals: Signals) -> Verdict:
-    """Of a trace without any marked step: what the devices and the compiler did."""
+    """What the devices and the compiler did: no more is known of such a program."""
     buckets, window = signals.buckets_ps, signals.window_ps
-    said = []
+    primary: Bucket = max(SEEN_IN_ANY, key=lambda bucket: buckets[bucket])
+    if buckets[primary] <= MOST * window:
+        primary = "unknown"
+    name, count = NAMES[signals.timeline.framework], len(signals.training_steps)
+    steps = f" in {count:,} steps of its device" if count else ""
+    why = "What its steps wait for is not known" if count else "No training step is known in it"
+    sentence = (
+        f"A {name} program: {seconds(window)} were traced{steps}{_done(signals)}. {why}, so nothing "
+        "is said about an epoch."
+    )
+    return Verdict("unknown", primary, sentence, 0.5 if primary != "unknown" else 0.0)
+
+
+def _done(signals: Signals) -> str:
+    """By devices, the compiler and the profiler; empty where nothing was seen."""
+    buckets, window, said = signals.buckets_ps, signals.window_ps, []
     if signals.devices.at_work:
         count = len(signals.devices.at_work)
         who = f"at least one of {count} devices" if count > 1 else "a device"
@@ -85,15 +100,7 @@ def _of_an_xla_program(signals: Signals) -> Verdict:
         said.append(f"compiling took {seconds(buckets['compile'])}")
     if buckets["profiler"] > MOST * window:
         said.append(f"the profiler itself took {seconds(buckets['profiler'])}")
-    seen = f", {_and(said)}" if said else ""
-    primary: Bucket = max(SEEN_IN_ANY, key=lambda bucket: buckets[bucket])
-    if buckets[primary] <= MOST * window:
-        primary = "unknown"
-    sentence = (
-        f"A {NAMES[signals.timeline.framework]} program: {seconds(window)} were traced{seen}. "
-        "No training step is marked in it, so nothing is said about an epoch."
-    )
-    return Verdict("unknown", primary, sentence, 0.5 if primary != "unknown" else 0.0)
+    return f", {_and(said)}" if said else ""
 
 
 def _of_scalars(events: EventLog) -> str:

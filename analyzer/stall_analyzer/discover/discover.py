@@ -27,8 +27,13 @@ TRACE_JSON = ".trace.json.gz"
 EVENT_FILE = "tfevents"  # anywhere in a name, as TensorBoard has it
 PROFILE_EMPTY = ".profile-empty"  # written with a session so that TensorBoard sees its folder
 PYTORCH_TRACES = (".pt.trace.json.gz", ".pt.trace.json")  # of torch.profiler
-RAW_TRACES = (XPLANE, TRACE_JSON, *PYTORCH_TRACES)
-FORMATS = {XPLANE: "xplane", **dict.fromkeys((*PYTORCH_TRACES, TRACE_JSON), "trace_json")}
+RAW_TRACES = (XPLANE, *PYTORCH_TRACES, TRACE_JSON)
+# Who names a file may name any Chrome trace: PyTorch leaves its name to the user, too.
+ANY_JSON = (".json.gz", ".json")
+FORMATS = {
+    XPLANE: "xplane",
+    **dict.fromkeys((*PYTORCH_TRACES, TRACE_JSON, *ANY_JSON), "trace_json"),
+}
 ROLES = frozenset({"train", "validation"})
 DUMP_FILE = re.compile(
     r"(?P<set>tfdbg_events\.(?P<start>\d{1,12})\..+)\."
@@ -215,8 +220,13 @@ class _Place:
         # A trace outside of plugins/profile: the Profile plugin does not show it, so any name
         # that the user recognises will do.
         if self.is_bare_file:
-            return self.folder.names[0].removesuffix(_suffix(self.folder.names[0]) or "")
+            return self.folder.names[0].removesuffix(self.suffix(self.folder.names[0]) or "")
         return "/".join(self.folder.parts) or self.full[-1]
+
+    def suffix(self, name: str) -> str | None:
+        """By which a trace is known; of those of PyTorch the longer one."""
+        known = FORMATS if self.is_bare_file else RAW_TRACES
+        return next((suffix for suffix in known if name.endswith(suffix)), None)
 
     @property
     def _owner_parts(self) -> PathParts:
@@ -228,7 +238,7 @@ def _take_folder(place: _Place, root: str, found: dict[PathParts, _RunFolder]) -
     names = place.folder.names
     events = [name for name in names if EVENT_FILE in name]
     dumped = [match for name in names if (match := DUMP_FILE.fullmatch(name))]
-    traced = place.is_session or any(name.endswith(RAW_TRACES) for name in names)
+    traced = place.is_session or any(place.suffix(name) for name in names)
     if not (traced or events or dumped):
         return
     run_parts = place.run_parts
@@ -297,7 +307,7 @@ def _take_session(place: _Place, run: _RunFolder) -> None:
     for suffix, file_format in FORMATS.items():
         for name in place.folder.names:
             host = name.removesuffix(suffix)
-            if _suffix(name) != suffix or host in hosts:
+            if place.suffix(name) != suffix or host in hosts:
                 continue
             path = files.join(place.folder.path, name)
             info = run.info(place.folder, name)
@@ -318,11 +328,6 @@ def _take_session(place: _Place, run: _RunFolder) -> None:
         reason = _why_no_trace(place.folder.names)
         text = f"Profile session {place.session_id} cannot be read: {reason}."
         run.notes.append(Note("warning", text, place.folder.path))
-
-
-def _suffix(name: str) -> str | None:
-    """By which a trace is known; of those of PyTorch the longer one."""
-    return next((suffix for suffix in FORMATS if name.endswith(suffix)), None)
 
 
 def _why_no_trace(names: Sequence[str]) -> str:
