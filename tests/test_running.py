@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from stall_analyzer.align.align import align
+from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.captures.capture_format import MarkName
+from stall_analyzer.diagnose.diagnose import diagnose
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.runs import Run
 from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.outcome import Outcome, analyze_one
 from stall_analyzer.signals.ending.still_running import StillRunning, still_running
@@ -98,7 +102,7 @@ def test_an_event_file_without_a_sign_of_training_is_no_run_that_goes_on(tmp_pat
 
 
 def captured(folder: Path, *records: bytes) -> EventLog:
-    begin = [captures.start(), captures.mark(MarkName.FIT_BEGIN, 0)]
+    begin = [captures.start(), captures.record("mark", what=MarkName.FIT_BEGIN, step=0, steps=50)]
     begin += [captures.mark(MarkName.EPOCH_BEGIN, 0), captures.steps(0, 5, 2)]
     return captures.read(folder, [*begin, *records])
 
@@ -107,6 +111,12 @@ def test_a_capture_that_lives_surely_goes_on(tmp_path: Path) -> None:
     found = still_running(read_after(captured(tmp_path), 11))
     assert found is not None
     assert (found.step, found.lasted_ps, found.surely) == (5, 10 * PS_PER_S, True)
+
+
+def test_a_capture_knows_how_many_steps_an_epoch_has(tmp_path: Path) -> None:
+    found = still_running(read_after(captured(tmp_path), 11))
+    assert found is not None
+    assert found.steps == 50
 
 
 def test_a_capture_that_fell_silent_does_not_go_on(tmp_path: Path) -> None:
@@ -151,6 +161,24 @@ def test_without_a_step_the_verdict_says_that_no_epoch_is_finished(tmp_path: Pat
 
 def test_a_run_that_goes_on_is_read_again_though_its_files_stay_the_same(tmp_path: Path) -> None:
     assert not analyzed(tmp_path, time.time() - 90).final
+
+
+def test_a_live_capture_tells_its_share_and_what_it_waits_for(tmp_path: Path) -> None:
+    """Five steps of two seconds, and then nothing for six: it waits for its generator."""
+    waits = [
+        captures.thread(*captures.IN_THE_STEP, main=True),
+        captures.thread(*captures.GENERATOR),
+    ]
+    beats = [
+        captures.record("beat", 10.0 + n, step=5, idle_s=float(n), limit_s=60.0, cpu_s=0.5 * n,
+                        phase="train_batch", threads=waits)
+        for n in range(5, 12)
+    ]  # fmt: skip
+    events = read_after(captured(tmp_path, *beats), 22)
+    timeline = align([], events)
+    verdict = diagnose(Run(".", str(tmp_path), (), ()), timeline, attribute(timeline)).verdict
+    assert verdict.status == "running"
+    assert verdict.sentence.startswith("Still running: step 5 of 50 (10 %) after 21.0 s")
 
 
 def test_of_a_run_that_ended_the_result_is_kept(tmp_path: Path) -> None:

@@ -241,6 +241,24 @@ def test_a_healthy_run_is_told_that_there_is_nothing_to_change() -> None:
     assert "Nothing to change" not in shown(document(sample("event_files_only")))
 
 
+def test_only_training_that_was_seen_is_called_well() -> None:
+    little, none = sample("healthy"), sample("healthy")
+    little["window"]["covered_ps"] = little["window"]["duration_ps"] // 10
+    none["window"]["epoch"] = None
+    assert "Enjoy" in shown(document(sample("healthy")))
+    assert "Enjoy" not in shown(document(little, none))
+
+
+def test_what_is_no_finished_epoch_is_not_called_one() -> None:
+    trace, running = sample("healthy"), sample("healthy")
+    trace["window"]["epoch"] = None
+    running["verdict"]["status"] = "running"
+    assert "\ntrace " in shown(document(trace))
+    text = shown(document(running, trace))
+    assert "\nso far " in text
+    assert "> " in text  # in the table: it takes longer than it has until now
+
+
 def test_without_a_trace_the_view_says_so_and_claims_no_one_time_cost() -> None:
     text = shown(document(sample("event_files_only")))
     assert "event files only" in text

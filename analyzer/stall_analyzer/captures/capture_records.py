@@ -95,10 +95,12 @@ class MarkRecord(CaptureRecord):
     """A fit, an epoch or a validation began or ended."""
 
     kind = "mark"
+    left_out = ("steps",)
 
     what: str = ""  # a word of capture_format.MarkName
     epoch: int | None = None
     step: int | None = None  # steps that had finished
+    steps: int | None = None  # of an epoch, where a fit begins that knows it
 
 
 @dataclass(frozen=True)

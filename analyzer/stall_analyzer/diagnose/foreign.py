@@ -83,8 +83,8 @@ def _of_an_xla_program(signals: Signals) -> Verdict:
     steps = f" in {count:,} steps of its device" if count else ""
     why = "What its steps wait for is not known" if count else "No training step is known in it"
     sentence = (
-        f"A {name} program: {seconds(window)} were traced{steps}{_done(signals)}. {why}, so nothing "
-        "is said about an epoch."
+        f"A {name} program: {seconds(window)} were traced{steps}{_done(signals)}. {why}, so "
+        "nothing is said about an epoch."
     )
     return Verdict("unknown", primary, sentence, 0.5 if primary != "unknown" else 0.0)
 

@@ -30,8 +30,11 @@ def _how_far(running: StillRunning) -> str:
     if not running.step:
         what = "step has ended" if running.surely else "epoch is finished"
         return f"no {what} after {seconds(running.lasted_ps)}"
+    share = ""
+    if running.steps and running.step <= running.steps:
+        share = f" of {running.steps:,} ({percent(running.step, running.steps)})"
     each = f" (about {seconds(running.step_ps)} a step)" if running.step_ps else ""
-    return f"step {running.step:,} after {seconds(running.lasted_ps)}{each}"
+    return f"step {running.step:,}{share} after {seconds(running.lasted_ps)}{each}"
 
 
 def _waits_for(signals: Signals) -> tuple[Bucket, str]:

@@ -124,7 +124,7 @@ class TrainingSession:
         self._began_ns = self._pulse.last_sign_ns
         self._traced = self._breaker.run(LOG, tracing_counts, model) or {}
         self._was_traced = any(self._traced.values())
-        self._mark(MarkName.FIT_BEGIN)
+        self._mark(MarkName.FIT_BEGIN, steps=steps_in_epoch)
         first = self._pulse.steps_done
         others = range(first + others.start, first + others.stop)
         self._marks_steps = marks_steps
@@ -281,9 +281,9 @@ class TrainingSession:
 
     # ------------------------------------------------------------ what is written
 
-    def _mark(self, what: str, epoch: int | None = None) -> None:
-        step = self._pulse.steps_done
-        self._recorder.record(MarkRecord(what=what, epoch=epoch, step=step))
+    def _mark(self, what: str, epoch: int | None = None, steps: int | None = None) -> None:
+        done = self._pulse.steps_done
+        self._recorder.record(MarkRecord(what=what, epoch=epoch, step=done, steps=steps))
 
     def _measured(self, was_due: bool, next_is_due: bool, loss: Any) -> dict[str, float]:
         """Scalars by tag, of a step that was due. The probe also prepares for one that will be."""

@@ -32,7 +32,8 @@ class StillRunning:
     lasted_ps: int  # from the first sign of training to that step; without one, until it was read
     step_ps: int | None  # of a usual one
     silent_ps: int  # from its last record until it was read
-    surely: bool  # a capture says so
+    steps: int | None = None  # of an epoch
+    surely: bool = False  # a capture says so
 
 
 def still_running(events: EventLog | None) -> StillRunning | None:
@@ -49,30 +50,37 @@ def still_running(events: EventLog | None) -> StillRunning | None:
     # A clock that is ahead of ours by as much says nothing, either.
     if abs(events.read_ns - last_ns) > max(RECENT_NS, PAUSES * _longest_pause_ns(series)):
         return None
-    return _so_far(series, begin_ns, last_ns, events.read_ns, surely=False)
+    step = max(int(series.step[-1]), len(series)) if series is not None else 0  # from 0, or from 1
+    until_ns = int(series.wall_ns[-1]) if series is not None else events.read_ns
+    silent_ps = _ps(events.read_ns - last_ns)
+    return StillRunning(step, _ps(until_ns - begin_ns), _step_ps(series), silent_ps)
 
 
 def _of_capture(capture: Capture, read_ns: int) -> StillRunning | None:
     over = capture.end is not None or any(mark.what in OVER for mark in capture.marks)
     if over or not capture.trains or abs(read_ns - capture.last_ns) > SILENT_NS:
         return None
-    steps = capture.series.get(STEP_SECONDS)
-    return _so_far(steps, capture.marks[0].ns, capture.last_ns, read_ns, surely=True)
+    begin, series = capture.marks[0], capture.series.get(STEP_SECONDS)
+    measured = int(series.step[-1]) + 1 if series else 0  # it is not there for each step
+    step = max([measured, *(look.step for look in capture.looks[-1:])])
+    return StillRunning(
+        step - (begin.step or 0),
+        _ps((capture.last_ns if step else read_ns) - begin.ns),
+        _step_ps(series),
+        _ps(read_ns - capture.last_ns),
+        steps=begin.steps,
+        surely=True,
+    )
 
 
-def _so_far(
-    series: Series | None, begin_ns: int, last_ns: int, read_ns: int, *, surely: bool
-) -> StillRunning:
-    silent_ps = max(read_ns - last_ns, 0) * PS_PER_NS
-    if series is None or not len(series):
-        return StillRunning(0, max(read_ns - begin_ns, 0) * PS_PER_NS, None, silent_ps, surely)
-    step = max(int(series.step[-1]), len(series))  # the first of them is 0, or 1
-    lasted_ns = max(int(series.wall_ns[-1]) - begin_ns, 0)
-    return StillRunning(step, lasted_ns * PS_PER_NS, _step_ps(series), silent_ps, surely)
+def _ps(ns: int) -> int:
+    return max(ns, 0) * PS_PER_NS
 
 
-def _step_ps(series: Series) -> int | None:
+def _step_ps(series: Series | None) -> int | None:
     """Between records that need not be of all steps; the median, because the first ones wait."""
+    if series is None:
+        return None
     steps, pauses = np.diff(series.step), np.diff(series.wall_ns)
     usual = (steps > 0) & (pauses > 0)
     return int(np.median(pauses[usual] / steps[usual]) * PS_PER_NS) if usual.any() else None
