@@ -152,6 +152,7 @@ def test_the_verdict_says_how_far_it_is_and_never_how_long_the_epoch_took(tmp_pa
         "Still running, it seems: step 37 after 3 min 05 s (about 5.00 s a step); its last record"
     )
     assert entry["plan"] is None
+    assert entry["findings"] == []  # least of all that it may be stuck or dead
 
 
 def test_without_a_step_the_verdict_says_that_no_epoch_is_finished(tmp_path: Path) -> None:

@@ -189,6 +189,7 @@ def test_a_second_fit_goes_on_in_the_same_files(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("events.*"))) == 1
     begins = [m for m in capture_logs.records(tmp_path, "mark") if m["what"] == "fit_begin"]
     assert [mark["step"] for mark in begins] == [0, STEPS]
+    assert [mark["steps"] for mark in begins] == [STEPS, STEPS]  # of an epoch
     measured = [step for step, _ in capture_logs.scalars(tmp_path)[Tag.LOSS]]
     assert measured[:16] == list(range(16))
     assert set(measured[16:]) <= {31, 47}

@@ -68,7 +68,7 @@ def check(signals: Signals) -> Finding | None:
         return _of_stall(signals, stall, ending)
     if ending is not None and ending.is_early:
         return _of_ending(signals, ending)
-    if signals.capture is not None:
+    if signals.capture is not None or signals.still_running is not None:
         return None  # it ended by itself, or still runs
     return _of_event_files(signals)
 
