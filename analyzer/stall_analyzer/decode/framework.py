@@ -11,15 +11,14 @@ from collections.abc import Container, Iterable
 
 from stall_analyzer.model.kinds import Framework
 
-# What jax.jit calls: on the host; and the compiled module, on a TPU, and on a GPU or CPU.
-JAX = re.compile(
-    r"PjitFunction\(|trace_to_jaxpr|np\.asarray\(jax\.Array\)|\$pxla\.py:"
-    r"|(?:jit|pmap)_\w+(?:\(\d+\)|:XLA \w+ module)$"
-)
+# What jax.jit calls on the host; and the compiled module, on a TPU, and on a GPU or CPU.
+JAX = ("PjitFunction(", "trace_to_jaxpr", "np.asarray(jax.Array)", "$pxla.py:")
+JAX_MODULES = ("jit_", "pmap_")
+JAX_MODULE = re.compile(r"\w+(?:\(\d+\)|:XLA \w+ module)")
 # The graph that PyTorch/XLA has collected when its tensors are asked for, and its Python.
-PYTORCH_XLA = re.compile(r"SyncTensorsGraph|.*\btorch_xla\b")
+PYTORCH_XLA, PYTORCH_XLA_PACKAGE = "SyncTensorsGraph", "torch_xla"
 # How the runtime executes a tf.function. That one is built says nothing: tf.data builds them, too.
-TENSORFLOW = re.compile(r"Eager(?:Local|Remote)?Execute: __inference_")
+TENSORFLOW = tuple(f"Eager{how}Execute: __inference_" for how in ("", "Local", "Remote"))
 TF_FUNCTION_STAT = "tf_function_call"
 
 
@@ -29,10 +28,16 @@ def framework_of(names: Iterable[str], stats: Container[str]) -> Framework:
         return "tensorflow"
     found: Framework = "tensorflow"
     for name in names:
-        if TENSORFLOW.match(name):
+        if name.startswith(TENSORFLOW):
             return "tensorflow"
-        if PYTORCH_XLA.match(name):
+        if name.startswith(PYTORCH_XLA) or PYTORCH_XLA_PACKAGE in name:
             found = "pytorch_xla"
-        elif found == "tensorflow" and JAX.match(name):
+        elif found == "tensorflow" and _is_jax(name):
             found = "jax"
     return found
+
+
+def _is_jax(name: str) -> bool:
+    if name.startswith(JAX):
+        return True
+    return name.startswith(JAX_MODULES) and JAX_MODULE.fullmatch(name) is not None
