@@ -12,6 +12,7 @@ import numpy as np
 
 from stall_analyzer.captures.capture_format import StopReason
 from stall_analyzer.diagnose.foreign import judged_as_foreign
+from stall_analyzer.diagnose.how_sure import weighed
 from stall_analyzer.diagnose.running import judged_as_running
 from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.cluster import EndedFirst
@@ -51,7 +52,8 @@ SLOWER_FIRST = 1.5
 
 def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
     """One sentence for a tired person, with status, bucket and confidence."""
-    return _beyond_time(signals, findings) or _of_its_time(signals, findings)
+    beyond = _beyond_time(signals, findings)
+    return beyond or weighed(_of_its_time(signals, findings), signals, ACTIONABLE, ACT_SHARE)
 
 
 def _beyond_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:

@@ -36,7 +36,7 @@ class Estimate:
         if not self.profiled_steps:
             return "estimated from what was logged"
         of_all = f" of {self.steps:,}" if self.steps is not None else ""
-        steps = "step" if self.profiled_steps == 1 and not of_all else "steps"
+        steps = "step" if self.profiled_steps == 1 else "steps"
         return f"estimated from {self.profiled_steps:,} profiled {steps}{of_all}"
 
     @property

@@ -57,7 +57,8 @@ def over_the_epoch(finding: Finding, signals: Signals, estimate: Estimate) -> Fi
     def scaled(ps: int, most_ps: int) -> int:
         return min(round(ps * estimate.times), most_ps)
 
-    lost = scaled(finding.lost_ps, signals.window_ps)
+    most = estimate.ranges[finding.bucket].high_ps
+    lost = scaled(finding.lost_ps, min(most, signals.window_ps))
     later = signals.later_epoch_ps or signals.window_ps
     return replace(
         finding,

@@ -6,7 +6,7 @@ answer and the measuring is tested once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -379,6 +379,11 @@ class Signals:
     @cached_property
     def learning(self) -> LearningSignals:
         return learning_signals(self.timeline)
+
+    @property
+    def logged_tags(self) -> Collection[str]:
+        """Scalars of training that the event files hold."""
+        return self.events.train.keys() if self.events is not None else ()
 
     @property
     def first_loss_is_no_number(self) -> bool:

@@ -21,7 +21,12 @@ from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.estimate.first_step import divide_first_step, evidence_of
 from stall_analyzer.signals.estimate.parts import UNTRACED, Part, divided, likely_ledger, ranges
 from stall_analyzer.signals.estimate.production import Production, production_of
-from stall_analyzer.signals.estimate.usual_steps import UsualStep, usual_step, with_production
+from stall_analyzer.signals.estimate.usual_steps import (
+    UsualStep,
+    as_long_as_all,
+    usual_step,
+    with_production,
+)
 
 if TYPE_CHECKING:
     from stall_analyzer.signals.signals import Signals
@@ -34,10 +39,12 @@ STEP_BUCKETS: tuple[Bucket, ...] = ("input", "host", "compute")
 DOUBT_NO_PROFILE = 1.0
 # Validation runs a smaller graph, and what its input does was not traced.
 DOUBT_VALIDATION = 0.6
+WAITING_VALIDATION = 0.5
 DOUBT_EPOCH_END = 0.2
 # Epochs differ by this much without a reason.
 NOISE_SHARE = 0.15
 IN_VAIN_SHARE = 0.5
+LEAST_STEPS = 10  # whose mean length says something
 
 
 @dataclass(frozen=True)
@@ -58,12 +65,12 @@ def estimate_of(signals: Signals) -> Estimate | None:
     if signals.host.covered_ps >= TRACED_SHARE * window_ps:
         return None
     rests_on: list[str] = []
-    step = _usual_step(signals, rests_on)
     left = _untraced(signals)
+    step = _usual_step(signals, left, rests_on)
     parts = [
         *_first_step(signals, left.first_step, step, rests_on),
         *_steps(signals, left, step, rests_on),
-        *_validation(left.validation, step, rests_on),
+        *_validation(left, step, rests_on),
     ]
     if left.epoch_end:
         parts.append(Part({"host.python": left.epoch_end}, False, DOUBT_EPOCH_END, ("compute",)))
@@ -73,7 +80,6 @@ def estimate_of(signals: Signals) -> Estimate | None:
     exact = signals.host.ledger
     likely = likely_ledger(exact, parts)
     stretches = step.stretches_ps if step is not None else ()
-    seen = sum(end - begin for begin, end in stretches)
     return Estimate(
         ledger=likely,
         ranges=ranges(likely, exact, parts),
@@ -82,22 +88,34 @@ def estimate_of(signals: Signals) -> Estimate | None:
         profiled_steps=step.profiled if step is not None else 0,
         steps=signals.timeline.training_steps,
         stretches_ps=stretches,
-        times=1 + left.steps / seen if seen else 1.0,
+        times=1 + left.steps / step.length_ps / step.profiled if step is not None else 1.0,
     )
 
 
-def _usual_step(signals: Signals, rests_on: list[str]) -> UsualStep | None:
-    step = usual_step(signals.training_steps, signals.traces, signals.host.ledger)
+def _usual_step(signals: Signals, left: _Stretches, rests_on: list[str]) -> UsualStep | None:
+    batches_logged = any(tag.startswith("batch_") for tag in signals.logged_tags)
+    step = usual_step(signals.training_steps, signals.traces, signals.host.ledger, batches_logged)
     if step is None:
         return None
     steps = signals.timeline.training_steps
     of_all = f" of {steps:,}" if steps is not None else ""
     was = "step was" if step.profiled == 1 and not of_all else "steps were"
     rests_on.append(f"{step.profiled:,}{of_all} {was} profiled.")
-    step = _in_vain(with_production(step, _production(signals), _first_step_end(signals)), signals)
+    step = _in_vain(_settled(step, signals, left), signals)
     if step.why:
         rests_on.append(step.why)
     return step
+
+
+def _settled(step: UsualStep, signals: Signals, left: _Stretches) -> UsualStep:
+    """As most steps are: by their mean length where their number is known, else by the pipeline."""
+    production = _production(signals)
+    steps, first = signals.timeline.training_steps, signals.timeline.first_step
+    others = steps - first.steps if steps is not None and first is not None else 0
+    if others < LEAST_STEPS:
+        return with_production(step, production, _first_step_end(signals))
+    ahead = production is not None and production.state != "in the step"
+    return as_long_as_all(step, (left.steps - _came_once(signals, left)) / others, ahead)
 
 
 def _in_vain(step: UsualStep, signals: Signals) -> UsualStep:
@@ -167,7 +185,11 @@ def _steps(
     signals: Signals, left: _Stretches, step: UsualStep | None, rests_on: list[str]
 ) -> list[Part]:
     """The steps after the first one, and what of them came once."""
-    once_ps = _came_once(signals, left, rests_on)
+    once_ps = _came_once(signals, left)
+    if signals.later_epoch_ps is not None:
+        count = len(signals.timeline.later_epochs_ps)
+        later = "later epoch" if count == 1 else "later epochs"
+        rests_on.append(f"{count:,} {later} took {seconds(signals.later_epoch_ps)} in the median.")
     again_ps = left.steps - once_ps
     parts = []
     if once_ps > 0:
@@ -181,13 +203,11 @@ def _steps(
     return parts
 
 
-def _came_once(signals: Signals, left: _Stretches, rests_on: list[str]) -> float:
+def _came_once(signals: Signals, left: _Stretches) -> float:
     """What the epoch took longer than later ones, its first step apart."""
     later = signals.later_epoch_ps
     if later is None:
         return 0.0
-    count = len(signals.timeline.later_epochs_ps)
-    rests_on.append(f"{count} later epochs took {seconds(later)} in the median.")
     more = signals.window_ps - _first_step_end(signals) - later
     return min(float(more), left.steps) if more > NOISE_SHARE * later else 0.0
 
@@ -211,9 +231,18 @@ def _expected_first(signals: Signals) -> float:
     return (0.15 + 0.03 * layers) * 1e12
 
 
-def _validation(left_ps: int, step: UsualStep | None, rests_on: list[str]) -> list[Part]:
-    if not left_ps:
+def _validation(left: _Stretches, step: UsualStep | None, rests_on: list[str]) -> list[Part]:
+    """Like the steps, as far as it takes no longer than they do; a longer one has more data, or
+    waits for them."""
+    if not left.validation:
         return []
-    rests_on.append(f"Validation took {seconds(left_ps)}; none of it was profiled.")
+    rests_on.append(f"Validation took {seconds(left.validation)}; none of it was profiled.")
     shares = step.causes_ps if step is not None else STEP_SHARES
-    return [divided(left_ps, shares, False, DOUBT_VALIDATION, *STEP_BUCKETS, "compile")]
+    alike = min(left.validation, left.steps)
+    longer = left.validation - alike
+    waits = longer * WAITING_VALIDATION
+    parts = [
+        divided(left.validation - waits, shares, False, DOUBT_VALIDATION, *STEP_BUCKETS, "compile"),
+        Part({"input.wait": waits}, False, DOUBT_VALIDATION, STEP_BUCKETS),
+    ]
+    return parts if waits else parts[:1]

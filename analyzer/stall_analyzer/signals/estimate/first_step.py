@@ -63,7 +63,7 @@ def evidence_of(
     layers = len(keras.layers) if keras is not None else 0
     kinds = {kind for stage in pipeline.stages for kind in stage.path.split("::")}
     opened = any(kind.startswith(OPENED) for kind in kinds)
-    slow = production is None or production.state in ("slower", "hidden")
+    slow = production is not None and production.state in ("slower", "hidden")
     return FirstStepEvidence(
         ops=max(ops, OPS_PER_LAYER * layers),
         compiled_by_xla=any(_uses_xla(trace) for trace in traces)

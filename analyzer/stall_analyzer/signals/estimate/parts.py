@@ -50,13 +50,16 @@ def likely_ledger(exact: Ledger, parts: Iterable[Part]) -> Ledger:
     lengths = np.diff(exact.bounds_ps)
     np.add.at(once, exact.cause[exact.one_time], lengths[exact.one_time])
     np.add.at(always, exact.cause[~exact.one_time], lengths[~exact.one_time])
+    left = int(once[UNTRACED] + always[UNTRACED])
+    once[UNTRACED] = 0
     for part in parts:
         sums = once if part.once else always
         for cause, ps in part.likely_ps.items():
             # Rounded down, and never more than there is: the rest stays unknown.
-            given = min(int(ps), int(always[UNTRACED]))
+            given = min(int(ps), left)
             sums[code(cause)] += given
-            always[UNTRACED] -= given
+            left -= given
+    always[UNTRACED] = left
     return Ledger(
         bounds_ps=np.concatenate([[0], np.cumsum(np.concatenate([once, always]))]),
         cause=np.tile(np.arange(len(CAUSES), dtype=np.uint8), 2),

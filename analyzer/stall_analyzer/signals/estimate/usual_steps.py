@@ -9,6 +9,7 @@ from math import sqrt
 import numpy as np
 
 from stall_analyzer.model.causes import CAUSES, bucket_of
+from stall_analyzer.model.format import seconds
 from stall_analyzer.model.intervals import Tiling, refine
 from stall_analyzer.model.ledger import Ledger
 from stall_analyzer.model.timeline import AlignedTrace, Step
@@ -31,6 +32,8 @@ HIDDEN_WAIT_SHARE = 0.5
 DOUBT_ONE, DOUBT_SOME = 0.35, 0.2
 DOUBT_SLOWER, DOUBT_HIDDEN = 0.5, 0.8
 SOME = 5  # steps
+# Steps differ by this much without a reason.
+LONGER_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -52,15 +55,20 @@ class UsualStep:
 
 
 def usual_step(
-    steps: Sequence[Step], traces: Sequence[AlignedTrace], ledger: Ledger
+    steps: Sequence[Step], traces: Sequence[AlignedTrace], ledger: Ledger, batches_logged: bool
 ) -> UsualStep | None:
-    """As profiled; None where no step was. The epoch's first step is no usual one."""
+    """As profiled; None where no step was. The epoch's first step is no usual one.
+
+    Where batches are not logged, what a profiled one writes is about the profile itself.
+    """
     stretches = [found for trace in traces if (found := _profiled(steps, trace)) is not None]
     if not stretches:
         return None
     counted = sum(count for count, _ in stretches)
     spans = tuple(span for _, span in stretches)
     spent = _recurring(ledger, spans)
+    if not batches_logged:
+        spent.pop("host.summary", None)
     if not spent:
         return None
     per_step = {cause: ps / counted for cause, ps in spent.items()}
@@ -94,6 +102,19 @@ def with_production(
 def _share_of_wait(busy_ps: float, longest_ps: float) -> float:
     """Of a step that waits for a batch which takes longer than it."""
     return 1 - sqrt(min(busy_ps / longest_ps, 1.0))
+
+
+def as_long_as_all(step: UsualStep, mean_ps: float, works_ahead: bool) -> UsualStep:
+    """The same with the length of all steps, where their number is known."""
+    more = mean_ps - step.length_ps
+    if more <= LONGER_SHARE * step.length_ps:
+        return step
+    if not works_ahead:
+        why = f"All steps took {seconds(round(mean_ps))} on average, longer than the profiled ones."
+        return replace(step, doubt=max(step.doubt, more / mean_ps), why=why)
+    why = f"All steps took {seconds(round(mean_ps))} on average: batches come no faster."
+    waits = step.causes_ps.get("input.wait", 0.0) + more
+    return _waiting(step, waits, DOUBT_ONE, why)
 
 
 def _waiting(step: UsualStep, waits_ps: float, doubt: float, why: str) -> UsualStep:
