@@ -70,5 +70,38 @@ def divided(
     return entry | changes
 
 
+def estimated(entry: Any, causes_ms: dict[str, int], *, traced: float = 0.03) -> Any:
+    """The same run, had only a part been traced: the whole of it was probably divided like this,
+    give or take a fifth."""
+    buckets_ps = dict.fromkeys(BUCKETS, 0)
+    for cause, ms in causes_ms.items():
+        buckets_ps[bucket_of(cause)] += ms * MS
+    whole_ps = sum(buckets_ps.values())
+    covered_ps = round(traced * whole_ps)
+    untraced_ps = whole_ps - covered_ps
+    exact_ps = dict.fromkeys(BUCKETS, 0) | {"compute": covered_ps, "unknown": untraced_ps}
+    estimate = {
+        "buckets_ps": buckets_ps,
+        "causes_ps": {cause: ms * MS for cause, ms in causes_ms.items()},
+        "one_time_ps": buckets_ps["compile"],
+        "recurring_ps": whole_ps - buckets_ps["compile"],
+        "ranges_ps": {
+            bucket: {"low": ps * 4 // 5, "high": ps * 6 // 5} for bucket, ps in buckets_ps.items()
+        },
+        "rests_on": ["First step: its bounds are known.", "Steps: 1 profiled of 296."],
+        "estimated_ps": untraced_ps,
+        "profiled_steps": 1,
+        "steps": 296,
+    }
+    return entry | {
+        "window": entry["window"] | {"duration_ps": whole_ps, "covered_ps": covered_ps},
+        "buckets_ps": exact_ps,
+        "causes_ps": {"compute.step": covered_ps, "unknown.not_traced": untraced_ps},
+        "one_time_ps": 0,
+        "recurring_ps": whole_ps,
+        "estimate": estimate,
+    }
+
+
 def finding(**changes: Any) -> Any:
     return sample("input_py_function")["findings"][0] | changes

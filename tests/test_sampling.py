@@ -109,6 +109,7 @@ def test_the_document_keeps_the_estimate_apart(tmp_path: Path) -> None:
     told_run = run_document(sampled_report(tmp_path))
     estimate = told_run["estimate"]
     assert estimate is not None
+    assert told_run["captured"], "by the callback, in windows"
     assert (estimate["profiled_steps"], estimate["steps"]) == (74, STEPS)
     assert sum(estimate["buckets_ps"].values()) == told_run["window"]["duration_ps"]
     assert sum(told_run["buckets_ps"].values()) == told_run["window"]["duration_ps"]

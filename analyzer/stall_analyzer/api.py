@@ -24,7 +24,7 @@ from stall_analyzer.outcome import analyze_one
 from stall_analyzer.progress import Progress, ignore_progress
 from stall_analyzer.report import html, markdown, notebook
 from stall_analyzer.report.document import document
-from stall_analyzer.report.facts import Name
+from stall_analyzer.report.facts import Name, figures
 
 if TYPE_CHECKING:
     import pandas
@@ -122,6 +122,7 @@ class Analysis(Sequence["Analysis"]):
             said["sentence"],
             said["confidence"],
             said["host"] or "",
+            tuple(said["candidates"]),
         )
 
     @property
@@ -131,13 +132,19 @@ class Analysis(Sequence["Analysis"]):
 
     @property
     def buckets_s(self) -> dict[Bucket, float]:
-        """What the first epoch went to: all buckets, adding up to its duration."""
-        return _all_seconds(self._run["buckets_ps"])
+        """What the first epoch went to: all buckets, adding up to its duration. Estimated where
+        not all of it was traced (`estimated`)."""
+        return _all_seconds(figures(self._run)["buckets_ps"])
 
     @property
     def causes_s(self) -> dict[str, float]:
         """The same in more detail, such as `input.shuffle_fill`; only causes that occur."""
-        return _all_seconds(self._run["causes_ps"])
+        return _all_seconds(figures(self._run)["causes_ps"])
+
+    @property
+    def estimated(self) -> bool:
+        """Whether not all of the epoch was traced, so that buckets and causes are estimated."""
+        return self._run["estimate"] is not None
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -3,7 +3,8 @@
 A run is worse when its verdict is, or when its first epoch, a later epoch or a bucket takes longer
 by more than the tolerance. For a bucket, the tolerance is a share of the former first epoch: one
 that goes from a hundredth of it to two hundredths is noise, not twice as bad. `unknown` is left
-out: a run that was traced less than before has not become slower.
+out: a run that was traced less than before has not become slower. Buckets that were measured are
+not held against buckets that are estimated.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from stall_analyzer.errors import UsageError
 from stall_analyzer.model.kinds import Bucket
-from stall_analyzer.report.facts import Facts, facts_of
+from stall_analyzer.report.facts import Facts, figures
 
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import ReportEntry
@@ -41,6 +42,7 @@ class Former:
     status: str
     duration_ps: int
     later_epoch_ps: int | None
+    estimated: bool
     buckets_ps: Mapping[Bucket, int]
 
 
@@ -91,9 +93,10 @@ class Comparison:
 def compare(before: Former, facts: Facts, tolerance: float) -> Worse | None:
     """None where the run is not worse."""
     least_ps = tolerance * before.duration_ps
+    comparable = BUCKETS_COMPARED if facts["estimated"] == before.estimated else ()
     grown: dict[str, int] = {
         bucket: facts["buckets_ps"][bucket] - before.buckets_ps.get(bucket, 0)
-        for bucket in BUCKETS_COMPARED
+        for bucket in comparable
     }
     grown = {bucket: ps for bucket, ps in grown.items() if ps > least_ps}
     later, later_before = facts["later_epoch_ps"], before.later_epoch_ps
@@ -130,8 +133,7 @@ def read(path: Path) -> dict[Identity, Former]:
 
 def _read_file(path: Path) -> dict[Identity, Former]:
     try:
-        all_facts = map(facts_of, _entries(path))
-        return {(facts["run"], facts["attempt"]): _former(facts) for facts in all_facts}
+        return {(entry["run"], entry["attempt"]): _former(entry) for entry in _entries(path)}
     except OSError as error:
         raise UsageError(f"cannot read the baseline {path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
@@ -140,9 +142,13 @@ def _read_file(path: Path) -> dict[Identity, Former]:
         ) from error
 
 
-def _former(facts: Facts) -> Former:
+def _former(entry: ReportEntry) -> Former:
     return Former(
-        facts["status"], facts["duration_ps"], facts["later_epoch_ps"], facts["buckets_ps"]
+        entry["verdict"]["status"],
+        entry["window"]["duration_ps"],
+        entry["later_epochs"]["median_ps"],
+        entry["estimate"] is not None,
+        figures(entry)["buckets_ps"],
     )
 
 

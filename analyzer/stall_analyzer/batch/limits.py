@@ -103,6 +103,9 @@ def over(limit: Limit, facts: Facts) -> str:
         ps = facts["causes_ps"].get(limit.what, 0)
     else:
         ps = facts["buckets_ps"][cast("Bucket", limit.what)]
+    how = ", estimated" if facts["estimated"] and limit.what != EPOCH else ""
     if limit.share is not None:
-        return f"{percent(ps, window_ps)}, {seconds(ps)}" if ps > limit.share * window_ps else ""
-    return seconds(ps) if limit.seconds is not None and ps > limit.seconds * PS_PER_S else ""
+        over_share = ps > limit.share * window_ps
+        return f"{percent(ps, window_ps)}, {seconds(ps)}{how}" if over_share else ""
+    over_time = limit.seconds is not None and ps > limit.seconds * PS_PER_S
+    return f"{seconds(ps)}{how}" if over_time else ""

@@ -30,8 +30,8 @@ COLUMNS = {
             "run VARCHAR, attempt INTEGER, status VARCHAR, primary_bucket VARCHAR, "
             "sentence VARCHAR, confidence DOUBLE, started TIMESTAMP, source VARCHAR, "
             "hosts INTEGER, steps BIGINT, epoch INTEGER, duration_ps BIGINT, covered_ps BIGINT, "
-            "one_time_ps BIGINT, lost_ps BIGINT, machine_lost_ps BIGINT, later_epochs INTEGER, "
-            "later_epoch_ps BIGINT"
+            "estimated BOOLEAN, one_time_ps BIGINT, lost_ps BIGINT, machine_lost_ps BIGINT, "
+            "later_epochs INTEGER, later_epoch_ps BIGINT"
         ),
         **{f"{bucket}_ps": "BIGINT" for bucket in BUCKETS},
         "error": "VARCHAR",

@@ -18,6 +18,7 @@ from stall_analyzer.report.facts import shown_name
 from stall_analyzer.report.glyphs import bar
 from stall_analyzer.report.markdown import plain
 from stall_analyzer.report.terminal import Terminal
+from stall_analyzer.report.words import about
 
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import FleetEntry
@@ -78,11 +79,12 @@ def _row(cells: Sequence[str]) -> str:
 
 def headline(fleet: FleetEntry) -> str:
     """`5,000 runs on 5,120 hosts: their first epochs took 38 h 10 min of machines, 61 % lost.`"""
-    whole_ps, lost_ps = _whole(fleet), fleet["lost_ps"]
+    whole_ps, lost_ps, estimated = _whole(fleet), fleet["lost_ps"], fleet["estimated_runs"]
+    partly = f" In {estimated:,} of the runs this is estimated." if estimated else ""
     return (
         f"{_count(fleet['runs'], 'run')} on {_count(fleet['hosts'], 'host')}: their first epochs "
         f"took {seconds(whole_ps)} of machine time; {seconds(lost_ps)} of it "
-        f"({percent(lost_ps, whole_ps)}) were lost."
+        f"({percent(lost_ps, whole_ps)}) were lost.{partly}"
     )
 
 
@@ -130,8 +132,8 @@ def _findings(fleet: FleetEntry) -> Iterator[Table]:
 
 def _runs(fleet: FleetEntry) -> Iterator[Table]:
     rows = [
-        (seconds(run["machine_ps"]), _spoken(run["status"]), run["primary"],
-         shown_name(run["run"], run["attempt"]))
+        (about(seconds(run["machine_ps"]), run["estimated"]), _spoken(run["status"]),
+         run["primary"], shown_name(run["run"], run["attempt"]))
         for run in fleet["costliest_runs"]
         if run["machine_ps"]
     ]  # fmt: skip

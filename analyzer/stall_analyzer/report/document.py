@@ -61,6 +61,7 @@ def run_document(report: Report) -> ReportEntry:
     return {
         "run": report.run.name,
         "attempt": report.run.attempt,
+        "captured": timeline.events is not None and bool(timeline.events.captures),
         "sessions": [session.id for session in report.run.sessions],
         "hosts": [host.host for host in report.hosts if host.host],
         "host": reference.host or None,

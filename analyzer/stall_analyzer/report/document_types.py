@@ -244,6 +244,7 @@ class ReportEntry(TypedDict):
 
     run: str  # As TensorBoard names it.
     attempt: Positive  # Counts restarts that wrote into the same directory.
+    captured: bool  # StallCallback, watch or `stall-analyze capture` was there.
     sessions: list[str]  # As the Profile plugin names them.
     hosts: list[str]
     host: str | None  # The one whose time the run's is; null where there is no trace.
@@ -280,6 +281,7 @@ class CostlyRunEntry(WorstRunEntry):
     status: Status
     primary: Bucket
     duration_ps: Ps
+    estimated: bool  # What it lost: not all of it was traced.
     sentence: str
 
 
@@ -317,6 +319,7 @@ class FleetEntry(TypedDict):
     does."""
 
     runs: Count
+    estimated_runs: Count  # Those of which not all was traced: their times are estimated.
     hosts: Count
     statuses: list[FleetStatusEntry]  # Most runs first; what their first epochs took.
     primaries: dict[Bucket, Positive]  # In how many runs a bucket costs most.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         AllBuckets,
         CauseTimes,
         Count,
+        EstimateEntry,
         FindingEntry,
         FindingSummaryEntry,
         Positive,
@@ -43,11 +44,13 @@ class Facts(TypedDict):
     primary: Bucket
     sentence: str
     confidence: Share
+    candidates: list[Bucket]  # Between these it cannot be decided; empty where it can.
     duration_ps: Ps
     covered_ps: Ps
     source: WindowSource
     epoch: Count | None
     started_unix_ns: int | None
+    estimated: bool  # The following three: not all was traced.
     buckets_ps: AllBuckets
     causes_ps: CauseTimes
     one_time_ps: Ps
@@ -60,8 +63,15 @@ class Facts(TypedDict):
     errors: list[str]  # What could not be read; at most three.
 
 
+def figures(entry: ReportEntry) -> ReportEntry | EstimateEntry:
+    """Where a run's time went: estimated where not all was traced, else as measured. Every view
+    shows these, so that no two of them differ."""
+    return entry["estimate"] or entry
+
+
 def facts_of(entry: ReportEntry) -> Facts:
     window, verdict, later = entry["window"], entry["verdict"], entry["later_epochs"]
+    spent = figures(entry)
     errors = [note["text"] for note in entry["notes"] if note["level"] == "error"]
     return {
         "run": entry["run"],
@@ -70,14 +80,16 @@ def facts_of(entry: ReportEntry) -> Facts:
         "primary": verdict["primary"],
         "sentence": verdict["sentence"],
         "confidence": verdict["confidence"],
+        "candidates": verdict["candidates"],
         "duration_ps": window["duration_ps"],
         "covered_ps": window["covered_ps"],
         "source": window["source"],
         "epoch": window["epoch"],
         "started_unix_ns": window["start_unix_ns"],
-        "buckets_ps": entry["buckets_ps"],
-        "causes_ps": entry["causes_ps"],
-        "one_time_ps": entry["one_time_ps"],
+        "estimated": entry["estimate"] is not None,
+        "buckets_ps": spent["buckets_ps"],
+        "causes_ps": spent["causes_ps"],
+        "one_time_ps": spent["one_time_ps"],
         "later_epochs": later["count"],
         "later_epoch_ps": later["median_ps"],
         "hosts": entry["hosts"],

@@ -52,12 +52,14 @@ class Fleet:
         self._worst: list[CostlyRunEntry] = []
         self._hosts = 0
         self.runs = 0
+        self._estimated = 0
         self.with_errors = 0
         self._errors: list[tuple[str, int, str]] = []
 
     def add(self, facts: Facts) -> None:
         count, status = machines(facts), facts["status"]
         self.runs += 1
+        self._estimated += facts["estimated"]
         self._hosts += count
         self._statuses[status] += 1
         self._status_ps[status] += count * facts["duration_ps"]
@@ -96,6 +98,7 @@ class Fleet:
         kinds = sorted(self._kinds.values(), key=lambda kind: (-kind["machine_ps"], kind["id"]))
         return {
             "runs": self.runs,
+            "estimated_runs": self._estimated,
             "hosts": self._hosts,
             "statuses": [
                 {"status": status, "runs": runs, "machine_ps": self._status_ps[status]}
@@ -133,6 +136,7 @@ def _costly(facts: Facts, count: int) -> CostlyRunEntry:
         "status": facts["status"],
         "primary": facts["primary"],
         "duration_ps": facts["duration_ps"],
+        "estimated": facts["estimated"],
         "sentence": facts["sentence"],
     }
 

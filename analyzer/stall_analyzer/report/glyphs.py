@@ -12,7 +12,7 @@ EIGHTHS = " ▏▎▍▌▋▊▉█"
 LEVELS = "▁▂▃▄▅▆▇█"
 
 # One character for one, so that columns stay aligned.
-ASCII = str.maketrans("▏▎▍▌▋▊▉█▁▂▃▄▅▆▇─│·•…–—×µ", "    ####_..--==-|-*.--xu")
+ASCII = str.maketrans("▏▎▍▌▋▊▉█▁▂▃▄▅▆▇─│·•…–—×µ±", "    ####_..--==-|-*.--xu~")
 
 
 def bar(part: int, whole: int, width: int) -> str:

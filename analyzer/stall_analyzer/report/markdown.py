@@ -7,19 +7,23 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from stall_analyzer.model.format import percent, seconds
-from stall_analyzer.report.facts import by_size, shown_name
+from stall_analyzer.report.facts import by_size, figures, shown_name
 from stall_analyzer.report.words import (
+    bucket_range,
     causes_in,
     epoch_times,
     first_epoch,
     forecast,
     main_cost,
+    traced_exactly,
+    undecided,
     worth,
 )
 
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import (
         Document,
+        EstimateEntry,
         FindingEntry,
         NoteEntry,
         PlanEntry,
@@ -56,11 +60,17 @@ def _run(run: ReportEntry) -> Iterator[str]:
     yield f"## {_name(run)}"
     yield ""
     yield f"**{plain(run['verdict']['sentence'])}**"
+    if undecided(run):
+        yield ""
+        yield f"Undecided: {undecided(run)}"
     if run["window"]["duration_ps"]:
         yield ""
         yield _window(run)
         yield ""
         yield from _buckets(run)
+        if run["estimate"]:
+            yield ""
+            yield from _estimate(run, run["estimate"])
     for finding in run["findings"][:SHOWN_IN_FULL]:
         yield ""
         yield from _finding(finding)
@@ -94,14 +104,22 @@ def _window(run: ReportEntry) -> str:
 
 def _buckets(run: ReportEntry) -> Iterator[str]:
     window_ps = run["window"]["duration_ps"]
-    yield "| bucket | time | share | | mostly |"
+    time = "time, estimated" if run["estimate"] else "time"
+    yield f"| bucket | {time} | share | | mostly |"
     yield "|---|---:|---:|---|---|"
-    for bucket, ps in by_size(run["buckets_ps"]):
+    for bucket, ps in by_size(figures(run)["buckets_ps"]):
         causes = causes_in(run, bucket)[:CAUSES_SHOWN]
         mostly = ", ".join(f"{cause} {seconds(cause_ps)}" for cause, cause_ps in causes)
         bar = "█" * max(round(BAR_CELLS * ps / window_ps), 0)
-        share = percent(ps, window_ps)
-        yield f"| {bucket} | {seconds(ps)} | {share} | {bar} | {mostly} |"
+        share, between = percent(ps, window_ps), bucket_range(run, bucket)
+        known = f"{seconds(ps)} ({between})" if between else seconds(ps)
+        yield f"| {bucket} | {known} | {share} | {bar} | {mostly} |"
+
+
+def _estimate(run: ReportEntry, estimate: EstimateEntry) -> Iterator[str]:
+    yield f"Estimated; {traced_exactly(run)}. What this rests on:"
+    yield ""
+    yield from (f"- {plain(sentence)}" for sentence in estimate["rests_on"])
 
 
 def _finding(finding: FindingEntry) -> Iterator[str]:

@@ -7,10 +7,12 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from stall_analyzer.model.format import between, percent, seconds
+from stall_analyzer.report.facts import figures
 from stall_analyzer.report.palette import BUCKET_COLOURS, STATUS_COLOURS
+from stall_analyzer.report.words import bucket_range, traced_exactly, undecided
 
 if TYPE_CHECKING:
-    from stall_analyzer.report.document_types import AllBuckets, FindingEntry, ReportEntry
+    from stall_analyzer.report.document_types import EstimateEntry, FindingEntry, ReportEntry
 
 MOST_FINDINGS = 5
 
@@ -24,22 +26,35 @@ def _run(run: ReportEntry) -> Iterator[str]:
     color = STATUS_COLOURS[verdict["status"]]
     yield f'<div style="border-left:4px solid {color};padding:2px 12px;margin:8px 0">'
     yield f"<b>{escape(run['run'])}</b><br>{escape(verdict['sentence'])}"
-    yield from _bar(run["buckets_ps"], run["window"]["duration_ps"])
+    yield f" <b>{undecided(run)}</b>" if undecided(run) else ""
+    yield from _bar(run)
+    if run["estimate"]:
+        yield from _estimate(run, run["estimate"])
     shown = [found for found in run["findings"] if found["severity"] != "note"][:MOST_FINDINGS]
     if shown:
         yield f"<ul>{''.join(map(_finding, shown))}</ul>"
     yield "</div>"
 
 
-def _bar(buckets_ps: AllBuckets, whole_ps: int) -> Iterator[str]:
-    spent = [(bucket, ps) for bucket, ps in buckets_ps.items() if ps]
+def _bar(run: ReportEntry) -> Iterator[str]:
+    whole_ps = run["window"]["duration_ps"]
+    spent = [(bucket, ps) for bucket, ps in figures(run)["buckets_ps"].items() if ps]
     yield '<div style="display:flex;height:14px;max-width:640px;margin:6px 0">'
     for bucket, ps in spent:
         label = f"{bucket} {seconds(ps)} ({percent(ps, whole_ps)})"
         style = f"flex:{ps / whole_ps:.6f};background:{BUCKET_COLOURS[bucket]}"
         yield f'<span title="{label}" style="{style}"></span>'
     yield "</div>"
-    yield ", ".join(f"{bucket} {seconds(ps)}" for bucket, ps in spent)
+    ranges = {bucket: bucket_range(run, bucket) for bucket, _ in spent}
+    yield ", ".join(
+        f"{bucket} {seconds(ps)}" + (f" ({ranges[bucket]})" if ranges[bucket] else "")
+        for bucket, ps in spent
+    )
+
+
+def _estimate(run: ReportEntry, estimate: EstimateEntry) -> Iterator[str]:
+    yield f"<br>Estimated; {traced_exactly(run)}. What this rests on:"
+    yield f"<ul>{''.join(f'<li>{escape(said)}</li>' for said in estimate['rests_on'])}</ul>"
 
 
 def _finding(found: FindingEntry) -> str:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.kinds import Bucket, Status
-from stall_analyzer.report.facts import by_size, shown_name
+from stall_analyzer.report.facts import by_size, figures, shown_name
 from stall_analyzer.report.findings_text import show_findings
 from stall_analyzer.report.glyphs import bar, cells_per_part, sparkline
 from stall_analyzer.report.palette import (
@@ -22,10 +22,13 @@ from stall_analyzer.report.palette import (
 from stall_analyzer.report.terminal import Terminal
 from stall_analyzer.report.words import (
     CAUSE_FROM_SHARE,
+    bucket_range,
     causes_in,
     epoch_times,
     first_epoch,
     main_cost,
+    traced_exactly,
+    undecided,
     window_noun,
 )
 
@@ -73,15 +76,15 @@ def _overview(terminal: Terminal, runs: Sequence[ReportEntry]) -> None:
     table = [[terminal.text(title, "dim") for title in titles]]
     used: set[Bucket] = set()
     for run in runs:
-        verdict = run["verdict"]
-        used.update(bucket for bucket, ps in run["buckets_ps"].items() if ps)
+        verdict, buckets_ps = run["verdict"], figures(run)["buckets_ps"]
+        used.update(bucket for bucket, ps in buckets_ps.items() if ps)
         table.append(
             [
                 terminal.text(shown_name(run["run"], run["attempt"])),
                 _status(terminal, verdict["status"]),
                 terminal.text(first_epoch(run)),
                 terminal.text(main_cost(run)),
-                _small_bar(terminal, run["buckets_ps"]),
+                _small_bar(terminal, buckets_ps),
             ]
         )
     others = sum(max(row[column].cell_len for row in table) + 2 for column in range(1, 5))
@@ -115,13 +118,15 @@ def _run(terminal: Terminal, run: ReportEntry) -> None:
     terminal.heading(shown_name(run["run"], run["attempt"]))
     verdict = run["verdict"]
     terminal.line(terminal.text(verdict["sentence"], f"bold {STATUS_COLOURS[verdict['status']]}"))
+    if undecided(run):
+        terminal.line(terminal.text(f"undecided: {undecided(run)}", "bold"))
     if run["window"]["duration_ps"]:
         terminal.line(terminal.text(" · ".join(epoch_times(run)), "dim"))
         _buckets(terminal, run)
     show_findings(terminal, run)
     if run["window"]["duration_ps"]:
         _steps(terminal, run)
-        _phases(terminal, run["phases"])
+        _phases(terminal, run)
         _hosts(terminal, run)
     _evidence(terminal, run)
     if run["notes"]:
@@ -135,22 +140,38 @@ def _status(terminal: Terminal, status: Status) -> Text:
 
 def _buckets(terminal: Terminal, run: ReportEntry) -> None:
     window_ps = run["window"]["duration_ps"]
-    width = max(terminal.width - NAME_WIDTH - FIGURES_WIDTH, 1)
+    spent = by_size(figures(run)["buckets_ps"])
+    ranges = {bucket: bucket_range(run, bucket) for bucket, _ in spent}
+    longest = max(map(len, ranges.values()), default=0)
+    width = terminal.width - NAME_WIDTH - FIGURES_WIDTH - (longest + len("  ()") if longest else 0)
+    width = max(width, 1)
 
-    def row(name: Text, ps: int, filled: Text, style: str = "") -> None:
+    def row(name: Text, ps: int, filled: Text, style: str = "", known: str = "") -> None:
         name.pad_right(NAME_WIDTH - name.cell_len)
         filled.pad_right(width - filled.cell_len)
-        figures = f"{seconds(ps):>12}{percent(ps, window_ps):>7}"
-        terminal.line(name, filled, terminal.text(figures, style))
+        said = f"{seconds(ps):>12}{percent(ps, window_ps):>7}"
+        between = f"  ({known})" if known else ""
+        terminal.line(name, filled, terminal.text(said, style), terminal.text(between, "dim"))
 
     terminal.gap()
-    for bucket, ps in by_size(run["buckets_ps"]):
+    for bucket, ps in spent:
         causes = causes_in(run, bucket)
         alone = f" {causes.pop()[0]}" if len(causes) == 1 else ""  # not said twice
         name = Text.assemble(terminal.text(bucket, "bold"), terminal.text(alone, "dim"))
-        row(name, ps, terminal.text(bar(ps, window_ps, width), BUCKET_COLOURS[bucket]))
+        filled = terminal.text(bar(ps, window_ps, width), BUCKET_COLOURS[bucket])
+        row(name, ps, filled, known=ranges[bucket])
         for cause, cause_ps in causes[:CAUSES_SHOWN]:
             row(terminal.text(f"  {cause}", "dim"), cause_ps, Text(), "dim")
+    if run["estimate"]:
+        _estimate(terminal, run, run["estimate"])
+
+
+def _estimate(terminal: Terminal, run: ReportEntry, estimate: EstimateEntry) -> None:
+    terminal.line(terminal.text(f"estimated; {traced_exactly(run)}", "dim"))
+    terminal.gap()
+    terminal.line(terminal.text("what this rests on", "bold"))
+    for sentence in estimate["rests_on"]:
+        terminal.line(terminal.text(sentence), indent=2)
 
 
 def _steps(terminal: Terminal, run: ReportEntry) -> None:
@@ -211,7 +232,8 @@ def _mostly(terminal: Terminal, step: StepEntry) -> Text:
     return Text.assemble(terminal.text(bucket, BUCKET_COLOURS[bucket]), terminal.text(f" {share}"))
 
 
-def _phases(terminal: Terminal, phases: Sequence[PhaseEntry]) -> None:
+def _phases(terminal: Terminal, run: ReportEntry) -> None:
+    phases = run["phases"]
     if all(phase["name"] == "training" for phase in phases):
         return
     terminal.gap()
@@ -220,11 +242,26 @@ def _phases(terminal: Terminal, phases: Sequence[PhaseEntry]) -> None:
         [
             terminal.text(phase["name"].replace("_", " ")),
             terminal.text(seconds(_duration(phase))),
-            terminal.text(_largest_parts(phase["buckets_ps"], _duration(phase)), "dim"),
+            terminal.text(f"± {seconds(phase['error_ps'])}" if phase["error_ps"] else ""),
+            terminal.text(_traced_of(phase, run["estimate"] is not None), "dim"),
         ]
         for phase in phases
     ]
+    if not any(phase["error_ps"] for phase in phases):
+        table = [[name, time, parts] for name, time, _, parts in table]
     terminal.rows(table, right=[1], indent=2)
+
+
+def _traced_of(phase: PhaseEntry, estimated: bool) -> str:
+    """What a phase went to. Beside an estimate, what was not traced is no cost: it says so."""
+    parts_ps, whole_ps = phase["buckets_ps"], _duration(phase)
+    if not estimated or "unknown" not in parts_ps:
+        return _largest_parts(parts_ps, whole_ps)
+    known_ps = {**parts_ps, "unknown": 0}
+    if not any(known_ps.values()):
+        return "not traced"
+    traced = percent(sum(known_ps.values()), whole_ps)
+    return f"traced {traced}: {_largest_parts(known_ps, whole_ps)}"
 
 
 def _largest_parts(buckets_ps: Mapping[Bucket, int], whole_ps: int) -> str:
@@ -241,7 +278,7 @@ def _hosts(terminal: Terminal, run: ReportEntry) -> None:
     cost = {host: entry["cost_ps"] for host, entry in late.items()}
     ordered = sorted(ledgers, key=lambda ledger: -cost.get(ledger["host"], 0))
     terminal.gap()
-    terminal.line(terminal.text("hosts", "bold"))
+    terminal.line(terminal.text("hosts, as traced" if run["estimate"] else "hosts", "bold"))
     table = []
     for ledger in ordered[:HOSTS_SHOWN]:
         buckets_ps = ledger["buckets_ps"]
@@ -270,7 +307,7 @@ def _evidence(terminal: Terminal, run: ReportEntry) -> None:
     window = run["window"]
     if not window["duration_ps"]:
         seen = "no first epoch was found"
-    elif window["source"] == "events":
+    elif window["source"] == "events" and not run["estimate"]:
         seen = "event files only: no trace shows where the time went"
     else:
         covered = percent(window["covered_ps"], window["duration_ps"])
@@ -279,15 +316,8 @@ def _evidence(terminal: Terminal, run: ReportEntry) -> None:
     terminal.gap()
     terminal.line(terminal.text("evidence", "bold"))
     terminal.line(terminal.text(f"{seen}; confidence in the verdict {sure}"), indent=2)
-    if run["estimate"]:
-        terminal.line(terminal.text(_estimated(run["estimate"])), indent=2)
     for subject, sentence in run["evidence"].items():
         terminal.line(terminal.text(f"{subject}: {sentence}", "dim"), indent=2)
-
-
-def _estimated(estimate: EstimateEntry) -> str:
-    parts = _largest_parts(estimate["buckets_ps"], sum(estimate["buckets_ps"].values()))
-    return f"all of the epoch, estimated: {parts}"
 
 
 def _notes(terminal: Terminal, notes: Sequence[NoteEntry]) -> None:

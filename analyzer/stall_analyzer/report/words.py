@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stall_analyzer.model.format import between, percent, seconds
 from stall_analyzer.model.kinds import Bucket
-from stall_analyzer.report.facts import by_size
+from stall_analyzer.report.facts import by_size, figures
 
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import FindingEntry, ForecastEntry, ReportEntry
@@ -16,10 +16,40 @@ CAUSE_FROM_SHARE = 200  # a cause below 1/200 of the window is not worth a line
 SEEN_SHARE = 0.5  # of the window: from less, nothing is said to be well
 
 
+def about(text: str, estimated: bool) -> str:
+    """`~2.10 s`: how an estimated figure is told from a measured one."""
+    return f"~{text}" if estimated else text
+
+
 def main_cost(run: ReportEntry) -> str:
-    """`input 62 %`"""
+    """`input 62 %`, `input ~62 %` where it is estimated, or `input or compile?`"""
     window_ps, primary = run["window"]["duration_ps"], run["verdict"]["primary"]
-    return f"{primary} {percent(run['buckets_ps'][primary], window_ps)}" if window_ps else "–"
+    if undecided(run):
+        return undecided(run)
+    if not window_ps:
+        return "–"
+    share = percent(figures(run)["buckets_ps"][primary], window_ps)
+    return f"{primary} {about(share, run['estimate'] is not None)}"
+
+
+def undecided(run: ReportEntry) -> str:
+    """`input, compile or host?`; empty where the verdict is sure."""
+    *others, last = ("", *run["verdict"]["candidates"])
+    before = ", ".join(filter(None, others))
+    return f"{before} or {last}?" if before else last and f"{last}?"
+
+
+def bucket_range(run: ReportEntry, bucket: Bucket) -> str:
+    """`1.40–2.60 s`: what it may have taken; empty where that is measured."""
+    known = run["estimate"] and run["estimate"]["ranges_ps"].get(bucket)
+    if not known or known["low"] == known["high"]:
+        return ""
+    return between(known["low"], known["high"])
+
+
+def traced_exactly(run: ReportEntry) -> str:
+    window = run["window"]
+    return f"traced exactly: {percent(window['covered_ps'], window['duration_ps'])} of the epoch"
 
 
 def first_epoch(run: ReportEntry) -> str:
@@ -50,9 +80,10 @@ def epoch_times(run: ReportEntry) -> list[str]:
     parts = [f"{window_noun(run)} {seconds(window['duration_ps'])}"]
     if later_ps is not None:
         parts.append(f"later epochs {seconds(later_ps)}")
-    if window["covered_ps"]:  # else nothing is known about either
-        parts.append(f"one-time {seconds(run['one_time_ps'])}")
-        parts.append(f"recurring {seconds(run['recurring_ps'])}")
+    spent, estimated = figures(run), run["estimate"] is not None
+    if window["covered_ps"] or estimated:  # else nothing is known about either
+        parts.append(f"one-time {about(seconds(spent['one_time_ps']), estimated)}")
+        parts.append(f"recurring {about(seconds(spent['recurring_ps']), estimated)}")
     return parts
 
 
@@ -61,7 +92,7 @@ def causes_in(run: ReportEntry, bucket: Bucket) -> list[tuple[str, int]]:
     smallest_ps = run["window"]["duration_ps"] // CAUSE_FROM_SHARE
     return [
         (cause.partition(".")[2].replace("_", " "), ps)
-        for cause, ps in by_size(run["causes_ps"])
+        for cause, ps in by_size(figures(run)["causes_ps"])
         if cause.startswith(f"{bucket}.") and ps >= smallest_ps
     ]
 
