@@ -11,10 +11,11 @@ import pytest
 from stall_analyzer.chart import chart_files
 from stall_analyzer.chart.chart_columns import Chart, Lane, name_of_rank
 from stall_analyzer.chart.chart_window import search, timeline
-from stall_analyzer.chart.lanes import MOST_ROWS, charts_of
+from stall_analyzer.chart.lanes import MOST_ROWS, charts_of, phase_name
 from stall_analyzer.model.causes import CAUSES
 from stall_analyzer.model.findings import Report
-from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.model.timeline import Phase
+from stall_analyzer.model.units import PS_PER_MS, PS_PER_S
 from tests import captures
 from tests.logdirs import write_session
 from tests.real_documents import analyzed
@@ -39,6 +40,11 @@ def training() -> bytes:
                     *ops(75, 80, 3, *TRAIN_OPS)]),
         ("tf_data", [stage]),
     )  # fmt: skip
+
+
+def test_a_phase_says_how_far_off_its_end_may_be() -> None:
+    assert phase_name(Phase("validation", 0, PS_PER_S, error_ps=PS_PER_S)) == "validation ± 1.00 s"
+    assert phase_name(Phase("first_step", 0, PS_PER_S)) == "first step"
 
 
 def gpu() -> bytes:

@@ -6,11 +6,13 @@ import type {
   Bucket,
   BucketTimes,
   Cluster,
+  Estimate,
   Evidence,
   Finding,
   HostLedger,
   Lateness,
   Note,
+  Phase,
   Ps,
   Range,
   Report,
@@ -37,12 +39,52 @@ export function total(times: BucketTimes): Ps {
   return parts(times).reduce((sum, { ps }) => sum + ps, 0);
 }
 
+// ---------------------------------------------------------------- where the time went
+
+/**
+ * Estimated where not all was traced, else as measured. Every view shows these, so that no two of
+ * them differ. The same as `figures` in stall_analyzer/report/facts.py.
+ */
+export function figuresOf(report: Report): Report | Estimate {
+  return report.estimate ?? report;
+}
+
+/** `~2.10 s`: how an estimated figure is told from a measured one. */
+export function about(text: string, isEstimated: boolean): string {
+  return isEstimated ? `~${text}` : text;
+}
+
+/** "1.40–2.60 s": what a bucket may have taken; empty where that is measured. */
+export function bucketRange({ estimate }: Report, bucket: Bucket): string {
+  const range = estimate?.ranges_ps[bucket];
+  return range && range.low < range.high ? between(range) : "";
+}
+
+export function tracedExactly({ window }: Report): string {
+  return `traced exactly: ${percent(window.covered_ps, window.duration_ps)} of the epoch`;
+}
+
+/** "3.00 s ± 1.00 s"; the error only where there is one. */
+export function phaseTime(phase: Phase): string {
+  const error = phase.error_ps > 0 ? ` ± ${seconds(phase.error_ps)}` : "";
+  return `${seconds(duration(phase))}${error}`;
+}
+
+/** What a phase went to. Beside an estimate, what was not traced is no cost: it says so. */
+export function phaseParts({ buckets_ps: times, ...span }: Phase, isEstimated: boolean): string {
+  const whole = duration(span);
+  if (!isEstimated || !times.unknown) return mostly(times, whole);
+  const known = { ...times, unknown: 0 };
+  if (total(known) === 0) return "not traced";
+  return `traced ${percent(total(known), whole)}: ${mostly(known, whole)}`;
+}
+
 /** A cause below this share of the window is not worth a line. */
 const SMALLEST_CAUSE = 1 / 200;
 
 export function causesOf(report: Report, bucket: Bucket): { cause: string; ps: Ps }[] {
   const smallest = report.window.duration_ps * SMALLEST_CAUSE;
-  return Object.entries(report.causes_ps)
+  return Object.entries(figuresOf(report).causes_ps)
     .filter(([cause, ps]) => cause.startsWith(`${bucket}.`) && ps >= smallest)
     .map(([cause, ps]) => ({ cause, ps }))
     .sort((a, b) => b.ps - a.ps);
@@ -196,10 +238,18 @@ export interface ComparedBucket {
   after: Ps;
 }
 
+export interface Extent {
+  durationPs: Ps;
+  stepPs: Ps;
+  steps: number;
+  /** Its buckets: not all was traced. */
+  isEstimated: boolean;
+}
+
 export interface Comparison {
   buckets: ComparedBucket[];
-  before: { durationPs: Ps; stepPs: Ps; steps: number };
-  after: { durationPs: Ps; stepPs: Ps; steps: number };
+  before: Extent;
+  after: Extent;
   gone: Finding[];
   kept: { before: Finding; after: Finding }[];
   appeared: Finding[];
@@ -208,11 +258,12 @@ export interface Comparison {
 /** `before` is the run one has, `after` the one it is held against. */
 export function compare(before: Report, after: Report): Comparison {
   const ofId = (findings: Finding[], id: string) => findings.find((other) => other.id === id);
+  const [spentBefore, spentAfter] = [figuresOf(before).buckets_ps, figuresOf(after).buckets_ps];
   return {
     buckets: BUCKETS.map((bucket) => ({
       bucket,
-      before: before.buckets_ps[bucket] ?? 0,
-      after: after.buckets_ps[bucket] ?? 0,
+      before: spentBefore[bucket] ?? 0,
+      after: spentAfter[bucket] ?? 0,
     })).filter((row) => row.before > 0 || row.after > 0),
     before: extent(before),
     after: extent(after),
@@ -225,12 +276,13 @@ export function compare(before: Report, after: Report): Comparison {
   };
 }
 
-function extent(report: Report): { durationPs: Ps; stepPs: Ps; steps: number } {
+function extent(report: Report): Extent {
   const steps = report.steps.filter(({ phase }) => phase === "training");
   return {
     durationPs: report.window.duration_ps,
     stepPs: median(steps.map(duration)),
     steps: steps.length,
+    isEstimated: report.estimate !== null,
   };
 }
 

@@ -10,6 +10,11 @@ describe("the sums over all runs", () => {
         "11.7 s of it (9 %) were lost.",
     ));
 
+  it("say how many of the runs are estimated", () =>
+    expect(fleetHeadline(fleet({ estimated_runs: 2 }))).toMatch(
+      /were lost\. In 2 of the runs this is estimated\.$/,
+    ));
+
   it("are not told before there are any", () =>
     expect(fleetHeadline(fleet({ runs: 0 }))).toBe("No run has been analysed yet"));
 

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
+  about,
+  bucketRange,
   causesOf,
   clusterSentence,
   compare,
@@ -7,6 +9,7 @@ import {
   describeColumn,
   evidenceLabel,
   evidenceTime,
+  figuresOf,
   gainSentence,
   gravestFirst,
   groupedByLabel,
@@ -15,13 +18,16 @@ import {
   mayEnjoy,
   median,
   parts,
+  phaseParts,
+  phaseTime,
   predicted,
   stepAxisEnd,
   stepColumns,
+  tracedExactly,
   windowName,
 } from "../src/model";
 import type { Note } from "../src/types";
-import { S, evidence, finding, reportOf, step } from "./samples";
+import { S, evidence, finding, partlyTraced, reportOf, step } from "./samples";
 
 describe("buckets", () => {
   it("have one order in bars, and go by size in lists", () => {
@@ -55,6 +61,49 @@ describe("the window", () => {
     expect(mayEnjoy(report)).toBe(true);
     expect(mayEnjoy({ ...report, window })).toBe(false);
     expect(mayEnjoy({ ...report, window: little })).toBe(false);
+  });
+});
+
+describe("where the time went", () => {
+  const traced = reportOf("compile_tracing");
+  const partly = partlyTraced();
+  const phase = { ...traced.phases[0]!, start_ps: 7 * S, end_ps: 10 * S };
+
+  it("is the ledger where all was traced, else the estimate", () => {
+    expect(figuresOf(traced)).toBe(traced);
+    expect(figuresOf(partly)).toBe(partly.estimate);
+    expect(causesOf(partly, "compile")).toEqual([{ cause: "compile.tracing", ps: 5 * S }]);
+    expect(compare(traced, partly).buckets.find(({ bucket }) => bucket === "compile")).toEqual({
+      bucket: "compile",
+      before: traced.buckets_ps.compile,
+      after: 5 * S,
+    });
+    expect(compare(traced, partly)).toMatchObject({
+      before: { isEstimated: false },
+      after: { isEstimated: true },
+    });
+  });
+  it("has a range where it is estimated", () => {
+    expect(bucketRange(partly, "compile")).toBe("4.00–6.00 s");
+    expect(bucketRange(partly, "input")).toBe("");
+    expect(bucketRange(traced, "compile")).toBe("");
+  });
+  it("says which it is", () => {
+    expect(about("5.00 s", true)).toBe("~5.00 s");
+    expect(about("5.00 s", false)).toBe("5.00 s");
+    expect(tracedExactly(partly)).toBe("traced exactly: 3 % of the epoch");
+  });
+  it("in a phase is as sure as its end", () => {
+    expect(phaseTime({ ...phase, error_ps: 0 })).toBe("3.00 s");
+    expect(phaseTime({ ...phase, error_ps: S })).toBe("3.00 s ± 1.00 s");
+  });
+  it("in a phase is only what was traced, beside an estimate", () => {
+    const times = (buckets_ps: object) => ({ ...phase, buckets_ps });
+    expect(phaseParts(times({ unknown: 3 * S }), true)).toBe("not traced");
+    expect(phaseParts(times({ unknown: 3 * S }), false)).toBe("unknown 100 %");
+    expect(phaseParts(times({ unknown: 1.5 * S, compute: 1.5 * S }), true)).toBe(
+      "traced 50 %: compute 50 %",
+    );
   });
 });
 

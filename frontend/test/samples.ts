@@ -24,6 +24,30 @@ export function reportOf(run: string, change: Partial<Report> = {}): Report {
   return { ...answer.report, ...change };
 }
 
+/** A run of which 3 % were traced: it took ten seconds, and half of them were probably compile. */
+export function partlyTraced(): Report {
+  const real = reportOf("compile_tracing");
+  const none = Object.fromEntries(Object.keys(real.buckets_ps).map((bucket) => [bucket, 0]));
+  const buckets_ps = { ...real.buckets_ps, ...none, compile: 5 * S, compute: 5 * S };
+  const range = { low: 4 * S, high: 6 * S };
+  return {
+    ...real,
+    window: { ...real.window, duration_ps: 10 * S, covered_ps: 0.3 * S },
+    buckets_ps: { ...buckets_ps, compile: 0, compute: 0.3 * S, unknown: 9.7 * S },
+    estimate: {
+      buckets_ps,
+      causes_ps: { "compile.tracing": 5 * S, "compute.step": 5 * S },
+      one_time_ps: 5 * S,
+      recurring_ps: 5 * S,
+      ranges_ps: { compile: range, compute: range, input: { low: 0, high: 0 } },
+      rests_on: ["Steps: 1 profiled of 296."],
+      estimated_ps: 9.7 * S,
+      profiled_steps: 1,
+      steps: 296,
+    },
+  };
+}
+
 export function finding(change: Partial<Finding> = {}): Finding {
   return { ...reportOf("compile_tracing").findings[0]!, ...change };
 }

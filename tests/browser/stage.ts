@@ -1,6 +1,6 @@
 /** What the tests of a file share: TensorBoard and Chromium, and perhaps a fresh page for each. */
 
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { type Watched, launch, watchedPage } from "./browser";
 import { type TensorBoard, startTensorBoard } from "./tensorboard";
@@ -35,4 +35,28 @@ export function freshPages(stage: Stage): Watched {
     expect(watched.complaints).toEqual([]);
   });
   return watched;
+}
+
+/** Answers in the back end's place; the last answer is given again and again. */
+export async function answerInstead(
+  page: Page,
+  route: string,
+  ...answers: unknown[]
+): Promise<void> {
+  let count = 0;
+  await page.route(new RegExp(`/plugin/stall/${route}(\\?|$)`), (request) => {
+    const json = answers[Math.min(count++, answers.length - 1)];
+    return request.fulfill({ json });
+  });
+}
+
+/** The back end's true answer, for a test to change. */
+export async function trueAnswerOf(stage: Stage, route: string): Promise<any> {
+  for (;;) {
+    const response = await fetch(`${stage.board.url}data/plugin/stall/${route}`);
+    const answer: any = await response.json();
+    const states = [answer.state, ...(answer.runs ?? []).map((run: any) => run.state)];
+    if (!states.some((state) => state === "waiting" || state === "running")) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  }
 }

@@ -20,6 +20,7 @@ from stall_analyzer.detectors.numerics import (
     skipped_updates,
     vanishing_or_exploding_gradients,
 )
+from stall_analyzer.detectors.profiling import no_trace
 from stall_analyzer.model.event_log import Capture, EventLog, Series
 from tests.captures import NS, START_NS, log
 from tests.detectors.logged_losses import Numbers, checked, severity
@@ -238,6 +239,12 @@ def test_traces_are_counted_where_no_profile_was_taken() -> None:
     assert "traced again 3 times in 279 steps" in finding.title
     once = captured({"traces/train_function": at_steps([2.0], [0])})
     assert checked(retracing, once) is None
+
+
+def test_whoever_captures_already_is_not_told_to_capture() -> None:
+    finding = found(checked(no_trace, captured({}, epochs=2)), "note")
+    assert "Let the capture profile" in finding.change.text
+    assert finding.change.after == ""
 
 
 # ---------------------------------------------------------------- the machine

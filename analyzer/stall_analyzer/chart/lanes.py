@@ -16,9 +16,10 @@ from stall_analyzer.chart.chart_columns import Chart, Lane, Names, lane_of
 from stall_analyzer.chart.curves import curves_of
 from stall_analyzer.model.causes import CAUSES
 from stall_analyzer.model.findings import Report
+from stall_analyzer.model.format import seconds
 from stall_analyzer.model.intervals import stack
 from stall_analyzer.model.ledger import HostLedger
-from stall_analyzer.model.timeline import AlignedTrace, Step, Timeline, starts_and_ends
+from stall_analyzer.model.timeline import AlignedTrace, Phase, Step, Timeline, starts_and_ends
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import name_of, rows_called, rows_named, rows_of_line
 from stall_analyzer.model.units import Int64s
@@ -42,7 +43,7 @@ def _chart(report: Report, host: HostLedger) -> Chart:
     signals = Signals(report.timeline, report.hosts, host)
     names = Names()
     lanes = [
-        _ledger(host, names),
+        _ledger(host, names, "traced exactly" if report.estimate else "where the time went"),
         _phases(report.timeline, names),
         _steps(report.timeline, names),
         _training_thread(signals, names),
@@ -59,17 +60,23 @@ def _chart(report: Report, host: HostLedger) -> Chart:
     )
 
 
-def _ledger(host: HostLedger, names: Names) -> Lane:
+def _ledger(host: HostLedger, names: Names, title: str) -> Lane:
     bounds = host.ledger.bounds_ps
     cause = names.table(CAUSES)[host.ledger.cause]
     start, end = bounds[:-1], bounds[1:]
-    return lane_of(LEDGER, "where the time went", "attribution", int(bounds[-1]), start, end, cause)
+    return lane_of(LEDGER, title, "attribution", int(bounds[-1]), start, end, cause)
 
 
 def _phases(timeline: Timeline, names: Names) -> Lane:
-    labels = names.table(phase.name.replace("_", " ") for phase in timeline.phases)
+    labels = names.table(map(phase_name, timeline.phases))
     spans, duration_ps = starts_and_ends(timeline.phases), timeline.window.duration_ps
     return lane_of("phases", "phases", "training", duration_ps, *spans, labels)
+
+
+def phase_name(phase: Phase) -> str:
+    """`first step`, and how far off its end may be: `validation ± 1.00 s`"""
+    error = f" ± {seconds(phase.error_ps)}" if phase.error_ps else ""
+    return phase.name.replace("_", " ") + error
 
 
 def _steps(timeline: Timeline, names: Names) -> Lane:

@@ -10,21 +10,24 @@ interface Props {
   /** What a full bar stands for; its own sum unless several bars share a scale. */
   fullPs?: Ps;
   size?: "small" | "large";
+  isEstimated?: boolean;
   chosen?: Bucket | null;
   onChoose?: (bucket: Bucket) => void;
 }
 
-export function StackedBar({ times, fullPs, size = "small", chosen = null, onChoose }: Props) {
+export function StackedBar(props: Props) {
+  const { times, fullPs, size = "small", isEstimated, chosen = null, onChoose } = props;
   const whole = total(times);
   const full = fullPs ?? whole;
   const summary = parts(times)
     .map(({ bucket, ps }) => `${bucket} ${percent(ps, whole)}`)
     .join(", ");
+  const how = isEstimated ? "estimated: " : "";
   return (
     <div
-      class={`stacked-bar ${size}`}
+      class={`stacked-bar ${size} ${isEstimated ? "estimated" : ""}`}
       {...(onChoose ? { role: "group" } : { role: "img" })}
-      aria-label={summary || "no time"}
+      aria-label={summary ? how + summary : "no time"}
     >
       {parts(times).map(({ bucket, ps }) => {
         const Segment = onChoose ? "button" : "span";
@@ -33,7 +36,7 @@ export function StackedBar({ times, fullPs, size = "small", chosen = null, onCho
           <Segment
             key={bucket}
             class={`segment bucket-${bucket} ${chosen && chosen !== bucket ? "dimmed" : ""}`}
-            title={`${bucket}: ${seconds(ps)} (${percent(ps, whole)})`}
+            title={`${bucket}: ${seconds(ps)} (${percent(ps, whole)})${isEstimated ? ", estimated" : ""}`}
             aria-label={onChoose && `${bucket} ${percent(ps, whole)}`}
             style={{
               width: `${share * 100}%`,
@@ -68,6 +71,24 @@ export function Legend({ buckets }: { buckets: readonly Bucket[] }) {
         </li>
       ))}
     </ul>
+  );
+}
+
+/** "input or compile?": between these the logs cannot decide. */
+export function Candidates({ buckets }: { buckets: readonly Bucket[] }) {
+  if (buckets.length === 0) return null;
+  const last = buckets.length - 1;
+  return (
+    <span class="candidates" title="The logs cannot decide between these; the likeliest is first.">
+      {buckets.map((bucket, index) => (
+        <span key={bucket}>
+          {index > 0 && (index === last ? " or " : ", ")}
+          <Swatch bucket={bucket} />
+          {bucket}
+          {index === last && "?"}
+        </span>
+      ))}
+    </span>
   );
 }
 

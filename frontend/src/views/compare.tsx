@@ -1,7 +1,14 @@
 /** Two runs side by side: what was won, what is new. */
 
 import { difference, percent, seconds } from "../format";
-import { type Comparison, compare, comparisonSentence, stepAxisEnd, total } from "../model";
+import {
+  type Comparison,
+  compare,
+  comparisonSentence,
+  figuresOf,
+  stepAxisEnd,
+  total,
+} from "../model";
 import type { Finding, Report, Step } from "../types";
 import { Section, StatusBadge } from "../ui/parts";
 import { StackedBar, Swatch } from "../ui/stacked_bar";
@@ -16,7 +23,8 @@ interface Props {
 
 export function Compare({ before, after, onSwap, onStep }: Props) {
   const comparison = compare(before.report, after.report);
-  const fullPs = Math.max(total(before.report.buckets_ps), total(after.report.buckets_ps));
+  const spent = [before, after].map(({ report }) => figuresOf(report).buckets_ps);
+  const fullPs = Math.max(...spent.map(total));
   return (
     <>
       <Section
@@ -33,10 +41,16 @@ export function Compare({ before, after, onSwap, onStep }: Props) {
             <div class="compare-run" key={run}>
               <span class="compare-name">
                 <span class="faint">{index === 0 ? "before" : "after"}</span> {run}
+                {report.estimate && <span class="estimated-mark faint"> estimated</span>}
               </span>
               <StatusBadge status={report.verdict.status} />
               <span class="figures">{seconds(report.window.duration_ps)}</span>
-              <StackedBar times={report.buckets_ps} fullPs={fullPs} size="large" />
+              <StackedBar
+                times={spent[index]!}
+                isEstimated={report.estimate !== null}
+                size="large"
+                {...{ fullPs }}
+              />
             </div>
           ))}
         </div>
@@ -79,8 +93,8 @@ function Differences({ comparison }: { comparison: Comparison }) {
         <thead>
           <tr>
             <th scope="col">bucket</th>
-            <th scope="col">before</th>
-            <th scope="col">after</th>
+            <th scope="col">before{before.isEstimated && ", estimated"}</th>
+            <th scope="col">after{after.isEstimated && ", estimated"}</th>
             <th scope="col">difference</th>
           </tr>
         </thead>

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { between, counted, percent, seconds } from "../format";
 import { type Columns, columnsOf, fleetHeadline, shownFindings } from "../fleet";
-import { largestFirst, total } from "../model";
+import { about, largestFirst, total } from "../model";
 import { BUCKET_COLOURS } from "../palette";
 import { type Only, linkTo } from "../runs";
 import { BUCKET_MEANINGS, spoken } from "../words";
@@ -30,6 +30,7 @@ export function FleetPage({ fleet, runs, onRun, onOnly, onReadAll }: Props) {
           <StackedBar
             times={fleet.buckets_ps}
             size="large"
+            isEstimated={fleet.estimated_runs > 0}
             onChoose={(bucket) => list("bucket", bucket)}
           />
         )}
@@ -195,7 +196,7 @@ function Costliest({ fleet, onRun }: { fleet: Fleet; onRun: (run: string) => voi
         heads={["run", "verdict", "mostly", "hosts", "machine time lost"]}
         label="Runs that lost most"
       >
-        {costly.map(({ run, status, primary, sentence, hosts, machine_ps }) => (
+        {costly.map(({ run, status, primary, sentence, hosts, machine_ps, estimated }) => (
           <tr key={run}>
             <th scope="row">
               <button type="button" class="link" onClick={() => onRun(run)}>
@@ -211,7 +212,7 @@ function Costliest({ fleet, onRun }: { fleet: Fleet; onRun: (run: string) => voi
               {primary}
             </td>
             <td class="figures">{hosts}</td>
-            <td class="figures">{seconds(machine_ps)}</td>
+            <td class="figures">{about(seconds(machine_ps), estimated)}</td>
           </tr>
         ))}
       </Table>

@@ -13,14 +13,17 @@ interface Props {
   lateness: Lateness | null;
   chosen: string | null;
   isDark: boolean;
+  /** What the run shows besides; a host has only what was traced of it. */
+  isEstimated: boolean;
   onHost: (host: string) => void;
 }
 
-export function Hosts({ ledgers, lateness, chosen, isDark, onHost }: Props) {
+export function Hosts({ ledgers, lateness, chosen, isDark, isEstimated, onHost }: Props) {
   if (ledgers.length < 2) return null;
   const { buckets, rows } = heatMap(ledgers, lateness);
+  const aside = `share of the window${isEstimated ? ", as traced" : ""}`;
   return (
-    <Section id="hosts" title="Hosts" aside={<span class="faint">share of the window</span>}>
+    <Section id="hosts" title="Hosts" aside={<span class="faint">{aside}</span>}>
       <div class="scrolling hosts-scroll" tabIndex={0} role="region" aria-label="Hosts by bucket">
         <table class="heat-map">
           <thead>

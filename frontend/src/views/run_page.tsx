@@ -103,6 +103,7 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
         lateness={report.lateness}
         chosen={shownHost}
         isDark={isDark}
+        isEstimated={report.estimate !== null}
         onHost={(host) => {
           showHost(host);
           goTo("timeline", "nearest");

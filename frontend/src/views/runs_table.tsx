@@ -20,7 +20,7 @@ import { STATE_WORDS } from "../words";
 import { BUCKETS } from "../palette";
 import type { RunSummary } from "../types";
 import { ProgressBar, Section, StatusBadge } from "../ui/parts";
-import { Legend, StackedBar } from "../ui/stacked_bar";
+import { Candidates, Legend, StackedBar } from "../ui/stacked_bar";
 import { Pager } from "./pager";
 
 const COLUMNS: [SortKey, string][] = [
@@ -182,13 +182,21 @@ function RunRow({ run, onRun }: { run: RunSummary; onRun: (run: string) => void 
       </th>
       {run.state === "ready" ? (
         <>
-          <td>{run.status && <StatusBadge status={run.status} />}</td>
+          <td>
+            {run.status && <StatusBadge status={run.status} />}
+            <Candidates buckets={run.candidates ?? []} />
+          </td>
           <td class="figures">{firstEpoch(run)}</td>
           <td class="figures">{run.later_epoch_ps ? seconds(run.later_epoch_ps) : "–"}</td>
           <td class="figures">
             {best?.gain_ps?.high ? `up to ${seconds(best.gain_ps.high)}` : "–"}
           </td>
-          <td class="column-bar">{run.buckets_ps && <StackedBar times={run.buckets_ps} />}</td>
+          <td class="column-bar">
+            {run.buckets_ps && (
+              <StackedBar times={run.buckets_ps} isEstimated={run.estimated === true} />
+            )}
+            {run.estimated && <span class="estimated-mark faint">estimated</span>}
+          </td>
         </>
       ) : (
         <td colSpan={5}>

@@ -86,22 +86,58 @@ const LITTLE_COVERED = 0.5;
 /** What is missing from this run's logs, and how to get it; null where nothing is. */
 export function MissingEvidence({ report, capture }: { report: Report; capture: string }) {
   const { covered_ps, duration_ps } = report.window;
+  const isUndecided = report.verdict.candidates.length > 0;
   if (duration_ps > 0 && covered_ps >= duration_ps * LITTLE_COVERED) return null;
-  if (report.estimate) return null; // samples of all of it say enough
   if (report.framework !== "tensorflow") return null; // the lines are for TensorFlow
+  if (report.estimate && !isUndecided) return null; // what there is says enough
   const isUntraced = covered_ps === 0;
+  const { why, how, code } = report.captured
+    ? gapOfTheCapture(isUntraced)
+    : gapOfAnOrdinaryLog(isUntraced, capture);
   return (
     <section class="panel teach" aria-label="What is missing">
       <h2>
-        {isUntraced ? "No profile of the first epoch" : "The profile saw little of the first epoch"}
+        {isUndecided
+          ? "What would decide it"
+          : isUntraced
+            ? "No profile of the first epoch"
+            : "The profile saw little of the first epoch"}
       </h2>
       <p>
-        {isUntraced
-          ? "Event files tell that the time passed, not where it went."
-          : "Keras' own profile_batch starts late and stops soon: tracing and the first batch are over by then."}{" "}
-        These lines capture all of it:
+        {why} {how}
       </p>
-      <CaptureCode code={capture} />
+      {code && <CaptureCode code={code} />}
     </section>
   );
+}
+
+interface Gap {
+  why: string;
+  how: string;
+  code: string | null;
+}
+
+function gapOfTheCapture(isUntraced: boolean): Gap {
+  if (isUntraced) {
+    return {
+      why: "The capture was there but saved no profile:",
+      how: "profiling was switched off, another profiler was running, or the process ended too soon.",
+      code: null,
+    };
+  }
+  return {
+    why: "The capture profiled only parts of it, to stay within its budget.",
+    how: "A larger one shows more, once, and makes that first epoch slower:",
+    code: 'StallCallback("logs/run1", budget=0.5)',
+  };
+}
+
+function gapOfAnOrdinaryLog(isUntraced: boolean, capture: string): Gap {
+  return {
+    why: isUntraced
+      ? "Event files tell that the time passed, not where it went."
+      : "The profiler was on for a short time only. Keras' own profile_batch, for one, starts late and stops soon: tracing and the first batch are over by then.",
+    how: "These lines capture all of it:",
+    code: capture,
+  };
 }

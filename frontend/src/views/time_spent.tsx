@@ -1,8 +1,16 @@
 /** Where the time went: the window as one bar, its buckets and causes as a list, its steps. */
 
-import { counted, percent, seconds } from "../format";
-import { causesOf, largestFirst } from "../model";
-import { BUCKET_MEANINGS, spokenCause } from "../words";
+import { percent, seconds } from "../format";
+import {
+  bucketRange,
+  causesOf,
+  figuresOf,
+  largestFirst,
+  phaseParts,
+  phaseTime,
+  tracedExactly,
+} from "../model";
+import { BUCKET_MEANINGS, spoken, spokenCause } from "../words";
 import type { Bucket, Estimate, Report, Step } from "../types";
 import { Section } from "../ui/parts";
 import { StackedBar, Swatch } from "../ui/stacked_bar";
@@ -18,24 +26,37 @@ interface Props {
 export function TimeSpent({ report, chosen, onBucket, onStep }: Props) {
   return (
     <Section id="time-spent" title="Where the time went">
-      <StackedBar times={report.buckets_ps} size="large" {...{ chosen, onChoose: onBucket }} />
-      {report.estimate && <Estimated estimate={report.estimate} />}
+      <StackedBar
+        times={figuresOf(report).buckets_ps}
+        size="large"
+        isEstimated={report.estimate !== null}
+        {...{ chosen, onChoose: onBucket }}
+      />
+      {report.estimate && <Estimated report={report} estimate={report.estimate} />}
       <BucketTable report={report} onBucket={onBucket} />
+      <Phases report={report} />
       <StepChart steps={report.steps} onStep={onStep} />
     </Section>
   );
 }
 
-/** The bar above is exact, and calls what was not profiled unknown. */
-function Estimated({ estimate }: { estimate: Estimate }) {
-  const { profiled_steps: profiled, steps, buckets_ps: times } = estimate;
+/** What is estimated is called that, with its reasons; what was traced is a line, not a bar. */
+function Estimated({ report, estimate }: { report: Report; estimate: Estimate }) {
   return (
     <div class="estimate">
-      <p class="faint">
-        Probably all of it, estimated from {profiled.toLocaleString("en")} profiled steps of{" "}
-        {counted(steps, "step")}:
+      <p>
+        <strong>Estimated</strong>, with the range of each bucket; {tracedExactly(report)}.
       </p>
-      <StackedBar times={times} size="large" />
+      {estimate.rests_on.length > 0 && (
+        <details open>
+          <summary>What this rests on</summary>
+          <ul class="faint">
+            {estimate.rests_on.map((sentence) => (
+              <li key={sentence}>{sentence}</li>
+            ))}
+          </ul>
+        </details>
+      )}
     </div>
   );
 }
@@ -53,7 +74,7 @@ function BucketTable({ report, onBucket }: { report: Report; onBucket: (bucket: 
           <th scope="col">share</th>
         </tr>
       </thead>
-      {largestFirst(report.buckets_ps).map(({ bucket, ps }) => (
+      {largestFirst(figuresOf(report).buckets_ps).map(({ bucket, ps }) => (
         <tbody key={bucket}>
           <tr class="bucket-row">
             <th scope="row">
@@ -63,13 +84,47 @@ function BucketTable({ report, onBucket }: { report: Report; onBucket: (bucket: 
                 <span class="faint">{BUCKET_MEANINGS[bucket]}</span>
               </button>
             </th>
-            <td class="figures">{seconds(ps)}</td>
+            <td class="figures">
+              {seconds(ps)} <Range text={bucketRange(report, bucket)} />
+            </td>
             <td class="figures">{percent(ps, whole)}</td>
           </tr>
           <Causes report={report} bucket={bucket} />
         </tbody>
       ))}
     </table>
+  );
+}
+
+function Range({ text }: { text: string }) {
+  return text ? <span class="range faint">({text})</span> : null;
+}
+
+/** Where there is more than training: how long each part of the epoch took, and how sure that is. */
+function Phases({ report: { phases, estimate } }: { report: Report }) {
+  if (phases.every(({ name }) => name === "training")) return null;
+  return (
+    <div class="phases">
+      <h3>Phases</h3>
+      <table class="phase-table">
+        <thead class="visually-hidden">
+          <tr>
+            <th scope="col">phase</th>
+            <th scope="col">time</th>
+            <th scope="col">what it went to</th>
+          </tr>
+        </thead>
+        <tbody>
+          {phases.map((phase) => (
+            <tr key={phase.start_ps}>
+              <th scope="row">{spoken(phase.name)}</th>
+              <td class="figures">{phaseTime(phase)}</td>
+              <td class="faint">{phaseParts(phase, estimate !== null)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 

@@ -1,11 +1,12 @@
 /** The answer: one sentence, and the figures it rests on. */
 
 import { between, percent, seconds } from "../format";
-import { windowName } from "../model";
+import { about, figuresOf, windowName } from "../model";
 import { STATUS_COLOURS } from "../palette";
 import { STATUS_ADVICE } from "../words";
 import type { Report } from "../types";
 import { StatusBadge, goTo } from "../ui/parts";
+import { Candidates } from "../ui/stacked_bar";
 
 export function Verdict({ report }: { report: Report }) {
   const { verdict, window } = report;
@@ -17,7 +18,10 @@ export function Verdict({ report }: { report: Report }) {
       style={{ "--status": STATUS_COLOURS[verdict.status] }}
     >
       <div class="verdict-words">
-        <StatusBadge status={verdict.status} />
+        <div class="verdict-signs">
+          <StatusBadge status={verdict.status} />
+          <Candidates buckets={verdict.candidates} />
+        </div>
         <h1>{verdict.sentence}</h1>
         <p class="verdict-advice">{STATUS_ADVICE[verdict.status]}</p>
       </div>
@@ -29,7 +33,9 @@ export function Verdict({ report }: { report: Report }) {
 
 function Figures({ report }: { report: Report }) {
   const { window, later_epochs: later, verdict } = report;
-  const hasTrace = window.covered_ps > 0; // else nobody knows what comes back
+  const isEstimated = report.estimate !== null;
+  const spent = figuresOf(report);
+  const isKnown = isEstimated || window.covered_ps > 0; // else nobody knows what comes back
   return (
     <dl class="figures-row">
       <Fact name={windowName(report)} value={seconds(window.duration_ps)} />
@@ -38,25 +44,29 @@ function Figures({ report }: { report: Report }) {
         value={later.median_ps === null ? "none logged" : seconds(later.median_ps)}
         isWeak={later.median_ps === null}
       />
-      {hasTrace && (
+      {isKnown && (
         <>
           <Fact
             name="Once"
-            value={seconds(report.one_time_ps)}
+            value={about(seconds(spent.one_time_ps), isEstimated)}
             hint="Time that later epochs do not pay for: tracing, the first element …"
           />
           <Fact
             name="Every epoch"
-            value={seconds(report.recurring_ps)}
+            value={about(seconds(spent.recurring_ps), isEstimated)}
             hint="Time that comes back in every epoch."
           />
         </>
       )}
       <Fact
-        name="Seen by the trace"
+        name={isEstimated ? "Traced exactly" : "Seen by the trace"}
         value={percent(window.covered_ps, window.duration_ps)}
         isWeak={window.covered_ps < window.duration_ps / 2}
-        hint="How much of the window there is evidence for."
+        hint={
+          isEstimated
+            ? "The rest is estimated: see what this rests on."
+            : "How much of the window there is evidence for."
+        }
       />
       <Fact
         name="Confidence"

@@ -35,6 +35,18 @@ BUCKET = "unknown"
 SLOWER_FACTOR = 1.5
 
 
+_CAPTURE = Change(
+    "Capture the first epoch. The trace shows tracing, compiling and waiting for input by "
+    "name; the callback also sees memory, gradients and hangs.",
+    "",
+    HOW_TO_CAPTURE,
+)
+_PROFILE_TOO = Change(
+    "Let the capture profile the first epoch: leave its option profile on, and let no other "
+    "profiler run meanwhile. The trace shows tracing, compiling and waiting for input by name."
+)
+
+
 def check(signals: Signals) -> Finding | None:
     if signals.traces or signals.window_ps == 0 or signals.timeline.window.epoch is None:
         return None
@@ -47,12 +59,7 @@ def check(signals: Signals) -> Finding | None:
         severity="note",
         title=_title(first, later if slower else None),
         explanation=_explanation(first, later, once),
-        change=Change(
-            "Capture the first epoch. The trace shows tracing, compiling and waiting for input by "
-            "name; the callback also sees memory, gradients and hangs.",
-            "",
-            HOW_TO_CAPTURE,
-        ),
+        change=_PROFILE_TOO if signals.capture is not None else _CAPTURE,
         lost_ps=once,
         confidence=0.9,
     )
