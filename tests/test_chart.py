@@ -14,7 +14,7 @@ from stall_analyzer.chart.chart_window import search, timeline
 from stall_analyzer.chart.lanes import MOST_ROWS, charts_of, phase_name
 from stall_analyzer.model.causes import CAUSES
 from stall_analyzer.model.findings import Report
-from stall_analyzer.model.timeline import Phase
+from stall_analyzer.model.timeline import Phase, off_at_both_ends
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_S
 from tests import captures
 from tests.logdirs import write_session
@@ -42,9 +42,14 @@ def training() -> bytes:
     )  # fmt: skip
 
 
-def test_a_phase_says_how_far_off_its_end_may_be() -> None:
-    assert phase_name(Phase("validation", 0, PS_PER_S, error_ps=PS_PER_S)) == "validation ± 1.00 s"
-    assert phase_name(Phase("first_step", 0, PS_PER_S)) == "first step"
+def test_a_phase_says_how_far_off_it_may_be() -> None:
+    assert phase_name(Phase("validation", 0, PS_PER_S), PS_PER_S) == "validation ± 1.00 s"
+    assert phase_name(Phase("first_step", 0, PS_PER_S), 0) == "first step"
+
+
+def test_a_phase_is_off_by_as_much_as_its_begin_and_its_end() -> None:
+    assert off_at_both_ends([0, 5, 3, 0]) == [0, 5, 8, 3]
+    assert off_at_both_ends([]) == []
 
 
 def gpu() -> bytes:

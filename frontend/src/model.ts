@@ -64,10 +64,15 @@ export function tracedExactly({ window }: Report): string {
   return `traced exactly: ${percent(window.covered_ps, window.duration_ps)} of the epoch`;
 }
 
-/** "3.00 s ± 1.00 s"; the error only where there is one. */
-export function phaseTime(phase: Phase): string {
-  const error = phase.error_ps > 0 ? ` ± ${seconds(phase.error_ps)}` : "";
-  return `${seconds(duration(phase))}${error}`;
+/**
+ * "3.00 s ± 1.00 s" for each; the error only where there is one. A phase begins where the one
+ * before it ends, and is as unsure as both of its ends.
+ */
+export function phaseTimes(phases: readonly Phase[]): string[] {
+  return phases.map((phase, index) => {
+    const errorPs = phase.error_ps + (phases[index - 1]?.error_ps ?? 0);
+    return `${seconds(duration(phase))}${errorPs > 0 ? ` ± ${seconds(errorPs)}` : ""}`;
+  });
 }
 
 /** What a phase went to. Beside an estimate, what was not traced is no cost: it says so. */

@@ -19,7 +19,7 @@ import {
   median,
   parts,
   phaseParts,
-  phaseTime,
+  phaseTimes,
   predicted,
   stepAxisEnd,
   stepColumns,
@@ -93,9 +93,11 @@ describe("where the time went", () => {
     expect(about("5.00 s", false)).toBe("5.00 s");
     expect(tracedExactly(partly)).toBe("traced exactly: 3 % of the epoch");
   });
-  it("in a phase is as sure as its end", () => {
-    expect(phaseTime({ ...phase, error_ps: 0 })).toBe("3.00 s");
-    expect(phaseTime({ ...phase, error_ps: S })).toBe("3.00 s ± 1.00 s");
+  it("in a phase is as sure as its begin and its end", () => {
+    const errors = (...all: number[]) =>
+      phaseTimes(all.map((error_ps) => ({ ...phase, error_ps })));
+    expect(errors(0, 0)).toEqual(["3.00 s", "3.00 s"]);
+    expect(errors(0, S, 0)).toEqual(["3.00 s", "3.00 s ± 1.00 s", "3.00 s ± 1.00 s"]);
   });
   it("in a phase is only what was traced, beside an estimate", () => {
     const times = (buckets_ps: object) => ({ ...phase, buckets_ps });

@@ -32,7 +32,7 @@ async function partlyTraced(change: object = {}): Promise<any> {
     phases: [
       { ...phase("first_step", 0, 5), error_ps: 0 },
       { ...phase("training", 5, 7), error_ps: S },
-      { ...phase("validation", 7, 10), error_ps: S },
+      { ...phase("validation", 7, 10), error_ps: 0 },
     ],
     estimate: {
       buckets_ps: PROBABLY,

@@ -19,7 +19,14 @@ from stall_analyzer.model.findings import Report
 from stall_analyzer.model.format import seconds
 from stall_analyzer.model.intervals import stack
 from stall_analyzer.model.ledger import HostLedger
-from stall_analyzer.model.timeline import AlignedTrace, Phase, Step, Timeline, starts_and_ends
+from stall_analyzer.model.timeline import (
+    AlignedTrace,
+    Phase,
+    Step,
+    Timeline,
+    off_at_both_ends,
+    starts_and_ends,
+)
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import name_of, rows_called, rows_named, rows_of_line
 from stall_analyzer.model.units import Int64s
@@ -68,14 +75,15 @@ def _ledger(host: HostLedger, names: Names, title: str) -> Lane:
 
 
 def _phases(timeline: Timeline, names: Names) -> Lane:
-    labels = names.table(map(phase_name, timeline.phases))
+    errors_ps = off_at_both_ends(phase.error_ps for phase in timeline.phases)
+    labels = names.table(map(phase_name, timeline.phases, errors_ps))
     spans, duration_ps = starts_and_ends(timeline.phases), timeline.window.duration_ps
     return lane_of("phases", "phases", "training", duration_ps, *spans, labels)
 
 
-def phase_name(phase: Phase) -> str:
-    """`first step`, and how far off its end may be: `validation ± 1.00 s`"""
-    error = f" ± {seconds(phase.error_ps)}" if phase.error_ps else ""
+def phase_name(phase: Phase, error_ps: int) -> str:
+    """`first step`, and how far off its length may be: `validation ± 1.00 s`"""
+    error = f" ± {seconds(error_ps)}" if error_ps else ""
     return phase.name.replace("_", " ") + error
 
 

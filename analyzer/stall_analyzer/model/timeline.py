@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -72,6 +73,11 @@ class Phase:
     start_ps: int
     end_ps: int
     error_ps: int = 0  # how far off its end may be; a log may know only the second
+
+
+def off_at_both_ends(errors_ps: Iterable[int]) -> list[int]:
+    """How far off the length of each phase may be: it begins where the one before it ends."""
+    return [begin + end for begin, end in pairwise((0, *errors_ps))]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.kinds import Bucket, Status
+from stall_analyzer.model.timeline import off_at_both_ends
 from stall_analyzer.report.facts import by_size, figures, shown_name
 from stall_analyzer.report.findings_text import show_findings
 from stall_analyzer.report.glyphs import bar, cells_per_part, sparkline
@@ -238,16 +239,17 @@ def _phases(terminal: Terminal, run: ReportEntry) -> None:
         return
     terminal.gap()
     terminal.line(terminal.text("phases", "bold"))
+    errors_ps = off_at_both_ends(phase["error_ps"] for phase in phases)
     table = [
         [
             terminal.text(phase["name"].replace("_", " ")),
             terminal.text(seconds(_duration(phase))),
-            terminal.text(f"± {seconds(phase['error_ps'])}" if phase["error_ps"] else ""),
+            terminal.text(f"± {seconds(error_ps)}" if error_ps else ""),
             terminal.text(_traced_of(phase, run["estimate"] is not None), "dim"),
         ]
-        for phase in phases
+        for phase, error_ps in zip(phases, errors_ps, strict=True)
     ]
-    if not any(phase["error_ps"] for phase in phases):
+    if not any(errors_ps):
         table = [[name, time, parts] for name, time, _, parts in table]
     terminal.rows(table, right=[1], indent=2)
 

@@ -7,7 +7,7 @@ import {
   figuresOf,
   largestFirst,
   phaseParts,
-  phaseTime,
+  phaseTimes,
   tracedExactly,
 } from "../model";
 import { BUCKET_MEANINGS, spoken, spokenCause } from "../words";
@@ -103,6 +103,7 @@ function Range({ text }: { text: string }) {
 /** Where there is more than training: how long each part of the epoch took, and how sure that is. */
 function Phases({ report: { phases, estimate } }: { report: Report }) {
   if (phases.every(({ name }) => name === "training")) return null;
+  const times = phaseTimes(phases);
   return (
     <div class="phases">
       <h3>Phases</h3>
@@ -115,10 +116,10 @@ function Phases({ report: { phases, estimate } }: { report: Report }) {
           </tr>
         </thead>
         <tbody>
-          {phases.map((phase) => (
+          {phases.map((phase, index) => (
             <tr key={phase.start_ps}>
               <th scope="row">{spoken(phase.name)}</th>
-              <td class="figures">{phaseTime(phase)}</td>
+              <td class="figures">{times[index]}</td>
               <td class="faint">{phaseParts(phase, estimate !== null)}</td>
             </tr>
           ))}
