@@ -74,6 +74,11 @@ def test_words_are_those_of_the_estimate_and_marked() -> None:
     assert epoch_times(entry)[-2:] == ["one-time ~3.00 s", "recurring ~3.20 s"]
 
 
+def test_a_sliver_without_an_estimate_does_not_tell_what_comes_back() -> None:
+    entry = partly_traced(estimate=None)
+    assert epoch_times(entry) == ["first epoch 6.20 s", "later epochs 64.9 ms"]
+
+
 def test_event_files_alone_may_tell_what_came_once() -> None:
     entry = estimated(sample("compile_tracing"), PROBABLY, traced=0)
     assert "one-time ~3.00 s" in epoch_times(entry)

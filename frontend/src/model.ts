@@ -49,6 +49,9 @@ export function figuresOf(report: Report): Report | Estimate {
   return report.estimate ?? report;
 }
 
+/** With no more than this share traced, the rest is a guess, or an estimate. */
+export const LITTLE_COVERED = 0.5;
+
 /** `~2.10 s`: how an estimated figure is told from a measured one. */
 export function about(text: string, isEstimated: boolean): string {
   return isEstimated ? `~${text}` : text;

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from stall_analyzer.report.document_types import FindingEntry, ForecastEntry, ReportEntry
 
 CAUSE_FROM_SHARE = 200  # a cause below 1/200 of the window is not worth a line
+# With no more than this traced, and no estimate, nobody knows what comes back in later epochs.
+LITTLE_COVERED = 0.5
 
 SEEN_SHARE = 0.5  # of the window: from less, nothing is said to be well
 
@@ -81,7 +83,7 @@ def epoch_times(run: ReportEntry) -> list[str]:
     if later_ps is not None:
         parts.append(f"later epochs {seconds(later_ps)}")
     spent, estimated = figures(run), run["estimate"] is not None
-    if window["covered_ps"] or estimated:  # else nothing is known about either
+    if estimated or window["covered_ps"] > LITTLE_COVERED * window["duration_ps"]:
         parts.append(f"one-time {about(seconds(spent['one_time_ps']), estimated)}")
         parts.append(f"recurring {about(seconds(spent['recurring_ps']), estimated)}")
     return parts

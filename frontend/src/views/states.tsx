@@ -1,6 +1,7 @@
 /** Pages for when there is nothing, or only half of something, to show. They teach. */
 
 import type { ComponentChildren } from "preact";
+import { LITTLE_COVERED } from "../model";
 import type { Progress, Report, ReportAnswer, RunsAnswer } from "../types";
 import type { Loaded } from "../use_data";
 import { CopyButton, Notes, ProgressBar } from "../ui/parts";
@@ -81,14 +82,16 @@ export function WhenReady(props: {
   return answer && <Analysing run={props.run} progress={answer.progress} />;
 }
 
-const LITTLE_COVERED = 0.5;
-
 /** What is missing from this run's logs, and how to get it; null where nothing is. */
 export function MissingEvidence({ report, capture }: { report: Report; capture: string }) {
   const { covered_ps, duration_ps } = report.window;
   const isUndecided = report.verdict.candidates.length > 0;
+<<<<<<< HEAD
   if (duration_ps > 0 && covered_ps >= duration_ps * LITTLE_COVERED) return null;
   if (report.framework !== "tensorflow") return null; // the lines are for TensorFlow
+=======
+  if (duration_ps > 0 && covered_ps > duration_ps * LITTLE_COVERED) return null;
+>>>>>>> d2e459d (Claim no recurring time from a sliver of a trace)
   if (report.estimate && !isUndecided) return null; // what there is says enough
   const isUntraced = covered_ps === 0;
   const { why, how, code } = report.captured

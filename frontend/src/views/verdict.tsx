@@ -1,7 +1,11 @@
 /** The answer: one sentence, and the figures it rests on. */
 
 import { between, percent, seconds } from "../format";
+<<<<<<< HEAD
 import { about, figuresOf, windowName } from "../model";
+=======
+import { LITTLE_COVERED, about, figuresOf } from "../model";
+>>>>>>> d2e459d (Claim no recurring time from a sliver of a trace)
 import { STATUS_COLOURS } from "../palette";
 import { STATUS_ADVICE } from "../words";
 import type { Report } from "../types";
@@ -35,7 +39,8 @@ function Figures({ report }: { report: Report }) {
   const { window, later_epochs: later, verdict } = report;
   const isEstimated = report.estimate !== null;
   const spent = figuresOf(report);
-  const isKnown = isEstimated || window.covered_ps > 0; // else nobody knows what comes back
+  const hasLittle = window.covered_ps <= window.duration_ps * LITTLE_COVERED;
+  const isKnown = isEstimated || !hasLittle; // else nobody knows what comes back
   return (
     <dl class="figures-row">
       <Fact name={windowName(report)} value={seconds(window.duration_ps)} />
@@ -61,7 +66,7 @@ function Figures({ report }: { report: Report }) {
       <Fact
         name={isEstimated ? "Traced exactly" : "Seen by the trace"}
         value={percent(window.covered_ps, window.duration_ps)}
-        isWeak={window.covered_ps < window.duration_ps / 2}
+        isWeak={hasLittle}
         hint={
           isEstimated
             ? "The rest is estimated: see what this rests on."
