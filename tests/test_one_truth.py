@@ -81,7 +81,11 @@ def test_a_sliver_without_an_estimate_does_not_tell_what_comes_back() -> None:
 
 def test_event_files_alone_may_tell_what_came_once() -> None:
     entry = estimated(sample("compile_tracing"), PROBABLY, traced=0)
-    assert "one-time ~3.00 s" in epoch_times(entry)
+    entry["window"]["source"] = "events"
+    shown = in_terminal(entry)
+    assert "one-time ~3.00 s" in shown
+    assert "estimated; traced exactly: 0 % of the epoch" in shown
+    assert "event files only: no trace shows where the time went" in shown
 
 
 def test_the_terminal_shows_the_estimate_with_ranges_and_what_it_rests_on() -> None:

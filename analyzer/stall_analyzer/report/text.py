@@ -309,7 +309,7 @@ def _evidence(terminal: Terminal, run: ReportEntry) -> None:
     window = run["window"]
     if not window["duration_ps"]:
         seen = "no first epoch was found"
-    elif window["source"] == "events" and not run["estimate"]:
+    elif window["source"] == "events":
         seen = "event files only: no trace shows where the time went"
     else:
         covered = percent(window["covered_ps"], window["duration_ps"])
