@@ -86,12 +86,8 @@ export function WhenReady(props: {
 export function MissingEvidence({ report, capture }: { report: Report; capture: string }) {
   const { covered_ps, duration_ps } = report.window;
   const isUndecided = report.verdict.candidates.length > 0;
-<<<<<<< HEAD
-  if (duration_ps > 0 && covered_ps >= duration_ps * LITTLE_COVERED) return null;
-  if (report.framework !== "tensorflow") return null; // the lines are for TensorFlow
-=======
   if (duration_ps > 0 && covered_ps > duration_ps * LITTLE_COVERED) return null;
->>>>>>> d2e459d (Claim no recurring time from a sliver of a trace)
+  if (report.framework !== "tensorflow") return null; // the lines are for TensorFlow
   if (report.estimate && !isUndecided) return null; // what there is says enough
   const isUntraced = covered_ps === 0;
   const { why, how, code } = report.captured

@@ -1,11 +1,7 @@
 /** The answer: one sentence, and the figures it rests on. */
 
 import { between, percent, seconds } from "../format";
-<<<<<<< HEAD
-import { about, figuresOf, windowName } from "../model";
-=======
-import { LITTLE_COVERED, about, figuresOf } from "../model";
->>>>>>> d2e459d (Claim no recurring time from a sliver of a trace)
+import { LITTLE_COVERED, about, figuresOf, windowName } from "../model";
 import { STATUS_COLOURS } from "../palette";
 import { STATUS_ADVICE } from "../words";
 import type { Report } from "../types";

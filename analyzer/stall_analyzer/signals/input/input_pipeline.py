@@ -27,6 +27,7 @@ Spans = tuple[Int64s, Int64s]  # disjoint intervals in order, in window time
 NEVER: Spans = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 ITERATOR = "Iterator::"
+ROOTS = (f"{ITERATOR}Root", f"{ITERATOR}Model")  # the latter until TensorFlow 2.6
 MAKE_ITERATOR = "EagerLocalExecute: MakeIterator"
 EXECUTOR = "ExecutorState::Process"
 PARAMETERS = ("buffer_size", "batch_size", "parallelism", "num_parallel_calls", "cycle_length",
@@ -182,7 +183,7 @@ def _stages(traces: Sequence[AlignedTrace]) -> tuple[Stage, ...]:
     for aligned in traces:
         mine: dict[str, list[int]] = {}
         for index, name in enumerate(aligned.trace.names):
-            if name.startswith(ITERATOR + "Root") and not name.endswith(CACHE_INSIDE):
+            if name.startswith(ROOTS) and not name.endswith(CACHE_INSIDE):
                 mine.setdefault(_path(name), []).append(index)
         for path, names in mine.items():
             paths.setdefault(path, []).append((aligned, names))
@@ -210,7 +211,7 @@ def _stage(path: str, parts: Sequence[tuple[AlignedTrace, list[int]]]) -> Stage:
 
 def _path(name: str) -> str:
     """`Iterator::Root::FlatMap[0]::Generator` -> `Root::FlatMap::Generator`."""
-    plain = re.sub(r"\[\d+\]", "", name.removeprefix(ITERATOR))
+    plain = re.sub(r"\[\d+\]", "", re.sub(r"^Iterator::(Root|Model)", "Root", name))
     return plain.replace("CacheImpl::", "Cache::")
 
 
