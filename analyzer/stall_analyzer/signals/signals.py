@@ -6,7 +6,7 @@ answer and the measuring is tested once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,6 +36,7 @@ from stall_analyzer.signals.ending.process_end import Ending, ending_of
 from stall_analyzer.signals.ending.stalled import Stall, stall_of_run
 from stall_analyzer.signals.ending.still_running import StillRunning, still_running
 from stall_analyzer.signals.estimate.estimate import estimate_of
+from stall_analyzer.signals.estimate.seen import Seen
 from stall_analyzer.signals.estimate.windows import sample_of
 from stall_analyzer.signals.host.accelerators import DeviceSignals, device_signals
 from stall_analyzer.signals.host.between_steps import BetweenSteps, between_steps
@@ -117,7 +118,8 @@ class Signals:
     @cached_property
     def estimate(self) -> Estimate | None:
         """The whole epoch as it probably was, where not all of it was traced."""
-        return sample_of(self.timeline, self.host) or estimate_of(self)
+        seen = Seen(self.timeline, self.host, self.traces, self.training_steps, self.pipeline)
+        return sample_of(self.timeline, self.host) or estimate_of(seen)
 
     @property
     def likely_ledger(self) -> Ledger:
@@ -379,17 +381,6 @@ class Signals:
     @cached_property
     def learning(self) -> LearningSignals:
         return learning_signals(self.timeline)
-
-    @property
-    def logged_tags(self) -> Collection[str]:
-        """Scalars of training that the event files hold."""
-        return self.events.train.keys() if self.events is not None else ()
-
-    @property
-    def first_loss_is_no_number(self) -> bool:
-        """Whether the loss that was logged for the first epoch is NaN or infinite."""
-        losses = self.events.train.get("epoch_loss") if self.events is not None else None
-        return losses is not None and len(losses) > 0 and not np.isfinite(losses.value[0])
 
     @property
     def why_weights_survived(self) -> str:

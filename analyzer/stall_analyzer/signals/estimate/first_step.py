@@ -78,7 +78,7 @@ def evidence_of(
 def divide_first_step(extra_ps: float, evidence: FirstStepEvidence) -> Part:
     """`extra_ps`: what it took longer than a usual step."""
     element_ps = min(evidence.element_ps, extra_ps)
-    expected = _expected_ps(evidence)
+    expected = expected_ps(evidence)
     slower = (extra_ps - element_ps) / sum(expected.values())
     reason = _other_reason(evidence)
     if reason:
@@ -98,7 +98,7 @@ def divide_first_step(extra_ps: float, evidence: FirstStepEvidence) -> Part:
     )
 
 
-def _expected_ps(evidence: FirstStepEvidence) -> dict[str, float]:
+def expected_ps(evidence: FirstStepEvidence) -> dict[str, float]:
     """What such a first step takes on the machine that the times were measured on."""
     built = BUILD_PS * (evidence.ops / BUILD_OPS) ** BUILD_POWER
     return {

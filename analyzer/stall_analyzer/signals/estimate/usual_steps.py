@@ -73,7 +73,20 @@ def usual_step(
         return None
     per_step = {cause: ps / counted for cause, ps in spent.items()}
     doubt = DOUBT_SOME if counted >= SOME else DOUBT_ONE
+    if per_step.get("compute.device", 0) > sum(per_step.values()) / 2 and not _traces_device(
+        traces
+    ):
+        doubt = DOUBT_SLOWER
     return UsualStep(per_step, counted, spans, doubt, "")
+
+
+def _traces_device(traces: Sequence[AlignedTrace]) -> bool:
+    return any(
+        line.last_event > line.first_event
+        and aligned.trace.planes[line.plane].name.startswith("/device:")
+        for aligned in traces
+        for line in aligned.trace.lines
+    )
 
 
 def with_production(
@@ -143,7 +156,10 @@ def _profiled(steps: Sequence[Step], trace: AlignedTrace) -> tuple[int, tuple[in
 
 
 def _recurring(ledger: Ledger, spans: Sequence[tuple[int, int]]) -> dict[str, int]:
-    """Picoseconds per cause in the spans, of what comes again; measuring is left out."""
+    """Picoseconds per cause in the spans, of what comes again; measuring is left out.
+
+    Where a step shows no work at all, a device was at work that was not traced.
+    """
     inside = np.array([bound for span in spans for bound in span], dtype=np.int64)
     rows = Tiling(ledger.bounds_ps, np.arange(len(ledger.cause), dtype=np.int64))
     bounds, row = refine(rows, inside)
@@ -151,13 +167,18 @@ def _recurring(ledger: Ledger, spans: Sequence[tuple[int, int]]) -> dict[str, in
     kept &= ~ledger.one_time[row] | np.isin(ledger.cause[row], RETRACING)
     sums = np.zeros(len(CAUSES), dtype=np.int64)
     np.add.at(sums, ledger.cause[row[kept]], np.diff(bounds)[kept])
-    return {
+    spent = {
         cause: int(ps)
         for cause, ps in zip(CAUSES, sums, strict=True)
         if ps and bucket_of(cause) not in ("profiler", "unknown")
     }
+    unseen = int(sums[NO_EVIDENCE])
+    if unseen:
+        spent["compute.device"] = spent.get("compute.device", 0) + unseen
+    return spent
 
 
 # A step that was traced anew after the first one will be again: Keras' own second tracing apart,
 # nothing but the program's arguments makes it so.
+NO_EVIDENCE = CAUSES.index("unknown.no_evidence")
 RETRACING = np.array([CAUSES.index("compile.retracing")])

@@ -1,0 +1,85 @@
+"""What an estimate is made from: the marks of the log, what was traced, and the input pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stall_analyzer.model.event_log import KerasConfig
+from stall_analyzer.model.intervals import time_in
+from stall_analyzer.model.ledger import HostLedger
+from stall_analyzer.model.timeline import AlignedTrace, Step, Timeline
+from stall_analyzer.signals.estimate.parts import UNTRACED
+from stall_analyzer.signals.estimate.production import Production, production_of
+from stall_analyzer.signals.input.input_pipeline import PipelineSignals
+
+
+@dataclass(frozen=True)
+class Untraced:
+    """Picoseconds of the window that were not traced, by where they lie."""
+
+    first_step: int
+    steps: int
+    validation: int
+    epoch_end: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One run, as the host that stands for it saw it."""
+
+    timeline: Timeline
+    host: HostLedger
+    traces: tuple[AlignedTrace, ...]  # of that host, in the window
+    training_steps: tuple[Step, ...]
+    pipeline: PipelineSignals
+
+    @property
+    def window_ps(self) -> int:
+        return self.timeline.window.duration_ps
+
+    @property
+    def later_epoch_ps(self) -> int | None:
+        later = self.timeline.later_epochs_ps
+        return int(np.median(later)) if later else None
+
+    @property
+    def first_step_end_ps(self) -> int:
+        """When the first step was surely over; 0 where nothing tells."""
+        first = self.timeline.first_step
+        return first.end_ps if first is not None else 0
+
+    @property
+    def keras(self) -> KerasConfig | None:
+        return self.timeline.events.keras if self.timeline.events is not None else None
+
+    @property
+    def batches_logged(self) -> bool:
+        events = self.timeline.events
+        return events is not None and any(tag.startswith("batch_") for tag in events.train)
+
+    @property
+    def loss_is_no_number(self) -> bool:
+        """Whether the loss that was logged for the first epoch is NaN or infinite."""
+        events = self.timeline.events
+        losses = events.train.get("epoch_loss") if events is not None else None
+        return losses is not None and len(losses) > 0 and not np.isfinite(losses.value[0])
+
+    @property
+    def production(self) -> Production | None:
+        profiled_ps = sum(end - begin for begin, end in (t.covered_ps for t in self.traces))
+        return production_of(self.pipeline, profiled_ps)
+
+    @property
+    def untraced(self) -> Untraced:
+        phases = {phase.name: phase for phase in self.timeline.phases}
+        validation, end = phases.get("validation"), phases.get("epoch_end")
+        begin_ps = self.first_step_end_ps
+        training_end = self.window_ps
+        if validation is not None or end is not None:
+            training_end = (validation or end).start_ps  # type: ignore[union-attr]
+        over = validation.end_ps if validation is not None else training_end
+        bounds = np.maximum.accumulate([0, begin_ps, training_end, over, self.window_ps])
+        found = time_in(self.host.ledger.tiling, bounds[:-1], bounds[1:], np.array([UNTRACED]))
+        return Untraced(*(int(ps) for ps in found))
