@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from stall_analyzer.discover.console_files import with_named_console
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.errors import UsageError
 from stall_analyzer.files.output import check_file, write_file
@@ -208,14 +209,21 @@ class Analysis(Sequence["Analysis"]):
 
 
 def analyze(
-    paths: LogPath | Iterable[LogPath], *, progress: Progress = ignore_progress
+    paths: LogPath | Iterable[LogPath],
+    *,
+    console: LogPath = "",
+    progress: Progress = ignore_progress,
 ) -> Analysis:
     """Every run under a log directory, run folder or file, or under several of them.
+
+    `console` is what the run wrote to its terminal, where that does not lie beside its logs.
 
     Raises NothingFound where there is none. Bad files become notes, never exceptions.
     """
     several = [paths] if isinstance(paths, (str, PathLike)) else paths
     found = discover([fspath(path) for path in several])
+    if fspath(console):
+        found = replace(found, runs=tuple(with_named_console(found.runs, fspath(console))))
     # The timelines of very many runs would fit neither into memory nor into one page.
     extra = html.timelines_of if len(found.runs) <= html.MOST_RUNS else None
     outcomes = [analyze_one(run, extra, progress) for run in found.runs]

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from stall_analyzer.batch.engines import Engine
 from stall_analyzer.batch.selection import ALL, Selection
+from stall_analyzer.discover.console_files import with_named_console
 from stall_analyzer.discover.discover import by_name, nothing_found, stream_runs
 from stall_analyzer.errors import NothingFound
 from stall_analyzer.files import files
@@ -67,7 +68,15 @@ class Batch:
 
         Raises NothingFound where there is no run at all, or none of a name asked for.
         """
-        found = 0
+        wanted = self._wanted(paths, selection, seen)
+        for run in with_named_console(wanted, selection.console) if selection.console else wanted:
+            self._add(run, again)
+        self._keys.sort(key=lambda key: by_name(*key[:2]))
+
+    def _wanted(
+        self, paths: Sequence[str], selection: Selection, seen: Callable[[int], None]
+    ) -> Iterator[Run]:
+        found = chosen = 0
         others: list[str] = []
         # Absolute, so that whoever reads them elsewhere, or has read them before, means the same.
         for run in stream_runs([files.absolute(path) for path in paths], self.notes):
@@ -77,15 +86,15 @@ class Batch:
             elif not selection.is_new(run):
                 self.not_new += 1
             elif selection.is_of_shard(run):
-                self._add(run, again)
+                chosen += 1
+                yield run
             seen(found)
         if not found:
             raise NothingFound(nothing_found(paths, self.notes))
-        if others and not self.runs and not self.not_new and selection.shard == ALL:
+        if others and not chosen and not self.not_new and selection.shard == ALL:
             some = ", ".join(others[:NAMES_SHOWN]) + (", …" if len(others) > NAMES_SHOWN else "")
             wanted = " or ".join(selection.names)
             raise NothingFound(f"no run is called {wanted}; there are: {some}")
-        self._keys.sort(key=lambda key: by_name(*key[:2]))
 
     def _add(self, run: Run, again: bool) -> None:
         self._keys.append((run.name, run.attempt, self._store.key(run)))

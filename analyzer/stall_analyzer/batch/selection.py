@@ -29,6 +29,7 @@ class Selection:
     names: Sequence[str] = ()  # patterns, any of which will do
     since_unix_s: float | None = None
     shard: tuple[int, int] = ALL
+    console: str = ""  # a file that one of them wrote to its terminal
 
     def has_name(self, run: Run) -> bool:
         return not self.names or any(fnmatchcase(run.name, name) for name in self.names)

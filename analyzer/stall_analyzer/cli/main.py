@@ -164,7 +164,7 @@ def _find(store: ResultStore, arguments: argparse.Namespace, again: bool) -> tup
 
     judge = Judge(arguments.fail_over, arguments.baseline, arguments.tolerance)
     batch = Batch(store, judge.take)
-    wanted = Selection(arguments.run, arguments.since, arguments.shard)
+    wanted = Selection(arguments.run, arguments.since, arguments.shard, arguments.console)
     with finding() as seen:
         batch.find(arguments.paths, wanted, again, seen)
     return batch, judge
@@ -180,7 +180,9 @@ def _costliest(batch: Batch, most: int, store: ResultStore, arguments: argparse.
     from stall_analyzer.report.facts import machine_loss_ps  # noqa: PLC0415
 
     names = {facts["run"] for facts in nlargest(most, batch.facts(), key=machine_loss_ps)}
-    wanted = Selection(sorted(map(escape, names)), arguments.since, arguments.shard)
+    wanted = Selection(
+        sorted(map(escape, names)), arguments.since, arguments.shard, arguments.console
+    )
     costly = Batch(store)
     costly.find(arguments.paths, wanted, again=True)
     return costly

@@ -159,6 +159,13 @@ def _add_selection(group: argparse._ArgumentGroup) -> None:
         default=ALL,
         help="only the I-th of N parts, from 0/N on, to divide the work by hand",
     )
+    group.add_argument(
+        "--console",
+        metavar="FILE",
+        default="",
+        help="what the run wrote to its terminal, where that is not found beside its logs "
+        "(*.out, *.err, *.log); of several runs, it is that of the one it lies beside",
+    )
 
 
 def _add_batch(group: argparse._ArgumentGroup) -> None:

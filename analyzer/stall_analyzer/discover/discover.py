@@ -10,17 +10,32 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from textwrap import indent
 
 from stall_analyzer.captures.capture_format import STAGING
 from stall_analyzer.captures.how_to_capture import HOW_TO_CAPTURE
 from stall_analyzer.discover.attempts import FoundSession, place_dumps, split_attempts, writer_of
+from stall_analyzer.discover.console_files import (
+    FoundConsoles,
+    FoundRun,
+    Surroundings,
+    consoles_of_attempt,
+    only_of_lone_runs,
+)
 from stall_analyzer.errors import NothingFound, UnreadableFile
 from stall_analyzer.files import files
 from stall_analyzer.files.listing import FileInfo, Folder
 from stall_analyzer.files.tfrecord import HEAD_BYTES
 from stall_analyzer.model.notes import Note
-from stall_analyzer.model.runs import DumpFiles, EventFile, HostFile, ProfileSession, Run
+from stall_analyzer.model.runs import (
+    ConsoleFile,
+    DumpFiles,
+    EventFile,
+    HostFile,
+    ProfileSession,
+    Run,
+)
 
 XPLANE = ".xplane.pb"
 TRACE_JSON = ".trace.json.gz"
@@ -65,6 +80,7 @@ class _RunFolder:
     dumps: list[DumpFiles] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     changed_unix_s: float | None = None
+    consoles: FoundConsoles = field(default_factory=FoundConsoles)
 
     def info(self, folder: Folder, name: str) -> FileInfo | None:
         """What is known of a file in one of its folders; None, and a note, where it cannot be."""
@@ -115,14 +131,20 @@ def stream_runs(paths: Sequence[str], notes: list[Note]) -> Iterator[Run]:
 
 def _runs_under(root: str, prefix: str, notes: list[Note]) -> Iterator[Run]:
     try:
-        for parts, folder in _run_folders(root, notes):
-            name = "/".join((*((prefix,) if prefix else ()), *parts)) or "."
-            yield from _attempts_in(folder, name, notes)
+        yield from only_of_lone_runs(_found_runs(root, prefix, notes))
     except UnreadableFile as error:
         notes.append(Note("error", f"{root or 'An empty path'} could not be read: {error}.", root))
 
 
-def _attempts_in(folder: _RunFolder, name: str, notes: list[Note]) -> Iterator[Run]:
+def _found_runs(root: str, prefix: str, notes: list[Note]) -> Iterator[FoundRun]:
+    for parts, folder in _run_folders(root, notes):
+        name = "/".join((*((prefix,) if prefix else ()), *parts)) or "."
+        yield FoundRun(parts, folder.consoles, partial(_attempts_in, folder, name, notes))
+
+
+def _attempts_in(
+    folder: _RunFolder, name: str, notes: list[Note], consoles: tuple[ConsoleFile, ...]
+) -> Iterator[Run]:
     if not (folder.event_files or folder.sessions or folder.dumps or folder.notes):
         return  # only a *.profile-empty whose session is gone
     folder.sessions.sort(key=lambda found: found.session.id)
@@ -144,6 +166,7 @@ def _attempts_in(folder: _RunFolder, name: str, notes: list[Note]) -> Iterator[R
             attempt=number,
             notes=own_notes,
             dumps=tuple(attempt.dumps),
+            consoles=consoles_of_attempt(consoles, attempts, number - 1),
             changed_unix_s=folder.changed_unix_s,
         )
 
@@ -157,13 +180,13 @@ def _run_folders(root: str, notes: list[Note]) -> Iterator[tuple[PathParts, _Run
     if kind == "file":  # given by itself, it is a logdir that holds nothing else
         folder_path, name = files.split(root)
         above = files.absolute_parts(folder_path)
-        found: dict[PathParts, _RunFolder] = {}
+        alone: dict[PathParts, _RunFolder] = {}
         place = _Place(Folder(folder_path, (), (name,)), above, is_bare_file=True)
-        _take_folder(place, folder_path, found)
-        if not found:
+        _take_folder(place, folder_path, alone, None)
+        if not alone:
             text = f"{root} is neither a trace (*{XPLANE}, *{TRACE_JSON}) nor an event file."
             notes.append(Note("error", text, root))
-        yield from found.items()
+        yield from alone.items()
         return
     above = files.absolute_parts(root)
     # The walk is depth first, so a run is complete once the walk has left its folder; but not one
@@ -171,6 +194,7 @@ def _run_folders(root: str, notes: list[Note]) -> Iterator[tuple[PathParts, _Run
     unfinished: dict[PathParts, _RunFolder] = {}
     held: dict[PathParts, _RunFolder] = {}
     linked: set[PathParts] = set()
+    surroundings = Surroundings(root)
     for folder in files.walk(root):
         if any(part.startswith(STAGING) for part in folder.parts):
             continue  # a trace that is still being written
@@ -185,7 +209,9 @@ def _run_folders(root: str, notes: list[Note]) -> Iterator[tuple[PathParts, _Run
             text = f"A folder could not be searched: {folder.problem}."
             notes.append(Note("warning", text, folder.path))
         place = _Place(folder, (*above, *folder.parts))
-        _take_folder(place, root, held if held and place.run_parts in held else unfinished)
+        surroundings.enter(folder)
+        found = held if held and place.run_parts in held else unfinished
+        _take_folder(place, root, found, surroundings)
     yield from unfinished.items()
     yield from held.items()
 
@@ -233,7 +259,12 @@ class _Place:
         return self.folder.parts[:-3] if self.is_session else self.folder.parts
 
 
-def _take_folder(place: _Place, root: str, found: dict[PathParts, _RunFolder]) -> None:
+def _take_folder(
+    place: _Place,
+    root: str,
+    found: dict[PathParts, _RunFolder],
+    surroundings: Surroundings | None,
+) -> None:
     """Add what one folder holds to the run that it belongs to."""
     names = place.folder.names
     events = [name for name in names if EVENT_FILE in name]
@@ -245,6 +276,8 @@ def _take_folder(place: _Place, root: str, found: dict[PathParts, _RunFolder]) -
     run = found.get(run_parts)
     if run is None:
         run = found[run_parts] = _RunFolder(files.join(root, *run_parts))
+        if surroundings is not None:
+            run.consoles = surroundings.of_run(run_parts, run.path)
     for name in events:
         _take_event_file(place, name, run)
     _take_dumps(place.folder, dumped, run)

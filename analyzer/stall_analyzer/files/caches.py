@@ -62,6 +62,7 @@ def shows_changes(run: Run) -> bool:
     stamps = [host.stamp for session in run.sessions for host in session.hosts]
     stamps += [file.stamp for file in run.event_files]
     stamps += [dump.stamp for dump in run.dumps]
+    stamps += [console.stamp for console in run.consoles]
     return all(stamp.strip() for stamp in stamps)
 
 

@@ -101,6 +101,30 @@ def read_head(path: str, count: int) -> bytes:
         raise Unreachable(reason(error)) from error
 
 
+def read_part(path: str, start: int, count: int) -> bytes:
+    """Some bytes of a file, without fetching the others."""
+    if is_url(path):
+        return remote.read_part(path, start, count)
+    try:
+        with Path(path).open("rb") as stream:
+            stream.seek(start)
+            return stream.read(count)
+    except OSError as error:
+        raise Unreachable(reason(error)) from error
+
+
+def folder(path: str) -> Folder:
+    """The files of one folder, without what lies below it."""
+    if is_url(path):
+        return remote.folder(path)
+    try:
+        with os.scandir(path) as entries:
+            names = sorted(entry.name for entry in entries if not entry.is_dir())
+    except OSError as error:
+        raise Unreachable(reason(error)) from error
+    return Folder(path, (), tuple(names))
+
+
 def walk(root: str) -> Iterator[Folder]:
     """Every folder from `root` down, each one once, whatever links point where. Depth first: once a
     folder has been left, nothing more comes from below it, except through a link."""

@@ -66,6 +66,24 @@ def read_head(url: str, count: int) -> bytes:
     return _block(filesystem, inner, 0, size) if size else b""
 
 
+def read_part(url: str, start: int, count: int) -> bytes:
+    filesystem, inner = _filesystem(url)
+    end = min(start + count, _size(filesystem, inner))
+    return _block(filesystem, inner, start, end) if end > start else b""
+
+
+def folder(url: str) -> Folder:
+    """The files of one folder."""
+    filesystem, base = _filesystem(url)
+    found = _patiently(lambda: filesystem.ls(base, detail=True))
+    listed = {
+        str(about["name"]).rpartition("/")[2]: _file_info(about)
+        for about in found
+        if about.get("type") != "directory"
+    }
+    return Folder(url, (), tuple(sorted(listed)), listed=listed)
+
+
 @contextmanager
 def copies_kept() -> Iterator[None]:
     """Inside, a file that is opened again is not fetched again."""

@@ -52,6 +52,18 @@ class DumpFiles:
 
 
 @dataclass(frozen=True)
+class ConsoleFile:
+    """What a job may have written to its terminal."""
+
+    path: str
+    size: int
+    stamp: str = ""
+    written_unix_s: float | None = None  # last; None where nothing tells
+    is_own: bool = False  # it lies in the run's folder, or its name says whose it is
+    is_named: bool = False  # by the user: nothing need be guessed
+
+
+@dataclass(frozen=True)
 class Run:
     """One training attempt: a run directory with its train/ and validation/ children.
 
@@ -65,6 +77,7 @@ class Run:
     attempt: int = 1
     notes: tuple[Note, ...] = ()
     dumps: tuple[DumpFiles, ...] = ()
+    consoles: tuple[ConsoleFile, ...] = ()
     changed_unix_s: float | None = None  # the newest of its files; None where nothing tells
 
     @property

@@ -1,0 +1,224 @@
+"""The console of a job beside its logs: which files may be one, and whose they are.
+
+A file in the run's own folder is the run's. One in a folder above, up to the folder that holds the
+log directory, is a run's if its name says so, or if no other run lies below that folder. Nothing is
+walked for it: each folder on the way to a run is looked at once, and not into its other branches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from stall_analyzer.discover.attempts import Attempt, writer_of
+from stall_analyzer.errors import UnreadableFile, UsageError
+from stall_analyzer.files import files
+from stall_analyzer.files.listing import Folder
+from stall_analyzer.model.runs import ConsoleFile, Run
+
+CONSOLE_NAME = re.compile(r".*\.(out|err|log)", re.IGNORECASE)  # nohup.out and slurm-1.out as well
+EVENT_FILE = "tfevents"  # host names may end in .out
+MOST_FILES = 24  # of one folder: what lies there in hundreds belongs to no single run
+SHORTEST_NAME = 3  # a run called "a" is named by chance
+
+PathParts = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A folder on the way to a run that holds consoles."""
+
+    parts: PathParts | None  # from the logdir; None for the folder that holds the logdir
+    consoles: tuple[ConsoleFile, ...]
+
+    def is_above(self, parts: PathParts) -> bool:
+        return self.parts is None or parts[: len(self.parts)] == self.parts
+
+
+@dataclass(frozen=True)
+class FoundConsoles:
+    """Those of one run: in its own folder, and in each folder above."""
+
+    own: tuple[ConsoleFile, ...] = ()
+    above: tuple[Beside, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class FoundRun:
+    """A run's folder, and what makes its runs (one for each attempt) of it."""
+
+    parts: PathParts
+    consoles: FoundConsoles
+    runs: Callable[[tuple[ConsoleFile, ...]], Iterator[Run]]
+
+    def waits(self, crowded: set[PathParts | None], here: PathParts) -> bool:
+        """Whether another run may still be found below a folder above it."""
+        return any(b.parts not in crowded and b.is_above(here) for b in self.consoles.above)
+
+    def settled(self, crowded: set[PathParts | None]) -> Iterator[Run]:
+        alone = [b for b in self.consoles.above if b.parts not in crowded]
+        own = {c.path: replace(c, is_own=True) for c in self.consoles.own}
+        shared = {c.path: c for beside in alone for c in beside.consoles}
+        return self.runs(tuple((shared | own).values()))
+
+
+class Surroundings:
+    """Remembers the consoles of the folders that lead to where a walk is."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._path: dict[PathParts, Beside] = {}
+        self._outside: Beside | None = None
+        self._looked_outside = False
+
+    def enter(self, folder: Folder) -> None:
+        self._path = {p: b for p, b in self._path.items() if folder.parts[: len(p)] == p}
+        found = consoles_in(folder)
+        if found:
+            self._path[folder.parts] = Beside(folder.parts, found)
+
+    def of_run(self, parts: PathParts, path: str) -> FoundConsoles:
+        own = self._path.get(parts)
+        above = [b for p, b in self._path.items() if len(p) < len(parts) and b.is_above(parts)]
+        outside = self._around_the_root()
+        name = (files.absolute_parts(path) or ("",))[-1]
+        beside = (*above, *((outside,) if outside is not None else ()))
+        named = [c for b in beside for c in b.consoles if _names(c.path, name)]
+        return FoundConsoles((*(own.consoles if own else ()), *named), tuple(beside))
+
+    def _around_the_root(self) -> Beside | None:
+        if not self._looked_outside:
+            self._looked_outside = True
+            self._outside = _holder_of(self._root)
+        return self._outside
+
+
+def _holder_of(root: str) -> Beside | None:
+    """The folder that holds the logdir; None where it holds no console or cannot be listed."""
+    path = files.absolute(root)
+    if len(files.absolute_parts(path)) < 2:  # nothing is above
+        return None
+    try:
+        found = consoles_in(files.folder(files.split(path)[0]))
+    except UnreadableFile:
+        return None
+    return Beside(None, found) if found else None
+
+
+def consoles_in(folder: Folder) -> tuple[ConsoleFile, ...]:
+    """Those of a folder, where they are few enough to be of one job."""
+    named = [n for n in folder.names if CONSOLE_NAME.fullmatch(n) and EVENT_FILE not in n]
+    if not named or len(named) > MOST_FILES:
+        return ()
+    return tuple(filter(None, (_console(folder, name) for name in named)))
+
+
+def _console(folder: Folder, name: str) -> ConsoleFile | None:
+    path = files.join(folder.path, name)
+    try:
+        info = folder.listed.get(name) or files.info(path)
+    except UnreadableFile:  # a pipe, or gone: no run depends on it
+        return None
+    # An object store says when a file was put there, which may be long after.
+    written_s = None if files.is_url(path) else info.modified_unix_s
+    return ConsoleFile(path, info.size, info.stamp, written_s) if info.size else None
+
+
+def _names(path: str, run: str) -> bool:
+    name = files.split(path)[1]
+    pattern = rf"(?<![A-Za-z0-9]){re.escape(run)}(?![A-Za-z0-9])"
+    return len(run) >= SHORTEST_NAME and re.search(pattern, name) is not None
+
+
+def only_of_lone_runs(found: Iterable[FoundRun]) -> Iterator[Run]:
+    """All runs; those with a folder above to themselves get its consoles. A run waits until the
+    walk has left that folder, or has found another run in or below it."""
+    crowded: set[PathParts | None] = set()
+    around: list[PathParts] = []  # runs whose folder holds the next one
+    waiting: list[FoundRun] = []
+    for run in found:
+        around = [parts for parts in around if run.parts[: len(parts)] == parts]
+        crowded |= {beside.parts for beside in run.consoles.above if beside.parts in around}
+        for other in waiting:
+            crowded |= {b.parts for b in other.consoles.above if b.is_above(run.parts)}
+        around.append(run.parts)
+        waiting.append(run)
+        still = [held for held in waiting if held.waits(crowded, run.parts)]
+        for held in waiting:
+            if held not in still:
+                yield from held.settled(crowded)
+        waiting = still
+    for held in waiting:
+        yield from held.settled(crowded)
+
+
+def consoles_of_attempt(
+    consoles: Sequence[ConsoleFile], attempts: Sequence[Attempt], index: int
+) -> tuple[ConsoleFile, ...]:
+    """Of several attempts, each has what was last written before the next one began."""
+    begins, ends = _begins(attempts, index), _begins(attempts, index + 1)
+    if len(attempts) == 1:
+        return tuple(consoles)
+    if index == len(attempts) - 1:
+        return tuple(c for c in consoles if c.written_unix_s is None or c.written_unix_s >= begins)
+    return tuple(
+        c for c in consoles if c.written_unix_s is not None and begins <= c.written_unix_s < ends
+    )
+
+
+def _begins(attempts: Sequence[Attempt], index: int) -> float:
+    if index >= len(attempts):
+        return float("inf")
+    writers = (writer_of(file.path) for file in attempts[index].event_files)
+    return min((w.start_s for w in writers if w is not None), default=0.0)
+
+
+# ---------------------------------------------------------------- named by the user
+
+
+def with_named_console(runs: Iterable[Run], path: str) -> Iterator[Run]:
+    """The console is that of the only run or, of several, of the one that it lies beside.
+
+    Raises UsageError where it is no file, or where nothing tells whose it is.
+    """
+    console = _named_console(path)
+    first: Run | None = None  # it waits, because it may be the only one
+    count = taken = 0
+    for run in runs:
+        mine = _lies_beside(path, run)
+        count, taken = count + 1, taken + mine
+        if count == 1 and not mine:
+            first = run
+            continue
+        if first is not None:
+            yield first
+            first = None
+        yield _with(run, console) if mine else run
+    if first is not None:
+        yield _with(first, console)
+    elif count and not taken:
+        raise UsageError(
+            f"--console {path} lies beside none of the runs, so that nothing says which of them "
+            "wrote it. Choose one with --run, or give its folder as PATH."
+        )
+
+
+def _named_console(path: str) -> ConsoleFile:
+    try:
+        info = files.info(path)
+    except UnreadableFile as error:
+        raise UsageError(f"--console {path} cannot be read: {error}") from error
+    written_s = None if files.is_url(path) else info.modified_unix_s
+    return ConsoleFile(
+        files.absolute(path), info.size, info.stamp, written_s, is_own=True, is_named=True
+    )
+
+
+def _lies_beside(path: str, run: Run) -> bool:
+    folder = files.absolute_parts(files.split(files.absolute(path))[0])
+    return folder == files.absolute_parts(run.path)
+
+
+def _with(run: Run, console: ConsoleFile) -> Run:
+    return replace(run, consoles=(console,))  # what the user names, nothing need be guessed beside
