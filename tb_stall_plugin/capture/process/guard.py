@@ -39,7 +39,7 @@ END_AT_EXIT_S = 30.0
 # A disk that hangs must not keep a process from going on, nor from ending.
 WRITE_S = 3.0
 LAST_WORDS_S = 15.0
-MOST_ERROR_CHARACTERS = 4000  # TensorFlow's errors quote whole graphs
+MOST_ERROR_CHARACTERS = 4000  # TensorFlow's errors quote whole graphs, and say why at the end
 REPORTED = "_reported_by_stall"
 
 _guard: Guard | None = None
@@ -140,7 +140,7 @@ class Guard:
         setattr(error, REPORTED, True)  # keeping the error itself would keep its tensors, too
         told = CapturedError(
             type(error).__name__,
-            str(error)[:MOST_ERROR_CHARACTERS],
+            _both_ends(str(error)),
             thread_stacks.frames_of_traceback(error.__traceback__),
         )
         _quietly(lambda: self._witness.dump(StopReason.EXCEPTION, told))
@@ -212,6 +212,11 @@ def _stacks_file(recorder: Recorder) -> Path | None:
 
 def _nothing() -> None:
     """What is done at a hang, and at the end, where nobody profiles."""
+
+
+def _both_ends(text: str) -> str:
+    half = MOST_ERROR_CHARACTERS // 2
+    return text if len(text) <= MOST_ERROR_CHARACTERS else f"{text[:half]}\n{text[-half:]}"
 
 
 def _quietly(action: Callable[[], None]) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stall_analyzer.captures.capture_format import HostMetric, StopReason, Tag
+from stall_analyzer.model.error_text import essential_line
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.ending.python_stacks import Frame, stack_of_error
@@ -19,8 +19,6 @@ FULL_SHARE = 0.95
 KILLED = "killed"
 # Errors that TensorFlow raises when another worker does not answer …
 OF_THE_CLUSTER = ("UnavailableError", "AbortedError", "DeadlineExceededError")
-NODES = re.compile(r"\{\{.*?\}\}")
-LONGEST_ERROR = 200
 # … and, as Python does, when memory is short.
 OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError", "OutOfMemoryError")
 
@@ -63,17 +61,11 @@ def ending_of(capture: Capture, read_ns: int | None) -> Ending | None:
     return Ending(
         StopReason.EXCEPTION,
         capture.end.ns,
-        error=": ".join(filter(None, (kind, _first_line(error.text)))),
+        error=": ".join(filter(None, (kind, essential_line(error.text)))),
         place=stack_of_error(error.frames).users,
         out_of_memory=kind in OUT_OF_MEMORY,
         of_the_cluster=kind in OF_THE_CLUSTER and len(capture.environment.training_tasks) > 1,
     )
-
-
-def _first_line(text: str) -> str:
-    """Without the names of graph nodes that TensorFlow puts before it."""
-    line = NODES.sub("", text).strip().partition("\n")[0].rstrip(" :")
-    return line if len(line) <= LONGEST_ERROR else f"{line[:LONGEST_ERROR]}…"
 
 
 def _memory(capture: Capture) -> Mapping[str, float]:
