@@ -21,8 +21,8 @@ PACKAGE = ROOT / "analyzer" / "stall_analyzer"
 SAMPLES = sorted(path.parent for path in (ROOT / "sample_logs").glob("*/expected.json"))
 
 STAGES = (
-    "files", "captures", "discover", "decode", "events", "tfdbg", "align", "attribute",
-    "signals", "detectors", "diagnose", "chart", "report",
+    "files", "captures", "discover", "decode", "events", "consoles", "tfdbg", "align",
+    "attribute", "signals", "detectors", "diagnose", "chart", "report",
 )  # fmt: skip
 # Right of every stage.
 COMPOSITION = ("pipeline", "outcome", "extras", "api", "results", "batch", "cli")

@@ -11,6 +11,7 @@ from stall_analyzer.decode.trace_cache import TraceCache
 from stall_analyzer.discover.attempts import writer_of
 from stall_analyzer.errors import ForeignFile, Unreachable, UnreadableFile
 from stall_analyzer.events.event_files import read_events
+from stall_analyzer.model.console_log import ConsoleLog
 from stall_analyzer.model.debug_dump import DebugDump
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.findings import Report
@@ -30,6 +31,7 @@ def analyze(run: Run, progress: Progress = ignore_progress) -> Report:
     foreign: list[ForeignTrace] = []
     timeline = align(_read_traces(run, notes, foreign, reading), events, _logging_host(run))
     timeline = replace(timeline, dump=_read_dump(run, notes), foreign=tuple(foreign))
+    timeline = replace(timeline, consoles=_read_consoles(run, notes))
     timeline = replace(timeline, unread_hosts=_unread_hosts(run, timeline))
     # Not above: the command loads them while it reads, see `cli`.
     from stall_analyzer.attribute.attribute import attribute  # noqa: PLC0415
@@ -94,3 +96,11 @@ def _read_dump(run: Run, notes: list[Note]) -> DebugDump | None:
     if dump is not None:
         notes += dump.notes
     return dump
+
+
+def _read_consoles(run: Run, notes: list[Note]) -> tuple[ConsoleLog, ...]:
+    if not run.consoles:
+        return ()
+    from stall_analyzer.consoles.console_reader import read_consoles  # noqa: PLC0415  as above
+
+    return read_consoles(run, notes)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from stall_analyzer.captures.capture_format import StopReason
+from stall_analyzer.diagnose.console_verdict import dead_by_console
 from stall_analyzer.diagnose.foreign import judged_as_foreign
 from stall_analyzer.diagnose.how_sure import weighed
 from stall_analyzer.diagnose.running import judged_as_running
@@ -71,6 +72,8 @@ def _beyond_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | N
         return _ended_first(signals.cluster.ended_first)
     if _is_dead(signals):
         return _dead(signals)
+    if (died := dead_by_console(signals)) is not None:
+        return died
     set_apart = judged_as_running(signals) or judged_as_foreign(signals)
     if set_apart is not None:
         return set_apart

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from stall_analyzer.model.console_log import ConsoleLog
 from stall_analyzer.model.debug_dump import DebugDump
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.foreign import ForeignTrace
@@ -220,6 +221,7 @@ class Timeline:
     events: EventLog | None
     notes: tuple[Note, ...] = ()
     dump: DebugDump | None = None
+    consoles: tuple[ConsoleLog, ...] = ()  # of the job, one for each that may be its
     training_steps: int | None = None  # how many the epoch had; `steps` need not be all of them
     first_step: FirstStep | None = None  # as an ordinary log tells it
     meetings: Meetings | None = None  # None where no two hosts were seen to meet

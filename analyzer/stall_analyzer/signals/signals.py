@@ -31,6 +31,7 @@ from stall_analyzer.signals.cluster.members import cluster_of
 from stall_analyzer.signals.compile.functions import FunctionSignals, function_signals
 from stall_analyzer.signals.compile.retraces import CapturedRetraces, captured_retraces
 from stall_analyzer.signals.coverage import covered_by_all_ps, covered_spans
+from stall_analyzer.signals.ending.console_end import ConsoleSignals, console_signals
 from stall_analyzer.signals.ending.logged_progress import LoggedProgress, progress_of
 from stall_analyzer.signals.ending.process_end import Ending, ending_of
 from stall_analyzer.signals.ending.stalled import Stall, stall_of_run
@@ -360,7 +361,13 @@ class Signals:
 
     @cached_property
     def still_running(self) -> StillRunning | None:
-        return still_running(self.events)
+        ended = self.capture is None and self.console.end is not None
+        return None if ended else still_running(self.events)
+
+    @cached_property
+    def console(self) -> ConsoleSignals:
+        """What the job wrote to its terminal, as far as that is known to be this run's."""
+        return console_signals(self.timeline)
 
     @cached_property
     def captured_retraces(self) -> CapturedRetraces | None:

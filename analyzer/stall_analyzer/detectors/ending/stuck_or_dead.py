@@ -186,8 +186,8 @@ def _of_ending(signals: Signals, ending: Ending) -> Finding:
 
 def _of_event_files(signals: Signals) -> Finding | None:
     progress = signals.progress
-    if progress is None or progress.finished:
-        return None
+    if progress is None or progress.finished or signals.console.end is not None:
+        return None  # it goes on, or its console says how it ended
     silent = _went_silent(progress)
     return Finding(
         severity="consider" if silent else "note",

@@ -1,0 +1,107 @@
+"""The last traceback that Python wrote to a console, and the line of it that matters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stall_analyzer.consoles.console_text import ConsoleText
+from stall_analyzer.model.console_log import PythonError
+from stall_analyzer.model.error_text import essential_line
+
+HEADER = "Traceback (most recent call last):"
+FRAME = re.compile(r'\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+ERROR = re.compile(
+    r"(?P<module>(?:[A-Za-z_]\w*\.)*)(?P<kind>[A-Z]\w*)(?: \(see above for traceback\))?"
+    r"(?::\s*(?P<text>.*))?"
+)
+# Python goes on after these.
+NOT_FATAL = ("Exception in thread ", "Exception ignored in", "--- Logging error ---")
+DIGITS = re.compile(r"\d+")
+LAST_OF_TENSORFLOW = "[Op:__"
+LONGEST_BLOCK = 400  # lines: TensorFlow lists where each op was defined
+MOST_AFTER = 30  # lines with which shells and schedulers, and the program's own buffer, still end
+
+
+def last_traceback(console: ConsoleText, last_progress: int) -> PythonError | None:
+    """`last_progress`: where the console last speaks of a step."""
+    for at in sorted(console.find(HEADER), reverse=True):
+        lines = list(_block(console, at))
+        found = _error_of(lines)
+        if found is None:
+            continue  # it is quoted inside of another error, or cut off
+        head, message, rest = found
+        error = ERROR.fullmatch(lines[head].strip())
+        assert error is not None
+        is_last = at > last_progress and rest <= MOST_AFTER and not _is_survived(console, at)
+        return PythonError(error["kind"], message, tuple(_frames(lines)), console.line(at), is_last)
+    return None
+
+
+def _block(console: ConsoleText, at: int) -> Iterator[str]:
+    """The lines from a header on, without what a launcher puts before each of them."""
+    start, _ = console.bounds(at)
+    before = console.text[start:at]
+    shape = DIGITS.sub("0", before)
+    following = console.text[at:].splitlines()
+    if len(following) > 1 and not DIGITS.sub("0", following[1]).startswith(shape):
+        shape = ""  # a progress bar, whose line had no end
+    yield following[0]
+    for line in following[1:]:
+        yield _without(line, shape, len(before))
+
+
+def _without(line: str, shape: str, length: int) -> str:
+    if not shape:
+        return line
+    if DIGITS.sub("0", line).startswith(shape):
+        # Numbers may have become longer or shorter: the shape is matched anew.
+        pattern = re.escape(shape).replace("0", r"\d+")
+        match = re.match(pattern, line)
+        return line[match.end() :] if match else line[length:]
+    return line
+
+
+def _error_of(lines: list[str]) -> tuple[int, str, int] | None:
+    """Where the exception is named, what matters of its text, and how many lines come after."""
+    if len(lines) < 3 or not FRAME.match(lines[1]):  # header, frame, error
+        return None
+    head = next((i for i, line in enumerate(lines[1:], 1) if _names_error(line)), None)
+    if head is None:
+        return None
+    error = ERROR.fullmatch(lines[head].strip())
+    assert error is not None
+    end = _end_of_text(lines, head)
+    text = "\n".join([error["text"] or "", *lines[head + 1 : end]])
+    after = sum(1 for line in lines[end:] if line.strip())
+    return head, essential_line(text), after
+
+
+def _names_error(line: str) -> bool:
+    return bool(line) and not line[0].isspace() and ERROR.fullmatch(line.strip()) is not None
+
+
+def _end_of_text(lines: list[str], head: int) -> int:
+    """TensorFlow says when its text is over; any other ends with its line, or goes on indented."""
+    for i, line in enumerate(lines[head : head + LONGEST_BLOCK], head):
+        if LAST_OF_TENSORFLOW in line:
+            return i + 1
+        if i > head and HEADER in line and i + 1 < len(lines) and FRAME.match(lines[i + 1]):
+            break
+    end = head + 1
+    while end < len(lines) and end < head + LONGEST_BLOCK and lines[end].strip():
+        end += 1
+    return end
+
+
+def _frames(lines: list[str]) -> Iterator[str]:
+    """Innermost first. What a graph quotes comes after Python's own frames, and is further in."""
+    found = [match for line in lines[:LONGEST_BLOCK] if (match := FRAME.match(line))]
+    for match in reversed(found):
+        yield f"{match['path']}:{match['line']} {match['function'] or '<module>'}"
+
+
+def _is_survived(console: ConsoleText, at: int) -> bool:
+    start, _ = console.bounds(at)
+    before = console.text[max(start - 300, 0) : start].splitlines()[-1:]
+    return any(line.startswith(NOT_FATAL) for line in before)

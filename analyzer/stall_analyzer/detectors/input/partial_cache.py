@@ -1,0 +1,47 @@
+"""A cache was never filled, and is thrown away.
+
+What it finds
+A cache() in the pipeline that was not read to its end, so that nothing of it is kept.
+
+Why it stalls
+Every epoch reads and prepares the data anew, although the program caches them.
+
+How it is measured
+tf.data's warning on the console of the job.
+
+Example
+data.cache().take(100): "The calling iterator did not fully read the dataset being cached."
+
+What to do
+Put take() before cache().
+
+Blind spots
+The warning also comes once when a program looks at a few elements before it trains, and does no
+harm then.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.console_words import quoted
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST019"
+BUCKET = "input"
+
+
+def check(signals: Signals) -> Finding | None:
+    warning = signals.console.warnings.get("partial_cache")
+    if warning is None:
+        return None
+    return Finding(
+        severity="consider" if warning.count > 1 else "note",
+        title="cache() was not read to its end, so that nothing was cached",
+        explanation=f"{quoted(warning)} What was cached until then is discarded.",
+        change=Change(
+            "Take the elements before they are cached.",
+            "data = data.cache().take(count)",
+            "data = data.take(count).cache()",
+        ),
+        confidence=0.7,
+    )

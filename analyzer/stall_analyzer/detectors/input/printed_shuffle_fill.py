@@ -1,0 +1,55 @@
+"""The console tells how long the shuffle buffer took to fill.
+
+What it finds
+A shuffle buffer whose first filling took more than ten seconds.
+
+Why it stalls
+The first batch comes only when the buffer is full: the whole of it is read before the first step.
+
+How it is measured
+From ten seconds on, tf.data writes how far it is every ten seconds, and at last that the buffer is
+filled. The times of these lines give the length of the filling.
+
+Example
+"Filling up shuffle buffer (this may take a while): 940 of 3000" and so on: 32 s for 3,000 elements.
+
+What to do
+Make the buffer smaller, shuffle file names instead of records, or shuffle before the elements are
+read or decoded.
+
+Blind spots
+Buffers that fill in less than ten seconds say nothing. Of two buffers that fill at once only the
+first is followed. A later epoch fills its buffer anew, which is not counted here.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import seconds
+from stall_analyzer.model.units import PS_PER_S
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST020"
+BUCKET = "input"
+
+
+def check(signals: Signals) -> Finding | None:
+    fill = signals.console.fill
+    if fill is None:
+        return None
+    took = seconds(int(fill.seconds * PS_PER_S))
+    so_far = "" if fill.is_filled else f", and only {fill.elements:,} were there at the last line"
+    return Finding(
+        severity="consider",
+        title=f"Filling the shuffle buffer took {took} before the first step",
+        explanation=(
+            f"By the times on the console ({fill.line.place}), tf.data read {fill.elements:,} of "
+            f"{fill.size:,} elements into the shuffle buffer in {took}{so_far}."
+        ),
+        change=Change(
+            "Make the buffer smaller, or shuffle what is cheap to read: file names.",
+            f"data = data.map(read).shuffle({fill.size})",
+            f"data = data.shuffle({fill.size}).map(read)",
+        ),
+        confidence=0.9,
+    )

@@ -1,0 +1,51 @@
+"""The input ended before the epoch did.
+
+What it finds
+Keras' warning that the data set had fewer batches than steps_per_epoch asks for.
+
+Why it stalls
+Keras ends the training there, or makes an epoch of the few batches that were left: later epochs are
+short or empty, and what looks like a stop is the end of the data.
+
+How it is measured
+The words of the warning on the console of the job.
+
+Example
+steps_per_epoch=20 on a data set of 8 batches: "Your input ran out of data; interrupting training."
+
+What to do
+Repeat the data set, or leave steps_per_epoch away so that an epoch is one pass over it.
+
+Blind spots
+Keras 3 writes the same words once, after the first epoch, where it could not know how long a
+generator is; then nothing is wrong.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.console_words import quoted
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST018"
+BUCKET = "input"
+
+
+def check(signals: Signals) -> Finding | None:
+    warning = signals.console.warnings.get("ran_out_of_data")
+    if warning is None:
+        return None
+    return Finding(
+        severity="consider",
+        title="The input ran out of data before the epoch was over",
+        explanation=(
+            f"{quoted(warning)} Steps that steps_per_epoch asks for are not made, and later epochs "
+            "may have no data at all."
+        ),
+        change=Change(
+            "Repeat the data set, or let an epoch be one pass over it.",
+            "model.fit(data, steps_per_epoch=steps, epochs=epochs)",
+            "model.fit(data.repeat(), steps_per_epoch=steps, epochs=epochs)",
+        ),
+        confidence=0.7,
+    )

@@ -1,0 +1,47 @@
+"""Single tensors take a tenth of the host's free memory.
+
+What it finds
+TensorFlow's warning that one allocation exceeds 10 % of the free memory of the host.
+
+Why it stalls
+By itself it does not. Where memory is short, the host swaps or the job is killed soon after.
+
+How it is measured
+The warning on the console of the job.
+
+Example
+"Allocation of 3200000000 exceeds 10% of free system memory."
+
+What to do
+If the array comes from NumPy, read the data from files or a generator, so that they need not be in
+memory (and in the graph) at once. Else make the batch smaller.
+
+Blind spots
+A large batch on a large machine gives the same warning, and does no harm.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.console_words import quoted
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST212"
+BUCKET = "memory"
+
+
+def check(signals: Signals) -> Finding | None:
+    warning = signals.console.warnings.get("large_allocation")
+    if warning is None:
+        return None
+    return Finding(
+        severity="note",
+        title="Single tensors take more than a tenth of the host's free memory",
+        explanation=quoted(warning),
+        change=Change(
+            "Read the data from files or a generator instead of one array.",
+            "data = tf.data.Dataset.from_tensor_slices(array)",
+            "data = tf.data.TFRecordDataset(files).map(parse)",
+        ),
+        confidence=0.5,
+    )

@@ -1,0 +1,48 @@
+"""The loss on the console is no number.
+
+What it finds
+A run whose progress bar shows "loss: nan" at its end, where no event file holds the loss.
+
+Why it stalls
+Every step from then on is computed in vain: a weight that is no number stays so.
+
+How it is measured
+The last state of Keras' progress on the console of the job. Where the losses were logged, ST301
+judges them instead.
+
+Example
+"120/500 ━━━━ 12s 33ms/step - loss: nan".
+
+What to do
+Look for the first NaN: bad values in the data, a logarithm or division without an epsilon, a
+learning rate that is too high. tf.debugging.enable_check_numerics() names the op.
+
+Blind spots
+The bar shows the mean since the epoch began: one bad batch makes all of it NaN, though the weights
+may have survived.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST315"
+BUCKET = "numerics"
+
+
+def check(signals: Signals) -> Finding | None:
+    progress = signals.console.progress
+    if progress is None or not progress.loss_is_nan or signals.learning.first_loss is not None:
+        return None
+    return Finding(
+        severity="act",
+        title=f"The loss is not a number at {progress.words}, by the console",
+        explanation="Keras' last line of progress shows loss: nan.",
+        change=Change(
+            "Find the first op whose result is not finite.",
+            "",
+            "tf.debugging.enable_check_numerics()",
+        ),
+        confidence=0.8,
+    )

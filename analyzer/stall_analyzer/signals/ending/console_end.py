@@ -1,0 +1,156 @@
+"""How a job ended, and what it warned of, by its console; as far as the console is this run's.
+
+A console that lies beside a run may be of another process, or of an earlier run. Its times say so:
+the console of a training is written as long as the training lives, and begins before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from stall_analyzer.model.console_log import (
+    ConsoleLine,
+    ConsoleLog,
+    ConsoleWarning,
+    EndKind,
+    JobEnd,
+    PrintedProgress,
+    PythonError,
+    ShuffleFill,
+    WarningKind,
+)
+from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.timeline import Timeline
+from stall_analyzer.signals.ending.process_end import OUT_OF_MEMORY
+from stall_analyzer.signals.ending.python_stacks import Frame, stack_of_error
+
+NS = 1_000_000_000
+# Between the last record of an event file and the last words of its process, and between clocks.
+SLACK_NS = 60 * NS
+# By the word of the scheduler or the kernel: the reason of whatever Python said as it ended.
+REASONS: frozenset[EndKind] = frozenset(
+    {"time_limit", "preempted", "node_failed", "out_of_memory", "cancelled"}
+)
+
+HOW: dict[EndKind, str] = {
+    "time_limit": "the scheduler ended the job at its time limit",
+    "preempted": "the scheduler took its machine away (preemption)",
+    "node_failed": "its machine failed",
+    "out_of_memory": "its memory was used up, and it was killed",
+    "cancelled": "the job was canceled",
+    "crashed": "the process crashed",
+    "killed": "the process was killed (SIGKILL), as happens when memory is used up",
+    "told_to_end": "the process was told to end (SIGTERM)",
+    "exit_code": "the process failed",
+}
+
+ConsoleEndKind: TypeAlias = EndKind | Literal["error"]
+
+
+@dataclass(frozen=True)
+class ConsoleEnd:
+    """How the job ended, in the words of its console."""
+
+    kind: ConsoleEndKind
+    line: ConsoleLine  # that says so
+    error: str = ""  # "ValueError: no such file"
+    place: Frame | None = None  # of the error, in the user's own code
+    out_of_memory: bool = False
+    progress: PrintedProgress | None = None  # how far it had come
+
+    @property
+    def bucket(self) -> Bucket:
+        return "memory" if self.out_of_memory else "unknown"
+
+    @property
+    def words(self) -> str:
+        """`ValueError: no such file at train.py:41 (job.err:210)`."""
+        if self.kind == "error":
+            place = f" at {self.place.place}" if self.place is not None else ""
+            return f"{self.error.rstrip('.')}{place} ({self.line.place})"
+        return f"{HOW[self.kind]} ({self.line.place}: {self.line.text.rstrip('.')})"
+
+
+@dataclass(frozen=True)
+class ConsoleSignals:
+    """All that the consoles of a run say about it."""
+
+    end: ConsoleEnd | None = None
+    earlier_error: PythonError | None = None  # after which the job went on
+    warnings: Mapping[WarningKind, ConsoleWarning] = field(default_factory=dict)
+    fill: ShuffleFill | None = None
+    progress: PrintedProgress | None = None
+
+
+def console_signals(timeline: Timeline) -> ConsoleSignals:
+    logs = [log for log in timeline.consoles if _is_of_run(log, timeline.events)]
+    if not logs:
+        return ConsoleSignals()
+    warnings = {kind: warning for log in logs for kind, warning in log.warnings.items()}
+    errors = [log.error for log in logs if log.error is not None]
+    end = _end_of(logs, timeline.events)
+    return ConsoleSignals(
+        end=end,
+        earlier_error=errors[0] if errors and end is None else None,
+        warnings=warnings,
+        fill=next((log.fill for log in logs if log.fill is not None), None),
+        progress=next((log.progress for log in logs if log.progress is not None), None),
+    )
+
+
+def _is_of_run(log: ConsoleLog, events: EventLog | None) -> bool:
+    """Nothing in it or about it says that another process wrote it."""
+    if log.is_named:
+        return True
+    if not (log.is_own or log.trains):
+        return False
+    if events is None or events.first_wall_ns is None or events.last_wall_ns is None:
+        return log.is_own
+    is_older = log.written_ns is not None and log.written_ns < events.first_wall_ns - SLACK_NS
+    is_newer = log.first_ns is not None and log.first_ns > events.last_wall_ns + SLACK_NS
+    return not (is_older or is_newer)
+
+
+def _end_of(logs: list[ConsoleLog], events: EventLog | None) -> ConsoleEnd | None:
+    """That of the console that was written last; none where several of them disagree, or where
+    the run still wrote after it."""
+    newest = max(log.written_ns or 0 for log in logs)
+    last = [log for log in logs if (log.written_ns or 0) >= newest - SLACK_NS]
+    ends = [_end(log) for log in last if log.trains or _end(log) is not None]
+    agree = len({(end.kind, end.error) if end is not None else None for end in ends}) == 1
+    is_named = any(log.is_named for log in last)
+    if not agree or (_events_go_on(newest, events) and not is_named):
+        return None
+    return ends[0]
+
+
+def _events_go_on(written_ns: int, events: EventLog | None) -> bool:
+    last_ns = events.last_wall_ns if events is not None else None
+    return bool(written_ns and last_ns is not None and last_ns > written_ns + SLACK_NS)
+
+
+def _end(log: ConsoleLog) -> ConsoleEnd | None:
+    error = log.error if log.error is not None and log.error.is_last else None
+    if log.end is not None and (error is None or log.end.kind in REASONS):
+        return _of_job(log.end, log.progress)
+    return _of_error(error, log.progress) if error is not None else None
+
+
+def _of_job(end: JobEnd, progress: PrintedProgress | None) -> ConsoleEnd:
+    return ConsoleEnd(
+        end.kind, end.line, out_of_memory=end.kind == "out_of_memory", progress=progress
+    )
+
+
+def _of_error(error: PythonError, progress: PrintedProgress | None) -> ConsoleEnd:
+    return ConsoleEnd(
+        "error",
+        error.line,
+        error=error.text,
+        place=stack_of_error(error.frames).users,
+        out_of_memory=error.kind in OUT_OF_MEMORY,
+        progress=progress,
+    )
