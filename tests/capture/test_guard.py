@@ -96,6 +96,17 @@ def test_an_exception_that_was_told_before_is_not_told_twice(tmp_path: Path) -> 
     assert len(records(tmp_path, "dump")) == 1
 
 
+def test_of_a_long_error_the_end_is_kept_where_tensorflow_says_why(tmp_path: Path) -> None:
+    fail = """
+        g.exception(ValueError("first" + "." * 9000 + "last"))
+    """
+    run(program(BEGIN, fail), tmp_path)
+    (dump,) = records(tmp_path, "dump")
+    text = dump["error"]["text"]
+    assert (text[:5], text[-4:]) == ("first", "last")
+    assert len(text) < 5000
+
+
 def test_a_disk_that_hangs_stops_neither_who_survives_an_exception_nor_the_exit(
     tmp_path: Path,
 ) -> None:

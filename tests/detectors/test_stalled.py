@@ -185,6 +185,20 @@ def test_ctrl_c_after_a_long_wait_leaves_the_run_stuck_and_an_error_ends_it(tmp_
     assert "ValueError: gone at train.py:41" in verdict.sentence
 
 
+def test_of_an_error_of_tensorflow_the_line_that_matters_is_said(tmp_path: Path) -> None:
+    text = (
+        "Graph execution error:\n\nDetected at node Gather defined at (most recent call last):\n"
+        "<stack traces unavailable>\nindices[3] = 9 is not in [0, 5)\n\t [[{{node Gather}}]]"
+    )
+    error = {"type": "InvalidArgumentError", "text": text, "frames": list(IN_A_CALLBACK)}
+    dump = write.record(
+        "dump", 33.0, reason="exception", step=STEPS, idle_s=0.0, phase="train_batch", error=error
+    )
+    end = write.record("end", 34.0, reason="exception")
+    sentence = judged(write.read(tmp_path, [*before(), dump, end]))[2].sentence
+    assert "InvalidArgumentError: indices[3] = 9 is not in [0, 5) at train.py:41" in sentence
+
+
 def test_before_the_first_step(tmp_path: Path) -> None:
     looks = stall(
         thread(*QUEUE, "/home/me/train.py:7 load", "/home/me/train.py:80 <module>", main=True),

@@ -26,7 +26,7 @@ WARNINGS: tuple[tuple[WarningKind, tuple[str, ...]], ...] = (
     ),
     ("partial_cache", ("The calling iterator did not fully read the dataset being cached",)),
     ("no_gradients", ("Gradients do not exist for variables",)),
-    ("nccl", ("NCCL WARN", "NCCL error", "unhandled system error, NCCL", "NCCL communicator")),
+    ("nccl", ("NCCL WARN", "NCCL error", "failed at nccl_communicator.cc")),
 )
 TOOK = re.compile(r"The operation took (?:(\d+)h)?(?:(\d+)m)?([\d.]+)s")
 MOST_COUNTED = 10_000

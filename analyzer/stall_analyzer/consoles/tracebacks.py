@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from stall_analyzer.consoles.console_text import ConsoleText
 from stall_analyzer.model.console_log import PythonError
-from stall_analyzer.model.error_text import essential_line
+from stall_analyzer.model.error_text import AROUND_IT, essential_line
 
 HEADER = "Traceback (most recent call last):"
 FRAME = re.compile(r'\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
@@ -20,12 +20,14 @@ NOT_FATAL = ("Exception in thread ", "Exception ignored in", "--- Logging error 
 DIGITS = re.compile(r"\d+")
 LAST_OF_TENSORFLOW = "[Op:__"
 LONGEST_BLOCK = 400  # lines: TensorFlow lists where each op was defined
+LONGEST_LOOK = 256 << 10  # characters
+MOST_TRIED = 50  # headers; most of those that are quoted come with one that is not
 MOST_AFTER = 30  # lines with which shells and schedulers, and the program's own buffer, still end
 
 
 def last_traceback(console: ConsoleText, last_progress: int) -> PythonError | None:
     """`last_progress`: where the console last speaks of a step."""
-    for at in sorted(console.find(HEADER), reverse=True):
+    for at in sorted(console.find(HEADER), reverse=True)[:MOST_TRIED]:
         lines = list(_block(console, at))
         found = _error_of(lines)
         if found is None:
@@ -41,25 +43,14 @@ def last_traceback(console: ConsoleText, last_progress: int) -> PythonError | No
 def _block(console: ConsoleText, at: int) -> Iterator[str]:
     """The lines from a header on, without what a launcher puts before each of them."""
     start, _ = console.bounds(at)
-    before = console.text[start:at]
-    shape = DIGITS.sub("0", before)
-    following = console.text[at:].splitlines()
-    if len(following) > 1 and not DIGITS.sub("0", following[1]).startswith(shape):
-        shape = ""  # a progress bar, whose line had no end
-    yield following[0]
-    for line in following[1:]:
-        yield _without(line, shape, len(before))
-
-
-def _without(line: str, shape: str, length: int) -> str:
-    if not shape:
-        return line
-    if DIGITS.sub("0", line).startswith(shape):
-        # Numbers may have become longer or shorter: the shape is matched anew.
-        pattern = re.escape(shape).replace("0", r"\d+")
-        match = re.match(pattern, line)
-        return line[match.end() :] if match else line[length:]
-    return line
+    before = re.compile(DIGITS.sub(r"\\d+", re.escape(console.text[start:at])))
+    header, *following = console.text[at : at + LONGEST_LOOK].splitlines()
+    # What stands before the first line alone is a progress bar, whose line had no end.
+    is_prefix = bool(following) and before.match(following[0]) is not None
+    yield header
+    for line in following:
+        match = before.match(line) if is_prefix else None
+        yield line[match.end() :] if match else line
 
 
 def _error_of(lines: list[str]) -> tuple[int, str, int] | None:
@@ -72,9 +63,11 @@ def _error_of(lines: list[str]) -> tuple[int, str, int] | None:
     error = ERROR.fullmatch(lines[head].strip())
     assert error is not None
     end = _end_of_text(lines, head)
-    text = "\n".join([error["text"] or "", *lines[head + 1 : end]])
+    text = error["text"] or ""
+    # Keras puts blank lines between its heading and the reason.
+    until = head + LONGEST_BLOCK if AROUND_IT.match(text) else end
     after = sum(1 for line in lines[end:] if line.strip())
-    return head, essential_line(text), after
+    return head, essential_line("\n".join([text, *lines[head + 1 : until]])), after
 
 
 def _names_error(line: str) -> bool:
@@ -89,7 +82,7 @@ def _end_of_text(lines: list[str], head: int) -> int:
         if i > head and HEADER in line and i + 1 < len(lines) and FRAME.match(lines[i + 1]):
             break
     end = head + 1
-    while end < len(lines) and end < head + LONGEST_BLOCK and lines[end].strip():
+    while end < len(lines) and lines[end][:1].isspace():
         end += 1
     return end
 

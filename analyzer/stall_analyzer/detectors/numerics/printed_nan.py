@@ -32,8 +32,9 @@ BUCKET = "numerics"
 
 
 def check(signals: Signals) -> Finding | None:
-    progress = signals.console.progress
-    if progress is None or not progress.loss_is_nan or signals.learning.first_loss is not None:
+    progress, learning = signals.console.progress, signals.learning
+    has_losses = len(learning.steps) > 0 or len(learning.epoch_losses) > 0
+    if progress is None or not progress.loss_is_nan or has_losses:
         return None
     return Finding(
         severity="act",

@@ -30,6 +30,8 @@ from stall_analyzer.signals.ending.python_stacks import Frame, stack_of_error
 NS = 1_000_000_000
 # Between the last record of an event file and the last words of its process, and between clocks.
 SLACK_NS = 60 * NS
+# With TF_CPP_MIN_LOG_LEVEL set, the first line with a time may be the last words of a long epoch.
+LONG_NS = 24 * 3600 * NS
 # By the word of the scheduler or the kernel: the reason of whatever Python said as it ended.
 REASONS: frozenset[EndKind] = frozenset(
     {"time_limit", "preempted", "node_failed", "out_of_memory", "cancelled"}
@@ -46,6 +48,7 @@ HOW: dict[EndKind, str] = {
     "told_to_end": "the process was told to end (SIGTERM)",
     "exit_code": "the process failed",
 }
+BY_HAND = "somebody interrupted it (KeyboardInterrupt)"
 
 ConsoleEndKind: TypeAlias = EndKind | Literal["error"]
 
@@ -70,7 +73,8 @@ class ConsoleEnd:
         """`ValueError: no such file at train.py:41 (job.err:210)`."""
         if self.kind == "error":
             place = f" at {self.place.place}" if self.place is not None else ""
-            return f"{self.error.rstrip('.')}{place} ({self.line.place})"
+            what = BY_HAND if self.error == "KeyboardInterrupt" else self.error.rstrip(".")
+            return f"{what}{place} ({self.line.place})"
         return f"{HOW[self.kind]} ({self.line.place}: {self.line.text.rstrip('.')})"
 
 
@@ -110,7 +114,7 @@ def _is_of_run(log: ConsoleLog, events: EventLog | None) -> bool:
     if events is None or events.first_wall_ns is None or events.last_wall_ns is None:
         return log.is_own
     is_older = log.written_ns is not None and log.written_ns < events.first_wall_ns - SLACK_NS
-    is_newer = log.first_ns is not None and log.first_ns > events.last_wall_ns + SLACK_NS
+    is_newer = log.first_ns is not None and log.first_ns > events.last_wall_ns + LONG_NS
     return not (is_older or is_newer)
 
 
