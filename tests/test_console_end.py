@@ -137,6 +137,17 @@ def test_a_console_above_the_run_counts_only_if_tensorflow_speaks_in_it(tmp_path
     assert analyze(tmp_path / "logs").verdict.status == "dead"
 
 
+def test_a_console_above_the_run_that_begins_after_it_is_that_of_a_later_job(
+    tmp_path: Path,
+) -> None:
+    log_run(tmp_path / "logs")
+    later = said.OUT_OF_MEMORY.replace("1700000060", "1700003600")
+    write_console(tmp_path / "train.log", later, START_S + 3700)
+    assert analyze(tmp_path / "logs").verdict.status != "dead"
+    write_console(tmp_path / "train.log", said.ALLOCATION + later, START_S + 3700)
+    assert analyze(tmp_path / "logs").verdict.status == "dead"
+
+
 def test_consoles_that_disagree_are_not_believed(tmp_path: Path) -> None:
     log_run(tmp_path)
     write_console(tmp_path / "one.out", said.OUT_OF_MEMORY)

@@ -51,7 +51,7 @@ def _read(console: ConsoleFile, notes: list[Note]) -> ConsoleLog | None:
 
 def _log(console: ConsoleFile, text: ConsoleText) -> ConsoleLog:
     progress, at = printed_progress(text)
-    times = UNIX_TIME.findall(text.text)
+    first = UNIX_TIME.search(text.text)
     written_s = console.written_unix_s
     return ConsoleLog(
         files=(text.file,),
@@ -63,7 +63,7 @@ def _log(console: ConsoleFile, text: ConsoleText) -> ConsoleLog:
         warnings=console_warnings(text),
         fill=shuffle_fill(text),
         progress=progress,
-        first_ns=int(float(times[0]) * NS) if times else None,
+        first_ns=int(float(first[1]) * NS) if first else None,
         written_ns=None if written_s is None else int(written_s * NS),
     )
 

@@ -14,21 +14,16 @@ STEP = re.compile(
     r"(?P<rest>[^\n\r]*)"
 )
 NAN = re.compile(r"\bloss: nan\b")
-# The last states of a bar are enough: each of them is some dozens of characters.
-LOOK_BACK = 256 << 10
+# In every state of a bar, and quickly found from behind.
+HINTS = ("/step", "ETA: ", " - loss: ")
+LOOK_BACK = 64 << 10  # characters before such a hint; a state is some dozens of them
 
 
 def printed_progress(console: ConsoleText) -> tuple[PrintedProgress | None, int]:
     """The last state, and where it stands; -1 where there is none."""
-    begin = max(len(console.text) - LOOK_BACK, 0)
-    step = epoch = None
-    for step in STEP.finditer(console.text, begin):  # noqa: B007  the last one is wanted
-        pass
-    if step is None:
-        for step in STEP.finditer(console.text):  # noqa: B007
-            pass
-    for epoch in EPOCH.finditer(console.text):  # noqa: B007
-        pass
+    text = console.text
+    step = _last(STEP, text, max(text.rfind(hint) for hint in HINTS))
+    epoch = _last(EPOCH, text, text.rfind("Epoch "))
     at = max(step.start() if step else -1, epoch.start() if epoch else -1)
     number, epochs = (int(epoch["epoch"]), int(epoch["epochs"])) if epoch else (None, None)
     if step is None or (epoch is not None and epoch.start() > step.start()):
@@ -36,3 +31,11 @@ def printed_progress(console: ConsoleText) -> tuple[PrintedProgress | None, int]
     steps = int(step["steps"]) if step["steps"].isdecimal() else None
     is_nan = NAN.search(step["rest"]) is not None
     return PrintedProgress(number, epochs, int(step["step"]), steps, is_nan), at
+
+
+def _last(pattern: re.Pattern[str], text: str, hint: int) -> re.Match[str] | None:
+    found = None
+    if hint >= 0:
+        for match in pattern.finditer(text, max(hint - LOOK_BACK, 0)):
+            found = match
+    return found

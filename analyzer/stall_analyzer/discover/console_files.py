@@ -17,7 +17,7 @@ from stall_analyzer.files import files
 from stall_analyzer.files.listing import Folder
 from stall_analyzer.model.runs import ConsoleFile, Run
 
-CONSOLE_NAME = re.compile(r".*\.(out|err|log)", re.IGNORECASE)  # nohup.out and slurm-1.out as well
+CONSOLE_NAMES = (".out", ".err", ".log")  # nohup.out and slurm-1.out as well
 EVENT_FILE = "tfevents"  # host names may end in .out
 MOST_FILES = 24  # of one folder: what lies there in hundreds belongs to no single run
 SHORTEST_NAME = 3  # a run called "a" is named by chance
@@ -82,9 +82,8 @@ class Surroundings:
         own = self._path.get(parts)
         above = [b for p, b in self._path.items() if len(p) < len(parts) and b.is_above(parts)]
         outside = self._around_the_root()
-        name = (files.absolute_parts(path) or ("",))[-1]
         beside = (*above, *((outside,) if outside is not None else ()))
-        named = [c for b in beside for c in b.consoles if _names(c.path, name)]
+        named = [c for b in beside for c in b.consoles if _names(c.path, path)]
         return FoundConsoles((*(own.consoles if own else ()), *named), tuple(beside))
 
     def _around_the_root(self) -> Beside | None:
@@ -108,7 +107,7 @@ def _holder_of(root: str) -> Beside | None:
 
 def consoles_in(folder: Folder) -> tuple[ConsoleFile, ...]:
     """Those of a folder, where they are few enough to be of one job."""
-    named = [n for n in folder.names if CONSOLE_NAME.fullmatch(n) and EVENT_FILE not in n]
+    named = [n for n in folder.names if n.endswith(CONSOLE_NAMES) and EVENT_FILE not in n]
     if not named or len(named) > MOST_FILES:
         return ()
     return tuple(filter(None, (_console(folder, name) for name in named)))
@@ -125,8 +124,8 @@ def _console(folder: Folder, name: str) -> ConsoleFile | None:
     return ConsoleFile(path, info.size, info.stamp, written_s) if info.size else None
 
 
-def _names(path: str, run: str) -> bool:
-    name = files.split(path)[1]
+def _names(path: str, run_path: str) -> bool:
+    name, run = files.split(path)[1], files.split(files.absolute(run_path))[1]
     pattern = rf"(?<![A-Za-z0-9]){re.escape(run)}(?![A-Za-z0-9])"
     return len(run) >= SHORTEST_NAME and re.search(pattern, name) is not None
 

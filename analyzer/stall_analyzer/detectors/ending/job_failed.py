@@ -40,7 +40,7 @@ OF_THE_SCHEDULER = ("time_limit", "preempted", "node_failed", "cancelled", "told
 
 
 def check(signals: Signals) -> Finding | None:
-    if signals.ending is not None:
+    if signals.is_captured_to_its_end:
         return None
     console = signals.console
     if console.end is not None:

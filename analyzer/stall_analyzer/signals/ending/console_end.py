@@ -114,8 +114,14 @@ def _is_of_run(log: ConsoleLog, events: EventLog | None) -> bool:
     if events is None or events.first_wall_ns is None or events.last_wall_ns is None:
         return log.is_own
     is_older = log.written_ns is not None and log.written_ns < events.first_wall_ns - SLACK_NS
-    is_newer = log.first_ns is not None and log.first_ns > events.last_wall_ns + LONG_NS
-    return not (is_older or is_newer)
+    return not is_older and not _begins_after(log, events.last_wall_ns)
+
+
+def _begins_after(log: ConsoleLog, last_ns: int) -> bool:
+    """Of a console that does not lie with the run, a later job may have written it."""
+    if log.first_ns is not None:
+        return log.first_ns > last_ns + (LONG_NS if log.is_own else SLACK_NS)
+    return not log.is_own and log.written_ns is not None and log.written_ns > last_ns + LONG_NS
 
 
 def _end_of(logs: list[ConsoleLog], events: EventLog | None) -> ConsoleEnd | None:
