@@ -10,11 +10,13 @@ import fsspec
 import pytest
 
 from stall_analyzer.api import analyze
+from stall_analyzer.cli.main import main
 from stall_analyzer.discover.console_files import MOST_FILES, with_named_console
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.errors import UsageError
 from stall_analyzer.files.caches import version_of
 from stall_analyzer.model.runs import Run
+from tests.console_texts import PLAIN_ERROR
 from tests.event_files import file_name
 from tests.logdirs import NOON, lay_out
 
@@ -118,7 +120,11 @@ def test_of_several_runs_a_named_console_is_that_of_the_one_beside_it(tmp_path: 
 
 @pytest.mark.parametrize(
     ("console", "reason"),
-    [("console.txt", "lies beside none of the runs"), ("gone.txt", "cannot be read")],
+    [
+        ("console.txt", "lies beside none of the runs"),
+        ("gone.txt", "does not exist"),
+        ("a", "cannot be read"),
+    ],
 )
 def test_a_named_console_that_cannot_be_placed_or_read_is_refused(
     tmp_path: Path, console: str, reason: str
@@ -126,3 +132,15 @@ def test_a_named_console_that_cannot_be_placed_or_read_is_refused(
     root = lay_out(tmp_path, f"a/{file_name()}", f"b/{file_name()}", "console.txt")
     with pytest.raises(UsageError, match=reason):
         analyze(root, console=f"{root}/{console}")
+
+
+def test_on_the_command_line_it_is_that_of_the_run_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = lay_out(tmp_path, f"logs/a/{file_name()}", f"logs/b/{file_name()}")
+    (tmp_path / "console.txt").write_text(PLAIN_ERROR)
+    command = [f"{root}/logs", "--console", f"{root}/console.txt", "--store", f"{root}/store"]
+    assert main(command) == 2
+    assert "lies beside none of the runs" in capsys.readouterr().err
+    main([*command, "--run", "a"])
+    assert "FileNotFoundError: [Errno 2] No such file" in capsys.readouterr().out

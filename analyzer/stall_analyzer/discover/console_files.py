@@ -205,6 +205,8 @@ def with_named_console(runs: Iterable[Run], path: str) -> Iterator[Run]:
 
 def _named_console(path: str) -> ConsoleFile:
     try:
+        if files.kind(path) is None:
+            raise UsageError(f"--console {path} does not exist")
         info = files.info(path)
     except UnreadableFile as error:
         raise UsageError(f"--console {path} cannot be read: {error}") from error
