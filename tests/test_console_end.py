@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from textwrap import dedent
 
@@ -12,17 +13,24 @@ import fsspec
 import pytest
 
 from stall_analyzer.api import Analysis, analyze
+from stall_analyzer.consoles.console_reader import read_consoles
 from stall_analyzer.files.tfrecord import framed
+from stall_analyzer.model.event_log import Capture
+from stall_analyzer.model.runs import ConsoleFile, Run
+from stall_analyzer.model.timeline import Timeline, Window
+from stall_analyzer.signals.ending.console_end import console_signals
+from stall_analyzer.signals.ending.process_end import KILLED, Ending
 from tests import console_texts as said
 from tests.event_files import START_S, file_name, file_version, model, record, scalar
 
 DAY_S = 86_400
+MODEL = '{"class_name": "Sequential", "config": {"layers": []}}'
 
 
 def log_run(folder: Path, *more: bytes) -> None:
     """A run that began to train; what else was logged of it comes after."""
     folder.mkdir(parents=True, exist_ok=True)
-    begin = framed(file_version()) + record(model("{}"), at_s=START_S + 1)
+    begin = framed(file_version()) + record(model(MODEL), at_s=START_S + 1)
     (folder / file_name()).write_bytes(begin + b"".join(more))
 
 
@@ -166,6 +174,26 @@ def test_a_console_that_the_user_names_is_believed_whatever_its_time(tmp_path: P
     log_run(tmp_path / "logs")
     write_console(tmp_path / "console.txt", said.PLAIN_ERROR, START_S - DAY_S)
     assert analyze(tmp_path / "logs", console=tmp_path / "console.txt").verdict.status == "dead"
+
+
+def test_a_capture_that_saw_the_end_knows_better(tmp_path: Path) -> None:
+    path = tmp_path / "job.out"
+    path.write_text(said.PLAIN_ERROR)
+    console = ConsoleFile(str(path), path.stat().st_size, is_own=True)
+    logs = read_consoles(Run(".", ".", (), (), consoles=(console,)), [])
+    timeline = Timeline(Window(0, 0, "", ""), (), (), (), (), None, consoles=logs)
+    assert console_signals(timeline).end is not None
+    assert console_signals(timeline, Capture(), Ending("exit", 0)).end is None
+    assert console_signals(timeline, Capture(), Ending(KILLED, 0)).end is not None
+
+
+def test_a_run_that_was_just_written_and_has_died_does_not_still_run(tmp_path: Path) -> None:
+    now_s = time.time()
+    begin = framed(file_version(now_s - 9)) + record(model(MODEL), at_s=now_s - 8)
+    (tmp_path / file_name(now_s - 9)).write_bytes(begin)
+    assert analyze(tmp_path).verdict.status == "running"
+    write_console(tmp_path / "job.out", said.PLAIN_ERROR, now_s)
+    assert analyze(tmp_path).verdict.status == "dead"
 
 
 # ---------------------------------------------------------------- warnings

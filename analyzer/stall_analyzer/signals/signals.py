@@ -33,7 +33,7 @@ from stall_analyzer.signals.compile.retraces import CapturedRetraces, captured_r
 from stall_analyzer.signals.coverage import covered_by_all_ps, covered_spans
 from stall_analyzer.signals.ending.console_end import ConsoleSignals, console_signals
 from stall_analyzer.signals.ending.logged_progress import LoggedProgress, progress_of
-from stall_analyzer.signals.ending.process_end import KILLED, Ending, ending_of
+from stall_analyzer.signals.ending.process_end import Ending, ending_of
 from stall_analyzer.signals.ending.stalled import Stall, stall_of_run
 from stall_analyzer.signals.ending.still_running import StillRunning, still_running
 from stall_analyzer.signals.estimate.estimate import estimate_of
@@ -359,20 +359,13 @@ class Signals:
             return None
         return ending_of(self.capture, self.events.read_ns)
 
-    @property
-    def is_captured_to_its_end(self) -> bool:
-        """A capture knows how the process ended, or that it still runs: no console knows better."""
-        return self.capture is not None and (self.ending is None or self.ending.reason != KILLED)
-
     @cached_property
     def still_running(self) -> StillRunning | None:
-        ended = self.capture is None and self.console.end is not None
-        return None if ended else still_running(self.events)
+        return still_running(self.events) if self.console.end is None else None
 
     @cached_property
     def console(self) -> ConsoleSignals:
-        """What the job wrote to its terminal, as far as that is known to be this run's."""
-        return console_signals(self.timeline)
+        return console_signals(self.timeline, self.capture, self.ending)
 
     @cached_property
     def captured_retraces(self) -> CapturedRetraces | None:

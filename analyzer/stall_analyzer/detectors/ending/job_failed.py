@@ -40,8 +40,6 @@ OF_THE_SCHEDULER = ("time_limit", "preempted", "node_failed", "cancelled", "told
 
 
 def check(signals: Signals) -> Finding | None:
-    if signals.is_captured_to_its_end:
-        return None
     console = signals.console
     if console.end is not None:
         return None if console.end.out_of_memory else _of_end(signals, console.end)

@@ -44,7 +44,7 @@ _HOST = Change("Give the job more memory, or use a smaller shuffle buffer, cache
 
 def check(signals: Signals) -> Finding | None:
     end = signals.console.end
-    if end is None or not end.out_of_memory or signals.is_captured_to_its_end:
+    if end is None or not end.out_of_memory:
         return None
     finished = signals.progress is not None and signals.progress.finished
     far = f" It had come to {end.progress.words}." if end.progress is not None else ""

@@ -21,10 +21,10 @@ from stall_analyzer.model.console_log import (
     ShuffleFill,
     WarningKind,
 )
-from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.event_log import Capture, EventLog
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.timeline import Timeline
-from stall_analyzer.signals.ending.process_end import OUT_OF_MEMORY
+from stall_analyzer.signals.ending.process_end import KILLED, OUT_OF_MEMORY, Ending
 from stall_analyzer.signals.ending.python_stacks import Frame, stack_of_error
 
 NS = 1_000_000_000
@@ -89,16 +89,21 @@ class ConsoleSignals:
     progress: PrintedProgress | None = None
 
 
-def console_signals(timeline: Timeline) -> ConsoleSignals:
+def console_signals(
+    timeline: Timeline, capture: Capture | None = None, ending: Ending | None = None
+) -> ConsoleSignals:
+    """As far as the consoles are known to be this run's. Where a capture says how the process
+    ended, or that it still runs, no console knows better."""
+    is_known = capture is not None and (ending is None or ending.reason != KILLED)
     logs = [log for log in timeline.consoles if _is_of_run(log, timeline.events)]
     if not logs:
         return ConsoleSignals()
     warnings = {kind: warning for log in logs for kind, warning in log.warnings.items()}
     errors = [log.error for log in logs if log.error is not None]
-    end = _end_of(logs, timeline.events)
+    end = _end_of(logs, timeline.events) if not is_known else None
     return ConsoleSignals(
         end=end,
-        earlier_error=errors[0] if errors and end is None else None,
+        earlier_error=errors[0] if errors and end is None and not is_known else None,
         warnings=warnings,
         fill=next((log.fill for log in logs if log.fill is not None), None),
         progress=next((log.progress for log in logs if log.progress is not None), None),
