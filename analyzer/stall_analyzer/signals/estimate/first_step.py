@@ -23,10 +23,10 @@ from stall_analyzer.signals.input.input_pipeline import PipelineSignals
 # What building a graph of so many ops takes, in Python and until it is ready to run; larger graphs
 # take more for each op. Measured on half of the programs of `make partial`, as are the times below;
 # a slower machine takes longer for all of them.
-BUILD_PS, BUILD_OPS, BUILD_POWER = 105 * PS_PER_MS, 70, 1.5
+BUILD_PS, BUILD_OPS, BUILD_POWER = 110 * PS_PER_MS, 70, 1.6
 OPS_PER_LAYER = 20  # a layer with its gradient and its update, where no trace tells
 PREPARING_PS = 85 * PS_PER_MS  # Keras, in Python
-WARM_UP_PS = 30 * PS_PER_MS  # kernels and memory, for the first time
+WARM_UP_PS = 20 * PS_PER_MS  # kernels and memory, for the first time
 FIRST_ELEMENT_PS = 40 * PS_PER_MS  # making the iterator and its threads
 READY_ELEMENT_PS = 10 * PS_PER_MS  # the same for data that are in memory
 # Where another reason is at hand, a machine is not taken to be slower than this.
@@ -41,6 +41,14 @@ OPENED = (
 )  # fmt: skip
 
 
+# Stages that need no function of their own to be made ready.
+IN_MEMORY = frozenset({
+    "Root", "Prefetch", "Model", "Options", "MaxIntraOpParallelism", "TensorSlice", "FromTensor",
+    "Tensor", "Range", "FiniteRepeat", "ForeverRepeat", "BatchV2", "Batch", "Zip", "MemoryCache",
+    "Take", "Skip", "Shuffle",
+})  # fmt: skip
+
+
 @dataclass(frozen=True)
 class FirstStepEvidence:
     """What is known of how the first step came about."""
@@ -50,6 +58,7 @@ class FirstStepEvidence:
     eager: bool
     by_keras: bool  # the window begins where Keras begins to prepare
     source_may_be_slow: bool
+    in_memory: bool  # the pipeline only hands on what is there
     element_ps: float  # what the first element takes by what others take, with a buffer to fill
 
 
@@ -64,13 +73,14 @@ def evidence_of(
     kinds = {kind for stage in pipeline.stages for kind in stage.path.split("::")}
     opened = any(kind.startswith(OPENED) for kind in kinds)
     slow = production is not None and production.state in ("slower", "hidden")
+    xla = any(map(_uses_xla, traces)) or (keras is not None and keras.jit_compile is True)
     return FirstStepEvidence(
-        ops=max(ops, OPS_PER_LAYER * layers),
-        compiled_by_xla=any(_uses_xla(trace) for trace in traces)
-        or (keras is not None and keras.jit_compile is True),
+        ops=OPS_PER_LAYER * layers if xla or not ops else ops,
+        compiled_by_xla=xla,
         eager=any(trace.eager for trace in traces) or bool(keras and keras.run_eagerly),
         by_keras=keras is not None,
         source_may_be_slow=opened or slow,
+        in_memory=bool(kinds) and kinds <= IN_MEMORY,
         element_ps=_fill_ps(pipeline) + (production.batch_ps if production is not None else 0),
     )
 
@@ -105,9 +115,7 @@ def expected_ps(evidence: FirstStepEvidence) -> dict[str, float]:
         "compile.tracing": 0.0 if evidence.eager else built,
         "host.python": float(PREPARING_PS) if evidence.by_keras else 0.0,
         "compute.warm_up": float(WARM_UP_PS),
-        "input.first_element": float(
-            FIRST_ELEMENT_PS if evidence.source_may_be_slow else READY_ELEMENT_PS
-        ),
+        "input.first_element": float(READY_ELEMENT_PS if evidence.in_memory else FIRST_ELEMENT_PS),
     }
 
 

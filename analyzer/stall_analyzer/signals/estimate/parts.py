@@ -18,6 +18,8 @@ from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.ledger import Ledger
 
 UNTRACED = code("unknown.not_traced")
+# No share of a part is known better than this.
+LEAST_DOUBT = 0.05
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def ranges(likely: Ledger, exact: Ledger, parts: Sequence[Part]) -> dict[Bucket,
     found = {}
     for bucket in BUCKETS:
         known = traced[bucket] if bucket != "unknown" else 0
-        less = sum(part.doubt * _in_bucket(part, bucket) for part in parts)
+        less = sum(_could_be_less(part, bucket) for part in parts)
         more = sum(_could_be_more(part, bucket) for part in parts)
         low = max(round(likely_ps[bucket] - less), known)
         high = min(round(likely_ps[bucket] + more), whole_ps)
@@ -86,9 +88,14 @@ def _in_bucket(part: Part, bucket: Bucket) -> float:
     return sum(ps for cause, ps in part.likely_ps.items() if bucket_of(cause) == bucket)
 
 
+def _could_be_less(part: Part, bucket: Bucket) -> float:
+    mine = _in_bucket(part, bucket)
+    return min(part.doubt * mine + LEAST_DOUBT * part.length_ps, mine)
+
+
 def _could_be_more(part: Part, bucket: Bucket) -> float:
     """What is doubted of the others may have been this bucket, if it is one that may be."""
     mine = _in_bucket(part, bucket)
     if not mine and bucket not in part.rivals:
         return 0.0
-    return part.doubt * (part.length_ps - mine)
+    return max(part.doubt, LEAST_DOUBT) * (part.length_ps - mine)
