@@ -11,10 +11,11 @@ from stall_analyzer.align.marks import steps_of, validation_of
 from stall_analyzer.captures.capture_format import MarkName, Tag
 from stall_analyzer.captures.capture_records import MarkRecord
 from stall_analyzer.model.event_log import Capture, EventLog, Series
-from stall_analyzer.model.units import PS_PER_S, Int64s
+from stall_analyzer.model.units import NS_PER_S, PS_PER_S, Int64s
 
 MARKED = "the capture marked it"
 LAST_RECORD = "last record: no epoch was finished"
+LEAST_RECORDS = 3  # of a scalar that tells the course of a loop
 LONGEST_STEP_S = 1e6  # a damaged record may say more than int64 holds
 STEP_SECONDS = Tag.STEP_SECONDS.removeprefix(Tag.ALL)
 
@@ -30,6 +31,7 @@ class LoggedEpoch:
     finished: bool  # False: no epoch's end was ever logged
     later_ns: tuple[int, ...]  # durations of the epochs after it
     marked: bool = False  # a capture marked it: there is nothing to guess
+    start_error_ns: int = 0
     training_end_ns: int | None = None  # only where a capture marked it
     validation_begin_ns: int | None = None
     validation_begin_error_ns: int = 0
@@ -55,7 +57,7 @@ def epoch_from_events(events: EventLog | None) -> LoggedEpoch | None:
         if len(ends)
         else (events.last_wall_ns or 0, LAST_RECORD)
     )
-    start_ns, start_source = _start(events, batches, end_ns)
+    start_ns, start_source, error_ns = _start(events, batches, end_ns)
     if end_ns <= start_ns:
         return None
     validation = validation_of(events, start_ns, end_ns)
@@ -66,6 +68,7 @@ def epoch_from_events(events: EventLog | None) -> LoggedEpoch | None:
         end_source=end_source,
         finished=len(ends) > 0,
         later_ns=tuple(int(gap) for gap in np.diff(ends) if gap > 0),
+        start_error_ns=error_ns,
         validation_begin_ns=validation.begin_ns if validation else None,
         validation_begin_error_ns=validation.begin_error_ns if validation else 0,
         validation_end_ns=validation.end_ns if validation else None,
@@ -81,8 +84,14 @@ def batch_times(events: EventLog) -> Int64s:
 
 
 def batch_series(events: EventLog) -> Series | None:
-    """What was logged batch by batch; of several such scalars, the longest."""
+    """What was logged batch by batch; of several such scalars, the longest.
+
+    A loop of one's own may call its scalars anything.
+    """
     logged = [s for tag, s in events.train.items() if tag.startswith("batch_")]
+    by_keras = events.keras is not None or any(tag.startswith("epoch_") for tag in events.train)
+    if not logged and not by_keras:
+        logged = [s for s in events.train.values() if len(s) >= LEAST_RECORDS]
     return max(logged, key=len, default=None)
 
 
@@ -175,8 +184,14 @@ def _epoch_ends(series: Mapping[str, Series]) -> Int64s:
     return ends[: rising[0] + 1] if len(rising) else ends
 
 
-def _start(events: EventLog, batches: Int64s, end_ns: int) -> tuple[int, str]:
-    """The latest sure sign before the first batch; the model summary comes just before it."""
+def _start(events: EventLog, batches: Int64s, end_ns: int) -> tuple[int, str, int]:
+    """The latest sure sign before the first batch, and how far off it may be (ns); the model
+    summary comes just before it."""
+    first_ns = int(batches[0]) if len(batches) else end_ns
+    if events.keras is None and events.graph_wall_ns is None:
+        opened_ns = _opened(events, min(first_ns, events.first_wall_ns or first_ns))
+        if opened_ns is not None:
+            return opened_ns, "the event file was made, to the second", NS_PER_S // 2
     signs = (
         (events.keras.wall_ns if events.keras else None, "Keras wrote its model"),
         (events.graph_wall_ns, "the graph was written"),
@@ -185,5 +200,12 @@ def _start(events: EventLog, batches: Int64s, end_ns: int) -> tuple[int, str]:
     )
     for wall_ns, source in signs:
         if wall_ns is not None and wall_ns < end_ns:
-            return wall_ns, source
-    return end_ns, "no record before the first epoch's end"
+            return wall_ns, source, 0
+    return end_ns, "no record before the first epoch's end", 0
+
+
+def _opened(events: EventLog, first_ns: int) -> int | None:
+    """When the file was made, before its first record: the middle of the second that it tells."""
+    if events.opened_ns is None or events.opened_ns >= first_ns:
+        return None
+    return (events.opened_ns + min(events.opened_ns + NS_PER_S, first_ns)) // 2

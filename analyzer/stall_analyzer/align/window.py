@@ -42,7 +42,8 @@ def find_window(
         window = from_log
     else:
         more_logged = logged is not None and bool(logged.later_ns)
-        window = _from_trace(reference, placed, from_log, more_logged, notes)
+        error_ps = logged.start_error_ns * PS_PER_NS if logged is not None else 0
+        window = _from_trace(reference, placed, from_log, more_logged, error_ps, notes)
     # A damaged trace may hold its steps inside of what makes their iterator: an empty window.
     return replace(window, end_ps=max(window.start_ps, window.end_ps), clock_unix_ns=clock_ns)
 
@@ -71,12 +72,13 @@ def _from_trace(
     placed: Sequence[PlacedTrace],
     from_log: Window | None,
     more_logged: bool,
+    logged_error_ps: int,
     notes: list[Note],
 ) -> Window:
     if from_log is not None and reference.on_clock(reference.extent_ps[0]) >= from_log.end_ps:
         notes.append(LATE_PROFILE)
         return from_log
-    start, start_source = _start(reference, from_log, notes)
+    start, start_source = _start(reference, from_log, logged_error_ps, notes)
     epoch = reference.epochs[0]
     end = None if epoch.end_ps is None else reference.on_clock(epoch.end_ps)
     if from_log is not None and from_log.end_ps > start:
@@ -91,9 +93,12 @@ def _from_trace(
     return Window(start, last, start_source, "last step in the trace")
 
 
-def _start(reference: PlacedTrace, from_log: Window | None, notes: list[Note]) -> tuple[int, str]:
+def _start(
+    reference: PlacedTrace, from_log: Window | None, error_ps: int, notes: list[Note]
+) -> tuple[int, str]:
+    """`error_ps`: how far off the beginning may be that was logged."""
     epoch, begin = reference.epochs[0], reference.on_clock(reference.extent_ps[0])
-    late = from_log is not None and begin > from_log.start_ps + BEGIN_TOLERANCE_PS
+    late = from_log is not None and begin > from_log.start_ps + BEGIN_TOLERANCE_PS + error_ps
     if late:
         notes.append(Note("warning", "The profile began after the first epoch had begun."))
     if from_log is not None and (late or not epoch.begin_seen):

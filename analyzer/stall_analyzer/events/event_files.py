@@ -110,7 +110,7 @@ class _Reader:
         self.first_wall_s = math.inf
         self.last_wall_s = 0.0
         self.version_wall_s: float | None = None
-        self.validation_opened_s: float | None = None
+        self.opened_s = [math.inf, math.inf]  # of training, of validation
         self.profiled_batches: list[tuple[int, int]] = []
         self.graph_wall_s: float | None = None
         self.records = 0
@@ -169,9 +169,8 @@ class _Reader:
         wall_s = event.wall_time
         if event.file_version:
             self.version_wall_s = self.version_wall_s or checked(wall_s)
-            if content.file.role == "validation":
-                opened_s = self.validation_opened_s
-                self.validation_opened_s = min(opened_s or math.inf, checked(wall_s))
+            validates = content.file.role == "validation"
+            self.opened_s[validates] = min(self.opened_s[validates], checked(wall_s))
             self.writers.add(_is_by_tensorflow(event))
             return  # its time is in whole seconds: too coarse to count as a first or last one
         self._saw(wall_s, event.HasField("graph_def"))
@@ -239,6 +238,7 @@ def read_events(run: Run, reading: Reading | None = None) -> EventLog:
         reader.read(file, reading.file("event files", file.size, EVENT_FILE_WEIGHT))
     captures = read_captures(reader.captures, reader.notes)
     version = reader.version_wall_s
+    training_s, validation_s = reader.opened_s
     return EventLog(
         train=_series(reader.train),
         validation=_series(reader.validation),
@@ -252,7 +252,8 @@ def read_events(run: Run, reading: Reading | None = None) -> EventLog:
         captures=captures,
         read_ns=time.time_ns(),
         profiled_batches=tuple(sorted(reader.profiled_batches)),
-        validation_opened_ns=_ns(reader.validation_opened_s),
+        opened_ns=_ns(training_s if math.isfinite(training_s) else None),
+        validation_opened_ns=_ns(validation_s if math.isfinite(validation_s) else None),
         foreign_writer=reader.writers == {False},
     )
 

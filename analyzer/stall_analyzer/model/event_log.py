@@ -127,7 +127,9 @@ class EventLog:
     read_ns: int | None = None  # when the files were read
     # Number and end of each batch that Keras says it profiled.
     profiled_batches: tuple[tuple[int, int], ...] = ()
-    validation_opened_ns: int | None = None  # when its first file was made, in whole seconds
+    # When the first file of training was made, and that of validation: whole seconds.
+    opened_ns: int | None = None
+    validation_opened_ns: int | None = None
     foreign_writer: bool = False  # none of the files was written by TensorFlow
 
     @property

@@ -44,8 +44,8 @@ def still_running(events: EventLog | None) -> StillRunning | None:
         return _of_capture(events.capture, events.read_ns)
     series = _telling(events)
     begin_ns, last_ns = events.first_wall_ns, events.last_wall_ns
-    trains = series is not None or events.keras is not None
-    if _has_finished_epoch(events) or not trains or begin_ns is None or last_ns is None:
+    # A loop of one's own has no epoch to finish: what it logged so far is all there is to judge.
+    if _has_finished_epoch(events) or events.keras is None or begin_ns is None or last_ns is None:
         return None
     # A clock that is ahead of ours by as much says nothing, either.
     if abs(events.read_ns - last_ns) > max(RECENT_NS, PAUSES * _longest_pause_ns(series)):
