@@ -38,6 +38,7 @@ def finding(
     blames_ms: tuple[int, int] | None = None,
     later_ms: tuple[int, int] = (0, 0),
     severity: Severity = "act",
+    blames: tuple[Bucket, ...] = (),
 ) -> Finding:
     evidence: tuple[Evidence, ...] = ()
     if blames_ms:
@@ -53,6 +54,7 @@ def finding(
         evidence=evidence,
         id=id,
         bucket=bucket,
+        blames=blames or (bucket,),
     )
 
 
@@ -96,14 +98,14 @@ def test_two_findings_of_a_bucket_add_up_when_they_blame_different_times() -> No
 
 
 @pytest.mark.parametrize(
-    ("host_ms", "planned_ids"), [(4000, ("ST404", "ST002")), (3999, ("ST404",))]
+    ("blames", "planned_ids"), [(("host",), ("ST404", "ST002")), (("host", "input"), ("ST404",))]
 )
-def test_a_finding_that_blames_more_than_its_bucket_holds_blames_other_buckets_too(
-    host_ms: int, planned_ids: tuple[str, ...]
+def test_a_finding_that_blames_several_buckets_wins_time_of_all_of_them(
+    blames: tuple[Bucket, ...], planned_ids: tuple[str, ...]
 ) -> None:
     made = planned(
-        signals(host__python=host_ms, input__wait=4000),
-        finding("ST404", "host", 3000, 4000, blames_ms=(0, 100)),
+        signals(host__python=4000, input__wait=4000),
+        finding("ST404", "host", 3000, 4000, blames_ms=(0, 100), blames=blames),
         finding("ST002", "input", 2000, 3000, blames_ms=(50, 150)),
     )
     assert made.findings == planned_ids

@@ -235,6 +235,7 @@ def analyze(
 
 
 def _finding(found: FindingEntry) -> Finding:
+    change = found["change"]
     return Finding(
         id=found["id"],
         name=found["name"],
@@ -246,7 +247,7 @@ def _finding(found: FindingEntry) -> Finding:
         lost_s=_seconds(found["lost_ps"]),
         gain_s=_range(found["gain_ps"]),
         later_gain_s=_range(found["later_gain_ps"]),
-        change=Change(**found["change"]),
+        change=Change(change["text"], change["before"], change["after"]),
         stack=tuple(found["stack"]),
     )
 

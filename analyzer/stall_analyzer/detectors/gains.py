@@ -58,8 +58,11 @@ def spare_trace(ps: int) -> Gain:
 
 
 def every_epoch(gain: Gain, signals: Signals) -> Gain:
-    """The same gain in a later epoch, never more than such an epoch takes."""
+    """The same gain in a later epoch, never more than such an epoch takes.
+
+    Where none was seen, it is the first one without what comes once.
+    """
     later = signals.later_epoch_ps
     if later is None:
-        return gain
+        later = signals.window_ps - signals.likely_ledger.one_time_ps()
     return Gain(min(gain.low_ps, later), min(gain.high_ps, later))

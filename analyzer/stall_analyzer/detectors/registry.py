@@ -31,7 +31,8 @@ class Detector:
         finding = self.unsigned_check(signals)
         if finding is None:
             return None
-        return replace(finding, id=self.id, name=self.name, bucket=self.bucket)
+        blames = finding.blames or (self.bucket,)
+        return replace(finding, id=self.id, name=self.name, bucket=self.bucket, blames=blames)
 
 
 def _detectors() -> Iterator[Detector]:

@@ -14,10 +14,10 @@ from stall_analyzer.detectors.registry import DETECTORS, Detector
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.diagnose.foreign import without_our_frameworks
 from stall_analyzer.diagnose.plan import plan
-from stall_analyzer.diagnose.precedence import without_silenced
+from stall_analyzer.diagnose.precedence import without_opposed, without_silenced
 from stall_analyzer.diagnose.verdict import judge
 from stall_analyzer.model.estimate import Estimate
-from stall_analyzer.model.findings import Finding, LateHost, Report
+from stall_analyzer.model.findings import Finding, Gain, LateHost, Report
 from stall_analyzer.model.kinds import Severity
 from stall_analyzer.model.ledger import HostLedger
 from stall_analyzer.model.notes import Note
@@ -29,6 +29,10 @@ from stall_analyzer.signals.signals import Signals
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # loudest first
 # A straggler of which much less was profiled cannot stand for the run.
 SEEN_SHARE = 0.5
+# Once or twice may be an accident: what was seen so seldom says nothing about later epochs.
+OFTEN = 3
+# But these come with every epoch: its iterator, what is written at its end, its validation.
+ONCE_AN_EPOCH = frozenset({"ST014", "ST403", "ST404"})
 OTHERS_ASKED = 4  # stragglers whose own findings are looked for; each costs as much as a host
 
 
@@ -38,7 +42,7 @@ def diagnose(run: Run, timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Rep
     findings = findings_of(signals, notes)
     for late in signals.stragglers[1:OTHERS_ASKED]:
         findings += _of_its_reason(late, signals, findings)
-    ordered = tuple(sorted(findings, key=_most_worth_first))
+    ordered = tuple(sorted(without_opposed(findings), key=_most_worth_first))
     verdict = judge(signals, ordered)
     return Report(
         run=run,
@@ -126,11 +130,18 @@ def _judged_anew(finding: Finding, signals: Signals) -> Finding | None:
 
 def _checked(detector: Detector, signals: Signals, notes: list[Note]) -> Finding | None:
     try:
-        return detector.check(signals)
+        finding = detector.check(signals)
+        return finding and _of_later_epochs_if_often(finding)
     except Exception as error:  # a fault of ours in one detector must not hide the others
         text = f"Detector {detector.id} ({detector.name}) failed: {type(error).__name__}: {error}"
         notes.append(Note("warning", text))
         return None
+
+
+def _of_later_epochs_if_often(finding: Finding) -> Finding:
+    if finding.id in ONCE_AN_EPOCH or not finding.evidence or len(finding.evidence) >= OFTEN:
+        return finding
+    return replace(finding, later_gain=Gain())
 
 
 def _most_worth_first(finding: Finding) -> tuple[bool, int, bool, int]:

@@ -21,7 +21,7 @@ def plan(signals: Signals, findings: Sequence[Finding]) -> Plan | None:
     for finding in sorted(findings, key=_reasons_first):
         if not _worth_doing(finding):
             continue
-        if not any(_blame_the_same_time(signals, finding, other) for other in chosen):
+        if not any(_blame_the_same_time(finding, other) for other in chosen):
             chosen.append(finding)
     chosen.sort(key=_most_seconds_first)
     if not any(f.gain.high_ps or f.later_gain.high_ps for f in chosen):
@@ -62,16 +62,13 @@ def _reasons_first(finding: Finding) -> tuple[bool, int, int]:
     return hopeful, first_ps // half, later_ps // half
 
 
-def _blame_the_same_time(signals: Signals, one: Finding, other: Finding) -> bool:
+def _blame_the_same_time(one: Finding, other: Finding) -> bool:
     """Whether their evidence overlaps; without evidence they cannot be told apart.
 
-    Buckets are apart by themselves, unless a finding blames more time than its bucket holds: a
-    validation that is too long, say, whatever its time went to.
+    Buckets are apart by themselves; but some findings blame several, a validation that is too long,
+    say, whatever its time went to.
     """
-    spent_ps = _spent_ps(signals)
-    if one.bucket != other.bucket and not any(
-        finding.lost_ps > spent_ps[finding.bucket] for finding in (one, other)
-    ):
+    if set(one.blames).isdisjoint(other.blames):
         return False
     if not one.evidence or not other.evidence:
         return True

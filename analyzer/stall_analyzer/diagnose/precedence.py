@@ -1,4 +1,4 @@
-"""Findings that would say the same as another one, which names the reason.
+"""Findings that would say the same as another one, which names the reason, or the opposite.
 
 Only what the other finding alone decides is here. A rule that looks at the run as well stays in its
 detector.
@@ -6,9 +6,11 @@ detector.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import get_args
 
 from stall_analyzer.model.findings import Finding
+from stall_analyzer.model.kinds import Severity
 
 SILENCED_BY = {
     "ST020": ("ST005",),  # what the console says about filling: the trace has its cost
@@ -18,6 +20,9 @@ SILENCED_BY = {
     "ST305": ("ST303", "ST304"),  # no progress: the learning rate is too high, or too low
     "ST306": ("ST302", "ST303"),  # the loss oscillates: it explodes, or the rate is too high
 }
+# The machine has no more to give: advice that needs more of it cannot be followed.
+LIMITS = frozenset({"ST201", "ST202", "ST203", "ST207", "ST208", "ST410"})
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # loudest first
 
 
 def without_silenced(findings: Mapping[str, Finding]) -> dict[str, Finding]:
@@ -27,3 +32,23 @@ def without_silenced(findings: Mapping[str, Finding]) -> dict[str, Finding]:
         for id, finding in findings.items()
         if findings.keys().isdisjoint(SILENCED_BY.get(id, ()))
     }
+
+
+def without_opposed(findings: Sequence[Finding]) -> list[Finding]:
+    """Those that turn no knob another way than a more urgent one, in the same order."""
+    kept: list[Finding] = []
+    for finding in sorted(findings, key=_most_urgent_first):
+        if not any(_opposed(finding, other) for other in kept):
+            kept.append(finding)
+    return [finding for finding in findings if finding in kept]
+
+
+def _opposed(one: Finding, other: Finding) -> bool:
+    turned = {turn.knob: turn.to for turn in one.change.turns}
+    return any(turned.get(turn.knob, turn.to) != turn.to for turn in other.change.turns)
+
+
+def _most_urgent_first(finding: Finding) -> tuple[bool, bool, int, bool, int]:
+    """Limits first; of the rest the loudest, and learning before seconds."""
+    loudness, learns = SEVERITIES.index(finding.severity), finding.bucket != "numerics"
+    return not finding.fatal, finding.id not in LIMITS, loudness, learns, -finding.lost_ps

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from stall_analyzer.model.cluster import Cluster
 from stall_analyzer.model.estimate import Estimate
-from stall_analyzer.model.kinds import Bucket, Severity, Status
+from stall_analyzer.model.kinds import Bucket, Knob, Severity, Status
 from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import Run
@@ -27,12 +27,21 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Turn:
+    """A knob that a change turns: to a value, or "up" and "down", "on" and "off"."""
+
+    knob: Knob
+    to: str
+
+
+@dataclass(frozen=True)
 class Change:
     """What to do about a finding. `before` and `after` are code, empty where no code says it."""
 
     text: str
     before: str = ""
     after: str = ""
+    turns: tuple[Turn, ...] = ()  # what another change might turn the other way
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,7 @@ class Finding:
     confidence: float = 0.5
     fatal: bool = False  # training could not go on: nothing else matters
     evidence: tuple[Evidence, ...] = ()
+    blames: tuple[Bucket, ...] = ()  # whose time is lost; its own bucket's where it says none
     estimated: bool = False  # its seconds are scaled from samples to the whole epoch
     stack: tuple[str, ...] = ()  # lines of a thread's stack that prove it, innermost first
     # Who found it: not said by the detector but put in around it (detectors/registry.py).

@@ -11,7 +11,7 @@ from stall_analyzer import __version__
 from stall_analyzer.model.causes import BUCKETS, CAUSES, bucket_of
 from stall_analyzer.model.cluster import Cluster
 from stall_analyzer.model.estimate import Estimate
-from stall_analyzer.model.findings import Finding, Forecast, Gain, Lateness, Plan, Report
+from stall_analyzer.model.findings import Change, Finding, Forecast, Gain, Lateness, Plan, Report
 from stall_analyzer.model.intervals import time_in
 from stall_analyzer.model.kinds import WindowSource
 from stall_analyzer.model.ledger import HostLedger, Ledger
@@ -21,6 +21,7 @@ from stall_analyzer.model.timeline import Phase, Step, starts_and_ends
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import (
         BucketTimes,
+        ChangeEntry,
         ClusterEntry,
         Document,
         EstimateEntry,
@@ -166,15 +167,25 @@ def _finding(finding: Finding) -> FindingEntry:
         "gain_ps": _gain(finding.gain),
         "later_gain_ps": _gain(finding.later_gain),
         "confidence": finding.confidence,
+        "blames": list(finding.blames),
         "estimated": finding.estimated,
         "stack": [_cut(frame, LONGEST_NAME) for frame in finding.stack],
         "title": _cut(finding.title, LONGEST_NAME),
         "explanation": _cut(finding.explanation, LONGEST_TEXT),
-        "change": _fields(finding.change, **_texts(vars(finding.change))),
+        "change": _change(finding.change),
         "evidence": [
             _fields(e, line=_cut(e.line, LONGEST_NAME), label=_cut(e.label, LONGEST_NAME))
             for e in finding.evidence
         ],
+    }
+
+
+def _change(change: Change) -> ChangeEntry:
+    return {
+        "text": _cut(change.text, LONGEST_TEXT),
+        "before": _cut(change.before, LONGEST_TEXT),
+        "after": _cut(change.after, LONGEST_TEXT),
+        "turns": {turn.knob: turn.to for turn in change.turns},
     }
 
 

@@ -14,6 +14,7 @@ from stall_analyzer.model.kinds import (
     Bucket,
     ClockSource,
     Framework,
+    Knob,
     Level,
     PhaseName,
     Severity,
@@ -125,6 +126,7 @@ class ChangeEntry(TypedDict):
     text: str
     before: str  # Code; empty where no code says it.
     after: str
+    turns: dict[Knob, str]  # Settings that it turns, and which way; no other turns them back.
 
 
 class EvidenceEntry(TypedDict):
@@ -148,6 +150,7 @@ class FindingSummaryEntry(TypedDict):
 
 
 class FindingEntry(FindingSummaryEntry):
+    blames: Annotated[list[Bucket], ("minItems", 1)]  # The buckets that lost_ps is a part of.
     estimated: bool  # Its seconds are scaled from the profiled steps to the whole epoch.
     stack: list[str]  # Where a thread stood that proves it: path:line function, innermost first.
     explanation: str

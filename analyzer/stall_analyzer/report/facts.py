@@ -32,7 +32,7 @@ LOST_BUCKETS: tuple[Bucket, ...] = (
     "input", "compile", "memory", "numerics", "communication", "host",
 )  # fmt: skip
 ERRORS_KEPT = 3
-DETAILS = ("estimated", "stack", "explanation", "change", "evidence")  # of a finding
+DETAILS = ("blames", "estimated", "stack", "explanation", "change", "evidence")  # of a finding
 
 
 class Facts(TypedDict):

@@ -65,6 +65,7 @@ def check(signals: Signals) -> Finding | None:
             "model.fit(data, epochs=10, callbacks=[restore])",
         ),
         lost_ps=end - start,
+        blames=BUCKETS,
         confidence=0.85,
         fatal=True,
         evidence=(Evidence(signals.host.host, "", start, end, f"without {first.name}"),)

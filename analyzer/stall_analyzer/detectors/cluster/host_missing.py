@@ -26,6 +26,7 @@ A worker that logs to another folder is missing here, too.
 
 from __future__ import annotations
 
+from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import listed, seconds
 from stall_analyzer.signals.signals import Signals
@@ -82,6 +83,7 @@ def _never_joined(signals: Signals) -> Finding:
             '    {"cluster": {"worker": ["host0:2222", "host1:2222"]},\n'
             '     "task": {"type": "worker", "index": 0}})',
         ),
+        blames=BUCKETS,
         lost_ps=min(waited, signals.window_ps),
         confidence=0.9,
         fatal=cluster.in_vain,

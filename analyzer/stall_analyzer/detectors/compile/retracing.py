@@ -89,6 +89,7 @@ def _counted(signals: Signals) -> Finding | None:
         ),
         change=SMALLER_LAST_BATCH if last else SAME_BATCHES,
         lost_ps=again.lost_ps,
+        blames=("compile", "unknown"),  # not all of these steps were traced
         gain=_gain(again.lost_ps, max(len(again.steps), 1), anew=False, last=last),
         confidence=0.9,
         evidence=signals.evidence_at(again.start_ps, again.end_ps, "traced again"),

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from stall_analyzer.detectors.gains import removed
 from stall_analyzer.detectors.severity import ACT_SHARE, severity_of
-from stall_analyzer.model.findings import Change, Finding, Gain
+from stall_analyzer.model.findings import Change, Finding, Gain, Turn
 from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.compile.functions import FunctionSignals
 from stall_analyzer.signals.signals import Signals
@@ -86,10 +86,12 @@ def _arithmetic(lost: int, repaid: int) -> str:
 
 def _change(function: FunctionSignals) -> Change:
     text = "Leave XLA off for short runs; for long ones, time an epoch with and without it."
+    turns = (Turn("XLA", "off"),)
     if function.is_keras:
         return Change(
             text,
             "model.compile(optimizer, loss, jit_compile=True)",
             "model.compile(optimizer, loss, jit_compile=False)",
+            turns,
         )
-    return Change(text, "@tf.function(jit_compile=True)", "@tf.function")
+    return Change(text, "@tf.function(jit_compile=True)", "@tf.function", turns)

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 from stall_analyzer.captures.capture_format import StopReason
 from stall_analyzer.captures.how_to_capture import CALLBACK_LINES
+from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.findings import Change, Evidence, Finding
 from stall_analyzer.model.format import moment, seconds
 from stall_analyzer.model.units import PS_PER_NS
@@ -88,6 +89,7 @@ def _of_stall(signals: Signals, stall: Stall, ending: Ending | None) -> Finding:
         explanation=" ".join(filter(None, (what_shows_it, shown, _how_it_ended(ending)))),
         change=_change(stall.state, blamed),
         lost_ps=end_ps - start_ps,
+        blames=BUCKETS,
         confidence=blamed.confidence if blamed is not None else 0.5,
         evidence=(Evidence(signals.host.host, "", start_ps, end_ps, "no step finished"),)
         if end_ps > start_ps

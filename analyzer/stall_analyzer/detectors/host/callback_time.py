@@ -98,6 +98,7 @@ def check(signals: Signals) -> Finding | None:
             "        self.work(logs)",
         ),
         lost_ps=lost + warmer.high_ps,
+        blames=("host", "compute"),  # steps that are interrupted are slower, too
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=0.9 if name else 0.5 if slow_python else 0.8,

@@ -30,7 +30,8 @@ from __future__ import annotations
 
 from stall_analyzer.detectors.gains import every_epoch, partly
 from stall_analyzer.detectors.severity import severity_of
-from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.causes import BUCKETS
+from stall_analyzer.model.findings import Change, Finding, Turn
 from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.signals import Signals
 
@@ -66,8 +67,10 @@ def check(signals: Signals) -> Finding | None:
             "docker run --cpus 2 …",
             "tf.config.threading.set_intra_op_parallelism_threads(2)\n"
             "tf.config.threading.set_inter_op_parallelism_threads(2)",
+            turns=(Turn("threads", "as many as the limit"),),
         ),
         lost_ps=lost,
+        blames=BUCKETS,
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=0.85,

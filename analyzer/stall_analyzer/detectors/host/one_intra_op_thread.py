@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from stall_analyzer.detectors.gains import every_epoch, partly
 from stall_analyzer.detectors.severity import severity_of
-from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.findings import Change, Finding, Turn
 from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.signals import Signals
 
@@ -69,6 +69,7 @@ def check(signals: Signals) -> Finding | None:
             before="tf.config.threading.set_intra_op_parallelism_threads(1)",
             after="# no setting; for repeatable results\n"
             "tf.config.experimental.enable_op_determinism()",
+            turns=(Turn("threads", "as TensorFlow likes"),),
         ),
         lost_ps=lost,
         gain=gain,

@@ -61,6 +61,7 @@ def check(signals: Signals) -> Finding | None:
             "weight = (1 - keras.ops.max(keras.ops.softmax(logits), axis=-1)) ** 2",
         ),
         lost_ps=lost + warmer.high_ps,
+        blames=("host", "compute"),  # steps that are interrupted are slower, too
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=0.9,

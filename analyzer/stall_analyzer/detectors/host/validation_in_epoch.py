@@ -25,6 +25,7 @@ training steps. How many batches are enough is your judgement.
 from __future__ import annotations
 
 from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.timeline import starts_and_ends
@@ -64,6 +65,7 @@ def check(signals: Signals) -> Finding | None:
             "model.fit(data, validation_data=held_out, validation_freq=5)",
         ),
         lost_ps=lost,
+        blames=BUCKETS,  # whatever validation spends its time on
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=0.85,

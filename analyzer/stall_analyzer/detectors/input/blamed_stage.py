@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stall_analyzer.detectors.gains import every_epoch
-from stall_analyzer.detectors.input.faster_input import faster_beside_input, faster_stage
+from stall_analyzer.detectors.input.faster_input import (
+    BESIDE_INPUT,
+    faster_beside_input,
+    faster_stage,
+)
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import percent, seconds
@@ -65,6 +69,7 @@ class BlamedStage:
             gain=gain,
             later_gain=every_epoch(later_gain or gain, self.signals),
             confidence=round(sureness * self.culprit.share, 2),
+            blames=BESIDE_INPUT if self.beside.high_ps else (),
             evidence=self.signals.evidence_of("input.wait", f"waits for {self.stage.label}"),
         )
 

@@ -24,6 +24,7 @@ Whether the function is random cannot be told from the trace. The first epoch do
 from __future__ import annotations
 
 from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.detectors.input.cache_place import cache_call
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.signals.input.culprit import is_map
@@ -45,6 +46,7 @@ def check(signals: Signals) -> Finding | None:
     if severity_of(signals.share(waited)) is None or not caches:
         return None
     stage, cache = culprit.stage, caches[0]
+    call, turns = cache_call(signals)
     return Finding(
         severity="consider",  # a random map must stay where it is, and only its author knows
         title=f"{stage.label} comes after {cache.label} and runs in every epoch",
@@ -56,7 +58,8 @@ def check(signals: Signals) -> Finding | None:
             "Move cache() behind it, if its result is the same in each epoch and fits into "
             "memory. This helps from the second epoch on.",
             before="ds.cache().map(f).batch(n)",
-            after="ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).cache().batch(n)",
+            after=f"ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).{call}.batch(n)",
+            turns=turns,
         ),
         lost_ps=waited,
         later_gain=every_epoch(partly(waited, LEAST_WON, 1.0), signals),

@@ -24,7 +24,7 @@ A cache larger than the memory makes everything slow; the trace does not show th
 from __future__ import annotations
 
 from stall_analyzer.detectors.gains import partly
-from stall_analyzer.detectors.input.faster_input import faster_beside_input
+from stall_analyzer.detectors.input.faster_input import BESIDE_INPUT, faster_beside_input
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds
@@ -62,5 +62,6 @@ def check(signals: Signals) -> Finding | None:
         # All of it, where an earlier start left a cache on disk.
         gain=partly(lost, 0.0, 1.0) + beside,
         confidence=0.9,
+        blames=BESIDE_INPUT,
         evidence=signals.evidence_of("input.cache_fill", "fills the cache"),
     )

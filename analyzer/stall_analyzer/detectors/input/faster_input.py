@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from stall_analyzer.detectors.gains import LOCK_SHARE, SURE_SHARE
 from stall_analyzer.model.findings import Gain
+from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.input.culprit import Culprit
 from stall_analyzer.signals.signals import Signals
 
@@ -15,6 +16,8 @@ CORE_SHARE = 0.5
 # Ops beside it lose more than the cores it takes: caches, the memory's speed, cores that are two
 # halves of one. 15 to 35 % of their time in our runs.
 CACHE_SHARE = 0.35
+# Whose time goes with a pipeline that has less to do.
+BESIDE_INPUT: tuple[Bucket, ...] = ("input", "host", "compile", "compute")
 
 
 def faster_stage(signals: Signals, culprit: Culprit, least: float, most: float) -> Gain:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from stall_analyzer.detectors.gains import removed
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
+from stall_analyzer.detectors.input.cache_place import cache_call
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.signals.input.culprit import HEAVY_MAP
 from stall_analyzer.signals.signals import Signals
@@ -41,7 +42,7 @@ def check(signals: Signals) -> Finding | None:
     blamed = blamed_stage(signals, HEAVY_MAP)
     if blamed is None:
         return None
-    label = blamed.stage.label
+    label, (cache, turns) = blamed.stage.label, cache_call(signals)
     cores = f" on {signals.pipeline.cores} cores" if signals.pipeline.cores else ""
     return blamed.finding(
         title=f"{label} takes {blamed.per_batch} a batch, in parallel",
@@ -50,10 +51,11 @@ def check(signals: Signals) -> Finding | None:
             "much for the step to hide."
         ),
         change=Change(
-            "Do the work once: cache() after the map if nothing random is in it, or store its "
+            f"Do the work once: {cache} after the map if nothing random is in it, or store its "
             "result. Or move it into the model, or make it cheaper.",
             before=f"ds.map(f).batch(n)  # {label}",
-            after="ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).cache().batch(n)",
+            after=f"ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).{cache}.batch(n)",
+            turns=turns,
         ),
         gain=Gain(0, blamed.if_faster(1, MOST_TIMES).high_ps),  # a cache wins nothing at first
         sureness=0.7,

@@ -27,7 +27,8 @@ It is a model of the scheduler, not a measurement. It says nothing about runs on
 from __future__ import annotations
 
 from stall_analyzer.detectors.gains import every_epoch
-from stall_analyzer.detectors.input.faster_input import faster_beside_input
+from stall_analyzer.detectors.input.cache_place import cache_call
+from stall_analyzer.detectors.input.faster_input import BESIDE_INPUT, faster_beside_input
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import percent, seconds
@@ -54,26 +55,33 @@ def check(signals: Signals) -> Finding | None:
     where = f" ({maps[0].label})" if maps else ""
     decoding = op_share(pipeline, *DECODE_OPS) >= MOSTLY
     most = faster_beside_input(signals, in_python=False).high_ps
+    in_time = severity_of(signals.share(signals.causes_ps["input.wait"])) is None
+    # Fewer threads would only make training wait longer for what is late already.
+    calls = "1" if in_time else "tf.data.AUTOTUNE"
+    cache, turns = cache_call(signals)
     gain = Gain(round(LEAST_WON * lost), most)
     return Finding(
         severity=severity,
         title=f"Input takes cores worth {seconds(lost)} from the steps",
         explanation=(
-            f"The batches are in time, but preparing them{where} runs on the cores that the steps "
-            f"compute on. By estimate the steps lose {seconds(lost)} to it, "
-            f"{percent(lost, signals.window_ps)} of the first epoch. More parallel calls would "
-            "make it worse."
+            f"{'The batches are in time, but preparing' if in_time else 'Preparing batches'}"
+            f"{' them' if in_time else ''}{where} runs on the cores that the steps compute on. By "
+            f"estimate the steps lose {seconds(lost)} to it, {percent(lost, signals.window_ps)} of "
+            "the first epoch." + (" More parallel calls would make it worse." if in_time else "")
         ),
         change=Change(
             "Make input cheaper: cache the result of the expensive map if it fits into memory"
             + (", store the images at the size the model uses" if decoding else "")
-            + ", or give input fewer threads.",
+            + (", or give input fewer threads." if in_time else "."),
             before="ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).batch(n)",
-            after="ds.map(f, num_parallel_calls=1).cache().batch(n).prefetch(tf.data.AUTOTUNE)",
+            after=f"ds.map(f, num_parallel_calls={calls}).{cache}.batch(n)"
+            ".prefetch(tf.data.AUTOTUNE)",
+            turns=turns,
         ),
         lost_ps=most,
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=0.6,
+        blames=BESIDE_INPUT,
         evidence=signals.evidence_of("input.contention", "shares its cores with input"),
     )

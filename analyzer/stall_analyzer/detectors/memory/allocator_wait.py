@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from stall_analyzer.detectors.gains import every_epoch, removed
 from stall_analyzer.detectors.severity import severity_of
-from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.findings import Change, Finding, Turn
 from stall_analyzer.model.format import percent, seconds, size
 from stall_analyzer.signals.memory.allocators import MemoryWait
 from stall_analyzer.signals.signals import Signals
@@ -60,6 +60,7 @@ def check(signals: Signals) -> Finding | None:
             "kept.",
             "kept = layer(sample)  # stays in the pool for as long as it is kept",
             "kept = layer(sample).numpy()  # or: data.batch(size // 2)",
+            turns=(Turn("batch size", "down"),),
         ),
         lost_ps=lost,
         gain=gain,

@@ -55,6 +55,7 @@ def check(signals: Signals) -> Finding | None:
         ),
         change=_change(worst),
         lost_ps=lost,
+        blames=("input", "memory"),
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=0.7,

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from stall_analyzer.detectors.gains import every_epoch, partly
 from stall_analyzer.detectors.severity import ACT_SHARE
-from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.findings import Change, Finding, Turn
 from stall_analyzer.model.format import percent, seconds, size
 from stall_analyzer.signals.signals import Signals
 
@@ -64,8 +64,10 @@ def check(signals: Signals) -> Finding | None:
             "model.compile(optimizer, loss)",
             'keras.mixed_precision.set_global_policy("mixed_bfloat16")\n'
             "model.compile(optimizer, loss, jit_compile=True)",
+            turns=(Turn("precision", "down"), Turn("XLA", "on"), Turn("batch size", "up")),
         ),
         lost_ps=lost,
+        blames=("compute",),  # as the ledger calls it
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=0.6,

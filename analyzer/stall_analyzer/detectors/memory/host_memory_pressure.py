@@ -33,7 +33,8 @@ from __future__ import annotations
 
 from stall_analyzer.detectors.gains import every_epoch, partly
 from stall_analyzer.detectors.severity import severity_of
-from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.causes import BUCKETS
+from stall_analyzer.model.findings import Change, Finding, Turn
 from stall_analyzer.model.format import percent, seconds, size
 from stall_analyzer.signals.host.machine import MachineSignals
 from stall_analyzer.signals.signals import Signals
@@ -74,8 +75,10 @@ def check(signals: Signals) -> Finding | None:
             "of whole arrays. Or give the container more.",
             "ds = ds.cache().shuffle(100_000)",
             'ds = ds.cache("/local/cache").shuffle(1_000)',
+            turns=(Turn("cache", "in a file"),),
         ),
         lost_ps=lost,
+        blames=BUCKETS,  # any thread may have been the one that waited
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=0.85 if lost else 0.8,

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.findings import Change, Finding, Turn
 from stall_analyzer.model.format import percent, size
 from stall_analyzer.model.units import PS_PER_NS, PS_PER_S
 from stall_analyzer.signals.signals import Signals
@@ -102,7 +102,10 @@ def _cache(signals: Signals) -> _Buffer | None:
         return None
     grown = _grown_bytes(signals, steps[SETTLED_AFTER].start_ps, steps[-1].end_ps)
     advice = Change(
-        "Cache in a file, or before decoding.", "ds.cache()", 'ds.cache("/local/cache")'
+        "Cache in a file, or before decoding.",
+        "ds.cache()",
+        'ds.cache("/local/cache")',
+        turns=(Turn("cache", "in a file"),),
     )
     return _Buffer("cache()", grown, None, advice) if grown else None
 

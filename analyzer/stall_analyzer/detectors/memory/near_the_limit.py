@@ -26,7 +26,7 @@ have used up already. oneDNN's allocator on CPUs has no limit and is left out.
 
 from __future__ import annotations
 
-from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.findings import Change, Finding, Turn
 from stall_analyzer.model.format import percent, size
 from stall_analyzer.signals.signals import Signals
 
@@ -60,6 +60,7 @@ def check(signals: Signals) -> Finding | None:
             'keras.mixed_precision.set_global_policy("mixed_float16")\n'
             "# or\n"
             "data = data.batch(int(size * 0.8))",
+            turns=(Turn("batch size", "down"), Turn("precision", "down")),
         ),
         confidence=0.8,
     )

@@ -30,7 +30,7 @@ from stall_analyzer.detectors.gains import every_epoch, partly
 from stall_analyzer.detectors.larger_batch import room_for_larger_batch
 from stall_analyzer.detectors.severity import CONSIDER_SHARE
 from stall_analyzer.model.event_log import KerasConfig
-from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.findings import Change, Finding, Turn
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
 
@@ -102,10 +102,12 @@ def _change(embedding: str) -> Change:
             "model.compile(keras.optimizers.SGD(0.1), loss)\n"
             "# or fewer rows\n"
             "keras.layers.Hashing(num_bins=10_000)",
+            turns=(Turn("learning rate", "0.1"),),
         )
     return Change(
         "Take a larger batch: an update costs the same for 1,000 examples as for 100. The learning "
         "rate may have to grow with it.",
         "data = data.batch(size)",
         "data = data.batch(size * 2)",
+        turns=(Turn("batch size", "up"),),
     )

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from stall_analyzer.detectors.gains import every_epoch, removed
 from stall_analyzer.detectors.severity import severity_of
-from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.findings import Change, Finding, Turn
 from stall_analyzer.model.format import seconds, size
 from stall_analyzer.signals.memory.allocators import MemoryWait
 from stall_analyzer.signals.signals import Signals
@@ -54,6 +54,7 @@ def check(signals: Signals) -> Finding | None:
             "Let the step need less memory, or free what is held beside it.",
             "data = data.batch(size)",
             "data = data.batch(size // 2)",
+            turns=(Turn("batch size", "down"),),
         ),
         lost_ps=lost,
         gain=gain,

@@ -41,6 +41,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from stall_analyzer.detectors.numerics.rate_turns import turned_to
 from stall_analyzer.model.event_log import KerasConfig
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent
@@ -215,16 +216,18 @@ def _layer_of(op: str, keras: KerasConfig | None) -> str:
 
 def _change(signals: Signals) -> Change:
     rate, optimizer = signals.learning.rate, signals.learning.settings.optimizer or "Adam"
+    to = signals.learning.lower_rate
     before = 'keras.layers.Dense(units, activation="relu")'
     after = 'keras.layers.Dense(units, activation="leaky_relu", kernel_initializer="he_normal")'
     lower = "Lower the learning rate"
     if rate is not None:
-        lower += f" from {rate:.3g} to {rate / 10:.3g}"
+        lower += f" from {rate:.3g} to {to:.3g}"
         before += f"\nkeras.optimizers.{optimizer}(learning_rate={rate:.3g})"
-        after += f"\nkeras.optimizers.{optimizer}(learning_rate={rate / 10:.3g})"
+        after += f"\nkeras.optimizers.{optimizer}(learning_rate={to:.3g})"
     return Change(
         f"{lower}, scale the inputs and start with He initialisation; use an activation that lets "
         "a gradient through where it is negative.",
         before,
         after,
+        turned_to(to),
     )

@@ -30,9 +30,10 @@ settings were not stored. A high rate with a loss that falls is left alone.
 
 from __future__ import annotations
 
+from stall_analyzer.detectors.numerics.rate_turns import turned_to
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.signals.numerics.learning import LearningSignals
-from stall_analyzer.signals.numerics.learning_rates import effective_rate, usual_rates
+from stall_analyzer.signals.numerics.learning_rates import effective_rate, lower_rate, usual_rates
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST303"
@@ -51,7 +52,7 @@ def check(signals: Signals) -> Finding | None:
     settings, rate, usual = learning.settings, learning.rate, usual_rates(learning.settings)
     if rate is None or usual is None:
         return None
-    effective = effective_rate(settings, rate)
+    effective, start = effective_rate(settings, rate), lower_rate(settings, rate)
     if effective < usual.high:
         return None
     lost = _why_nothing_was_learned(learning)
@@ -68,10 +69,10 @@ def check(signals: Signals) -> Finding | None:
             f"{complaint} Steps this long jump over what they aim for."
         ),
         change=Change(
-            f"Begin with a learning rate of {usual.start:.3g} and change it by factors of 3.",
+            f"Begin with a learning rate of {start:.3g} and change it by factors of 3.",
             before=f"optimizer = keras.optimizers.{settings.optimizer}(learning_rate={rate:.3g})",
-            after=f"optimizer = keras.optimizers.{settings.optimizer}"
-            f"(learning_rate={usual.start:.3g})",
+            after=f"optimizer = keras.optimizers.{settings.optimizer}(learning_rate={start:.3g})",
+            turns=turned_to(start),
         ),
         confidence=0.95 if surely else 0.7,
     )

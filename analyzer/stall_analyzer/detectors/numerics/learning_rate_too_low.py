@@ -28,6 +28,7 @@ Optimizers we have no range for, schedules of one's own, models whose settings w
 
 from __future__ import annotations
 
+from stall_analyzer.detectors.numerics.rate_turns import turned_to
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.signals.numerics.learning_rates import effective_rate, usual_rates
 from stall_analyzer.signals.signals import Signals
@@ -78,6 +79,7 @@ def check(signals: Signals) -> Finding | None:
             before=f"optimizer = keras.optimizers.{settings.optimizer}(learning_rate={rate:.3g})",
             after=f"optimizer = keras.optimizers.{settings.optimizer}"
             f"(learning_rate={usual.start:.3g})",
+            turns=turned_to(usual.start),
         ),
         confidence=0.95 if absurd else 0.7,
     )

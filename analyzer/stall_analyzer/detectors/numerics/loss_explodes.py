@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.detectors.numerics.rate_turns import turned_to
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.signals.numerics.learning import LearningSignals
 from stall_analyzer.signals.signals import Signals
@@ -49,11 +50,11 @@ def check(signals: Signals) -> Finding | None:
     scatter = learning.trend.early_scatter if learning.trend is not None else 0.0
     if last < EXPLODES * first or last < first + 10 * scatter:
         return None
-    rate = learning.rate
+    rate, to = learning.rate, learning.lower_rate
     at_rate = f" at a learning rate of {rate:.3g}" if rate is not None else ""
     optimizer = learning.settings.optimizer or "SGD"
     before = f"learning_rate={rate:.3g}" if rate is not None else ""
-    lower = f"learning_rate={rate / 3:.3g}, " if rate is not None else ""
+    lower = f"learning_rate={to:.3g}, " if to is not None else ""
     return Finding(
         severity="act" if last >= SURELY * first else "consider",
         title=f"The loss explodes from {first:.3g} to {last:.3g}",
@@ -62,10 +63,11 @@ def check(signals: Signals) -> Finding | None:
             "back. The updates make the model worse; it will be NaN soon."
         ),
         change=Change(
-            "Clip the gradients; if the loss still grows, lower the learning rate threefold and "
+            "Clip the gradients; if the loss still grows, lower the learning rate and "
             "scale inputs and targets to about 1.",
             before=f"optimizer = keras.optimizers.{optimizer}({before})",
             after=f"optimizer = keras.optimizers.{optimizer}({lower}clipnorm=1.0)",
+            turns=turned_to(to),
         ),
         confidence=0.9,
     )

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.detectors.numerics.rate_turns import turned_to
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.numerics.learning import LearningSignals, NotFinite
@@ -127,13 +128,14 @@ def _explanation(
 def _change(learning: LearningSignals, broken: NotFinite, diverged: float | None) -> Change:
     rate, optimizer = learning.rate, f"keras.optimizers.{learning.settings.optimizer or 'SGD'}"
     if diverged is not None and rate is not None:
-        lower = f"{rate / 10:.3g}"
+        lower = f"{learning.lower_rate:.3g}"
         return Change(
             f"Lower the learning rate from {rate:.3g} to {lower}, or clip the gradients, and stop "
             "broken runs at once with TerminateOnNaN.",
             before=f"optimizer = {optimizer}(learning_rate={rate:.3g})",
             after=f"optimizer = {optimizer}(learning_rate={lower}, clipnorm=1.0)\n"
             "model.fit(..., callbacks=[keras.callbacks.TerminateOnNaN()])",
+            turns=turned_to(learning.lower_rate),
         )
     batch = _from(broken).replace("step", "batch") if broken.step is not None else "the data"
     return Change(

@@ -24,6 +24,7 @@ Data that alternates by itself, such as two sources taken in turns, while the lo
 
 from __future__ import annotations
 
+from stall_analyzer.detectors.numerics.rate_turns import turned_to
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.signals.numerics.trend import Trend
 from stall_analyzer.signals.signals import Signals
@@ -50,7 +51,7 @@ def check(signals: Signals) -> Finding | None:
     what = _what_it_does(trend)
     if not what:
         return None
-    rate, optimizer = learning.rate, learning.settings.optimizer
+    rate, to, optimizer = learning.rate, learning.lower_rate, learning.settings.optimizer
     known = rate is not None and optimizer is not None
     return Finding(
         severity="consider",
@@ -60,13 +61,12 @@ def check(signals: Signals) -> Finding | None:
             f"{trend.count} steps and is {trend.late:.3g} in the last."
         ),
         change=Change(
-            "Lower the learning rate threefold"
-            + (f", from {rate:.3g} to {rate / 3:.3g}" if rate is not None else "")
+            "Lower the learning rate"
+            + (f" from {rate:.3g} to {to:.3g}" if rate is not None else "")
             + "; if the batches are small, make them larger as well.",
             before=f"keras.optimizers.{optimizer}(learning_rate={rate:.3g})" if known else "",
-            after=f"keras.optimizers.{optimizer}(learning_rate={rate / 3:.3g})"
-            if known and rate is not None
-            else "",
+            after=f"keras.optimizers.{optimizer}(learning_rate={to:.3g})" if known else "",
+            turns=turned_to(to),
         ),
         confidence=0.6,
     )

@@ -38,6 +38,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from stall_analyzer.detectors.numerics.rate_turns import turned_to
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.numerics.learning import LearningSignals
@@ -141,7 +142,8 @@ def _tells_apart(learning: LearningSignals) -> bool:
 
 
 def _broke_down(learning: LearningSignals, begin: int) -> Finding:
-    steps, classes = learning.steps, learning.settings.classes
+    steps, settings, lower = learning.steps, learning.settings, learning.lower_rate
+    classes, rate = settings.classes, f"{lower:.3g}" if lower is not None else "learning_rate / 10"
     before, since = steps.value[:begin], steps.value[begin:]
     worst, reached, guess = float(before.max()), _usual(before), float(np.median(since))
     came = f"from {reached:.3g}" if reached < guess else f"after a peak of {worst:.3g}"
@@ -160,9 +162,10 @@ def _broke_down(learning: LearningSignals, begin: int) -> Finding:
             "the learning rate or clip the gradients.",
             before="model.fit(x, y)",
             after="assert np.isfinite(x).all()\n"
-            "optimizer = keras.optimizers.Adam(1e-3, clipnorm=1.0)\n"
+            f"optimizer = keras.optimizers.{settings.optimizer or 'Adam'}({rate}, clipnorm=1.0)\n"
             "model.compile(optimizer, loss)\n"
             "model.fit((x - x.mean(0)) / x.std(0), y)",
+            turns=turned_to(lower),
         ),
         confidence=0.85,
     )

@@ -64,6 +64,7 @@ def check(signals: Signals) -> Finding | None:
             after="if debugging:\n    tf.debugging.enable_check_numerics()",
         ),
         lost_ps=gain.high_ps,
+        blames=("numerics", "compile"),
         gain=gain,
         later_gain=every_epoch(steps, signals),
         confidence=0.8,

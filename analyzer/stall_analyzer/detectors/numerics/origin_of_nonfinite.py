@@ -38,12 +38,14 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
+from stall_analyzer.detectors.numerics.rate_turns import turned_to
 from stall_analyzer.model.debug_dump import CodeLine
-from stall_analyzer.model.findings import Change, Evidence, Finding
+from stall_analyzer.model.findings import Change, Evidence, Finding, Turn
 from stall_analyzer.model.format import seconds
 from stall_analyzer.model.kinds import Severity
 from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.numerics.dumped_tensors import DATA, Origin
+from stall_analyzer.signals.numerics.learning import LearningSignals
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST313"
@@ -88,14 +90,9 @@ REMEDIES = {  # by a pattern of the op's type
         "The value does not fit into the smaller type: keep this part in float32, or scale it.",
         "keras.layers.Dense(units)",
         'keras.layers.Dense(units, dtype="float32")',
+        turns=(Turn("precision", "up"),),
     ),
 }
-OVERFLOW = Change(
-    "The values had grown too large for the type: lower the learning rate, clip the gradients, "
-    "scale the inputs.",
-    "keras.optimizers.SGD(learning_rate)",
-    "keras.optimizers.SGD(learning_rate / 10, clipnorm=1.0)",
-)
 
 
 def check(signals: Signals) -> Finding | None:
@@ -109,7 +106,7 @@ def check(signals: Signals) -> Finding | None:
         severity=_severity(signals, origin),
         title=_title(origin),
         explanation=_explanation(signals, origin),
-        change=_change(origin),
+        change=_change(signals, origin),
         lost_ps=lost,
         confidence=0.9 if origin.inputs_seen or _is_data(origin) else 0.7,
         evidence=_evidence(signals, origin),
@@ -205,13 +202,28 @@ def _evidence(signals: Signals, origin: Origin) -> tuple[Evidence, ...]:
     return signals.evidence_at(np.array([at_ps]), np.array([end_ps]), "first value not finite")
 
 
-def _change(origin: Origin) -> Change:
+def _overflow(learning: LearningSignals) -> Change:
+    rate, lower = learning.rate, learning.lower_rate
+    optimizer = f"keras.optimizers.{learning.settings.optimizer or 'SGD'}"
+    is_, to = ("learning_rate", "learning_rate / 10")
+    if rate is not None and lower is not None:
+        is_, to = f"{rate:.3g}", f"{lower:.3g}"
+    return Change(
+        "The values had grown too large for the type: lower the learning rate, clip the gradients, "
+        "scale the inputs.",
+        f"{optimizer}({is_})",
+        f"{optimizer}({to}, clipnorm=1.0)",
+        turned_to(lower),
+    )
+
+
+def _change(signals: Signals, origin: Origin) -> Change:
     if origin.is_older_than_dump:
         return Change("Dump again, with a buffer that keeps every record.", "", CAPTURE)
     if not origin.spoils:
         return Change("If it is meant, leave it; if not, see where it goes from there.")
     suited = (change for types, change in REMEDIES.items() if re.fullmatch(types, origin.type))
-    remedy = next(suited, OVERFLOW)
+    remedy = next(suited, None) or _overflow(signals.learning)
     line = _own_line(origin)
     if line is None or not line.text:
         return remedy

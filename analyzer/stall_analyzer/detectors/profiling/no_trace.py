@@ -24,6 +24,7 @@ Without later epochs there is nothing to compare the first one with.
 from __future__ import annotations
 
 from stall_analyzer.captures.how_to_capture import HOW_TO_CAPTURE
+from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.signals import Signals
@@ -61,6 +62,7 @@ def check(signals: Signals) -> Finding | None:
         explanation=_explanation(first, later, once),
         change=_PROFILE_TOO if signals.capture is not None else _CAPTURE,
         lost_ps=once,
+        blames=BUCKETS,
         confidence=0.9,
     )
 

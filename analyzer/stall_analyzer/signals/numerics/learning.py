@@ -13,6 +13,7 @@ from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.units import Float64s
+from stall_analyzer.signals.numerics.learning_rates import lower_rate
 from stall_analyzer.signals.numerics.losses import StepLosses, first_fit, step_losses
 from stall_analyzer.signals.numerics.model_settings import ModelSettings, settings_of
 from stall_analyzer.signals.numerics.trend import Trend, trend_of
@@ -116,6 +117,11 @@ class LearningSignals:
         if self.settings.learning_rate is None and len(self.captured_rates):
             return float(np.median(self.captured_rates))
         return self.settings.learning_rate
+
+    @property
+    def lower_rate(self) -> float | None:
+        """Whoever advises a lower rate advises this one: a page names one number."""
+        return lower_rate(self.settings, self.rate) if self.rate is not None else None
 
     @property
     def highest_rate(self) -> float | None:

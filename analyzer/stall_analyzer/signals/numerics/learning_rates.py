@@ -48,6 +48,13 @@ def usual_rates(settings: ModelSettings) -> UsualRates | None:
     return USUAL.get(settings.optimizer or "")
 
 
+def lower_rate(settings: ModelSettings, rate: float) -> float:
+    """The rate to try where steps are too long: a usual one or, if it is that already, a tenth."""
+    usual = usual_rates(settings)
+    is_high = usual is not None and effective_rate(settings, rate) >= usual.high
+    return usual.start if usual is not None and is_high and usual.start < rate else rate / 10
+
+
 def effective_rate(settings: ModelSettings, rate: float) -> float:
     """Momentum adds up the steps before: 0.9 makes ten of one."""
     if settings.optimizer == "SGD" and 0 < settings.momentum < 1:
