@@ -19,13 +19,16 @@ from typing import Any, TypeAlias
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.outcome import analyze_one
 
 Entry: TypeAlias = Mapping[str, Any]
 Said: TypeAlias = Iterator[str]
 
-# Epochs of one run differ by so much: the machine has other work, caches are warm.
+# Epochs of one run differ by so much of themselves: the machine has other work, caches are warm.
+# And by so much whatever they take: files are written between them.
 NOISE = 0.25
+NOISE_PS = PS_PER_S // 10
 # A part of a later epoch that somebody who is told "it passes" would miss.
 LARGE_SHARE = 0.2
 # A bucket is "slow always" when at least this part of its time comes again.
@@ -252,11 +255,18 @@ def _recurs(entry: Entry) -> Said:
     if verdict["status"] != "slow_always" or verdict["host"] is not None:
         return
     cost = shown["buckets_ps"][verdict["primary"]]
+    acts = [f for f in entry["findings"] if _says_why(f, verdict)]
+    if acts and not any(finding["later_gain_ps"]["high"] for finding in acts):
+        yield f"slow always, but {acts[0]['id']} wins nothing in later epochs"
     if shown["recurring_ps"] < RECURRING_SHARE * cost:
         yield f"slow always, but only {seconds(shown['recurring_ps'])} come again"
     again = cost - shown["one_time_ps"]
-    if later is not None and again > (1 + NOISE) * later:
+    if later is not None and again > (1 + NOISE) * later + NOISE_PS:
         yield f"{seconds(again)} of {verdict['primary']} come again, later epochs {seconds(later)}"
+
+
+def _says_why(finding: Entry, verdict: Entry) -> bool:
+    return bool(finding["severity"] == "act" and finding["bucket"] == verdict["primary"])
 
 
 def _once_and_later(entry: Entry) -> Said:
@@ -265,7 +275,7 @@ def _once_and_later(entry: Entry) -> Said:
     # A later epoch that takes longer than the first has reasons of its own.
     if later is None or later > _window_ps(entry):
         return
-    if once + later > _window_ps(entry) + NOISE * later:
+    if once + later > (1 + NOISE) * _window_ps(entry) + NOISE_PS:
         yield (
             f"{seconds(once)} come once and a later epoch takes {seconds(later)}, the first "
             f"{seconds(_window_ps(entry))}"

@@ -67,11 +67,23 @@ class BlamedStage:
             change=change,
             lost_ps=self.waited_ps + self.beside.high_ps,
             gain=gain,
-            later_gain=every_epoch(later_gain or gain, self.signals),
+            later_gain=every_epoch(self._again(later_gain or gain), self.signals),
             confidence=round(sureness * self.culprit.share, 2),
             blames=BESIDE_INPUT if self.beside.high_ps else (),
-            evidence=self.signals.evidence_of("input.wait", f"waits for {self.stage.label}"),
+            evidence=self.signals.evidence_at(
+                *self.signals.intervals_of(*self._waits), f"waits for {self.stage.label}"
+            ),
         )
+
+    @property
+    def _waits(self) -> tuple[str, ...]:
+        fills = self.culprit.below_shuffle
+        return ("input.wait", "input.shuffle_fill") if fills else ("input.wait",)
+
+    def _again(self, gain: Gain) -> Gain:
+        """Without what it wins of the filling of a buffer, which comes once."""
+        most = self.signals.causes_ps["input.wait"] + self.beside.high_ps
+        return Gain(min(gain.low_ps, most), min(gain.high_ps, most))
 
     @property
     def _beside_text(self) -> str:
