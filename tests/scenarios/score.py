@@ -11,11 +11,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tests.contradictions import contradictions, report
 from tests.scenarios.runner import ROOT
 
 PS_PER_S = 1e12
@@ -46,6 +47,7 @@ class Score:
     primary: str
     ledger_exact: bool
     problem: str = ""  # why there is no answer at all
+    contradictions: tuple[str, ...] = ()  # of its page with itself
 
     @property
     def passed(self) -> bool:
@@ -58,7 +60,7 @@ def score(folder: Path) -> Score:
     truth = json.loads((folder / "truth.json").read_text())
     try:
         run = analyze(folder / "logs")
-        return compare(truth, run)
+        return replace(compare(truth, run), contradictions=tuple(contradictions(run)))
     except (KeyError, IndexError, ValueError, OSError, subprocess.SubprocessError) as error:
         return _unanswered(truth, f"{type(error).__name__}: {error}")
 
@@ -184,11 +186,14 @@ def summary(scores: Sequence[Score]) -> list[str]:
     lines.append(
         f"misattributed, all: median {_median_share(scores):.2%} (limit {MEDIAN_LIMIT:.0%})"
     )
+    lines.append(report({s.name: s.contradictions for s in scores}))
     lines.append("PASS" if passed(scores) else "FAIL")
     return lines
 
 
 def passed(scores: Sequence[Score]) -> bool:
+    if any(s.contradictions for s in scores):
+        return False
     return all(s.passed for s in scores) and _median_share(scores) <= MEDIAN_LIMIT
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.contradictions import contradictions, report
 from tests.scenarios.captured.programs import NOT_HERE, Case, all_cases
 from tests.scenarios.runner import all_known, finished, parser
 from tests.scenarios.score import analyze
@@ -29,17 +30,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(chosen))
         return 0
     workdir = options.workdir or Path(tempfile.mkdtemp(prefix="stall-captured-"))
-    wrong = 0
+    wrong, against_itself = 0, {}
     for name in chosen:
         folder = workdir / name
         if not options.only_score and not train(name, folder):
             print(f"{name:34} {NOT_HERE}", flush=True)
             continue
-        problem = judged(known[name], analyze(folder / "logs"))
+        run = analyze(folder / "logs")
+        problem, against_itself[name] = judged(known[name], run), contradictions(run)
         wrong += bool(problem)
         print(f"{name:34} {problem or 'right'}", flush=True)
     print(f"\n{wrong} of {len(chosen)} wrong")
-    return 1 if wrong else 0
+    print(report(against_itself))
+    return 1 if wrong or any(against_itself.values()) else 0
 
 
 def train(name: str, folder: Path) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.pipeline import analyze
 from stall_analyzer.report.document import document, run_document
+from tests.contradictions import contradictions, report
 from tests.scenarios.clusters.plans import Job
 
 Json: TypeAlias = Mapping[str, Any]
@@ -60,9 +61,12 @@ class Score:
     wanted: str
     verdict: str
     window_s: float
+    contradictions: tuple[str, ...] = ()  # of its page with itself
 
     @property
     def passed(self) -> bool:
+        if self.contradictions:
+            return False
         if not self.wanted:
             return not {"ST502", "ST504", "ST505"} & set(self.acts)
         return self.wanted in self.acts and all(worker.passed for worker in self.workers)
@@ -71,8 +75,8 @@ class Score:
 def score(job: Job, folder: Path) -> Score:
     if job.watched:
         _wait_until_over(folder / "logs")
-    report = document([run_document(analyze(run)) for run in discover([str(folder / "logs")]).runs])
-    (run,) = report["runs"]
+    made = document([run_document(analyze(run)) for run in discover([str(folder / "logs")]).runs])
+    (run,) = made["runs"]
     recovered = {"ST504": _never_came, "ST505": _ended_first}.get(job.finding, _late)
     return Score(
         job.name,
@@ -81,6 +85,7 @@ def score(job: Job, folder: Path) -> Score:
         job.finding,
         run["verdict"]["sentence"],
         run["window"]["duration_ps"] / 1e12,
+        tuple(contradictions(run)),
     )
 
 
@@ -186,4 +191,5 @@ def table(scores: Sequence[Score]) -> str:
         if not score.workers:
             lines.append(f"{score.job:15} nobody is late; to act on: {list(score.acts)}{mark}")
         lines.append(f"{'':15} {score.verdict}")
+    lines.append(report({score.job: score.contradictions for score in scores}))
     return "\n".join(lines)

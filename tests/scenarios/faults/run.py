@@ -10,10 +10,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.contradictions import contradictions, report
 from tests.scenarios.faults.accuracy import TITLE, as_json, line, markdown, summary, write_section
 from tests.scenarios.faults.score import Expected, Json, Judgement, judge, passed
 from tests.scenarios.faults.table import all_faults, expected_of
@@ -62,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         case = Case(group, fault, workdir / fault.name)
         judgements.append(judged(case, options.repeats, not options.only_score))
         print(line(judgements[-1]), flush=True)
-    print(f"\n{summary(judgements)}")
+    print(f"\n{report({j.expected.name: j.contradictions for j in judgements})}")
+    print(summary(judgements))
     if options.markdown:
         write_section(options.markdown, TITLE, markdown(judgements))
     if options.json:
@@ -90,7 +92,8 @@ def judged_once(case: Case, turns: int, capture: bool) -> Judgement:
     runs = [
         typical([analyze(case.logs(form, turn)) for turn in range(turns)]) for form in case.forms
     ]
-    return judge(case.expected, runs[0], runs[1] if len(runs) > 1 else None)
+    judgement = judge(case.expected, runs[0], runs[1] if len(runs) > 1 else None)
+    return replace(judgement, contradictions=tuple(t for run in runs for t in contradictions(run)))
 
 
 def train_both(case: Case, turn: int) -> None:

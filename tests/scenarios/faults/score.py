@@ -65,6 +65,7 @@ class Judgement:
     measured_s: float | None = None  # None: there is nothing to compare with
     epoch_s: float = 0.0  # of the faulty form
     problem: str = ""
+    contradictions: tuple[str, ...] = ()  # of the pages of both forms with themselves
 
     @property
     def primary_right(self) -> bool:
@@ -155,7 +156,7 @@ def targets(judgements: Sequence[Judgement]) -> tuple[Target, ...]:
 
 
 def passed(judgements: Sequence[Judgement]) -> bool:
-    complete = not any(j.problem for j in judgements)
+    complete = not any(j.problem or j.contradictions for j in judgements)
     return complete and all(target.met for target in targets(judgements))
 
 

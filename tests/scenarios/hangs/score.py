@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from tests.contradictions import contradictions, report
 from tests.scenarios.score import analyze
 
 Json: TypeAlias = Mapping[str, Any]
@@ -27,16 +28,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--workdir", type=Path, default=Path("build/hangs"), help="see run.py")
     options = parser.parse_args(arguments)
     folders = sorted(path.parent for path in options.workdir.glob("*/*/truth.json"))
-    wrong = 0
+    wrong, against_itself = 0, {}
     for folder in folders:
         truth = json.loads((folder / "truth.json").read_text())
         run = analyze(folder / "logs")
         problem = judged(truth, run)
         wrong += bool(problem)
+        against_itself[f"{truth['name']} {truth['signal']}"] = contradictions(run)
         print(f"{truth['name']:20} {truth['signal']:5} {problem or 'right'}")
         print(f"    {run['verdict']['sentence']}")
     print(f"\n{len(folders) - wrong} of {len(folders)} right")
-    return 1 if wrong or not folders else 0
+    print(report(against_itself))
+    return 1 if wrong or not folders or any(against_itself.values()) else 0
 
 
 def judged(truth: Json, run: Json) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from tests.contradictions import report as contradictions_in
 from tests.scenarios.partial.cut import KINDS
 from tests.scenarios.partial.score import (
     Case,
@@ -44,11 +45,17 @@ class Result:
     def missed(self) -> list[str]:
         return missed_targets(self.summaries)
 
+    @property
+    def contradicts_itself(self) -> bool:
+        return any(case.said.contradictions for case in self.cases)
+
     def text(self, verbose: bool) -> str:
         details = [line for kind in KINDS for line in self._details(kind)] if verbose else []
         table = [_aligned(row) for row in rows(self.summaries)]
         missed = [f"missed: {target}" for target in self.missed] or ["all targets met"]
-        return "\n".join([*details, "", f"Cut logs, half: {self.half}", *table, *missed])
+        against_itself = {f"{c.name} {c.kind}": c.said.contradictions for c in self.cases}
+        title, found = f"Cut logs, half: {self.half}", contradictions_in(against_itself)
+        return "\n".join([*details, "", title, *table, found, *missed])
 
     def _details(self, kind: str) -> list[str]:
         cases = self.of_kind(kind)

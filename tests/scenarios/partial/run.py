@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 
 from stall_analyzer import analyze
 from stall_analyzer.errors import NothingFound
+from tests.contradictions import contradictions
 from tests.scenarios.faults.accuracy import write_section
 from tests.scenarios.partial.cut import KINDS, LeftOut, Run, cut_logs
 from tests.scenarios.partial.programs import (
@@ -63,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.json.write_text(as_json(results))
     if options.markdown:
         write_section(options.markdown, TITLE, markdown(results))
-    return 1 if any(result.missed for result in results) else 0
+    return 1 if any(result.missed or result.contradicts_itself for result in results) else 0
 
 
 def _all_cases(programs: Sequence[Program], workdir: Path) -> list[Case]:
@@ -98,7 +100,8 @@ def judge(program: Program, workdir: Path) -> list[Case] | str:
 
 def _said(logs: Path) -> Said:
     try:
-        return said_in(_analyzed(logs))
+        run = _analyzed(logs)
+        return replace(said_in(run), contradictions=tuple(contradictions(run)))
     except NothingFound:
         return Said()
 

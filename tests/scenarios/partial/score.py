@@ -37,6 +37,7 @@ class Said:
     sentence: str = ""
     likely_s: Mapping[str, float] = field(default_factory=dict)
     ranges_s: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    contradictions: tuple[str, ...] = ()  # of its page with itself
 
     def range_s(self, bucket: str) -> tuple[float, float]:
         """A value without a range claims to be exact."""
