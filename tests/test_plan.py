@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from stall_analyzer.detectors.gains import every_epoch
 from stall_analyzer.diagnose.plan import plan
 from stall_analyzer.model.causes import code
 from stall_analyzer.model.findings import Change, Evidence, Finding, Forecast, Gain, Plan
@@ -166,3 +169,11 @@ def test_without_seconds_to_win_there_is_no_plan(findings: tuple[Finding, ...]) 
 def test_what_makes_learning_impossible_comes_first_whatever_it_wins() -> None:
     hopeless, slow = finding("ST301", "numerics", 0, 0), finding("ST001", "input", 4000, 5000)
     assert planned(signals(**RUN), slow, hopeless).findings == ("ST301", "ST001")
+
+
+def test_a_gain_of_every_epoch_leaves_out_what_comes_once() -> None:
+    made = signals(**RUN)
+    once = replace(made.host.ledger, one_time=np.array([False, True, False]))
+    first = replace(made, hosts=(), host=replace(made.host, ledger=once))
+    assert every_epoch(Gain(100 * MS, 9000 * MS), first) == Gain(100 * MS, 7000 * MS)
+    assert every_epoch(Gain(0, 9000 * MS), signals(later_ms=500, **RUN)) == Gain(0, 500 * MS)

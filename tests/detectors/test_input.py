@@ -27,7 +27,7 @@ from stall_analyzer.detectors.input import (
     slow_first_element,
     slow_source,
 )
-from stall_analyzer.model.findings import Gain
+from stall_analyzer.model.findings import Finding, Gain
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_S, PS_PER_US
 from stall_analyzer.signals.host.machine import MachineSignals
 from stall_analyzer.signals.input.culprit import TINY_ELEMENTS, culprit_of
@@ -166,8 +166,10 @@ def test_a_buffer_above_a_pipeline_that_is_too_slow_anyway(tmp_path: Path) -> No
     finding = found(shuffle_fill.check(signals))
     assert (finding.severity, finding.gain.high_ps) == ("note", 0)
     culprit = found(python_function_in_map.check(signals))
-    filled = signals.causes_ps["input.shuffle_fill"]
-    assert culprit.lost_ps == signals.causes_ps["input.wait"] + filled
+    filled, waited = signals.causes_ps["input.shuffle_fill"], signals.causes_ps["input.wait"]
+    assert culprit.lost_ps == waited + filled
+    assert culprit.later_gain.high_ps <= waited < culprit.gain.high_ps  # it is filled once
+    assert finding.evidence[0].start_ps == culprit.evidence[0].start_ps  # they blame the same time
 
 
 def test_the_first_batch_is_late_once(tmp_path: Path) -> None:
@@ -211,6 +213,27 @@ def test_a_cache_behind_the_slow_map_or_none(program: Program, tmp_path: Path) -
 def test_input_that_takes_cores_from_the_step(tmp_path: Path) -> None:
     finding = found(input_takes_cores.check(_contended(tmp_path, input_threads=2)))
     assert 0 < finding.gain.low_ps < finding.gain.high_ps == finding.lost_ps
+
+
+def test_fewer_threads_are_no_advice_where_training_waits_for_input(tmp_path: Path) -> None:
+    signals = _contended(tmp_path, input_threads=2)
+    in_time = found(input_takes_cores.check(signals))
+    assert "in time" in in_time.explanation and "fewer threads" in in_time.change.text
+    signals.causes_ps["input.wait"] = signals.window_ps // 10
+    late = found(input_takes_cores.check(signals))
+    assert "in time" not in late.explanation and "fewer threads" not in late.change.text
+
+
+def test_a_cache_goes_into_a_file_where_memory_is_short(tmp_path: Path) -> None:
+    signals = CACHED_TOO_EARLY.signals(tmp_path)
+    assert turned(cache_before_slow_stage.check(signals)) == {"cache": "in memory"}
+    short = MachineSignals(0, 0, 10, 0, 0, limit_bytes=100, peak_bytes=40, cores=2)
+    vars(signals)["machine"] = short
+    assert turned(cache_before_slow_stage.check(signals)) == {"cache": "in a file"}
+
+
+def turned(finding: Finding | None) -> dict[str, str]:
+    return {turn.knob: turn.to for turn in found(finding).change.turns}
 
 
 def test_input_on_a_core_that_the_step_leaves_free(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from stall_analyzer.detectors.memory import (
 from stall_analyzer.model.event_log import EventLog, KerasConfig
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.signals import Signals
-from tests.detectors.training import STEP_MS, found, signals_for, training
+from tests.detectors.training import STEP_MS, diagnosed, found, signals_for, training
 from tests.traces import call, device, event, keras_log, steps, timeline_of, trace_of, trainer
 from tests.xspace import Event, Line, Plane, block, number
 
@@ -66,6 +66,8 @@ def test_an_op_that_waits_for_memory_is_found_with_what_it_asked(tmp_path: Path)
     finding = found(allocator_wait.check(signals), "act")
     assert finding.lost_ps == 80 * PS_PER_MS
     assert "asked for 300 MB while 100 MB were free in GPU_0_bfc" in finding.explanation
+    (said,) = [f for f in diagnosed(signals.timeline).findings if f.id == "ST201"]
+    assert said.gain.high_ps > said.later_gain.high_ps == 0  # one wait is not every epoch's
     assert out_of_memory.check(signals) is None
     none_waits = training(
         tmp_path, between=lambda n, at: [memory("Deallocation", at, 400 * MB, MB)]

@@ -137,6 +137,31 @@ def test_momentum_multiplies_the_rate_and_a_loss_that_came_back_is_a_hint() -> N
     assert severity(learning_rate_too_high, back) == "consider"
 
 
+@pytest.mark.parametrize(("rate", "advised"), [(1e4, "0.01"), (0.02, "0.002")])
+def test_a_page_names_one_lower_rate(rate: float, advised: str) -> None:
+    """A usual one for a rate that nobody uses, else a tenth of it."""
+    diverged = 2.0 * 3.0 ** np.arange(60)
+    broken = np.concatenate([diverged[:30], np.full(30, math.nan)])
+    keras = model(optimizer="SGD", rate=rate)
+    found_by = [
+        checked(loss_not_finite, events(broken, keras=keras)),
+        checked(loss_explodes, events(diverged, keras=keras)),
+        checked(learning_rate_too_high, events(broken, keras=keras)),
+    ]
+    advice = [finding.change for finding in found_by if finding is not None]
+    assert len(advice) == (3 if rate > 1 else 2)
+    assert {turn.to for change in advice for turn in change.turns} == {advised}
+    assert all(f"learning_rate={advised}" in change.after for change in advice)
+
+
+def test_a_lower_rate_is_lower() -> None:
+    """Momentum makes long steps of a small rate; the usual one would be higher."""
+    keras = model(optimizer="SGD", rate=0.005, momentum=0.999)
+    jumped = np.concatenate([[2.3], noisy(9e3, 10)])
+    finding = found(checked(learning_rate_too_high, events(jumped, keras=keras)))
+    assert [turn.to for turn in finding.change.turns] == ["0.0005"]
+
+
 @pytest.mark.parametrize(
     ("optimizer", "rate", "expected"),
     [("Adam", 1e-8, "act"), ("Adam", 1e-7, "consider"), ("Adam", 1e-5, None),
