@@ -42,6 +42,7 @@ ONCE_AN_EPOCH = ("validation_in_epoch", "summaries_in_steps", "pipeline_made_eac
 # Figures as sentences give them.
 TIME = r"(?:\d+ h \d+ min|\d+ min \d+ s|[\d.]+ (?:s|ms|µs|ns))"
 PART_OF_WHOLE = re.compile(rf"({TIME}) of ({TIME}) \(([<>]?\d+ %)\) of the [a-z ]+ went to (\w+)")
+SELDOM = re.compile(r"\bin (?:one|2) (?:wait|pause)s?\b")
 STEPS = re.compile(
     r"(?:[Oo]f|[Bb]etween|[Ii]n|[Aa]fter) ([\d,]+) (?:training |profiled )?steps\b(?! took)"
 )
@@ -142,7 +143,7 @@ def _every_epoch(entry: Entry) -> Said:
             epoch = f"one takes {seconds(later or again)}"
             yield f"{finding['id']} wins {seconds(gain)} in every epoch, {epoch}"
         if gain and finding["severity"] != "note" and _seen_once(finding):
-            yield f"{finding['id']} wins in every epoch what was seen {len(finding['evidence'])}x"
+            yield f"{finding['id']} wins in every epoch what was seen once or twice"
 
 
 def _window_ps(entry: Entry) -> int:
@@ -150,7 +151,8 @@ def _window_ps(entry: Entry) -> int:
 
 
 def _seen_once(finding: Entry) -> bool:
-    return finding["name"] not in ONCE_AN_EPOCH and 0 < len(finding["evidence"]) < OFTEN
+    seldom = 0 < len(finding["evidence"]) < OFTEN or SELDOM.search(finding["title"]) is not None
+    return seldom and finding["name"] not in ONCE_AN_EPOCH
 
 
 def _advice(entry: Entry) -> Said:

@@ -20,6 +20,8 @@ LOCK_SHARE = 0.85
 WARM_SHARE = 0.2
 # Of two traces the first is the longer one. A part of that is what any first trace takes.
 SPARE_TRACE_LEAST = 0.6
+# Once or twice may be an accident: what was seen so seldom says nothing about later epochs.
+OFTEN = 3
 
 
 def removed(ps: int, *, surely: float = SURE_SHARE) -> Gain:

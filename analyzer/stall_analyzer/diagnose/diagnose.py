@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import get_args
 
+from stall_analyzer.detectors.gains import OFTEN
 from stall_analyzer.detectors.registry import DETECTORS, Detector
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.diagnose.foreign import without_our_frameworks
@@ -29,9 +30,8 @@ from stall_analyzer.signals.signals import Signals
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # loudest first
 # A straggler of which much less was profiled cannot stand for the run.
 SEEN_SHARE = 0.5
-# Once or twice may be an accident: what was seen so seldom says nothing about later epochs.
-OFTEN = 3
-# But these come with every epoch: its iterator, what is written at its end, its validation.
+# What is seen seldom says nothing about later epochs. But these come with each of them: its
+# iterator, what is written at its end, its validation.
 ONCE_AN_EPOCH = frozenset({"ST014", "ST403", "ST404"})
 OTHERS_ASKED = 4  # stragglers whose own findings are looked for; each costs as much as a host
 

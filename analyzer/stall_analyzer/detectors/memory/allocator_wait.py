@@ -27,9 +27,9 @@ TF_CPU_ALLOCATOR_USE_BFC. Who held the memory is not in a trace.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import every_epoch, removed
+from stall_analyzer.detectors.gains import OFTEN, every_epoch, removed
 from stall_analyzer.detectors.severity import severity_of
-from stall_analyzer.model.findings import Change, Finding, Turn
+from stall_analyzer.model.findings import Change, Finding, Gain, Turn
 from stall_analyzer.model.format import percent, seconds, size
 from stall_analyzer.signals.memory.allocators import MemoryWait
 from stall_analyzer.signals.signals import Signals
@@ -64,7 +64,7 @@ def check(signals: Signals) -> Finding | None:
         ),
         lost_ps=lost,
         gain=gain,
-        later_gain=every_epoch(gain, signals),
+        later_gain=every_epoch(gain, signals) if len(waits) >= OFTEN else Gain(),
         confidence=0.85,
         evidence=signals.evidence_of("memory.allocator_wait", f"{_short(longest.op)} waits"),
     )

@@ -25,9 +25,9 @@ program that dies at its first failure leaves no trace at all.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import every_epoch, removed
+from stall_analyzer.detectors.gains import OFTEN, every_epoch, removed
 from stall_analyzer.detectors.severity import severity_of
-from stall_analyzer.model.findings import Change, Finding, Turn
+from stall_analyzer.model.findings import Change, Finding, Gain, Turn
 from stall_analyzer.model.format import seconds, size
 from stall_analyzer.signals.memory.allocators import MemoryWait
 from stall_analyzer.signals.signals import Signals
@@ -58,7 +58,7 @@ def check(signals: Signals) -> Finding | None:
         ),
         lost_ps=lost,
         gain=gain,
-        later_gain=every_epoch(gain, signals),
+        later_gain=every_epoch(gain, signals) if len(failures) >= OFTEN else Gain(),
         confidence=0.9,
         evidence=signals.evidence_of("memory.out_of_memory", f"{worst.op} asks in vain"),
     )
