@@ -16,7 +16,7 @@ Example
 Losses of 0.9, 3.1, 0.8, 3.3, 0.9 … at a learning rate of 1.5.
 
 What to do
-Lower the learning rate threefold; with small batches, make them larger.
+Lower the learning rate; with small batches, make them larger.
 
 Blind spots
 Data that alternates by itself, such as two sources taken in turns, while the loss does not fall.
