@@ -13,12 +13,13 @@ from stall_analyzer.captures.capture_records import Environment, MarkRecord, Win
 from stall_analyzer.decode.decode import read_trace
 from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.event_log import Capture, Series
-from stall_analyzer.model.findings import Report
+from stall_analyzer.model.findings import Change, Finding, Gain, Report
 from stall_analyzer.model.runs import HostFile, ProfileSession
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.report.document import run_document
+from stall_analyzer.signals.sampled import over_the_epoch
 from tests.captures import START_NS, log
 from tests.detectors.training import diagnosed, signals_for
 from tests.traces import TRAIN_OPS, call, clock, ops, trainer, wait
@@ -155,3 +156,15 @@ def test_what_is_found_in_the_profiled_steps_is_scaled_to_all(tmp_path: Path) ->
             assert finding.lost_ps <= window_ps
             assert "profiled steps" in finding.explanation
             assert all(e.end_ps <= window_ps for e in finding.evidence)
+
+
+def test_a_scaled_cost_is_no_more_than_its_bucket_may_hold(tmp_path: Path) -> None:
+    signals = signals_for(epoch(tmp_path))
+    assert signals.estimate is not None
+    all_of_it = Finding(
+        "act", "a title", "why", Change("a change"), lost_ps=signals.window_ps,
+        later_gain=Gain(0, signals.window_ps), blames=("input",),
+    )  # fmt: skip
+    scaled = over_the_epoch(all_of_it, signals, signals.estimate)
+    assert scaled.lost_ps == signals.estimate.ranges["input"].high_ps
+    assert scaled.later_gain.high_ps <= signals.window_ps - signals.estimate.ledger.one_time_ps()

@@ -52,14 +52,17 @@ def profiled_alone(signals: Signals, estimate: Estimate) -> Signals:
 
 
 def over_the_epoch(finding: Finding, signals: Signals, estimate: Estimate) -> Finding:
-    """What the profiled steps show, scaled to all steps of the epoch."""
+    """What the profiled steps show, scaled to all steps of the epoch.
+
+    Never more than the buckets that it blames may hold, nor than a later epoch takes.
+    """
 
     def scaled(ps: int, most_ps: int) -> int:
         return min(round(ps * estimate.times), most_ps)
 
-    most = estimate.ranges[finding.bucket].high_ps
+    most = sum(estimate.ranges[bucket].high_ps for bucket in finding.blames)
     lost = scaled(finding.lost_ps, min(most, signals.window_ps))
-    later = signals.later_epoch_ps or signals.window_ps
+    later = signals.later_epoch_ps or signals.window_ps - estimate.ledger.one_time_ps()
     return replace(
         finding,
         explanation=(

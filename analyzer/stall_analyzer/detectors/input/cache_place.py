@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from stall_analyzer.model.findings import Turn
+from stall_analyzer.signals.host.machine import PAGING_FAULTS
 from stall_analyzer.signals.signals import Signals
 
 # Of what the process may use: a data set beside so much may well be too large.
 TIGHT_SHARE = 0.25
-# A process maps its libraries and files with some hundred faults; paging makes thousands.
-PAGING_FAULTS = 2_000
 
 
 def cache_call(signals: Signals) -> tuple[str, tuple[Turn, ...]]:

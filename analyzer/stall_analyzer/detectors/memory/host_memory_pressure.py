@@ -36,14 +36,12 @@ from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.findings import Change, Finding, Turn
 from stall_analyzer.model.format import percent, seconds, size
-from stall_analyzer.signals.host.machine import MachineSignals
+from stall_analyzer.signals.host.machine import PAGING_FAULTS, MachineSignals
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST207"
 BUCKET = "memory"
 
-# A process maps its libraries and files with some hundred of them; paging makes thousands.
-PAGING_FAULTS = 2_000
 # Swapped out beside such faults, this is the training's own memory.
 SWAPPED_BYTES = 64_000_000
 # What is left then is gone with the next larger request.

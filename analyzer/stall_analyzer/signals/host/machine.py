@@ -14,6 +14,9 @@ from stall_analyzer.model.event_log import Capture, Series
 from stall_analyzer.model.timeline import Window
 from stall_analyzer.model.units import PS_PER_NS, PS_PER_S, Float64s, Int64s
 
+# A process maps its libraries and files with some hundred of them; paging makes thousands.
+PAGING_FAULTS = 2_000
+
 
 @dataclass(frozen=True)
 class MachineSignals:
