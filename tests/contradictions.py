@@ -42,6 +42,7 @@ ONCE_AN_EPOCH = ("validation_in_epoch", "summaries_in_steps", "pipeline_made_eac
 # Figures as sentences give them.
 TIME = r"(?:\d+ h \d+ min|\d+ min \d+ s|[\d.]+ (?:s|ms|µs|ns))"
 PART_OF_WHOLE = re.compile(rf"({TIME}) of ({TIME}) \(([<>]?\d+ %)\) of the [a-z ]+ went to (\w+)")
+AFTER_ALL = re.compile(r"After ([\d,]+) training steps")
 SELDOM = re.compile(r"\bin (?:one|2) (?:wait|pause)s?\b")
 STEPS = re.compile(
     r"(?:[Oo]f|[Bb]etween|[Ii]n|[Aa]fter) ([\d,]+) (?:training |profiled )?steps\b(?! took)"
@@ -177,6 +178,9 @@ def _steps(entry: Entry) -> Said:
         for count in STEPS.findall(text):
             if int(count.replace(",", "")) not in known and listed:
                 yield f"{where} speaks of {count} steps; training steps listed: {listed}"
+        for count in AFTER_ALL.findall(text):
+            if all_steps is not None and int(count.replace(",", "")) != all_steps:
+                yield f"{where} ends training after {count} steps, the estimate after {all_steps}"
 
 
 def _host_steps(entry: Entry) -> Iterator[int]:

@@ -211,6 +211,11 @@ BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: page(findings=[finding(title="A callback runs in 12 of 90 steps")]),
         "ST001 speaks of 90 steps; training steps listed: 60",
     ),
+    "validation comes after all steps": (
+        lambda: estimated(steps=90)
+        | {"findings": [finding(explanation="After 60 training steps came 9.")]},
+        "ST001 ends training after 60 steps, the estimate after 90",
+    ),
     "a plan is made of findings": (
         lambda: page(findings=[finding(severity="note")]),
         "the plan has ST001, which is no finding to act on",

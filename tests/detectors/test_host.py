@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -245,20 +246,28 @@ def test_python_in_the_input_pipeline_is_not_in_the_step(tmp_path: Path) -> None
 # ---------------------------------------------------------------- validation and devices
 
 
-def validated(folder: Path, validation_steps: int) -> Finding | None:
+def validated(folder: Path, validation_steps: int, seen: float = 1) -> Finding | None:
     train, train_work = steps(0, 20)
     test, test_work = steps(
         200, validation_steps, first_run=21, graph="__inference_test_step_8", names=TRAIN_OPS[:1]
     )
     lines = trainer(train + test, train_work + test_work)
-    timeline = timeline_of(folder, lines)
-    return validation_in_epoch.check(signals_for(timeline))
+    signals = signals_for(timeline_of(folder, lines))
+    traced = replace(signals.host, covered_ps=round(seen * signals.window_ps))
+    return validation_in_epoch.check(replace(signals, host=traced))
 
 
 def test_a_large_validation_is_found_and_a_small_one_is_not(tmp_path: Path) -> None:
     finding = found(validated(tmp_path, 20), "consider")
     assert "validation_steps=5" in finding.change.after
     assert validated(tmp_path, 4) is None
+
+
+def test_steps_that_were_seen_are_not_all_steps(tmp_path: Path) -> None:
+    assert found(validated(tmp_path, 20)).explanation.startswith("After 20 training steps came 20")
+    little = found(validated(tmp_path, 20, seen=0.1))
+    assert little.explanation.startswith("After the training steps came the validation steps")
+    assert "validation_steps=batches // 4" in little.change.after
 
 
 def test_a_device_that_stands_idle_is_told_from_one_that_was_not_traced(tmp_path: Path) -> None:

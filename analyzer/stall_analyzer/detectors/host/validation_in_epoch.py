@@ -39,6 +39,8 @@ BUCKET = "compute"
 LARGE_SHARE = 0.3
 # Where validation must stay, a part of the batches; where it may go, every fifth epoch only.
 LEAST_WON, MOST_WON = 0.5, 1.0
+# So much of the epoch must have been seen for the steps that were seen to be all.
+SEEN_SHARE = 0.9
 
 
 def check(signals: Signals) -> Finding | None:
@@ -46,21 +48,21 @@ def check(signals: Signals) -> Finding | None:
     lost = sum(phase.end_ps - phase.start_ps for phase in phases)
     if signals.share(lost) < LARGE_SHARE:
         return None
-    training = len(signals.training_steps)
-    steps = len(signals.timeline.steps) - training
+    training, steps = _counts(signals)
+    fewer = max(steps // 4, 1) if steps else "batches // 4"
     gain = partly(lost, LEAST_WON, MOST_WON)
     return Finding(
         severity="consider",
         title=f"Validation takes {percent(lost, signals.window_ps)} of the epoch: {seconds(lost)}",
         explanation=(
-            f"After {training} training steps came {steps or 'the'} validation steps, which took "
-            f"{seconds(lost)} of the first epoch's {seconds(signals.window_ps)}. The model learns "
-            f"nothing in that time."
+            f"After {training or 'the'} training steps came {steps or 'the'} validation steps, "
+            f"which took {seconds(lost)} of the first epoch's {seconds(signals.window_ps)}. The "
+            "model learns nothing in that time."
         ),
         change=Change(
             "Validate on fewer batches, or not after every epoch.",
             "model.fit(data, validation_data=held_out)",
-            f"model.fit(data, validation_data=held_out, validation_steps={max(steps // 4, 1)})\n"
+            f"model.fit(data, validation_data=held_out, validation_steps={fewer})\n"
             "# or\n"
             "model.fit(data, validation_data=held_out, validation_freq=5)",
         ),
@@ -71,3 +73,12 @@ def check(signals: Signals) -> Finding | None:
         confidence=0.85,
         evidence=signals.evidence_at(*starts_and_ends(phases), "validation"),
     )
+
+
+def _counts(signals: Signals) -> tuple[int, int]:
+    """Of training and of validation, in the whole epoch; 0 where that is not known."""
+    training = len(signals.training_steps)
+    validation = len(signals.timeline.steps) - training
+    if signals.covered_share >= SEEN_SHARE:
+        return training, validation
+    return signals.timeline.training_steps or 0, 0
