@@ -148,6 +148,9 @@ def test_ops_that_write_checkpoints_are_found(tmp_path: Path) -> None:
     signals = training(tmp_path, pause_ms=30, between=tensorflow_saves)
     finding = found(checkpoint_in_steps.check(signals), "act")
     assert finding.title == "The model is saved 19 times in the epoch, 28.0 ms each"
+    part = replace(signals, host=replace(signals.host, covered_ps=signals.window_ps // 2))
+    title = found(checkpoint_in_steps.check(part)).title
+    assert title == "The model is saved 19 times in the part that was profiled, 28.0 ms each"
     assert finding.confidence > 0.8
 
 

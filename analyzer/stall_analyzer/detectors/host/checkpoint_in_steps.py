@@ -39,6 +39,8 @@ BUCKET = "host"
 
 # One save at the end of an epoch is what one asks for.
 SAVES_LEAST = 2
+# So much of the epoch must have been seen for the saves that were seen to be all.
+SEEN_SHARE = 0.9
 
 
 def check(signals: Signals) -> Finding | None:
@@ -48,6 +50,7 @@ def check(signals: Signals) -> Finding | None:
     severity = severity_of(signals.share(lost))
     if severity is None or len(saves) < SAVES_LEAST:
         return None
+    seen = "the epoch" if signals.covered_share >= SEEN_SHARE else "the part that was profiled"
     each = int(np.median(saves.per_pause_ps))
     sign = (
         "Ops that write checkpoints show it."
@@ -59,7 +62,7 @@ def check(signals: Signals) -> Finding | None:
     gain = at_pace_of_input(signals, partly(lost, 0.8 * kept, 1.0))
     return Finding(
         severity=severity,
-        title=f"The model is saved {len(saves)} times in the epoch, {seconds(each)} each",
+        title=f"The model is saved {len(saves)} times in {seen}, {seconds(each)} each",
         explanation=(
             f"Between {len(signals.training_steps)} steps the training thread saved the model "
             f"{len(saves)} times and took {seconds(lost)} for it, "
