@@ -234,8 +234,13 @@ def _status(entry: Entry) -> Said:
     verdict, acts = entry["verdict"], [f for f in entry["findings"] if f["severity"] == "act"]
     if verdict["status"] == "healthy" and acts:
         yield f"healthy, but {acts[0]['id']} is to be acted on"
+    spent = _shown(entry)["buckets_ps"]
+    if verdict["status"] == "healthy" and spent["compute"] < spent["unknown"]:
+        yield "healthy, but more of the epoch is unknown than was seen to compute"
     if verdict["status"] == "running" and entry["later_epochs"]["count"]:
         yield "the first epoch is still running, but later ones are over"
+    if verdict["status"] == "running" and "first epoch took" in verdict["sentence"]:
+        yield "the first epoch is still running, but it is said how long it took"
     if verdict["candidates"] and verdict["primary"] not in (*verdict["candidates"], "unknown"):
         yield f"{verdict['primary']} is primary and no candidate"
     learns_nothing = any(f["bucket"] == "numerics" for f in acts) or "vain" in verdict["sentence"]

@@ -244,6 +244,14 @@ BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: page(verdict=said("running")),
         "the first epoch is still running, but later ones are over",
     ),
+    "nor is it known how long a running one takes": (
+        lambda: page(verdict=said("running", "The first epoch took 4.00 s.")),
+        "the first epoch is still running, but it is said how long it took",
+    ),
+    "nothing is healthy that was not seen": (
+        lambda: page(verdict=said("healthy"), buckets_ps=NOTHING_SPENT | {"unknown": 10 * S}),
+        "healthy, but more of the epoch is unknown than was seen to compute",
+    ),
     "the primary bucket is a candidate": (
         lambda: page(verdict=said("slow_always", candidates=["host", "compile"])),
         "input is primary and no candidate",

@@ -125,6 +125,14 @@ def test_windows_that_disagree_are_doubted(tmp_path: Path) -> None:
     assert widths[1] > 2 * widths[0]
 
 
+def test_no_bucket_may_hold_less_than_was_traced(tmp_path: Path) -> None:
+    """However much the windows disagree."""
+    signals = signals_for(epoch(tmp_path, input_ms=(0.0, 19.0, 0.0, 0.0)))
+    assert signals.estimate is not None
+    for bucket, traced_ps in signals.buckets_ps.items():
+        assert bucket == "unknown" or signals.estimate.ranges[bucket].low_ps >= traced_ps
+
+
 def test_a_step_unlike_all_that_were_seen_stays_unknown(tmp_path: Path) -> None:
     usual = signals_for(epoch(tmp_path)).estimate
     one_slow = signals_for(epoch(tmp_path, slow_step=450)).estimate

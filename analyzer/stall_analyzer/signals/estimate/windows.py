@@ -89,7 +89,7 @@ def sample_of(timeline: Timeline, host: HostLedger) -> Estimate | None:
     seen = sum(end - begin for begin, end in stretches)
     return Estimate(
         ledger=likely,
-        ranges=_ranges(likely, round(doubt * estimated)),
+        ranges=_ranges(likely, host.ledger, round(doubt * estimated)),
         rests_on=(f"{len(profiled):,} steps were profiled, in {len(windows)} windows.",),
         estimated_ps=estimated,
         profiled_steps=len(profiled),
@@ -99,10 +99,11 @@ def sample_of(timeline: Timeline, host: HostLedger) -> Estimate | None:
     )
 
 
-def _ranges(likely: Ledger, doubted_ps: int) -> dict[Bucket, Range]:
-    whole = int(likely.bounds_ps[-1])
+def _ranges(likely: Ledger, exact: Ledger, doubted_ps: int) -> dict[Bucket, Range]:
+    """Never less than was traced."""
+    whole, traced = int(likely.bounds_ps[-1]), exact.buckets_ps | {"unknown": 0}
     return {
-        bucket: Range(max(ps - doubted_ps, 0), min(ps + doubted_ps, whole))
+        bucket: Range(max(ps - doubted_ps, traced[bucket]), min(ps + doubted_ps, whole))
         for bucket, ps in likely.buckets_ps.items()
     }
 
