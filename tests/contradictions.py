@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.model.causes import bucket_of
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import between, percent, seconds
 from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.outcome import analyze_one
 
@@ -42,6 +42,7 @@ ONCE_AN_EPOCH = ("validation_in_epoch", "summaries_in_steps", "pipeline_made_eac
 # Figures as sentences give them.
 TIME = r"(?:\d+ h \d+ min|\d+ min \d+ s|[\d.]+ (?:s|ms|µs|ns))"
 PART_OF_WHOLE = re.compile(rf"({TIME}) of ({TIME}) \(([<>]?\d+ %)\) of the [a-z ]+ went to (\w+)")
+COMPUTES = re.compile(rf"([<>]?\d+ %) of the [a-z ]+ \(({TIME})\) is the model's own computing")
 AFTER_ALL = re.compile(r"After ([\d,]+) training steps")
 SELDOM = re.compile(r"\bin (?:one|2) (?:wait|pause)s?\b")
 STEPS = re.compile(
@@ -306,10 +307,34 @@ def _figures(entry: Entry) -> Said:
             yield f"the verdict gives {bucket} {said} ({share}), the bar {seconds(cost)}"
 
 
+def _healthy_figures(entry: Entry) -> Said:
+    """Of the epoch, or of the epoch without what the instruments cost."""
+    shown, window = _shown(entry), _window_ps(entry)
+    measured = sum(shown["causes_ps"].get(cause, 0) for cause in INSTRUMENTS)
+    compute = shown["buckets_ps"]["compute"]
+    for share, whole in COMPUTES.findall(entry["verdict"]["sentence"]):
+        if whole != seconds(window):
+            yield f"the verdict's epoch takes {whole}, the window {seconds(window)}"
+        if share not in [percent(compute, ps) for ps in (window, window - measured)]:
+            yield f"the verdict computes for {share}, the bar for {percent(compute, window)}"
+
+
+def _candidates(entry: Entry) -> Said:
+    """Those that a verdict names have the ranges that the page shows."""
+    verdict, estimate = entry["verdict"], entry["estimate"]
+    if estimate is None or " by what was recorded" not in verdict["sentence"]:
+        return
+    for bucket in verdict["candidates"]:
+        known = estimate["ranges_ps"][bucket]
+        range_ = between(known["low"], known["high"])
+        if f"{bucket} {range_}" not in verdict["sentence"]:
+            yield f"the verdict does not give {bucket} its range, {range_}"
+
+
 Rule: TypeAlias = Callable[[Entry], Said]
 RULES: tuple[Rule, ...] = (
     _bounds, _sums, _estimate, _costs, _every_epoch, _advice, _steps, _plan, _status, _passes,
-    _recurs, _once_and_later, _figures,
+    _recurs, _once_and_later, _figures, _healthy_figures, _candidates,
 )  # fmt: skip
 
 

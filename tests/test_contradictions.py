@@ -285,6 +285,16 @@ BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
                                   "to input.")),
         "the verdict gives input 4.00 s (40 %), the bar 6.00 s",
     ),
+    "candidates have the ranges of the page": (
+        lambda: estimated() | {"verdict": said("slow_always", "Input or host: of which input 1–2 s "
+                                               "by what was recorded.", candidates=["input"])},
+        "the verdict does not give input its range, 6.00 s",
+    ),
+    "a healthy share is that of the bar": (
+        lambda: page(verdict=said("healthy", "Healthy: 80 % of the first epoch (10.0 s) is the "
+                                  "model's own computing.")),
+        "the verdict computes for 80 %, the bar for 30 %",
+    ),
     "the verdict's epoch is the window": (
         lambda: page(verdict=said("slow_always", "6.00 s of 12.0 s (50 %) of the first epoch went "
                                   "to input.")),
