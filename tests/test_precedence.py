@@ -79,6 +79,12 @@ def test_of_two_opposed_the_louder_stands_and_then_the_one_about_learning() -> N
     assert left(table, dead) == ["ST312"]
 
 
+def test_checks_for_nan_stay_where_a_nan_is_to_be_found() -> None:
+    cost = turning("ST311", "checks for NaN", "off", bucket="numerics", lost_ps=9)
+    printed = turning("ST315", "checks for NaN", "on", severity="act", bucket="numerics")
+    assert left(cost, printed) == ["ST315"]
+
+
 def test_of_two_alike_the_costlier_stands_in_the_order_they_came() -> None:
     off = turning("ST105", "XLA", "off", bucket="compile", lost_ps=2)
     on = turning("ST210", "XLA", "on", lost_ps=3)

@@ -21,7 +21,7 @@ SILENCED_BY = {
     "ST306": ("ST302", "ST303"),  # the loss oscillates: it explodes, or the rate is too high
 }
 # The machine has no more to give: advice that needs more of it cannot be followed.
-LIMITS = frozenset({"ST201", "ST202", "ST203", "ST207", "ST208", "ST410"})
+LIMITS = frozenset({"ST201", "ST202", "ST203", "ST207", "ST208", "ST211", "ST410"})
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # loudest first
 
 

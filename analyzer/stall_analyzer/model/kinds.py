@@ -16,7 +16,9 @@ Status: TypeAlias = Literal[
 # Who made what was read. `other`: event files that TensorFlow did not write, and nothing else.
 Framework: TypeAlias = Literal["tensorflow", "jax", "pytorch_xla", "pytorch", "other"]
 # What a change turns, where another change might turn it the other way.
-Knob: TypeAlias = Literal["learning rate", "batch size", "precision", "cache", "threads", "XLA"]
+Knob: TypeAlias = Literal[
+    "learning rate", "batch size", "precision", "cache", "threads", "XLA", "checks for NaN"
+]
 Level: TypeAlias = Literal["info", "warning", "error"]  # of a note
 PhaseName: TypeAlias = Literal["startup", "first_step", "training", "validation", "epoch_end"]
 StepPhase: TypeAlias = Literal["training", "validation"]

@@ -27,7 +27,7 @@ called memory.
 
 from __future__ import annotations
 
-from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.findings import Change, Finding, Turn
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST211"
@@ -38,6 +38,7 @@ _DEVICE = Change(
     "Let the step need less memory: a smaller batch first of all.",
     "data = data.batch(size)",
     "data = data.batch(size // 2)",
+    turns=(Turn("batch size", "down"),),
 )
 _HOST = Change("Give the job more memory, or use a smaller shuffle buffer, cache or batch.")
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from stall_analyzer.detectors.gains import every_epoch, partly, removed
 from stall_analyzer.detectors.severity import CONSIDER_SHARE
-from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.findings import Change, Finding, Turn
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
 
@@ -62,6 +62,7 @@ def check(signals: Signals) -> Finding | None:
             "Remove the checks, or put them behind a flag for debugging.",
             before="tf.debugging.enable_check_numerics()",
             after="if debugging:\n    tf.debugging.enable_check_numerics()",
+            turns=(Turn("checks for NaN", "off"),),
         ),
         lost_ps=gain.high_ps,
         blames=("numerics", "compile"),

@@ -24,7 +24,7 @@ may have survived.
 
 from __future__ import annotations
 
-from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.findings import Change, Finding, Turn
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST315"
@@ -44,6 +44,7 @@ def check(signals: Signals) -> Finding | None:
             "Find the first op whose result is not finite.",
             "",
             "tf.debugging.enable_check_numerics()",
+            turns=(Turn("checks for NaN", "on"),),
         ),
         confidence=0.8,
     )
