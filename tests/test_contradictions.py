@@ -19,17 +19,9 @@ from tests.stuck_job import write_job
 from tests.test_sampling import sampled_report
 
 S = 1000 * MS
-RAN_ONCE = pytest.mark.xfail(
-    strict=True, reason="the verdict says 'in every epoch' of one single wait for memory"
-)
 
 
-def samples() -> list[Any]:
-    once = {"memory_allocator_wait"}
-    return [pytest.param(p, marks=RAN_ONCE if p.name in once else (), id=p.name) for p in SAMPLES]
-
-
-@pytest.mark.parametrize("folder", samples())
+@pytest.mark.parametrize("folder", SAMPLES, ids=lambda folder: folder.name)
 def test_no_sample_contradicts_itself(folder: Path) -> None:
     assert contradictions(sample(folder.name)) == []
 

@@ -6,7 +6,7 @@ judged, before time: a run that learns nothing is never told to tune its input.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -257,18 +257,29 @@ def _stalled(
     why = f". {named}." if named else f" ({where})."
     whole = f"{_noun(signals.timeline)} went to {primary}{_from_a_sample(signals)}"
     what = f"{said} of the {whole}{why}"
-    if ledger.one_time_ps(primary) >= ONCE_SHARE * cost:
-        stays = _what_stays(ledger, findings, primary)
-        over = not stays and worst not in MAY_RETURN
+    may_return = _may_return(signals, findings, primary, cost - ledger.one_time_ps(primary))
+    if may_return or ledger.one_time_ps(primary) >= ONCE_SHARE * cost:
+        stays = _what_stays(ledger, findings, () if not may_return else (primary,))
+        over = not stays and not may_return and worst not in MAY_RETURN
         prefix = "Slow once, not again" if over else "Slow once"
         return Verdict("slow_once", primary, f"{prefix}: {what}{stays}", confidence)
     return Verdict("slow_always", primary, f"Slow in every epoch: {what}", confidence)
 
 
-def _what_stays(ledger: Ledger, findings: tuple[Finding, ...], primary: Bucket) -> str:
+def _may_return(
+    signals: Signals, findings: tuple[Finding, ...], primary: Bucket, again_ps: int
+) -> bool:
+    """Whether what looks like coming in every epoch was seen once or twice, or not later on."""
+    acts = [f for f in findings if f.bucket == primary and f.severity == "act"]
+    later = signals.later_epoch_ps
+    seen_once = bool(acts) and not any(finding.later_gain.high_ps for finding in acts)
+    return seen_once or (later is not None and again_ps > SLOWER_FIRST * later)
+
+
+def _what_stays(ledger: Ledger, findings: tuple[Finding, ...], left_out: Sequence[Bucket]) -> str:
     """Who waits for the cost that comes once should know of the one that comes again."""
     costs, worked = _costs(ledger), _worked_ps(ledger)
-    recurring = {b: costs[b] - ledger.one_time_ps(b) for b in ACTIONABLE if b != primary}
+    recurring = {b: costs[b] - ledger.one_time_ps(b) for b in ACTIONABLE if b not in left_out}
     bucket = max(recurring, key=lambda b: recurring[b])
     left = worked - ledger.one_time_ps()
     if recurring[bucket] < max(ACT_SHARE * left, STAYS_SHARE * worked):

@@ -25,6 +25,7 @@ from stall_analyzer.signals.input.input_pipeline import PipelineSignals
 # a slower machine takes longer for all of them.
 BUILD_PS, BUILD_OPS, BUILD_POWER = 110 * PS_PER_MS, 70, 1.6
 OPS_PER_LAYER = 20  # a layer with its gradient and its update, where no trace tells
+USUAL_OPS = 100  # where neither a trace nor a model tells
 PREPARING_PS = 85 * PS_PER_MS  # Keras, in Python
 WARM_UP_PS = 20 * PS_PER_MS  # kernels and memory, for the first time
 FIRST_ELEMENT_PS = 40 * PS_PER_MS  # making the iterator and its threads
@@ -59,6 +60,7 @@ class FirstStepEvidence:
     by_keras: bool  # the window begins where Keras begins to prepare
     source_may_be_slow: bool
     in_memory: bool  # the pipeline only hands on what is there
+    traced: bool  # some steps were profiled
     element_ps: float  # what the first element takes by what others take, with a buffer to fill
 
 
@@ -75,7 +77,8 @@ def evidence_of(
     slow = production is not None and production.state in ("slower", "hidden")
     xla = any(map(_uses_xla, traces)) or (keras is not None and keras.jit_compile is True)
     return FirstStepEvidence(
-        ops=OPS_PER_LAYER * layers if xla or not ops else ops,
+        ops=(OPS_PER_LAYER * layers or USUAL_OPS) if xla or not ops else ops,
+        traced=bool(traces),
         compiled_by_xla=xla,
         eager=any(trace.eager for trace in traces) or bool(keras and keras.run_eagerly),
         by_keras=keras is not None,
@@ -98,7 +101,7 @@ def divide_first_step(extra_ps: float, evidence: FirstStepEvidence) -> Part:
     rest = max(extra_ps - sum(likely.values()), 0.0)
     if reason:
         likely[reason] = likely.get(reason, 0.0) + rest
-    doubted = rest > extra_ps / 2 and reason == "input.first_element"
+    doubted = (rest > extra_ps / 2 and reason == "input.first_element") or not evidence.traced
     rivals: tuple[Bucket, ...] = ("compile", "input", "host", "compute")
     return Part(
         {cause: ps for cause, ps in likely.items() if ps > 0},
