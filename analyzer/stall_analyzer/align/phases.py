@@ -36,8 +36,7 @@ def _from_log(
     if first_step is not None and first_step.exact:
         bounds.append(("first_step", first_step.end_ps, 0))
     if logged is not None and logged.validation_begin_ns is not None and logged.validation_end_ns:
-        error = logged.validation_begin_error_ns * PS_PER_NS
-        bounds.append(("training", (logged.validation_begin_ns - zero_ns) * PS_PER_NS, error))
+        bounds.append(("training", *_between(logged, zero_ns, first_step)))
         bounds.append(("validation", (logged.validation_end_ns - zero_ns) * PS_PER_NS, 0))
         bounds.append(("epoch_end", duration, 0))
     else:
@@ -50,6 +49,16 @@ def _from_log(
             phases.append(Phase(name, at, until, error))
             at = until
     return tuple(phases)
+
+
+def _between(logged: LoggedEpoch, zero_ns: int, first_step: FirstStep | None) -> tuple[int, int]:
+    """When training gave way to validation, and how far off that may be: after the first step."""
+    assert logged.validation_begin_ns is not None
+    middle = (logged.validation_begin_ns - zero_ns) * PS_PER_NS
+    error = logged.validation_begin_error_ns * PS_PER_NS
+    latest = middle + error
+    earliest = max(middle - error, min(first_step.end_ps if first_step else 0, latest))
+    return (earliest + latest) // 2, (latest - earliest) // 2
 
 
 def _from_marks(steps: Sequence[Step], window: Window, logged: LoggedEpoch) -> tuple[Phase, ...]:

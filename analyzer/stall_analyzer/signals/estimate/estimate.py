@@ -134,6 +134,7 @@ def _like(step: UsualStep | None) -> tuple[Mapping[str, float], float]:
 def _first_step(seen: Seen, step: UsualStep | None, rests_on: list[str]) -> list[Part]:
     first, left_ps = seen.timeline.first_step, seen.untraced.first_step
     evidence = evidence_of(seen.traces, seen.keras, seen.pipeline, seen.production)
+    evidence = replace(evidence, starts_profiler=seen.keras_profiles)
     if first is None:
         return [divide_first_step(_unmarked_ps(seen), evidence)]
     if not left_ps:

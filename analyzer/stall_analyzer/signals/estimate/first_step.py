@@ -27,6 +27,7 @@ BUILD_PS, BUILD_OPS, BUILD_POWER = 110 * PS_PER_MS, 70, 1.6
 OPS_PER_LAYER = 20  # a layer with its gradient and its update, where no trace tells
 USUAL_OPS = 100  # where neither a trace nor a model tells
 PREPARING_PS = 85 * PS_PER_MS  # Keras, in Python
+PROFILER_START_PS = 80 * PS_PER_MS
 WARM_UP_PS = 20 * PS_PER_MS  # kernels and memory, for the first time
 FIRST_ELEMENT_PS = 40 * PS_PER_MS  # making the iterator and its threads
 READY_ELEMENT_PS = 10 * PS_PER_MS  # the same for data that are in memory
@@ -62,6 +63,7 @@ class FirstStepEvidence:
     in_memory: bool  # the pipeline only hands on what is there
     traced: bool  # some steps were profiled
     element_ps: float  # what the first element takes by what others take, with a buffer to fill
+    starts_profiler: bool = False  # Keras, at its end
 
 
 def evidence_of(
@@ -118,6 +120,7 @@ def expected_ps(evidence: FirstStepEvidence) -> dict[str, float]:
         "compile.tracing": 0.0 if evidence.eager else built,
         "host.python": float(PREPARING_PS) if evidence.by_keras else 0.0,
         "compute.warm_up": float(WARM_UP_PS),
+        "profiler.start": float(PROFILER_START_PS) if evidence.starts_profiler else 0.0,
         "input.first_element": float(READY_ELEMENT_PS if evidence.in_memory else FIRST_ELEMENT_PS),
     }
 

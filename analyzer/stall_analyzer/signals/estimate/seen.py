@@ -60,6 +60,12 @@ class Seen:
         return events is not None and any(tag.startswith("batch_") for tag in events.train)
 
     @property
+    def keras_profiles(self) -> bool:
+        """Whether Keras itself ran the profiler, between two batches."""
+        events = self.timeline.events
+        return events is not None and bool(events.profiled_batches) and bool(self.traces)
+
+    @property
     def loss_is_no_number(self) -> bool:
         """Whether the loss that was logged for the first epoch is NaN or infinite."""
         events = self.timeline.events

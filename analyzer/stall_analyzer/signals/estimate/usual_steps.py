@@ -127,7 +127,7 @@ def as_long_as_all(step: UsualStep, mean_ps: float, works_ahead: bool) -> UsualS
         return replace(step, doubt=max(step.doubt, more / mean_ps), why=why)
     why = f"All steps took {seconds(round(mean_ps))} on average: batches come no faster."
     waits = step.causes_ps.get("input.wait", 0.0) + more
-    return _waiting(step, waits, DOUBT_ONE, why)
+    return _waiting(step, waits, DOUBT_SOME, why)
 
 
 def _waiting(step: UsualStep, waits_ps: float, doubt: float, why: str) -> UsualStep:
