@@ -18,7 +18,7 @@ from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import ProfileSession
 from stall_analyzer.model.timeline import AlignedTrace, FirstStep, Timeline, Window
 from stall_analyzer.model.trace import TraceSource
-from stall_analyzer.model.units import PS_PER_NS
+from stall_analyzer.model.units import NS_PER_S, PS_PER_NS
 
 
 def align(
@@ -140,5 +140,14 @@ def _align_one(placed: PlacedTrace, window: Window, notes: list[Note]) -> Aligne
         steps=placed.steps.in_window(shift, duration) if placed.steps is not None else None,
         cluster_hosts=placed.collectives.hosts,
         is_cut=placed.is_cut,
+        stopping_ps=_stopping_ps(placed),
         framework=placed.framework,
     )
+
+
+def _stopping_ps(placed: PlacedTrace) -> int:
+    """From the end of the trace to the second in which it was exported; 0 where nothing tells."""
+    exported_s, base_ns = placed.session.exported_unix_s, placed.base_unix_ns
+    if exported_s is None or base_ns is None or not placed.exact:
+        return 0
+    return max((exported_s * NS_PER_S - base_ns) * PS_PER_NS - placed.extent_ps[1], 0)

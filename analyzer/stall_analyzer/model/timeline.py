@@ -174,6 +174,8 @@ class AlignedTrace:
     steps: TracedSteps | None = None  # in the window, in window time
     cluster_hosts: int | None = None  # that its collectives need, itself among them
     is_cut: bool = False  # the file ends early
+    # How long stopping the profiler and writing its files took at least: a log tells the second.
+    stopping_ps: int = 0
     framework: Framework = "tensorflow"
 
     @property

@@ -35,6 +35,7 @@ DOUBT_NO_PROFILE = 1.0
 DOUBT_VALIDATION, WAITING_SHARE = 0.6, 0.5
 DOUBT_EPOCH_END = 0.2
 DOUBT_CAME_ONCE = 0.8
+DOUBT_STOPPING = 0.2
 # Epochs differ by this much without a reason.
 NOISE_SHARE = 0.15
 LEAST_STEPS = 10  # whose mean length says something
@@ -179,7 +180,10 @@ def _steps(seen: Seen, step: UsualStep | None, rests_on: list[str]) -> list[Part
     cached = any("Cache" in stage.path for stage in seen.pipeline.stages)
     again_ps = seen.untraced.steps - once_ps - _unmarked_ps(seen)
     once = "input.cache_fill" if cached else "compile.retracing"
+    stopping_ps = min(seen.stopping_ps, again_ps)
+    again_ps -= stopping_ps
     return [
+        Part({"profiler.stop": stopping_ps}, True, DOUBT_STOPPING),
         Part({once: once_ps}, True, DOUBT_CAME_ONCE, ("compile", "input")),
         divided(again_ps, shares, False, doubt, *STEP_BUCKETS),
     ]

@@ -60,6 +60,11 @@ class Seen:
         return events is not None and any(tag.startswith("batch_") for tag in events.train)
 
     @property
+    def stopping_ps(self) -> int:
+        """What stopping the profiler took at least, in the middle of the steps."""
+        return sum(trace.stopping_ps for trace in self.traces)
+
+    @property
     def keras_profiles(self) -> bool:
         """Whether Keras itself ran the profiler, between two batches."""
         events = self.timeline.events
