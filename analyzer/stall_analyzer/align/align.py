@@ -41,11 +41,12 @@ def align(
     aligned = tuple(_align_one(p, window, notes) for p in placed)
     steps = find_steps(_telling(placed, aligned, reference), events, window, logged)
     first_step = _first_step(placed, events, window)
+    traced_until = max((a.covered_ps[1] for a in aligned), default=0)
     return Timeline(
         window=window,
         traces=aligned,
         steps=steps,
-        phases=find_phases(steps, window, logged, first_step),
+        phases=find_phases(steps, window, logged, first_step, traced_until),
         first_step=first_step,
         training_steps=logged.steps if logged is not None else None,
         later_epochs_ps=later_epochs_ps(reference, logged, window),

@@ -10,19 +10,24 @@ from stall_analyzer.model.kinds import PhaseName
 from stall_analyzer.model.timeline import FirstStep, Phase, Step, Window
 from stall_analyzer.model.units import PS_PER_NS
 
+# A trace that ends this late has seen how the epoch ends.
+TO_THE_END = 0.95
+
 
 def find_phases(
     steps: Sequence[Step],
     window: Window,
     logged: LoggedEpoch | None,
-    first_step: FirstStep | None = None,
+    first_step: FirstStep | None,
+    traced_until_ps: int,
 ) -> tuple[Phase, ...]:
     """Phases that tile the window."""
     if logged is not None and logged.marked:
         return _from_marks(steps, window, logged)
     # Do traced steps tell the epoch's course, or are they the few that were profiled?
-    traced = [step for step in steps if step.source != "events"]
-    if sum(step.end_ps - step.start_ps for step in traced) > window.duration_ps // 4:
+    traced = sum(step.end_ps - step.start_ps for step in steps if step.source != "events")
+    to_the_end = traced_until_ps > TO_THE_END * window.duration_ps
+    if to_the_end and traced > window.duration_ps // 4:
         return _from_steps(steps, window.duration_ps)
     return _from_log(window, logged, first_step)
 
