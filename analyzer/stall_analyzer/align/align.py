@@ -30,8 +30,8 @@ def align(
 
     `logging_host` wrote the event files: its clock is theirs.
     """
-    logged = epoch_from_events(events)
     seen = [inspect_trace(session, source, events) for session, source in traces]
+    logged = epoch_from_events(events, _first_traced_ns(seen))
     clock_ns = _clock_origin(seen, logged)
     captured = events.capture.trace_name if events is not None and events.capture else ""
     placed = place_hosts(seen, clock_ns, captured or logging_host)
@@ -59,6 +59,16 @@ def align(
             window.duration_ps,
         ),
     )
+
+
+def _first_traced_ns(seen: Sequence[PlacedTrace]) -> int | None:
+    """When the first trace that shows a step began."""
+    began = (
+        p.base_unix_ns + p.extent_ps[0] // PS_PER_NS
+        for p in seen
+        if p.exact and p.base_unix_ns is not None and p.epochs
+    )
+    return min(began, default=None)
 
 
 def _first_step(

@@ -40,8 +40,11 @@ class LoggedEpoch:
     steps: int | None = None
 
 
-def epoch_from_events(events: EventLog | None) -> LoggedEpoch | None:
-    """Begin and end of the first epoch, or None where the files do not speak of training."""
+def epoch_from_events(events: EventLog | None, traced_ns: int | None = None) -> LoggedEpoch | None:
+    """Begin and end of the first epoch, or None where the files do not speak of training.
+
+    `traced_ns`: when the first trace of a step began, which the epoch cannot begin after.
+    """
     if events is None:
         return None
     if events.capture is not None:
@@ -57,7 +60,7 @@ def epoch_from_events(events: EventLog | None) -> LoggedEpoch | None:
         if len(ends)
         else (events.last_wall_ns or 0, LAST_RECORD)
     )
-    start_ns, start_source, error_ns = _start(events, batches, end_ns)
+    start_ns, start_source, error_ns = _start(events, batches, end_ns, traced_ns)
     if end_ns <= start_ns:
         return None
     validation = validation_of(events, start_ns, end_ns)
@@ -184,12 +187,14 @@ def _epoch_ends(series: Mapping[str, Series]) -> Int64s:
     return ends[: rising[0] + 1] if len(rising) else ends
 
 
-def _start(events: EventLog, batches: Int64s, end_ns: int) -> tuple[int, str, int]:
+def _start(
+    events: EventLog, batches: Int64s, end_ns: int, traced_ns: int | None
+) -> tuple[int, str, int]:
     """The latest sure sign before the first batch, and how far off it may be (ns); the model
     summary comes just before it."""
-    first_ns = int(batches[0]) if len(batches) else end_ns
     if events.keras is None and events.graph_wall_ns is None:
-        opened_ns = _opened(events, min(first_ns, events.first_wall_ns or first_ns))
+        signs_of_work = (*batches[:1].tolist(), events.first_wall_ns, traced_ns, end_ns)
+        opened_ns = _opened(events, min(ns for ns in signs_of_work if ns is not None))
         if opened_ns is not None:
             return opened_ns, "the event file was made, to the second", NS_PER_S // 2
     signs = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -68,10 +69,16 @@ def cut_logs(logs: Path, target: Path, kind: str, full_run: Callable[[], Run]) -
     if KINDS[kind]:
         batches = batches_of(logs) or _batches_in(full_run())
         interval = batches.from_the_second(KINDS[kind])
-        cut = _with_parents(place / trace.relative_to(logs))
+        session = trace.relative_to(logs).parent.with_name(_session_name(interval))
+        cut = _with_parents(place / session / trace.name)
         cut.write_bytes(cut_trace(trace.read_bytes(), interval))
     stamp.write_text(wanted)
     return place
+
+
+def _session_name(interval: Interval) -> str:
+    """A session is called after the second in which its profile ended."""
+    return time.strftime("%Y_%m_%d_%H_%M_%S", time.localtime(interval[1] // NS_PER_S))
 
 
 def _stamp(logs: Path) -> str:

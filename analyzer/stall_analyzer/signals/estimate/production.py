@@ -32,6 +32,7 @@ class Production:
     # "slower": none was finished meanwhile. "hidden": Python threads outside of tf.data make them.
     state: State
     batch_ps: int = 0  # what one takes, where it was seen
+    certain: bool = True  # False: they were taken up so fast, which may be out of a full buffer
     ready: int = 0  # batches that lay in the buffer, made while the first step was compiled
 
 
@@ -43,42 +44,42 @@ def production_of(pipeline: PipelineSignals, profiled_ps: int) -> Production | N
         has_generator = any(stage.kind == "Generator" for stage in pipeline.stages)
         return Production("hidden" if has_generator else "in the step")
     ahead = _innermost_ahead(pipeline)
-    if ahead is None:
+    if not ahead:
         return Production("in the step")
     return _made_for(pipeline, ahead, profiled_ps)
 
 
-def _made_for(pipeline: PipelineSignals, ahead: Stage, profiled_ps: int) -> Production:
-    """What the stage that works ahead was given while batches were taken from it."""
-    needed = ahead.count * (ahead.parameters.get("batch_size", 1) if _fuses(ahead) else 1)
-    given = max((s.count for s in pipeline.stages if s.parent == ahead.path), default=0)
+def _made_for(pipeline: PipelineSignals, ahead: str, profiled_ps: int) -> Production:
+    """What the stage that works ahead was given while batches were taken."""
     batches = pipeline.stages[0].count
-    if not needed or not given:
-        return Production("slower", ready=ahead.parameters.get("buffered_elements", 0))
-    if ahead.kind.startswith(PARALLEL):
-        return Production("seen", round(profiled_ps / batches * needed / given))
-    source = max((s for s in pipeline.stages if s.parent == ahead.path), key=lambda s: s.count)
-    return Production("seen", source.total_ps // batches)
+    stages = {stage.path: stage for stage in pipeline.stages}
+    given = max((s for s in pipeline.stages if s.parent == ahead), key=_count, default=None)
+    if given is None:
+        buffered = stages[ahead].parameters.get("buffered_elements", 0) if ahead in stages else 0
+        return Production("slower", ready=buffered)
+    kind = ahead.rpartition("::")[2]
+    if not kind.startswith(PARALLEL):
+        return Production("seen", given.total_ps // batches)
+    # Several are made at a time: how fast they are taken up tells how fast they are done with.
+    fused = kind.startswith("MapAndBatch") and ahead in stages
+    needed = batches * (stages[ahead].parameters.get("batch_size", 1) if fused else 1)
+    return Production("seen", round(profiled_ps / batches * needed / given.count), certain=False)
 
 
-def _fuses(stage: Stage) -> bool:
-    return stage.kind.startswith("MapAndBatch")
+def _count(stage: Stage) -> int:
+    return stage.count
 
 
-def _innermost_ahead(pipeline: PipelineSignals) -> Stage | None:
-    """The last of the stages that work ahead one after the other, seen from the step."""
-    found: Stage | None = None
-    for stage in pipeline.stages:  # outermost first
-        works_ahead = stage.kind.startswith(WORK_AHEAD)
-        follows = found is None or stage.parent == found.path
-        if works_ahead and follows and _only_passing_above(pipeline, stage):
-            found = stage
+def _innermost_ahead(pipeline: PipelineSignals) -> str:
+    """The path of the last of the stages that work ahead one after the other, seen from the step;
+    empty where none does. It need not have given an element itself."""
+    found = ""
+    for stage in pipeline.stages:
+        path, *kinds = stage.path.split("::")
+        for kind in kinds:
+            if kind not in PASSING and not kind.startswith(WORK_AHEAD):
+                break
+            path = f"{path}::{kind}"
+            if kind.startswith(WORK_AHEAD) and len(path) > len(found):
+                found = path
     return found
-
-
-def _only_passing_above(pipeline: PipelineSignals, stage: Stage) -> bool:
-    """Below a stage that works inside the step, working ahead hides only a part of the wait."""
-    return all(
-        above.kind in PASSING or above.kind.startswith(WORK_AHEAD)
-        for above in pipeline.around(stage)
-    )

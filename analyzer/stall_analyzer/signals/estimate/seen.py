@@ -61,8 +61,15 @@ class Seen:
 
     @property
     def stopping_ps(self) -> int:
-        """What stopping the profiler took at least, in the middle of the steps."""
-        return sum(trace.stopping_ps for trace in self.traces)
+        """What stopping the profiler took at least, in the middle of the steps.
+
+        Where it would not fit, the time zone of the session's name was taken wrong.
+        """
+        return sum(
+            trace.stopping_ps
+            for trace in self.traces
+            if trace.covered_ps[1] + trace.stopping_ps < self.window_ps
+        )
 
     @property
     def keras_profiles(self) -> bool:

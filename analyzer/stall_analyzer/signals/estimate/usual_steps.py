@@ -30,7 +30,7 @@ HIDDEN_WAIT_SHARE = 0.5
 # How much of the untraced steps may have gone elsewhere; found on half of the programs of
 # `make partial`, checked on the other half.
 DOUBT_ONE, DOUBT_SOME = 0.35, 0.2
-DOUBT_SLOWER, DOUBT_HIDDEN = 0.5, 0.8
+DOUBT_UNCERTAIN, DOUBT_SLOWER, DOUBT_HIDDEN = 0.45, 0.5, 0.8
 SOME = 5  # steps
 # Steps differ by this much without a reason.
 LONGER_SHARE = 0.25
@@ -99,7 +99,8 @@ def with_production(
         return step
     busy = step.length_ps - waits
     if production.state == "seen":
-        return _waiting(step, max(production.batch_ps - busy, waits), step.doubt, "")
+        doubt = step.doubt if production.certain else max(step.doubt, DOUBT_UNCERTAIN)
+        return _waiting(step, max(production.batch_ps - busy, waits), doubt, "")
     if step.profiled >= SETTLED_FROM or production.state == "in the step":
         return step
     if production.state == "slower":
@@ -158,7 +159,7 @@ def _profiled(steps: Sequence[Step], trace: AlignedTrace) -> tuple[int, tuple[in
 def _recurring(ledger: Ledger, spans: Sequence[tuple[int, int]]) -> dict[str, int]:
     """Picoseconds per cause in the spans, of what comes again; measuring is left out.
 
-    Where a step shows no work at all, a device was at work that was not traced.
+    Where a step mostly shows no work at all, a device was at work that was not traced.
     """
     inside = np.array([bound for span in spans for bound in span], dtype=np.int64)
     rows = Tiling(ledger.bounds_ps, np.arange(len(ledger.cause), dtype=np.int64))
@@ -173,7 +174,7 @@ def _recurring(ledger: Ledger, spans: Sequence[tuple[int, int]]) -> dict[str, in
         if ps and bucket_of(cause) not in ("profiler", "unknown")
     }
     unseen = int(sums[NO_EVIDENCE])
-    if unseen:
+    if unseen > sum(spent.values()):
         spent["compute.device"] = spent.get("compute.device", 0) + unseen
     return spent
 
