@@ -19,6 +19,9 @@ MOST_CANDIDATES = 3  # more would say nothing
 LEAST_SURE, MOST_SURE, UNSURE = 0.5, 0.9, 0.4
 # A validation of this share of the epoch is worth a word, whatever its time went to.
 VALIDATION_SHARE = 0.25
+FIRST_STEP_SHARE = 0.25  # likewise: it comes once
+# Later epochs shorter by this factor show one-time cost without any trace.
+SLOWER_FIRST = 1.5
 HEALTHY: Bucket = "compute"
 
 
@@ -80,11 +83,20 @@ def _undecided(
     sentence = (
         f"{names[0].upper()}{names[1:]}: the first epoch took "
         f"{seconds(signals.window_ps)}{beside}, "
-        f"of which {each} by what was recorded.{_validation(signals)} "
+        f"of which {each} by what was recorded.{_first_step(signals)}{_validation(signals)} "
         f"{_what_decides(signals)}"
     )
-    status: Status = verdict.status if verdict.status == "slow_once" else "unknown"
+    once = later is not None and signals.window_ps > SLOWER_FIRST * later
+    status: Status = "slow_once" if once or verdict.status == "slow_once" else "unknown"
     return Verdict(status, candidates[0], sentence, UNSURE, candidates=candidates)
+
+
+def _first_step(signals: Signals) -> str:
+    first = signals.timeline.first_step
+    if first is None or not first.exact or first.end_ps < FIRST_STEP_SHARE * signals.window_ps:
+        return ""
+    share = percent(first.end_ps, signals.window_ps)
+    return f" The first step alone took {seconds(first.end_ps)} ({share})."
 
 
 def _validation(signals: Signals) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from stall_analyzer.captures.capture_format import StopReason
 from stall_analyzer.diagnose.console_verdict import dead_by_console
 from stall_analyzer.diagnose.foreign import judged_as_foreign
-from stall_analyzer.diagnose.how_sure import weighed
+from stall_analyzer.diagnose.how_sure import SLOWER_FIRST, weighed
 from stall_analyzer.diagnose.running import judged_as_running
 from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.cluster import EndedFirst
@@ -47,8 +47,6 @@ LEARNS_NOTHING = frozenset({"numerics.nonfinite", "numerics.skipped_update"})
 # Over, as long as no new shape or number comes: later epochs may bring one.
 MAY_RETURN = frozenset({"compile.retracing"})
 NAMED_IN_TURN = 3  # stragglers in one sentence
-# Later epochs shorter by this factor show one-time cost without any trace.
-SLOWER_FIRST = 1.5
 
 
 def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:

@@ -20,6 +20,8 @@ from stall_analyzer.model.ledger import Ledger
 UNTRACED = code("unknown.not_traced")
 # No share of a part is known better than this.
 LEAST_DOUBT = 0.05
+# What is lost by rounding each cause of each part down.
+ROUNDING_PS = 1000
 
 
 @dataclass(frozen=True)
@@ -53,15 +55,19 @@ def likely_ledger(exact: Ledger, parts: Iterable[Part]) -> Ledger:
     np.add.at(once, exact.cause[exact.one_time], lengths[exact.one_time])
     np.add.at(always, exact.cause[~exact.one_time], lengths[~exact.one_time])
     left = int(once[UNTRACED] + always[UNTRACED])
-    once[UNTRACED] = 0
+    once[UNTRACED] = always[UNTRACED] = 0
+    largest = (0, always, UNTRACED)
     for part in parts:
         sums = once if part.once else always
         for cause, ps in part.likely_ps.items():
-            # Rounded down, and never more than there is: the rest stays unknown.
-            given = min(int(ps), left)
+            given = min(int(ps), left)  # never more than there is: what is left stays unknown
             sums[code(cause)] += given
             left -= given
-    always[UNTRACED] = left
+            largest = max(largest, (given, sums, code(cause)), key=lambda entry: entry[0])
+    _, sums, cause_code = largest
+    rounding = left if left < ROUNDING_PS else 0
+    sums[cause_code] += rounding
+    always[UNTRACED] += left - rounding
     return Ledger(
         bounds_ps=np.concatenate([[0], np.cumsum(np.concatenate([once, always]))]),
         cause=np.tile(np.arange(len(CAUSES), dtype=np.uint8), 2),
