@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -84,20 +85,19 @@ class Seen:
         losses = events.train.get("epoch_loss") if events is not None else None
         return losses is not None and len(losses) > 0 and not np.isfinite(losses.value[0])
 
-    @property
+    @cached_property
     def production(self) -> Production | None:
         profiled_ps = sum(end - begin for begin, end in (t.covered_ps for t in self.traces))
         return production_of(self.pipeline, profiled_ps)
 
-    @property
+    @cached_property
     def untraced(self) -> Untraced:
         phases = {phase.name: phase for phase in self.timeline.phases}
         validation, end = phases.get("validation"), phases.get("epoch_end")
-        begin_ps = self.first_step_end_ps
-        training_end = self.window_ps
-        if validation is not None or end is not None:
-            training_end = (validation or end).start_ps  # type: ignore[union-attr]
+        after_training = validation or end
+        training_end = after_training.start_ps if after_training is not None else self.window_ps
         over = validation.end_ps if validation is not None else training_end
-        bounds = np.maximum.accumulate([0, begin_ps, training_end, over, self.window_ps])
+        marks = [0, self.first_step_end_ps, training_end, over, self.window_ps]
+        bounds = np.maximum.accumulate(marks)
         found = time_in(self.host.ledger.tiling, bounds[:-1], bounds[1:], np.array([UNTRACED]))
         return Untraced(*(int(ps) for ps in found))
