@@ -29,8 +29,8 @@ USUAL_OPS = 100  # where neither a trace nor a model tells
 PREPARING_PS = 85 * PS_PER_MS  # Keras, in Python
 PROFILER_START_PS = 80 * PS_PER_MS
 WARM_UP_PS = 20 * PS_PER_MS  # kernels and memory, for the first time
-FIRST_ELEMENT_PS = 40 * PS_PER_MS  # making the iterator and its threads
-READY_ELEMENT_PS = 10 * PS_PER_MS  # the same for data that are in memory
+FIRST_ELEMENT_PS = 25 * PS_PER_MS  # making the iterator and its threads
+READY_ELEMENT_PS = 8 * PS_PER_MS  # the same for data that are in memory
 # Where another reason is at hand, a machine is not taken to be slower than this.
 SLOWER = 2.0
 DOUBT, DOUBT_TWO_REASONS = 0.3, 0.6
