@@ -98,7 +98,7 @@ def test_a_python_generator_is_seen_and_the_untraced_gpu_too() -> None:
     attempts = runs("L15")
     assert [run["attempt"] for run in attempts] == list(range(1, 8))
     last = attempts[-1]
-    assert "Python code in the input pipeline ran during 88 %" in last["verdict"]["sentence"]
+    assert "Python code in the input pipeline ran during 88 %" in last["evidence"]["input"]
     assert last["evidence"]["device"].startswith("Device not traced")
     unfinished = [run for run in attempts if "no epoch" in run["window"]["end_source"]]
     assert len(unfinished) == 2

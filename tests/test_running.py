@@ -76,14 +76,22 @@ def test_a_log_from_the_future_says_nothing(tmp_path: Path) -> None:
 
 
 def test_records_of_some_steps_tell_how_long_one_takes(tmp_path: Path) -> None:
-    """As with update_freq=100, or in a loop that logs now and then."""
+    """As with update_freq=100."""
     records = [
-        write.record(write.scalar("loss", 1.0), at_s=START_S + 20 * n, step=100 * n)
+        write.record(write.scalar("batch_loss", 1.0), at_s=START_S + 20 * n, step=100 * n)
         for n in range(4)
     ]
-    found = still_running(read_after(write.read(tmp_path, b"".join(records)), 70))
+    found = still_running(read_after(keras_log(tmp_path, b"".join(records)), 70))
     assert found is not None
     assert (found.step, found.step_ps) == (300, PS_PER_S // 5)
+
+
+def test_a_loop_of_ones_own_has_no_epoch_to_finish(tmp_path: Path) -> None:
+    """What it logged so far is all there is: it is judged by that."""
+    records = [
+        write.record(write.scalar("loss", 1.0), at_s=START_S + n, step=n) for n in range(4)
+    ]
+    assert still_running(read_after(write.read(tmp_path, b"".join(records)), 5)) is None
 
 
 def test_without_any_step_the_time_until_now_counts(tmp_path: Path) -> None:

@@ -151,7 +151,20 @@ def test_a_step_unlike_all_that_were_seen_stays_unknown(tmp_path: Path) -> None:
     ],
 )
 def test_too_little_is_no_sample(tmp_path: Path, windows: Sequence[int], reason: str) -> None:
-    assert signals_for(epoch(tmp_path, windows, reason=reason)).estimate is None
+    """The epoch is estimated all the same, by rules that doubt more."""
+    signals, sampled = signals_for(epoch(tmp_path, windows, reason=reason)), epoch(tmp_path)
+    assert signals.sample is None
+    rough, fine = signals.estimate, signals_for(sampled).sample
+    assert rough is not None and fine is not None
+    widths = [e.ranges["input"].high_ps - e.ranges["input"].low_ps for e in (fine, rough)]
+    assert widths[1] > widths[0]
+
+
+def test_steps_that_were_profiled_for_being_slow_are_no_usual_ones(tmp_path: Path) -> None:
+    estimate = signals_for(epoch(tmp_path, reason="slow_step")).estimate
+    assert estimate is not None
+    assert estimate.profiled_steps == 0
+    assert "No usual step was profiled" in estimate.rests_on[0]
 
 
 def test_what_is_found_in_the_profiled_steps_is_scaled_to_all(tmp_path: Path) -> None:

@@ -259,10 +259,11 @@ def test_what_is_no_finished_epoch_is_not_called_one() -> None:
     assert "> " in text  # in the table: it takes longer than it has until now
 
 
-def test_without_a_trace_the_view_says_so_and_claims_no_one_time_cost() -> None:
+def test_without_a_trace_the_view_says_so_and_calls_its_figures_estimated() -> None:
     text = shown(document(sample("event_files_only")))
     assert "event files only" in text
-    assert "one-time" not in text
+    assert "one-time ~" in text
+    assert "estimated; traced exactly: 0 % of the epoch" in text
     assert "Capture the first epoch." in text
 
 
@@ -304,6 +305,16 @@ def test_every_sample_fits_its_terminal(width: int, encoding: str) -> None:
     lines = shown(every_sample(), width=width, encoding=encoding).splitlines()
     assert all(line == line.rstrip() for line in lines)
     assert all(len(line) <= width for line in lines)
+
+
+def test_candidates_that_do_not_fit_into_the_table_are_cut_at_their_end() -> None:
+    undecided = sample("event_files_only")
+    undecided["verdict"]["candidates"] = ["communication", "numerics", "compute"]
+    healthy = sample("healthy")
+    healthy["verdict"]["status"] = "learning_nothing"
+    row = shown(document(undecided, healthy), width=72).splitlines()[1]
+    assert len(row) <= 72
+    assert "communication … " in row
 
 
 def test_names_out_of_log_files_can_neither_steer_the_terminal_nor_be_markup() -> None:

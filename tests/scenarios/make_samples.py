@@ -71,7 +71,7 @@ SAMPLES = (
         "Ready batches and heavy steps: nothing to win.",
     ),
     _sample(
-        "event_files_only", "unknown", ("slow_once", "unknown"),
+        "event_files_only", "compile", ("slow_once", "unknown"),
         "No profile at all: three epochs of scalars, the first one slow.",
     ),
     _sample(

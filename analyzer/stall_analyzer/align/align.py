@@ -30,12 +30,13 @@ def align(
 
     `logging_host` wrote the event files: its clock is theirs.
     """
+    notes: list[Note] = []
     seen = [inspect_trace(session, source, events) for session, source in traces]
-    logged = epoch_from_events(events, _first_traced_ns(seen))
+    logged = _believable(epoch_from_events(events, _first_traced_ns(seen)), notes)
     clock_ns = _clock_origin(seen, logged)
     captured = events.capture.trace_name if events is not None and events.capture else ""
     placed = place_hosts(seen, clock_ns, captured or logging_host)
-    notes = [*clock_notes([p.clock for p in placed]), *split_session_notes(placed)]
+    notes += [*clock_notes([p.clock for p in placed]), *split_session_notes(placed)]
     reference = _reference(placed, captured)
     window = find_window(placed, reference, logged, clock_ns, notes)
     aligned = tuple(_align_one(p, window, notes) for p in placed)
@@ -59,6 +60,14 @@ def align(
             window.duration_ps,
         ),
     )
+
+
+def _believable(logged: LoggedEpoch | None, notes: list[Note]) -> LoggedEpoch | None:
+    if logged is None or not logged.is_too_long:
+        return logged
+    text = "By the times in the event files the first epoch took months: they are not believed."
+    notes.append(Note("warning", text))
+    return None
 
 
 def _first_traced_ns(seen: Sequence[PlacedTrace]) -> int | None:

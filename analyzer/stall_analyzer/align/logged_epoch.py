@@ -14,6 +14,8 @@ from stall_analyzer.model.event_log import Capture, EventLog, Series
 from stall_analyzer.model.units import NS_PER_S, PS_PER_S, Int64s
 
 MARKED = "the capture marked it"
+# More picoseconds than int64 holds: the clock jumped, or the files are of several runs.
+LONGEST_NS = 100 * 24 * 3600 * NS_PER_S
 LAST_RECORD = "last record: no epoch was finished"
 LEAST_RECORDS = 3  # of a scalar that tells the course of a loop
 LONGEST_STEP_S = 1e6  # a damaged record may say more than int64 holds
@@ -39,13 +41,17 @@ class LoggedEpoch:
     first_step: int | None = None  # as the process counts them; only where a capture marked it
     steps: int | None = None
 
+    @property
+    def is_too_long(self) -> bool:
+        return self.end_ns - self.start_ns > LONGEST_NS
+
 
 def epoch_from_events(events: EventLog | None, traced_ns: int | None = None) -> LoggedEpoch | None:
     """Begin and end of the first epoch, or None where the files do not speak of training.
 
     `traced_ns`: when the first trace of a step began, which the epoch cannot begin after.
     """
-    if events is None:
+    if events is None or events.is_foreign:
         return None
     if events.capture is not None:
         marked = _epoch_from_marks(events.capture)

@@ -84,7 +84,7 @@ def _undecided(
         f"{names[0].upper()}{names[1:]}: the first epoch took "
         f"{seconds(signals.window_ps)}{beside}, "
         f"of which {each} by what was recorded.{_first_step(signals)}{_validation(signals)} "
-        f"{_what_decides(signals)}"
+        "A profile of the whole first epoch decides: StallCallback takes one."
     )
     once = later is not None and signals.window_ps > SLOWER_FIRST * later
     status: Status = "slow_once" if once or verdict.status == "slow_once" else "unknown"
@@ -108,9 +108,3 @@ def _validation(signals: Signals) -> str:
     if spent < VALIDATION_SHARE * signals.window_ps:
         return ""
     return f" Validation took {seconds(spent)} of it ({percent(spent, signals.window_ps)})."
-
-
-def _what_decides(signals: Signals) -> str:
-    if signals.timeline.is_foreign:
-        return "A profile of the whole first epoch decides."
-    return "A profile of the whole first epoch decides: StallCallback takes one."

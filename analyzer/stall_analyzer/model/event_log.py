@@ -136,3 +136,13 @@ class EventLog:
     def capture(self) -> Capture | None:
         """The one that stands for the run."""
         return self.captures[0] if self.captures else None
+
+    @property
+    def speaks_keras(self) -> bool:
+        """Keras trains with JAX and PyTorch, too; it and a capture leave their own records."""
+        return self.keras is not None or bool(self.captures)
+
+    @property
+    def is_foreign(self) -> bool:
+        """Neither TensorFlow nor Keras wrote any of it: what its scalars mean is not known."""
+        return self.foreign_writer and not self.speaks_keras

@@ -237,16 +237,10 @@ class Timeline:
         traced += [trace.framework for trace in self.foreign]
         if traced:
             return "tensorflow" if "tensorflow" in traced else traced[0]
-        written = self.events is not None and self.events.foreign_writer
-        return "other" if written and not self._speaks_keras else "tensorflow"
+        return "other" if self.events is not None and self.events.is_foreign else "tensorflow"
 
     @property
     def is_foreign(self) -> bool:
         """Neither TensorFlow nor Keras runs here: nothing that we know of them is of use."""
-        return self.framework != "tensorflow" and not self._speaks_keras
-
-    @property
-    def _speaks_keras(self) -> bool:
-        """Keras trains with JAX and PyTorch, too; it and a capture leave their own records."""
-        events = self.events
-        return events is not None and (events.keras is not None or bool(events.captures))
+        speaks_keras = self.events is not None and self.events.speaks_keras
+        return self.framework != "tensorflow" and not speaks_keras

@@ -68,6 +68,12 @@ class Terminal:
         """A name cut at its beginning when it is too long: paths differ at their ends."""
         return self.text(self._shortened(name, width), style)
 
+    def cut(self, text: Text, width: int) -> Text:
+        """The same, without its end where it is too long."""
+        if text.cell_len <= width:
+            return text
+        return self.text(f"{text.plain[: width - 3].rstrip(' ,')} …", str(text.style))
+
     def _shortened(self, name: str, width: int) -> str:
         if cell_len(name) <= width:
             return name

@@ -88,8 +88,10 @@ def _overview(terminal: Terminal, runs: Sequence[ReportEntry]) -> None:
                 _small_bar(terminal, buckets_ps),
             ]
         )
-    others = sum(max(row[column].cell_len for row in table) + 2 for column in range(1, 5))
-    room = max(terminal.width - others, SHORTEST_NAME)
+    fixed = sum(max(row[column].cell_len for row in table) + 2 for column in (1, 2, 4))
+    for row in table:  # several candidates may need more room than a narrow terminal has
+        row[3] = terminal.cut(row[3], terminal.width - fixed - SHORTEST_NAME - 2)
+    room = terminal.width - fixed - max(row[3].cell_len for row in table) - 2
     for row in table:
         row[0] = terminal.name(row[0].plain, room, str(row[0].style))
     terminal.rows(table, right=[2])

@@ -117,10 +117,15 @@ class Signals:
         return self.share(self.host.covered_ps)
 
     @cached_property
+    def sample(self) -> Estimate | None:
+        """The estimate, where profiled steps lie all through the epoch."""
+        return sample_of(self.timeline, self.host)
+
+    @cached_property
     def estimate(self) -> Estimate | None:
         """The whole epoch as it probably was, where not all of it was traced."""
         seen = Seen(self.timeline, self.host, self.traces, self.training_steps, self.pipeline)
-        return sample_of(self.timeline, self.host) or estimate_of(seen)
+        return self.sample or estimate_of(seen)
 
     @property
     def likely_ledger(self) -> Ledger:

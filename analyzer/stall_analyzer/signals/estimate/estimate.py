@@ -23,6 +23,7 @@ from stall_analyzer.signals.estimate.usual_steps import (
     usual_step,
     with_production,
 )
+from stall_analyzer.signals.estimate.windows import is_chosen
 
 # With so much of it traced there is nothing worth estimating.
 TRACED_SHARE = 0.9
@@ -44,8 +45,9 @@ IN_VAIN_SHARE = 0.5
 
 
 def estimate_of(seen: Seen) -> Estimate | None:
-    """None where all was traced, or where nothing is known of the epoch."""
-    if not seen.window_ps or seen.timeline.window.epoch is None:
+    """None where all was traced, or where nothing is known of the epoch or of the program."""
+    timeline = seen.timeline
+    if not seen.window_ps or timeline.window.epoch is None or timeline.is_foreign:
         return None
     if seen.host.covered_ps >= TRACED_SHARE * seen.window_ps:
         return None
@@ -83,9 +85,11 @@ def _times(step: UsualStep | None, untraced_ps: int) -> float:
 
 
 def _usual_step(seen: Seen, rests_on: list[str]) -> UsualStep | None:
-    step = usual_step(seen.training_steps, seen.traces, seen.host.ledger, seen.batches_logged)
+    traces = [trace for trace in seen.traces if not is_chosen(seen.timeline, trace)]
+    step = usual_step(seen.training_steps, traces, seen.host.ledger, seen.batches_logged)
     if step is None:
-        rests_on.append("No step was profiled: what they spend their time on is not known.")
+        which = "usual step" if seen.traces else "step"
+        rests_on.append(f"No {which} was profiled: what they spend their time on is not known.")
         return None
     steps = seen.timeline.training_steps
     of_all = f" of {steps:,}" if steps is not None else ""

@@ -61,7 +61,7 @@ def sample_of(timeline: Timeline, host: HostLedger) -> Estimate | None:
     """None where all was traced, or too little to say anything about the rest."""
     duration = timeline.window.duration_ps
     steps = [step for step in timeline.steps if step.phase == "training"]
-    if not steps or host.covered_ps >= TRACED_SHARE * duration:
+    if not steps or timeline.is_foreign or host.covered_ps >= TRACED_SHARE * duration:
         return None
     known = sum(step.end_ps - step.start_ps for step in steps)
     if timeline.training_steps is None and known < KNOWN_SHARE * duration:
@@ -112,7 +112,7 @@ def _windows(
     timeline: Timeline, host: HostLedger, steps: Sequence[Step], tiling: Tiling
 ) -> Iterator[_ProfiledWindow]:
     """Those that saw usual steps from their beginning to their end, in order."""
-    parts = [a for a in timeline.traces if a.host == host.host and not _is_chosen(timeline, a)]
+    parts = [a for a in timeline.traces if a.host == host.host and not is_chosen(timeline, a)]
     for part in sorted(parts, key=lambda part: part.covered_ps):
         begin, end = part.covered_ps
         inside = [step for step in steps if begin <= step.start_ps and step.end_ps <= end]
@@ -125,7 +125,8 @@ def _windows(
             yield _ProfiledWindow(begin, end, spent / spent.sum(), tuple(inside))
 
 
-def _is_chosen(timeline: Timeline, part: AlignedTrace) -> bool:
+def is_chosen(timeline: Timeline, part: AlignedTrace) -> bool:
+    """Whether a capture took it because something was unusual."""
     captures = timeline.events.captures if timeline.events is not None else ()
     name = part.session.rpartition("/")[2]
     return any(
