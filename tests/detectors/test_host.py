@@ -28,7 +28,7 @@ from stall_analyzer.detectors.profiling import (
 from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.findings import Finding
 from stall_analyzer.model.units import PS_PER_MS
-from tests.detectors.training import eager, found, signals_for, training
+from tests.detectors.training import diagnosed, eager, found, signals_for, training
 from tests.traces import TRAIN_OPS, clock, device, event, host, ops, steps, timeline_of, trainer
 from tests.xspace import Event
 
@@ -306,12 +306,24 @@ def test_event_files_alone_tell_that_the_first_epoch_was_slow() -> None:
     assert found(no_trace.check(even), "note").lost_ps == 0
 
 
+def test_what_little_could_not_decide_is_said_with_the_capture_that_does(tmp_path: Path) -> None:
+    """However the verdict words its candidates: ST411 stays a note beside it."""
+    part = training(tmp_path, planes=[clock(5 * NS_PER_S, 0.3)], events=epochs_ending_at(11))
+    report = diagnosed(part.timeline)
+    assert len(report.verdict.candidates) > 1
+    (note,) = [finding for finding in report.findings if finding.id == "ST411"]
+    assert note.change.text == "Capture the whole first epoch, once."
+
+
 def test_a_profile_of_a_part_of_the_epoch_is_not_the_epoch(tmp_path: Path) -> None:
     log = epochs_ending_at(11)
     part = training(tmp_path, planes=[clock(5 * NS_PER_S, 0.3)], events=log)
     finding = found(little_was_traced.check(part), "note")
     assert finding.title == "Only 3 % of the epoch was traced"
     assert "profiler.experimental" in finding.change.after
+    assert "is estimated; only a profile decides" in finding.explanation
+    assert part.estimate is not None
+    assert finding.lost_ps == part.estimate.ledger.buckets_ps["unknown"], "what is left unknown"
     assert no_trace.check(part) is None
     assert little_was_traced.check(training(tmp_path)) is None
 

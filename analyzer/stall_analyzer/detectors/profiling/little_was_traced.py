@@ -5,13 +5,14 @@ Profiles of a few batches, or profiles that began late or ended early.
 
 Why it stalls
 It does not. But what makes a first epoch slow (tracing, the first batch, buffers that fill) happens
-at its beginning, which such a profile usually misses.
+at its beginning, which such a profile usually misses. What it misses is estimated from the steps
+that it shows and from what was logged; where several causes fit, only a longer profile decides.
 
 How it is measured
 The part of the window in which the profiler recorded.
 
 Example
-profile_batch=(20, 22) covered 2 % of the epoch; the 3.9 s before batch 20 are not known.
+profile_batch=(20, 22) covered 2 % of the epoch; what the 3.9 s before batch 20 went to is estimated.
 
 What to do
 Capture the first epoch with StallCallback, which profiles its beginning and samples of the rest, or
@@ -48,22 +49,23 @@ def check(signals: Signals) -> Finding | None:
     window = signals.timeline.window
     if not signals.traces or window.epoch is None or signals.covered_share >= ENOUGH_SHARE:
         return None
-    if signals.estimate is not None or signals.stall is not None:
+    if signals.sample is not None or signals.stall is not None:
         return None
     if signals.still_running is not None:  # how much it is of the epoch is not known yet
         return None
     missing = signals.window_ps - signals.host.covered_ps
     first = min(aligned.covered_ps[0] for aligned in signals.traces)
+    known = "is not known" if signals.estimate is None else "is estimated; only a profile decides"
     return Finding(
         severity="note",
         title=f"Only {percent(signals.host.covered_ps, signals.window_ps)} of the epoch was traced",
         explanation=(
             f"The profile covers {seconds(signals.host.covered_ps)} of the first epoch's "
             f"{seconds(signals.window_ps)}{f', from {seconds(first)} on' if first else ''}. What "
-            f"the other {seconds(missing)} went to is not known; tracing, the first batch and the "
+            f"the other {seconds(missing)} went to {known}. Tracing, the first batch and the "
             f"filling of buffers all happen at the start of an epoch."
         ),
         change=_LARGER_BUDGET if signals.capture is not None else _CAPTURE,
-        lost_ps=missing,
+        lost_ps=signals.likely_ledger.buckets_ps["unknown"],
         confidence=0.95,
     )

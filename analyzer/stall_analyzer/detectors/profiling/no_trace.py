@@ -4,8 +4,9 @@ What it finds
 Runs whose first epoch is known from event files alone.
 
 Why it stalls
-It does not. Event files tell how long the epochs took, not why. A first epoch that is much slower
-than the later ones has a one-time cost; a profile names it.
+It does not. Event files tell how long the epochs took, and at most when the first step and the
+validation were over. What the time went to is estimated from that, roughly; a first epoch that is
+much slower than the later ones has a one-time cost. A profile names it.
 
 How it is measured
 The times at which epochs were logged; a first epoch is slower when it took at least half as long
