@@ -180,7 +180,7 @@ def _steps_between(begin: MarkRecord, inside: Sequence[MarkRecord]) -> int | Non
 
 def _epoch_ends(series: Mapping[str, Series]) -> Int64s:
     """When each epoch's first scalar was written, in order of the epochs."""
-    logged = [s for tag, s in series.items() if tag.startswith("epoch_") and len(s)]
+    logged = [_first_fit(s) for tag, s in series.items() if tag.startswith("epoch_") and len(s)]
     if not logged:
         return np.empty(0, dtype=np.int64)
     steps = np.concatenate([s.step for s in logged])
@@ -188,9 +188,15 @@ def _epoch_ends(series: Mapping[str, Series]) -> Int64s:
     order = np.lexsort((walls, steps))
     _, first = np.unique(steps[order], return_index=True)
     ends = walls[order][first]
-    # A second fit() in the same file counts its epochs from 0 again: its times are not later.
-    rising = np.flatnonzero(np.diff(ends) <= 0)
-    return ends[: rising[0] + 1] if len(rising) else ends
+    falls = np.flatnonzero(np.diff(ends) <= 0)  # the clock was set back
+    return ends[: falls[0] + 1] if len(falls) else ends
+
+
+def _first_fit(series: Series) -> Series:
+    """A second fit() in the same file counts its epochs from 0 again."""
+    falls = np.flatnonzero(np.diff(series.step) <= 0)
+    first = slice(int(falls[0]) + 1 if len(falls) else None)
+    return Series(series.step[first], series.wall_ns[first], series.value[first])
 
 
 def _start(

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.timeline import FirstStep
-from stall_analyzer.model.units import NS_PER_S, PS_PER_NS
+from stall_analyzer.model.units import NS_PER_S, PS_PER_NS, Int64s
 
 EVALUATED = ("evaluation_", "_vs_iterations")  # a tag of Keras' callback
 STEPS_PER_SECOND = "epoch_steps_per_second"
@@ -73,10 +72,11 @@ def _from_events(events: EventLog, batches: Series | None) -> list[Passed]:
 
 
 def _first_batch(batches: Series) -> Passed:
-    """With `update_freq=n` every n-th batch is logged; what the first one is called tells n."""
+    """With `update_freq=n` every n-th batch is logged, from the n-th on, or from the first. What a
+    training that goes on from a checkpoint did before is not of this run."""
     step = batches.step
     every = int(np.median(np.diff(step))) if len(step) > 1 else 1
-    number = 1 if every <= 1 else max(int(step[0]), 1)
+    number = max(min(int(step[0]), every), 1)
     return Passed(int(batches.wall_ns[0]), number, f"batch {number} was logged")
 
 
@@ -107,15 +107,24 @@ def validation_of(events: EventLog, start_ns: int, end_ns: int) -> LoggedValidat
 
 def steps_of(events: EventLog, start_ns: int, end_ns: int) -> int | None:
     """Steps of the first epoch: counted at the end of its validation, or from the logged rate."""
-    counts = _evaluated_at(events.validation)
-    if len(counts) > 1:  # the optimizer may have counted before this fit
-        return int(np.median(np.diff(counts))) or None
-    if counts:
-        return counts[0] or None
+    counted = _steps_between_evaluations(events)
+    if counted is not None:
+        return counted or None
     rate = events.train.get(STEPS_PER_SECOND)
     if rate is None or not len(rate) or not np.isfinite(rate.value[0]):
         return None
-    return round(float(rate.value[0]) * (end_ns - start_ns) / NS_PER_S) or None
+    return max(round(float(rate.value[0]) * (end_ns - start_ns) / NS_PER_S), 0) or None
+
+
+def _steps_between_evaluations(events: EventLog) -> int | None:
+    """Steps of an epoch. Not every epoch need end with a validation."""
+    counts = _evaluated_at(events.validation)
+    epochs = _epochs_evaluated(events.validation) or list(range(len(counts)))
+    known = min(len(counts), len(epochs))
+    if known > 1:  # the optimizer may have counted before this fit
+        return int(np.median(np.diff(counts[:known]) / np.diff(epochs[:known])))
+    went_on = any(s.step[0] > 0 for tag, s in events.train.items() if tag.startswith("epoch_"))
+    return counts[0] // (epochs[0] + 1) if known and not went_on else None
 
 
 def _evaluations(series: Mapping[str, Series]) -> list[Series]:
@@ -127,9 +136,19 @@ def _first_evaluation(series: Mapping[str, Series]) -> int | None:
     return min((int(s.wall_ns[0]) for s in _evaluations(series) if len(s)), default=None)
 
 
+def _epochs_evaluated(series: Mapping[str, Series]) -> list[int]:
+    """The numbers of the epochs that a validation ended, as long as they grow."""
+    logged = [s for tag, s in series.items() if tag.startswith("epoch_")]
+    return _rising(logged[0].step) if logged else []
+
+
 def _evaluated_at(series: Mapping[str, Series]) -> list[int]:
     """The optimizer's count of steps at the end of each validation, as long as it grows."""
     found = _evaluations(series)
-    counts = [int(step) for step in found[0].step] if found else []
-    rising = [b > a for a, b in pairwise(counts)]
-    return counts[: rising.index(False) + 1] if False in rising else counts
+    return _rising(found[0].step) if found else []
+
+
+def _rising(numbers: Int64s) -> list[int]:
+    """Up to the first that is no greater than the one before it: there, another fit() begins."""
+    falls = np.flatnonzero(np.diff(numbers) <= 0)
+    return [int(number) for number in (numbers[: falls[0] + 1] if len(falls) else numbers)]

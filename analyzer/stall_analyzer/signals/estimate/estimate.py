@@ -157,7 +157,7 @@ def _first_step(seen: Seen, step: UsualStep | None, rests_on: list[str]) -> list
 def _unmarked_ps(seen: Seen) -> float:
     """What the first step took longer, where nothing marks its end: it lies among the steps."""
     later = seen.later_epoch_ps
-    if seen.timeline.first_step is not None:
+    if seen.timeline.first_step is not None or seen.begin_was_traced:
         return 0.0
     if later is not None and later < seen.window_ps:
         return min(seen.window_ps - later, seen.untraced.steps)
@@ -195,10 +195,12 @@ def _steps(seen: Seen, step: UsualStep | None, rests_on: list[str]) -> list[Part
 
 def _came_once(seen: Seen) -> float:
     """What the epoch took longer than later ones, its first step apart."""
-    later = seen.later_epoch_ps
-    if later is None or seen.timeline.first_step is None:
+    later, known_ps = seen.later_epoch_ps, seen.first_step_end_ps
+    if not known_ps and seen.begin_was_traced:
+        known_ps = seen.host.ledger.one_time_ps()
+    if later is None or not known_ps:
         return 0.0
-    more = seen.window_ps - seen.first_step_end_ps - later
+    more = seen.window_ps - known_ps - later
     return min(float(more), seen.untraced.steps) if more > NOISE_SHARE * later else 0.0
 
 

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from stall_analyzer.align.window import BEGIN_TOLERANCE_PS
 from stall_analyzer.model.event_log import KerasConfig
 from stall_analyzer.model.intervals import time_in
 from stall_analyzer.model.ledger import HostLedger
@@ -50,6 +51,15 @@ class Seen:
         """When the first step was surely over; 0 where nothing tells."""
         first = self.timeline.first_step
         return first.end_ps if first is not None else 0
+
+    @property
+    def begin_was_traced(self) -> bool:
+        """Then the ledger knows the first step, whether or not anything marks its end."""
+        return any(
+            trace.covered_ps[0] <= BEGIN_TOLERANCE_PS
+            and trace.clock.source not in ("none", "session name")
+            for trace in self.traces
+        )
 
     @property
     def keras(self) -> KerasConfig | None:
