@@ -12,7 +12,7 @@ How it is measured
 The part of the window in which the profiler recorded.
 
 Example
-profile_batch=(20, 22) covered 2 % of the epoch; what the 3.9 s before batch 20 went to is estimated.
+profile_batch=(20, 22) covered 2 % of the epoch; the 3.9 s before batch 20 are only estimated.
 
 What to do
 Capture the first epoch with StallCallback, which profiles its beginning and samples of the rest, or
