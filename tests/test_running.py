@@ -88,9 +88,7 @@ def test_records_of_some_steps_tell_how_long_one_takes(tmp_path: Path) -> None:
 
 def test_a_loop_of_ones_own_has_no_epoch_to_finish(tmp_path: Path) -> None:
     """What it logged so far is all there is: it is judged by that."""
-    records = [
-        write.record(write.scalar("loss", 1.0), at_s=START_S + n, step=n) for n in range(4)
-    ]
+    records = [write.record(write.scalar("loss", 1.0), at_s=START_S + n, step=n) for n in range(4)]
     assert still_running(read_after(write.read(tmp_path, b"".join(records)), 5)) is None
 
 

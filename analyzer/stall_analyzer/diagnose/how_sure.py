@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stall_analyzer.align.logged_epoch import LAST_RECORD
 from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.findings import Verdict
 from stall_analyzer.model.format import between, percent, seconds
 from stall_analyzer.model.kinds import Bucket, Status
+from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.signals.signals import Signals
 
 MOST_CANDIDATES = 3  # more would say nothing
@@ -23,6 +25,13 @@ FIRST_STEP_SHARE = 0.25  # likewise: it comes once
 # Later epochs shorter by this factor show one-time cost without any trace.
 SLOWER_FIRST = 1.5
 HEALTHY: Bucket = "compute"
+
+
+def noun_of(timeline: Timeline) -> str:
+    """What the window is: a loop without epochs, or a fit() that was cut off, finished none."""
+    if timeline.window.epoch is None:
+        return "trace"
+    return "logged part" if timeline.window.end_source == LAST_RECORD else "first epoch"
 
 
 def weighed(
@@ -79,16 +88,20 @@ def _undecided(
     )
     names = f"{', '.join(candidates[:-1])} or {candidates[-1]}"
     later = signals.later_epoch_ps
-    beside = f", later ones {seconds(later)}" if later is not None else ""
+    beside = f" (later ones {seconds(later)})" if later is not None else ""
     sentence = (
-        f"{names[0].upper()}{names[1:]}: the first epoch took "
+        f"{names[0].upper()}{names[1:]}: the {noun_of(signals.timeline)} took "
         f"{seconds(signals.window_ps)}{beside}, "
         f"of which {each} by what was recorded.{_first_step(signals)}{_validation(signals)} "
-        "A profile of the whole first epoch decides: StallCallback takes one."
+        f"A profile of the whole first epoch decides: {_who_takes_one(signals)} takes one."
     )
     once = later is not None and signals.window_ps > SLOWER_FIRST * later
     status: Status = "slow_once" if once or verdict.status == "slow_once" else "unknown"
     return Verdict(status, candidates[0], sentence, UNSURE, candidates=candidates)
+
+
+def _who_takes_one(signals: Signals) -> str:
+    return "StallCallback" if signals.keras is not None else "StallCallback, or watch in a loop,"
 
 
 def _first_step(signals: Signals) -> str:

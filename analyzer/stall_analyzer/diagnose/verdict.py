@@ -13,7 +13,7 @@ import numpy as np
 from stall_analyzer.captures.capture_format import StopReason
 from stall_analyzer.diagnose.console_verdict import dead_by_console
 from stall_analyzer.diagnose.foreign import judged_as_foreign
-from stall_analyzer.diagnose.how_sure import SLOWER_FIRST, weighed
+from stall_analyzer.diagnose.how_sure import SLOWER_FIRST, noun_of, weighed
 from stall_analyzer.diagnose.running import judged_as_running
 from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.cluster import EndedFirst
@@ -65,7 +65,7 @@ def _beyond_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | N
         return _never_joined(signals)
     hopeless = [f for f in findings if f.bucket == "numerics" and f.severity == "act"]
     if hopeless:
-        return _learning_nothing(signals.likely_ledger, hopeless[0])
+        return _learning_nothing(signals, hopeless[0])
     if signals.cluster.ended_first is not None:
         return _ended_first(signals.cluster.ended_first)
     if _is_dead(signals):
@@ -97,7 +97,7 @@ def _of_its_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
     return Verdict(
         "healthy",
         "compute",
-        f"Healthy: {percent(costs['compute'], worked)} of the {_noun(timeline)} "
+        f"Healthy: {percent(costs['compute'], worked)} of the {noun_of(timeline)} "
         f"({seconds(timeline.window.duration_ps)}) is the model's own computing"
         f"{_from_a_sample(signals)}.",
         confidence,
@@ -229,13 +229,14 @@ def _worth_acting(ledger: Ledger, bucket: str, cost: int, worked: int) -> bool:
     return cost > 0 and cost >= (ACT_SHARE_ONCE if once else ACT_SHARE) * worked
 
 
-def _noun(timeline: Timeline) -> str:
-    return "trace" if timeline.window.epoch is None else "first epoch"
-
-
-def _learning_nothing(ledger: Ledger, finding: Finding) -> Verdict:
-    wasted = ledger.buckets_ps["numerics"]
-    lost = f" {seconds(wasted)} of the first epoch were computed for nothing." if wasted else ""
+def _learning_nothing(signals: Signals, finding: Finding) -> Verdict:
+    wasted = signals.likely_ledger.buckets_ps["numerics"]
+    lost = (
+        f" {seconds(wasted)} of the {noun_of(signals.timeline)} were computed for nothing"
+        f"{_from_a_sample(signals)}."
+        if wasted
+        else ""
+    )
     return Verdict("learning_nothing", "numerics", f"{finding.title}.{lost}", finding.confidence)
 
 
@@ -253,7 +254,7 @@ def _stalled(
         return Verdict("learning_nothing", primary, sentence, confidence)
     named = _title_of_reason(findings, primary, cost)
     why = f". {named}." if named else f" ({where})."
-    whole = f"{_noun(signals.timeline)} went to {primary}{_from_a_sample(signals)}"
+    whole = f"{noun_of(signals.timeline)} went to {primary}{_from_a_sample(signals)}"
     what = f"{said} of the {whole}{why}"
     may_return = _may_return(signals, findings, primary, cost - ledger.one_time_ps(primary))
     if may_return or ledger.one_time_ps(primary) >= ONCE_SHARE * cost:
@@ -299,7 +300,7 @@ def _title_of_reason(findings: Iterable[Finding], bucket: Bucket | None, cost_ps
 
 def _unknown(timeline: Timeline, host: HostLedger, confidence: float) -> Verdict:
     duration, later = timeline.window.duration_ps, timeline.later_epochs_ps
-    noun = _noun(timeline)
+    noun = noun_of(timeline)
     usual = int(np.median(later)) if later else duration
     why = _why_unknown(timeline, host)
     if duration > SLOWER_FIRST * usual:
