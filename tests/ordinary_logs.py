@@ -21,6 +21,8 @@ MODEL = (
     '{"class_name": "Sequential", "config": {"layers": ['
     '{"class_name": "Dense", "config": {"name": "dense", "units": 4}}]}, "compile_config": {%s}}'
 )
+PROFILED_S = 0.05  # how long a profile lasts
+SESSION = ProfileSession("session", "", ())
 Logged = Sequence[tuple[int, float]]  # step and time
 
 
@@ -80,16 +82,19 @@ class KerasLog:
         ends = [(epoch, at_s) for epoch, (_, at_s) in zip(epochs, self.evaluated, strict=True)]
         return records + _scalars("epoch_loss", ends)
 
-    def timeline(self, folder: Path, *planes: bytes, profile_s: float | None = None) -> Timeline:
+    def timeline(
+        self,
+        folder: Path,
+        *planes: bytes,
+        profile_s: float | None = None,
+        session: ProfileSession = SESSION,
+    ) -> Timeline:
         """With a profile of these planes that began so long after fit(), or without any."""
         if profile_s is None:
             return align([], self.read(folder))
         began_ns = BEGIN_NS + round(profile_s * NS)
         trace = trace_of(folder, *planes, clock(began_ns, PROFILED_S))
-        return align([(ProfileSession("session", str(folder), ()), trace)], self.read(folder))
-
-
-PROFILED_S = 0.05
+        return align([(session, trace)], self.read(folder))
 
 
 def _scalars(tag: str, logged: Logged, value: float = 1.0) -> list[bytes]:

@@ -251,6 +251,24 @@ def test_the_marks_are_phases_that_tile_the_window_with_their_errors(tmp_path: P
     assert ends[-1] == timeline.window.duration_ps
 
 
+def test_validation_begins_after_the_first_step_however_early_its_file_was_made(
+    tmp_path: Path,
+) -> None:
+    """A file of 2.75 s to 3.75 s, and a first step of 3.25 s: what is left is half a second."""
+    timeline = replace(VALIDATED, graph_s=3.25).timeline(tmp_path)
+    training = next(phase for phase in timeline.phases if phase.name == "training")
+    assert (training.end_ps, training.error_ps) == (round(3.5 * PS_PER_S), PS_PER_S // 4)
+
+
+def test_traced_steps_tell_the_phases_only_to_the_end_of_the_epoch(tmp_path: Path) -> None:
+    """A trace of the first 50 ms of 70 ends before the validation does, as far as it knows."""
+    python, work = steps(0, 5)
+    cut = KerasLog(epochs=[0.07]).timeline(tmp_path, trainer(python, work), profile_s=0.0)
+    assert [phase.name for phase in cut.phases] == ["training"]
+    whole = KerasLog(epochs=[0.0501]).timeline(tmp_path, trainer(python, work), profile_s=0.0)
+    assert [phase.name for phase in whole.phases] == ["training", "epoch_end"]
+
+
 def test_an_end_that_is_assumed_is_no_phase(tmp_path: Path) -> None:
     python, work = steps(0, 1)
     timeline = ONE_EPOCH.timeline(tmp_path, trainer(python, work), profile_s=3.0)
@@ -301,6 +319,13 @@ def test_without_its_first_record_a_loop_begins_with_its_first_scalar(tmp_path: 
     found = epoch(log)
     assert (found.start_ns, found.start_source) == (BEGIN_NS + 3 * NS, "first batch had ended")
     assert first_step_of(log, found.start_ns, found.end_ns, batch_series(log), ()) is None
+
+
+def test_a_loop_begins_before_its_first_trace(tmp_path: Path) -> None:
+    """Its file was made in the second around 0, and the profiler began 0.1 s after that."""
+    python, work = steps(0, 5)
+    timeline = LOOP.timeline(tmp_path, trainer(python, work), profile_s=0.1)
+    assert timeline.window.start_unix_ns == pytest.approx(BEGIN_NS - 0.075 * NS, abs=1000)
 
 
 def test_without_the_model_an_epoch_begins_when_the_file_was_made(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def _made_for(pipeline: PipelineSignals, ahead: str, profiled_ps: int) -> Produc
     batches = pipeline.stages[0].count
     stages = {stage.path: stage for stage in pipeline.stages}
     given = max((s for s in pipeline.stages if s.parent == ahead), key=_count, default=None)
-    if given is None:
+    if given is None or not given.count:
         buffered = stages[ahead].parameters.get("buffered_elements", 0) if ahead in stages else 0
         return Production("slower", ready=buffered)
     kind = ahead.rpartition("::")[2]
