@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from stall_analyzer.align.align import align
 from stall_analyzer.align.logged_epoch import LoggedEpoch, batch_series, epoch_from_events
 from stall_analyzer.align.marks import first_step_of, validation_of
 from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.runs import ProfileSession
 from stall_analyzer.model.timeline import FirstStep, Phase
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_S
-from tests.ordinary_logs import BEGIN_NS, NS, KerasLog
-from tests.traces import event, steps, trainer
+from tests.ordinary_logs import BEGIN_NS, BEGIN_S, NS, KerasLog
+from tests.traces import event, steps, trace_of, trainer
 
 
 def epoch(log: EventLog) -> LoggedEpoch:
@@ -283,6 +285,31 @@ def test_markers_in_the_trace_make_it_exact(tmp_path: Path) -> None:
     timeline = ONE_EPOCH.timeline(tmp_path, trainer([marker, *python], work), profile_s=3.0)
     assert [phase.name for phase in timeline.phases] == ["first_step", "training"]
     assert timeline.phases[0].end_ps == pytest.approx(3 * PS_PER_S, abs=PS_PER_MS)
+
+
+# ---------------------------------------------------------------- traces without a clock
+
+
+def placed_at(folder: Path, log: KerasLog, exported_s: float) -> float:
+    """Seconds after fit() began at which a trace of 50 ms ends that has no clock of its own."""
+    session = ProfileSession("s", "", (), exported_unix_s=int(BEGIN_S + exported_s))
+    python, work = steps(0, 5)
+    trace = trace_of(folder, trainer(python, work))
+    (aligned,) = align([(session, trace)], log.read(folder)).traces
+    return round(aligned.covered_ps[1] / PS_PER_S, 3)
+
+
+def test_the_tag_of_the_profiled_batch_places_a_trace_that_has_no_clock(tmp_path: Path) -> None:
+    """It is written when the batch ends; the session is named after the second of its export."""
+    assert placed_at(tmp_path, replace(ONE_EPOCH, profiled={2: 3.2}), exported_s=3.9) == 3.2
+
+
+def test_a_tag_that_may_be_of_another_session_does_not(tmp_path: Path) -> None:
+    """Neither one that is far from it nor one of several: then the name tells the second."""
+    far = replace(ONE_EPOCH, profiled={2: 8.0})
+    several = replace(ONE_EPOCH, profiled={2: 3.2, 4: 3.5})
+    assert placed_at(tmp_path, far, exported_s=3.9) == 3.75
+    assert placed_at(tmp_path, several, exported_s=3.9) == 3.75
 
 
 # ---------------------------------------------------------------- loops of one's own

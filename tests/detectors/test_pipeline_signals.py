@@ -26,7 +26,7 @@ from tests.detectors.pipelines import (
     below_prefetch,
 )
 from tests.detectors.training import signals_for
-from tests.traces import call, host, timeline_of
+from tests.traces import call, event, host, steps, timeline_of
 
 
 def test_a_stage_is_described_by_what_it_wrote(tmp_path: Path) -> None:
@@ -38,6 +38,26 @@ def test_a_stage_is_described_by_what_it_wrote(tmp_path: Path) -> None:
     assert stages["Map"].count == 400 * STEPS
     (named,) = FILES.signals(tmp_path).pipeline.of_kind("Map")
     assert (named.name, named.count) == ("MapDataset:1", 8 * STEPS)
+
+
+def test_the_outermost_stage_of_tensorflow_until_2_6_is_the_root_too(tmp_path: Path) -> None:
+    """It was called Model then."""
+    old = {
+        thread: [replace(s, path=s.path.replace("Root", "Model", 1)) for s in stages]
+        for thread, stages in vars(UNBATCHED_MAP).items()
+        if thread in ("consumer", "producer")
+    }
+    stages = replace(UNBATCHED_MAP, **old).signals(tmp_path).pipeline.stages
+    assert [stage.kind for stage in stages] == ["Root", "Prefetch", "BatchV2", "Map"]
+
+
+def test_a_stage_that_sees_whole_batches_is_kept_however_quick_it_is(tmp_path: Path) -> None:
+    """A buffer's parameters say how many batches lay in it."""
+    quick = [event("Iterator::Root::Prefetch", 0, 0.0001, buffered_elements=7)]
+    python, work = steps(0, 1)
+    planes = host(("python", python), ("tf_Compute", work), ("tf_data", quick))
+    (buffer,) = signals_for(timeline_of(tmp_path, planes)).pipeline.of_kind("Prefetch")
+    assert buffer.parameters == {"buffered_elements": 7}
 
 
 def test_inner_iterators_of_a_stage_are_one_stage(tmp_path: Path) -> None:
