@@ -42,13 +42,13 @@ def test_a_stage_is_described_by_what_it_wrote(tmp_path: Path) -> None:
 
 def test_the_outermost_stage_of_tensorflow_until_2_6_is_the_root_too(tmp_path: Path) -> None:
     """It was called Model then."""
-    old = {
-        thread: [replace(s, path=s.path.replace("Root", "Model", 1)) for s in stages]
-        for thread, stages in vars(UNBATCHED_MAP).items()
-        if thread in ("consumer", "producer")
-    }
-    stages = replace(UNBATCHED_MAP, **old).signals(tmp_path).pipeline.stages
-    assert [stage.kind for stage in stages] == ["Root", "Prefetch", "BatchV2", "Map"]
+    old = below_prefetch(Stage("Root::Prefetch::BatchV2", 0.999, 1, {"batch_size": 400}))
+    consumer, producer = (
+        [replace(stage, path=stage.path.replace("Root", "Model", 1)) for stage in stages]
+        for stages in (old.consumer, old.producer)
+    )
+    stages = replace(old, consumer=consumer, producer=producer).signals(tmp_path).pipeline.stages
+    assert [stage.kind for stage in stages] == ["Root", "Prefetch", "BatchV2"]
 
 
 def test_a_stage_that_sees_whole_batches_is_kept_however_quick_it_is(tmp_path: Path) -> None:
