@@ -63,6 +63,8 @@ def _made_for(pipeline: PipelineSignals, ahead: str, profiled_ps: int) -> Produc
     # Several are made at a time: how fast they are taken up tells how fast they are done with.
     fused = kind.startswith("MapAndBatch") and ahead in stages
     needed = batches * (stages[ahead].parameters.get("batch_size", 1) if fused else 1)
+    if given.count >= needed:
+        return Production("seen", certain=False)
     return Production("seen", round(profiled_ps / batches * needed / given.count), certain=False)
 
 
