@@ -40,8 +40,8 @@ DOUBT_STOPPING = 0.2
 # Epochs differ by this much without a reason.
 NOISE_SHARE = 0.15
 LEAST_STEPS = 10  # whose mean length says something
-# Of an epoch whose mean loss is no number, some step was the first that had none: any of them.
-IN_VAIN_SHARE = 0.5
+# Of an epoch whose mean loss is no number: what explodes does so early, within tens of steps.
+IN_VAIN_SHARE, DOUBT_IN_VAIN = 0.75, 0.5
 
 
 def estimate_of(seen: Seen) -> Estimate | None:
@@ -123,7 +123,7 @@ def _in_vain(step: UsualStep) -> UsualStep:
         if bucket_of(cause) == "compute":
             causes[cause] *= 1 - IN_VAIN_SHARE
     causes["numerics.nonfinite"] = causes.get("numerics.nonfinite", 0.0) + wasted
-    return replace(step, causes_ps=causes, doubt=max(step.doubt, IN_VAIN_SHARE))
+    return replace(step, causes_ps=causes, doubt=max(step.doubt, DOUBT_IN_VAIN))
 
 
 def _like(step: UsualStep | None) -> tuple[Mapping[str, float], float]:

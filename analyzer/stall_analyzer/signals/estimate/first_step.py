@@ -20,10 +20,10 @@ from stall_analyzer.signals.estimate.parts import Part
 from stall_analyzer.signals.estimate.production import Production
 from stall_analyzer.signals.input.input_pipeline import PipelineSignals
 
-# What building a graph of so many ops takes, in Python and until it is ready to run; larger graphs
-# take more for each op. Measured on half of the programs of `make partial`, as are the times below;
-# a slower machine takes longer for all of them.
-BUILD_PS, BUILD_OPS, BUILD_POWER = 110 * PS_PER_MS, 70, 1.6
+# What an op of the step takes to be traced, in Python, and to be made ready to run; where the step
+# makes variables, those of Adam, say, Keras traces it twice. Measured on half of the programs of
+# `make partial`, as are the times below; a slower machine takes longer for all of them.
+OP_PS, OP_TWICE_PS = 1.6 * PS_PER_MS, 2.5 * PS_PER_MS
 OPS_PER_LAYER = 20  # a layer with its gradient and its update, where no trace tells
 USUAL_OPS = 100  # where neither a trace nor a model tells
 PREPARING_PS = 85 * PS_PER_MS  # Keras, in Python
@@ -31,7 +31,7 @@ PROFILER_START_PS = 80 * PS_PER_MS
 WARM_UP_PS = 20 * PS_PER_MS  # kernels and memory, for the first time
 FIRST_ELEMENT_PS = 25 * PS_PER_MS  # making the iterator and its threads
 READY_ELEMENT_PS = 8 * PS_PER_MS  # the same for data that are in memory
-# Where another reason is at hand, a machine is not taken to be slower than this.
+# A machine is not taken to be slower than this: a longer first step has another reason.
 SLOWER = 2.0
 DOUBT, DOUBT_TWO_REASONS = 0.3, 0.6
 
@@ -56,6 +56,7 @@ class FirstStepEvidence:
     """What is known of how the first step came about."""
 
     ops: int  # in the step's graph, as far as they were seen
+    traced_twice: bool  # the optimizer makes variables of its own in the first step
     compiled_by_xla: bool
     eager: bool
     by_keras: bool  # the window begins where Keras begins to prepare
@@ -81,6 +82,7 @@ def evidence_of(
     return FirstStepEvidence(
         ops=(OPS_PER_LAYER * layers or USUAL_OPS) if xla or not ops else ops,
         traced=bool(traces),
+        traced_twice=_makes_variables(keras),
         compiled_by_xla=xla,
         eager=any(trace.eager for trace in traces) or bool(keras and keras.run_eagerly),
         by_keras=keras is not None,
@@ -90,19 +92,25 @@ def evidence_of(
     )
 
 
+def _makes_variables(keras: KerasConfig | None) -> bool:
+    """Whether the optimizer keeps something of each weight; plain gradient descent does not."""
+    if keras is None or keras.optimizer is None:
+        return False
+    momentum = keras.optimizer_config.get("momentum")
+    return keras.optimizer.lower() != "sgd" or bool(momentum)
+
+
 def divide_first_step(extra_ps: float, evidence: FirstStepEvidence) -> Part:
     """`extra_ps`: what it took longer than a usual step."""
     element_ps = min(evidence.element_ps, extra_ps)
     expected = expected_ps(evidence)
     slower = (extra_ps - element_ps) / sum(expected.values())
     reason = _other_reason(evidence)
-    if reason:
-        slower = min(slower, SLOWER)
+    slower = min(slower, SLOWER)
     likely = {cause: ps * slower for cause, ps in expected.items()}
     likely["input.first_element"] += element_ps
     rest = max(extra_ps - sum(likely.values()), 0.0)
-    if reason:
-        likely[reason] = likely.get(reason, 0.0) + rest
+    likely[reason] = likely.get(reason, 0.0) + rest
     doubted = (rest > extra_ps / 2 and reason == "input.first_element") or not evidence.traced
     rivals: tuple[Bucket, ...] = ("compile", "input", "host", "compute")
     return Part(
@@ -115,7 +123,7 @@ def divide_first_step(extra_ps: float, evidence: FirstStepEvidence) -> Part:
 
 def expected_ps(evidence: FirstStepEvidence) -> dict[str, float]:
     """What such a first step takes on the machine that the times were measured on."""
-    built = BUILD_PS * (evidence.ops / BUILD_OPS) ** BUILD_POWER
+    built = evidence.ops * (OP_TWICE_PS if evidence.traced_twice else OP_PS)
     return {
         "compile.tracing": 0.0 if evidence.eager else built,
         "host.python": float(PREPARING_PS) if evidence.by_keras else 0.0,
@@ -126,10 +134,11 @@ def expected_ps(evidence: FirstStepEvidence) -> dict[str, float]:
 
 
 def _other_reason(evidence: FirstStepEvidence) -> str:
-    """What may take long whatever the size of the graph; empty where nothing may."""
+    """What may take long whatever the size of the graph; at the least, Python in the model."""
     if evidence.compiled_by_xla:
         return "compile.xla"
-    return "input.first_element" if evidence.source_may_be_slow else ""
+    slow_input = evidence.source_may_be_slow or evidence.eager
+    return "input.first_element" if slow_input else "compile.tracing"
 
 
 def _ops_in(aligned: AlignedTrace) -> int:
