@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.runs import ProfileSession
 from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.signals.signals import Signals
-from tests.detectors.training import signals_for
+from tests.detectors.training import diagnosed, signals_for
 from tests.ordinary_logs import BEGIN_S, KerasLog
 from tests.test_sampling import epoch as sampled_epoch
 from tests.traces import TRAIN_OPS, call, causes_ms, device, event, ops, trainer, wait
@@ -210,6 +213,14 @@ def test_a_profile_of_a_later_epoch_shows_no_step_of_the_first(tmp_path: Path) -
     assert found.profiled_steps == 0
 
 
+def test_a_profile_of_an_earlier_run_costs_the_first_step_nothing(tmp_path: Path) -> None:
+    """What the first of the logged batches took longer is not the end of that profile."""
+    log = KerasLog(epochs=[10.0], batches=[(n, 5 + 0.1 * n) for n in range(1, 40)])
+    signals = signals_for(log.timeline(tmp_path, profile(), profile_s=-8.0))
+    assert signals.causes_ps["profiler.stop"] == 0
+    assert estimated(signals).ledger.one_time_ps() > 4 * PS_PER_S
+
+
 def test_what_was_traced_from_beginning_to_end_is_not_estimated(tmp_path: Path) -> None:
     log = KerasLog(epochs=[0.05])
     assert signals_for(log.timeline(tmp_path, profile(), profile_s=0.0)).estimate is None
@@ -217,3 +228,39 @@ def test_what_was_traced_from_beginning_to_end_is_not_estimated(tmp_path: Path) 
 
 def test_nothing_is_estimated_of_a_run_of_which_nothing_is_known(tmp_path: Path) -> None:
     assert signals_for(KerasLog(model=False).timeline(tmp_path)).estimate is None
+
+
+# ---------------------------------------------------------------- bad input
+
+moments = st.floats(-5, 30) | st.floats(-1e6, 1e9) | st.integers(-2, 20).map(float)
+numbers = st.integers(0, 50) | st.integers(0, 2**62)
+records = st.lists(st.tuples(numbers, moments), max_size=6)
+any_log = st.builds(
+    KerasLog,
+    epochs=st.lists(moments, max_size=5),
+    first_epoch=st.integers(0, 9),
+    loss=st.sampled_from([1.0, float("nan"), float("inf")]),
+    model=st.booleans(),
+    graph_s=st.none() | moments,
+    profiled=st.dictionaries(st.integers(0, 30), moments, max_size=3),
+    batches=records,
+    rate=st.none() | st.floats(width=32),
+    evaluated=records,
+    validation_opened_s=st.none() | moments,
+    others=st.dictionaries(st.sampled_from(["loss", "a/b"]), records, max_size=2),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(any_log, st.none() | moments, st.integers(1, 10), st.floats(0, STEP_MS))
+def test_whatever_times_a_log_holds_it_is_answered_and_the_laws_hold(
+    log: KerasLog, profile_s: float | None, count: int, input_ms: float
+) -> None:
+    """Clocks that jump, records that are missing, files of several runs in one folder."""
+    with TemporaryDirectory() as folder:
+        trace = profile(input_ms, count)
+        timeline = log.timeline(Path(folder), trace, profile_s=profile_s)
+        signals = signals_for(timeline)
+        if signals.estimate is not None:
+            estimated(signals)
+        assert diagnosed(timeline).verdict.sentence

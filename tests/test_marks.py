@@ -155,6 +155,15 @@ def test_a_profile_of_a_later_epoch_proves_nothing_about_the_first(tmp_path: Pat
     assert first_step(tmp_path, KerasLog(epochs=[10.0, 13.0]), profile_s=11.0) is None
 
 
+def test_a_profile_of_another_season_lies_outside(tmp_path: Path) -> None:
+    """More picoseconds away than 64 bits hold."""
+    python, work = steps(0, 5)
+    timeline = ONE_EPOCH.timeline(tmp_path, trainer(python, work), profile_s=2e7)
+    (trace,) = timeline.traces
+    assert trace.covered_ps[0] == trace.covered_ps[1]
+    assert timeline.window.duration_ps == 10 * PS_PER_S
+
+
 def test_marks_before_the_beginning_are_not_believed(tmp_path: Path) -> None:
     assert first_step(tmp_path, ONE_EPOCH, profile_s=-2.0) is None
 
@@ -194,6 +203,19 @@ def test_the_first_validation_of_a_later_epoch_is_not_of_the_first(tmp_path: Pat
     ).read(tmp_path)
     assert validation_of(log, BEGIN_NS, BEGIN_NS + 5 * NS) is None
     assert epoch(log).steps == 40
+
+
+def test_a_validation_that_ended_before_its_file_was_made_is_not_believed(tmp_path: Path) -> None:
+    log = replace(VALIDATED, validation_opened_s=9.0).read(tmp_path)
+    assert validation_of(log, BEGIN_NS, BEGIN_NS + round(6.5 * NS)) is None
+
+
+def test_a_count_of_fewer_steps_than_were_traced_is_not_believed(tmp_path: Path) -> None:
+    python, work = steps(0, 5)
+    log = KerasLog(epochs=[10.0], rate=0.3)
+    assert log.timeline(tmp_path).training_steps == 3
+    traced = log.timeline(tmp_path, trainer(python, work), profile_s=3.0)
+    assert traced.training_steps is None
 
 
 @pytest.mark.parametrize(

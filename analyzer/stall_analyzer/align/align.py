@@ -6,7 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from stall_analyzer.align.collectives import meetings_of
 from stall_analyzer.align.host_clocks import clock_notes, place_hosts
-from stall_analyzer.align.logged_epoch import LoggedEpoch, batch_series, epoch_from_events
+from stall_analyzer.align.logged_epoch import (
+    LONGEST_NS,
+    LoggedEpoch,
+    batch_series,
+    epoch_from_events,
+)
 from stall_analyzer.align.marks import first_step_of
 from stall_analyzer.align.phases import find_phases
 from stall_analyzer.align.placed_trace import PlacedTrace, inspect_trace
@@ -16,7 +21,7 @@ from stall_analyzer.align.window import find_window, later_epochs_ps
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import ProfileSession
-from stall_analyzer.model.timeline import AlignedTrace, FirstStep, Timeline, Window
+from stall_analyzer.model.timeline import AlignedTrace, FirstStep, Step, Timeline, Window
 from stall_analyzer.model.trace import TraceSource
 from stall_analyzer.model.units import NS_PER_S, PS_PER_NS
 
@@ -49,7 +54,7 @@ def align(
         steps=steps,
         phases=find_phases(steps, window, logged, first_step, traced_until),
         first_step=first_step,
-        training_steps=logged.steps if logged is not None else None,
+        training_steps=_training_steps(logged, steps),
         later_epochs_ps=later_epochs_ps(reference, logged, window),
         events=events,
         notes=tuple(notes),
@@ -78,6 +83,14 @@ def _first_traced_ns(seen: Sequence[PlacedTrace]) -> int | None:
         if p.exact and p.base_unix_ns is not None and p.epochs
     )
     return min(began, default=None)
+
+
+def _training_steps(logged: LoggedEpoch | None, steps: Sequence[Step]) -> int | None:
+    """As logged. A count that is less than were seen is of something else."""
+    count = logged.steps if logged is not None else None
+    seen = sum(step.phase == "training" for step in steps)
+    believed = count is not None and (count >= seen or (logged is not None and logged.marked))
+    return count if believed else None
 
 
 def _first_step(
@@ -150,6 +163,8 @@ def _align_one(placed: PlacedTrace, window: Window, notes: list[Note]) -> Aligne
             "This trace has no clock of its own; its place in the epoch is known to about a second."
         )
         notes.append(Note("info", text, placed.session.id))
+    # Of another month, it has no part in the window; int64 must hold where it lies all the same.
+    shift = min(max(shift, -LONGEST_NS * PS_PER_NS), LONGEST_NS * PS_PER_NS)
     return AlignedTrace(
         source=placed.source,
         session=placed.session.id,

@@ -98,6 +98,8 @@ def validation_of(events: EventLog, start_ns: int, end_ns: int) -> LoggedValidat
     opened_ns = events.validation_opened_ns
     if ended is None or opened_ns is None or not start_ns < ended <= end_ns + NS_PER_S:
         return None
+    if opened_ns > ended:  # the clock jumped, or the file is another run's
+        return None
     ended = min(ended, end_ns)
     latest = min(opened_ns + NS_PER_S, ended)
     earliest = max(min(opened_ns, ended), start_ns)

@@ -23,10 +23,11 @@ LATE_LEAST_PS = 20 * PS_PER_MS
 def with_profiler_stop(tiling: Tiling, aligned: AlignedTrace, timeline: Timeline) -> Tiling:
     """Time after the trace in which the profiler held training up."""
     events, window = timeline.events, timeline.window
-    stop = aligned.covered_ps[1]
-    if events is None or window.start_unix_ns is None or stop >= window.duration_ps:
+    start, stop = aligned.covered_ps
+    outside = start == stop or stop >= window.duration_ps
+    if events is None or window.start_unix_ns is None or outside:
         return tiling
-    logged = (batch_times(events) - window.start_unix_ns) * PS_PER_NS
+    logged = np.sort(batch_times(events) - window.start_unix_ns) * PS_PER_NS
     after = logged[(logged > stop) & (logged < window.duration_ps)]
     if len(after) < 2:
         return tiling

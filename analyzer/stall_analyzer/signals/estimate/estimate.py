@@ -170,7 +170,8 @@ def _once_at_most(seen: Seen, extra_ps: float) -> float:
     later = seen.later_epoch_ps
     if later is None or later > seen.window_ps:
         return extra_ps
-    return min(extra_ps, seen.window_ps - later * (1 - NOISE_SHARE))
+    traced_ps = seen.host.ledger.one_time_ps() if seen.traces else 0
+    return max(min(extra_ps, seen.window_ps - later * (1 - NOISE_SHARE) - traced_ps), 0.0)
 
 
 def _steps(seen: Seen, step: UsualStep | None, rests_on: list[str]) -> list[Part]:
