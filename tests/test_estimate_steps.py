@@ -159,11 +159,19 @@ def test_a_batch_takes_what_its_source_took_or_what_a_parallel_one_was_given() -
 
 
 def test_a_stage_that_only_its_source_tells_of_works_ahead_all_the_same() -> None:
-    """It gave no element while steps were profiled, so it wrote no event."""
-    stages = (*BUFFER, stage("Root::Prefetch::ParallelMapV2::TensorSlice", count=2))
+    """It gave no element while steps were profiled, so it wrote no event. One was taken up for the
+    two batches that were taken."""
+    taken = (stage("Root", count=2), stage("Root::Prefetch", count=2))
+    stages = (*taken, stage("Root::Prefetch::ParallelMapV2::TensorSlice"))
     found = production_of(pipeline(*stages), 50 * PS_PER_MS)
     assert found is not None
-    assert (found.state, found.batch_ps) == ("seen", 25 * PS_PER_MS)
+    assert (found.state, found.batch_ps) == ("seen", 50 * PS_PER_MS)
+
+
+def test_a_parallel_stage_that_takes_up_all_it_is_asked_for_keeps_up() -> None:
+    stages = (*BUFFER, stage("Root::Prefetch::ParallelMapV2::TensorSlice"))
+    found = production_of(pipeline(*stages), 50 * PS_PER_MS)
+    assert found == Production("seen", 0, certain=False)
 
 
 def test_a_source_that_gave_nothing_is_slower() -> None:
