@@ -141,7 +141,7 @@ def test_a_pipeline_that_made_no_batch_meanwhile_keeps_steps_waiting(tmp_path: P
 def test_a_loss_that_is_no_number_made_steps_compute_in_vain(tmp_path: Path) -> None:
     found = of(tmp_path, replace(KERAS, loss=float("nan")))
     spent = seconds_of(found)
-    assert spent["numerics.nonfinite"] == pytest.approx(3 * spent["compute.step"], abs=0.1)
+    assert spent["numerics.nonfinite"] == pytest.approx(3 * spent["compute.step"], rel=0.05)
 
 
 def test_a_validation_that_nobody_traced_is_in_it(tmp_path: Path) -> None:
@@ -191,7 +191,6 @@ def test_what_stopping_the_profiler_took_is_not_the_steps(tmp_path: Path) -> Non
     found = estimated(signals_for(timeline))
     assert seconds_of(found)["profiler.stop"] == 1.7
     assert seconds_of(found)["compute.step"] == pytest.approx(5.3, abs=0.1)
-    assert found.ledger.causes_ps["profiler.start"] > 0, "Keras started it, too"
 
 
 def test_where_the_beginning_was_traced_no_first_step_is_added(tmp_path: Path) -> None:

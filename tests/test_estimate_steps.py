@@ -27,6 +27,7 @@ from tests.ordinary_logs import KerasLog
 
 PLAIN = FirstStepEvidence(
     ops=70,
+    traced_twice=False,
     compiled_by_xla=False,
     eager=False,
     by_keras=True,

@@ -9,7 +9,7 @@ import pytest
 
 from stall_analyzer.align.align import align
 from stall_analyzer.align.logged_epoch import LoggedEpoch, batch_series, epoch_from_events
-from stall_analyzer.align.marks import first_step_of, validation_of
+from stall_analyzer.align.marks import Profile, first_step_of, validation_of
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.runs import ProfileSession
 from stall_analyzer.model.timeline import FirstStep, Phase
@@ -30,7 +30,8 @@ def first_step(
     """With a profile that began at `profile_s`; `batch` by its own markers."""
     events = log.read(folder)
     logged = epoch(events)
-    profiles = [] if profile_s is None else [(BEGIN_NS + round(profile_s * NS), batch)]
+    began_ns = BEGIN_NS + round((profile_s or 0) * NS)
+    profiles = [] if profile_s is None else [Profile(began_ns, 1, batch)]
     batches = batch_series(events)
     return first_step_of(events, logged.start_ns, logged.end_ns, batches, profiles)
 
@@ -104,10 +105,11 @@ def test_a_graph_that_comes_before_the_model_says_nothing_of_a_step(tmp_path: Pa
 
 
 def test_keras_3_writes_no_graph_and_the_profile_tells_its_first_step(tmp_path: Path) -> None:
-    """That it is the second batch which Keras profiles is known of no profile without a number."""
-    found = first_step(tmp_path, ONE_EPOCH, profile_s=3.0)
-    assert told(found) == (3.0, 1, False)
+    """It names the batch with which a profile ended; one that nothing names proves nothing."""
+    found = first_step(tmp_path, replace(ONE_EPOCH, profiled={2: 3.2}), profile_s=3.0)
+    assert told(found) == (3.0, 1, True)
     assert found is not None and found.source == "the profile of batch 2 began"
+    assert first_step(tmp_path, ONE_EPOCH, profile_s=3.0) is None
 
 
 def test_the_profiles_own_markers_say_which_batch_it_began_with(tmp_path: Path) -> None:
@@ -293,10 +295,10 @@ def test_traced_steps_tell_the_phases_only_to_the_end_of_the_epoch(tmp_path: Pat
     assert [phase.name for phase in whole.phases] == ["training", "epoch_end"]
 
 
-def test_an_end_that_is_assumed_is_no_phase(tmp_path: Path) -> None:
+def test_a_profile_of_nobody_knows_which_batch_marks_nothing(tmp_path: Path) -> None:
     python, work = steps(0, 1)
     timeline = ONE_EPOCH.timeline(tmp_path, trainer(python, work), profile_s=3.0)
-    assert timeline.first_step is not None and timeline.first_step.assumed
+    assert timeline.first_step is None
     assert timeline.phases == (Phase("training", 0, 10 * PS_PER_S),)
 
 

@@ -12,7 +12,7 @@ from stall_analyzer.align.logged_epoch import (
     batch_series,
     epoch_from_events,
 )
-from stall_analyzer.align.marks import first_step_of
+from stall_analyzer.align.marks import Profile, first_step_of
 from stall_analyzer.align.phases import find_phases
 from stall_analyzer.align.placed_trace import PlacedTrace, inspect_trace
 from stall_analyzer.align.split_sessions import split_session_notes
@@ -21,7 +21,14 @@ from stall_analyzer.align.window import find_window, later_epochs_ps
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import ProfileSession
-from stall_analyzer.model.timeline import AlignedTrace, FirstStep, Step, Timeline, Window
+from stall_analyzer.model.timeline import (
+    AlignedTrace,
+    FirstStep,
+    Step,
+    Timeline,
+    TracedSteps,
+    Window,
+)
 from stall_analyzer.model.trace import TraceSource
 from stall_analyzer.model.units import NS_PER_S, PS_PER_NS
 
@@ -100,21 +107,18 @@ def _first_step(
     if events is None or window.start_unix_ns is None or window.epoch is None:
         return None
     profiles = [
-        (p.base_unix_ns + p.extent_ps[0] // PS_PER_NS, _first_batch(p))
+        Profile(p.base_unix_ns + p.extent_ps[0] // PS_PER_NS, p.steps.count, _first_batch(p.steps))
         for p in placed
-        if p.exact and p.base_unix_ns is not None
+        if p.exact and p.base_unix_ns is not None and p.steps is not None
     ]
     end_ns = window.start_unix_ns + window.duration_ps // PS_PER_NS
     batches = batch_series(events)
     return first_step_of(events, window.start_unix_ns, end_ns, batches, profiles)
 
 
-def _first_batch(placed: PlacedTrace) -> int | None:
-    """Which batch of its epoch the first traced step is, from 1, as Keras 2 marks them."""
-    steps = placed.steps
-    if steps is None or steps.number is None or not len(steps.number):
-        return None
-    return int(steps.number[0]) + 1
+def _first_batch(steps: TracedSteps) -> int | None:
+    """Which batch of its epoch the first traced step is, from 1, as Keras marks them."""
+    return int(steps.number[0]) + 1 if steps.number is not None and len(steps.number) else None
 
 
 def _clock_origin(seen: Sequence[PlacedTrace], logged: LoggedEpoch | None) -> int | None:

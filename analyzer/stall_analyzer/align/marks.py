@@ -18,8 +18,6 @@ from stall_analyzer.model.units import NS_PER_S, PS_PER_NS, Int64s
 
 EVALUATED = ("evaluation_", "_vs_iterations")  # a tag of Keras' callback
 STEPS_PER_SECOND = "epoch_steps_per_second"
-# Keras profiles from the second batch on unless it is told otherwise; older ones name the batch.
-FIRST_PROFILED = 2
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,15 @@ class Passed:
     ns: int
     steps: int
     source: str
-    assumed: bool = False
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A trace of some batches."""
+
+    began_ns: int
+    batches: int  # that it shows
+    batch: int | None  # the first of them in its epoch, from 1, where its markers say so
 
 
 @dataclass(frozen=True)
@@ -46,16 +52,15 @@ def first_step_of(
     start_ns: int,
     end_ns: int,
     batches: Series | None,
-    profiles: Sequence[tuple[int, int | None]],
+    profiles: Sequence[Profile],
 ) -> FirstStep | None:
-    """The earliest proof that a step was over. `profiles`: when each began (unix ns), and which
-    batch that was by its own markers, from 1, where it has any."""
+    """The earliest proof that a step was over."""
     passed = [*_from_events(events, batches), *_from_profiles(events, profiles)]
     inside = [mark for mark in passed if start_ns < mark.ns < end_ns and mark.steps > 0]
     if not inside:
         return None
     first = min(inside, key=lambda mark: (mark.ns, mark.steps))
-    return FirstStep((first.ns - start_ns) * PS_PER_NS, first.steps, first.source, first.assumed)
+    return FirstStep((first.ns - start_ns) * PS_PER_NS, first.steps, first.source)
 
 
 def _from_events(events: EventLog, batches: Series | None) -> list[Passed]:
@@ -80,16 +85,17 @@ def _first_batch(batches: Series) -> Passed:
     return Passed(int(batches.wall_ns[0]), number, f"batch {number} was logged")
 
 
-def _from_profiles(events: EventLog, profiles: Sequence[tuple[int, int | None]]) -> list[Passed]:
-    """The first profile of the run: what Keras calls batch N had N - 1 batches before it."""
-    found = []
-    for began_ns, batch in sorted(profiles, key=lambda profile: profile[0])[:1]:
-        named = [number for number, ns in events.profiled_batches if ns >= began_ns]
-        known = batch or min(named, default=None)
-        number = known or FIRST_PROFILED
-        source = f"the profile of batch {number} began"
-        found.append(Passed(began_ns, number - 1, source, assumed=known is None))
-    return found
+def _from_profiles(events: EventLog, profiles: Sequence[Profile]) -> list[Passed]:
+    """The first profile of the run, where it is known with which batch it began: by its own
+    markers, or because Keras names the batch it ended with."""
+    if not profiles:
+        return []
+    first = min(profiles, key=lambda profile: profile.began_ns)
+    ended_with = [number for number, ns in events.profiled_batches if ns >= first.began_ns]
+    if first.batch is None and not ended_with:
+        return []
+    number = first.batch or max(min(ended_with) - first.batches + 1, 1)
+    return [Passed(first.began_ns, number - 1, f"the profile of batch {number} began")]
 
 
 def validation_of(events: EventLog, start_ns: int, end_ns: int) -> LoggedValidation | None:

@@ -88,11 +88,10 @@ class FirstStep:
     end_ps: int
     steps: int  # that were over by then: 1 where it is the end of the first one
     source: str
-    assumed: bool = False  # nothing says which batch was profiled: taken to be Keras' default
 
     @property
     def exact(self) -> bool:
-        return self.steps == 1 and not self.assumed
+        return self.steps == 1
 
 
 def starts_and_ends(spans: Sequence[Step | Phase]) -> tuple[Int64s, Int64s]:

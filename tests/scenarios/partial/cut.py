@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.types_pb2 import DT_STRING
 
 from stall_analyzer.files.tfrecord import RecordFile, framed
 
@@ -46,7 +47,11 @@ class Batches:
     def from_the_second(self, count: int) -> Interval:
         if len(self.ends_ns) < 2:
             raise LeftOut("its first epoch has fewer than two batches that are known")
-        return self.ends_ns[0], self.ends_ns[min(count, len(self.ends_ns) - 1)]
+        return self.ends_ns[0], self.ends_ns[self.last_of(count) - 1]
+
+    def last_of(self, count: int) -> int:
+        """The last of so many batches from the second on, counted from 1."""
+        return min(count + 1, len(self.ends_ns))
 
 
 # ---------------------------------------------------------------- all of a log
@@ -72,8 +77,21 @@ def cut_logs(logs: Path, target: Path, kind: str, full_run: Callable[[], Run]) -
         session = trace.relative_to(logs).parent.with_name(_session_name(interval))
         cut = _with_parents(place / session / trace.name)
         cut.write_bytes(cut_trace(trace.read_bytes(), interval))
+        _note_profile(place, batches.last_of(KINDS[kind]), interval)
     stamp.write_text(wanted)
     return place
+
+
+def _note_profile(place: Path, batch: int, interval: Interval) -> None:
+    """Keras writes a record when a profile ends, called after its last batch."""
+    event = Event(wall_time=interval[1] / NS_PER_S, step=batch)
+    value = event.summary.value.add(tag=f"batch_{batch}")
+    value.metadata.plugin_data.plugin_name = "graph_run_metadata_graph"
+    value.tensor.dtype = DT_STRING
+    value.tensor.string_val.append(b"")
+    path = next(path for path in _event_files(place) if path.parent.name != "validation")
+    with path.open("ab") as file:
+        file.write(framed(event.SerializeToString()))
 
 
 def _session_name(interval: Interval) -> str:

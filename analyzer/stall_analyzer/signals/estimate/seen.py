@@ -16,6 +16,8 @@ from stall_analyzer.signals.estimate.parts import UNTRACED
 from stall_analyzer.signals.estimate.production import Production, production_of
 from stall_analyzer.signals.input.input_pipeline import PipelineSignals
 
+PROFILED_BATCH = "Profiled batch"
+
 
 @dataclass(frozen=True)
 class Untraced:
@@ -84,9 +86,8 @@ class Seen:
 
     @property
     def keras_profiles(self) -> bool:
-        """Whether Keras itself ran the profiler, between two batches."""
-        events = self.timeline.events
-        return events is not None and bool(events.profiled_batches) and bool(self.traces)
+        """Whether Keras itself ran the profiler, between two batches: Keras 3 marks them."""
+        return any(PROFILED_BATCH in aligned.trace.names for aligned in self.traces)
 
     @property
     def loss_is_no_number(self) -> bool:
