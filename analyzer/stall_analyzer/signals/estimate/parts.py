@@ -22,6 +22,7 @@ UNTRACED = code("unknown.not_traced")
 LEAST_DOUBT = 0.05
 # What is lost by rounding each cause of each part down.
 ROUNDING_PS = 1000
+NEXT_TO_NOTHING = 1000  # a share of the epoch below one in so many is not told from none
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ def ranges(likely: Ledger, exact: Ledger, parts: Sequence[Part]) -> dict[Bucket,
         known = traced[bucket] if bucket != "unknown" else 0
         less = sum(_could_be_less(part, bucket) for part in parts)
         more = sum(_could_be_more(part, bucket) for part in parts)
-        low = max(round(likely_ps[bucket] - less), known)
+        low = round(likely_ps[bucket] - less)
+        low = max(low if low > whole_ps // NEXT_TO_NOTHING else 0, known)
         high = min(round(likely_ps[bucket] + more), whole_ps)
         found[bucket] = Range(min(low, likely_ps[bucket]), max(high, likely_ps[bucket]))
     return found
