@@ -37,6 +37,8 @@ DOUBT_VALIDATION, WAITING_SHARE = 0.6, 0.5
 DOUBT_EPOCH_END = 0.2
 DOUBT_CAME_ONCE = 0.8
 DOUBT_STOPPING = 0.2
+# Where nothing marks its end: a first step of public logs takes this and more of what is expected.
+UNMARKED_TIMES = 2.0
 # Epochs differ by this much without a reason.
 NOISE_SHARE = 0.15
 LEAST_STEPS = 10  # whose mean length says something
@@ -162,7 +164,7 @@ def _unmarked_ps(seen: Seen) -> float:
     if later is not None and later < seen.window_ps:
         return min(seen.window_ps - later, seen.untraced.steps)
     evidence = evidence_of(seen.traces, seen.keras, seen.pipeline, seen.production)
-    return min(sum(expected_ps(evidence).values()), seen.untraced.steps / 2)
+    return min(UNMARKED_TIMES * sum(expected_ps(evidence).values()), seen.untraced.steps / 2)
 
 
 def _once_at_most(seen: Seen, extra_ps: float) -> float:
