@@ -32,7 +32,7 @@ WARM_UP_PS = 20 * PS_PER_MS  # kernels and memory, for the first time
 FIRST_ELEMENT_PS = 25 * PS_PER_MS  # making the iterator and its threads
 READY_ELEMENT_PS = 8 * PS_PER_MS  # the same for data that are in memory
 # A machine is not taken to be slower than this: a longer first step has another reason.
-SLOWER = 2.0
+SLOWER = 1.3
 DOUBT, DOUBT_TWO_REASONS = 0.3, 0.6
 
 # Sources whose first element may take any time: something is opened, read or started for it.
