@@ -51,7 +51,7 @@ def test_a_larger_graph_takes_longer_to_build() -> None:
     small, large = (
         first(replace(PLAIN, ops=ops), 0.3 * PS_PER_S)["compile.tracing"] for ops in (20, 2000)
     )
-    assert small < 0.1
+    assert small < 0.15
     assert large > 0.25
 
 
