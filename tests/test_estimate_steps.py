@@ -59,6 +59,11 @@ def test_what_a_graph_does_not_explain_is_python_in_the_model() -> None:
     assert first(PLAIN)["compile.tracing"] > 4
 
 
+def test_without_a_trace_the_source_may_be_slow_as_well() -> None:
+    spent = first(replace(PLAIN, traced=False))
+    assert spent["input.first_element"] == pytest.approx(spent["compile.tracing"], rel=0.1)
+
+
 def test_a_step_that_makes_variables_is_traced_twice() -> None:
     once, twice = (
         first(replace(PLAIN, traced_twice=again), 0.3 * PS_PER_S)["compile.tracing"]

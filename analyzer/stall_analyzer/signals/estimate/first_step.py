@@ -110,7 +110,8 @@ def divide_first_step(extra_ps: float, evidence: FirstStepEvidence) -> Part:
     likely = {cause: ps * slower for cause, ps in expected.items()}
     likely["input.first_element"] += element_ps
     rest = max(extra_ps - sum(likely.values()), 0.0)
-    likely[reason] = likely.get(reason, 0.0) + rest
+    for cause, share in _shares_of_rest(reason, evidence).items():
+        likely[cause] = likely.get(cause, 0.0) + share * rest
     doubted = (rest > extra_ps / 2 and reason == "input.first_element") or not evidence.traced
     rivals: tuple[Bucket, ...] = ("compile", "input", "host", "compute")
     return Part(
@@ -139,6 +140,13 @@ def _other_reason(evidence: FirstStepEvidence) -> str:
         return "compile.xla"
     slow_input = evidence.source_may_be_slow or evidence.eager
     return "input.first_element" if slow_input else "compile.tracing"
+
+
+def _shares_of_rest(reason: str, evidence: FirstStepEvidence) -> dict[str, float]:
+    """Where no step was traced, nothing is known of the pipeline: it is as likely slow to begin."""
+    if evidence.traced or reason != "compile.tracing":
+        return {reason: 1.0}
+    return {reason: 0.5, "input.first_element": 0.5}
 
 
 def _ops_in(aligned: AlignedTrace) -> int:
