@@ -6,6 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 FAULTS := --workdir build/faults --repeats 2
+STRANGERS ?= ../shared/strangers
 NODE_MODULES := frontend/node_modules/.installed
 BUILT := $(CURDIR)/build/static
 TENSORFLOWS ?= 2.13.1 2.15.1 2.17.1 2.21.0
@@ -13,7 +14,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types check-python bench fleet scenarios clusters faults hangs captured
-.PHONY: partial accuracy docs schema sample-logs clean
+.PHONY: partial blind strangers accuracy docs schema sample-logs clean
 .PHONY: frontend test-frontend test-browser screenshots test-versions
 
 help:  ## show this list
@@ -86,6 +87,14 @@ captured: $(VENV)/.installed-test  ## trainings whose fault only StallCallback s
 
 partial: $(VENV)/.installed-test  ## those logs cut down to ordinary ones: what is still answered? (trains nothing)
 	$(BIN)/python -m tests.scenarios.partial.run
+
+blind: $(VENV)/.installed-test  ## programs whose authors knew nothing of the rules (15 minutes)
+	$(BIN)/python -m tests.scenarios.blind.run
+
+strangers: $(VENV)/.installed-test  ## the same with programs that are not in this repository, where they lie beside it
+	@if test -e $(STRANGERS)/run.py; then $(PYTHON) $(STRANGERS)/run.py time --python $(BIN)/python \
+	  --tool $(BIN)/stall-analyze --work build/strangers; \
+	else echo 'strangers: NOT RUN, because there is no $(STRANGERS)/run.py'; fi
 
 accuracy: $(VENV)/.installed-test  ## docs/ACCURACY.md from what was trained last, with XProf on it
 	-$(BIN)/python -m tests.scenarios.faults.run $(FAULTS) --only-score --markdown docs/ACCURACY.md
