@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from stall_analyzer.align.collectives import Collectives, collectives_of
 from stall_analyzer.align.epochs import RESET, Epoch, find_epochs
+from stall_analyzer.align.side_work import with_side_work
 from stall_analyzer.align.trace_clock import (
     base_from_capture,
     base_from_profiled_batch,
@@ -69,8 +70,9 @@ def inspect_trace(
     if training is None:
         steps = device_steps(trace)
     else:
+        training = with_side_work(trace, training)
         landmarks = find_landmarks(trace, training)
-        steps = find_traced_steps(trace, training, landmarks)
+        steps = find_traced_steps(trace, training)
         epochs = find_epochs(steps, landmarks)
     return PlacedTrace(
         source=source,

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stall_analyzer.decode.vocabulary import BIT_GRADIENT, UPDATE_OPS
-from stall_analyzer.model.intervals import enclosing
-from stall_analyzer.model.timeline import TracedSteps, TrainingThread
+from stall_analyzer.decode.vocabulary import BIT_GRADIENT, PREDICT_STEPS, UPDATE_OPS
+from stall_analyzer.model.intervals import covered, enclosing
+from stall_analyzer.model.timeline import Calls, TracedSteps, TrainingThread
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import (
+    names_where,
     outermost,
     rows_inside,
     rows_named,
@@ -32,6 +33,8 @@ BURST_GAP_PS = 2 * PS_PER_MS
 BURST_LEAST = 2
 # Making an iterator is a chain of dataset ops that follow each other this closely.
 ITERATOR_GAP_PS = 5 * PS_PER_MS
+# A function that is called in this share of the pauses between steps belongs to the step.
+PART_OF_STEP = 0.5
 
 
 @dataclass(frozen=True)
@@ -44,36 +47,63 @@ class Landmarks:
     iterator_end_ps: Int64s
 
 
-def find_landmarks(trace: Trace, training: TrainingThread) -> Landmarks:
+def find_resets(trace: Trace, training: TrainingThread) -> tuple[Int64s, Int64s]:
+    """When Keras resets its metrics, for training or anything else."""
     assigns = eager_rows(trace, training, lambda op: op == "AssignVariableOp")
     start, end, count = _clusters(trace, assigns, BURST_GAP_PS)
-    is_reset = count >= BURST_LEAST
+    return start[count >= BURST_LEAST], end[count >= BURST_LEAST]
+
+
+def find_landmarks(trace: Trace, training: TrainingThread) -> Landmarks:
+    reset_start, reset_end = find_resets(trace, training)
     makes = eager_rows(
         trace, training, lambda op: op == "MakeIterator" or "AnonymousIterator" in op
     )
+    makes = makes[_of_training(training, trace.events.start_ps[makes])]
     made_start, made_end, _ = _clusters(trace, makes, ITERATOR_GAP_PS)
-    return Landmarks(start[is_reset], end[is_reset], made_start, made_end)
+    own = _of_training(training, reset_start)
+    return Landmarks(reset_start[own], reset_end[own], made_start, made_end)
 
 
-def find_traced_steps(trace: Trace, training: TrainingThread, landmarks: Landmarks) -> TracedSteps:
+def find_traced_steps(trace: Trace, training: TrainingThread) -> TracedSteps:
     span = rows_of_line(trace, training.line)
     # The capture marks steps that the user marks too.
     marked = outermost(trace, rows_inside(span, rows_with(trace, "step_num")))
+    marked = marked[_of_training(training, trace.events.start_ps[marked])]
     fetches = eager_rows(trace, training, FETCH_OPS.__contains__)
-    stepping = training.calls.concrete >= 0
+    own_fetches = fetches[_of_training(training, trace.events.start_ps[fetches])]
+    calls = training.calls
+    trains = calls_that_train(trace, training)
+    stepping = (calls.concrete >= 0) & _of_training(training, calls.start_ps)
     # A custom loop calls a function for each batch; run_eagerly hardly calls anything.
-    eager = int(stepping.sum()) * 2 < max(len(fetches), len(marked), 1)
+    eager = int(stepping.sum()) * 2 < max(len(own_fetches), len(marked), 1)
     if len(marked):
         return _marked(trace, marked, eager)
     if not eager:
+        stepping &= ~_in_most_pauses(calls, trains)
         return TracedSteps(
-            training.calls.start_ps[stepping],
-            training.calls.end_ps[stepping],
-            _calls_that_train(trace, training, landmarks)[stepping],
+            calls.start_ps[stepping],
+            calls.end_ps[stepping],
+            trains[stepping],
             "function",
             eager=False,
         )
-    return _fetched(trace, training, fetches)
+    return _fetched(trace, training, own_fetches if len(own_fetches) else fetches)
+
+
+def _of_training(training: TrainingThread, at: Int64s) -> Bools:
+    """Which instants are not those of a callback's own work."""
+    return ~covered(at, training.side.start_ps, training.side.end_ps)
+
+
+def _in_most_pauses(calls: Calls, trains: Bools) -> Bools:
+    """Calls without a backward pass that come with nearly every step: they are a part of it."""
+    pause = np.searchsorted(calls.start_ps[trains], calls.start_ps)
+    found = np.zeros(len(trains), dtype=np.bool_)
+    for graph in np.unique(calls.concrete[~trains]):
+        mine = ~trains & (calls.concrete == graph)
+        found |= mine & (len(np.unique(pause[mine])) > PART_OF_STEP * trains.sum())
+    return found
 
 
 def device_steps(trace: Trace) -> TracedSteps | None:
@@ -121,7 +151,7 @@ def _marked(trace: Trace, rows: Int64s, eager: bool) -> TracedSteps:
     return TracedSteps(start, end, trains, "marker", eager, epoch, number)
 
 
-def _calls_that_train(trace: Trace, training: TrainingThread, landmarks: Landmarks) -> Bools:
+def calls_that_train(trace: Trace, training: TrainingThread) -> Bools:
     """Calls whose graph has a backward pass.
 
     XLA hides the ops. Then the first graph trains, and another graph of the same Python function
@@ -131,14 +161,14 @@ def _calls_that_train(trace: Trace, training: TrainingThread, landmarks: Landmar
     backward = (calls.bits & BIT_GRADIENT) > 0
     if backward.any():
         return np.isin(calls.concrete, calls.concrete[backward])
-    trains = np.ones(len(calls.row), dtype=np.bool_)
+    trains = ~names_where(trace, PREDICT_STEPS.__contains__)[trace.events.name[calls.row]]
     graphs, first_call = np.unique(calls.concrete, return_index=True)
-    earliest = first_call[graphs >= 0].min(initial=len(calls.row))
+    earliest = first_call[(graphs >= 0) & trains[first_call]].min(initial=len(calls.row))
+    reset, _ = find_resets(trace, training)
     for graph, call in zip(graphs, first_call, strict=True):
         if call <= earliest:
             continue
         since, until = calls.end_ps[call - 1], calls.start_ps[call]
-        reset = landmarks.reset_start_ps
         was_reset = bool(((reset >= since) & (reset < until)).any())
         same_function = trace.events.name[calls.row[call]] == trace.events.name[calls.row[earliest]]
         if was_reset and same_function:

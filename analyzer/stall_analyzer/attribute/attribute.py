@@ -17,6 +17,7 @@ from stall_analyzer.attribute.refine import (
     relabel_inside,
     with_cache_fill,
     with_first_wait,
+    with_side_work,
     with_skipped_updates,
     with_warm_up,
 )
@@ -96,6 +97,7 @@ def _traced(aligned: AlignedTrace, timeline: Timeline, begin: int, end: int) -> 
         runs = run_tiling(own, regions, outside, between, begin, end)
         tiling = overlay(thread, runs, hole=FOLLOW)
         tiling = with_warm_up(tiling, trace, training)
+        tiling = with_side_work(tiling, training)
         tiling = with_skipped_updates(tiling, training)
         steps = _training_steps(timeline, aligned)
         if aligned.covered_ps[0] == 0:  # else the first step in the trace is not the first

@@ -30,6 +30,14 @@ SHUFFLE_SHARE = 0.5
 FILLING_CACHE = ("MemoryCacheImpl::", "FileCacheImpl::", "FileWriterIterator::")
 
 COMPUTE = codes("compute.step", "compute.runtime")
+# What a callback's own work does. Saving, summaries and the making of graphs keep their names.
+OF_SIDE_WORK = np.concatenate(
+    [
+        codes_of_bucket("input"),
+        codes_of_bucket("compute"),
+        codes("host.python", "host.dispatch", "host.eager", "host.py_func"),
+    ]
+)
 
 
 def relabel(tiling: Tiling, where: Bools, cause: str) -> Tiling:
@@ -96,6 +104,12 @@ def _compiles_with_xla(trace: Trace, training: TrainingThread) -> Bools:
     found = np.zeros(len(calls.row), dtype=np.bool_)
     found[around[around >= 0]] = True
     return found
+
+
+def with_side_work(tiling: Tiling, training: TrainingThread) -> Tiling:
+    """What a callback computes and reads is the callback's, as long as training waits for it."""
+    side = training.side
+    return relabel_inside(tiling, side.start_ps, side.end_ps, OF_SIDE_WORK, "host.callback")
 
 
 def with_skipped_updates(tiling: Tiling, training: TrainingThread) -> Tiling:

@@ -46,6 +46,13 @@ INPUT_OPS = frozenset(
     {"IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional",
      "MultiDeviceIteratorGetNextFromShard", "OneShotIterator"}
 )  # fmt: skip
+# The functions that Keras calls for each batch, by the names that they had in its versions. Some
+# train and test under one name. train_on_batch and test_on_batch call the inner function.
+TRAIN_STEPS = frozenset({"multi_step_on_iterator", "one_step_on_iterator", "train_function"})
+TEST_STEPS = TRAIN_STEPS | {"test_function", "one_step_on_data"}
+PREDICT_STEPS = frozenset(
+    {"one_step_on_data_distributed", "multi_step_on_data", "predict_function"}
+)
 XLA_OPS = frozenset({"_XlaCompile", "_XlaRun", "_XlaCompileAndRun", "XlaLaunch"})
 
 # Events of the training thread and of the executors whose rows the attribution reads.

@@ -45,6 +45,7 @@ _ONE_TIME = {
     "host.python": False,
     "host.dispatch": False,
     "host.eager": False,
+    "host.callback": False,
     "host.py_func": False,
     "host.summary": False,
     "host.checkpoint": False,

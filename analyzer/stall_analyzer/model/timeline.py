@@ -47,12 +47,25 @@ class Calls:
 
 
 @dataclass(frozen=True)
+class SideWork:
+    """What a callback or the loop did with the model or with data of its own between two steps."""
+
+    start_ps: Int64s  # disjoint intervals in order, in the trace's time
+    end_ps: Int64s
+    calls: Bools  # which of the thread's calls are part of it
+
+
+NO_SIDE_WORK = SideWork(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_))
+
+
+@dataclass(frozen=True)
 class TrainingThread:
     """The thread that trains, and what it called."""
 
     line: int  # index into Trace.lines
     calls: Calls
     runs: FunctionRuns
+    side: SideWork = NO_SIDE_WORK
 
 
 @dataclass(frozen=True)

@@ -2,22 +2,28 @@
 
 What it finds
 Long pauses between two calls of the train function in which the training thread runs Python code:
-callbacks, the body of a custom loop, the garbage collector.
+callbacks, the body of a custom loop, the garbage collector. What a callback or the loop does there
+with the model counts whole: `model.predict` and `model.evaluate` with their data sets, iterators
+and graphs.
 
 Why it stalls
 The next step begins only when every callback of the last one has returned. A callback that takes
-30 ms makes a step of 5 ms seven times as long.
+30 ms makes a step of 5 ms seven times as long. `model.predict` makes a data set, an iterator and a
+list of callbacks each time it is called: some 40 ms, however small its data are.
 
 How it is measured
 Time of the training thread between its calls, without saving, summaries and the second or two in
 which Keras sets itself up. Keras needs up to 5 ms between steps; only longer pauses count. Where
-the Python tracer was on, the functions have names.
+the Python tracer was on, the functions have names. Iterators that are made and functions that are
+called between two steps of one epoch are a callback's or the loop's own, unless they come with each
+step; what `fit` itself validates at the end of an epoch is not among them.
 
 Example
 A callback reported to a server after each of 60 batches: 31 ms a step, 1.9 s of 2.5 s.
 
 What to do
-Do it less often (every 100 batches, or in on_epoch_end), or in another thread.
+Do it less often (every 100 batches, or in on_epoch_end), or in another thread. For a small batch,
+call `model(x, training=False)` or `model.predict_on_batch(x)`, not `model.predict(x)`.
 
 Blind spots
 Without the Python tracer a pause has no name. Python threads that hold the interpreter (workers of
@@ -28,9 +34,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.decode.vocabulary import TRAIN_STEPS
 from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, warmer_steps
+from stall_analyzer.detectors.host.side_advice import EXPLANATIONS, change_for, side_name
 from stall_analyzer.detectors.severity import severity_of
-from stall_analyzer.model.findings import Change, Finding, Gain
+from stall_analyzer.model.findings import Finding, Gain
 from stall_analyzer.model.format import seconds
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.signals import Signals
@@ -50,8 +58,6 @@ SHORTEST_PERCENT = 10
 OFTEN = 3
 # A function that holds this share of the pauses is the one to name.
 NAMED_SHARE = 0.5
-# How much less often the advice calls it.
-SELDOM = 50
 BETTER_CAPTURE = (
     "The trace does not say which function it is: capture once more with the Python tracer "
     "(python_tracer_level=1 in ProfilerOptions; TensorFlow 2.21 ignores the options there, the "
@@ -61,21 +67,23 @@ BETTER_CAPTURE = (
 
 def check(signals: Signals) -> Finding | None:
     pauses = signals.between_steps
-    long = pauses.recurs & (pauses.unnamed_ps > KERAS_PAUSE_PS)
-    lost, count = int(pauses.unnamed_ps[long].sum()), int(long.sum())
+    taken = pauses.unnamed_ps + pauses.side.tracing_ps
+    long = pauses.recurs & (taken > KERAS_PAUSE_PS)
+    lost, count = int(taken[long].sum()), int(long.sum())
     severity = severity_of(signals.share(lost))
     if severity is None or (count < OFTEN and severity != "act"):
         return None
     slow_python = _python_is_slow(signals, lost)
-    shortest = np.percentile(pauses.unnamed_ps[pauses.recurs], SHORTEST_PERCENT)
+    shortest = np.percentile(taken[pauses.recurs], SHORTEST_PERCENT)
     if slow_python and shortest <= KERAS_PAUSE_PS:
         return None
-    usual = int(np.median(pauses.unnamed_ps[long]))
+    usual = int(np.median(taken[long]))
     warmer = Gain()
     if count >= len(signals.training_steps) / 2:
-        lost += min(usual, int(pauses.unnamed_ps[1]))  # it ran after the first step as well
+        lost += min(usual, int(taken[1]))  # it ran after the first step as well
         warmer = warmer_steps(signals)
-    name = _culprit(signals, lost)
+    beside = side_name(pauses.side, pauses.side.whole_ps[long], lost)
+    name = _culprit(signals, lost) or beside
     won = Gain(round(0.8 * max(lost - count * KERAS_PAUSE_PS, 0)), lost) + warmer
     gain = at_pace_of_input(signals, won)
     return Finding(
@@ -87,16 +95,9 @@ def check(signals: Signals) -> Finding | None:
             f"In {count} of {len(pauses.start_ps)} pauses between calls of the train function, "
             f"Python kept the training thread for {signals.with_share(lost)}. Keras itself needs a "
             "few milliseconds there; the rest is a callback or the loop's own code."
-            + ("" if name else f" {BETTER_CAPTURE}")
+            + (EXPLANATIONS.get(beside, "") if name else f" {BETTER_CAPTURE}")
         ),
-        change=Change(
-            "Do this work less often or in a thread of its own; what needs all batches can wait "
-            "until the end of the epoch.",
-            "def on_train_batch_end(self, batch, logs=None):\n    self.work(logs)",
-            "def on_train_batch_end(self, batch, logs=None):\n"
-            f"    if batch % {SELDOM} == 0:\n"
-            "        self.work(logs)",
-        ),
+        change=change_for(beside, often=count >= OFTEN, by_fit=_is_fit(signals)),
         lost_ps=lost + warmer.high_ps,
         blames=("host", "compute"),  # steps that are interrupted are slower, too
         gain=gain,
@@ -106,6 +107,10 @@ def check(signals: Signals) -> Finding | None:
             pauses.start_ps[long], pauses.end_ps[long], "Python between two calls"
         ),
     )
+
+
+def _is_fit(signals: Signals) -> bool:
+    return any(f.trains and f.name in TRAIN_STEPS for f in signals.functions)
 
 
 def _python_is_slow(signals: Signals, lost: int) -> bool:

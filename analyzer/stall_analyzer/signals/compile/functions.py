@@ -13,8 +13,9 @@ from itertools import groupby
 
 import numpy as np
 
+from stall_analyzer.align.traced_steps import calls_that_train
 from stall_analyzer.align.training_thread import INITIALIZER_PREFIX
-from stall_analyzer.decode.vocabulary import BIT_GRADIENT
+from stall_analyzer.decode.vocabulary import PREDICT_STEPS, TEST_STEPS
 from stall_analyzer.model.causes import codes, codes_of_bucket
 from stall_analyzer.model.intervals import Tiling, time_in
 from stall_analyzer.model.timeline import AlignedTrace
@@ -22,10 +23,7 @@ from stall_analyzer.model.trace_rows import name_of, rows_called, rows_named, st
 from stall_analyzer.model.units import PS_PER_MS, Int64s
 from stall_analyzer.signals.compile.graph_shape import GraphShape, graph_shape
 
-KERAS_STEPS = frozenset(
-    {"multi_step_on_iterator", "one_step_on_iterator", "one_step_on_data", "train_function",
-     "test_function"}
-)  # fmt: skip
+KERAS_STEPS = TEST_STEPS | PREDICT_STEPS
 # A call in which the compiler worked for less than this only looked its code up.
 XLA_LEAST_PS = PS_PER_MS
 
@@ -80,6 +78,8 @@ class FunctionSignals:
         """How to speak of it: Keras's own names say nothing to its users."""
         if not self.is_keras:
             return f"{self.name}()"
+        if self.name in PREDICT_STEPS:
+            return "the Keras prediction step"
         return "the Keras training step" if self.trains else "the Keras validation step"
 
     @property
@@ -174,7 +174,7 @@ def _calls(aligned: AlignedTrace, ledger: Tiling) -> list[_Call]:
     xla = time_in(ledger, start, end, codes("compile.xla"))
     waits = time_in(ledger, start, end, codes_of_bucket("input"))
     counts = stat_of(trace, "tracing_count", calls.row)
-    trains = _training_calls(aligned)
+    trains = calls_that_train(trace, training)
     first, second = _traced_twice(aligned)
 
     found: list[_Call] = []
@@ -205,16 +205,6 @@ def _calls(aligned: AlignedTrace, ledger: Tiling) -> list[_Call]:
         graph, length = graph.removeprefix("EagerLocalExecute: "), int(end[i] - start[i])
         found.append(_Call(name, bool(trains[i]), graph, int(start[i]), length, build))
     return found
-
-
-def _training_calls(aligned: AlignedTrace) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Calls of graphs with a backward pass; where XLA hides it, every call may train."""
-    assert aligned.training is not None
-    calls = aligned.training.calls
-    backward = (calls.bits & BIT_GRADIENT) > 0
-    if not backward.any():
-        return np.ones(len(calls.row), dtype=np.bool_)
-    return np.isin(calls.concrete, calls.concrete[backward])
 
 
 def _traced_twice(aligned: AlignedTrace) -> tuple[Int64s, Int64s]:

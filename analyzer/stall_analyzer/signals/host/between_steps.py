@@ -8,6 +8,7 @@ a model.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,8 +16,8 @@ import numpy as np
 
 from stall_analyzer.align.traced_steps import eager_rows
 from stall_analyzer.attribute.thread import CHECKPOINT_OPS, EAGER_PREFIX, SUMMARY_OPS
-from stall_analyzer.model.causes import codes
-from stall_analyzer.model.intervals import Tiling, time_in, union
+from stall_analyzer.model.causes import CAUSES, codes
+from stall_analyzer.model.intervals import Tiling, covered, difference, time_in, union
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace_rows import name_of
 from stall_analyzer.model.units import PS_PER_MS, Bools, Int64s
@@ -40,8 +41,10 @@ WRITING_OPS = frozenset(
      "StaticRegexFullMatch", "StopGradient", "StridedSlice", "StringJoin", "Sub", "Sum",
      "Transpose", "ZerosLike", "VarIsInitializedOp", "DisableCopyOnRead"}
 ) | SUMMARY_OPS | CHECKPOINT_OPS  # fmt: skip
-PYTHON = codes("host.python", "host.eager")
-HOST = codes("host.python", "host.eager", "host.summary", "host.checkpoint")
+EVERYTHING = codes(*CAUSES)
+TRACING = codes("compile.tracing", "compile.retracing")
+PYTHON = codes("host.python", "host.eager", "host.callback")
+HOST = codes("host.python", "host.eager", "host.callback", "host.summary", "host.checkpoint")
 
 
 @dataclass(frozen=True)
@@ -62,12 +65,22 @@ class Stretches:
 
 
 @dataclass(frozen=True)
+class SidePauses:
+    """What callbacks or the loop did in each pause with the model or with data of their own."""
+
+    whole_ps: Int64s  # all of it
+    tracing_ps: Int64s  # the graphs of its data sets, which are made anew each time
+    functions: tuple[str, ...]  # that were called there, the one that was called most first
+
+
+@dataclass(frozen=True)
 class BetweenSteps:
     """The pauses between calls of the training thread, in order."""
 
     start_ps: Int64s
     end_ps: Int64s
     unnamed_ps: Int64s  # in each pause: Python that is neither saving nor writing summaries
+    side: SidePauses
     recurs: Bools  # not before the first two calls, where Keras sets itself up
     saves: Stretches
     named_saves: bool  # the ops that write a checkpoint were seen, not only the reads
@@ -78,7 +91,15 @@ class BetweenSteps:
 EMPTY = np.empty(0, dtype=np.int64)
 NO_STRETCHES = Stretches(EMPTY, EMPTY, EMPTY)
 NO_PAUSES = BetweenSteps(
-    EMPTY, EMPTY, EMPTY, EMPTY.astype(np.bool_), NO_STRETCHES, False, NO_STRETCHES, ()
+    EMPTY,
+    EMPTY,
+    EMPTY,
+    SidePauses(EMPTY, EMPTY, ()),
+    EMPTY.astype(np.bool_),
+    NO_STRETCHES,
+    False,
+    NO_STRETCHES,
+    (),
 )
 
 
@@ -106,6 +127,7 @@ def between_steps(traces: Sequence[AlignedTrace], ledger: Tiling) -> BetweenStep
         start_ps=start,
         end_ps=end,
         unnamed_ps=unnamed,
+        side=_side_pauses(telling, ledger, start),
         recurs=np.arange(len(start)) >= 2,
         saves=saves,
         named_saves=bool(named),
@@ -118,13 +140,27 @@ def _pauses(aligned: AlignedTrace) -> tuple[Int64s, Int64s]:
     """Before, between and after the calls, inside what was traced of the window."""
     assert aligned.training is not None
     begin, end = aligned.covered_ps
-    calls = aligned.training.calls
-    called = np.clip(calls.start_ps + aligned.shift_ps, begin, end)
-    returned = np.clip(calls.end_ps + aligned.shift_ps, begin, end)
+    calls, own = aligned.training.calls, ~aligned.training.side.calls
+    called = np.clip(calls.start_ps[own] + aligned.shift_ps, begin, end)
+    returned = np.clip(calls.end_ps[own] + aligned.shift_ps, begin, end)
     inside = returned > called
     if not inside.any():
         return EMPTY, EMPTY
     return np.append(begin, returned[inside]), np.append(called[inside], end)
+
+
+def _side_pauses(traces: Sequence[AlignedTrace], ledger: Tiling, pauses: Int64s) -> SidePauses:
+    whole, tracing = np.zeros((2, len(pauses)), dtype=np.int64)
+    called: Counter[str] = Counter()
+    for aligned in traces:
+        assert aligned.training is not None
+        calls, side, shift = aligned.training.calls, aligned.training.side, aligned.shift_ps
+        spans = side.start_ps + shift, side.end_ps + shift
+        own = calls.start_ps[side.calls] + shift, calls.end_ps[side.calls] + shift
+        whole += _per_pause(ledger, pauses, *spans, EVERYTHING)
+        tracing += _per_pause(ledger, pauses, *difference(*spans, *own), TRACING)
+        called.update(name_of(aligned.trace, int(row)) for row in calls.row[side.calls])
+    return SidePauses(whole, tracing, tuple(name for name, _ in called.most_common()))
 
 
 # ---------------------------------------------------------------- work that eager ops tell of
@@ -145,9 +181,10 @@ def _eager_work(aligned: AlignedTrace) -> Iterator[_EagerWork]:
     window_start, window_end = (bound - aligned.shift_ps for bound in aligned.covered_ps)
     rows = eager_rows(trace, training, lambda _: True)
     at = trace.events.start_ps[rows]
-    rows = rows[(at >= window_start) & (at < window_end)]
+    beside = covered(at, training.side.start_ps, training.side.end_ps)
+    rows = rows[(at >= window_start) & (at < window_end) & ~beside]
     at, until = trace.events.start_ps[rows], trace.events.end_ps[rows]
-    starts = training.calls.start_ps
+    starts = training.calls.start_ps[~training.side.calls]
     calls = np.append(starts[starts < window_end], window_end)
     pause = np.minimum(np.searchsorted(calls, at, side="right"), len(calls) - 1)
     ops = [name_of(trace, int(row)).removeprefix(EAGER_PREFIX) for row in rows]

@@ -16,7 +16,7 @@ import numpy as np
 
 from stall_analyzer.attribute.contention import pipeline_lines
 from stall_analyzer.decode.vocabulary import PY_FUNC_OPS, op_type
-from stall_analyzer.model.intervals import Tiling, time_in, union
+from stall_analyzer.model.intervals import Tiling, covered, time_in, union
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import ABSENT, names_where, rows_named, stat_of, text_of
@@ -156,16 +156,25 @@ def pipeline_signals(traces: Sequence[AlignedTrace]) -> PipelineSignals:
         return PipelineSignals()
     python = [(a, _pipeline_rows(a.trace, lambda n: op_type(n) in PY_FUNC_OPS)) for a in traces]
     runs = [(a, _pipeline_rows(a.trace, EXECUTOR.__eq__)) for a in traces]
-    made = [(a, rows_named(a.trace, MAKE_ITERATOR.__eq__)) for a in traces]
+    made = [at for a in traces for at in _made_ps(a)]
     return PipelineSignals(
         stages=stages,
         python_ps=_duration_ps(python),
         functions_ps=_duration_ps(runs),
         functions_spans=_spans(runs),
         ops=_op_times(traces),
-        made_ps=tuple(int(at) + a.shift_ps for a, r in made for at in a.trace.events.start_ps[r]),
+        made_ps=tuple(made),
         cores=max(filter(None, (cores_of(a.trace) for a in traces)), default=None),
     )
+
+
+def _made_ps(aligned: AlignedTrace) -> list[int]:
+    """When iterators were made; those that callbacks make for themselves are not of the input."""
+    trace, training = aligned.trace, aligned.training
+    at = trace.events.start_ps[rows_named(trace, MAKE_ITERATOR.__eq__)]
+    if training is not None:
+        at = at[~covered(at, training.side.start_ps, training.side.end_ps)]
+    return [int(moment) + aligned.shift_ps for moment in at]
 
 
 def overlap_ps(one: Spans, other: Spans) -> int:

@@ -1,0 +1,78 @@
+"""What to say of a callback or a loop that uses the model between two steps."""
+
+from __future__ import annotations
+
+from stall_analyzer.decode.vocabulary import PREDICT_STEPS, TEST_STEPS
+from stall_analyzer.model.findings import Change
+from stall_analyzer.model.units import Int64s
+from stall_analyzer.signals.host.between_steps import SidePauses
+
+PREDICT, EVALUATE, DATA_SET = "model.predict", "model.evaluate", "Reading other data"
+# What holds this share of the pauses is what they are about.
+MOST = 0.5
+# How much less often the advice calls it: in batches and in epochs.
+SELDOM = 50
+SELDOM_EPOCHS = 5
+
+EXPLANATIONS = {
+    PREDICT: " model.predict makes a data set, an iterator and a list of callbacks in each call, "
+    "however few rows it is given.",
+    EVALUATE: " model.evaluate makes a data set, an iterator and a list of callbacks in each call, "
+    "and sets the metrics of the epoch back.",
+    DATA_SET: " It makes an iterator each time, and reads from it while training waits.",
+}
+DIRECT_CALL = Change(
+    "Call the model itself: for one batch that needs neither a data set nor an iterator.",
+    "y = model.predict(x)",
+    "y = model(x, training=False).numpy()\n# or, in a graph\ny = model.predict_on_batch(x)",
+)
+
+
+def side_name(side: SidePauses, taken: Int64s, lost: int) -> str:
+    """What is done with the model or with other data, if that is most of what was lost."""
+    if taken.sum() < MOST * lost:
+        return ""
+    function = next(iter(side.functions), "")
+    if function in PREDICT_STEPS:
+        return PREDICT
+    if function in TEST_STEPS:
+        return EVALUATE
+    return f"{function}()" if function else DATA_SET
+
+
+def change_for(name: str, *, often: bool, by_fit: bool) -> Change:
+    if name in (PREDICT, EVALUATE) and not often:
+        return _in_few_epochs(name)
+    if name == PREDICT:
+        return _in_callback() if by_fit else DIRECT_CALL
+    return Change(
+        "Do this work less often or in a thread of its own; what needs all batches can wait until "
+        "the end of the epoch.",
+        "def on_train_batch_end(self, batch, logs=None):\n    self.work(logs)",
+        "def on_train_batch_end(self, batch, logs=None):\n"
+        f"    if batch % {SELDOM} == 0:\n"
+        "        self.work(logs)",
+    )
+
+
+def _in_callback() -> Change:
+    return Change(
+        "Ask the model less often. For one batch call the model itself: that needs neither a data "
+        "set nor an iterator.",
+        "def on_train_batch_end(self, batch, logs=None):\n    y = self.model.predict(x)",
+        "def on_train_batch_end(self, batch, logs=None):\n"
+        f"    if batch % {SELDOM} == 0:\n"
+        "        y = self.model(x, training=False).numpy()",
+    )
+
+
+def _in_few_epochs(name: str) -> Change:
+    call = f"self.{name}(x)" if name == PREDICT else f"self.{name}(x, y)"
+    return Change(
+        "Do it after some of the epochs only, on a part of the data, or with larger batches "
+        "(batch_size=).",
+        f"def on_epoch_end(self, epoch, logs=None):\n    {call}",
+        "def on_epoch_end(self, epoch, logs=None):\n"
+        f"    if (epoch + 1) % {SELDOM_EPOCHS} == 0:\n"
+        f"        {call}",
+    )
