@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stall_analyzer.decode.vocabulary import BIT_GRADIENT, PREDICT_STEPS, UPDATE_OPS
+from stall_analyzer.decode.vocabulary import BIT_GRADIENT, ON_BATCH_STEP, PREDICT_STEPS, UPDATE_OPS
 from stall_analyzer.model.intervals import covered, enclosing
 from stall_analyzer.model.timeline import Calls, TracedSteps, TrainingThread
 from stall_analyzer.model.trace import Trace
@@ -61,8 +61,18 @@ def find_landmarks(trace: Trace, training: TrainingThread) -> Landmarks:
     )
     makes = makes[_of_training(training, trace.events.start_ps[makes])]
     made_start, made_end, _ = _clusters(trace, makes, ITERATOR_GAP_PS)
-    own = _of_training(training, reset_start)
+    own = _of_training(training, reset_start) & ~_for_one_batch(trace, training, reset_start)
     return Landmarks(reset_start[own], reset_end[own], made_start, made_end)
+
+
+def _for_one_batch(trace: Trace, training: TrainingThread, resets: Int64s) -> Bools:
+    """train_on_batch resets the metrics before each call: only its first may begin an epoch."""
+    calls = training.calls
+    on_batch = names_where(trace, ON_BATCH_STEP.__eq__)[trace.events.name[calls.row]]
+    if not on_batch.any():
+        return np.zeros(len(resets), dtype=np.bool_)
+    following = np.minimum(np.searchsorted(calls.start_ps, resets), len(calls.row) - 1)
+    return on_batch[following] & (resets > calls.start_ps[on_batch].min())
 
 
 def find_traced_steps(trace: Trace, training: TrainingThread) -> TracedSteps:

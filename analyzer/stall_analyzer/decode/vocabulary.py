@@ -49,7 +49,8 @@ INPUT_OPS = frozenset(
 # The functions that Keras calls for each batch, by the names that they had in its versions. Some
 # train and test under one name. train_on_batch and test_on_batch call the inner function.
 TRAIN_STEPS = frozenset({"multi_step_on_iterator", "one_step_on_iterator", "train_function"})
-TEST_STEPS = TRAIN_STEPS | {"test_function", "one_step_on_data"}
+ON_BATCH_STEP = "one_step_on_data"
+TEST_STEPS = TRAIN_STEPS | {"test_function", ON_BATCH_STEP}
 PREDICT_STEPS = frozenset(
     {"one_step_on_data_distributed", "multi_step_on_data", "predict_function"}
 )

@@ -12,6 +12,7 @@ from stall_analyzer.model.console_log import ConsoleLog
 from stall_analyzer.model.debug_dump import DebugDump
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.foreign import ForeignTrace
+from stall_analyzer.model.intervals import difference
 from stall_analyzer.model.kinds import ClockSource, Framework, PhaseName, StepPhase, StepSource
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.trace import Trace, TraceSource
@@ -66,6 +67,13 @@ class TrainingThread:
     calls: Calls
     runs: FunctionRuns
     side: SideWork = NO_SIDE_WORK
+
+    @property
+    def around_side_calls(self) -> tuple[Int64s, Int64s]:
+        """Side work without its calls: there data sets are made, with new graphs each time."""
+        side, calls = self.side, self.calls
+        own = calls.start_ps[side.calls], calls.end_ps[side.calls]
+        return difference(side.start_ps, side.end_ps, *own)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,13 @@ EXPLANATIONS = {
     "and sets the metrics of the epoch back.",
     DATA_SET: " It makes an iterator each time, and reads from it while training waits.",
 }
+LESS_WORK = (
+    "Do this work less often or in a thread of its own; what needs all batches can wait until the "
+    "end of the epoch."
+)
+LESS_VALIDATION = (
+    "Evaluate less often, or leave it to fit, which does so after each epoch (validation_data=)."
+)
 DIRECT_CALL = Change(
     "Call the model itself: for one batch that needs neither a data set nor an iterator.",
     "y = model.predict(x)",
@@ -43,36 +50,36 @@ def side_name(side: SidePauses, taken: Int64s, lost: int) -> str:
 def change_for(name: str, *, often: bool, by_fit: bool) -> Change:
     if name in (PREDICT, EVALUATE) and not often:
         return _in_few_epochs(name)
+    if name == PREDICT and not by_fit:
+        return DIRECT_CALL
     if name == PREDICT:
-        return _in_callback() if by_fit else DIRECT_CALL
-    return Change(
-        "Do this work less often or in a thread of its own; what needs all batches can wait until "
-        "the end of the epoch.",
-        "def on_train_batch_end(self, batch, logs=None):\n    self.work(logs)",
-        "def on_train_batch_end(self, batch, logs=None):\n"
-        f"    if batch % {SELDOM} == 0:\n"
-        "        self.work(logs)",
-    )
+        return _in_few_batches(
+            "Ask the model less often. For one batch call the model itself: that needs neither a "
+            "data set nor an iterator.",
+            "y = self.model.predict(x)",
+            "y = self.model(x, training=False).numpy()",
+        )
+    if name == EVALUATE:
+        call = "self.model.evaluate(x, y)"
+        return _in_few_batches(LESS_VALIDATION, call, call)
+    return _in_few_batches(LESS_WORK, "self.work(logs)", "self.work(logs)")
 
 
-def _in_callback() -> Change:
+def _in_few_batches(text: str, before: str, after: str) -> Change:
+    hook = "def on_train_batch_end(self, batch, logs=None):"
     return Change(
-        "Ask the model less often. For one batch call the model itself: that needs neither a data "
-        "set nor an iterator.",
-        "def on_train_batch_end(self, batch, logs=None):\n    y = self.model.predict(x)",
-        "def on_train_batch_end(self, batch, logs=None):\n"
-        f"    if batch % {SELDOM} == 0:\n"
-        "        y = self.model(x, training=False).numpy()",
+        text,
+        f"{hook}\n    {before}",
+        f"{hook}\n    if batch % {SELDOM} == 0:\n        {after}",
     )
 
 
 def _in_few_epochs(name: str) -> Change:
     call = f"self.{name}(x)" if name == PREDICT else f"self.{name}(x, y)"
+    hook = "def on_epoch_end(self, epoch, logs=None):"
     return Change(
         "Do it after some of the epochs only, on a part of the data, or with larger batches "
         "(batch_size=).",
-        f"def on_epoch_end(self, epoch, logs=None):\n    {call}",
-        "def on_epoch_end(self, epoch, logs=None):\n"
-        f"    if (epoch + 1) % {SELDOM_EPOCHS} == 0:\n"
-        f"        {call}",
+        f"{hook}\n    {call}",
+        f"{hook}\n    if (epoch + 1) % {SELDOM_EPOCHS} == 0:\n        {call}",
     )

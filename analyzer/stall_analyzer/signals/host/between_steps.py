@@ -17,7 +17,7 @@ import numpy as np
 from stall_analyzer.align.traced_steps import eager_rows
 from stall_analyzer.attribute.thread import CHECKPOINT_OPS, EAGER_PREFIX, SUMMARY_OPS
 from stall_analyzer.model.causes import CAUSES, codes
-from stall_analyzer.model.intervals import Tiling, covered, difference, time_in, union
+from stall_analyzer.model.intervals import Tiling, covered, time_in, union
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace_rows import name_of
 from stall_analyzer.model.units import PS_PER_MS, Bools, Int64s
@@ -156,9 +156,9 @@ def _side_pauses(traces: Sequence[AlignedTrace], ledger: Tiling, pauses: Int64s)
         assert aligned.training is not None
         calls, side, shift = aligned.training.calls, aligned.training.side, aligned.shift_ps
         spans = side.start_ps + shift, side.end_ps + shift
-        own = calls.start_ps[side.calls] + shift, calls.end_ps[side.calls] + shift
+        start, end = aligned.training.around_side_calls
         whole += _per_pause(ledger, pauses, *spans, EVERYTHING)
-        tracing += _per_pause(ledger, pauses, *difference(*spans, *own), TRACING)
+        tracing += _per_pause(ledger, pauses, start + shift, end + shift, TRACING)
         called.update(name_of(aligned.trace, int(row)) for row in calls.row[side.calls])
     return SidePauses(whole, tracing, tuple(name for name, _ in called.most_common()))
 

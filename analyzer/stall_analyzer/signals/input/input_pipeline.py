@@ -21,6 +21,7 @@ from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import ABSENT, names_where, rows_named, stat_of, text_of
 from stall_analyzer.model.units import Int64s
+from stall_analyzer.signals.input.side_pipelines import side_stages
 
 Rows = tuple[AlignedTrace, Int64s]  # events of a trace
 Spans = tuple[Int64s, Int64s]  # disjoint intervals in order, in window time
@@ -191,8 +192,12 @@ def _stages(traces: Sequence[AlignedTrace]) -> tuple[Stage, ...]:
     paths: dict[str, list[tuple[AlignedTrace, list[int]]]] = {}
     for aligned in traces:
         mine: dict[str, list[int]] = {}
+        others = side_stages(aligned, ROOTS)
         for index, name in enumerate(aligned.trace.names):
-            if name.startswith(ROOTS) and not name.endswith(CACHE_INSIDE):
+            if not name.startswith(ROOTS) or name.endswith(CACHE_INSIDE):
+                continue
+            # Short events have no rows, and hence no id: what a side stage reads from is one.
+            if name not in others and not name.startswith(tuple(f"{o}::" for o in others)):
                 mine.setdefault(_path(name), []).append(index)
         for path, names in mine.items():
             paths.setdefault(path, []).append((aligned, names))

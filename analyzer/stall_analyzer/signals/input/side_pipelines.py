@@ -1,0 +1,38 @@
+"""Pipelines that callbacks make for themselves: they are no part of the training's input.
+
+Every iterator has an id, and says the id of the one that reads from it. A root that is read while a
+callback keeps training waiting is the callback's, and so is all that it reads from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.model.intervals import covered
+from stall_analyzer.model.timeline import AlignedTrace
+from stall_analyzer.model.trace_rows import ABSENT, names_where, rows_named, stat_of
+from stall_analyzer.model.units import Int64s
+
+
+def side_stages(aligned: AlignedTrace, roots: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of stages that only pipelines of callbacks have."""
+    trace, training = aligned.trace, aligned.training
+    if training is None or len(training.side.start_ps) == 0:
+        return ()
+    rows = rows_named(trace, lambda name: name.startswith(roots))
+    ids, names = stat_of(trace, "id", rows), trace.events.name[rows]
+    is_root = names_where(trace, roots.__contains__)[names]
+    side = covered(trace.events.start_ps[rows], training.side.start_ps, training.side.end_ps)
+    beside = np.setdiff1d(ids[is_root & side], ids[is_root & ~side])
+    mine = np.isin(ids, _below(beside, ids, stat_of(trace, "parent_id", rows)))
+    return tuple(trace.names[name] for name in np.setdiff1d(names[mine], names[~mine]))
+
+
+def _below(iterators: Int64s, ids: Int64s, parents: Int64s) -> Int64s:
+    """The iterators and all that they read from."""
+    found = np.setdiff1d(iterators, [ABSENT])
+    while True:
+        more = np.union1d(found, ids[np.isin(parents, found)])
+        if len(more) == len(found):
+            return found
+        found = more
