@@ -72,7 +72,8 @@ def _for_one_batch(trace: Trace, training: TrainingThread, resets: Int64s) -> Bo
     if not on_batch.any():
         return np.zeros(len(resets), dtype=np.bool_)
     following = np.minimum(np.searchsorted(calls.start_ps, resets), len(calls.row) - 1)
-    return on_batch[following] & (resets > calls.start_ps[on_batch].min())
+    later = resets > calls.start_ps[on_batch].min()
+    return np.asarray(on_batch[following] & later, dtype=np.bool_)
 
 
 def find_traced_steps(trace: Trace, training: TrainingThread) -> TracedSteps:

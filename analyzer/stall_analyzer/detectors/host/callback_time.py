@@ -78,10 +78,10 @@ def check(signals: Signals) -> Finding | None:
     if slow_python and shortest <= KERAS_PAUSE_PS:
         return None
     usual = int(np.median(taken[long]))
-    warmer = Gain()
-    if count >= len(signals.training_steps) / 2:
+    often = count >= len(signals.training_steps) / 2
+    if often or pauses.side.whole_ps[1]:
         lost += min(usual, int(taken[1]))  # it ran after the first step as well
-        warmer = warmer_steps(signals)
+    warmer = warmer_steps(signals) if often else Gain()
     beside = side_name(pauses.side, pauses.side.whole_ps[long], lost)
     name = _culprit(signals, lost) or beside
     won = Gain(round(0.8 * max(lost - count * KERAS_PAUSE_PS, 0)), lost) + warmer
