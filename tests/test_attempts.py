@@ -40,8 +40,24 @@ def test_restarts_are_attempts_and_take_their_validation_with_them(tmp_path: Pat
     assert "2 attempts" in discovery.notes[0].text
 
 
-def test_a_second_fit_in_the_same_process_is_an_attempt(tmp_path: Path) -> None:
+def test_a_second_fit_in_the_same_process_is_no_restart(tmp_path: Path) -> None:
     first, second = file_name(NOON), file_name(NOON + 60, n=2)
+    session = "2023_11_15_12_02_00"  # over both, exported at the end
+    trace = f"{PROFILE}/{session}/box.xplane.pb"
+    root = lay_out(tmp_path, f"train/{first}", f"train/{second}", trace)
+    assert attempts_of(root) == [([first, second], [session])]
+
+
+def test_a_process_goes_on_although_another_has_begun_meanwhile(tmp_path: Path) -> None:
+    one, other = file_name(NOON, pid=1), file_name(NOON + 60, pid=2)
+    again = file_name(NOON + 90, pid=1, n=2)
+    root = lay_out(tmp_path, *(f"train/{name}" for name in (one, other, again)))
+    assert attempts_of(root) == [([one, again], []), ([other], [])]
+
+
+def test_a_restart_that_got_the_same_pid_counts_its_files_anew(tmp_path: Path) -> None:
+    """In a container the training always has the same pid."""
+    first, second = file_name(NOON, pid=1, n=0), file_name(NOON + 60, pid=1, n=0)
     root = lay_out(tmp_path, f"train/{first}", f"train/{second}")
     assert attempts_of(root) == [([first], []), ([second], [])]
 
@@ -138,11 +154,11 @@ def test_a_capture_belongs_to_the_event_files_of_its_process(tmp_path: Path) -> 
     assert attempts_of(root) == [([one, first], []), ([two, second], [])]
 
 
-def test_a_second_fit_of_the_process_leaves_the_capture_with_the_first(tmp_path: Path) -> None:
+def test_a_second_fit_of_a_captured_process_is_no_restart(tmp_path: Path) -> None:
     first, second = file_name(NOON + 5), file_name(NOON + 100, n=2)
     capture = capture_name(NOON, pid=100)
     root = lay_out(tmp_path, f"train/{first}", f"train/{second}", capture)
-    assert attempts_of(root) == [([capture, first], []), ([second], [])]
+    assert attempts_of(root) == [([capture, first, second], [])]
 
 
 def test_a_process_that_never_came_to_train_is_an_attempt_of_its_own(tmp_path: Path) -> None:

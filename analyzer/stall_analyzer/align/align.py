@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from stall_analyzer.align.collectives import meetings_of
+from stall_analyzer.align.fits import fits_of, note_of, profiled_fit
 from stall_analyzer.align.host_clocks import clock_notes, place_hosts
 from stall_analyzer.align.logged_epoch import (
     LONGEST_NS,
@@ -44,6 +45,7 @@ def align(
     """
     notes: list[Note] = []
     seen = [inspect_trace(session, source, events) for session, source in traces]
+    events, told = profiled_fit(events, seen)
     logged = _believable(epoch_from_events(events, _first_traced_ns(seen)), notes)
     clock_ns = _clock_origin(seen, logged)
     captured = events.capture.trace_name if events is not None and events.capture else ""
@@ -51,6 +53,8 @@ def align(
     notes += [*clock_notes([p.clock for p in placed]), *split_session_notes(placed)]
     reference = _reference(placed, captured)
     window = find_window(placed, reference, logged, clock_ns, notes)
+    fits = fits_of(events, told, reference)
+    notes += [note for note in (note_of(fits),) if note is not None]
     aligned = tuple(_align_one(p, window, notes) for p in placed)
     steps = find_steps(_telling(placed, aligned, reference), events, window, logged)
     first_step = _first_step(placed, events, window)
@@ -65,6 +69,7 @@ def align(
         later_epochs_ps=later_epochs_ps(reference, logged, window),
         events=events,
         notes=tuple(notes),
+        fits=fits,
         meetings=meetings_of(
             [p.collectives for p in placed],
             [a.host for a in aligned],

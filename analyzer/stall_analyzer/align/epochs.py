@@ -1,7 +1,8 @@
 """Where the epochs of a trace begin and end.
 
 Keras 2 marks each batch with its epoch. Keras 3 marks nothing in an ordinary profile, but before
-each epoch it resets its metrics and makes an iterator. A custom loop only makes the iterator.
+each epoch it resets its metrics and makes an iterator; before the first epoch of a fit() it makes
+a data set, or asks for the size of its user's. A custom loop only makes the iterator.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class Epoch:
     end_source: str
     end_exact: bool  # nothing but the end of the epoch lies before it
     begin_seen: bool  # False: the trace began in the middle of it
+    begins_fit: bool = False  # it is the first of a further fit() in the trace
+    compiled_anew: bool = False  # … of another model, or of one that was compiled again
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,13 @@ class _Begin:
     previous_end_ps: int  # of the epoch before
     source: str
     seen: bool = True
+    fit: bool = False  # a further fit() begins
+    compiled: bool = False
+
+    @property
+    def ends_before(self) -> str:
+        what = "fit()" if self.fit else "epoch"
+        return f"the next {what} begins ({self.source})"
 
 
 def find_epochs(steps: TracedSteps, landmarks: Landmarks) -> tuple[Epoch, ...]:
@@ -51,10 +61,15 @@ def find_epochs(steps: TracedSteps, landmarks: Landmarks) -> tuple[Epoch, ...]:
             start_ps=begin.start_ps,
             end_ps=following.previous_end_ps if following else None,
             start_source=begin.source,
-            end_source=f"the next epoch begins ({following.source})" if following else "",
+            end_source=following.ends_before if following else "",
             # Keras 2 takes the old iterator down, and only then resets its metrics.
-            end_exact=following is not None and following.source == RESET and steps.epoch is None,
+            end_exact=following is not None
+            and following.source == RESET
+            and steps.epoch is None
+            and not following.fit,
             begin_seen=begin.seen,
+            begins_fit=begin.fit,
+            compiled_anew=begin.compiled,
         )
         for begin, following in zip(begins, ends, strict=True)
     )
@@ -74,6 +89,8 @@ def _candidates(steps: TracedSteps, marks: Landmarks) -> list[int]:
         return []
     if steps.epoch is not None:
         fresh = np.diff(steps.epoch[trained], prepend=steps.epoch[trained[:1]] - 1) != 0
+        if steps.number is not None:  # a second fit() of one epoch has the same number again
+            fresh[1:] |= np.diff(steps.number[trained]) < 0
     else:
         since, until = _gaps(steps)[trained], steps.start_ps[trained]
         fresh = np.zeros(len(trained), dtype=np.bool_)
@@ -90,8 +107,14 @@ def _begin_at(step: int, steps: TracedSteps, marks: Landmarks) -> _Begin | None:
     made = _last_between(marks.iterator_start_ps, since, until)
     reset = _last_between(marks.reset_start_ps, since, until)
     if reset is not None and (made is not None or first or not _remade(marks, steps)):
-        end = int(marks.reset_end_ps[reset])
-        return _Begin(end, int(marks.reset_start_ps[reset]), RESET)
+        start, end = int(marks.reset_start_ps[reset]), int(marks.reset_end_ps[reset])
+        datasets = _between(marks.dataset_ps, since, start)
+        if first or not len(datasets):
+            return _Begin(end, start, RESET)
+        # What the program does between two fits belongs to neither.
+        variables = _between(marks.variable_ps, since, start)
+        over = min(*datasets[:1], *variables[:1], start)
+        return _Begin(end, int(over), RESET, fit=True, compiled=len(variables) > 0)
     if made is not None:
         # Keras 2 makes the iterator before the epoch begins, a loop when it begins.
         ends = marks.iterator_end_ps if steps.epoch is not None else marks.iterator_start_ps
@@ -104,6 +127,10 @@ def _begin_at(step: int, steps: TracedSteps, marks: Landmarks) -> _Begin | None:
 def _remade(marks: Landmarks, steps: TracedSteps) -> bool:
     """Does every epoch make its own iterator? (Not with steps_per_epoch.)"""
     return bool((marks.iterator_start_ps > steps.start_ps[0]).any())
+
+
+def _between(at: Int64s, since: int, until: int) -> Int64s:
+    return at[(at >= since) & (at < until)]
 
 
 def _last_between(at: Int64s, since: int, until: int) -> int | None:

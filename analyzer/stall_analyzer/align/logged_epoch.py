@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise, takewhile
 
 import numpy as np
 
 from stall_analyzer.align.marks import steps_of, validation_of
 from stall_analyzer.captures.capture_format import MarkName, Tag
 from stall_analyzer.captures.capture_records import MarkRecord
+from stall_analyzer.events.fits import is_same_model
 from stall_analyzer.model.event_log import Capture, EventLog, Series
 from stall_analyzer.model.units import NS_PER_S, PS_PER_S, Int64s
 
@@ -76,13 +78,21 @@ def epoch_from_events(events: EventLog | None, traced_ns: int | None = None) -> 
         start_source=start_source,
         end_source=end_source,
         finished=len(ends) > 0,
-        later_ns=tuple(int(gap) for gap in np.diff(ends) if gap > 0),
+        later_ns=(*(int(gap) for gap in np.diff(ends) if gap > 0), *_in_later_fits(events)),
         start_error_ns=error_ns,
         validation_begin_ns=validation.begin_ns if validation else None,
         validation_begin_error_ns=validation.begin_error_ns if validation else 0,
         validation_end_ns=validation.end_ns if validation else None,
         steps=steps_of(events, start_ns, end_ns) if len(ends) else None,
     )
+
+
+def _in_later_fits(events: EventLog) -> Iterator[int]:
+    """Durations of the epochs of later fits, as long as they train the same model."""
+    for fit in takewhile(lambda fit: is_same_model(events, fit), events.later_fits):
+        epoch = epoch_from_events(fit)
+        if epoch is not None and epoch.finished:
+            yield from (epoch.end_ns - epoch.start_ns, *epoch.later_ns)
 
 
 def batch_times(events: EventLog) -> Int64s:
@@ -116,15 +126,22 @@ def step_durations(capture: Capture) -> Int64s | None:
 def _epoch_from_marks(capture: Capture) -> LoggedEpoch | None:
     """The first epoch of the first fit()."""
     marks = capture.first_fit
-    begins = [i for i, mark in enumerate(marks) if mark.what == MarkName.EPOCH_BEGIN]
-    if not begins:
+    epochs = _marked_epochs(marks, capture)
+    if not epochs:
         return _whole_loop(marks, capture) if marks else None
-    epochs = [
-        _marked_epoch(marks[begin], marks[begin + 1 : over], marks[over : over + 1], capture)
-        for begin, over in zip(begins, [*begins[1:], len(marks)], strict=True)
-    ]
+    for fit in capture.fits[1:] if capture.is_one_model else ():
+        epochs += _marked_epochs(fit, capture)
     later = tuple(epoch.end_ns - epoch.start_ns for epoch in epochs[1:] if epoch.finished)
     return replace(epochs[0], later_ns=later)
+
+
+def _marked_epochs(marks: Sequence[MarkRecord], capture: Capture) -> list[LoggedEpoch]:
+    """Those of one fit."""
+    begins = [i for i, mark in enumerate(marks) if mark.what == MarkName.EPOCH_BEGIN]
+    return [
+        _marked_epoch(marks[begin], marks[begin + 1 : over], marks[over : over + 1], capture)
+        for begin, over in pairwise([*begins, len(marks)])
+    ]
 
 
 def _whole_loop(marks: Sequence[MarkRecord], capture: Capture) -> LoggedEpoch | None:

@@ -7,11 +7,17 @@ train function are the steps. In eager training each fetch of a batch begins one
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from stall_analyzer.decode.vocabulary import BIT_GRADIENT, ON_BATCH_STEP, PREDICT_STEPS, UPDATE_OPS
+from stall_analyzer.decode.vocabulary import (
+    BIT_GRADIENT,
+    ON_BATCH_STEP,
+    PREDICT_STEPS,
+    TEST_STEPS,
+    UPDATE_OPS,
+)
 from stall_analyzer.model.intervals import covered, enclosing
 from stall_analyzer.model.timeline import Calls, TracedSteps, TrainingThread
 from stall_analyzer.model.trace import Trace
@@ -37,6 +43,10 @@ ITERATOR_GAP_PS = 5 * PS_PER_MS
 PART_OF_STEP = 0.5
 
 
+def _nowhere() -> Int64s:
+    return np.empty(0, dtype=np.int64)
+
+
 @dataclass(frozen=True)
 class Landmarks:
     """What the training thread does between epochs, as disjoint intervals in order."""
@@ -45,6 +55,10 @@ class Landmarks:
     reset_end_ps: Int64s
     iterator_start_ps: Int64s  # iterators being made
     iterator_end_ps: Int64s
+    # Data sets that Keras made or asked for their size, and variables that were made. It does the
+    # one when a fit() begins, the other when a model is made or compiled.
+    dataset_ps: Int64s = field(default_factory=_nowhere)
+    variable_ps: Int64s = field(default_factory=_nowhere)
 
 
 def find_resets(trace: Trace, training: TrainingThread) -> tuple[Int64s, Int64s]:
@@ -62,7 +76,18 @@ def find_landmarks(trace: Trace, training: TrainingThread) -> Landmarks:
     makes = makes[_of_training(training, trace.events.start_ps[makes])]
     made_start, made_end, _ = _clusters(trace, makes, ITERATOR_GAP_PS)
     own = _of_training(training, reset_start) & ~_for_one_batch(trace, training, reset_start)
-    return Landmarks(reset_start[own], reset_end[own], made_start, made_end)
+    found = Landmarks(reset_start[own], reset_end[own], made_start, made_end)
+    if not TEST_STEPS.intersection(trace.names[name] for name in _called(trace, training)):
+        return found
+    datasets = trace.events.start_ps[eager_rows(trace, training, lambda op: "Dataset" in op)]
+    variables = trace.events.start_ps[eager_rows(trace, training, "VarHandleOp".__eq__)]
+    own = _of_training(training, datasets)
+    return replace(found, dataset_ps=datasets[own], variable_ps=variables)
+
+
+def _called(trace: Trace, training: TrainingThread) -> set[int]:
+    """Names of the functions, as indexes."""
+    return set(trace.events.name[training.calls.row].tolist())
 
 
 def _for_one_batch(trace: Trace, training: TrainingThread, resets: Int64s) -> Bools:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from stall_analyzer.align.logged_epoch import LoggedEpoch
 from stall_analyzer.align.placed_trace import PlacedTrace
@@ -56,7 +57,8 @@ def later_epochs_ps(
         return tuple(gap * PS_PER_NS for gap in logged.later_ns)
     if reference is None:
         return ()
-    ended = ((e.start_ps, e.end_ps) for e in reference.epochs[1:] if e.end_ps is not None)
+    same = takewhile(lambda epoch: not epoch.compiled_anew, reference.epochs[1:])
+    ended = ((e.start_ps, e.end_ps) for e in same if e.end_ps is not None)
     later = [(start, end) for start, end in ended if reference.on_clock(end) > window.end_ps]
     # In a damaged trace an epoch may end before what makes its iterator does.
     return tuple(end - start for start, end in later if end > start)

@@ -105,7 +105,7 @@ def _capture(parts: Sequence[_Part]) -> Capture:
     times = [*walls, *(record.ns for record in records)]
     return Capture(
         environment=next(reversed(_of(Environment, records)), Environment()),
-        model=next(iter(_of(ModelRecord, records)), None),
+        models=tuple(_of(ModelRecord, records)),
         marks=tuple(_of(MarkRecord, records)),
         windows=tuple(_of(WindowRecord, records)),
         beats=tuple(_of(Look, records)),

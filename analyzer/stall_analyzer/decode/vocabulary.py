@@ -54,6 +54,7 @@ TEST_STEPS = TRAIN_STEPS | {"test_function", ON_BATCH_STEP}
 PREDICT_STEPS = frozenset(
     {"one_step_on_data_distributed", "multi_step_on_data", "predict_function"}
 )
+KERAS_STEPS = TEST_STEPS | PREDICT_STEPS
 XLA_OPS = frozenset({"_XlaCompile", "_XlaRun", "_XlaCompileAndRun", "XlaLaunch"})
 
 # Events of the training thread and of the executors whose rows the attribution reads.

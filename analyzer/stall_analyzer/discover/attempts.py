@@ -2,11 +2,13 @@
 
     events.out.tfevents.<unix seconds>.<host>.<pid>.<n>.v2 (.stall, for a capture's)
 
-Every file in train/ (or, without such a folder, in the run folder itself) begins an attempt,
-unless it began together with the one before: a second writer of the same process, or another
-worker of the same job. The other files follow their process, then the clock. A capture of a process
-that wrote nothing else is an attempt that never came to train, unless its task makes it a worker of
-another one. A profile session belongs to the attempt that was running when it was exported.
+Every process that writes into train/ (or, without such a folder, into the run folder itself) is an
+attempt, unless it began together with the one before: another worker of the same job. A process
+counts its writers (<n>): that tells a second fit() from a restart that got the same pid, as the
+processes of a container do. The other files follow their process, then the clock. A capture of a
+process that wrote nothing else is an attempt that never came to train, unless its task makes it a
+worker of another one. A profile session belongs to the attempt that was running when it was
+exported.
 """
 
 from __future__ import annotations
@@ -48,8 +50,8 @@ class Writer:
     start_s: int
     host: str
     pid: int | None
+    number: int = 0  # of the files that the process has begun, counted apart for captures
     captures: bool = False
-    continues: bool = False  # the capture of a process that has filled a file before
     task: str = ""  # of a capture in a cluster
     parent: int | None = None  # of a capture: the pid of the process that started its own
 
@@ -82,13 +84,13 @@ def writer_of(path: str) -> Writer | None:
     match = _EVENT_NAME.search(path.replace("\\", "/").rpartition("/")[2])
     if match is None:
         return None
-    pid, captures = match["pid"], match["capture"] is not None
+    pid = match["pid"]
     return Writer(
         start_s=int(match["start"]),
         host=match["host"],
         pid=int(pid) if pid else None,
-        captures=captures,
-        continues=captures and int(match["n"]) > 0,
+        number=int(match["n"] or 0),
+        captures=match["capture"] is not None,
     )
 
 
@@ -129,18 +131,30 @@ def _begin_attempts(event_files: Sequence[EventFile], notes: list[Note]) -> list
     attempts: list[Attempt] = []
     for file in sorted(event_files, key=_by_start):
         writer = _writer(file)
-        if not attempts or (writer is not None and _begins_anew(attempts[-1], writer, notes)):
-            attempts.append(Attempt(writer.start_s if writer else 0))
-        attempts[-1].event_files.append(file)
+        attempt = _attempt_of(attempts, writer, notes)
+        if attempt is None:
+            attempt = Attempt(writer.start_s if writer else 0)
+            attempts.append(attempt)
+        attempt.event_files.append(file)
         if writer is not None:
-            attempts[-1].writers.append(writer)
+            attempt.writers.append(writer)
     return attempts or [Attempt(0)]
+
+
+def _attempt_of(
+    attempts: Sequence[Attempt], writer: Writer | None, notes: list[Note]
+) -> Attempt | None:
+    """To which of them its file belongs; None where it begins another."""
+    own = [attempt for attempt in attempts if writer is not None and _goes_on(attempt, writer)]
+    if own:
+        return own[-1]
+    if not attempts or (writer is not None and _begins_anew(attempts[-1], writer, notes)):
+        return None
+    return attempts[-1]
 
 
 def _begins_anew(attempt: Attempt, writer: Writer, notes: list[Note]) -> bool:
     later_s = writer.start_s - attempt.start_s
-    if writer.continues and writer.process in {known.process for known in attempt.writers}:
-        return False
     if _is_another_worker(attempt, writer) or _is_started_by(attempt, writer):
         return False
     names_process = attempt.writers and all(w.pid is not None for w in (*attempt.writers, writer))
@@ -158,6 +172,13 @@ def _begins_anew(attempt: Attempt, writer: Writer, notes: list[Note]) -> bool:
         _note_once(notes, Note("info", text))
         return False
     return later_s > SAME_START_S
+
+
+def _goes_on(attempt: Attempt, writer: Writer) -> bool:
+    """A further file of a process of this attempt: another fit(), or a capture's next file."""
+    own = [known for known in attempt.writers if known.process == writer.process]
+    alike = [known.number for known in own if known.captures == writer.captures]
+    return writer.pid is not None and bool(own) and writer.number > max(alike, default=-1)
 
 
 def _is_another_worker(attempt: Attempt, writer: Writer) -> bool:
@@ -289,9 +310,9 @@ def _is_foreign(file: EventFile, processes: Collection[tuple[str, int | None]]) 
     return writer is not None and writer.process not in processes
 
 
-def _by_start(file: EventFile) -> tuple[int, str]:
+def _by_start(file: EventFile) -> tuple[int, int, str]:
     writer = writer_of(file.path)
-    return (writer.start_s if writer else 0), file.path
+    return (writer.start_s, writer.number, file.path) if writer else (0, 0, file.path)
 
 
 def _note_once(notes: list[Note], note: Note) -> None:

@@ -23,6 +23,7 @@ from stall_analyzer.captures.capture_reader import CaptureFile, read_captures
 from stall_analyzer.captures.held_stacks import read_dump
 from stall_analyzer.captures.record_json import to_json
 from stall_analyzer.errors import UnreadableFile, WireError
+from stall_analyzer.events.fits import files_by_fit, told_apart
 from stall_analyzer.events.histogram_sums import HistogramReader
 from stall_analyzer.events.keras_config import parse_keras_config
 from stall_analyzer.events.tensors import Tensor, parsed, scalar_of, text_of
@@ -232,9 +233,13 @@ class _Reader:
 
 def read_events(run: Run, reading: Reading | None = None) -> EventLog:
     """The scalars of a run, merged over its files in time order, and what else they tell."""
-    reader = _Reader()
     reading = reading or Reading(run, ignore_progress)
-    for file in run.event_files:
+    return told_apart([_read_files(files, reading) for files in files_by_fit(run.event_files)])
+
+
+def _read_files(files: Sequence[EventFile], reading: Reading) -> EventLog:
+    reader = _Reader()
+    for file in files:
         reader.read(file, reading.file("event files", file.size, EVENT_FILE_WEIGHT))
     captures = read_captures(reader.captures, reader.notes)
     version = reader.version_wall_s

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from stall_analyzer.captures.capture_format import MarkName, StopReason, WindowEvent
 from stall_analyzer.captures.capture_records import (
@@ -63,7 +64,7 @@ class Capture:
     """What StallCallback or watch recorded of one process, each kind in order of time."""
 
     environment: Environment = field(default_factory=Environment)
-    model: ModelRecord | None = None
+    models: tuple[ModelRecord, ...] = ()  # one for each fit that came to its first step
     marks: tuple[MarkRecord, ...] = ()
     windows: tuple[WindowRecord, ...] = ()
     beats: tuple[Look, ...] = ()
@@ -80,6 +81,17 @@ class Capture:
         return bool(self.marks)
 
     @property
+    def model(self) -> ModelRecord | None:
+        """Of the first fit."""
+        return self.models[0] if self.models else None
+
+    @property
+    def is_one_model(self) -> bool:
+        """Whether all fits train it. Keras names the layers of each model anew."""
+        layers = {model.layers for model in self.models}
+        return len(layers) == 1 and () not in layers
+
+    @property
     def trace_name(self) -> str:
         """What its traces are called: host, and task in a cluster."""
         task = self.environment.task
@@ -89,10 +101,16 @@ class Capture:
     @property
     def first_fit(self) -> tuple[MarkRecord, ...]:
         """The marks of the first fit() alone, up to an error that ended it."""
+        return self.fits[0] if self.fits else ()
+
+    @property
+    def fits(self) -> tuple[tuple[MarkRecord, ...], ...]:
+        """The marks of each fit()."""
         errors = [dump.ns for dump in self.dumps if dump.reason == StopReason.EXCEPTION]
         marks = [mark for mark in self.marks if not errors or mark.ns < errors[0]]
         begins = [i for i, mark in enumerate(marks) if mark.what == MarkName.FIT_BEGIN]
-        return tuple(marks[: begins[1]] if len(begins) > 1 else marks)
+        bounds = [0, *begins[1:], len(marks)]
+        return tuple(tuple(marks[i:j]) for i, j in pairwise(bounds)) if marks else ()
 
     @property
     def looks(self) -> tuple[Look, ...]:
@@ -131,6 +149,9 @@ class EventLog:
     opened_ns: int | None = None
     validation_opened_ns: int | None = None
     foreign_writer: bool = False  # none of the files was written by TensorFlow
+    fits: int = 1  # calls of fit() that count their epochs on
+    # Those that came after in the same process: of another model, or with epochs from 0 again.
+    later_fits: tuple[EventLog, ...] = ()
 
     @property
     def capture(self) -> Capture | None:

@@ -232,6 +232,15 @@ class Meetings:
 
 
 @dataclass(frozen=True)
+class Fits:
+    """Calls of fit() in the process of a run."""
+
+    count: int = 1
+    told: int = 0  # which of them this is about, from 0
+    same_model: bool = True  # all of them train one model, compiled once as far as is known
+
+
+@dataclass(frozen=True)
 class Timeline:
     """The first epoch of a run: all that was recorded of it, on one clock."""
 
@@ -249,6 +258,7 @@ class Timeline:
     meetings: Meetings | None = None  # None where no two hosts were seen to meet
     unread_hosts: tuple[str, ...] = ()  # whose traces could not be read
     foreign: tuple[ForeignTrace, ...] = ()  # traces that were recognized and not read
+    fits: Fits = Fits()
 
     @property
     def framework(self) -> Framework:

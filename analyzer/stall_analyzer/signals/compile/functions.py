@@ -15,7 +15,7 @@ import numpy as np
 
 from stall_analyzer.align.traced_steps import calls_that_train
 from stall_analyzer.align.training_thread import INITIALIZER_PREFIX
-from stall_analyzer.decode.vocabulary import PREDICT_STEPS, TEST_STEPS
+from stall_analyzer.decode.vocabulary import KERAS_STEPS
 from stall_analyzer.model.causes import codes, codes_of_bucket
 from stall_analyzer.model.intervals import Tiling, time_in
 from stall_analyzer.model.timeline import AlignedTrace
@@ -23,7 +23,6 @@ from stall_analyzer.model.trace_rows import name_of, rows_called, rows_named, st
 from stall_analyzer.model.units import PS_PER_MS, Int64s
 from stall_analyzer.signals.compile.graph_shape import GraphShape, graph_shape
 
-KERAS_STEPS = TEST_STEPS | PREDICT_STEPS
 # A call in which the compiler worked for less than this only looked its code up.
 XLA_LEAST_PS = PS_PER_MS
 
