@@ -56,7 +56,9 @@ def captured(
     ends = START_NS + ((steps + 1) * 0.25 * NS).astype(np.int64)
     capture = Capture(
         environment=Environment(host="box", cores=2),
-        model=model or ModelRecord(optimizer="Adam", parameters=1000, layers=LAYERS, probed=True),
+        models=(
+            model or ModelRecord(optimizer="Adam", parameters=1000, layers=LAYERS, probed=True),
+        ),
         marks=tuple(marks),
         first_ns=START_NS,
         last_ns=int(ends[-1]),

@@ -11,7 +11,7 @@ from stall_analyzer.align.align import align
 from stall_analyzer.detectors.cluster import collective_wait, replicas_without_work, straggler
 from stall_analyzer.detectors.ending import stuck_or_dead
 from stall_analyzer.diagnose.verdict import judge
-from stall_analyzer.model.event_log import EventLog, Series
+from stall_analyzer.model.event_log import EventLog, KerasConfig, Series
 from stall_analyzer.signals.signals import Signals
 from tests import clusters
 from tests.clusters import PUNCTUAL, Job, Way, steadily, timeline_of, traces_of, write_job
@@ -127,14 +127,17 @@ def test_devices_without_work_beside_devices_with_work(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- unfinished runs
 
 
-def logged(batches_s: Sequence[float], last_s: float, finished: bool = False) -> Signals:
+def logged(
+    batches_s: Sequence[float], last_s: float, finished: bool = False, keras: bool = True
+) -> Signals:
     walls = np.array([round(s * NS_PER_S) for s in batches_s], dtype=np.int64)
     losses = Series(np.arange(len(walls), dtype=np.int64), walls, np.ones(len(walls)))
     train = {"batch_loss": losses}
     if finished:
         end = np.array([round(last_s * NS_PER_S)], dtype=np.int64)
         train["epoch_loss"] = Series(np.zeros(1, dtype=np.int64), end, np.ones(1))
-    log = EventLog(train, {}, None, NS_PER_S, round(last_s * NS_PER_S), None, len(walls))
+    model = KerasConfig(NS_PER_S, "Sequential", ()) if keras else None
+    log = EventLog(train, {}, model, NS_PER_S, round(last_s * NS_PER_S), None, len(walls))
     return signals_for(align([], log))
 
 
@@ -151,3 +154,10 @@ def test_a_run_that_went_silent_is_worth_a_look() -> None:
     batches = [2 + n / 10 for n in range(40)]
     finding = found(stuck_or_dead.check(logged(batches, last_s=600)), "consider")
     assert "it stood still" in finding.explanation
+
+
+def test_a_loop_of_ones_own_that_logs_no_epochs_simply_ends() -> None:
+    batches = [2 + n / 10 for n in range(40)]
+    of_loop = logged(batches, last_s=6, keras=False)
+    assert stuck_or_dead.check(of_loop) is None
+    assert of_loop.timeline.notes == ()

@@ -275,5 +275,17 @@ def test_two_graphs_may_be_meant(tmp_path: Path) -> None:
     assert (finding.severity, finding.gain.low_ps) == ("note", 0)
 
 
+def test_the_steps_of_two_models_are_two_functions_of_one_name(tmp_path: Path) -> None:
+    """Called in turn, each is traced once: that is no retracing."""
+    python: list[Event] = []
+    work: list[Event] = []
+    for number in range(8):
+        start, traces = 100.0 * number, number < 2
+        graph = f"{GRAPH}{number % 2}"
+        python += call(start, start + 90, number + 1, traced_ms=60 * traces, graph=graph)
+        work += ops(start + 80, start + 90, number + 1, *TRAIN_OPS)
+    assert retracing.check(signals(tmp_path, python, work)) is None
+
+
 def test_a_function_that_is_traced_once_is_not_retraced(tmp_path: Path) -> None:
     assert retracing.check(retraced(tmp_path, (0,), 10)) is None

@@ -115,12 +115,17 @@ def _begin_at(step: int, steps: TracedSteps, marks: Landmarks) -> _Begin | None:
         variables = _between(marks.variable_ps, since, start)
         over = min(*datasets[:1], *variables[:1], start)
         return _Begin(end, int(over), RESET, fit=True, compiled=len(variables) > 0)
+    loop = marks.loop_ps if first and marks.loop_ps is not None else until
     if made is not None:
         # Keras 2 makes the iterator before the epoch begins, a loop when it begins.
         ends = marks.iterator_end_ps if steps.epoch is not None else marks.iterator_start_ps
-        return _Begin(int(ends[made]), int(marks.iterator_start_ps[made]), "iterator made")
+        return _Begin(
+            min(int(ends[made]), loop), int(marks.iterator_start_ps[made]), "iterator made"
+        )
     if steps.epoch is not None and not first:
         return _Begin(until, until, "step marker")
+    if first and marks.loop_ps is not None:
+        return _Begin(loop, loop, "the first step is traced")
     return _Begin(until, until, "first step in the trace", seen=False) if first else None
 
 

@@ -19,6 +19,7 @@ MARKED = "the capture marked it"
 # More picoseconds than int64 holds: the clock jumped, or the files are of several runs.
 LONGEST_NS = 100 * 24 * 3600 * NS_PER_S
 LAST_RECORD = "last record: no epoch was finished"
+LOOP_END = "last record of a loop that logs no epochs"
 LEAST_RECORDS = 3  # of a scalar that tells the course of a loop
 LONGEST_STEP_S = 1e6  # a damaged record may say more than int64 holds
 STEP_SECONDS = Tag.STEP_SECONDS.removeprefix(Tag.ALL)
@@ -66,7 +67,7 @@ def epoch_from_events(events: EventLog | None, traced_ns: int | None = None) -> 
     end_ns, end_source = (
         (int(ends[0]), "first epoch's scalars")
         if len(ends)
-        else (events.last_wall_ns or 0, LAST_RECORD)
+        else (events.last_wall_ns or 0, LAST_RECORD if events.keras is not None else LOOP_END)
     )
     start_ns, start_source, error_ns = _start(events, batches, end_ns, traced_ns)
     if end_ns <= start_ns:

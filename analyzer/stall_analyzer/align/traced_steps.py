@@ -59,11 +59,15 @@ class Landmarks:
     # one when a fit() begins, the other when a model is made or compiled.
     dataset_ps: Int64s = field(default_factory=_nowhere)
     variable_ps: Int64s = field(default_factory=_nowhere)
+    loop_ps: int | None = None  # when a loop of one's own began, where the trace has seen that
 
 
 def find_resets(trace: Trace, training: TrainingThread) -> tuple[Int64s, Int64s]:
     """When Keras resets its metrics, for training or anything else."""
     assigns = eager_rows(trace, training, lambda op: op == "AssignVariableOp")
+    variables = eager_rows(trace, training, "VarHandleOp".__eq__)
+    started = trace.events.start_ps
+    assigns = assigns[~_is_first_since(started[variables], started[assigns])]
     start, end, count = _clusters(trace, assigns, BURST_GAP_PS)
     return start[count >= BURST_LEAST], end[count >= BURST_LEAST]
 
@@ -76,8 +80,15 @@ def find_landmarks(trace: Trace, training: TrainingThread) -> Landmarks:
     makes = makes[_of_training(training, trace.events.start_ps[makes])]
     made_start, made_end, _ = _clusters(trace, makes, ITERATOR_GAP_PS)
     own = _of_training(training, reset_start) & ~_for_one_batch(trace, training, reset_start)
-    found = Landmarks(reset_start[own], reset_end[own], made_start, made_end)
-    if not TEST_STEPS.intersection(trace.names[name] for name in _called(trace, training)):
+    found = Landmarks(
+        reset_start[own],
+        reset_end[own],
+        made_start,
+        made_end,
+        loop_ps=_loop_begin(training.calls),
+    )
+    called = {trace.names[name] for name in np.unique(trace.events.name[training.calls.row])}
+    if not called & (TEST_STEPS - {ON_BATCH_STEP}):
         return found
     datasets = trace.events.start_ps[eager_rows(trace, training, lambda op: "Dataset" in op)]
     variables = trace.events.start_ps[eager_rows(trace, training, "VarHandleOp".__eq__)]
@@ -85,9 +96,24 @@ def find_landmarks(trace: Trace, training: TrainingThread) -> Landmarks:
     return replace(found, dataset_ps=datasets[own], variable_ps=variables)
 
 
-def _called(trace: Trace, training: TrainingThread) -> set[int]:
-    """Names of the functions, as indexes."""
-    return set(trace.events.name[training.calls.row].tolist())
+def _is_first_since(made_ps: Int64s, at_ps: Int64s) -> Bools:
+    """Whether anything was made since the one before: a new variable gets its first value."""
+    before = np.concatenate([[-1], at_ps[:-1]])
+    return np.searchsorted(made_ps, at_ps) > np.searchsorted(made_ps, before)
+
+
+def _loop_begin(calls: Calls) -> int | None:
+    """The first call of the first step, if its functions were traced then: so nothing was before.
+
+    What is called before the first step, and again before the second, is part of the loop.
+    """
+    trained = np.flatnonzero((calls.bits & BIT_GRADIENT) > 0)
+    if len(trained) == 0 or not calls.traced[trained[0]]:
+        return None
+    first, second = int(trained[0]), int(trained[min(1, len(trained) - 1)])
+    again = calls.concrete[first + 1 : second]
+    before = np.flatnonzero(np.isin(calls.concrete[:first], again[again >= 0]))
+    return int(calls.start_ps[min([first, *before])])
 
 
 def _for_one_batch(trace: Trace, training: TrainingThread, resets: Int64s) -> Bools:

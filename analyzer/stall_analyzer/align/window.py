@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from stall_analyzer.align.logged_epoch import LoggedEpoch
+from stall_analyzer.align.logged_epoch import LOOP_END, LoggedEpoch
 from stall_analyzer.align.placed_trace import PlacedTrace
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.timeline import Window
@@ -29,7 +29,7 @@ def find_window(
     from_log = None
     if logged is not None and clock_ns is not None:
         from_log = _from_log(logged, clock_ns)
-        if not logged.finished:
+        if not logged.finished and logged.end_source != LOOP_END:
             notes.append(Note("warning", "The event files show no finished epoch."))
     if from_log is not None and logged is not None and logged.marked:
         window = from_log

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stall_analyzer.align.logged_epoch import LAST_RECORD
+from stall_analyzer.align.logged_epoch import LAST_RECORD, LOOP_END
 from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.findings import Verdict
 from stall_analyzer.model.format import between, percent, seconds
@@ -31,7 +31,7 @@ def noun_of(timeline: Timeline) -> str:
     """What the window is: a loop without epochs, or a fit() that was cut off, finished none."""
     if timeline.window.epoch is None:
         return "trace"
-    return "logged part" if timeline.window.end_source == LAST_RECORD else "first epoch"
+    return "logged part" if timeline.window.end_source in (LAST_RECORD, LOOP_END) else "first epoch"
 
 
 def weighed(

@@ -16,7 +16,7 @@ from stall_analyzer.discover.attempts import writer_of
 from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.runs import EventFile
 
-OF_EPOCHS, OF_BATCHES = "epoch_", "batch_"
+OF_EPOCHS, OF_BATCHES, OF_STEPS = "epoch_", "batch_", "evaluation_"  # tags of Keras' callback
 
 
 def files_by_fit(files: Sequence[EventFile]) -> list[list[EventFile]]:
@@ -28,7 +28,7 @@ def files_by_fit(files: Sequence[EventFile]) -> list[list[EventFile]]:
     if not leaders:
         return [list(files)]
     process = min(leaders, key=lambda writer: writer.start_s).process
-    numbers = sorted(writer.number for writer in leaders if writer.process == process)
+    numbers = sorted({writer.number for writer in leaders if writer.process == process})
     roles = (leading, "validation")
     groups: list[list[EventFile]] = [[] for _ in numbers]
     for file, writer in written:
@@ -51,9 +51,22 @@ def told_apart(logs: Sequence[EventLog]) -> EventLog:
 
 
 def is_same_model(one: EventLog, other: EventLog) -> bool | None:
-    """Keras names the layers of each model anew. None where nothing tells."""
+    """Keras names the layers of each model anew, unless it is told to forget the old ones; the
+    steps of a new one are counted from 0 again. None where nothing tells."""
     names = [_layer_names(log) for log in (one, other)]
-    return names[0] == names[1] if all(names) else None
+    if not all(names):
+        return None
+    return names[0] == names[1] and not _steps_begin_anew(one.validation, other.validation)
+
+
+def _steps_begin_anew(before: Mapping[str, Series], after: Mapping[str, Series]) -> bool:
+    """By the optimizer's own count, which is logged with each validation."""
+    pairs = [
+        (before[tag], series)
+        for tag, series in after.items()
+        if tag.startswith(OF_STEPS) and tag in before
+    ]
+    return any(later.step.min() <= past.step.max() for past, later in pairs)
 
 
 def _layer_names(log: EventLog) -> list[object]:

@@ -13,7 +13,8 @@ it and making it ready takes as long as hundreds of steps.
 How it is measured
 Calls that the trace marks as traced, after the first call of the function, and how much longer than
 usual they took, input apart. The tracing_count of the calls tells a new tf.function (it
-starts anew) from a new trace of the old one (it grows). A capture counts the traces of Keras's
+starts anew) from a new trace of the old one (it grows). The steps of two models are two functions
+of one name, and their first traces are none of these. A capture counts the traces of Keras's
 training step through the whole epoch, whether or not it was profiled then; what they took is by how
 much those steps were longer than the others.
 

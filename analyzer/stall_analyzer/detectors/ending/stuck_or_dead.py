@@ -2,8 +2,8 @@
 
 What it finds
 Runs that were killed, that failed or that stand still, and what they stand at. With a capture
-(StallCallback, watch or `stall-analyze capture`) it is known; from other event files that hold no
-end of an epoch it can only be suspected.
+(StallCallback, watch or `stall-analyze capture`) it is known; from event files of Keras that hold
+no end of an epoch it can only be suspected. A loop of one's own need not log any.
 
 Why it stalls
 Three things look alike from outside: a long step that still goes on, a job that hangs, and a job
@@ -190,6 +190,8 @@ def _of_event_files(signals: Signals) -> Finding | None:
     progress = signals.progress
     if progress is None or progress.finished or signals.console.end is not None:
         return None  # it goes on, or its console says how it ended
+    if not progress.marks_epochs:
+        return None  # nothing says that more was to come
     silent = _went_silent(progress)
     return Finding(
         severity="consider" if silent else "note",

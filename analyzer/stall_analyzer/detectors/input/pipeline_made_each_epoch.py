@@ -17,7 +17,8 @@ Example
 
 What to do
 Make one iterator and keep it: `ds.repeat()` with `steps_per_epoch`. Build the data set once,
-outside of the loop. Smaller prefetch buffers end sooner.
+outside of the loop. Call `fit` once for all epochs, not once for each. Smaller prefetch buffers end
+sooner.
 
 Blind spots
 The very first iterator is needed in any case. From a trace that ends with the first epoch one
@@ -44,6 +45,18 @@ MOST_WON = 0.9
 MOST_WON_LATER = 1.0
 
 
+_ONE_ITERATOR = Change(
+    "Build the data set once and keep one iterator over all epochs.",
+    before="model.fit(ds, epochs=n)",
+    after="model.fit(ds.repeat(), epochs=n, steps_per_epoch=steps)",
+)
+_ONE_FIT = Change(
+    "Call fit once for all epochs: each call makes its data set and its iterators anew.",
+    before="for epoch in range(n):\n    model.fit(x, y, epochs=1)",
+    after="model.fit(x, y, epochs=n)",
+)
+
+
 def check(signals: Signals) -> Finding | None:
     made = signals.causes_ps["input.iterator_create"]
     ended = signals.causes_ps["input.iterator_teardown"]
@@ -61,17 +74,18 @@ def check(signals: Signals) -> Finding | None:
             f"{seconds(ended)} taking them down, {percent(lost, signals.window_ps)} of the first "
             "epoch. Every epoch of fit makes a new one unless it is told how many steps it has."
         ),
-        change=Change(
-            "Build the data set once and keep one iterator over all epochs.",
-            before="model.fit(ds, epochs=n)",
-            after="model.fit(ds.repeat(), epochs=n, steps_per_epoch=steps)",
-        ),
+        change=_ONE_FIT if _fits_in_a_loop(signals) else _ONE_ITERATOR,
         lost_ps=lost,
         gain=partly(lost, 0.0, MOST_WON),
         later_gain=every_epoch(later, signals),
         confidence=0.7,
         evidence=signals.evidence_of(cause, "makes or ends an iterator"),
     )
+
+
+def _fits_in_a_loop(signals: Signals) -> bool:
+    fits = signals.timeline.fits
+    return fits.count > 1 and fits.same_model
 
 
 def _comes_again(signals: Signals) -> bool:

@@ -52,7 +52,8 @@ _PROFILE_TOO = Change(
 def check(signals: Signals) -> Finding | None:
     if signals.traces or signals.window_ps == 0 or signals.timeline.window.epoch is None:
         return None
-    if signals.progress is None or not signals.progress.finished:
+    progress = signals.progress
+    if progress is None or (progress.marks_epochs and not progress.finished):
         return None
     first, later = signals.window_ps, signals.later_epoch_ps
     slower = later is not None and later > 0 and first >= SLOWER_FACTOR * later

@@ -43,6 +43,7 @@ class Build:
     # A function that makes variables in its first call is traced with them, then without.
     first_trace_ps: int
     second_trace_ps: int  # 0 where it was traced once
+    other_function: bool = False  # of that name: another model has a step of its own
 
     @property
     def made_ps(self) -> int:
@@ -93,12 +94,13 @@ class FunctionSignals:
 
     @property
     def retraces(self) -> tuple[Build, ...]:
-        return tuple(b for b in self.builds if b.traced and b.call > 0)
+        return tuple(b for b in self.builds if b.traced and b.call > 0 and not b.other_function)
 
     @property
     def recompilations(self) -> tuple[Build, ...]:
         """XLA's work in calls after the first."""
-        return tuple(b for b in self.builds if b.xla_ps >= XLA_LEAST_PS and b.call > 0)
+        later = (b for b in self.builds if b.call > 0 and not b.other_function)
+        return tuple(b for b in later if b.xla_ps >= XLA_LEAST_PS)
 
     def extra_ps(self, build: Build) -> int:
         """What the call took longer than usual; new code is slow in its first run, too."""
@@ -150,7 +152,7 @@ def _function(
         trains=trains,
         calls=len(calls),
         builds=tuple(
-            replace(call.build, call=number)
+            replace(call.build, call=number, other_function=_is_another(name, calls, number))
             for number, call in enumerate(calls)
             if call.build is not None
         ),
@@ -158,6 +160,16 @@ def _function(
         usual_call_ps=int(np.median(usual)) if usual else 0,
         shape=shape,
     )
+
+
+def _is_another(name: str, calls: Sequence[_Call], number: int) -> bool:
+    """Whether this call is the first of a function that stays beside the one before, as the steps
+    of two models do. Keras makes a new one for a model, or when it is compiled; never in a loop."""
+    build = calls[number].build
+    if build is None or not build.new_function:
+        return False
+    before = {call.graph for call in calls[:number] if call.graph}
+    return name in KERAS_STEPS or any(call.graph in before for call in calls[number + 1 :])
 
 
 def _calls(aligned: AlignedTrace, ledger: Tiling) -> list[_Call]:
@@ -185,7 +197,8 @@ def _calls(aligned: AlignedTrace, ledger: Tiling) -> list[_Call]:
         build = None
         if calls.traced[i] or xla[i] >= XLA_LEAST_PS:
             key = name, bool(trains[i])
-            counted_on = int(counts[i]) > seen.get(key, 0)
+            # Only in its first call may a function make variables, for which it is traced twice.
+            counted_on = int(counts[i]) > seen.get(key, 0) and not second[i]
             build = Build(
                 call=0,  # counted later, over all sessions
                 start_ps=int(start[i]),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stall_analyzer.align.logged_epoch import batch_times, epoch_from_events
+from stall_analyzer.align.logged_epoch import LOOP_END, batch_times, epoch_from_events
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.units import PS_PER_NS
 
@@ -16,6 +16,7 @@ class LoggedProgress:
     """Of a run whose event files speak of training."""
 
     finished: bool  # at least one epoch
+    marks_epochs: bool  # Keras logs the end of each; a loop of one's own simply ends
     batches: int  # logged
     lasted_ps: int  # from the first sign of training to the last record
     usual_batch_ps: int | None  # between two logged batches
@@ -31,6 +32,7 @@ def progress_of(events: EventLog | None) -> LoggedProgress | None:
     last_ns = events.last_wall_ns or logged.end_ns
     return LoggedProgress(
         finished=logged.finished,
+        marks_epochs=logged.end_source != LOOP_END,
         batches=len(walls),
         lasted_ps=max(last_ns - logged.start_ns, 0) * PS_PER_NS,
         usual_batch_ps=int(np.median(gaps)) if len(gaps) else None,
