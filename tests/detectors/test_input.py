@@ -28,6 +28,7 @@ from stall_analyzer.detectors.input import (
     slow_source,
 )
 from stall_analyzer.model.findings import Finding, Gain
+from stall_analyzer.model.timeline import Fits
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_S, PS_PER_US
 from stall_analyzer.signals.host.machine import MachineSignals
 from stall_analyzer.signals.input.culprit import TINY_ELEMENTS, culprit_of
@@ -278,8 +279,17 @@ def _hidden(folder: Path, produce_ms: float) -> Signals:
 
 def test_an_iterator_made_in_each_epoch(tmp_path: Path) -> None:
     again = Program(PREFETCH, wait_ms=0.1, work_ms=5, made_at=(0, STEPS // 2))
-    finding = found(pipeline_made_each_epoch.check(again.signals(tmp_path)))
+    signals = again.signals(tmp_path)
+    finding = found(pipeline_made_each_epoch.check(signals))
     assert finding.later_gain.high_ps > 0
+    assert "steps_per_epoch" in finding.change.after
+
+
+def test_who_calls_fit_for_each_epoch_is_told_to_call_it_once(tmp_path: Path) -> None:
+    again = Program(PREFETCH, wait_ms=0.1, work_ms=5, made_at=(0, STEPS // 2))
+    timeline = replace(again.signals(tmp_path).timeline, fits=Fits(count=5))
+    finding = found(pipeline_made_each_epoch.check(signals_for(timeline)))
+    assert finding.change.after == "model.fit(x, y, epochs=n)"
 
 
 def test_the_iterator_that_every_epoch_needs(tmp_path: Path) -> None:
