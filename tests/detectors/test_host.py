@@ -214,7 +214,7 @@ def test_a_few_scalars_are_a_note(tmp_path: Path) -> None:
         return [eager("_EagerConst", at, at + 0.1), eager("WriteSummary", at + 0.5, at + 1)]
 
     finding = found(summaries_in_steps.check(training(tmp_path, between=scalar)), "note")
-    assert "update_freq" in finding.change.after
+    assert "step % 100" in finding.change.after
 
 
 def test_ops_of_a_callback_next_to_a_summary_are_its_own(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from stall_analyzer.attribute.contention import with_contention
 from stall_analyzer.attribute.device_work import DeviceView, device_view
 from stall_analyzer.attribute.evidence import what_could_be_seen
 from stall_analyzer.attribute.executor import executor_work, run_tiling
+from stall_analyzer.attribute.logging_cost import with_logging
 from stall_analyzer.attribute.profiler_cost import with_profiler_stop
 from stall_analyzer.attribute.refine import (
     relabel,
@@ -22,6 +23,7 @@ from stall_analyzer.attribute.refine import (
     with_warm_up,
 )
 from stall_analyzer.attribute.thread import FOLLOW, thread_tiling
+from stall_analyzer.attribute.tracing_cost import with_tracing
 from stall_analyzer.attribute.untrained import untrained_tiling
 from stall_analyzer.attribute.wasted_steps import wasted_from_ps
 from stall_analyzer.attribute.xla import xla_regions
@@ -108,6 +110,8 @@ def _traced(aligned: AlignedTrace, timeline: Timeline, begin: int, end: int) -> 
         tiling = with_cache_fill(tiling, trace)
         if devices is None or not devices.used:
             tiling = with_contention(tiling, trace, own, others, steps)
+            tiling = with_tracing(tiling, trace, training)
+        tiling = with_logging(tiling, aligned, training, timeline)
     if devices is None or not devices.traced:
         return tiling
     # With a device at work, the executors on the host only launch kernels.

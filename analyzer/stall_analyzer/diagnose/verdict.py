@@ -15,7 +15,7 @@ from stall_analyzer.diagnose.console_verdict import dead_by_console
 from stall_analyzer.diagnose.foreign import judged_as_foreign
 from stall_analyzer.diagnose.how_sure import SLOWER_FIRST, noun_of, weighed
 from stall_analyzer.diagnose.running import judged_as_running
-from stall_analyzer.model.causes import bucket_of
+from stall_analyzer.model.causes import CAUSES, bucket_of
 from stall_analyzer.model.cluster import EndedFirst
 from stall_analyzer.model.findings import Finding, Verdict
 from stall_analyzer.model.format import listed, moment, percent, seconds, spoken
@@ -41,7 +41,7 @@ HEALTHY_SHARE = 0.4
 COVERED_SHARE = 0.9
 LEAST_DOUBT = 0.1
 # What the instruments cost is named in the ledger and left out of the verdict.
-INSTRUMENTS = frozenset({"host.summary", "profiler.start", "profiler.stop"})
+INSTRUMENTS = frozenset(cause for cause in CAUSES if bucket_of(cause) == "profiler")
 # In these causes the steps themselves were in vain; checking numbers only makes them slower.
 LEARNS_NOTHING = frozenset({"numerics.nonfinite", "numerics.skipped_update"})
 # Over, as long as no new shape or number comes: later epochs may bring one.
@@ -92,7 +92,7 @@ def _of_its_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
     if _worth_acting(ledger, primary, costs[primary], worked) and costs[primary] > unknown / 2:
         return _stalled(signals, findings, primary, confidence)
     saw_training = timeline.window.epoch is not None
-    if not saw_training or costs["compute"] < HEALTHY_SHARE * timeline.window.duration_ps:
+    if not saw_training or costs["compute"] < HEALTHY_SHARE * worked:
         return _unknown(timeline, host, confidence)
     return Verdict(
         "healthy",
@@ -280,7 +280,7 @@ def _what_stays(ledger: Ledger, findings: tuple[Finding, ...], left_out: Sequenc
     costs, worked = _costs(ledger), _worked_ps(ledger)
     recurring = {b: costs[b] - ledger.one_time_ps(b) for b in ACTIONABLE if b not in left_out}
     bucket = max(recurring, key=lambda b: recurring[b])
-    left = worked - ledger.one_time_ps()
+    left = worked - (ledger.one_time_ps() - ledger.one_time_ps("profiler"))
     if recurring[bucket] < max(ACT_SHARE * left, STAYS_SHARE * worked):
         return ""
     cost = recurring[bucket]

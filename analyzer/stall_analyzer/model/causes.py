@@ -51,6 +51,8 @@ _ONE_TIME = {
     "host.checkpoint": False,
     "profiler.start": True,
     "profiler.stop": True,
+    "profiler.tracing": True,
+    "profiler.logging": False,
     "unknown.not_traced": False,
     "unknown.no_evidence": False,
 }

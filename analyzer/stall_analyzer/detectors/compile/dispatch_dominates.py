@@ -9,7 +9,8 @@ runtime. That takes one to a few milliseconds whatever the step does.
 
 How it is measured
 From the second training step to the last: the ledger's dispatch, short gaps of Python and
-Keras's own eager ops, against the whole time. Gaps long enough to be a callback's do not count.
+Keras's own eager ops, against the whole time. Gaps long enough to be a callback's do not count, nor
+does what logging and the profiler took.
 
 Example
 1,600 steps of 16 rows: 4.6 s of 5.6 s went to starting them. With steps_per_execution=32 the epoch
@@ -20,9 +21,9 @@ Run several steps per call: steps_per_execution in compile(), or a loop over tf.
 tf.function. Larger batches do the same, but change the training.
 
 Blind spots
-The profiler itself makes short steps longer, so that less is won without it. Callbacks then see
-only every nth batch. Batches that were prepared while Python was busy may have to be waited for
-afterwards.
+Fewer calls are also logged and traced less often: the upper end holds for a run that is logged like
+this one. Callbacks then see only every nth batch. Batches that were prepared while Python was busy
+may have to be waited for afterwards.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from __future__ import annotations
 from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly
 from stall_analyzer.detectors.larger_batch import room_for_larger_batch
 from stall_analyzer.detectors.severity import severity_of
-from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.compile.functions import FunctionSignals
 from stall_analyzer.signals.host.overhead import Overhead, step_overhead
@@ -58,7 +59,9 @@ def check(signals: Signals) -> Finding | None:
         return None
     lost = _starting_ps(overhead)
     gain = at_pace_of_input(signals, partly(lost, GAIN_LEAST, GAIN_MOST))
-    severity = severity_of(signals.share(gain.low_ps))
+    # As long as it is logged by batch and traced, that becomes rarer with the calls, too.
+    logged = at_pace_of_input(signals, partly(lost + overhead.instruments_ps, 0, GAIN_MOST))
+    severity = severity_of(gain.low_ps / (signals.window_ps - signals.buckets_ps["profiler"]))
     if severity is None:
         return None
     per_step = lost // overhead.steps
@@ -66,14 +69,14 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"Starting a step takes {seconds(per_step)}, longer than the step itself",
         explanation=(
-            f"{overhead.steps} steps took {seconds(overhead.span_ps)}, of which "
-            f"{seconds(lost)} ({percent(lost, overhead.span_ps)}) went to Python and TensorFlow "
-            "starting them. Several steps in one call share that cost."
+            f"{overhead.steps} steps took {seconds(overhead.own_span_ps)}, of which "
+            f"{seconds(lost)} ({percent(lost, overhead.own_span_ps)}) went to Python and "
+            "TensorFlow starting them. Several steps in one call share that cost."
             + room_for_larger_batch(signals)
         ),
         change=_change(function, overhead.steps),
         lost_ps=lost,
-        gain=gain,
+        gain=Gain(gain.low_ps, logged.high_ps),
         later_gain=every_epoch(gain, signals),
         confidence=0.7,
         evidence=signals.evidence_of("host.dispatch", "starting a step"),
@@ -90,7 +93,7 @@ def _dominates(signals: Signals, overhead: Overhead) -> bool:
         return False
     # Where batches are late, faster steps would only wait longer for them.
     late = signals.causes_ps["input.wait"]
-    return _starting_ps(overhead) > max(DOMINATES * overhead.span_ps, late)
+    return _starting_ps(overhead) > max(DOMINATES * overhead.own_span_ps, late)
 
 
 def _starting_ps(overhead: Overhead) -> int:

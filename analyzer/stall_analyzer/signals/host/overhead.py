@@ -32,6 +32,12 @@ class Overhead:
     eager_ps: int
     short_gaps_ps: int  # in Python; long ones are something else
     inner_gaps_ps: int  # before an eager op of a step, short or long
+    instruments_ps: int = 0  # logging and tracing, in none of the others
+
+    @property
+    def own_span_ps(self) -> int:
+        """Without the instruments."""
+        return self.span_ps - self.instruments_ps
 
 
 def step_overhead(ledger: Ledger, steps: Sequence[Step]) -> Overhead:
@@ -54,4 +60,5 @@ def step_overhead(ledger: Ledger, steps: Sequence[Step]) -> Overhead:
         eager_ps=int(lengths[ledger.cause == code("host.eager")].sum()),
         short_gaps_ps=int(lengths[python & short].sum()),
         inner_gaps_ps=int(lengths[inner].sum()),
+        instruments_ps=int(lengths[np.isin(ledger.cause, codes_of_bucket("profiler"))].sum()),
     )

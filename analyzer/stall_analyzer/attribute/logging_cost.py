@@ -1,0 +1,119 @@
+"""What logging the loss of every batch cost the training thread.
+
+Whoever captures a first epoch is asked to log it, so this is a price of the measurement and none of
+the program. Each scalar is a handful of eager ops and the Python around them. Which of the ops that
+write were ours, the event files say: TensorFlow stamps a record while its op runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from stall_analyzer.align.traced_steps import eager_rows
+from stall_analyzer.attribute.refine import relabel_inside
+from stall_analyzer.attribute.thread import EAGER_PREFIX
+from stall_analyzer.model.causes import codes
+from stall_analyzer.model.event_log import EventLog, Series
+from stall_analyzer.model.intervals import Tiling
+from stall_analyzer.model.timeline import AlignedTrace, Timeline, TrainingThread
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.trace_rows import name_of
+from stall_analyzer.model.units import PS_PER_MS, PS_PER_NS, PS_PER_US, Bools, Int64s
+
+# How Keras' TensorBoard callback begins its tags. A loop that logs `batch_loss` does the same.
+OUR_TAGS = ("batch_", "epoch_", "evaluation_")
+WRITES = frozenset({"WriteSummary", "WriteScalarSummary"})
+FLUSH = "FlushSummaryWriter"
+# What tf.summary.scalar runs before it writes: the value, the step, whether to record at all.
+PREPARES = frozenset({"_EagerConst", "Cast", "Identity", "LogicalAnd", "ReadVariableOp"})
+# Python between two ops of a scalar takes a tenth of this. Longer gaps are somebody else's.
+SAME_SCALAR_GAP_PS = PS_PER_MS
+# Records are stamped to the microsecond, on the clock of the trace.
+STAMP_ERROR_PS = 100 * PS_PER_US
+HOST = codes("host.python", "host.eager", "host.summary")
+
+
+def with_logging(
+    tiling: Tiling, aligned: AlignedTrace, training: TrainingThread, timeline: Timeline
+) -> Tiling:
+    """Scalars that we ask for, with the Python around them, become `profiler.logging`."""
+    trace = aligned.trace
+    rows = eager_rows(trace, training, lambda _: True)
+    ours = rows[_logs(trace, rows, _times_of_records(timeline, aligned), timeline.events)]
+    if len(ours) == 0:
+        return tiling
+    start, end = _with_gaps(trace, training, rows, ours)
+    return relabel_inside(tiling, start, end, HOST, "profiler.logging")
+
+
+def _times_of_records(timeline: Timeline, aligned: AlignedTrace) -> Int64s:
+    """When scalars of ours were written, in trace time."""
+    begin_ns = timeline.window.start_unix_ns
+    if timeline.events is None or begin_ns is None:
+        return np.empty(0, dtype=np.int64)
+    series = [s.wall_ns for tag, s in _scalars(timeline.events) if tag.startswith(OUR_TAGS)]
+    wall_ns = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *series]))
+    return np.asarray((wall_ns - begin_ns) * PS_PER_NS - aligned.shift_ps, dtype=np.int64)
+
+
+def _scalars(events: EventLog) -> Iterator[tuple[str, Series]]:
+    yield from events.train.items()
+    yield from events.validation.items()
+
+
+def _logs(trace: Trace, rows: Int64s, records: Int64s, events: EventLog | None) -> Bools:
+    """Which eager ops belong to a scalar of ours."""
+    op = [trace.names[name].removeprefix(EAGER_PREFIX) for name in trace.events.name[rows]]
+    writes = np.array([name in WRITES for name in op], dtype=np.bool_)
+    flushes = np.array([name == FLUSH for name in op], dtype=np.bool_)
+    prepares = np.array([name in PREPARES for name in op], dtype=np.bool_)
+    ours = writes.copy()
+    ours[writes] = _hold_a_record(trace, rows[writes], records, events)
+    # An op that prepares belongs to the write that comes next, a flush to the one before it.
+    other = np.where(prepares, len(op), np.arange(len(op)))
+    following = np.minimum.accumulate(other[::-1])[::-1]
+    written = np.maximum.accumulate(np.where(writes, np.arange(len(op)), -1))
+    belongs = np.append(ours, False)
+    return np.asarray(ours | (prepares & belongs[following]) | (flushes & belongs[written]))
+
+
+def _hold_a_record(trace: Trace, writes: Int64s, records: Int64s, events: EventLog | None) -> Bools:
+    """Which of the ops wrote a scalar of ours. Where clocks do not agree, tags decide for all."""
+    start = trace.events.start_ps[writes] - STAMP_ERROR_PS
+    end = trace.events.end_ps[writes] + STAMP_ERROR_PS
+    held = np.searchsorted(records, end) > np.searchsorted(records, start)
+    if held.any():
+        return np.asarray(held)
+    tags = [] if events is None else [tag for tag, _ in _scalars(events)]
+    by_batch = any(tag.startswith("batch_") for tag in tags)
+    return np.full(len(writes), by_batch and all(tag.startswith(OUR_TAGS) for tag in tags))
+
+
+def _with_gaps(
+    trace: Trace, training: TrainingThread, rows: Int64s, ours: Int64s
+) -> tuple[Int64s, Int64s]:
+    """The ops and the Python between them; before the first and after the last, as much as usual.
+
+    The first scalar of a process loads the modules that write it. Where the callback's writer had
+    just been at work, nobody else can have taken that time.
+    """
+    events, calls = trace.events, training.calls
+    start, end = events.start_ps[ours], events.end_ps[ours]
+    ends = np.sort(np.append(events.end_ps[rows], calls.end_ps))
+    starts = np.sort(np.append(events.start_ps[rows], calls.start_ps))
+    since = start - np.append(0, ends)[np.searchsorted(ends, start, side="right")]
+    until = np.append(starts, 1 << 62)[np.searchsorted(starts, end)] - end
+    follows = np.zeros(len(ours), dtype=np.bool_)
+    follows[1:] = (start[1:] - end[:-1] == since[1:]) & (since[1:] <= SAME_SCALAR_GAP_PS)
+    follows[0] = _is_writers(trace, rows[np.searchsorted(rows, ours[0]) - 1])
+    usual = int(np.median(since[follows])) if follows.any() else 0
+    goes_on = np.append(follows[1:], False)
+    before = np.where(follows, since, np.minimum(since, usual))
+    return start - before, end + np.where(goes_on, until, np.minimum(until, usual))
+
+
+def _is_writers(trace: Trace, row: int) -> bool:
+    op = name_of(trace, row).removeprefix(EAGER_PREFIX)
+    return op == FLUSH or op in WRITES
