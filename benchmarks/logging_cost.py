@@ -26,12 +26,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from capture import KINDS, Kind, keras, tf  # beside this file
+import tensorflow as tf
+from capture import KINDS, Kind  # beside this file
 
 from stall_analyzer import analyze
 from tb_stall_plugin import StallCallback
 from tb_stall_plugin.capture.process.guard import guard
 
+keras = tf.keras
 BARE = "bare"
 PS_PER_S = 1e12
 

@@ -19,17 +19,21 @@ from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.intervals import Tiling
 from stall_analyzer.model.timeline import AlignedTrace, Timeline, TrainingThread
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.trace_rows import name_of
+from stall_analyzer.model.trace_rows import name_of, names_where
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_NS, PS_PER_US, Bools, Int64s
 
 # How Keras' TensorBoard callback begins its tags. A loop that logs `batch_loss` does the same.
 OUR_TAGS = ("batch_", "epoch_", "evaluation_")
 WRITES = frozenset({"WriteSummary", "WriteScalarSummary"})
 FLUSH = "FlushSummaryWriter"
+VALUE = "_EagerConst"
+BY_KERAS = "epoch_"
 # What tf.summary.scalar runs before it writes: the value, the step, whether to record at all.
 PREPARES = frozenset({"_EagerConst", "Cast", "Identity", "LogicalAnd", "ReadVariableOp"})
 # Python between two ops of a scalar takes a tenth of this. Longer gaps are somebody else's.
 SAME_SCALAR_GAP_PS = PS_PER_MS
+# As much of the Python around a scalar that stands alone is its own.
+LONE_GAP_PS = 250 * PS_PER_US
 # Records are stamped to the microsecond, on the clock of the trace.
 STAMP_ERROR_PS = 100 * PS_PER_US
 HOST = codes("host.python", "host.eager", "host.summary")
@@ -41,7 +45,14 @@ def with_logging(
     """Scalars that we ask for, with the Python around them, become `profiler.logging`."""
     trace = aligned.trace
     rows = eager_rows(trace, training, lambda _: True)
-    ours = rows[_logs(trace, rows, _times_of_records(timeline, aligned), timeline.events)]
+    if len(rows) == 0:
+        return tiling
+    logs = _logs(trace, rows, _times_of_records(timeline, aligned), timeline.events)
+    if timeline.events is not None and any(
+        tag.startswith(BY_KERAS) for tag in timeline.events.train
+    ):
+        logs |= _not_recorded(trace, rows, training)
+    ours = rows[logs]
     if len(ours) == 0:
         return tiling
     start, end = _with_gaps(trace, training, rows, ours)
@@ -79,6 +90,19 @@ def _logs(trace: Trace, rows: Int64s, records: Int64s, events: EventLog | None) 
     return np.asarray(ours | (prepares & belongs[following]) | (flushes & belongs[written]))
 
 
+def _not_recorded(trace: Trace, rows: Int64s, training: TrainingThread) -> Bools:
+    """Keras' callback makes a tensor of every batch's loss, whether or not it is then written:
+    the last op before the next call."""
+    is_value = names_where(trace, f"{EAGER_PREFIX}{VALUE}".__eq__)[trace.events.name[rows]]
+    other = np.where(is_value, len(rows), np.arange(len(rows)))
+    following = np.minimum.accumulate(other[::-1])[::-1]
+    start, calls = trace.events.start_ps[rows], training.calls.start_ps
+    next_op = np.append(start, 1 << 62)[following]
+    next_call = np.append(calls, 1 << 62)[np.searchsorted(calls, start)]
+    after_a_call = np.searchsorted(calls, start) > 0
+    return np.asarray(is_value & after_a_call & (next_call < next_op))
+
+
 def _hold_a_record(trace: Trace, writes: Int64s, records: Int64s, events: EventLog | None) -> Bools:
     """Which of the ops wrote a scalar of ours. Where clocks do not agree, tags decide for all."""
     start = trace.events.start_ps[writes] - STAMP_ERROR_PS
@@ -107,8 +131,9 @@ def _with_gaps(
     until = np.append(starts, 1 << 62)[np.searchsorted(starts, end)] - end
     follows = np.zeros(len(ours), dtype=np.bool_)
     follows[1:] = (start[1:] - end[:-1] == since[1:]) & (since[1:] <= SAME_SCALAR_GAP_PS)
-    follows[0] = _is_writers(trace, rows[np.searchsorted(rows, ours[0]) - 1])
-    usual = int(np.median(since[follows])) if follows.any() else 0
+    first = int(np.searchsorted(rows, ours[0]))
+    follows[0] = first > 0 and _is_writers(trace, int(rows[first - 1]))
+    usual = int(np.median(since[follows])) if follows[1:].any() else LONE_GAP_PS
     goes_on = np.append(follows[1:], False)
     before = np.where(follows, since, np.minimum(since, usual))
     return start - before, end + np.where(goes_on, until, np.minimum(until, usual))

@@ -15,7 +15,7 @@ from stall_analyzer.model.intervals import Layer, Tiling, overlay, paint
 from stall_analyzer.model.timeline import TrainingThread
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import names_where, rows_named
-from stall_analyzer.model.units import PS_PER_US, Int64s
+from stall_analyzer.model.units import PS_PER_US, Bools, Int32s
 
 # The gap also holds some code, and now and then an interruption: the shorter ones tell.
 SHORTER_PERCENT = 20
@@ -71,7 +71,7 @@ def event_ps(trace: Trace) -> int:
     return int(sum(np.percentile(gap, SHORTER_PERCENT) for gap in gaps))
 
 
-def _of_an_op(trace: Trace, rows: Int64s) -> Int64s:
+def _of_an_op(trace: Trace, rows: Int32s) -> Bools:
     """Which of the events start an eager op, and no graph."""
     around = trace.events.parent[rows]
     is_op = names_where(
