@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types check-python bench fleet scenarios clusters faults hangs captured
-.PHONY: partial blind strangers accuracy docs schema sample-logs clean
+.PHONY: partial controls blind strangers accuracy docs schema sample-logs clean
 .PHONY: frontend test-frontend test-browser screenshots test-versions
 
 help:  ## show this list
@@ -81,6 +81,9 @@ faults: $(VENV)/.installed-test  ## the half of it that checks findings: faulty 
 hangs: $(VENV)/.installed-test  ## trainings that hang, ended by SIGTERM and SIGKILL: are they told from slow ones?
 	$(BIN)/python -m tests.scenarios.hangs.run --workdir build/hangs
 	$(BIN)/python -m tests.scenarios.hangs.score --workdir build/hangs
+
+controls: $(VENV)/.installed-test  ## what input takes from the steps, against ready batches (2 minutes)
+	$(BIN)/python -m tests.scenarios.controls.run --workdir build/controls
 
 captured: $(VENV)/.installed-test  ## trainings whose fault only StallCallback sees, and healthy ones (20 minutes)
 	$(BIN)/python -m tests.scenarios.captured.run --workdir build/captured

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from stall_analyzer.attribute.contention import _against_calm_steps
-from stall_analyzer.model.units import Float64s
+from stall_analyzer.attribute.interruptions import SLICE_PS, interruptions
+from stall_analyzer.model.causes import code
+from stall_analyzer.model.intervals import Tiling
+from stall_analyzer.model.units import PS_PER_US, Float64s, Int64s
 
 MS = 1e9
 STEPS = 200
@@ -45,3 +48,79 @@ def test_steps_that_differ_for_other_reasons_are_left_to_the_estimate() -> None:
     assert _against_calm_steps(compute, estimate) == 1.0
     scattered = steps(5.0, estimate=1.0)[0] + np.random.default_rng(1).normal(0, 15, STEPS) * MS
     assert _against_calm_steps(scattered, estimate / 5) == 1.0
+
+
+# ------------------------------------------------------------ the training thread's own work
+
+DISPATCH, PYTHON, STEP = (code(c) for c in ("host.dispatch", "host.python", "compute.step"))
+NEVER = (np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def own_work(start_us: int, back_us: list[int], python_us: int = 300) -> tuple[Tiling, Int64s]:
+    """Steps that start a graph, compute 1 ms, take its results back and run Python; where each
+    step begins."""
+    lengths = [length for back in back_us for length in (start_us, 1000, back, python_us)]
+    bounds = np.concatenate([[0], np.cumsum(lengths)]) * PS_PER_US
+    labels = np.array([DISPATCH, STEP, DISPATCH, PYTHON] * len(back_us))
+    return Tiling(bounds, labels), bounds[:-1:4]
+
+
+def always(tiling: Tiling) -> tuple[Int64s, Int64s]:
+    return tiling.bounds[:1], tiling.bounds[-1:]
+
+
+def test_pieces_that_take_much_longer_beside_native_input_were_interrupted() -> None:
+    back = [100] * 30 + [1100] * 10
+    tiling, begins = own_work(300, back)
+    lost = interruptions(tiling, begins, native=always(tiling), python=NEVER).lost
+    assert lost.sum() == pytest.approx(10 * (1100 - 125) * PS_PER_US)
+    assert lost[tiling.labels == PYTHON].sum() == 0
+
+
+def test_the_same_pieces_without_input_beside_them_are_the_threads_own() -> None:
+    tiling, begins = own_work(300, [100] * 30 + [1100] * 10)
+    assert interruptions(tiling, begins, native=NEVER, python=NEVER).lost.sum() == 0
+
+
+def test_pieces_that_scatter_as_those_of_calm_runs_do_lost_nothing() -> None:
+    tiling, begins = own_work(300, [100, 110, 120, 130, 140] * 8)
+    assert interruptions(tiling, begins, native=always(tiling), python=NEVER).lost.sum() == 0
+
+
+def test_a_thread_that_waits_for_the_interpreter_after_each_graph_is_locked_out() -> None:
+    """No step gets its results back quickly: starting the graph tells how quick it could be."""
+    tiling, begins = own_work(300, [5000] * 40)
+    found = interruptions(tiling, begins, native=NEVER, python=always(tiling))
+    assert found.python_is_awake
+    assert found.lost.sum() == pytest.approx(40 * (5000 - 375) * PS_PER_US)
+
+
+def test_python_functions_that_sleep_take_nothing() -> None:
+    tiling, begins = own_work(300, [300] * 36 + [600] * 4)
+    found = interruptions(tiling, begins, native=NEVER, python=always(tiling))
+    assert not found.python_is_awake
+    assert found.lost.sum() == 0
+
+
+def test_long_python_of_the_training_thread_stays_its_own_but_for_a_slice() -> None:
+    """A callback that works in every tenth step is no interruption by input."""
+    tiling, begins = own_work(300, [100] * 36 + [200_000] * 4)
+    lost = interruptions(tiling, begins, native=always(tiling), python=NEVER).lost
+    assert lost.sum() <= 4 * 1.1 * SLICE_PS
+
+
+def test_steps_of_another_form_are_not_compared() -> None:
+    """A step with a checkpoint has more pieces: its n-th is not the n-th of the others."""
+    tiling, begins = own_work(300, [100] * 40)
+    one_off = np.flatnonzero(tiling.labels == PYTHON)[20]
+    length = int(np.diff(tiling.bounds)[one_off])
+    cuts = tiling.bounds[one_off] + np.array([length // 3, 2 * length // 3])
+    labels = np.insert(tiling.labels, one_off + 1, [STEP, PYTHON])
+    mixed = Tiling(np.insert(tiling.bounds, one_off + 1, cuts), labels)
+    found = interruptions(mixed, begins, native=always(mixed), python=NEVER)
+    assert found.lost.sum() == 0
+
+
+def test_few_steps_tell_nothing_about_what_is_usual() -> None:
+    tiling, begins = own_work(300, [100] * 10 + [1100] * 5)
+    assert interruptions(tiling, begins, native=always(tiling), python=NEVER).lost.sum() == 0

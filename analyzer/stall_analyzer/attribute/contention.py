@@ -1,4 +1,4 @@
-"""Cores that background input takes from a step that computes on the CPU.
+"""What background input takes from a step on the CPU: cores, and the interpreter.
 
 Such input is always in time, so nothing waits, and yet the step is slow. The estimate follows the
 operating system's scheduler: a step with p busy threads beside q of the pipeline gets
@@ -12,8 +12,10 @@ work moves to other cores; the truth lies between, and so does the estimate (`ST
 Caches and hyperthreads have their say as well, and no trace tells of them. But where input pauses
 now and then, the run itself shows what a step takes without it: the estimate is scaled to that.
 
-Threads inside Python functions do not count (they may be asleep), nor stages that only wait for
-other stages. tests/scenarios (in_contention, in_contention_jpeg) hold it against real controls.
+Stages that only wait for other stages do not count, nor do threads inside Python functions, which
+may be asleep: unless the training thread was seen to wait for them (`interruptions`, which also
+tells what its Python and the starting of ops lose). tests/scenarios (in_contention,
+in_contention_jpeg, controls) hold it against real controls.
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ from __future__ import annotations
 import numpy as np
 
 from stall_analyzer.attribute.executor import Work
+from stall_analyzer.attribute.interruptions import interruptions
 from stall_analyzer.decode.vocabulary import (
     INTRA_OP_THREADS,
     OP_KEEP_FROM_PS,
     PIPELINE_THREADS,
+    PY_FUNC_OPS,
     op_type,
 )
 from stall_analyzer.model.causes import code, codes
@@ -67,34 +71,40 @@ def with_contention(
     """`steps`: begin and end of the training steps."""
     cores = _cores(trace)
     on_pipeline = pipeline_lines(trace)
-    native = (others.label == code("compute.step")) & on_pipeline[others.line]
-    stages = _busy_stages(trace, on_pipeline)
-    if cores is None or not (native.any() or len(stages[0])):
+    native = _native_work(trace, others, on_pipeline)
+    python = python_functions(trace, on_pipeline)
+    if cores is None or not (len(native[0]) or len(python[0])):
         return tiling
-    input_start = np.concatenate([others.start[native], stages[0]])
-    input_end = np.concatenate([others.end[native], stages[1]])
+    own_work = interruptions(tiling, steps[0][WARM_UP_STEPS:], native, python)
+    working = (native, python) if own_work.python_is_awake else (native,)
+    taking = _count(*(np.concatenate(bounds) for bounds in zip(*working, strict=True)))
     computing = own.label == code("compute.step")
     busy = _count(own.start[computing], own.end[computing])
-    taking = _count(input_start, input_end)
+    spread = _spread_ops(trace, on_pipeline)
+    length = np.where(np.isin(tiling.labels, COMPUTE), np.diff(tiling.bounds), 0.0)
+    per_tile = np.minimum(_lost_to_busy_threads(tiling, busy, taking, spread, cores), length)
+    factor = _against_calm_steps(
+        _within(tiling.bounds, length, steps), _within(tiling.bounds, per_tile, steps)
+    )
+    taken = np.minimum(per_tile * factor, length) + own_work.lost
+    return _give_first_part(tiling, taken.astype(np.int64))
+
+
+def _lost_to_busy_threads(
+    tiling: Tiling, busy: Tiling, taking: Tiling, spread: tuple[Int64s, Int64s], cores: int
+) -> Float64s:
+    """What each tile would lose if its step had all of the `busy` threads at work."""
     fine = distinct(tiling.bounds, busy.bounds, taking.bounds)
     fine = fine[(fine >= tiling.bounds[0]) & (fine <= tiling.bounds[-1])]
     at = fine[:-1]
     lost = np.diff(fine) * _lost_share(
         np.maximum(label_at(busy, at), 1),
         np.maximum(label_at(taking, at), 0),
-        covered(at, *_spread_ops(trace, on_pipeline)),
+        covered(at, *spread),
         cores,
     )
     tile = np.searchsorted(tiling.bounds, at, side="right") - 1
-    eligible = np.isin(tiling.labels, COMPUTE)
-    estimate = np.bincount(tile, weights=lost, minlength=len(tiling.labels))
-    per_tile = np.where(eligible, estimate, 0.0)
-    length = np.where(eligible, np.diff(tiling.bounds), 0.0)
-    factor = _against_calm_steps(
-        _within(tiling.bounds, length, steps), _within(tiling.bounds, per_tile, steps)
-    )
-    taken = np.minimum(per_tile * factor, length)
-    return _give_first_part(tiling, taken.astype(np.int64))
+    return np.bincount(tile, weights=lost, minlength=len(tiling.labels))
 
 
 def _within(bounds: Int64s, amount: Float64s, steps: tuple[Int64s, Int64s]) -> Float64s:
@@ -152,6 +162,24 @@ def _cores(trace: Trace) -> int | None:
 def pipeline_lines(trace: Trace) -> Bools:
     """Which lines are threads of tf.data."""
     return np.array([line.name.startswith(PIPELINE_THREADS) for line in trace.lines], np.bool_)
+
+
+def _native_work(trace: Trace, others: Work, on_pipeline: Bools) -> tuple[Int64s, Int64s]:
+    """When threads of the pipeline computed, each for itself."""
+    running = (others.label == code("compute.step")) & on_pipeline[others.line]
+    stages = _busy_stages(trace, on_pipeline)
+    return (
+        np.concatenate([others.start[running], stages[0]]),
+        np.concatenate([others.end[running], stages[1]]),
+    )
+
+
+def python_functions(trace: Trace, on_pipeline: Bools) -> tuple[Int64s, Int64s]:
+    """When any thread of the pipeline was inside a Python function."""
+    events = trace.events
+    rows = rows_named(trace, lambda name: op_type(name) in PY_FUNC_OPS)
+    rows = rows[on_pipeline[events.line[rows]]]
+    return union(events.start_ps[rows], events.end_ps[rows])
 
 
 def _busy_stages(trace: Trace, on_pipeline: Bools) -> tuple[Int64s, Int64s]:

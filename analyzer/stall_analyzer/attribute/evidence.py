@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from stall_analyzer.attribute.allocator_waits import allocator_rows
+from stall_analyzer.attribute.contention import pipeline_lines, python_functions
 from stall_analyzer.attribute.device_work import device_view
-from stall_analyzer.decode.vocabulary import PY_FUNC_OPS, op_type
 from stall_analyzer.model.format import percent
 from stall_analyzer.model.intervals import total
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.trace_rows import rows_named, stat_of
+from stall_analyzer.model.trace_rows import rows_named
 
 
 def what_could_be_seen(parts: Sequence[AlignedTrace], input_wait_ps: int) -> Mapping[str, str]:
@@ -49,11 +47,5 @@ def _python_in_pipeline(parts: Sequence[AlignedTrace], input_wait_ps: int) -> st
 
 
 def _pipeline_python_ps(trace: Trace) -> int:
-    events = trace.events
-    calls = rows_named(trace, lambda name: op_type(name) in PY_FUNC_OPS)
-    captured = rows_named(trace, lambda name: name.startswith("InstantiatedCapturedFunction::"))
-    of_pipeline = np.unique(stat_of(trace, "id", captured))
-    around = events.parent[calls]
-    calls, around = calls[around >= 0], around[around >= 0]
-    calls = calls[np.isin(stat_of(trace, "id", around), of_pipeline)]
-    return total(events.start_ps[calls], events.end_ps[calls])
+    start, end = python_functions(trace, pipeline_lines(trace))
+    return total(start, end)

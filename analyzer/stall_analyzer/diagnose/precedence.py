@@ -13,6 +13,7 @@ from stall_analyzer.model.findings import Finding
 from stall_analyzer.model.kinds import Severity
 
 SILENCED_BY = {
+    "ST010": ("ST001", "ST002"),  # input takes cores: Python in it takes them, and the interpreter
     "ST020": ("ST005",),  # what the console says about filling: the trace has its cost
     "ST113": ("ST104",),  # … about retracing
     "ST315": ("ST301",),  # … about the loss: it was logged

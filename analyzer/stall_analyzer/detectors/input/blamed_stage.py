@@ -36,14 +36,21 @@ class BlamedStage:
         return self.culprit.stage
 
     @property
+    def locked_out_ps(self) -> int:
+        """What Python of the pipeline takes from training without a wait: its interpreter."""
+        return locked_out_ps(self.signals, self.culprit)
+
+    @property
     def per_batch(self) -> str:
         return seconds(self.culprit.per_batch_ps)
 
     def opening(self, stage: str) -> str:
         """The beginning of an explanation; the sentence goes on."""
+        lost = self.waited_ps + self.locked_out_ps
+        beside = f" and lost {seconds(self.locked_out_ps)} beside it" if self.locked_out_ps else ""
         return (
-            f"Training waited {seconds(self.waited_ps)} for input, "
-            f"{percent(self.waited_ps, self.signals.window_ps)} of the first epoch. For "
+            f"Training waited {seconds(self.waited_ps)} for input{beside}, "
+            f"{percent(lost, self.signals.window_ps)} of the first epoch. For "
             f"{percent(self.culprit.share, 1)} of the waiting, {stage} was at work"
         )
 
@@ -105,8 +112,12 @@ def blamed_stage(signals: Signals, reason: str, less_work: bool = True) -> Blame
     if culprit is None or culprit.reason != reason:
         return None
     waited = waited_ps(signals.causes_ps, culprit)
-    severity = severity_of(signals.share(waited))
+    severity = severity_of(signals.share(waited + locked_out_ps(signals, culprit)))
     if severity is None:
         return None
     beside = faster_beside_input(signals, in_python=culprit.is_python) if less_work else Gain()
     return BlamedStage(signals, culprit, waited, beside, severity)
+
+
+def locked_out_ps(signals: Signals, culprit: Culprit) -> int:
+    return signals.causes_ps["input.contention"] if culprit.is_python else 0

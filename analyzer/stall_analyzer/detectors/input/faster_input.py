@@ -39,12 +39,13 @@ def faster_stage(signals: Signals, culprit: Culprit, least: float, most: float) 
 def faster_beside_input(signals: Signals, in_python: bool) -> Gain:
     """Won besides the wait, if input had less to do: what training did beside it is faster.
 
-    None of it is sure: a pipeline that sleeps or reads files holds neither the lock nor a core.
+    Little of it is sure: a pipeline that sleeps or reads files holds neither the lock nor a core.
     """
     busy = signals.pipeline.busy_spans
     own = signals.time_of_buckets(busy, "host", "compile")
     compute = signals.time_of_buckets(busy, "compute")
-    if in_python:
-        return Gain(0, round(LOCK_SHARE * own + CORE_SHARE * compute))
     contention = signals.causes_ps["input.contention"]
+    if in_python:  # that it holds the lock was seen by what training lost
+        most = round(LOCK_SHARE * own + CORE_SHARE * compute) + contention
+        return Gain(contention // 2, most)
     return Gain(0, round(CORE_SHARE * own + CACHE_SHARE * compute) + contention)

@@ -1,16 +1,18 @@
-"""Input in the background takes the cores that the step computes on.
+"""Input in the background takes the cores that the step needs.
 
 What it finds
 Batches that are always in time, and steps that are slow because the same cores prepare the next
 batches.
 
 Why it stalls
-Training on the CPU and native input ops share the cores. Nobody waits, and yet each step takes
-longer than it would on batches that are ready.
+Training on the CPU and native input ops share the cores: those that the step computes on, and the
+one that starts its ops and runs its Python. Nobody waits, and yet each step takes longer than it
+would on batches that are ready.
 
 How it is measured
 An estimate: while both are at work and need more cores than there are, the step loses what the
-pipeline's threads take (ARCHITECTURE.md, `input.contention`).
+pipeline's threads take; and what the training thread does between the ops is compared with the
+quickest tenth of the same run's steps (ARCHITECTURE.md, `input.contention`).
 
 Example
 Two threads decode JPEGs for a convolution network on two cores: the step takes 1.6 times as long.
@@ -65,7 +67,7 @@ def check(signals: Signals) -> Finding | None:
         title=f"Input takes cores worth {seconds(lost)} from the steps",
         explanation=(
             f"{'The batches are in time, but preparing' if in_time else 'Preparing batches'}"
-            f"{' them' if in_time else ''}{where} runs on the cores that the steps compute on. By "
+            f"{' them' if in_time else ''}{where} runs on the cores that the steps need. By "
             f"estimate the steps lose {seconds(lost)} to it, {percent(lost, signals.window_ps)} of "
             "the first epoch." + (" More parallel calls would make it worse." if in_time else "")
         ),

@@ -1,0 +1,133 @@
+"""What the training thread's own work loses to input that runs beside it.
+
+Between two graphs the thread runs Python and starts ops. Input takes time from that in two ways:
+Python of the pipeline holds the interpreter, which changes hands only after 5 ms or when its holder
+lets go of it; and threads of the pipeline wake up on the core that the thread is running on.
+
+Every step does the same things in the same order, so the run itself tells how long each of them
+takes undisturbed: as long as in the quickest tenth of the steps, and a little more. What takes much
+longer while input is at work was interrupted. Of a run that is never disturbed, next to nothing
+looks interrupted: what is usual is measured with the scatter that calm runs have.
+
+A Python function of the pipeline may as well sleep or wait for a file, and then disturbs nobody. It
+counts only where the thread lost much of its time beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stall_analyzer.decode.vocabulary import PIPELINE_KEEP_FROM_PS
+from stall_analyzer.model.causes import code
+from stall_analyzer.model.intervals import Tiling, union
+from stall_analyzer.model.units import PS_PER_MS, Bools, Float64s, Int64s
+
+Spans = tuple[Int64s, Int64s]
+
+OWN_WORK = ("host.python", "host.dispatch", "host.eager")
+LEAST_STEPS = 20  # for a tenth of them to mean something
+QUICK = 10  # percent
+# In runs beside whose steps nothing ran, the mean is 1.1 to 1.4 times the quickest tenth.
+USUAL = 1.25
+INTERRUPTED = 1.5
+# sys.getswitchinterval(); the slices of Linux's scheduler are of that size, too.
+SLICE_PS = 5 * PS_PER_MS
+# Events shorter than that have no rows: input with pauses of a few of them is at work all the time.
+PAUSE_PS = 4 * PIPELINE_KEEP_FROM_PS
+# A thread that loses more of its time than this beside Python of the pipeline waits for it. Beside
+# functions that sleep it was up to 0.4: when they wake up, they need the interpreter as well.
+LOCKED_OUT = 0.45
+LEAST_PIECES = 20
+
+
+@dataclass(frozen=True)
+class Interruptions:
+    lost: Float64s  # per tile
+    python_is_awake: bool  # the pipeline's Python held the interpreter
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """Tiles of the thread's own work in steps of the usual form."""
+
+    tile: Int64s
+    start: Int64s
+    end: Int64s
+    usual: Float64s  # what such a piece takes undisturbed
+
+    @property
+    def length(self) -> Int64s:
+        return self.end - self.start
+
+
+def interruptions(
+    tiling: Tiling, step_start: Int64s, native: Spans, python: Spans
+) -> Interruptions:
+    """`native`, `python`: when threads of the pipeline were at work, and in Python functions."""
+    lost = np.zeros(len(tiling.labels))
+    pieces = [p for cause in OWN_WORK if (p := _pieces(tiling, step_start, cause)) is not None]
+    by_native = [_lost(p, _without_pauses(native)) for p in pieces]
+    by_python = [_lost(p, union(*python)) for p in pieces]
+    awake = _locked_out(pieces, by_python, union(*python))
+    for piece, one, other in zip(pieces, by_native, by_python, strict=True):
+        lost[piece.tile] = np.maximum(one, other) if awake else one
+    return Interruptions(lost, awake)
+
+
+def _pieces(tiling: Tiling, step_start: Int64s, cause: str) -> _Pieces | None:
+    """The n-th piece of one step is compared with the n-th piece of all others."""
+    tile = np.flatnonzero(tiling.labels == code(cause))
+    step = np.searchsorted(step_start, tiling.bounds[tile], side="right") - 1
+    tile, step = tile[step >= 0], step[step >= 0]
+    per_step = np.bincount(step, minlength=len(step_start))
+    if len(tile) == 0 or len(step_start) < LEAST_STEPS:
+        return None
+    counts = np.bincount(per_step[per_step > 0])
+    form = int(counts.argmax())
+    if counts[form] < LEAST_STEPS:
+        return None
+    tile = tile[per_step[step] == form].reshape(-1, form)
+    length = np.diff(tiling.bounds)[tile]
+    quick = np.percentile(length, QUICK, axis=0)
+    if cause == "host.dispatch":  # handing results back takes no longer than the start of a graph
+        quick = np.minimum.accumulate(quick)
+    usual = np.broadcast_to(USUAL * quick, tile.shape).ravel()
+    tile = tile.ravel()
+    return _Pieces(tile, tiling.bounds[tile], tiling.bounds[tile + 1], usual)
+
+
+def _lost(pieces: _Pieces, beside: Spans) -> Float64s:
+    """What each piece took beyond the usual, if it was interrupted beside input."""
+    disturbed = 2 * _time_beside(pieces, beside) > pieces.length
+    interrupted = disturbed & (pieces.length > INTERRUPTED / USUAL * pieces.usual)
+    # Whoever shares a core or the interpreter gets half of it; the rest is the thread's own work.
+    most = SLICE_PS + pieces.usual
+    return np.where(interrupted, np.minimum(pieces.length - pieces.usual, most), 0.0)
+
+
+def _locked_out(pieces: list[_Pieces], lost: list[Float64s], python: Spans) -> bool:
+    beside = sum(float(_time_beside(p, python).sum()) for p in pieces)
+    interrupted = sum(int((amount > 0).sum()) for amount in lost)
+    return interrupted >= LEAST_PIECES and sum(float(a.sum()) for a in lost) > LOCKED_OUT * beside
+
+
+def _time_beside(pieces: _Pieces, spans: Spans) -> Float64s:
+    """How much of each piece lies in the disjoint, ordered spans."""
+    start, end = spans
+    if len(start) == 0:
+        return np.zeros(len(pieces.tile))
+    bounds = np.stack([start, end], axis=1).ravel()
+    inside: Bools = np.arange(len(bounds) - 1) % 2 == 0
+    elapsed = np.concatenate([[0], np.cumsum(np.where(inside, np.diff(bounds), 0))])
+    until = np.interp(pieces.end, bounds, elapsed)
+    return np.asarray(until - np.interp(pieces.start, bounds, elapsed))
+
+
+def _without_pauses(spans: Spans) -> Spans:
+    start, end = union(*spans)
+    if len(start) == 0:
+        return start, end
+    apart = start[1:] - end[:-1] > PAUSE_PS
+    return start[np.append(True, apart)], end[np.append(apart, True)]

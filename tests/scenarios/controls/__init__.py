@@ -1,0 +1,1 @@
+"""What input takes from the steps, against the same training on one ready batch."""
