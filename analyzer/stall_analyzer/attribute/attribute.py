@@ -12,6 +12,7 @@ from stall_analyzer.attribute.device_work import DeviceView, device_view
 from stall_analyzer.attribute.evidence import what_could_be_seen
 from stall_analyzer.attribute.executor import executor_work, run_tiling
 from stall_analyzer.attribute.logging_cost import with_logging
+from stall_analyzer.attribute.one_time import ledger_with_one_time
 from stall_analyzer.attribute.profiler_cost import with_profiler_stop
 from stall_analyzer.attribute.refine import (
     relabel,
@@ -28,17 +29,14 @@ from stall_analyzer.attribute.untrained import untrained_tiling
 from stall_analyzer.attribute.wasted_steps import wasted_from_ps
 from stall_analyzer.attribute.xla import xla_regions
 from stall_analyzer.errors import UnreadableFile
-from stall_analyzer.model.causes import ONE_TIME, code, codes, codes_of_bucket
-from stall_analyzer.model.intervals import NOTHING, Tiling, covered, overlay, simplify, union
+from stall_analyzer.model.causes import code, codes, codes_of_bucket
+from stall_analyzer.model.intervals import NOTHING, Tiling, overlay
 from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.timeline import AlignedTrace, Timeline, TrainingThread, starts_and_ends
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import rows_named, rows_of_line
 from stall_analyzer.model.units import Int64s
-
-NEVER = np.empty(0, dtype=np.int64)
-TRACING = codes("compile.tracing", "compile.retracing")
 
 
 def attribute(timeline: Timeline) -> tuple[HostLedger, ...]:
@@ -79,7 +77,7 @@ def _host_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -
     threads = [p.trace.lines[p.training.line].name for p in parts if p.training]
     return HostLedger(
         host=host,
-        ledger=_ledger(tiling, *_made_each_time(parts)),
+        ledger=_ledger(tiling, parts, timeline),
         covered_ps=duration - int(untraced),
         training_thread=threads[0] if threads else None,
         evidence=what_could_be_seen(parts, waited),
@@ -170,17 +168,8 @@ def _untraced_ledger(timeline: Timeline) -> Ledger:
     )
 
 
-def _made_each_time(parts: Sequence[AlignedTrace]) -> tuple[Int64s, Int64s]:
-    """When callbacks made data sets, in window time: their graphs come again in later epochs."""
-    spans = [(p.training.around_side_calls, p.shift_ps) for p in parts if p.training]
-    start = np.concatenate([NEVER, *(start + shift for (start, _), shift in spans)])
-    end = np.concatenate([NEVER, *(end + shift for (_, end), shift in spans)])
-    return union(start, end)
-
-
-def _ledger(tiling: Tiling, again_start: Int64s = NEVER, again_end: Int64s = NEVER) -> Ledger:
-    """`again_start`, `again_end`: what was traced there is traced in each epoch."""
-    bounds, labels = simplify(tiling)
+def _ledger(tiling: Tiling, parts: Sequence[AlignedTrace], timeline: Timeline) -> Ledger:
+    ledger = ledger_with_one_time(tiling, parts, timeline)
+    bounds = ledger.bounds_ps
     assert bounds[0] == 0 and (np.diff(bounds) >= 0).all(), "a ledger tiles its window"
-    again = covered(bounds[:-1], again_start, again_end) & np.isin(labels, TRACING)
-    return Ledger(bounds, labels.astype(np.uint8), ONE_TIME[labels] & ~again)
+    return ledger

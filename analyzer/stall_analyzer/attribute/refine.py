@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.attribute.filled_stores import filling_spans
 from stall_analyzer.decode.vocabulary import BIT_GRADIENT, BIT_IS_FINITE, BIT_UPDATE
 from stall_analyzer.model.causes import code, codes, codes_of_bucket
 from stall_analyzer.model.intervals import Tiling, covered, enclosing, refine, time_in, union
@@ -25,9 +26,6 @@ FIRST_WAIT_FACTOR = 5
 FIRST_WAIT_LEAST_PS = 20 * PS_PER_MS
 # A shuffle buffer that was being filled for this share of the first wait explains it.
 SHUFFLE_SHARE = 0.5
-
-# Stages behind a cache, by how their path in the pipeline is written.
-FILLING_CACHE = ("MemoryCacheImpl::", "FileCacheImpl::", "FileWriterIterator::")
 
 COMPUTE = codes("compute.step", "compute.runtime")
 # What a callback's own work does. Saving, summaries and the making of graphs keep their names.
@@ -131,10 +129,8 @@ def with_skipped_updates(tiling: Tiling, training: TrainingThread) -> Tiling:
 
 def with_cache_fill(tiling: Tiling, trace: Trace) -> Tiling:
     """A cache that is being filled asks the stages behind it; once it is full it never does."""
-    filling = rows_named(trace, lambda name: any(mark in name for mark in FILLING_CACHE))
-    events = trace.events
-    start, end = events.start_ps[filling], events.end_ps[filling]
-    return relabel_inside(tiling, start, end, codes("input.wait"), "input.cache_fill")
+    waits = codes("input.wait", "input.first_element", "input.shuffle_fill")
+    return relabel_inside(tiling, *filling_spans(trace), waits, "input.cache_fill")
 
 
 def with_first_wait(tiling: Tiling, trace: Trace, step_start: Int64s, step_end: Int64s) -> Tiling:

@@ -14,12 +14,13 @@ from stall_analyzer.model.units import Bools, Int64s
 
 BUCKETS: tuple[Bucket, ...] = get_args(Bucket)
 
-# cause -> does it belong to the first epoch alone? (A segment may still say otherwise.)
+# cause -> does it belong to the first epoch alone? (attribute/one_time.py may
+# still say otherwise of a segment.)
 _ONE_TIME = {
     "input.wait": False,
     "input.contention": False,
-    "input.first_element": True,
-    "input.shuffle_fill": True,
+    "input.first_element": False,
+    "input.shuffle_fill": False,
     "input.cache_fill": True,
     "input.iterator_create": False,
     "input.iterator_teardown": False,

@@ -1,0 +1,48 @@
+"""When a cache or a snapshot was being filled: the first pass over the data, and no other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.model.intervals import union
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.trace_rows import rows_named
+from stall_analyzer.model.units import Int64s
+
+# Stages below a cache are asked only while it is filled. A snapshot has a stage that writes.
+BEHIND_STORE = (
+    "MemoryCacheImpl::", "FileCacheImpl::", "FileWriterIterator::", "SnapshotWriter",
+)  # fmt: skip
+STORES = ("MemoryCache", "FileCache", "Snapshot")
+
+
+def filling_spans(trace: Trace) -> tuple[Int64s, Int64s]:
+    """Disjoint intervals in order, in trace time.
+
+    What the store itself does in the meantime (writing to disk, starting what is behind it) is part
+    of filling it.
+    """
+    events = trace.events
+    behind = rows_named(trace, lambda name: _store_of(name) != "")
+    if len(behind) == 0:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    stores = {_store_of(name) for name in trace.names} - {""}
+    own = rows_named(trace, lambda name: any(_is_stage_of(name, store) for store in stores))
+    begin, end = events.start_ps[behind].min(), events.end_ps[behind].max()
+    own = own[(events.end_ps[own] > begin) & (events.start_ps[own] < end)]
+    rows = np.concatenate([behind, own])
+    return union(events.start_ps[rows], events.end_ps[rows])
+
+
+def _store_of(name: str) -> str:
+    """Of a stage behind a store: the path of the stages around the store, else nothing."""
+    for mark in BEHIND_STORE:
+        around, found, _ = name.partition(mark)
+        if found:
+            return around
+    return ""
+
+
+def _is_stage_of(name: str, around: str) -> bool:
+    stage = name.removeprefix(around)
+    return stage != name and stage.startswith(STORES) and "::" not in stage

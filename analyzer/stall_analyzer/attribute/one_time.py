@@ -1,0 +1,183 @@
+"""Which costs of input belong to the first epoch alone: as later epochs show, or as tf.data works.
+
+A new iterator opens its files and fills its shuffle buffer again. What belongs to the data set and
+not to an iterator of it stays: the rewritten graph of the pipeline with the constants in it, and
+what a cache or a snapshot holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from stall_analyzer.attribute.filled_stores import filling_spans
+from stall_analyzer.model.causes import ONE_TIME, code, codes, codes_of_bucket
+from stall_analyzer.model.intervals import Tiling, covered, enclosing, refine, simplify, union
+from stall_analyzer.model.ledger import Ledger
+from stall_analyzer.model.timeline import AlignedTrace, Timeline
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.trace_rows import rows_called
+from stall_analyzer.model.units import Int64s
+
+Spans = tuple[Int64s, Int64s]
+
+MAKE = "EagerLocalExecute: MakeIterator"
+# Inside MAKE, the iterator itself is made; before that, the data set's graph is rewritten, which
+# the data set keeps for all its iterators.
+MAKE_ROOT = "MakeIterator::RootDataset"
+GET_NEXT = ("IteratorGetNextOp::DoCompute", "EagerLocalExecute: IteratorGetNext")
+TRACING = codes("compile.tracing", "compile.retracing")
+FIRST_WAITS = ("input.first_element", "input.shuffle_fill")
+# A cost comes again if a later epoch shows at least this share of it.
+AGAIN_SHARE = 0.5
+# One data set to train and one to validate with are made ready in the first epoch; a third one, or
+# one in a later epoch, means that data sets are made anew.
+MADE_READY_ONCE = 2
+# With more of the first epoch unknown, its length says little about what is known.
+UNTRACED_SHARE = 0.1
+
+
+def ledger_with_one_time(
+    tiling: Tiling, parts: Sequence[AlignedTrace], timeline: Timeline
+) -> Ledger:
+    """The tiling as a ledger that knows what will not come again."""
+    found = (
+        (_made_ready_once(parts, timeline), "input.iterator_create"),
+        (_filling_stores(parts), "input.contention"),
+    )
+    cuts = np.concatenate([bound for spans, _ in found for bound in spans])
+    bounds, labels = tiling = refine(simplify(tiling), cuts)
+    once = ONE_TIME[labels]
+    for spans, cause in found:
+        once |= (labels == code(cause)) & covered(bounds[:-1], *spans)
+    if not _first_wait_returns(tiling, parts, timeline):
+        once |= np.isin(labels, codes(*FIRST_WAITS))
+    once &= ~(np.isin(labels, TRACING) & covered(bounds[:-1], *_traced_each_time(parts)))
+    return _no_longer_than_later(Ledger(bounds, labels.astype(np.uint8), once), timeline)
+
+
+def _traced_each_time(parts: Sequence[AlignedTrace]) -> Spans:
+    """When callbacks made data sets, in window time: their graphs come again in later epochs."""
+    nothing = np.empty(0, dtype=np.int64)
+    spans = [(p.training.around_side_calls, p.shift_ps) for p in parts if p.training]
+    start = np.concatenate([nothing, *(start + shift for (start, _), shift in spans)])
+    end = np.concatenate([nothing, *(end + shift for (_, end), shift in spans)])
+    return union(start, end)
+
+
+def _no_longer_than_later(ledger: Ledger, timeline: Timeline) -> Ledger:
+    """What comes again takes no longer than a later epoch: of the rest, what came first came once.
+
+    What was not traced stays out of it: there the first epoch may have had anything.
+    """
+    later = timeline.later_epochs_ps
+    lengths, unknown = np.diff(ledger.bounds_ps), np.isin(ledger.cause, codes_of_bucket("unknown"))
+    if not later or lengths[unknown].sum() > UNTRACED_SHARE * lengths.sum():
+        return ledger
+    again = np.where(ledger.one_time | unknown, 0, lengths)
+    too_much = int(again.sum() - np.median(later))
+    return replace(ledger, one_time=ledger.one_time | ((np.cumsum(again) <= too_much) & ~unknown))
+
+
+def _filling_stores(parts: Sequence[AlignedTrace]) -> Spans:
+    """When caches and snapshots were filled, in window time."""
+    found = [(filling_spans(part.trace), part.shift_ps) for part in parts]
+    return union(*(np.concatenate([s[side] + shift for s, shift in found]) for side in (0, 1)))
+
+
+def _made_ready_once(parts: Sequence[AlignedTrace], timeline: Timeline) -> Spans:
+    """When data sets were made ready for their iterators; nothing if that happens in each epoch."""
+    found = [_making_ready(part) for part in parts]
+    start, end = (np.concatenate([spans[side] for spans in found]) for side in (0, 1))
+    if len(start) == 0:
+        return start, end
+    long = end - start >= AGAIN_SHARE * (end - start).max()
+    later = start >= timeline.window.duration_ps
+    if (long & later).any() or (long & ~later).sum() > MADE_READY_ONCE:
+        return start[:0], end[:0]
+    return union(start, end)
+
+
+def _making_ready(part: AlignedTrace) -> Spans:
+    """Per iterator, the time before it is made itself, in window time."""
+    events = part.trace.events
+    makes, roots = rows_called(part.trace, MAKE), rows_called(part.trace, MAKE_ROOT)
+    makes = makes[np.argsort(events.start_ps[makes], kind="stable")]
+    around = enclosing(events.start_ps[makes], events.end_ps[makes], events.start_ps[roots])
+    inside = around >= 0
+    start = events.start_ps[makes[around[inside]]] + part.shift_ps
+    return start, events.start_ps[roots[inside]] + part.shift_ps
+
+
+def _first_wait_returns(tiling: Tiling, parts: Sequence[AlignedTrace], timeline: Timeline) -> bool:
+    """Whether what the first batch took longer than the others is waited for in each epoch."""
+    bounds, labels = tiling
+    first = np.isin(labels, codes(*FIRST_WAITS))
+    if not first.any():
+        return True
+    lost = int(np.diff(bounds)[first].sum())
+    seen = _longest_later_wait_ps(parts, timeline)
+    if seen is not None:
+        return seen >= AGAIN_SHARE * lost
+    return all(_starts_again(part.trace) for part in parts) and _is_renewed(parts, timeline)
+
+
+def _longest_later_wait_ps(parts: Sequence[AlignedTrace], timeline: Timeline) -> int | None:
+    """For a batch of a later epoch; None where the traces saw less than half of one."""
+    asked = [_asked(part) for part in parts]
+    start, end = (np.concatenate([spans[side] for spans in asked]) for side in (0, 1))
+    later = start >= timeline.window.duration_ps
+    if later.sum() < AGAIN_SHARE * max((~later).sum(), 1):
+        return None
+    return int((end - start)[later].max())
+
+
+def _asked(part: AlignedTrace) -> Spans:
+    """When anyone waited for an element of a pipeline, in window time."""
+    rows, events = rows_called(part.trace, *GET_NEXT), part.trace.events
+    return events.start_ps[rows] + part.shift_ps, events.end_ps[rows] + part.shift_ps
+
+
+def _starts_again(trace: Trace) -> bool:
+    """Whether a second pass over the data begins like the first.
+
+    It does not where an endless `repeat` feeds the buffer, or where tf.data made one stage of both.
+    """
+    shuffles = [name for name in trace.names if "::Shuffle" in name]
+    return not any(
+        "ForeverRepeat" in name.rpartition("::Shuffle")[2] or "::ShuffleAndRepeat" in name
+        for name in shuffles
+    )
+
+
+def _is_renewed(parts: Sequence[AlignedTrace], timeline: Timeline) -> bool:
+    """Whether the next epoch has an iterator of its own.
+
+    Keras asks for an element too many where it does not know how many there are; where it does, it
+    makes the next iterator at the end of the epoch. With `steps_per_epoch` it does neither. A trace
+    that did not see the end of the epoch does not tell, and a new iterator is the rule.
+    """
+    training = [step.end_ps for step in timeline.steps if step.phase == "training"]
+    validating = [step.start_ps for step in timeline.steps if step.phase != "training"]
+    until = min(validating, default=timeline.window.duration_ps)
+    if not training or not any(_saw_end(part, timeline) for part in parts):
+        return True
+    return any(
+        _within(_asked(part)[0], max(training), until)
+        or _within(_made(part), max(training), until, at_least=2 if validating else 1)
+        for part in parts
+    )
+
+
+def _saw_end(part: AlignedTrace, timeline: Timeline) -> bool:
+    return part.covered_ps[1] >= timeline.window.duration_ps
+
+
+def _made(part: AlignedTrace) -> Int64s:
+    return part.trace.events.start_ps[rows_called(part.trace, MAKE)] + part.shift_ps
+
+
+def _within(at: Int64s, begin: int, end: int, at_least: int = 1) -> bool:
+    return int(((at >= begin) & (at <= end)).sum()) >= at_least
