@@ -164,7 +164,7 @@ def test_short_tracing_is_not_worth_a_word(tmp_path: Path) -> None:
 # ------------------------------------------------------------ graphs
 
 
-def test_an_unrolled_loop_is_named_with_its_turns(tmp_path: Path) -> None:
+def test_an_unrolled_loop_is_named_with_its_copies(tmp_path: Path) -> None:
     names = [*copies(200), *updates(6)]
     first = call(0, 900, run=1, traced_ms=600, instantiated_ms=250)
     run = after_first_call(tmp_path, first, 900, names)
@@ -172,7 +172,6 @@ def test_an_unrolled_loop_is_named_with_its_turns(tmp_path: Path) -> None:
     finding = found(unrolled_graph.check(run), "consider")
     assert finding.title == "A Python loop is unrolled into 200 copies of cell/MatMul_#"
     assert finding.lost_ps == 850 * MS
-    assert "range(200)" in finding.change.before
     assert tracing.check(run) is None and instantiation.check(run) is None
 
 

@@ -104,6 +104,13 @@ class Signals:
     def buckets_ps(self) -> dict[Bucket, int]:
         return self.host.ledger.buckets_ps
 
+    def comes_again(self, cause: str) -> bool:
+        """Whether most of a cause is lost in every epoch."""
+        ledger = self.host.ledger
+        mine = ledger.cause == code(cause)
+        once = np.diff(ledger.bounds_ps)[mine & ledger.one_time].sum()
+        return bool(once < MOST * self.causes_ps[cause])
+
     def share(self, ps: int) -> float:
         """Of the window."""
         return ps / self.window_ps if self.window_ps else 0.0

@@ -21,6 +21,7 @@ A recurrence over 200 time steps, written as a Python loop, had 2,695 nodes: 4.8
 
 What to do
 Write the loop so that it stays a loop: keras.layers.RNN, tf.while_loop, tf.scan, or vectorise it.
+To add up gradients over parts of a batch, give the optimizer `gradient_accumulation_steps`.
 Unrolled graphs run faster per step: for long training on tiny steps, keep the loop and accept the
 start.
 
@@ -30,6 +31,8 @@ without gradients are not named.
 """
 
 from __future__ import annotations
+
+import re
 
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
@@ -46,6 +49,8 @@ LEFT_LEAST = 0.05
 LEFT_MOST = 0.35
 # A loop in the graph starts its ops anew in every turn: a step of tiny ops took 2.8 times as long.
 SLOWER_STEPS = 3
+# Names of recurrent layers and cells; other loops are not told to become one.
+RECURRENT = re.compile(r"rnn|lstm|gru|recurrent|(^|[/_ ])cell", re.IGNORECASE)
 
 
 def check(signals: Signals) -> Finding | None:
@@ -96,9 +101,18 @@ def _change(signals: Signals, function: FunctionSignals) -> Change:
             f"keras.layers.{kind}(units, unroll=True)",
             f"keras.layers.{kind}(units)",
         )
-    turns = function.shape.copies if function.shape is not None else 0
+    kinds = [str(layer.get("class_name", "")) for layer in layers]
+    if function.shape is not None and RECURRENT.search(" ".join([function.shape.copied, *kinds])):
+        return Change(
+            "Use a layer or an op that loops in the graph, or vectorise the loop.",
+            "for t in range(n):\n    state = cell(x[:, t], state)",
+            "state = keras.layers.RNN(cell)(x)  # or tf.scan, tf.while_loop",
+        )
     return Change(
-        "Use a layer or an op that loops in the graph, or vectorise the loop.",
-        f"for t in range({turns}):\n    state = cell(x[:, t], state)",
-        "state = keras.layers.RNN(cell)(x)  # or tf.scan, tf.while_loop",
+        "Do all turns at once on one larger tensor, or let the loop run in the graph (tf.map_fn, "
+        "tf.scan, tf.while_loop). Gradients that are added up over parts of a batch: give fit the "
+        "small batches, and the optimizer gradient_accumulation_steps.",
+        "total = 0.0\nfor part in parts:\n    total += f(part)",
+        "total = tf.reduce_sum(tf.map_fn(f, tf.stack(parts)))\n# or, to add up gradients\n"
+        "keras.optimizers.Adam(gradient_accumulation_steps=n)",
     )

@@ -138,13 +138,31 @@ def _change(state: str, blamed: Blamed | None) -> Change:
             "item = queue.get()",
             "item = queue.get(timeout=60)  # raises queue.Empty",
         )
-    call = "event.wait" if "wait()" in blamed.waits_in else "lock.acquire"
+    before, after = next(
+        (code for call, code in _WITH_TIMEOUT.items() if f"{call}()" in blamed.waits_in),
+        _WITH_TIMEOUT["acquire"],
+    )
     return Change(
         f"See who should wake {blamed.subject}: a thread that failed, a lock that is taken twice, "
         "a server that does not answer. Give the wait a timeout.",
-        f"{call}()",
-        f'if not {call}(timeout=60):\n    raise RuntimeError("nobody answers")',
+        before,
+        after,
     )
+
+
+_OR_FAIL = ':\n    raise RuntimeError("nobody answers")'
+# What Python's library calls are with a timeout, by the last part of their names.
+_WITH_TIMEOUT = {
+    "Queue.join": ("", ""),  # has none
+    "Popen.wait": ("process.wait()", "process.wait(timeout=60)  # raises TimeoutExpired"),
+    "_base.wait": ("wait(futures)", "done, late = wait(futures, timeout=60)"),
+    "result": ("future.result()", "future.result(timeout=60)  # raises TimeoutError"),
+    "communicate": ("process.communicate()", "process.communicate(timeout=60)"),
+    "join": ("thread.join()", f"thread.join(timeout=60)\nif thread.is_alive(){_OR_FAIL}"),
+    "recv": ("connection.recv()", f"if not connection.poll(60){_OR_FAIL}\nconnection.recv()"),
+    "wait": ("event.wait()", f"if not event.wait(timeout=60){_OR_FAIL}"),
+    "acquire": ("lock.acquire()", f"if not lock.acquire(timeout=60){_OR_FAIL}"),
+}
 
 
 _PROFILE_IT = Change(

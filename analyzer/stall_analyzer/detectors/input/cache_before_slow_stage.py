@@ -14,8 +14,9 @@ Example
 `ds.cache().map(resize)`: the pictures are kept, and resized in every epoch.
 
 What to do
-Move `cache()` behind the slow stage, unless its result must differ from epoch to epoch (random
-augmentation) or does not fit into memory.
+Move the slow stage in front of `cache()`, unless its result must differ from epoch to epoch (random
+augmentation) or does not fit into memory. A `shuffle` stays behind the cache: in front of it, it
+would give the same order in each epoch.
 
 Blind spots
 Whether the function is random cannot be told from the trace. The first epoch does not get faster.
@@ -25,6 +26,11 @@ from __future__ import annotations
 
 from stall_analyzer.detectors.gains import every_epoch, partly
 from stall_analyzer.detectors.input.cache_place import cache_call
+from stall_analyzer.detectors.input.stage_code import (
+    batch_call_around,
+    call_of,
+    parallel_call_of,
+)
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.signals.input.culprit import is_map
@@ -46,7 +52,12 @@ def check(signals: Signals) -> Finding | None:
     if severity_of(signals.share(waited)) is None or not caches:
         return None
     stage, cache = culprit.stage, caches[0]
-    call, turns = cache_call(signals)
+    keep = 'cache("cache_file")' if cache.kind.startswith("FileCache") else "cache()"
+    moved, turns = (keep, ()) if "file" in keep else cache_call(signals)
+    where = "into memory" if moved == "cache()" else "on the disk"
+    between = [s.kind for s in signals.pipeline.around(cache)]
+    shuffle = "shuffle(k)." if any(kind.startswith("Shuffle") for kind in between) else ""
+    batch = batch_call_around(signals.pipeline, stage)
     return Finding(
         severity="consider",  # a random map must stay where it is, and only its author knows
         title=f"{stage.label} comes after {cache.label} and runs in every epoch",
@@ -55,10 +66,10 @@ def check(signals: Signals) -> Finding | None:
             f"is {stage.label}, which comes after it and is done again in each epoch."
         ),
         change=Change(
-            "Move cache() behind it, if its result is the same in each epoch and fits into "
-            "memory. This helps from the second epoch on.",
-            before="ds.cache().map(f).batch(n)",
-            after=f"ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).{call}.batch(n)",
+            "Move it in front of the cache, if its result is the same in each epoch and fits "
+            f"{where}. This helps from the second epoch on.",
+            before=f"ds.{keep}.{shuffle}{call_of(stage)}.{batch}  # {stage.label}",
+            after=f"ds.{parallel_call_of(stage)}.{moved}.{shuffle}{batch}",
             turns=turns,
         ),
         lost_ps=waited,

@@ -1,7 +1,7 @@
 """The first epoch fills a cache; later epochs read from it.
 
 What it finds
-A wait for stages below `cache()`, which run in the first epoch only.
+A wait for stages below `cache()` or `snapshot()`, which run in the first epoch only.
 
 Why it stalls
 Each element is made once, on its first way through the cache. Nothing is wrong with that: the first
@@ -15,7 +15,8 @@ Example
 
 What to do
 Nothing, if the later epochs are many. If the program is started often, `cache("file")` keeps the
-elements from one start to the next. A faster stage below the cache shortens the first epoch only.
+elements from one start to the next, as `snapshot` does. A faster stage below the cache shortens the
+first epoch only.
 
 Blind spots
 A cache larger than the memory makes everything slow; the trace does not show that.
@@ -33,6 +34,20 @@ from stall_analyzer.signals.signals import Signals
 
 ID = "ST006"
 BUCKET = "input"
+
+_IN_MEMORY = Change(
+    "Leave it for a long training. For short runs that start again and again, keep the cache on "
+    "disk; or make the stage below it faster.",
+    before="ds.map(load).cache()",
+    after='ds.map(load).cache("cache_file")',
+)
+_ON_DISK = Change(
+    "Leave it: it is kept on disk, and the next start finds it there as long as the files stay in "
+    "their place. To have it before the first epoch, read the data once before training; or make "
+    "the stage below it faster.",
+    before="model.fit(ds)",
+    after="for _ in ds:\n    pass  # fills the files\nmodel.fit(ds)",
+)
 
 
 def check(signals: Signals) -> Finding | None:
@@ -52,12 +67,7 @@ def check(signals: Signals) -> Finding | None:
             f"cache; {what} made them. From the second epoch on they are read from the "
             f"cache.{after}"
         ),
-        change=Change(
-            "Leave it for a long training. For short runs that start again and again, keep the "
-            "cache on disk; or make the stage below it faster.",
-            before="ds.map(load).cache()",
-            after='ds.map(load).cache("cache_file")',
-        ),
+        change=_ON_DISK if _is_on_disk(signals) else _IN_MEMORY,
         lost_ps=lost + beside.high_ps,
         # All of it, where an earlier start left a cache on disk.
         gain=partly(lost, 0.0, 1.0) + beside,
@@ -65,3 +75,7 @@ def check(signals: Signals) -> Finding | None:
         blames=BESIDE_INPUT,
         evidence=signals.evidence_of("input.cache_fill", "fills the cache"),
     )
+
+
+def _is_on_disk(signals: Signals) -> bool:
+    return bool(signals.pipeline.of_kind("FileCache", "Snapshot"))

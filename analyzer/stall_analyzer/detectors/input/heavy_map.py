@@ -28,6 +28,7 @@ from __future__ import annotations
 from stall_analyzer.detectors.gains import removed
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
 from stall_analyzer.detectors.input.cache_place import cache_call
+from stall_analyzer.detectors.input.stage_code import cached_code
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.signals.input.culprit import HEAVY_MAP
 from stall_analyzer.signals.signals import Signals
@@ -53,8 +54,7 @@ def check(signals: Signals) -> Finding | None:
         change=Change(
             f"Do the work once: {cache} after the map if nothing random is in it, or store its "
             "result. Or move it into the model, or make it cheaper.",
-            before=f"ds.map(f).batch(n)  # {label}",
-            after=f"ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).{cache}.batch(n)",
+            *cached_code(signals.pipeline, blamed.stage, cache),
             turns=turns,
         ),
         gain=Gain(0, blamed.if_faster(1, MOST_TIMES).high_ps),  # a cache wins nothing at first

@@ -31,10 +31,12 @@ from __future__ import annotations
 from stall_analyzer.detectors.gains import every_epoch
 from stall_analyzer.detectors.input.cache_place import cache_call
 from stall_analyzer.detectors.input.faster_input import BESIDE_INPUT, faster_beside_input
+from stall_analyzer.detectors.input.stage_code import PARALLEL, cached_code, is_stored
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.input.culprit import DECODE_OPS, is_map, op_share
+from stall_analyzer.signals.input.input_pipeline import Stage
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST010"
@@ -43,24 +45,25 @@ BUCKET = "input"
 LEAST_SHARE = 0.1  # an estimate: a smaller share may be its own error
 # Fewer threads win some of it back; only input that needs no work at all wins it all.
 LEAST_WON = 0.5
+_FEWER_THREADS = (
+    "options = tf.data.Options()\noptions.threading.private_threadpool_size = 1\n"
+    "ds = ds.with_options(options)"
+)
 # From here on, the kind of work is worth naming.
 MOSTLY = 0.5
 
 
 def check(signals: Signals) -> Finding | None:
     lost = signals.causes_ps["input.contention"]
-    severity = severity_of(signals.share(lost))
+    once_ps = None if signals.comes_again("input.contention") else lost
+    severity = severity_of(signals.share(lost), once_ps)
     if severity is None or signals.share(lost) < LEAST_SHARE:
         return None
     pipeline = signals.pipeline
     maps = [stage for stage in pipeline.stages if is_map(stage)]
     where = f" ({maps[0].label})" if maps else ""
-    decoding = op_share(pipeline, *DECODE_OPS) >= MOSTLY
     most = faster_beside_input(signals, in_python=False).high_ps
     in_time = severity_of(signals.share(signals.causes_ps["input.wait"])) is None
-    # Fewer threads would only make training wait longer for what is late already.
-    calls = "1" if in_time else "tf.data.AUTOTUNE"
-    cache, turns = cache_call(signals)
     gain = Gain(round(LEAST_WON * lost), most)
     return Finding(
         severity=severity,
@@ -71,19 +74,28 @@ def check(signals: Signals) -> Finding | None:
             f"estimate the steps lose {seconds(lost)} to it, {percent(lost, signals.window_ps)} of "
             "the first epoch." + (" More parallel calls would make it worse." if in_time else "")
         ),
-        change=Change(
-            "Make input cheaper: cache the result of the expensive map if it fits into memory"
-            + (", store the images at the size the model uses" if decoding else "")
-            + (", or give input fewer threads." if in_time else "."),
-            before="ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).batch(n)",
-            after=f"ds.map(f, num_parallel_calls={calls}).{cache}.batch(n)"
-            ".prefetch(tf.data.AUTOTUNE)",
-            turns=turns,
-        ),
+        change=_change(signals, maps[0] if maps else None, in_time),
         lost_ps=most,
         gain=gain,
-        later_gain=every_epoch(gain, signals),
+        later_gain=every_epoch(gain, signals) if once_ps is None else Gain(),
         confidence=0.6,
         blames=BESIDE_INPUT,
         evidence=signals.evidence_of("input.contention", "shares its cores with input"),
     )
+
+
+def _change(signals: Signals, stage: Stage | None, in_time: bool) -> Change:
+    """A cache where there is none yet. Fewer threads, unless training waits for them already."""
+    pipeline = signals.pipeline
+    decoding = op_share(pipeline, *DECODE_OPS) >= MOSTLY
+    ways = ["store the images at the size the model uses"] if decoding else []
+    ways += ["give input fewer threads"] if in_time else []
+    if stage is None or is_stored(pipeline, stage):
+        text = ", or ".join(ways or ["do less in it"])
+        return Change(f"Make input cheaper: {text}.", "", _FEWER_THREADS if in_time else "")
+    cache, turns = cache_call(signals)
+    before, after = cached_code(pipeline, stage, cache)
+    text = ", or ".join(["cache the result of the expensive map if it fits into memory", *ways])
+    fewer = after.replace(PARALLEL, "num_parallel_calls=1") if in_time else after
+    after = f"{fewer}.prefetch(tf.data.AUTOTUNE)"
+    return Change(f"Make input cheaper: {text}.", before, after, turns=turns)

@@ -28,6 +28,7 @@ Files that are in the operating system's cache are fast; the first run after a s
 from __future__ import annotations
 
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
+from stall_analyzer.detectors.input.stage_code import reader_code
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.signals.input.culprit import SMALL_FILES, SOURCES, elements_per_batch, is_serial
 from stall_analyzer.signals.signals import Signals
@@ -49,6 +50,8 @@ def check(signals: Signals) -> Finding | None:
     files = stage.iterators if from_records else pipeline.ops["ReadFile"].count
     per_batch = elements_per_batch(pipeline, stage)
     serially = " One after the other." if is_serial(stage) else ""
+    one_by_one = "tf.data.Dataset.list_files(pattern).map(read_one_file)"
+    before = (from_records and reader_code(stage, at_once=False)) or one_by_one
     return blamed.finding(
         title=f"{files} small files are opened, {blamed.per_batch} a batch",
         explanation=(
@@ -58,7 +61,7 @@ def check(signals: Signals) -> Finding | None:
         change=Change(
             "Pack the files once into a few TFRecord files and read those; parse whole batches at "
             "a time. Until then, read several files at once.",
-            before=f"tf.data.Dataset.list_files(pattern).map(read_one_file)  # {stage.label}",
+            before=f"{before}  # {stage.label}",
             after="tf.data.TFRecordDataset(shards, num_parallel_reads=tf.data.AUTOTUNE)"
             ".batch(n).map(parse_batch)",
         ),

@@ -15,7 +15,8 @@ Example
 `ds.map(scale).batch(1024)`: 1024 starts of 40 µs are 41 ms; `ds.batch(1024).map(scale)` takes 1 ms.
 
 What to do
-Batch first and map whole batches; most functions work on a leading batch dimension as they are.
+Batch first and map whole batches; most functions work on a leading batch dimension as they are. A
+filter: test whole batches in a map and keep the rows that pass, or filter once and store the rest.
 
 Blind spots
 Functions that need one element at a time (decoding, random crops) cannot be turned round that way.
@@ -23,10 +24,24 @@ Functions that need one element at a time (decoding, random crops) cannot be tur
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
+from stall_analyzer.detectors.input.stage_code import (
+    PARALLEL,
+    batch_call_around,
+    call_of,
+    is_filter,
+    is_scan,
+)
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import seconds
-from stall_analyzer.signals.input.culprit import TINY_ELEMENTS, elements_per_batch
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.input.culprit import (
+    TINY_ELEMENTS,
+    elements_into,
+    elements_per_batch,
+)
+from stall_analyzer.signals.input.input_pipeline import PipelineSignals, Stage
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST015"
@@ -41,20 +56,45 @@ def check(signals: Signals) -> Finding | None:
     blamed = blamed_stage(signals, TINY_ELEMENTS)
     if blamed is None:
         return None
-    label = blamed.stage.label
-    elements = elements_per_batch(signals.pipeline, blamed.stage)
+    stage, pipeline = blamed.stage, signals.pipeline
+    elements = elements_per_batch(pipeline, stage)
     each = round(blamed.culprit.per_batch_ps / elements)
-    return blamed.finding(
-        title=f"{label} maps {elements:.0f} elements a batch, one by one",
+    does = "tests" if is_filter(stage) else "maps"
+    finding = blamed.finding(
+        title=f"{stage.label} {does} {elements:,.0f} elements a batch, one by one",
         explanation=(
-            f"{blamed.opening(label)}. It takes {seconds(each)} an element, which is about what "
-            f"starting its function takes, and {elements:.0f} elements make a batch."
+            f"{blamed.opening(stage.label)}. It takes {seconds(each)} an element, which is about "
+            f"what starting its function takes, and {_how_many(pipeline, stage, elements)}."
         ),
-        change=Change(
-            "Batch first, then map whole batches.",
-            before=f"ds.map(f).batch(n)  # {label}",
-            after="ds.batch(n).map(f)",
-        ),
+        change=_change(pipeline, stage),
         gain=blamed.if_faster(LEAST_TIMES, MOST_TIMES),
         sureness=0.85,
     )
+    # Whether a test works on many rows at once, only its author knows.
+    return replace(finding, severity="consider") if is_filter(stage) else finding
+
+
+def _how_many(pipeline: PipelineSignals, stage: Stage, elements: float) -> str:
+    if not is_filter(stage):
+        return f"{elements:,.0f} elements make a batch"
+    tested = elements_into(stage, pipeline)
+    dropped = percent(max(tested - stage.count, 0), tested)
+    return f"{elements:,.0f} are tested for a batch: {dropped} of them are dropped"
+
+
+def _change(pipeline: PipelineSignals, stage: Stage) -> Change:
+    batch = batch_call_around(pipeline, stage)
+    before = f"ds.{call_of(stage)}.{batch}  # {stage.label}"
+    if is_filter(stage):
+        return Change(
+            "Test whole batches and keep the rows that pass; or filter the data once, before "
+            "training, and store what is left.",
+            before,
+            "def keep(*columns):\n"
+            "    passes = f(*columns)  # for all rows at once\n"
+            "    return tuple(tf.boolean_mask(column, passes) for column in columns)\n"
+            f"ds.batch(1024).map(keep, {PARALLEL}).unbatch().{batch}",
+        )
+    if is_scan(stage):
+        return Change("Batch first, then scan whole batches.", before, f"ds.{batch}.scan(state, f)")
+    return Change("Batch first, then map whole batches.", before, f"ds.{batch}.map(f)")

@@ -30,6 +30,7 @@ same work is in TensorFlow ops is not known before it is tried, so the gain is a
 from __future__ import annotations
 
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
+from stall_analyzer.detectors.input.stage_code import call_of, is_filter, is_scan, parallel_call_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.signals.input.culprit import PYTHON_FUNCTION, is_serial
 from stall_analyzer.signals.signals import Signals
@@ -48,6 +49,8 @@ def check(signals: Signals) -> Finding | None:
     if blamed is None:
         return None
     stage = blamed.stage
+    result = "tf.bool" if is_filter(stage) else "tf.float32"
+    in_python = "f" if is_scan(stage) else f"lambda *x: tf.py_function(f, x, {result})"
     how = "one element at a time" if is_serial(stage) else "in parallel calls that share one lock"
     return blamed.finding(
         title=f"Python function in {stage.label} takes {blamed.per_batch} a batch",
@@ -58,8 +61,8 @@ def check(signals: Signals) -> Finding | None:
         change=Change(
             "Write the function with TensorFlow ops and let tf.data run it in parallel. If it must "
             "stay Python, run it once over the data and store the result.",
-            before=f"ds.map(lambda x: tf.py_function(f, [x], tf.float32))  # {stage.label}",
-            after="ds.map(f_in_tensorflow_ops, num_parallel_calls=tf.data.AUTOTUNE)",
+            before=f"ds.{call_of(stage, in_python)}  # {stage.label}",
+            after=f"ds.{parallel_call_of(stage, 'f_in_tensorflow_ops')}",
         ),
         gain=blamed.if_faster(LEAST_TIMES, MOST_TIMES),
         sureness=0.95,

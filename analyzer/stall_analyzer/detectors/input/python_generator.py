@@ -17,8 +17,9 @@ A PyDataset reads and scales 64 images in 30 ms a batch; the step needs 4 ms and
 
 What to do
 Best: describe the data to tf.data (files, arrays, records) and do the work in `map` with TensorFlow
-ops. A PyDataset: more `workers`, with `use_multiprocessing=True` if the work is pure Python. A
-generator that yields single rows: yield whole batches.
+ops. A PyDataset: more `workers`, with `use_multiprocessing=True` if the work is pure Python; but
+never more than there are cores beside the one that trains. A generator that yields single rows:
+yield whole batches.
 
 Blind spots
 The trace shows one kind of stage for a generator and for a PyDataset, so both remedies are named.
@@ -35,10 +36,10 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST002"
 BUCKET = "input"
 
-# Four workers are what the advice sets; with enough of them, or with native ops, the work vanishes
-# behind the step.
-LEAST_TIMES = 4
-MOST_TIMES = 50
+# More workers than this are seldom worth their memory.
+MOST_WORKERS = 4
+MOST_TIMES = 50  # with native ops the work vanishes behind the step
+_PROCESSES = "MyData(paths, workers={}, use_multiprocessing=True)"
 # From here on a generator yields rows rather than batches.
 ROWS_PER_BATCH = 2
 
@@ -52,6 +53,9 @@ def check(signals: Signals) -> Finding | None:
     if rows >= ROWS_PER_BATCH:
         each = f" It is asked {rows:.0f} times for a batch, each time through Python."
         or_batches = ", or at least yield whole batches"
+    workers = _workers(signals.pipeline.cores)
+    more = f"A PyDataset: {workers} worker processes. Else: read" if workers > 1 else "Read"
+    processes = f"{_PROCESSES.format(workers)}\n# or\n" if workers > 1 else ""
     return blamed.finding(
         title=f"Python generator takes {blamed.per_batch} to make a batch",
         explanation=(
@@ -59,14 +63,17 @@ def check(signals: Signals) -> Finding | None:
             f"after the other, in Python, on one thread.{each}"
         ),
         change=Change(
-            "A PyDataset: more workers. A generator: read files or arrays with tf.data and do the "
-            f"work in map with TensorFlow ops{or_batches}.",
-            before="MyData(paths)  # or Dataset.from_generator(read, …)",
-            after="MyData(paths, workers=4, use_multiprocessing=True)\n"
-            "# or\n"
-            "tf.data.Dataset.from_tensor_slices(paths)"
+            f"{more} files or arrays with tf.data and do the work in map with TensorFlow "
+            f"ops{or_batches}.",
+            before="MyData(paths)  # or tf.data.Dataset.from_generator(read, ...)",
+            after=f"{processes}tf.data.Dataset.from_tensor_slices(paths)"
             ".map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(n)",
         ),
-        gain=blamed.if_faster(LEAST_TIMES, MOST_TIMES),
+        gain=blamed.if_faster(workers, MOST_TIMES),
         sureness=0.95,
     )
+
+
+def _workers(cores: int | None) -> int:
+    """Processes that run at once, beside the training."""
+    return MOST_WORKERS if cores is None else max(min(cores - 1, MOST_WORKERS), 1)

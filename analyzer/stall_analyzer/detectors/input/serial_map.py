@@ -18,7 +18,8 @@ Example
 
 What to do
 `map(f, num_parallel_calls=tf.data.AUTOTUNE)`. Random ops: `tf.random.stateless_*` with a seed keep
-the results repeatable.
+the results repeatable. `filter` and `scan` cannot run in parallel: do the costly part in a map in
+front of them, which can.
 
 Blind spots
 If the training step itself computes on the same cores, a parallel map takes some of them from it;
@@ -28,9 +29,11 @@ the gain is counted as if at least half of the other cores were free.
 from __future__ import annotations
 
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
+from stall_analyzer.detectors.input.stage_code import PARALLEL, call_of, is_filter, is_scan
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent
 from stall_analyzer.signals.input.culprit import DECODE_OPS, SERIAL_MAP, op_share
+from stall_analyzer.signals.input.input_pipeline import Stage
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST003"
@@ -52,19 +55,42 @@ def check(signals: Signals) -> Finding | None:
     decoding = op_share(signals.pipeline, *DECODE_OPS)
     mentions = decoding >= MENTION_SHARE
     mostly = f" {percent(decoding, 1)} of its ops' time is decoding." if mentions else ""
-    behind = "" if signals.pipeline.works_ahead else ".prefetch(tf.data.AUTOTUNE)"
     return blamed.finding(
         title=f"{label} runs serially and takes {blamed.per_batch} a batch",
         explanation=(
             f"{blamed.opening(label)}, one element at a time, on one of {cores} cores.{mostly} "
-            "tf.data did not make it parallel by itself: the function has state (random ops, "
-            "variables), or its rewrites are off."
+            f"{_why_serial(blamed.stage)}"
         ),
-        change=Change(
-            "Give the map parallel calls.",
-            before=f"ds.map(f)  # {label}",
-            after=f"ds.map(f, num_parallel_calls=tf.data.AUTOTUNE){behind}",
-        ),
+        change=_change(blamed.stage, signals.pipeline.works_ahead),
         gain=blamed.if_faster(1 + FREE_CORES * (cores - 1), cores),
         sureness=0.9,
     )
+
+
+def _why_serial(stage: Stage) -> str:
+    if is_filter(stage) or is_scan(stage):
+        return f"{call_of(stage, '…')} has no parallel form."
+    return (
+        "tf.data did not make it parallel by itself: the function has state (random ops, "
+        "variables), or its rewrites are off."
+    )
+
+
+def _change(stage: Stage, works_ahead: bool) -> Change:
+    behind = "" if works_ahead else ".prefetch(tf.data.AUTOTUNE)"
+    before = f"ds.{call_of(stage)}  # {stage.label}"
+    if is_filter(stage):
+        return Change(
+            "Test the elements in a map, which can run in parallel, and filter by the result; or "
+            "filter the data once and store what is left.",
+            before,
+            f"ds.map(lambda *x: (x, f(*x)), {PARALLEL})\\\n"
+            f"  .filter(lambda x, keep: keep).map(lambda x, keep: x){behind}",
+        )
+    if is_scan(stage):
+        return Change(
+            "Do what needs no state in a map in front of it, which can run in parallel.",
+            before,
+            f"ds.map(without_state, {PARALLEL}).scan(state, f){behind}",
+        )
+    return Change("Give the map parallel calls.", before, f"ds.map(f, {PARALLEL}){behind}")

@@ -5,7 +5,8 @@ A `shuffle(n)` whose buffer took long to fill before the first step of the epoch
 
 Why it stalls
 `shuffle(n)` gives nothing before it has read n elements. If each of them first goes through a slow
-map, n of those come before the first batch.
+map, n of those come before the first batch. Each new iterator, hence each epoch of `fit`, begins
+with an empty buffer, unless the data repeat inside of one iterator.
 
 How it is measured
 The wait for the first batch, less that for a usual one, while the Shuffle stage was being read.
@@ -15,7 +16,7 @@ Example
 
 What to do
 Shuffle what is cheap (file names, indices, records) and map afterwards; the buffer then also needs
-less memory. Or make the buffer smaller.
+less memory. Or make the buffer smaller. Keep it behind a `cache()`, which would freeze its order.
 
 Blind spots
 The elements must be made in any case. Where the pipeline is slower than the steps, filling costs
@@ -24,10 +25,12 @@ nothing that would not be waited for later; the gain counts only what would hide
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import partly
+from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.detectors.input.stage_code import call_of, is_stored, parallel_call_of
 from stall_analyzer.detectors.severity import CONSIDER_SHARE, severity_of
-from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import seconds
+from stall_analyzer.signals.input.culprit import is_map
 from stall_analyzer.signals.input.input_pipeline import Stage
 from stall_analyzer.signals.signals import Signals
 
@@ -36,11 +39,13 @@ BUCKET = "input"
 
 # Beside the steps, the rest of the pipeline gets only some of the cores.
 SURE_SHARE = 0.5
+SMALLER = 4  # a buffer that is filled in a quarter of the time, to begin with
 
 
 def check(signals: Signals) -> Finding | None:
     lost = signals.causes_ps["input.shuffle_fill"]
-    severity = severity_of(signals.share(lost), once_ps=lost)
+    again = signals.comes_again("input.shuffle_fill")
+    severity = severity_of(signals.share(lost), once_ps=None if again else lost)
     shuffles = signals.pipeline.of_kind("Shuffle")
     if severity is None or not shuffles:
         return None
@@ -51,12 +56,15 @@ def check(signals: Signals) -> Finding | None:
     slowest = _slowest_below(signals, stage)
     through = f" through {slowest.label}" if slowest else ""
     call = f"shuffle({size})" if size else "shuffle"
+    gain = partly(won, SURE_SHARE, 1.0)
+    when = "once" if not again else "in each epoch, because a new iterator begins with an empty one"
     return Finding(
         severity="note" if held else severity,
         title=f"{call} was filled for {seconds(lost)} before the first step",
         explanation=(
             f"{stage.label} gives its first element when its buffer is full, and filling "
-            f"it{through} took {signals.with_share(lost)}, in which no step could run."
+            f"it{through} took {signals.with_share(lost)}, in which no step could run. It is "
+            f"filled {when}."
             + (
                 " The pipeline is slower than the steps anyway, so making the buffer smaller would "
                 "only move the waiting: speed up what feeds it."
@@ -64,16 +72,35 @@ def check(signals: Signals) -> Finding | None:
                 else f" Without it, {seconds(won)} of that work would hide behind the steps."
             )
         ),
-        change=Change(
-            "Shuffle before the expensive map, where elements are cheap: file names, indices "
-            "or undecoded records. Or take a smaller buffer.",
-            before=f"ds.map(load).{call}.batch(n)",
-            after=f"ds.{call}.map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(n)",
-        ),
+        change=_change(signals, stage, slowest),
         lost_ps=lost,
-        gain=partly(won, SURE_SHARE, 1.0),
+        gain=gain,
+        later_gain=every_epoch(gain, signals) if again else Gain(),
         confidence=0.8,
         evidence=signals.evidence_of("input.shuffle_fill", f"fills {stage.label}"),
+    )
+
+
+def _change(signals: Signals, shuffle: Stage, slowest: Stage | None) -> Change:
+    """The buffer goes before a slow map, but never before a cache: that would freeze the order."""
+    size = shuffle.parameters.get("buffer_size", 0)
+    call, smaller = f"shuffle({size or 'k'})", f"shuffle({max(size // SMALLER, 1) or 'k'})"
+    below = signals.pipeline.below(shuffle)
+    keep = 'cache("cache_file").' if any(s.kind.startswith("FileCache") for s in below) else ""
+    keep = keep or ("cache()." if any("Cache" in s.kind for s in below) else "")
+    if slowest is None or not is_map(slowest) or is_stored(signals.pipeline, slowest):
+        return Change(
+            "Take a smaller buffer. To mix the data well all the same, shuffle the file names, or "
+            "shuffle the data once when they are stored.",
+            before=f"ds.{call}.batch(n)",
+            after=f"ds.{smaller}.batch(n)",
+        )
+    kept = " It stays behind cache(), or all epochs would have the same order." if keep else ""
+    return Change(
+        "Shuffle before the expensive stage, where elements are cheap: file names, indices or "
+        f"undecoded records. Or take a smaller buffer.{kept}",
+        before=f"ds.{keep}{call_of(slowest)}.{call}.batch(n)  # {slowest.label}",
+        after=f"ds.{keep}{call}.{parallel_call_of(slowest)}.batch(n)",
     )
 
 

@@ -1,7 +1,7 @@
 """The first batch took far longer than the others.
 
 What it finds
-One long wait before the first step, which no later step repeats.
+One long wait before the first step of an epoch, which no later step repeats.
 
 Why it stalls
 Before the first element a pipeline opens files, lists directories, loads tables; a generator runs
@@ -25,9 +25,9 @@ What Python does before its first `yield` is not visible without the Python trac
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import partly
+from stall_analyzer.detectors.gains import every_epoch, partly
 from stall_analyzer.detectors.severity import severity_of
-from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.input.culprit import GENERATOR, culprit_of
@@ -43,10 +43,12 @@ LEAST_WON = 0.5  # streaming still has to read the first part of the data
 
 def check(signals: Signals) -> Finding | None:
     lost = signals.causes_ps["input.first_element"]
-    severity = severity_of(signals.share(lost), once_ps=lost)
+    again = signals.comes_again("input.first_element")
+    severity = severity_of(signals.share(lost), once_ps=None if again else lost)
     if severity is None or lost < LEAST_PS:
         return None
     culprit = culprit_of(signals.pipeline, signals.intervals_of("input.first_element"))
+    gain = partly(lost, LEAST_WON, 1.0)
     generator = culprit is not None and culprit.reason == GENERATOR
     where = f", most of it in {culprit.stage.label}" if culprit else ""
     why = (
@@ -59,8 +61,8 @@ def check(signals: Signals) -> Finding | None:
         title=f"The first batch took {seconds(lost)} longer than the others",
         explanation=(
             f"The first step waited {seconds(lost)} longer for its batch than the later ones, "
-            f"{percent(lost, signals.window_ps)} of the first epoch{where}.{why} It happens once "
-            "for each new iterator."
+            f"{percent(lost, signals.window_ps)} of the first epoch{where}.{why} It happens "
+            f"{'in each epoch, with each new iterator' if again else 'once'}."
         ),
         change=Change(
             "Do the loading once, before fit, or read the data bit by bit (memory-mapped "
@@ -74,7 +76,8 @@ def check(signals: Signals) -> Finding | None:
             "once, smaller buffers; or prepare the iterator before training starts.",
         ),
         lost_ps=lost,
-        gain=partly(lost, LEAST_WON, 1.0),
+        gain=gain,
+        later_gain=every_epoch(gain, signals) if again else Gain(),
         confidence=0.75,
         evidence=signals.evidence_of("input.first_element", "waits for the first batch"),
     )

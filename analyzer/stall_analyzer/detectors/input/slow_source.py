@@ -27,10 +27,12 @@ disk that could do more, but not unpacking from a network.
 from __future__ import annotations
 
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
+from stall_analyzer.detectors.input.stage_code import reader_code
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds, size
 from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.signals.input.culprit import SOURCE
+from stall_analyzer.signals.input.input_pipeline import Stage
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST013"
@@ -43,6 +45,7 @@ NO_READING_BYTES_A_S = 1_000_000
 # Two readers on busy cores; or no unpacking at all.
 LEAST_TIMES = 1.3
 MOST_TIMES = 20
+_RECORDS = "tf.data.TFRecordDataset(shards, num_parallel_reads=tf.data.AUTOTUNE)"
 
 
 def check(signals: Signals) -> Finding | None:
@@ -52,11 +55,15 @@ def check(signals: Signals) -> Finding | None:
     stage = blamed.stage
     each = seconds(stage.total_ps // max(stage.count, 1))
     files = "1 file" if stage.iterators == 1 else f"{stage.iterators} files"
-    if any(s.kind.startswith("ParallelInterleave") for s in signals.pipeline.around(stage)):
+    at_once = any(s.kind.startswith("ParallelInterleave") for s in signals.pipeline.around(stage))
+    if at_once:
         how = (
             "Several files are already read at once, so the storage or the unpacking is the limit."
         )
         advice = "Store the records uncompressed or smaller, nearer to the machine."
+    elif not reader_code(stage, at_once=True):
+        how = "One thread reads it all."
+        advice = "Write the data once as several TFRecord files and read those at once."
     else:
         how = "One thread reads and unpacks it all."
         advice = (
@@ -69,14 +76,18 @@ def check(signals: Signals) -> Finding | None:
             f"{blamed.opening(f'the reader {stage.label}')}: {each} a record, {files}. {how}"
             f"{_from_disks(signals)}"
         ),
-        change=Change(
-            advice,
-            before='tf.data.TFRecordDataset("all.tfrecord.gz", "GZIP")',
-            after="tf.data.TFRecordDataset(shards, num_parallel_reads=tf.data.AUTOTUNE)",
-        ),
+        change=Change(advice, *_code(stage, at_once)),
         gain=blamed.if_faster(LEAST_TIMES, MOST_TIMES),
         sureness=0.85,
     )
+
+
+def _code(stage: Stage, at_once: bool) -> tuple[str, str]:
+    """Nothing where it is already read as fast as files can be read."""
+    parallel = reader_code(stage, at_once=True)
+    if at_once:
+        return "", ""
+    return reader_code(stage, at_once=False), parallel or _RECORDS
 
 
 def _from_disks(signals: Signals) -> str:

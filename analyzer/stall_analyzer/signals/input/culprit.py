@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from stall_analyzer.model.intervals import total
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_US
 from stall_analyzer.signals.input.input_pipeline import PASSING, PipelineSignals, Spans, Stage
@@ -37,6 +39,11 @@ SMALL_FILES_LEAST = 50
 ELEMENTS_PER_SMALL_FILE = 4
 
 MAPS = ("Map", "ParallelMap", "Filter", "ParallelFilter", "Scan")
+# Stages that give another number of elements than they get, besides those that make batches.
+CHANGES_COUNT = ("Filter", "ParallelFilter", "FlatMap", "Interleave", "ParallelInterleave",
+                 "Unbatch", "Window", "GroupBy", "Rebatch", "Zip", "Directed")  # fmt: skip
+# Stages that keep what comes into them, for the later epochs.
+STORES = ("MemoryCache", "FileCache", "Cache", "Snapshot")
 SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "CSV", "Csv", "SSTable", "Sql")
 DECODE_OPS = (
     "DecodeJpeg", "DecodePng", "DecodeImage", "DecodeAndCropJpeg", "DecodeGif", "DecodeBmp",
@@ -128,7 +135,7 @@ def _reason(stage: Stage, pipeline: PipelineSignals) -> str:
         return OTHER
     if _python_share(pipeline) >= MOST:
         return PYTHON_FUNCTION
-    elements, tiny = _elements(stage), _is_tiny(stage, pipeline)
+    elements, tiny = elements_into(stage, pipeline), _is_tiny(stage, pipeline)
     reads = pipeline.ops.get("ReadFile")
     file_each = reads is not None and reads.count >= MOST * elements
     reading = tiny or op_share(pipeline, "ReadFile") >= MOST
@@ -152,21 +159,37 @@ def _is_tiny(stage: Stage, pipeline: PipelineSignals) -> bool:
     """
     if elements_per_batch(pipeline, stage) < TINY_ELEMENTS_LEAST:
         return False
-    own, short = stage.total_ps - _below_ps(stage, pipeline), TINY_ELEMENT_PS * _elements(stage)
+    own = stage.total_ps - _below_ps(stage, pipeline)
+    short = TINY_ELEMENT_PS * elements_into(stage, pipeline)
     around = 0 < pipeline.functions_ps < min(short, (1 - MOST) * own)
     return own < short or around
 
 
-def _elements(stage: Stage) -> int:
-    """How often its function ran: a fused map and batch counts batches."""
-    fused = stage.kind.startswith("MapAndBatch")
-    return stage.count * (stage.parameters.get("batch_size", 1) if fused else 1)
+def elements_into(stage: Stage, pipeline: PipelineSignals) -> int:
+    """How often its function ran: a fused map and batch counts batches, and a filter is asked only
+    for what passes it."""
+    if stage.kind.startswith("MapAndBatch"):
+        return stage.count * stage.parameters.get("batch_size", 1)
+    below = [s.count for s in pipeline.stages if s.parent == stage.path]
+    filters = stage.kind.startswith(("Filter", "ParallelFilter"))
+    return max(below) if filters and below else stage.count
 
 
 def elements_per_batch(pipeline: PipelineSignals, stage: Stage) -> float:
-    """Elements of the stage that make one batch."""
-    root = pipeline.stages[0]
-    return _elements(stage) / root.count if root.count else 0.0
+    """Elements of the stage that make one batch.
+
+    Counts are a little off: they hold the call that finds the end of the data, and what was read
+    ahead for a batch that nobody asked for. So what the batch says of itself comes first.
+    """
+    around = pipeline.around(stage)
+    sizes = [s.parameters["batch_size"] for s in around if "batch_size" in s.parameters]
+    plain = not any(s.kind.startswith(CHANGES_COUNT) for s in (stage, *around))
+    if stage.kind.startswith("MapAndBatch"):
+        sizes.append(stage.parameters.get("batch_size", 1))
+    if sizes and plain:
+        return float(np.prod(sizes))
+    batches = next((s for s in around if s.kind not in PASSING), stage).count
+    return elements_into(stage, pipeline) / batches if batches else 0.0
 
 
 def _below_ps(stage: Stage, pipeline: PipelineSignals) -> int:
