@@ -69,3 +69,52 @@ def test_tracing_anew_may_come_back_with_the_next_shape() -> None:
     verdict = judge(first_cause_once(compile__retracing=6000, compute__step=2000), ())
     assert verdict.status == "slow_once"
     assert verdict.sentence.startswith("Slow once: ")
+
+
+COMPUTES = {"compute__step": 7000, "host__python": 2500, "compile__tracing": 500}
+
+
+def test_what_costs_more_than_any_bucket_to_act_on_is_what_the_verdict_names() -> None:
+    updates = finding("ST206", "compute", 3000, 5000, later_ms=(3000, 5000), severity="consider")
+    verdict = judge(signals(**COMPUTES), (updates,))
+    assert (verdict.status, verdict.primary) == ("slow_always", "compute")
+    assert verdict.sentence == "Slow in every epoch: a title."
+
+
+def test_a_bucket_that_costs_more_than_the_finding_stays_the_primary_one() -> None:
+    small = finding("ST206", "compute", 2000, 2400, later_ms=(2000, 2400), severity="consider")
+    assert judge(signals(**COMPUTES), (small,)).primary == "host"
+
+
+def test_what_wins_nothing_surely_or_little_leaves_a_computing_run_healthy() -> None:
+    run = signals(compute__step=9000, host__python=1000)
+    run = replace(run, timeline=replace(run.timeline, window=replace(run.timeline.window, epoch=0)))
+    unsure = finding("ST407", "compute", 0, 8000, severity="consider")
+    little = finding("ST206", "compute", 500, 1500, severity="consider")
+    assert judge(run, (unsure, little)).status == "healthy"
+
+
+def test_time_of_a_bucket_inside_the_finding_goes_with_it() -> None:
+    """Half of the Python is in the validation, which takes four of ten seconds."""
+    run = signals(compute__step=2000, host__python=5000, compute__runtime=3000)
+    validation = finding(
+        "ST404", "compute", 2500, 4000, blames_ms=(4000, 8000), later_ms=(2500, 4000),
+        blames=("host", "compute"),
+    )  # fmt: skip
+    assert judge(run, (validation,)).primary == "compute"
+    elsewhere = replace(validation, blames=("compute",))
+    assert judge(run, (elsewhere,)).primary == "host"
+
+
+def test_who_waits_for_what_comes_once_hears_of_a_validation_that_comes_again() -> None:
+    run = first_cause_once(compile__tracing=6000, compute__step=4000)
+    validation = finding("ST404", "compute", 2500, 3500, later_ms=(2500, 3500))
+    sentence = judge(run, (validation,)).sentence
+    assert sentence.endswith("But a title, in every epoch.")
+
+
+def test_what_the_instruments_cost_is_never_what_holds_a_run_up() -> None:
+    run = signals(host__summary=4000, profiler__stop=3000, host__python=1500, compute__step=1500)
+    verdict = judge(run, ())
+    assert verdict.primary == "host"
+    assert "1.50 s of" in verdict.sentence

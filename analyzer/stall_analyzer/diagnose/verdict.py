@@ -12,10 +12,11 @@ import numpy as np
 
 from stall_analyzer.captures.capture_format import StopReason
 from stall_analyzer.diagnose.console_verdict import dead_by_console
+from stall_analyzer.diagnose.costliest import costliest_change
 from stall_analyzer.diagnose.foreign import judged_as_foreign
 from stall_analyzer.diagnose.how_sure import SLOWER_FIRST, noun_of, weighed
 from stall_analyzer.diagnose.running import judged_as_running
-from stall_analyzer.model.causes import CAUSES, bucket_of
+from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.cluster import EndedFirst
 from stall_analyzer.model.findings import Finding, Verdict
 from stall_analyzer.model.format import listed, moment, percent, seconds, spoken
@@ -40,8 +41,6 @@ HEALTHY_SHARE = 0.4
 # A profile of less than this says little about the epoch.
 COVERED_SHARE = 0.9
 LEAST_DOUBT = 0.1
-# What the instruments cost is named in the ledger and left out of the verdict.
-INSTRUMENTS = frozenset(cause for cause in CAUSES if bucket_of(cause) == "profiler")
 # In these causes the steps themselves were in vain; checking numbers only makes them slower.
 LEARNS_NOTHING = frozenset({"numerics.nonfinite", "numerics.skipped_update"})
 # Over, as long as no new shape or number comes: later epochs may bring one.
@@ -51,7 +50,7 @@ NAMED_IN_TURN = 3  # stragglers in one sentence
 
 def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
     """One sentence for a tired person, with status, bucket and confidence."""
-    beyond = _beyond_time(signals, findings)
+    beyond = _beyond_time(signals, findings) or _of_one_change(signals, findings)
     return beyond or weighed(_of_its_time(signals, findings), signals, ACTIONABLE, ACT_SHARE)
 
 
@@ -102,6 +101,26 @@ def _of_its_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
         f"{_from_a_sample(signals)}.",
         confidence,
     )
+
+
+def _of_one_change(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:
+    """About one thing that costs more than any bucket to act on."""
+    ledger = signals.likely_ledger
+    costs, unknown = _costs(ledger), ledger.buckets_ps["unknown"]
+    to_act_on = {bucket: costs[bucket] for bucket in ACTIONABLE}
+    named = costliest_change(signals, findings, to_act_on, ACT_SHARE * _worked_ps(ledger))
+    if named is None or named.lost_ps <= unknown / 2:
+        return None
+    recurs = named.later_gain.high_ps > 0
+    slow = f"{'slow in every epoch' if recurs else 'slow once'}: {_within(named.title)}."
+    sentence = f"S{slow[1:]}" if signals.estimate is None else f"Probably {slow}"
+    confidence = min(_confidence(signals, unknown), named.confidence)
+    return Verdict("slow_always" if recurs else "slow_once", named.bucket, sentence, confidence)
+
+
+def _within(title: str) -> str:
+    """A title as a part of a sentence."""
+    return title[0].lower() + title[1:]
 
 
 def _held_up(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:
@@ -211,17 +230,13 @@ def _without_window(signals: Signals) -> Verdict:
 
 
 def _costs(ledger: Ledger) -> dict[Bucket, int]:
-    """Picoseconds per bucket, without what the instruments cost."""
-    costs = ledger.buckets_ps
-    for cause, ps in ledger.causes_ps.items():
-        if cause in INSTRUMENTS:
-            costs[bucket_of(cause)] -= ps
-    return costs
+    """Picoseconds per bucket. What the instruments cost is no reason to act."""
+    return {**ledger.buckets_ps, "profiler": 0}
 
 
 def _worked_ps(ledger: Ledger) -> int:
     """The window without what the instruments cost."""
-    return sum(ps for cause, ps in ledger.causes_ps.items() if cause not in INSTRUMENTS)
+    return sum(_costs(ledger).values())
 
 
 def _worth_acting(ledger: Ledger, bucket: str, cost: int, worked: int) -> bool:
@@ -246,7 +261,7 @@ def _stalled(
     ledger = signals.likely_ledger
     cost, whole_ps = _costs(ledger)[primary], sum(ledger.causes_ps.values())
     causes = {c: ps for c, ps in ledger.causes_ps.items() if bucket_of(c) == primary}
-    worst = max((c for c in causes if c not in INSTRUMENTS), key=lambda c: causes[c])
+    worst = max((c for c in causes if not _is_measuring(c)), key=lambda c: causes[c])
     where = f"{worst.partition('.')[2].replace('_', ' ')} {seconds(causes[worst])}"
     said = f"{seconds(cost)} of {seconds(whole_ps)} ({percent(cost, whole_ps)})"
     if worst in LEARNS_NOTHING:
@@ -280,13 +295,22 @@ def _what_stays(ledger: Ledger, findings: tuple[Finding, ...], left_out: Sequenc
     costs, worked = _costs(ledger), _worked_ps(ledger)
     recurring = {b: costs[b] - ledger.one_time_ps(b) for b in ACTIONABLE if b not in left_out}
     bucket = max(recurring, key=lambda b: recurring[b])
-    left = worked - (ledger.one_time_ps() - ledger.one_time_ps("profiler"))
+    left = worked - ledger.one_time_ps() + ledger.one_time_ps("profiler")
     if recurring[bucket] < max(ACT_SHARE * left, STAYS_SHARE * worked):
-        return ""
+        return _change_that_stays(findings)
     cost = recurring[bucket]
     named = _title_of_reason(findings, bucket, cost)
     why = f": {named}." if named else "."
     return f" But {bucket} takes {seconds(cost)} in every epoch{why}"
+
+
+def _change_that_stays(findings: Iterable[Finding]) -> str:
+    """What no bucket to act on shows: validation, say, that takes some of each."""
+    for finding in findings:
+        recurs = finding.later_gain.high_ps > 0
+        if finding.severity == "act" and recurs and finding.bucket not in ACTIONABLE:
+            return f" But {_within(finding.title)}, in every epoch."
+    return ""
 
 
 def _title_of_reason(findings: Iterable[Finding], bucket: Bucket | None, cost_ps: int) -> str:

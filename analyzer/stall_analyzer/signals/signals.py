@@ -169,6 +169,12 @@ class Signals:
         causes = np.concatenate([codes_of_bucket(bucket) for bucket in buckets])
         return int(time_in(self._tiling, *spans, causes).sum())
 
+    def one_time_in(self, spans: Spans) -> int:
+        """How much of the spans will not come again."""
+        ledger = self.host.ledger
+        once = Tiling(ledger.bounds_ps, ledger.one_time.astype(np.int64))
+        return int(time_in(once, *spans, np.array([1])).sum())
+
     def intervals_of(self, *causes: str) -> tuple[Int64s, Int64s]:
         """When the causes held, in window time."""
         ledger = self.host.ledger

@@ -15,7 +15,7 @@ import numpy as np
 
 from stall_analyzer.align.traced_steps import calls_that_train
 from stall_analyzer.align.training_thread import INITIALIZER_PREFIX
-from stall_analyzer.decode.vocabulary import KERAS_STEPS
+from stall_analyzer.decode.vocabulary import KERAS_STEPS, PREDICT_STEPS
 from stall_analyzer.model.causes import codes, codes_of_bucket
 from stall_analyzer.model.intervals import Tiling, time_in
 from stall_analyzer.model.timeline import AlignedTrace

@@ -1,0 +1,58 @@
+"""The thing that costs most and can be changed, where no bucket to act on is about it.
+
+Most of what can be changed is a bucket's: waiting is input's, tracing is compile's. But validation
+takes time of every bucket, and the optimizer's updates are computing like the model's own. Such a
+finding is what the verdict is about when it costs more than any bucket does without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from stall_analyzer.model.findings import Finding
+from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.signals.input.input_pipeline import Spans
+from stall_analyzer.signals.signals import Signals
+
+COMPUTING: Bucket = "compute"  # which by itself is no reason to act
+
+
+def costliest_change(
+    signals: Signals,
+    findings: Iterable[Finding],
+    costs_ps: Mapping[Bucket, int],
+    enough_ps: float,
+) -> Finding | None:
+    """The finding that is worth more than any bucket to act on, and surely worth something.
+
+    `costs_ps`: of the buckets to act on. `enough_ps`: what a change must win, by its middle.
+    """
+    candidates = [
+        finding
+        for finding in findings
+        if finding.bucket == COMPUTING
+        and finding.severity != "note"
+        and finding.gain.low_ps > 0
+        and (finding.gain.low_ps + finding.gain.high_ps) / 2 >= enough_ps
+    ]
+    costliest = max(candidates, key=lambda finding: finding.lost_ps, default=None)
+    if costliest is None:
+        return None
+    most = max(ps - _inside_ps(signals, costliest, bucket) for bucket, ps in costs_ps.items())
+    return costliest if costliest.lost_ps > most else None
+
+
+def _inside_ps(signals: Signals, finding: Finding, bucket: Bucket) -> int:
+    """How much of a bucket goes with the finding, because it lies in what the finding blames."""
+    if bucket not in finding.blames or not finding.evidence:
+        return 0
+    return signals.time_of_buckets(_spans(finding), bucket)
+
+
+def _spans(finding: Finding) -> Spans:
+    return (
+        np.array([piece.start_ps for piece in finding.evidence], np.int64),
+        np.array([piece.end_ps for piece in finding.evidence], np.int64),
+    )
