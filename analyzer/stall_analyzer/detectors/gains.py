@@ -1,8 +1,12 @@
-"""What a change would win: the ledger with a cause taken out.
+"""What a change would win: the ledger with a cause taken out, and what hangs on the cause.
 
 A wait is time in which nothing else of the step ran, so taking it out shortens the step by as much,
 down to the next thing that holds the step up. For input that thing is the pipeline itself: a faster
 pipeline still needs its time, and training waits for what does not fit behind the step.
+
+The low end is what surely goes. The high end holds what may go with it: steps that are no longer
+interrupted, Python that waits for the interpreter's lock, hooks and logs of calls that are no
+longer made. Such shares are measured on faulty programs and their mended forms (docs/ACCURACY.md).
 """
 
 from __future__ import annotations
@@ -15,9 +19,9 @@ SURE_SHARE = 0.8
 # Python of the training thread waits for the interpreter's lock while Python of the pipeline holds
 # it: of its time beside that, 60 to 85 % went away with it in our runs.
 LOCK_SHARE = 0.85
-# Python between or inside the steps cools caches and lets threads fall asleep: without it the ops
-# took 19 to 23 % less time in our runs.
-WARM_SHARE = 0.2
+# Python between or inside the steps cools caches and lets threads fall asleep: without it starting
+# the steps and their ops took up to 30 % less time in our runs.
+WARM_SHARE = 0.3
 # Of two traces the first is the longer one. A part of that is what any first trace takes.
 SPARE_TRACE_LEAST = 0.6
 # Once or twice may be an accident: what was seen so seldom says nothing about later epochs.
@@ -49,9 +53,22 @@ def at_pace_of_input(signals: Signals, gain: Gain) -> Gain:
     return Gain(min(gain.low_ps, room), min(gain.high_ps, room + round(LOCK_SHARE * beside)))
 
 
-def warmer_steps(signals: Signals) -> Gain:
-    """Won by steps that are no longer interrupted: caches and threads are still warm."""
-    return partly(signals.causes_ps["compute.step"], 0, WARM_SHARE)
+def warmer_steps(signals: Signals, interrupted: int | None = None) -> Gain:
+    """Won by steps that are no longer interrupted: caches and threads are still warm.
+
+    `interrupted`: how many of them were; all, where it is not said.
+    """
+    steps = max(len(signals.training_steps), 1)
+    share = 1.0 if interrupted is None else min(interrupted / steps, 1.0)
+    causes = signals.causes_ps
+    return partly(causes["compute.step"] + causes["host.dispatch"], 0, share * WARM_SHARE)
+
+
+def measuring_ps(signals: Signals) -> int:
+    """What the instruments took beside the steps; a change that makes steps rarer saves of it."""
+    causes = signals.causes_ps
+    own = signals.buckets_ps["profiler"] - causes["profiler.start"] - causes["profiler.stop"]
+    return own + causes["host.summary"]
 
 
 def spare_trace(ps: int) -> Gain:

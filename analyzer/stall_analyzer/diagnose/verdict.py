@@ -261,7 +261,7 @@ def _stalled(
     ledger = signals.likely_ledger
     cost, whole_ps = _costs(ledger)[primary], sum(ledger.causes_ps.values())
     causes = {c: ps for c, ps in ledger.causes_ps.items() if bucket_of(c) == primary}
-    worst = max((c for c in causes if not _is_measuring(c)), key=lambda c: causes[c])
+    worst = max(causes, key=lambda c: causes[c])
     where = f"{worst.partition('.')[2].replace('_', ' ')} {seconds(causes[worst])}"
     said = f"{seconds(cost)} of {seconds(whole_ps)} ({percent(cost, whole_ps)})"
     if worst in LEARNS_NOTHING:

@@ -31,7 +31,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.detectors.gains import every_epoch, partly, warmer_steps
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Evidence, Finding, Gain, LateHost
 from stall_analyzer.model.format import listed, percent, seconds, spoken
@@ -84,14 +84,16 @@ def check(signals: Signals) -> Finding | None:
     severity = severity_of(lost / signals.covered_by_all_ps, lost if once else None)
     if severity is None:
         return None
-    gain = partly(lost, LEAST_WON, MOST_WON)
+    warmer = Gain() if once else warmer_steps(signals)  # its own, when nothing holds them up
+    gain = partly(lost, LEAST_WON, MOST_WON) + warmer
     text, before, after = ADVICE.get(late[0].reason.bucket, NO_ADVICE)
     return Finding(
         severity=severity,
         title=_title(late, lost, once),
         explanation=" ".join(_told(host, signals) for host in late),
         change=Change(text.format(host=late[0].host), before, after),
-        lost_ps=lost,
+        lost_ps=lost + warmer.high_ps,
+        blames=("communication", "host", "compute"),
         gain=gain,
         later_gain=Gain() if once else every_epoch(gain, signals),
         confidence=0.85 if late[0].reason.bucket else 0.7,

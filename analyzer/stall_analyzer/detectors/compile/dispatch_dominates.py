@@ -28,7 +28,7 @@ may have to be waited for afterwards.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly
+from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, measuring_ps, partly
 from stall_analyzer.detectors.larger_batch import room_for_larger_batch
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
@@ -47,6 +47,9 @@ STEPS_LEAST = 50
 # What is left: the loop inside the call, and batches that now have to be waited for.
 GAIN_LEAST = 0.5
 GAIN_MOST = 1.0
+# A step of a few tiny ops is mostly the waking of threads, and so is a wait for a batch that is
+# there: between little and nine tenths of that went away in our runs.
+WAKING_MOST = 0.7
 # Beyond this many steps a call, hardly anything more is won and callbacks come too rarely.
 STEPS_PER_CALL_MOST = 32
 
@@ -58,9 +61,9 @@ def check(signals: Signals) -> Finding | None:
     if function is None or not _dominates(signals, overhead):
         return None
     lost = _starting_ps(overhead)
-    gain = at_pace_of_input(signals, partly(lost, GAIN_LEAST, GAIN_MOST))
-    # As long as it is logged by batch and traced, that becomes rarer with the calls, too.
-    logged = at_pace_of_input(signals, partly(lost + overhead.instruments_ps, 0, GAIN_MOST))
+    beside = _beside_ps(signals)
+    surely = partly(lost, GAIN_LEAST, GAIN_MOST)
+    gain = at_pace_of_input(signals, surely + Gain(0, beside))
     severity = severity_of(gain.low_ps / (signals.window_ps - signals.buckets_ps["profiler"]))
     if severity is None:
         return None
@@ -75,9 +78,11 @@ def check(signals: Signals) -> Finding | None:
             + room_for_larger_batch(signals)
         ),
         change=_change(function, overhead.steps),
-        lost_ps=lost,
-        gain=Gain(gain.low_ps, logged.high_ps),
-        later_gain=every_epoch(gain, signals),
+        lost_ps=lost + beside,
+        # Hooks, logs and the waking of threads come with each call.
+        blames=("host", "compute", "input", "profiler"),
+        gain=gain,
+        later_gain=every_epoch(at_pace_of_input(signals, surely), signals),
         confidence=0.7,
         evidence=signals.evidence_of("host.dispatch", "starting a step"),
     )
@@ -98,6 +103,13 @@ def _dominates(signals: Signals, overhead: Overhead) -> bool:
 
 def _starting_ps(overhead: Overhead) -> int:
     return overhead.dispatch_ps + overhead.eager_ps + overhead.short_gaps_ps
+
+
+def _beside_ps(signals: Signals) -> int:
+    """What may go besides the starting: it comes with each call."""
+    causes = signals.causes_ps
+    waking = causes["compute.step"] + causes["compute.runtime"] + causes["input.wait"]
+    return measuring_ps(signals) + round(WAKING_MOST * waking)
 
 
 def _change(function: FunctionSignals, steps: int) -> Change:

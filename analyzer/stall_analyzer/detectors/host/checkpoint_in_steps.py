@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly
+from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly, warmer_steps
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
@@ -59,7 +59,8 @@ def check(signals: Signals) -> Finding | None:
         "saves a model; reading the weights for another purpose looks the same."
     )
     kept = (len(saves) - 1) / len(saves)
-    gain = at_pace_of_input(signals, partly(lost, 0.8 * kept, 1.0))
+    warmer = warmer_steps(signals, interrupted=len(saves))
+    gain = at_pace_of_input(signals, partly(lost, 0.8 * kept, 1.0) + warmer)
     return Finding(
         severity=severity,
         title=f"The model is saved {len(saves)} times in {seen}, {seconds(each)} each",
@@ -73,7 +74,8 @@ def check(signals: Signals) -> Finding | None:
             "keras.callbacks.ModelCheckpoint(path, save_freq=1)",
             'keras.callbacks.ModelCheckpoint(path, save_freq="epoch")',
         ),
-        lost_ps=lost,
+        lost_ps=lost + warmer.high_ps,
+        blames=("host", "compute"),  # steps that are interrupted are slower, too
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=0.9 if pauses.named_saves else 0.7,

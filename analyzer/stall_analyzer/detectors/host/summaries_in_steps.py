@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly
+from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly, warmer_steps
 from stall_analyzer.detectors.severity import CONSIDER_SHARE
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds
@@ -54,7 +54,8 @@ def check(signals: Signals) -> Finding | None:
     pauses = long if heavy else per_pause
     each, once = int(np.median(pauses)), len(pauses) == 1
     where = "in one pause" if once else f"in each of {len(pauses)} pauses"
-    gain = at_pace_of_input(signals, partly(lost, 0.7, 1.0))
+    warmer = warmer_steps(signals, interrupted=len(pauses))
+    gain = at_pace_of_input(signals, partly(lost, 0.7, 1.0) + warmer)
     return Finding(
         # A few scalars are worth their price: never the first thing to act on.
         severity="consider" if heavy else "note",
@@ -69,7 +70,8 @@ def check(signals: Signals) -> Finding | None:
             )
         ),
         change=_change(heavy, once),
-        lost_ps=lost,
+        lost_ps=lost + warmer.high_ps,
+        blames=("host", "compute"),  # steps that are interrupted are slower, too
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=0.8,

@@ -56,6 +56,7 @@ def check(signals: Signals) -> Finding | None:
         return None
     culprit = culprit_of(signals.pipeline, signals.intervals_of("input.cache_fill"))
     beside = faster_beside_input(signals, in_python=culprit is not None and culprit.is_python)
+    other = signals.causes_ps["input.wait"] + signals.causes_ps["input.shuffle_fill"]
     what = f"{culprit.stage.label} ({culprit.reason})" if culprit else "the stages below it"
     later = signals.later_epoch_ps
     after = f" Later epochs took {seconds(later)}." if later else ""
@@ -68,9 +69,9 @@ def check(signals: Signals) -> Finding | None:
             f"cache.{after}"
         ),
         change=_ON_DISK if _is_on_disk(signals) else _IN_MEMORY,
-        lost_ps=lost + beside.high_ps,
-        # All of it, where an earlier start left a cache on disk.
-        gain=partly(lost, 0.0, 1.0) + beside,
+        lost_ps=lost + other + beside.high_ps,
+        # All of it, where an earlier start left a cache on disk: then nothing below it runs.
+        gain=partly(lost + other, 0.0, 1.0) + beside,
         confidence=0.9,
         blames=BESIDE_INPUT,
         evidence=signals.evidence_of("input.cache_fill", "fills the cache"),

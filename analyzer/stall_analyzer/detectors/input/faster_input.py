@@ -14,8 +14,8 @@ from stall_analyzer.signals.signals import Signals
 # Of the time beside a pipeline that keeps the other cores busy, at most so much goes away with it.
 CORE_SHARE = 0.5
 # Ops beside it lose more than the cores it takes: caches, the memory's speed, cores that are two
-# halves of one. 15 to 35 % of their time in our runs.
-CACHE_SHARE = 0.35
+# halves of one. 15 to 45 % of their time in our runs.
+CACHE_SHARE = 0.45
 # Whose time goes with a pipeline that has less to do.
 BESIDE_INPUT: tuple[Bucket, ...] = ("input", "host", "compile", "compute")
 

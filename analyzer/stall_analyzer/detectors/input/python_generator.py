@@ -28,9 +28,10 @@ What the Python code does is not visible without the Python tracer.
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.input.blamed_stage import blamed_stage
+from stall_analyzer.detectors.input.blamed_stage import BlamedStage, blamed_stage
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.signals.input.culprit import GENERATOR, elements_per_batch
+from stall_analyzer.signals.input.input_pipeline import GENERATOR_ALONE
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST002"
@@ -38,8 +39,13 @@ BUCKET = "input"
 
 # More workers than this are seldom worth their memory.
 MOST_WORKERS = 4
-MOST_TIMES = 50  # with native ops the work vanishes behind the step
 _PROCESSES = "MyData(paths, workers={}, use_multiprocessing=True)"
+# Native ops do the work of a generator several times as fast, and at best it vanishes behind the
+# step. More workers of a PyDataset are threads that share the interpreter's lock, or processes that
+# share the cores and send their batches through pipes: of pure Python they save little.
+LEAST_TIMES = 4
+LEAST_TIMES_WORKERS = 1.2
+MOST_TIMES = 50
 # From here on a generator yields rows rather than batches.
 ROWS_PER_BATCH = 2
 
@@ -69,7 +75,7 @@ def check(signals: Signals) -> Finding | None:
             after=f"{processes}tf.data.Dataset.from_tensor_slices(paths)"
             ".map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(n)",
         ),
-        gain=blamed.if_faster(workers, MOST_TIMES),
+        gain=blamed.if_faster(_least_times(signals, blamed, rows), MOST_TIMES),
         sureness=0.95,
     )
 
@@ -77,3 +83,10 @@ def check(signals: Signals) -> Finding | None:
 def _workers(cores: int | None) -> int:
     """Processes that run at once, beside the training."""
     return MOST_WORKERS if cores is None else max(min(cores - 1, MOST_WORKERS), 1)
+
+
+def _least_times(signals: Signals, blamed: BlamedStage, rows: float) -> float:
+    """How much faster at the least. Keras reads a PyDataset through a generator, nothing else."""
+    around = signals.pipeline.around(blamed.stage)
+    may_be_pydataset = rows < ROWS_PER_BATCH and all(s.kind in GENERATOR_ALONE for s in around)
+    return LEAST_TIMES_WORKERS if may_be_pydataset else LEAST_TIMES
