@@ -95,15 +95,24 @@ def test_what_wins_nothing_surely_or_little_leaves_a_computing_run_healthy() -> 
 
 
 def test_time_of_a_bucket_inside_the_finding_goes_with_it() -> None:
-    """Half of the Python is in the validation, which takes four of ten seconds."""
+    """Of five seconds of Python, one and a half are in a validation of four."""
     run = signals(compute__step=2000, host__python=5000, compute__runtime=3000)
     validation = finding(
-        "ST404", "compute", 2500, 4000, blames_ms=(4000, 8000), later_ms=(2500, 4000),
+        "ST404", "compute", 2500, 4000, blames_ms=(5500, 9500), later_ms=(2500, 4000),
         blames=("host", "compute"),
     )  # fmt: skip
     assert judge(run, (validation,)).primary == "compute"
     elsewhere = replace(validation, blames=("compute",))
     assert judge(run, (elsewhere,)).primary == "host"
+
+
+def test_a_validation_that_mostly_waits_for_its_input_is_slow_input() -> None:
+    run = signals(compute__step=2000, input__wait=3500, compute__runtime=500)
+    validation = finding(
+        "ST404", "compute", 2500, 4000, blames_ms=(2000, 6000), later_ms=(2500, 4000),
+        blames=("input", "compute"),
+    )  # fmt: skip
+    assert judge(run, (validation,)).primary == "input"
 
 
 def test_who_waits_for_what_comes_once_hears_of_a_validation_that_comes_again() -> None:

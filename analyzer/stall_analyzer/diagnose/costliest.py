@@ -2,7 +2,8 @@
 
 Most of what can be changed is a bucket's: waiting is input's, tracing is compile's. But validation
 takes time of every bucket, and the optimizer's updates are computing like the model's own. Such a
-finding is what the verdict is about when it costs more than any bucket does without it.
+finding is what the verdict is about when it costs more than any bucket does without it, unless most
+of its own time is one bucket's.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ def costliest_change(
     costliest = max(candidates, key=lambda finding: finding.lost_ps, default=None)
     if costliest is None:
         return None
-    most = max(ps - _inside_ps(signals, costliest, bucket) for bucket, ps in costs_ps.items())
+    inside = {bucket: _inside_ps(signals, costliest, bucket) for bucket in costs_ps}
+    if max(inside.values()) > costliest.lost_ps / 2:
+        return None  # a validation that waits for its input: that bucket says more
+    most = max(ps - inside[bucket] for bucket, ps in costs_ps.items())
     return costliest if costliest.lost_ps > most else None
 
 
