@@ -31,7 +31,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from stall_analyzer.detectors.gains import every_epoch, partly, warmer_steps
+from stall_analyzer.detectors.gains import WARM_SHARE, every_epoch, partly, warmer_steps
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Evidence, Finding, Gain, LateHost
 from stall_analyzer.model.format import listed, percent, seconds, spoken
@@ -84,7 +84,7 @@ def check(signals: Signals) -> Finding | None:
     severity = severity_of(lost / signals.covered_by_all_ps, lost if once else None)
     if severity is None:
         return None
-    warmer = Gain() if once else warmer_steps(signals)  # its own, when nothing holds them up
+    warmer = Gain() if once else _warmer(signals)
     gain = partly(lost, LEAST_WON, MOST_WON) + warmer
     text, before, after = ADVICE.get(late[0].reason.bucket, NO_ADVICE)
     return Finding(
@@ -99,6 +99,12 @@ def check(signals: Signals) -> Finding | None:
         confidence=0.85 if late[0].reason.bucket else 0.7,
         evidence=_evidence(late, signals),
     )
+
+
+def _warmer(signals: Signals) -> Gain:
+    """Of steps that nothing holds up, and of the exchange after them: both begin warmer."""
+    exchange = partly(signals.causes_ps["communication.collective"], 0, WARM_SHARE)
+    return warmer_steps(signals) + exchange
 
 
 def _title(late: Sequence[LateHost], lost: int, once: bool) -> str:

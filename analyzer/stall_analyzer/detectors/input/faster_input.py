@@ -5,7 +5,10 @@ A faster pipeline still needs its time, and training waits for what does not fit
 
 from __future__ import annotations
 
+import numpy as np
+
 from stall_analyzer.detectors.gains import LOCK_SHARE, SURE_SHARE
+from stall_analyzer.detectors.severity import CONSIDER_SHARE
 from stall_analyzer.model.findings import Gain
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.input.culprit import Culprit
@@ -41,11 +44,24 @@ def faster_beside_input(signals: Signals, in_python: bool) -> Gain:
 
     Little of it is sure: a pipeline that sleeps or reads files holds neither the lock nor a core.
     """
-    busy = signals.pipeline.busy_spans
-    own = signals.time_of_buckets(busy, "host", "compile")
-    compute = signals.time_of_buckets(busy, "compute")
+    own = _beside_ps(signals, "host", "compile")
+    compute = _beside_ps(signals, "compute")
     contention = signals.causes_ps["input.contention"]
     if in_python:  # that it holds the lock was seen by what training lost
         most = round(LOCK_SHARE * own + CORE_SHARE * compute) + contention
         return Gain(contention // 2, most)
     return Gain(0, round(CORE_SHARE * own + CACHE_SHARE * compute) + contention)
+
+
+def _beside_ps(signals: Signals, *buckets: Bucket) -> int:
+    """What training did while the pipeline was at work, by the events that show it.
+
+    Stages that are done in microseconds leave no events. But a pipeline that works ahead, and yet
+    is waited for, never rests.
+    """
+    seen = signals.time_of_buckets(signals.pipeline.busy_spans, *buckets)
+    late = signals.share(signals.causes_ps["input.wait"]) >= CONSIDER_SHARE
+    if not late or not signals.pipeline.works_ahead or not signals.training_steps:
+        return seen
+    after_first = np.array([signals.training_steps[0].end_ps]), np.array([signals.window_ps])
+    return max(seen, signals.time_of_buckets(after_first, *buckets))
