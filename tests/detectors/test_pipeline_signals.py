@@ -163,6 +163,12 @@ def test_work_beside_a_pipeline_that_never_rests_may_be_faster_without_it(
     assert gain.high_ps == pytest.approx(most, rel=0.05)
 
 
+def test_a_pipeline_of_microseconds_that_is_waited_for_never_rests(tmp_path: Path) -> None:
+    """Its stages leave no rows; the 5 ms of each step count as beside it all the same."""
+    gain = faster_beside_input(UNBATCHED_MAP.signals(tmp_path), in_python=False)
+    assert gain.high_ps == pytest.approx(0.45 * 5 * PS_PER_MS * (STEPS - 1), rel=0.05)
+
+
 def test_work_beside_a_pipeline_at_rest_is_as_fast_as_it_can_be(tmp_path: Path) -> None:
     signals = replace(PYTHON_MAP, between_ms=5).signals(tmp_path)
     assert faster_beside_input(signals, in_python=True).high_ps == 0

@@ -12,6 +12,7 @@ from stall_analyzer.detectors.severity import CONSIDER_SHARE
 from stall_analyzer.model.findings import Gain
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.input.culprit import Culprit
+from stall_analyzer.signals.input.input_pipeline import ROWS_TELL
 from stall_analyzer.signals.signals import Signals
 
 # Of the time beside a pipeline that keeps the other cores busy, at most so much goes away with it.
@@ -54,14 +55,16 @@ def faster_beside_input(signals: Signals, in_python: bool) -> Gain:
 
 
 def _beside_ps(signals: Signals, *buckets: Bucket) -> int:
-    """What training did while the pipeline was at work, by the events that show it.
+    """What training did while the pipeline was at work.
 
-    Stages that are done in microseconds leave no events. But a pipeline that works ahead, and yet
-    is waited for, never rests.
+    Stages that are done in microseconds leave no rows to see that by. But a pipeline that works
+    ahead, and yet is waited for, never rests.
     """
-    seen = signals.time_of_buckets(signals.pipeline.busy_spans, *buckets)
+    pipeline, steps = signals.pipeline, signals.training_steps
+    seen = signals.time_of_buckets(pipeline.busy_spans, *buckets)
+    unseen = any(stage.seen_share < ROWS_TELL for stage in pipeline.stages)
     late = signals.share(signals.causes_ps["input.wait"]) >= CONSIDER_SHARE
-    if not late or not signals.pipeline.works_ahead or not signals.training_steps:
+    if not (unseen and late and pipeline.works_ahead and steps):
         return seen
-    after_first = np.array([signals.training_steps[0].end_ps]), np.array([signals.window_ps])
+    after_first = np.array([steps[0].end_ps]), np.array([signals.window_ps])
     return max(seen, signals.time_of_buckets(after_first, *buckets))
