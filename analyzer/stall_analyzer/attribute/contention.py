@@ -72,7 +72,7 @@ def with_contention(
     cores = _cores(trace)
     on_pipeline = pipeline_lines(trace)
     native = _native_work(trace, others, on_pipeline)
-    python = python_functions(trace, on_pipeline)
+    python = _python_functions(trace, on_pipeline)
     if cores is None or not (len(native[0]) or len(python[0])):
         return tiling
     own_work = interruptions(tiling, steps[0][WARM_UP_STEPS:], native, python)
@@ -104,7 +104,7 @@ def _lost_to_busy_threads(
         cores,
     )
     tile = np.searchsorted(tiling.bounds, at, side="right") - 1
-    return np.bincount(tile, weights=lost, minlength=len(tiling.labels))
+    return np.bincount(tile, weights=lost, minlength=len(tiling.labels)).astype(np.float64)
 
 
 def _within(bounds: Int64s, amount: Float64s, steps: tuple[Int64s, Int64s]) -> Float64s:
@@ -174,7 +174,7 @@ def _native_work(trace: Trace, others: Work, on_pipeline: Bools) -> tuple[Int64s
     )
 
 
-def python_functions(trace: Trace, on_pipeline: Bools) -> tuple[Int64s, Int64s]:
+def _python_functions(trace: Trace, on_pipeline: Bools) -> tuple[Int64s, Int64s]:
     """When any thread of the pipeline was inside a Python function."""
     events = trace.events
     rows = rows_named(trace, lambda name: op_type(name) in PY_FUNC_OPS)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from stall_analyzer.attribute.allocator_waits import allocator_rows
-from stall_analyzer.attribute.contention import pipeline_lines, python_functions
+from stall_analyzer.attribute.contention import pipeline_lines
 from stall_analyzer.attribute.device_work import device_view
+from stall_analyzer.decode.vocabulary import PY_FUNC_OPS, op_type
 from stall_analyzer.model.format import percent
 from stall_analyzer.model.intervals import total
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.trace_rows import rows_named
+from stall_analyzer.model.trace_rows import ABSENT, rows_named, stat_of
 
 
 def what_could_be_seen(parts: Sequence[AlignedTrace], input_wait_ps: int) -> Mapping[str, str]:
@@ -47,5 +50,12 @@ def _python_in_pipeline(parts: Sequence[AlignedTrace], input_wait_ps: int) -> st
 
 
 def _pipeline_python_ps(trace: Trace) -> int:
-    start, end = python_functions(trace, pipeline_lines(trace))
-    return total(start, end)
+    """On threads of the pipeline; older versions do not name them, but their runs are known by id.
+    (A map's function may run under an id of its own, so that ids alone miss most.)"""
+    events = trace.events
+    calls = rows_named(trace, lambda name: op_type(name) in PY_FUNC_OPS)
+    captured = rows_named(trace, lambda name: name.startswith("InstantiatedCapturedFunction::"))
+    run = np.where(events.parent[calls] >= 0, stat_of(trace, "id", events.parent[calls]), ABSENT)
+    by_id = (run != ABSENT) & np.isin(run, stat_of(trace, "id", captured))
+    calls = calls[by_id | pipeline_lines(trace)[events.line[calls]]]
+    return total(events.start_ps[calls], events.end_ps[calls])
