@@ -13,8 +13,8 @@ TENSORFLOWS ?= 2.13.1 2.15.1 2.17.1 2.21.0
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types check-python bench fleet scenarios clusters faults hangs captured
-.PHONY: partial controls blind strangers accuracy docs schema sample-logs clean
+.PHONY: help demo test lint types check-python bench logging-cost fleet scenarios clusters faults
+.PHONY: hangs captured partial controls blind strangers accuracy docs schema sample-logs clean
 .PHONY: frontend test-frontend test-browser screenshots test-versions
 
 help:  ## show this list
@@ -63,6 +63,9 @@ screenshots: $(NODE_MODULES) $(VENV)/.installed-test  ## docs/images/, from samp
 bench: $(VENV)/.installed-test  ## how long an analysis takes, beside XProf and TensorBoard, on this machine
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/events.py
+
+logging-cost: $(VENV)/.installed-test  ## what logging costs a first epoch, and how much of it is recognized
+	$(BIN)/python benchmarks/logging_cost.py
 
 fleet: $(VENV)/.installed-test  ## 5,000 runs, Dask, an object store: time, memory, the same results
 	$(BIN)/python benchmarks/fleet.py

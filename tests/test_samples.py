@@ -10,6 +10,7 @@ import pytest
 
 from tests.real_documents import SAMPLES
 from tests.real_documents import sample as entry_of
+from tests.scenarios.score import as_clocked
 
 # Of the epoch, summed over the buckets and halved; as for the scenarios of the same kind.
 MOST_MISATTRIBUTED = 0.02
@@ -43,7 +44,7 @@ def test_the_seconds_are_those_of_the_programs_own_clocks(sample: Path) -> None:
     ledger = run
     if host := expected(sample).get("truth_host"):  # whose clocks they were
         (ledger,) = [one for one in run["host_ledgers"] if one["host"] == host]
-    found = {bucket: ps / 1e12 for bucket, ps in ledger["buckets_ps"].items()}
+    found = as_clocked(ledger)
     wrong = sum(abs(found[bucket] - truth.get(bucket, 0.0)) for bucket in found) / 2
     assert wrong <= MOST_MISATTRIBUTED * sum(truth.values())
 

@@ -93,11 +93,12 @@ def _of_its_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
     saw_training = timeline.window.epoch is not None
     if not saw_training or costs["compute"] < HEALTHY_SHARE * worked:
         return _unknown(timeline, host, confidence)
+    whole_ps = timeline.window.duration_ps
     return Verdict(
         "healthy",
         "compute",
-        f"Healthy: {percent(costs['compute'], worked)} of the {noun_of(timeline)} "
-        f"({seconds(timeline.window.duration_ps)}) is the model's own computing"
+        f"Healthy: {percent(costs['compute'], whole_ps)} of the {noun_of(timeline)} "
+        f"({seconds(whole_ps)}) is the model's own computing"
         f"{_from_a_sample(signals)}.",
         confidence,
     )

@@ -45,7 +45,8 @@ def faster_beside_input(signals: Signals, in_python: bool) -> Gain:
 
     Little of it is sure: a pipeline that sleeps or reads files holds neither the lock nor a core.
     """
-    own = _beside_ps(signals, "host", "compile")
+    # Logging waits for the lock and the cores like any other Python of the training thread.
+    own = _beside_ps(signals, "host", "compile", "profiler")
     compute = _beside_ps(signals, "compute")
     contention = signals.causes_ps["input.contention"]
     if in_python:  # that it holds the lock was seen by what training lost
