@@ -56,7 +56,7 @@ MOSTLY = 0.5
 def check(signals: Signals) -> Finding | None:
     lost = signals.causes_ps["input.contention"]
     once_ps = None if signals.comes_again("input.contention") else lost
-    severity = severity_of(signals.share(lost), once_ps)
+    severity = severity_of(signals.share(round(LEAST_WON * lost)), once_ps)  # so much is sure
     if severity is None or signals.share(lost) < LEAST_SHARE:
         return None
     pipeline = signals.pipeline
