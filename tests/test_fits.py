@@ -16,7 +16,7 @@ from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_S
 from tests.event_files import START_S, file_name, file_version, framed, model, record, scalar
 from tests.test_align import assigns, at, capture, epoch
-from tests.traces import TRAIN_OPS, call, event, ops, timeline_of, trainer
+from tests.traces import TRAIN_OPS, call, clock, event, ops, timeline_of, trainer
 from tests.xspace import Event
 
 OTHER = 10  # ms from the end of one fit to the data set of the next
@@ -129,6 +129,15 @@ def test_variables_that_are_made_between_two_fits_are_of_another_model(tmp_path:
     assert timeline.window.duration_ps == round((131 + OTHER - 100.35) * PS_PER_MS)
     assert (timeline.fits.count, timeline.fits.same_model) == (2, False)
     assert timeline.later_epochs_ps == ()
+
+
+def test_a_profile_of_the_second_fit_alone_makes_the_run_about_that(tmp_path: Path) -> None:
+    log = logged(tmp_path, fit_file(0, ["dense"], [0]), fit_file(20, ["dense"], [0]))
+    began = clock(at(18), 7)
+    timeline = timeline_of(tmp_path, trainer(*epoch(2010, first_run=1)), began, events=log)
+    assert timeline.window.start_unix_ns is not None
+    assert timeline.window.start_unix_ns > at(20)
+    assert "about number 2, the first that was profiled" in notes_of(timeline)
 
 
 # ---------------------------------------------------------------- loops of one's own
