@@ -163,6 +163,25 @@ def test_a_buffer_is_filled_while_the_steps_could_run(tmp_path: Path) -> None:
     assert finding.later_gain.high_ps == 0
 
 
+def test_a_buffer_that_each_epoch_fills_is_worth_acting_on(tmp_path: Path) -> None:
+    signals = replace(SHUFFLED, made_at=(STEPS - 1,)).signals(tmp_path)
+    ledger = replace(signals.host.ledger, one_time=signals.host.ledger.one_time & False)
+    again = replace(signals, host=replace(signals.host, ledger=ledger))
+    finding = found(shuffle_fill.check(again), "act")
+    assert finding.later_gain == finding.gain
+    assert "filled in each epoch" in finding.explanation
+
+
+def test_elements_of_a_batch_are_not_calls_for_elements(tmp_path: Path) -> None:
+    """The stage below is asked once more, to find the end of the data."""
+    signals = below_prefetch(
+        Stage("Root::Prefetch::BatchV2", 0.999, 1, {"batch_size": 400}),
+        Stage("Root::Prefetch::BatchV2::Map", 0.99, 401, {"name": "MapDataset:1"}),
+    ).signals(tmp_path)
+    finding = found(map_before_batch.check(signals), "act")
+    assert "maps 400 elements a batch" in finding.title
+
+
 def test_a_buffer_above_a_pipeline_that_is_too_slow_anyway(tmp_path: Path) -> None:
     slow = Program(PREFETCH, SHUFFLE, PYTHON, wait_ms=40, work_ms=2, first_wait_ms=800)
     signals = slow.signals(tmp_path)
