@@ -15,6 +15,15 @@ from stall_analyzer.diagnose.console_verdict import dead_by_console
 from stall_analyzer.diagnose.costliest import costliest_change
 from stall_analyzer.diagnose.foreign import judged_as_foreign
 from stall_analyzer.diagnose.how_sure import SLOWER_FIRST, noun_of, weighed
+from stall_analyzer.diagnose.primary import (
+    ACT_SHARE,
+    ACT_SHARE_ONCE,
+    ACTIONABLE,
+    costs_of,
+    is_mostly_once,
+    primary_bucket,
+    worked_ps,
+)
 from stall_analyzer.diagnose.running import judged_as_running
 from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.cluster import EndedFirst
@@ -27,15 +36,8 @@ from stall_analyzer.signals.ending.process_end import KILLED
 from stall_analyzer.signals.ending.stalled import STUCK, Stall
 from stall_analyzer.signals.signals import Signals
 
-ACTIONABLE: tuple[Bucket, ...] = ("input", "compile", "memory", "numerics", "communication", "host")
-# Below a fifth of the epoch, no change to a bucket is felt; the run is as fast as its model. What
-# will not recur can be waited for, and must be more to be worth acting on.
-ACT_SHARE = 0.2
-ACT_SHARE_ONCE = 0.25
 # What comes again is worth a word beside what comes once when it is felt in the first epoch, too.
 STAYS_SHARE = 0.1
-# A bucket is "slow once" when most of its time will not come back.
-ONCE_SHARE = 0.6
 # A healthy run computes for at least this share of its time; else something is hidden.
 HEALTHY_SHARE = 0.4
 # A profile of less than this says little about the epoch.
@@ -83,15 +85,14 @@ def _beyond_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | N
 
 def _of_its_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
     timeline, host, ledger = signals.timeline, signals.host, signals.likely_ledger
-    costs = _costs(ledger)
-    worked = _worked_ps(ledger)
-    primary = max(ACTIONABLE, key=lambda bucket: costs[bucket])
-    unknown = ledger.buckets_ps["unknown"]
+    costs = costs_of(ledger)
+    primary = primary_bucket(ledger, findings)
+    unknown = costs["unknown"]
     confidence = _confidence(signals, unknown)
-    if _worth_acting(ledger, primary, costs[primary], worked) and costs[primary] > unknown / 2:
+    if primary is not None and costs[primary] > unknown / 2:
         return _stalled(signals, findings, primary, confidence)
     saw_training = timeline.window.epoch is not None
-    if not saw_training or costs["compute"] < HEALTHY_SHARE * worked:
+    if not saw_training or costs["compute"] < HEALTHY_SHARE * worked_ps(ledger):
         return _unknown(timeline, host, confidence)
     whole_ps = timeline.window.duration_ps
     return Verdict(
@@ -99,17 +100,26 @@ def _of_its_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
         "compute",
         f"Healthy: {percent(costs['compute'], whole_ps)} of the {noun_of(timeline)} "
         f"({seconds(whole_ps)}) is the model's own computing"
-        f"{_from_a_sample(signals)}.",
+        f"{_from_a_sample(signals)}.{_what_came_once(ledger)}",
         confidence,
     )
+
+
+def _what_came_once(ledger: Ledger) -> str:
+    """A word about what makes the first epoch longer than the others."""
+    once = {bucket: ledger.one_time_ps(bucket) for bucket in ACTIONABLE}
+    bucket = max(once, key=lambda b: once[b])
+    if once[bucket] < ACT_SHARE * worked_ps(ledger):
+        return ""
+    return f" {bucket.capitalize()} took {seconds(once[bucket])}, once."
 
 
 def _of_one_change(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:
     """About one thing that costs more than any bucket to act on."""
     ledger = signals.likely_ledger
-    costs, unknown = _costs(ledger), ledger.buckets_ps["unknown"]
+    costs, unknown = costs_of(ledger), ledger.buckets_ps["unknown"]
     to_act_on = {bucket: costs[bucket] for bucket in ACTIONABLE}
-    named = costliest_change(signals, findings, to_act_on, ACT_SHARE * _worked_ps(ledger))
+    named = costliest_change(signals, findings, to_act_on, ACT_SHARE * worked_ps(ledger))
     if named is None or named.lost_ps <= unknown / 2:
         return None
     recurs = named.later_gain.high_ps > 0
@@ -230,21 +240,6 @@ def _without_window(signals: Signals) -> Verdict:
     return Verdict("unknown", "unknown", sentence, 0.0)
 
 
-def _costs(ledger: Ledger) -> dict[Bucket, int]:
-    """Picoseconds per bucket. What the instruments cost is no reason to act."""
-    return {**ledger.buckets_ps, "profiler": 0}
-
-
-def _worked_ps(ledger: Ledger) -> int:
-    """The window without what the instruments cost."""
-    return sum(_costs(ledger).values())
-
-
-def _worth_acting(ledger: Ledger, bucket: str, cost: int, worked: int) -> bool:
-    once = ledger.one_time_ps(bucket) >= ONCE_SHARE * cost
-    return cost > 0 and cost >= (ACT_SHARE_ONCE if once else ACT_SHARE) * worked
-
-
 def _learning_nothing(signals: Signals, finding: Finding) -> Verdict:
     wasted = signals.likely_ledger.buckets_ps["numerics"]
     lost = (
@@ -260,7 +255,7 @@ def _stalled(
     signals: Signals, findings: tuple[Finding, ...], primary: Bucket, confidence: float
 ) -> Verdict:
     ledger = signals.likely_ledger
-    cost, whole_ps = _costs(ledger)[primary], sum(ledger.causes_ps.values())
+    cost, whole_ps = costs_of(ledger)[primary], sum(ledger.causes_ps.values())
     causes = {c: ps for c, ps in ledger.causes_ps.items() if bucket_of(c) == primary}
     worst = max(causes, key=lambda c: causes[c])
     where = f"{worst.partition('.')[2].replace('_', ' ')} {seconds(causes[worst])}"
@@ -273,7 +268,7 @@ def _stalled(
     whole = f"{noun_of(signals.timeline)} went to {primary}{_from_a_sample(signals)}"
     what = f"{said} of the {whole}{why}"
     may_return = _may_return(signals, findings, primary, cost - ledger.one_time_ps(primary))
-    if may_return or ledger.one_time_ps(primary) >= ONCE_SHARE * cost:
+    if may_return or is_mostly_once(ledger, primary):
         stays = _what_stays(ledger, findings, () if not may_return else (primary,))
         over = not stays and not may_return and worst not in MAY_RETURN
         prefix = "Slow once, not again" if over else "Slow once"
@@ -293,7 +288,7 @@ def _may_return(
 
 def _what_stays(ledger: Ledger, findings: tuple[Finding, ...], left_out: Sequence[Bucket]) -> str:
     """Who waits for the cost that comes once should know of the one that comes again."""
-    costs, worked = _costs(ledger), _worked_ps(ledger)
+    costs, worked = costs_of(ledger), worked_ps(ledger)
     recurring = {b: costs[b] - ledger.one_time_ps(b) for b in ACTIONABLE if b not in left_out}
     bucket = max(recurring, key=lambda b: recurring[b])
     left = worked - ledger.one_time_ps() + ledger.one_time_ps("profiler")

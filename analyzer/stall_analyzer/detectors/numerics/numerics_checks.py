@@ -40,6 +40,8 @@ BUCKET = "numerics"
 BUILDING = ("compile.tracing", "compile.instantiate")
 LEAST_OF_BUILDING = 0.4
 MOST_OF_BUILDING = 0.85
+# Ops with a check between them can be neither fused nor done in place.
+MOST_OF_OPS = 0.35
 
 
 def check(signals: Signals) -> Finding | None:
@@ -49,7 +51,7 @@ def check(signals: Signals) -> Finding | None:
         return None
     building = sum(signals.causes_ps[cause] for cause in BUILDING)
     steps, graphs = removed(checks), partly(building, LEAST_OF_BUILDING, MOST_OF_BUILDING)
-    gain = steps + graphs
+    gain = steps + graphs + partly(signals.causes_ps["compute.step"], 0, MOST_OF_OPS)
     return Finding(
         severity="consider",  # "act" in this bucket would say that the run learns nothing
         title=f"Checks for NaN take {percent(checks, working)} of the steps' time",
@@ -65,7 +67,7 @@ def check(signals: Signals) -> Finding | None:
             turns=(Turn("checks for NaN", "off"),),
         ),
         lost_ps=gain.high_ps,
-        blames=("numerics", "compile"),
+        blames=("numerics", "compile", "compute"),
         gain=gain,
         later_gain=every_epoch(steps, signals),
         confidence=0.8,
