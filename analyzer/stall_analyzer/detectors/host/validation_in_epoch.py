@@ -55,7 +55,9 @@ def check(signals: Signals) -> Finding | None:
     training, steps = _counts(signals)
     fewer = max(steps // 4, 1) if steps else "batches // 4"
     again = lost - signals.one_time_in(starts_and_ends(phases))
-    later = partly(again, LEAST_WON, MOST_WON)
+    # Of the first validation alone, building its graph may be most.
+    sees_what_recurs = signals.covered_share >= SEEN_SHARE or signals.later_epoch_ps is not None
+    later = partly(again, LEAST_WON if sees_what_recurs else 0.0, MOST_WON)
     gain = Gain(later.low_ps, lost)
     return Finding(
         severity=_severity(signals, again, gain),
