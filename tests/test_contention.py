@@ -95,6 +95,15 @@ def test_a_thread_that_waits_for_the_interpreter_after_each_graph_is_locked_out(
     assert found.lost.sum() == pytest.approx(40 * (5000 - 375) * PS_PER_US)
 
 
+def test_however_long_the_interpreter_is_held_after_a_graph_it_is_waited_for() -> None:
+    """A full collection of garbage in the pipeline's Python takes more than a slice."""
+    tiling, begins = own_work(300, [5000] * 36 + [180_000] * 4)
+    found = interruptions(tiling, begins, native=NEVER, python=always(tiling))
+    assert found.python_is_awake
+    waited = 36 * 5000 + 4 * 180_000 - 40 * 375
+    assert found.lost.sum() == pytest.approx(waited * PS_PER_US)
+
+
 def test_python_functions_that_sleep_take_nothing() -> None:
     tiling, begins = own_work(300, [300] * 36 + [600] * 4)
     found = interruptions(tiling, begins, native=NEVER, python=always(tiling))

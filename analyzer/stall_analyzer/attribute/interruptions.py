@@ -9,6 +9,10 @@ takes undisturbed: as long as in the quickest tenth of the steps, and a little m
 longer while input is at work was interrupted. Of a run that is never disturbed, next to nothing
 looks interrupted: what is usual is measured with the scatter that calm runs have.
 
+After a graph the thread only takes the interpreter back. It cannot have worked in that time, so all
+of it that is not usual is waiting, however long: its holder may be collecting garbage. Any other
+piece may be work, and shares the interpreter slice by slice.
+
 A Python function of the pipeline may as well sleep or wait for a file, and then disturbs nobody. It
 counts only where the thread lost much of its time beside it.
 """
@@ -20,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stall_analyzer.decode.vocabulary import PIPELINE_KEEP_FROM_PS
-from stall_analyzer.model.causes import code
+from stall_analyzer.model.causes import code, codes_of_bucket
 from stall_analyzer.model.intervals import Tiling, union
 from stall_analyzer.model.units import PS_PER_MS, Bools, Float64s, Int64s
 
@@ -56,6 +60,7 @@ class _Pieces:
     start: Int64s
     end: Int64s
     usual: Float64s  # what such a piece takes undisturbed
+    hands_back: Bools  # after a graph: the thread takes the interpreter back, and little else
 
     @property
     def length(self) -> Int64s:
@@ -68,8 +73,10 @@ def interruptions(
     """`native`, `python`: when threads of the pipeline were at work, and in Python functions."""
     lost = np.zeros(len(tiling.labels))
     pieces = [p for cause in OWN_WORK if (p := _pieces(tiling, step_start, cause)) is not None]
-    by_native = [_lost(p, _without_pauses(native)) for p in pieces]
-    by_python = [_lost(p, union(*python)) for p in pieces]
+    by_native = [_lost(p, _without_pauses(native), _slice(p)) for p in pieces]
+    by_python = [
+        _lost(p, union(*python), np.where(p.hands_back, np.inf, _slice(p))) for p in pieces
+    ]
     awake = _locked_out(pieces, by_python, union(*python))
     for piece, one, other in zip(pieces, by_native, by_python, strict=True):
         lost[piece.tile] = np.maximum(one, other) if awake else one
@@ -95,15 +102,20 @@ def _pieces(tiling: Tiling, step_start: Int64s, cause: str) -> _Pieces | None:
         quick = np.minimum.accumulate(quick)
     usual = np.broadcast_to(USUAL * quick, tile.shape).ravel()
     tile = tile.ravel()
-    return _Pieces(tile, tiling.bounds[tile], tiling.bounds[tile + 1], usual)
+    hands_back = np.isin(tiling.labels[np.maximum(tile - 1, 0)], codes_of_bucket("compute"))
+    hands_back &= cause == "host.dispatch"
+    return _Pieces(tile, tiling.bounds[tile], tiling.bounds[tile + 1], usual, hands_back)
 
 
-def _lost(pieces: _Pieces, beside: Spans) -> Float64s:
+def _slice(pieces: _Pieces) -> Float64s:
+    """Whoever shares a core or the interpreter gets half of it; the rest is the thread's work."""
+    return SLICE_PS + pieces.usual
+
+
+def _lost(pieces: _Pieces, beside: Spans, most: Float64s) -> Float64s:
     """What each piece took beyond the usual, if it was interrupted beside input."""
     disturbed = 2 * _time_beside(pieces, beside) > pieces.length
     interrupted = disturbed & (pieces.length > INTERRUPTED / USUAL * pieces.usual)
-    # Whoever shares a core or the interpreter gets half of it; the rest is the thread's own work.
-    most = SLICE_PS + pieces.usual
     return np.where(interrupted, np.minimum(pieces.length - pieces.usual, most), 0.0)
 
 
