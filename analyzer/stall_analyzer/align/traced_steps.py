@@ -248,4 +248,16 @@ def _fetched(trace: Trace, training: TrainingThread, fetches: Int64s) -> TracedS
     updated = np.searchsorted(updates, end) > np.searchsorted(updates, start)
     # Nothing is updated by the fetch that finds the end of the data, nor in validation.
     trains = updated if updated.any() else np.ones(len(start), np.bool_)
-    return TracedSteps(start, end, trains, "iterator", eager=True)
+    steps = ~_finds_the_end(trace, training, start, trains)
+    return TracedSteps(start[steps], end[steps], trains[steps], "iterator", eager=True)
+
+
+def _finds_the_end(
+    trace: Trace, training: TrainingThread, fetched: Int64s, trains: Bools
+) -> Bools:
+    """Fetches after a step and before a new iterator for training: the epoch ends with them."""
+    makes = eager_rows(trace, training, "MakeIterator".__eq__)
+    made = np.searchsorted(np.sort(trace.events.start_ps[makes]), fetched)
+    between = np.zeros(len(fetched), dtype=np.bool_)
+    between[1:-1] = trains[:-2] & ~trains[1:-1] & trains[2:] & (made[2:] > made[1:-1])
+    return between

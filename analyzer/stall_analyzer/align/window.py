@@ -87,12 +87,23 @@ def _from_trace(
         # Callbacks may go on after the scalars were written. But if only one epoch was logged,
         # what begins next in the trace is another fit().
         goes_on = more_logged and epoch.end_exact and end is not None and end > from_log.end_ps
-        if not goes_on:
+        if not goes_on and not _saw_loop_end(reference, from_log):
             return Window(start, from_log.end_ps, start_source, from_log.end_source)
     if end is not None:
         return Window(start, end, start_source, epoch.end_source)
     last = max(p.on_clock(p.last_work_ps) for p in _together_with(reference, placed))
+    if from_log is not None and from_log.end_ps > last:
+        return Window(start, from_log.end_ps, start_source, from_log.end_source)
     return Window(start, last, start_source, "last step in the trace")
+
+
+def _saw_loop_end(reference: PlacedTrace, from_log: Window) -> bool:
+    """A loop that logs no epochs tells its last record; a trace of that time tells its epochs.
+
+    After the last record the loop may still take its iterator down.
+    """
+    traced_until = reference.on_clock(reference.extent_ps[1])
+    return from_log.end_source == LOOP_END and traced_until >= from_log.end_ps
 
 
 def _start(
