@@ -17,6 +17,7 @@ HOW = {
     "compile": "first call until its first op in the graph, less the usual head of a call",
     "compute": "timestamps in the graph from the batch's arrival to the step's last op",
     "host": "everything in the epoch outside the graph",
+    "profiler": "timers around the hooks of the TensorBoard callback; not what the tracer takes",
 }
 
 
@@ -44,6 +45,10 @@ def _truth(scenario: Scenario, instruments: Instruments) -> dict[str, object]:
         "epoch_end_unix_ns": epoch.end_ns,
         "buckets_s": {bucket: ns / NS_PER_S for bucket, ns in totals.items()},
         "how": {**HOW, **instruments.how},
+        "logging_ns": [
+            [hook.begin_ns - epoch.begin_ns, hook.end_ns - epoch.begin_ns]
+            for hook in instruments.clocks.logging
+        ],
         "steps": len(instruments.train_step_seconds()),
         "notes": instruments.notes,
     }

@@ -130,9 +130,8 @@ class Instruments:
         """model.fit under the profiler, with every clock running."""
         if model.train_function is None:
             self.watch(model)
-        board = [] if tensorboard is None else [
-            keras.callbacks.TensorBoard(str(self.logdir), update_freq=tensorboard, profile_batch=0)
-        ]  # fmt: skip
+        logs = {"log_dir": str(self.logdir), "update_freq": tensorboard, "profile_batch": 0}
+        board = [] if tensorboard is None else [TimedTensorBoard(self.clocks, **logs)]
         bell = EpochBell(self.clocks)
         with self.profile() if profiled else contextlib.nullcontext():
             model.fit(
@@ -220,6 +219,36 @@ class Instruments:
             return from_value(value)
 
         tf.experimental.Optional.from_value = staticmethod(stamped_from_value)
+
+
+def _timed_hook(name: str) -> Callable[..., None]:
+    hook = getattr(keras.callbacks.TensorBoard, name)
+
+    @functools.wraps(hook)
+    def timed(self: TimedTensorBoard, *args: Any, **kwargs: Any) -> None:
+        begin = time.time_ns()
+        try:
+            hook(self, *args, **kwargs)
+        finally:
+            self.clocks.logging.append(Interval(begin, time.time_ns()))
+
+    return timed
+
+
+class TimedTensorBoard(keras.callbacks.TensorBoard):
+    """Keras' callback, whose hooks are timed: logging is ours, and no part of the program."""
+
+    def __init__(self, clocks: Clocks, **options: Any) -> None:
+        super().__init__(**options)
+        self.clocks = clocks
+
+    on_epoch_begin = _timed_hook("on_epoch_begin")
+    on_epoch_end = _timed_hook("on_epoch_end")
+    on_train_batch_begin = _timed_hook("on_train_batch_begin")
+    on_train_batch_end = _timed_hook("on_train_batch_end")
+    on_test_begin = _timed_hook("on_test_begin")
+    on_test_end = _timed_hook("on_test_end")
+    on_test_batch_begin = _timed_hook("on_test_batch_begin")
 
 
 class EpochBell:

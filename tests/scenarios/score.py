@@ -32,6 +32,7 @@ TIE = 0.02  # of the epoch: what the truth itself cannot tell apart
 # Of the epoch: from here on a run is not "as fast as its model". What comes once must be more.
 ENOUGH, ENOUGH_ONCE = 0.20, 0.25
 
+# Older truths have no clocks around the logging, and what the tracer takes of each op has none.
 CLOCKED_AS = {"profiler.logging": "host", "profiler.tracing": "compute"}
 
 
@@ -67,13 +68,13 @@ def score(folder: Path) -> Score:
         return _unanswered(truth, f"{type(error).__name__}: {error}")
 
 
-def as_clocked(entry: Mapping[str, Any]) -> dict[str, float]:
-    """Seconds per bucket as the clocks of a program see them: they lie around what it does, logged
-    and traced as it is."""
+def as_clocked(entry: Mapping[str, Any], logging_is_clocked: bool = False) -> dict[str, float]:
+    """Seconds per bucket as the clocks of a program see them: they lie around what it does, traced
+    as it is, and logged, where the logging has no clocks of its own."""
     recovered = {bucket: ps / PS_PER_S for bucket, ps in entry["buckets_ps"].items()}
     causes_ps = entry.get("causes_ps", {})
     for cause, around in CLOCKED_AS.items():
-        if cause in causes_ps:
+        if cause in causes_ps and not (logging_is_clocked and cause == "profiler.logging"):
             recovered["profiler"] -= causes_ps[cause] / PS_PER_S
             recovered[around] += causes_ps[cause] / PS_PER_S
     return recovered
@@ -84,7 +85,7 @@ def compare(truth: Mapping[str, Any], run: Mapping[str, Any]) -> Score:
     begin_ns, end_ns = truth["epoch_start_unix_ns"], truth["epoch_end_unix_ns"]
     epoch_s = (end_ns - begin_ns) / 1e9
     window = run["window"]
-    recovered = as_clocked(run)
+    recovered = as_clocked(run, logging_is_clocked="logging_ns" in truth)
     known = truth["buckets_s"]
     # Whatever one side has and the other lacks is an error too, so both names count.
     differences = [abs(known.get(b, 0.0) - recovered.get(b, 0.0)) for b in {*known, *recovered}]

@@ -27,6 +27,10 @@ def _run(seconds: dict[str, float], start_ns: int = 1_000_000_000) -> dict[str, 
     }
 
 
+def _seconds(run: dict[str, Any]) -> dict[str, float]:
+    return {bucket: ps / 10**12 for bucket, ps in run["buckets_ps"].items()}
+
+
 def _score(seconds: dict[str, float], start_ns: int = 1_000_000_000) -> Score:
     return compare(TRUTH, _run(seconds, start_ns))
 
@@ -60,6 +64,16 @@ def test_a_ledger_that_does_not_sum_fails() -> None:
     score = compare(TRUTH, run)
     assert not score.ledger_exact
     assert not score.passed
+
+
+def test_logging_counts_as_host_only_where_no_clock_told_them_apart() -> None:
+    run = _run({"input": 1.0, "compute": 0.5, "host": 0.2, "profiler": 0.3})
+    run["causes_ps"] = {"profiler.logging": 3 * 10**11, "host.python": 17 * 10**11}
+    old = {**TRUTH, "buckets_s": {"input": 1.0, "compute": 0.5, "host": 0.5}}
+    new = {**TRUTH, "buckets_s": _seconds(run), "logging_ns": [[0, 300_000_000]]}
+    assert compare(old, run).misattributed == pytest.approx(0)
+    assert compare(new, run).misattributed == pytest.approx(0)
+    assert compare({**old, "logging_ns": []}, run).misattributed == pytest.approx(0.15)
 
 
 def test_all_must_pass_and_the_median_must_be_small() -> None:

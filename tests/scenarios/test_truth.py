@@ -80,6 +80,15 @@ def test_a_read_hidden_behind_the_previous_step_is_no_wait() -> None:
     assert buckets_ns(clocks, Knowledge())["input"] == 10 + 20
 
 
+def test_the_hooks_that_log_are_the_profilers_and_not_the_hosts() -> None:
+    clocks = _three_calls()
+    without = buckets_ns(clocks, Knowledge())
+    clocks.logging = [Interval(310, 360), Interval(510, 560)]
+    logged = buckets_ns(clocks, Knowledge())
+    assert logged["profiler"] == 100
+    assert logged["host"] == without["host"] - 100
+
+
 def test_moves_keep_the_sum() -> None:
     totals = buckets_ns(_three_calls(), Knowledge(moves=[("compute", "input", 50e-9)]))
     assert (totals["compute"], totals["input"]) == (130, 110)

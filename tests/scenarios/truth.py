@@ -56,6 +56,7 @@ class Clocks:
     iterator_work: list[Interval] = field(default_factory=list)  # made or taken down
     step_begins: list[int] = field(default_factory=list)  # custom loops only
     step_ends: list[int] = field(default_factory=list)
+    logging: list[Interval] = field(default_factory=list)  # hooks of the TensorBoard callback
 
 
 @dataclass
@@ -126,6 +127,8 @@ def steps_of(clocks: Clocks) -> list[StepTime]:
 
 def _coats(clocks: Clocks, knowledge: Knowledge) -> Iterable[Coat]:
     steps = steps_of(clocks)
+    for hook in clocks.logging:
+        yield Coat("profiler", hook)
     for work in clocks.iterator_work:
         yield Coat("input", work)
     for kind in ("train", "test"):
