@@ -1,6 +1,7 @@
 """What logging and capturing cost a first epoch, and how much of that the analyzer recognizes.
 
-For a tiny, a small and a medium model, each way of logging takes turns with the bare training:
+For a tiny, a small and a medium model, each way of logging takes turns with the bare training, each
+time in a process of its own:
 
     bare             nothing is logged
     epoch            TensorFlow's profiler, and Keras' TensorBoard callback as it comes
@@ -8,9 +9,12 @@ For a tiny, a small and a medium model, each way of logging takes turns with the
     capture          StallCallback
 
 *Cost* is the median epoch less the median bare one. *Recognized* is what the report calls
-`profiler`, in the median.
+`profiler`, in the median; of an epoch that was not traced as a whole, what it estimates.
 
     python benchmarks/logging_cost.py [--models tiny small medium] [--rounds N] [--json FILE]
+
+`--folder` keeps the logs, `--only-score` reads those of an earlier run, and `--under` names a
+command that starts each training, such as one that waits until the machine is quiet.
 """
 
 from __future__ import annotations
@@ -18,13 +22,18 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import tensorflow as tf
 from capture import KINDS, Kind  # beside this file
@@ -36,6 +45,10 @@ from tb_stall_plugin.capture.process.guard import guard
 keras = tf.keras
 BARE = "bare"
 PS_PER_S = 1e12
+# Long enough that what logging costs is more than what two epochs differ by anyway.
+STEPS = {"tiny": 3000, "small": 1500, "medium": 300}
+WARM_UP_STEPS = 20  # the first training of a process takes longer, whoever logs it
+SECONDS = "seconds.json"  # beside the logs of a training
 
 
 class Begin(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
@@ -82,14 +95,6 @@ def _by_batch(folder: str) -> Iterator[list[Any]]:
 WAYS = {BARE: _nothing, "epoch": _by_epoch, "batch": _by_batch, "capture": _capture}
 
 
-@dataclass
-class Runs:
-    """Of one way of logging."""
-
-    seconds: list[float]
-    recognized: list[float]
-
-
 def first_epoch(kind: Kind, way: str, folder: str) -> float:
     """Seconds of the first epoch of a new model."""
     model, data = kind.model(), kind.data()
@@ -101,44 +106,71 @@ def first_epoch(kind: Kind, way: str, folder: str) -> float:
     return end.at_s - begin.at_s
 
 
-def recognized(folder: str) -> float:
-    (run,) = analyze(folder).document["runs"]
-    return run["buckets_ps"]["profiler"] / PS_PER_S
+def train(name: str, way: str, folder: Path) -> None:
+    """In this process, after a warm-up that nobody logs."""
+    kind = replace(KINDS[name], epoch_steps=STEPS[name])
+    first_epoch(replace(kind, epoch_steps=WARM_UP_STEPS), BARE, "")
+    seconds = first_epoch(kind, way, str(folder / "logs"))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / SECONDS).write_text(json.dumps(seconds))
 
 
-def compare(name: str, kind: Kind, rounds: int) -> list[dict[str, Any]]:
-    runs = {way: Runs([], []) for way in WAYS}
-    with tempfile.TemporaryDirectory() as warm_up:
-        first_epoch(kind, "capture", warm_up)  # the first of a process takes longer
-    for _ in range(rounds):
-        for way, mine in runs.items():
-            with tempfile.TemporaryDirectory() as folder:
-                mine.seconds.append(first_epoch(kind, way, folder))
-                if way != BARE:
-                    mine.recognized.append(recognized(folder))
-    bare_s = statistics.median(runs.pop(BARE).seconds)
-    return [_row(name, way, bare_s, mine) for way, mine in runs.items()]
+def measure(models: Sequence[str], rounds: int, under: Sequence[str], folder: Path) -> None:
+    for number in range(rounds):
+        for name in models:
+            for way in WAYS:
+                place = folder / name / way / str(number)
+                command = [sys.executable, __file__, "--train", name, way, str(place)]
+                subprocess.run([*under, *command], check=True)
 
 
-def _row(name: str, way: str, bare_s: float, runs: Runs) -> dict[str, Any]:
-    cost_s, ours_s = statistics.median(runs.seconds) - bare_s, statistics.median(runs.recognized)
-    return {
-        "model": name,
-        "way": way,
-        "bare_s": round(bare_s, 3),
-        "cost_s": round(cost_s, 3),
-        "recognized_s": round(ours_s, 3),
-        "recognized_share": round(ours_s / cost_s, 2) if cost_s > 0 else None,
-    }
+def recognized(logs: Path) -> float:
+    (run,) = analyze(str(logs)).document["runs"]
+    return (run["estimate"] or run)["buckets_ps"]["profiler"] / PS_PER_S
+
+
+def compare(folder: Path) -> list[dict[str, Any]]:
+    """Of one model."""
+    runs = {way: sorted(folder.glob(f"{way}/*/{SECONDS}")) for way in WAYS}
+    seconds = {way: [json.loads(file.read_text()) for file in runs[way]] for way in runs}
+    bare_s = statistics.median(seconds[BARE])
+    rows = []
+    for way in (way for way in WAYS if way != BARE):
+        cost_s = statistics.median(seconds[way]) - bare_s
+        ours_s = statistics.median(recognized(file.parent / "logs") for file in runs[way])
+        rows.append(
+            {
+                "model": folder.name,
+                "way": way,
+                "rounds": len(runs[way]),
+                "bare_s": [round(s, 3) for s in sorted(seconds[BARE])],
+                "logged_s": [round(s, 3) for s in sorted(seconds[way])],
+                "cost_s": round(cost_s, 3),
+                "recognized_s": round(ours_s, 3),
+                "recognized_share": round(ours_s / cost_s, 2) if cost_s > 0 else None,
+            }
+        )
+    return rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--models", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--rounds", type=int, default=5, help="first epochs of each kind")
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--only-score", action="store_true")
+    parser.add_argument("--under", nargs="+", default=[], help="command that starts a training")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--train", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    results = [row for name in options.models for row in compare(name, KINDS[name], options.rounds)]
+    if options.train:
+        name, way, place = options.train
+        train(name, way, Path(place))
+        return
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="logging-cost-"))
+    if not options.only_score:
+        measure(options.models, options.rounds, options.under, folder)
+    results = [row for name in options.models for row in compare(folder / name)]
     text = json.dumps({"tensorflow": tf.__version__, "results": results}, indent=1)
     print(text)
     if options.json:

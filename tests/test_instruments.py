@@ -78,6 +78,29 @@ def test_without_a_log_of_keras_a_lone_tensor_is_the_programs(tmp_path: Path) ->
     assert "profiler.logging" not in found
 
 
+def test_a_scalar_that_waits_for_the_interpreter_is_logging_as_long_as_it_waits(
+    tmp_path: Path,
+) -> None:
+    """Another thread kept it for 5 ms, between two ops of the scalar."""
+    waits = [eager(op, 11 + 0.2 * i + 5 * (i > 1)) for i, op in enumerate(SCALAR)]
+    found = causes(tmp_path, waits, log_of(batch_loss=[16.65, 30]))
+    assert found["profiler.logging"] > 5.5
+
+
+def test_what_the_capture_does_on_the_training_thread_is_its_own(tmp_path: Path) -> None:
+    """2 ms while a step is traced with its probe, and 3 ms after the step."""
+    calls = [
+        *call(0, 10, run=1, traced_ms=5),
+        event("StallCapture", 1, 3),
+        event("StallCapture", 11, 14),
+        *call(20, 30, run=2),
+    ]
+    work = [*ops(5, 10, 1, *TRAIN_OPS), *ops(20, 30, 2, *TRAIN_OPS)]
+    found = causes_ms(ledger_of(tmp_path, trainer(calls, work)))
+    assert found["profiler.capture"] == 5
+    assert found["compile.tracing"] == 3
+
+
 def test_the_profiler_takes_its_time_for_every_op_of_a_step(tmp_path: Path) -> None:
     """1,000 ops at half a microsecond an event, three events each: 1.5 ms of each step of 10."""
     names = [f"layer_{i}/MatMul:MatMul" for i in range(1000)]

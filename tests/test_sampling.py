@@ -17,7 +17,7 @@ from stall_analyzer.model.findings import Change, Finding, Gain, Report
 from stall_analyzer.model.runs import HostFile, ProfileSession
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.model.units import PS_PER_MS, PS_PER_S
 from stall_analyzer.report.document import run_document
 from stall_analyzer.signals.sampled import over_the_epoch
 from tests.captures import START_NS, log
@@ -53,6 +53,7 @@ def epoch(
     input_ms: Sequence[float] = (12.0,) * 4,
     slow_step: int | None = None,
     reason: str = "sample",
+    own_s: float | None = None,
 ) -> Timeline:
     """All steps are known by their ends, and some of them were profiled."""
     lengths = np.full(STEPS, STEP_MS)
@@ -60,8 +61,8 @@ def epoch(
         lengths[slow_step] = 50 * STEP_MS
     ends_ns = START_NS + np.cumsum(lengths * 1e6).astype(np.int64)
     marks = (
-        MarkRecord(START_NS, "epoch_begin", 0, 0),
-        MarkRecord(int(ends_ns[-1]), "epoch_end", 0, STEPS),
+        MarkRecord(START_NS, "epoch_begin", 0, 0, own_s=own_s and 0.25),
+        MarkRecord(int(ends_ns[-1]), "epoch_end", 0, STEPS, own_s=own_s and own_s + 0.25),
     )
     saved = tuple(WindowRecord(START_NS, "saved", reason, session=str(n)) for n in windows)
     capture = Capture(
@@ -90,6 +91,19 @@ def test_the_rest_of_the_epoch_is_estimated_from_its_samples(tmp_path: Path) -> 
     exact = signals.host.ledger.buckets_ps
     assert exact["input"] == 4 * WIDTH * 12 * PS_PER_MS, "the ledger knows what was traced"
     assert exact["unknown"] == signals.window_ps - 4 * WIDTH * 20 * PS_PER_MS
+
+
+@pytest.mark.parametrize("windows", [WINDOWS, (0,)])
+def test_what_the_capture_took_between_its_windows_is_none_of_the_steps(
+    tmp_path: Path, windows: Sequence[int]
+) -> None:
+    without = signals_for(epoch(tmp_path, windows)).estimate
+    billed = signals_for(epoch(tmp_path, windows, own_s=2.0)).estimate
+    assert without is not None and billed is not None
+    assert "profiler.capture" not in {c for c, ps in without.ledger.causes_ps.items() if ps}
+    assert billed.ledger.causes_ps["profiler.capture"] == pytest.approx(2 * PS_PER_S, rel=1e-6)
+    assert billed.ledger.buckets_ps["input"] < without.ledger.buckets_ps["input"]
+    assert billed.ledger.bounds_ps[-1] == without.ledger.bounds_ps[-1], "time is conserved"
 
 
 def test_the_verdict_rests_on_the_estimate_and_says_so(tmp_path: Path) -> None:

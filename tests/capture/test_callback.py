@@ -33,6 +33,19 @@ def captured(logdir: Path, *others: Any, epochs: int = 1, model: Any = None, **o
     return model
 
 
+def test_the_capture_says_what_it_took_of_the_training_thread(tmp_path: Path) -> None:
+    captured(tmp_path)
+    marks = capture_logs.records(tmp_path, "mark")
+    taken = {mark["what"]: mark["own_s"] for mark in marks}
+    at_ns = {mark["what"]: mark["ns"] for mark in marks}
+    epoch_s = (at_ns["epoch_end"] - at_ns["epoch_begin"]) / 1e9
+    assert 0 <= taken["epoch_begin"] < taken["epoch_end"] < taken["epoch_begin"] + epoch_s
+    [run] = discover([str(tmp_path)]).runs
+    causes_ps = analyze(run).hosts[0].ledger.causes_ps
+    own_s = taken["epoch_end"] - taken["epoch_begin"]
+    assert 0 < causes_ps["profiler.capture"] / 1e12 < 1.2 * own_s, "its profile shows it"
+
+
 def windows(logdir: Path, what: str) -> list[dict[str, Any]]:
     return [record for record in capture_logs.records(logdir, "window") if record["what"] == what]
 

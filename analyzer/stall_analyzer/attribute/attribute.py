@@ -13,7 +13,7 @@ from stall_analyzer.attribute.evidence import what_could_be_seen
 from stall_analyzer.attribute.executor import executor_work, run_tiling
 from stall_analyzer.attribute.logging_cost import with_logging
 from stall_analyzer.attribute.one_time import ledger_with_one_time
-from stall_analyzer.attribute.profiler_cost import with_profiler_stop
+from stall_analyzer.attribute.profiler_cost import with_capture, with_profiler_stop
 from stall_analyzer.attribute.refine import (
     relabel,
     relabel_inside,
@@ -110,6 +110,7 @@ def _traced(aligned: AlignedTrace, timeline: Timeline, begin: int, end: int) -> 
             tiling = with_contention(tiling, trace, own, others, steps)
             tiling = with_tracing(tiling, trace, training)
         tiling = with_logging(tiling, aligned, training, timeline)
+        tiling = with_capture(tiling, trace, training)
     if devices is None or not devices.traced:
         return tiling
     # With a device at work, the executors on the host only launch kernels.

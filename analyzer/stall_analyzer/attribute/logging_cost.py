@@ -32,6 +32,9 @@ BY_KERAS = "epoch_"
 PREPARES = frozenset({"_EagerConst", "Cast", "Identity", "LogicalAnd", "ReadVariableOp"})
 # Python between two ops of a scalar takes a tenth of this. Longer gaps are somebody else's.
 SAME_SCALAR_GAP_PS = PS_PER_MS
+# Inside of one it may have had to wait until another thread let go of the interpreter: each may
+# keep it for 5 ms (sys.getswitchinterval).
+INSIDE_SCALAR_GAP_PS = SAME_SCALAR_GAP_PS + 5 * PS_PER_MS
 # As much of the Python around a scalar that stands alone is its own.
 LONE_GAP_PS = 250 * PS_PER_US
 # Records are stamped to the microsecond, on the clock of the trace.
@@ -130,15 +133,17 @@ def _with_gaps(
     since = start - np.append(0, ends)[np.searchsorted(ends, start, side="right")]
     until = np.append(starts, 1 << 62)[np.searchsorted(starts, end)] - end
     follows = np.zeros(len(ours), dtype=np.bool_)
-    follows[1:] = (start[1:] - end[:-1] == since[1:]) & (since[1:] <= SAME_SCALAR_GAP_PS)
+    ends_one = names_where(trace, _is_writers)[events.name[ours[:-1]]]
+    longest = np.where(ends_one, SAME_SCALAR_GAP_PS, INSIDE_SCALAR_GAP_PS)
+    follows[1:] = (start[1:] - end[:-1] == since[1:]) & (since[1:] <= longest)
     first = int(np.searchsorted(rows, ours[0]))
-    follows[0] = first > 0 and _is_writers(trace, int(rows[first - 1]))
+    follows[0] = first > 0 and _is_writers(name_of(trace, int(rows[first - 1])))
     usual = int(np.median(since[follows])) if follows[1:].any() else LONE_GAP_PS
     goes_on = np.append(follows[1:], False)
     before = np.where(follows, since, np.minimum(since, usual))
     return start - before, end + np.where(goes_on, until, np.minimum(until, usual))
 
 
-def _is_writers(trace: Trace, row: int) -> bool:
-    op = name_of(trace, row).removeprefix(EAGER_PREFIX)
+def _is_writers(name: str) -> bool:
+    op = name.removeprefix(EAGER_PREFIX)
     return op == FLUSH or op in WRITES

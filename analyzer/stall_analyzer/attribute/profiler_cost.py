@@ -10,9 +10,12 @@ import numpy as np
 
 from stall_analyzer.align.logged_epoch import batch_times
 from stall_analyzer.attribute.refine import relabel_inside
-from stall_analyzer.model.causes import codes
+from stall_analyzer.captures.capture_format import OWN_WORK
+from stall_analyzer.model.causes import CAUSES, codes
 from stall_analyzer.model.intervals import Tiling
-from stall_analyzer.model.timeline import AlignedTrace, Timeline
+from stall_analyzer.model.timeline import AlignedTrace, Timeline, TrainingThread
+from stall_analyzer.model.trace import Trace
+from stall_analyzer.model.trace_rows import rows_named
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_NS
 
 # The batch after the profile must be this much later than a usual one to be called late.
@@ -38,4 +41,14 @@ def with_profiler_stop(tiling: Tiling, aligned: AlignedTrace, timeline: Timeline
     untraced = codes("unknown.not_traced")
     return relabel_inside(
         tiling, np.array([stop]), np.array([stop + late]), untraced, "profiler.stop"
+    )
+
+
+def with_capture(tiling: Tiling, trace: Trace, training: TrainingThread) -> Tiling:
+    """Whatever StallCallback and its probe did on the training thread: they mark it."""
+    events = trace.events
+    rows = rows_named(trace, OWN_WORK.__eq__)
+    rows = rows[events.line[rows] == training.line]
+    return relabel_inside(
+        tiling, events.start_ps[rows], events.end_ps[rows], codes(*CAUSES), "profiler.capture"
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 STACKS_HEADER_BYTES = 1024  # of the file described in held_stacks.py
 FORMAT = 1  # the `format` field of a start record; a change of meaning needs a new one
+OWN_WORK = "StallCapture"  # events of a trace in which the capture itself is at work
 STAGING = ".stall"  # how the folders begin in which traces are written before they are moved
 
 

@@ -95,12 +95,13 @@ class MarkRecord(CaptureRecord):
     """A fit, an epoch or a validation began or ended."""
 
     kind = "mark"
-    left_out = ("steps",)
+    left_out = ("steps", "own_s")
 
     what: str = ""  # a word of capture_format.MarkName
     epoch: int | None = None
     step: int | None = None  # steps that had finished
     steps: int | None = None  # of an epoch, where a fit begins that knows it
+    own_s: float | None = None  # that the capture has taken of the training thread so far
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ _ONE_TIME = {
     "profiler.stop": True,
     "profiler.tracing": True,
     "profiler.logging": False,
+    "profiler.capture": True,
     "unknown.not_traced": False,
     "unknown.no_evidence": False,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,8 +23,10 @@ def _in_fit(hook: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(hook)
     def called(self: StallCallback, *arguments: Any, **named: Any) -> None:
-        if self._under_way is not None:
-            self._try(hook, self, self._under_way, *arguments, **named)
+        session = self._under_way
+        if session is not None:
+            with session.own_time:
+                self._try(hook, self, session, *arguments, **named)
 
     return called
 
@@ -37,10 +40,12 @@ def _in_each_batch(
     def called(self: StallCallback, batch: int, logs: Any = None) -> None:
         session = self._under_way
         if session is not None:
+            began_ns = time.perf_counter_ns()
             try:
                 hook(self, session, batch)
             except Exception:
                 self._switch_off()
+            session.own_time.ns += time.perf_counter_ns() - began_ns
 
     return called
 

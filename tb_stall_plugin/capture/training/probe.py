@@ -20,6 +20,7 @@ from tb_stall_plugin.capture.training.gradients import GradientMeter
 from tb_stall_plugin.capture.training.hook import Hook
 from tb_stall_plugin.capture.training.measured_steps import MeasuredSteps
 from tb_stall_plugin.capture.training.measured_vector import update_ratios
+from tb_stall_plugin.capture.training.own_time import OwnTime, shown
 from tb_stall_plugin.capture.training.updates import UpdateMeter
 from tb_stall_plugin.capture.training.watched_layers import WatchedLayer, choose
 
@@ -53,6 +54,7 @@ class Probe:
         self._dense: list[tuple[WatchedLayer, Any]] = []  # layers whose updates are measured
         self._replica = threading.local()  # replicas are traced in a thread each
         self._hooks: list[Hook] = []
+        self.own_time = OwnTime()  # while steps are traced with it, or run eagerly
 
     @property
     def optimizer(self) -> Any:
@@ -168,7 +170,8 @@ class Probe:
         if self.failure is not None:
             return None
         try:
-            return action()
+            with self.own_time:
+                return shown(action)
         except Exception as error:
             self.failure = f"{type(error).__name__}: {error}"
             return None

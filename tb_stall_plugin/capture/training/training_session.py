@@ -21,6 +21,7 @@ from tb_stall_plugin.capture.process.pulse import NS
 from tb_stall_plugin.capture.training.circuit_breaker import CircuitBreaker
 from tb_stall_plugin.capture.training.gpu_memory import bytes_in_use
 from tb_stall_plugin.capture.training.measured_steps import MeasuredSteps
+from tb_stall_plugin.capture.training.own_time import OwnTime, shown
 from tb_stall_plugin.capture.training.probe import Probe, probe_of
 from tb_stall_plugin.capture.training.tf_profiler import ProfilerTrace, a_profiler_runs
 from tb_stall_plugin.capture.training.tracing_counts import tracing_counts
@@ -80,6 +81,7 @@ class TrainingSession:
         self._began_ns = 0  # of the pulse's clock: the epoch with the first step
         self._measured_steps = MeasuredSteps()
         self._trace: Any = None  # of the step under way
+        self.own_time = OwnTime()
 
     @property
     def is_usable(self) -> bool:
@@ -226,7 +228,7 @@ class TrainingSession:
         pulse.step_done()
         self._steps += 1
         if self._steps >= self._look_at or pulse.step_ns[-1] >= LONG_STEP_NS:
-            self._look(loss)
+            shown(self._look, loss)
         pulse.phase = TrainingPhase.BETWEEN_BATCHES
 
     def _look(self, loss: Any) -> None:
@@ -283,7 +285,10 @@ class TrainingSession:
 
     def _mark(self, what: str, epoch: int | None = None, steps: int | None = None) -> None:
         done = self._pulse.steps_done
-        self._recorder.record(MarkRecord(what=what, epoch=epoch, step=done, steps=steps))
+        own_ns = self.own_time.ns + (0 if self._probe is None else self._probe.own_time.ns)
+        self._recorder.record(
+            MarkRecord(what=what, epoch=epoch, step=done, steps=steps, own_s=own_ns / NS)
+        )
 
     def _measured(self, was_due: bool, next_is_due: bool, loss: Any) -> dict[str, float]:
         """Scalars by tag, of a step that was due. The probe also prepares for one that will be."""

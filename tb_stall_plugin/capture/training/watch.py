@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Callable
@@ -99,8 +100,10 @@ class watch:
             session.epoch_ends(self._epoch)
 
     def _try(self, action: Callable[..., None], *arguments: Any) -> None:
+        session = self._session
         try:
-            action(*arguments)
+            with contextlib.nullcontext() if session is None else session.own_time:
+                action(*arguments)
         except Exception:
             self._session = None
             logger.warning("The capture is switched off, training goes on.", exc_info=True)

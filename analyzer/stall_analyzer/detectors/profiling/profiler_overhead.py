@@ -47,6 +47,7 @@ WORDS = {
     "profiler.stop": "stopping the profiler",
     "profiler.tracing": "the profiler while it ran",
     "profiler.logging": "scalars that were logged for every batch",
+    "profiler.capture": "the capture itself",
 }
 
 

@@ -15,6 +15,7 @@ from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.format import seconds
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.estimate.first_step import divide_first_step, evidence_of, expected_ps
+from stall_analyzer.signals.estimate.own_cost import untraced_capture_ps
 from stall_analyzer.signals.estimate.parts import Part, divided, likely_ledger, ranges
 from stall_analyzer.signals.estimate.seen import Seen
 from stall_analyzer.signals.estimate.usual_steps import (
@@ -189,8 +190,11 @@ def _steps(seen: Seen, step: UsualStep | None, rests_on: list[str]) -> list[Part
     once = "input.cache_fill" if cached else "compile.retracing"
     stopping_ps = min(seen.stopping_ps, again_ps)
     again_ps -= stopping_ps
+    capture_ps = min(untraced_capture_ps(seen.timeline, seen.host), again_ps)
+    again_ps -= capture_ps
     return [
         Part({"profiler.stop": stopping_ps}, True, DOUBT_STOPPING),
+        Part({"profiler.capture": capture_ps}, False, DOUBT_STOPPING),
         Part({once: once_ps}, True, DOUBT_CAME_ONCE, ("compile", "input")),
         divided(again_ps, shares, False, doubt, *STEP_BUCKETS),
     ]

@@ -22,6 +22,7 @@ from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.timeline import AlignedTrace, Phase, Step, Timeline, starts_and_ends
 from stall_analyzer.model.units import Float64s, Int64s
+from stall_analyzer.signals.estimate.own_cost import untraced_capture_ps
 
 # With so much of it traced there is nothing worth estimating.
 TRACED_SHARE = 0.9
@@ -43,6 +44,7 @@ CHOSEN = (WindowReason.SLOW_STEP, WindowReason.HANG)
 
 LEFT_OUT, TRAINING = 0, 1
 UNTRACED = code("unknown.not_traced")
+CAPTURE = code("profiler.capture")
 COUNTS = np.array([bucket_of(cause) != "profiler" for cause in CAUSES])
 COUNTS[UNTRACED] = False
 
@@ -83,6 +85,7 @@ def sample_of(timeline: Timeline, host: HostLedger) -> Estimate | None:
     estimated = int(added.sum())
     if estimated == 0:
         return None
+    added = _with_capture(added, untraced_capture_ps(timeline, host))
     doubt = max(LEAST_DOUBT, *(_difference(a, b) for a, b in pairwise(windows)))
     likely = _with(host.ledger, added)
     stretches = tuple((w.steps[0].start_ps, w.steps[-1].end_ps) for w in windows)
@@ -164,6 +167,15 @@ def _untraced_by_cause(
     spent = untraced[:, None] * (shares[before] + shares[after]) / 2
     # Rounded down: what is lost by it stays unknown.
     return np.asarray(spent.sum(axis=0), dtype=np.int64)
+
+
+def _with_capture(added: Int64s, capture_ps: int) -> Int64s:
+    """What the capture took among it is none of the steps' own."""
+    whole = int(added.sum())
+    capture_ps = min(capture_ps, whole)
+    added = np.asarray(added * (1 - capture_ps / whole), dtype=np.int64)
+    added[CAPTURE] += whole - int(added.sum())
+    return added
 
 
 def _difference(one: _ProfiledWindow, other: _ProfiledWindow) -> float:
