@@ -1,7 +1,7 @@
 """What logging and capturing cost a first epoch, and how much of that the analyzer recognizes.
 
-For a tiny, a small and a medium model, each way of logging takes turns with the bare training, each
-time in a process of its own:
+For a tiny, a small and a medium model, each way of logging takes turns with the bare training, in
+another order each round, and each round in a process of its own:
 
     bare             nothing is logged
     epoch            TensorFlow's profiler, and Keras' TensorBoard callback as it comes
@@ -14,7 +14,7 @@ time in a process of its own:
     python benchmarks/logging_cost.py [--models tiny small medium] [--rounds N] [--json FILE]
 
 `--folder` keeps the logs, `--only-score` reads those of an earlier run, and `--under` names a
-command that starts each training, such as one that waits until the machine is quiet.
+command that starts each round, such as one that waits until the machine is quiet.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ keras = tf.keras
 BARE = "bare"
 PS_PER_S = 1e12
 # Long enough that what logging costs is more than what two epochs differ by anyway.
-STEPS = {"tiny": 3000, "small": 1500, "medium": 300}
+STEPS = {"tiny": 3000, "small": 700, "medium": 150}
 WARM_UP_STEPS = 20  # the first training of a process takes longer, whoever logs it
 SECONDS = "seconds.json"  # beside the logs of a training
 
@@ -106,22 +106,23 @@ def first_epoch(kind: Kind, way: str, folder: str) -> float:
     return end.at_s - begin.at_s
 
 
-def train(name: str, way: str, folder: Path) -> None:
-    """In this process, after a warm-up that nobody logs."""
+def train(name: str, number: int, folder: Path) -> None:
+    """One round in this process, after a warm-up that nobody logs."""
     kind = replace(KINDS[name], epoch_steps=STEPS[name])
     first_epoch(replace(kind, epoch_steps=WARM_UP_STEPS), BARE, "")
-    seconds = first_epoch(kind, way, str(folder / "logs"))
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / SECONDS).write_text(json.dumps(seconds))
+    ways, turn = list(WAYS), number % len(WAYS)
+    for way in ways[turn:] + ways[:turn]:
+        place = folder / name / way / str(number)
+        seconds = first_epoch(kind, way, str(place / "logs"))
+        place.mkdir(parents=True, exist_ok=True)
+        (place / SECONDS).write_text(json.dumps(seconds))
 
 
 def measure(models: Sequence[str], rounds: int, under: Sequence[str], folder: Path) -> None:
     for number in range(rounds):
         for name in models:
-            for way in WAYS:
-                place = folder / name / way / str(number)
-                command = [sys.executable, __file__, "--train", name, way, str(place)]
-                subprocess.run([*under, *command], check=True)
+            command = [sys.executable, __file__, "--train", name, str(number), str(folder)]
+            subprocess.run([*under, *command], check=True)
 
 
 def recognized(logs: Path) -> float:
@@ -156,16 +157,16 @@ def compare(folder: Path) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--models", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--rounds", type=int, default=5, help="first epochs of each kind")
+    parser.add_argument("--rounds", type=int, default=5, help="first epochs of each way")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--only-score", action="store_true")
-    parser.add_argument("--under", nargs="+", default=[], help="command that starts a training")
+    parser.add_argument("--under", nargs="+", default=[], help="command that starts a round")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--train", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.train:
-        name, way, place = options.train
-        train(name, way, Path(place))
+        name, number, place = options.train
+        train(name, int(number), Path(place))
         return
     folder = options.folder or Path(tempfile.mkdtemp(prefix="logging-cost-"))
     if not options.only_score:

@@ -2,7 +2,8 @@
 
 What it finds
 What measuring the first epoch cost: starting and stopping the profiler inside of it, the profiler
-while it ran, and scalars that were logged for every batch. At least a tenth of the epoch.
+while it ran, scalars that were logged for every batch, and the capture's own work. At least a tenth
+of the epoch.
 
 Why it stalls
 Stopping a profile collects and writes everything it saw, while training waits: about 0.1 s per
@@ -12,7 +13,7 @@ batch takes a third of a millisecond of the training thread, with the profiler o
 How it is measured
 The ledger's time for each. Logging: the ops that wrote a scalar which the event files hold as
 batch_…, epoch_… or evaluation_…, and the Python around them. The running profiler: the ops of a
-step, times what an event takes on this machine by the trace itself.
+step, times what an event takes on this machine by the trace itself. A capture times its own hooks.
 
 Example
 2,000 steps of a millisecond took 5.5 s, and 2.7 s without any logging: 1.9 s went to the scalars,
@@ -26,7 +27,8 @@ its own and profiles a part of the epoch; or log by epoch.
 Blind spots
 The running profiler is an estimate: ops in loops of a graph are not counted, nor eager ops. Caches
 that logging cools and threads that fall asleep meanwhile make the next step longer, which nothing
-shows.
+shows. Of a capture, what its ops inside the graph take (some 25 µs a step) and the cores that
+saving a profile takes are not counted.
 """
 
 from __future__ import annotations
