@@ -122,6 +122,31 @@ def test_in_a_custom_loop_each_iterator_begins_an_epoch(tmp_path: Path) -> None:
     assert len(timeline.steps) == 1
 
 
+def loop(begins_ms: tuple[int, ...]) -> tuple[list[Event], list[Event]]:
+    """A loop of one's own, of which each epoch makes an iterator and has one step of 10 ms."""
+    thread, work = [], []
+    for run, at in enumerate(begins_ms, start=1):
+        thread += [*iterator(at), *call(at + 1, at + 11, run=run)]
+        work += ops(at + 1, at + 11, run, *TRAIN_OPS)
+    return thread, work
+
+
+def test_a_loop_that_logs_no_epochs_ends_when_its_iterator_is_taken_down(tmp_path: Path) -> None:
+    thread, work = loop((10,))
+    thread.append(event("TFE_DeleteTensorHandle", 22, 500))
+    logged = log(batch_loss=series({0.0215: 1.0}))
+    timeline = timeline_of(tmp_path, trainer(thread, work), clock(UNIX_NS, 1), events=logged)
+    assert timeline.window.duration_ps == 490 * PS_PER_MS
+
+
+def test_the_first_epoch_of_a_loop_that_logs_none_is_as_traced(tmp_path: Path) -> None:
+    logged = log(batch_loss=series({0.0215: 1.0, 0.0415: 0.9}))
+    timeline = timeline_of(
+        tmp_path, trainer(*loop((10, 30))), clock(UNIX_NS, 1), events=logged
+    )
+    assert timeline.window.duration_ps == 20 * PS_PER_MS
+
+
 def test_markers_are_steps(tmp_path: Path) -> None:
     marks = [event("train", n * 20, n * 20 + 15, step_num=n, _r=1) for n in range(3)]
     calls = [e for n in range(3) for e in call(n * 20 + 1, n * 20 + 14, run=n + 1)]
