@@ -141,9 +141,7 @@ def test_a_loop_that_logs_no_epochs_ends_when_its_iterator_is_taken_down(tmp_pat
 
 def test_the_first_epoch_of_a_loop_that_logs_none_is_as_traced(tmp_path: Path) -> None:
     logged = log(batch_loss=series({0.0215: 1.0, 0.0415: 0.9}))
-    timeline = timeline_of(
-        tmp_path, trainer(*loop((10, 30))), clock(UNIX_NS, 1), events=logged
-    )
+    timeline = timeline_of(tmp_path, trainer(*loop((10, 30))), clock(UNIX_NS, 1), events=logged)
     assert timeline.window.duration_ps == 20 * PS_PER_MS
 
 

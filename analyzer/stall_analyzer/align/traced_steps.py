@@ -252,9 +252,7 @@ def _fetched(trace: Trace, training: TrainingThread, fetches: Int64s) -> TracedS
     return TracedSteps(start[steps], end[steps], trains[steps], "iterator", eager=True)
 
 
-def _finds_the_end(
-    trace: Trace, training: TrainingThread, fetched: Int64s, trains: Bools
-) -> Bools:
+def _finds_the_end(trace: Trace, training: TrainingThread, fetched: Int64s, trains: Bools) -> Bools:
     """Fetches after a step and before a new iterator for training: the epoch ends with them."""
     makes = eager_rows(trace, training, "MakeIterator".__eq__)
     made = np.searchsorted(np.sort(trace.events.start_ps[makes]), fetched)

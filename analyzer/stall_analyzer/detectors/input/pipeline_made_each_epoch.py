@@ -26,8 +26,9 @@ for each core.
 
 Blind spots
 Whether an ending is slow is chance: the next epoch may be spared. So such a finding never asks to
-act, and counts as time that comes once. The very first iterator is needed in any case. From a trace that ends with the first epoch one
-cannot tell whether another one would be made, so then only slow endings count.
+act, and counts as time that comes once. The very first iterator is needed in any case. From
+a trace that ends with the first epoch one cannot tell whether another one would be made, so then
+only slow endings count.
 """
 
 from __future__ import annotations
