@@ -20,7 +20,7 @@ Example
 What to do
 Make one iterator and keep it: `ds.repeat()` with `steps_per_epoch`. Build the data set once,
 outside of the loop. Call `fit` once for all epochs, not once for each. Where ending is what takes
-long, switch autotuning off: in our runs of loops 34 of 125 endings were slow with it, for about
+long, switch autotuning off: in short, busy loops 34 of 125 endings were slow with it, for about
 half of the epoch, and none of 50 without it. Stages with `AUTOTUNE` then use a thread
 for each core.
 
