@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from stall_analyzer.diagnose.how_sure import MOST_CANDIDATES, MOST_SURE, weighed
-from stall_analyzer.diagnose.verdict import ACT_SHARE, ACTIONABLE
+from stall_analyzer.diagnose.primary import ACT_SHARE, ACTIONABLE
 from stall_analyzer.model.causes import BUCKETS, CAUSES, bucket_of, code
 from stall_analyzer.model.estimate import Estimate, Range
 from stall_analyzer.model.findings import Verdict

@@ -16,6 +16,7 @@ from stall_analyzer.decode.vocabulary import (
     ON_BATCH_STEP,
     PREDICT_STEPS,
     TEST_STEPS,
+    TRAIN_STEPS,
     UPDATE_OPS,
 )
 from stall_analyzer.model.intervals import covered, enclosing
@@ -79,7 +80,10 @@ def find_landmarks(trace: Trace, training: TrainingThread) -> Landmarks:
     )
     makes = makes[_of_training(training, trace.events.start_ps[makes])]
     made_start, made_end, _ = _clusters(trace, makes, ITERATOR_GAP_PS)
-    own = _of_training(training, reset_start) & ~_for_one_batch(trace, training, reset_start)
+    called = {trace.names[name] for name in np.unique(trace.events.name[training.calls.row])}
+    # train_on_batch() resets the metrics before each step; its loop may also assign weights.
+    epochs_of_fit = ON_BATCH_STEP not in called or bool(called & TRAIN_STEPS)
+    own = _of_training(training, reset_start) & epochs_of_fit
     found = Landmarks(
         reset_start[own],
         reset_end[own],
@@ -87,7 +91,6 @@ def find_landmarks(trace: Trace, training: TrainingThread) -> Landmarks:
         made_end,
         loop_ps=_loop_begin(training.calls),
     )
-    called = {trace.names[name] for name in np.unique(trace.events.name[training.calls.row])}
     if not called & (TEST_STEPS - {ON_BATCH_STEP}):
         return found
     datasets = trace.events.start_ps[eager_rows(trace, training, lambda op: "Dataset" in op)]
@@ -114,17 +117,6 @@ def _loop_begin(calls: Calls) -> int | None:
     again = calls.concrete[first + 1 : second]
     before = np.flatnonzero(np.isin(calls.concrete[:first], again[again >= 0]))
     return int(calls.start_ps[min([first, *before])])
-
-
-def _for_one_batch(trace: Trace, training: TrainingThread, resets: Int64s) -> Bools:
-    """train_on_batch resets the metrics before each call: only its first may begin an epoch."""
-    calls = training.calls
-    on_batch = names_where(trace, ON_BATCH_STEP.__eq__)[trace.events.name[calls.row]]
-    if not on_batch.any():
-        return np.zeros(len(resets), dtype=np.bool_)
-    following = np.minimum(np.searchsorted(calls.start_ps, resets), len(calls.row) - 1)
-    later = resets > calls.start_ps[on_batch].min()
-    return np.asarray(on_batch[following] & later, dtype=np.bool_)
 
 
 def find_traced_steps(trace: Trace, training: TrainingThread) -> TracedSteps:
