@@ -85,7 +85,7 @@ hangs: $(VENV)/.installed-test  ## trainings that hang, ended by SIGTERM and SIG
 	$(BIN)/python -m tests.scenarios.hangs.run --workdir build/hangs
 	$(BIN)/python -m tests.scenarios.hangs.score --workdir build/hangs
 
-controls: $(VENV)/.installed-test  ## what input takes from the steps, against ready batches (2 minutes)
+controls: $(VENV)/.installed-test  ## what input takes from the steps, against ready batches (5 minutes)
 	$(BIN)/python -m tests.scenarios.controls.run --workdir build/controls
 
 captured: $(VENV)/.installed-test  ## trainings whose fault only StallCallback sees, and healthy ones (20 minutes)

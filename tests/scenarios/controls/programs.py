@@ -2,9 +2,10 @@
 
 python -m tests.scenarios.controls.programs NAME FOLDER
 
-A program trains an epoch on one ready batch, one on its input, and one on the ready batch again,
-all of them logged and profiled alike, so that what logging costs cancels out. What the epoch on its
-input takes longer than the others is what input cost, whatever the trace shows.
+A program trains epochs on one ready batch and epochs on its input by turns, all of them logged and
+profiled alike, so that what logging costs cancels out. What an epoch on its input takes longer than
+those on ready batches before and after it is what input cost, whatever the trace shows. The median
+over the turns is the truth: single epochs differ by up to a third, as machines change their speed.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from statistics import mean
+from statistics import median
 from typing import Any
 
 import keras
@@ -26,6 +28,7 @@ import tensorflow as tf
 from tests.scenarios.workloads import arrays, dense_model, from_logits
 
 WARM_UP_STEPS = 20
+TURNS = 9
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ def generator_in_python() -> Training:
                 y,
             )
 
-    return Training(dense_model(features=320), read(), next(read()), 600)
+    return Training(dense_model(features=320), read(), next(read()), 300)
 
 
 class Augmented(keras.utils.PyDataset):
@@ -71,8 +74,8 @@ class Augmented(keras.utils.PyDataset):
 
 
 def py_dataset() -> Training:
-    data = Augmented(120)
-    return Training(conv_model(48), data, data[0], 120)
+    data = Augmented(60)
+    return Training(conv_model(48), data, data[0], 60)
 
 
 def py_function_map() -> Training:
@@ -88,8 +91,8 @@ def py_function_map() -> Training:
     def load(batch: Any) -> tuple[Any, Any]:
         return tf.ensure_shape(tf.py_function(encode, [batch], tf.float32), (64, 64)), arrays(64)[1]
 
-    data = tf.data.Dataset.from_tensors(texts).repeat(600).map(load).prefetch(tf.data.AUTOTUNE)
-    return Training(dense_model(), data, next(iter(data)), 600)
+    data = tf.data.Dataset.from_tensors(texts).repeat(300).map(load).prefetch(tf.data.AUTOTUNE)
+    return Training(dense_model(), data, next(iter(data)), 300)
 
 
 def native_map() -> Training:
@@ -100,16 +103,16 @@ def native_map() -> Training:
         large = tf.image.resize(tf.cast(picture, tf.float32), (128, 128), "bicubic")
         return tf.image.random_crop(large, (48, 48, 3)) / 255.0, tf.constant(1)
 
-    data = tf.data.Dataset.from_tensor_slices(pictures).repeat(60)
+    data = tf.data.Dataset.from_tensor_slices(pictures).repeat(25)
     data = data.map(resize, num_parallel_calls=tf.data.AUTOTUNE).batch(32).prefetch(2)
-    return Training(conv_model(48, layers=3), data, next(iter(data)), 120)
+    return Training(conv_model(48, layers=3), data, next(iter(data)), 50)
 
 
 def interleaved_text() -> Training:
     """Lines of many files, parsed one by one: much to start, little to compute."""
     folder = Path(tempfile.mkdtemp())
     rows = np.random.default_rng(1).random((600, 16))
-    for part in range(64):
+    for part in range(32):
         np.savetxt(folder / f"{part}.csv", rows, "%.5f", ",")
 
     def parse(line: Any) -> tuple[Any, Any]:
@@ -119,7 +122,7 @@ def interleaved_text() -> Training:
     files = tf.data.Dataset.list_files(str(folder / "*.csv"), shuffle=False)
     lines = files.interleave(tf.data.TextLineDataset, cycle_length=4).shuffle(500)
     data = lines.map(parse).batch(32).prefetch(1)
-    return Training(dense_model(units=32, features=15), data, next(iter(data)), 1200)
+    return Training(dense_model(units=32, features=15), data, next(iter(data)), 500)
 
 
 def decoded_pictures() -> Training:
@@ -131,9 +134,9 @@ def decoded_pictures() -> Training:
         picture = tf.image.resize(tf.io.decode_jpeg(text, channels=3), (8, 8))
         return tf.reshape(picture[..., 0], (64,)) / 255.0, tf.constant(1)
 
-    data = tf.data.Dataset.from_tensors(jpeg).repeat(16 * 1000)
+    data = tf.data.Dataset.from_tensors(jpeg).repeat(16 * 500)
     data = data.map(decode, num_parallel_calls=tf.data.AUTOTUNE).batch(16).prefetch(4)
-    return Training(dense_model(units=64), data, next(iter(data)), 1000)
+    return Training(dense_model(units=64), data, next(iter(data)), 500)
 
 
 def conv_model(side: int, layers: int = 2) -> keras.Model:
@@ -179,17 +182,26 @@ def logged_epoch(training: Training, data: Any, logdir: Path) -> float:
     return clock.seconds
 
 
+def logged_turn(training: Training, ready: Any, folder: Path, turn: int) -> tuple[float, float]:
+    """The first turn, -1, is to warm up."""
+    without = logged_epoch(training, ready, folder / f"ready{turn}")
+    return without, logged_epoch(training, training.data, folder / f"logs{turn}")
+
+
 def main(name: str, folder: Path) -> None:
     training = PROGRAMS[name]()
     ready = tf.data.Dataset.from_tensors(tuple(training.one)).repeat(training.steps).prefetch(4)
     training.model.fit(ready.take(WARM_UP_STEPS), verbose=0)  # builds the graph
-    before = logged_epoch(training, ready, folder / "before")
-    seconds = logged_epoch(training, training.data, folder / "logs")
-    after = logged_epoch(training, ready, folder / "after")
+    turns = [logged_turn(training, ready, folder, turn) for turn in range(-1, TURNS)][1:]
+    ready_s = [without for without, _ in turns]
+    ready_s.append(logged_epoch(training, ready, folder / "ready"))
+    beside = [(before + after) / 2 for before, after in pairwise(ready_s)]
+    shares = [1 - without / epoch for without, (_, epoch) in zip(beside, turns, strict=True)]
     truth = {
-        "epoch_s": seconds,
-        "ready_s": [before, after],
-        "input_s": seconds - mean([before, after]),
+        "input_share": median(shares),
+        "shares": sorted(shares),
+        "ready_s": ready_s,
+        "epochs_s": [epoch for _, epoch in turns],
     }
     (folder / "truth.json").write_text(json.dumps(truth, indent=1) + "\n")
 
