@@ -7,7 +7,7 @@ model.fit(dataset, callbacks=[StallCallback("logs/run1")])"""
 
 # With TensorFlow alone. profile_batch=0: only one profile can run at a time, and old Keras starts
 # its own at batch 2. `with`: a training that fails still leaves its trace. Scalars of every batch
-# (update_freq="batch") cost a short step as much again, and the verdict is the same without.
+# (update_freq="batch") cost a short step as much again; the trace tells the time without them.
 PROFILER_LINES = """\
 board = keras.callbacks.TensorBoard("logs/run1", profile_batch=0)
 with tf.profiler.experimental.Profile("logs/run1"):
