@@ -158,7 +158,7 @@ def test_steps_that_wait_in_an_ordinary_log_are_probably_slow_for_input(tmp_path
 def test_one_short_step_decides_nothing(tmp_path: Path) -> None:
     """It is healthy for all that was seen; that is not said."""
     report = diagnosed(KERAS.timeline(tmp_path, profile(), profile_s=3.0))
-    assert set(report.verdict.candidates) == {"compile", "compute"}
+    assert {"compile", "compute"} <= set(report.verdict.candidates)
     assert "ealthy" not in report.verdict.sentence
 
 

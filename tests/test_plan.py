@@ -9,6 +9,7 @@ import pytest
 
 from stall_analyzer.detectors.gains import every_epoch
 from stall_analyzer.diagnose.plan import plan
+from stall_analyzer.diagnose.sooner_ending import with_sooner_ending
 from stall_analyzer.model.causes import code
 from stall_analyzer.model.findings import Change, Evidence, Finding, Forecast, Gain, Plan
 from stall_analyzer.model.kinds import Bucket, Severity
@@ -177,3 +178,26 @@ def test_a_gain_of_every_epoch_leaves_out_what_comes_once() -> None:
     first = replace(made, hosts=(), host=replace(made.host, ledger=once))
     assert every_epoch(Gain(100 * MS, 9000 * MS), first) == Gain(100 * MS, 7000 * MS)
     assert every_epoch(Gain(0, 9000 * MS), signals(later_ms=500, **RUN)) == Gain(0, 500 * MS)
+
+
+ENDS_SLOWLY = {"compile__retracing": 4000, "compute__step": 2000, "input__iterator_teardown": 3000}
+
+
+def test_a_change_that_halves_the_epoch_may_win_the_slow_ending_of_its_iterator_too() -> None:
+    retraced = with_sooner_ending(finding("ST104", "compile", 2000, 4000), signals(**ENDS_SLOWLY))
+    assert retraced.gain == Gain(2000 * MS, 7000 * MS)
+    assert retraced.lost_ps == 7000 * MS
+    assert set(retraced.blames) == {"compile", "input"}
+
+
+def test_a_change_that_wins_less_leaves_the_ending_as_it_is() -> None:
+    small = finding("ST101", "compile", 1000, 2000)
+    assert with_sooner_ending(small, signals(**ENDS_SLOWLY)) == small
+    assert with_sooner_ending(small, signals(compile__tracing=3000)) == small
+
+
+def test_a_slow_ending_is_won_once() -> None:
+    run = signals(**ENDS_SLOWLY)
+    retraced = with_sooner_ending(finding("ST104", "compile", 2000, 4000), run)
+    ending = finding("ST014", "input", 2400, 3000, blames_ms=(6000, 9000), severity="consider")
+    assert planned(run, retraced, ending).findings == ("ST104",)

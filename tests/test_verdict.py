@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from stall_analyzer.diagnose.verdict import judge
+from stall_analyzer.model.findings import Gain
 from stall_analyzer.signals.signals import Signals
 from tests.detectors.training import signals_for
-from tests.test_plan import finding, signals
+from tests.test_plan import MS, finding, signals
 from tests.traces import TRAIN_OPS, call, host, ops, timeline_of, wait
 from tests.xspace import Event
 
@@ -123,7 +124,32 @@ def test_who_waits_for_what_comes_once_hears_of_a_validation_that_comes_again() 
 
 
 def test_what_the_instruments_cost_is_never_what_holds_a_run_up() -> None:
-    run = signals(host__summary=4000, profiler__stop=3000, host__python=1500, compute__step=1500)
+    run = signals(
+        profiler__logging=4000, profiler__stop=3000, host__python=1500, compute__step=1500
+    )
     verdict = judge(run, ())
     assert verdict.primary == "host"
     assert "1.50 s of" in verdict.sentence
+
+
+def test_what_comes_once_and_is_less_than_the_computing_leaves_a_run_healthy() -> None:
+    run = first_cause_once(compile__tracing=3500, compute__step=5500, host__python=1000)
+    run = replace(run, timeline=replace(run.timeline, window=replace(run.timeline.window, epoch=0)))
+    verdict = judge(run, ())
+    assert (verdict.status, verdict.primary) == ("healthy", "compute")
+    assert verdict.sentence.endswith("Compile took 3.50 s, once.")
+
+
+def test_unless_a_change_surely_helps() -> None:
+    run = first_cause_once(compile__retracing=3500, compute__step=5500, host__python=1000)
+    assert judge(run, (finding("ST104", "compile", 2000, 3000),)).primary == "compile"
+
+
+def test_a_bucket_yields_to_one_in_which_a_change_surely_saves_more() -> None:
+    run = first_cause_once(compile__tracing=4000, host__python=3800, compute__step=2200)
+    graph = finding("ST101", "compile", 500, 1000, severity="consider")
+    callback = finding("ST401", "host", 3000, 3800, later_ms=(3000, 3800))
+    assert judge(run, (callback, graph)).primary == "host"
+    assert judge(run, (callback,)).primary == "compile"  # nothing says what could be saved there
+    unsure = replace(callback, gain=Gain(900 * MS, 3800 * MS))
+    assert judge(run, (unsure, graph)).primary == "compile"

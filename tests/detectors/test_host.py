@@ -278,6 +278,14 @@ def test_steps_that_were_seen_are_not_all_steps(tmp_path: Path) -> None:
     assert "validation_steps=batches // 4" in little.change.after
 
 
+def test_nothing_sure_is_promised_of_a_validation_of_which_too_little_was_traced(
+    tmp_path: Path,
+) -> None:
+    """Building its graph, once, may be most of it."""
+    little = found(validated(tmp_path, 25, seen=0.1), "consider")
+    assert little.gain.low_ps == little.later_gain.low_ps == 0
+
+
 def test_a_device_that_stands_idle_is_told_from_one_that_was_not_traced(tmp_path: Path) -> None:
     idle = training(tmp_path, planes=[device("/device:GPU:0")])
     assert found(gpu_unused.check(idle), "consider").title == "GPU:0 is there and was not used"

@@ -16,6 +16,7 @@ from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.diagnose.foreign import without_our_frameworks
 from stall_analyzer.diagnose.plan import plan
 from stall_analyzer.diagnose.precedence import without_opposed, without_silenced
+from stall_analyzer.diagnose.sooner_ending import with_sooner_ending
 from stall_analyzer.diagnose.verdict import judge
 from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.findings import Finding, Gain, LateHost, Report
@@ -131,7 +132,7 @@ def _judged_anew(finding: Finding, signals: Signals) -> Finding | None:
 def _checked(detector: Detector, signals: Signals, notes: list[Note]) -> Finding | None:
     try:
         finding = detector.check(signals)
-        return finding and _of_later_epochs_if_often(finding)
+        return finding and with_sooner_ending(_of_later_epochs_if_often(finding), signals)
     except Exception as error:  # a fault of ours in one detector must not hide the others
         text = f"Detector {detector.id} ({detector.name}) failed: {type(error).__name__}: {error}"
         notes.append(Note("warning", text))
