@@ -200,7 +200,7 @@ def test_text_in_a_file_is_plain(world: Any, tmp_path: Path) -> None:
     world({"a": "healthy"})
     assert cli.main(["logs", "-o", str(target)]) == OK
     text = target.read_text(encoding="utf-8")
-    assert "host python" in text
+    assert "profiler logging" in text
     assert "\x1b" not in text
 
 

@@ -132,7 +132,7 @@ def test_the_verdict_comes_first_then_the_window() -> None:
     assert lines[0].startswith("compile_tracing ──")
     assert lines[1].startswith("Slow once, not again: 1.29 s of 1.48 s (87 %) of the first epoch")
     assert lines[3] == (
-        "first epoch 1.48 s · later epochs 64.9 ms · one-time 1.35 s · recurring 135 ms"
+        "first epoch 1.48 s · later epochs 64.9 ms · one-time 1.36 s · recurring 122 ms"
     )
 
 
@@ -140,8 +140,8 @@ def test_buckets_are_sorted_by_size_with_their_causes_and_without_zeros() -> Non
     lines = shown(document(sample("compile_tracing"))).splitlines()
     table = lines[5 : lines.index("", 5)]
     assert [line.split()[0] for line in table] == [
-        "compile", "tracing", "instantiate", "host", "python", "dispatch", "compute", "warm",
-        "step", "input",
+        "compile", "tracing", "instantiate", "compute", "warm", "step", "profiler", "host",
+        "dispatch", "python", "input",
     ]  # fmt: skip
     assert table[0].endswith("1.29 s   87 %")
     assert table[1].endswith("1.24 s   84 %")
@@ -202,7 +202,7 @@ def test_only_the_first_two_findings_are_shown_in_full() -> None:
 
 def test_a_plan_of_several_findings_names_their_order() -> None:
     text = shown(document(sample("mixed_host_and_input")))
-    assert "do these, in this order: ST002, ST401: first epoch 1.94 s -> up to 1.47 s\n" in text
+    assert "do these, in this order: ST002, ST401: first epoch 1.94 s -> up to 1.62 s\n" in text
 
 
 def test_a_finding_without_seconds_to_win_promises_none() -> None:
@@ -289,7 +289,7 @@ def test_many_runs_begin_with_a_table_of_all_of_them() -> None:
     assert lines[0].startswith("12 runs")
     assert lines[1].split()[:5] == ["sweep/1", "healthy", "4.45", "s", "compute"]
     assert lines[2].startswith("sweep/2 (attempt 2)")
-    assert lines[13] == "i input  c compile  = compute  h host"
+    assert lines[13] == "i input  c compile  = compute  h host  p profiler"
 
 
 def test_a_long_run_name_keeps_its_end() -> None:

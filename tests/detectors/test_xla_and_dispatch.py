@@ -176,7 +176,8 @@ def test_steps_shorter_than_their_start(tmp_path: Path) -> None:
     waking = 0.7 * run.causes_ps["compute.step"]  # of threads, in each of the tiny steps
     assert finding.lost_ps == pytest.approx(starting + waking, rel=0.01)
     assert finding.gain.low_ps == pytest.approx(0.5 * starting, rel=0.01)
-    assert finding.later_gain == finding.gain
+    assert finding.later_gain.low_ps == finding.gain.low_ps
+    assert finding.later_gain.high_ps == pytest.approx(starting, rel=0.01)
     assert "tf.range(16)" in finding.change.after
 
 
