@@ -14,18 +14,14 @@ import numpy as np
 
 from stall_analyzer.align.logged_epoch import STEP_SECONDS
 from stall_analyzer.captures.capture_format import Tag
-from stall_analyzer.model.causes import CAUSES, code, codes_of_bucket
 from stall_analyzer.model.cluster import Cluster
 from stall_analyzer.model.debug_dump import DebugDump
 from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.event_log import Capture, EventLog, KerasConfig, Series
-from stall_analyzer.model.findings import Evidence, LateHost, Lateness
-from stall_analyzer.model.format import percent, seconds
-from stall_analyzer.model.intervals import Tiling, time_in
-from stall_analyzer.model.kinds import Bucket
-from stall_analyzer.model.ledger import HostLedger, Ledger
-from stall_analyzer.model.timeline import AlignedTrace, Step, Timeline, starts_and_ends
-from stall_analyzer.model.units import PS_PER_NS, Int64s
+from stall_analyzer.model.findings import LateHost, Lateness
+from stall_analyzer.model.ledger import Ledger
+from stall_analyzer.model.timeline import AlignedTrace
+from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.cluster.lateness import lateness_of, stragglers_among
 from stall_analyzer.signals.cluster.members import cluster_of
 from stall_analyzer.signals.compile.functions import FunctionSignals, function_signals
@@ -56,6 +52,7 @@ from stall_analyzer.signals.input.input_pipeline import (
     Stage,
     pipeline_signals,
 )
+from stall_analyzer.signals.ledger_signals import LedgerSignals
 from stall_analyzer.signals.memory.allocators import (
     AllocatorSignals,
     MemoryWait,
@@ -73,55 +70,15 @@ from stall_analyzer.signals.numerics.dumped_tensors import (
 from stall_analyzer.signals.numerics.layer_series import LayerSignals, layer_signals
 from stall_analyzer.signals.numerics.learning import LearningSignals, learning_signals
 
-EVIDENCE_MOST = 8  # intervals shown with a finding; the longest ones
-
 
 @dataclass(frozen=True)
-class Signals:
-    """One run. `host` is the one whose ledger stands for the run."""
-
-    timeline: Timeline
-    hosts: tuple[HostLedger, ...]
-    host: HostLedger
+class Signals(LedgerSignals):
+    """One run."""
 
     def on(self, host: str) -> Signals:
         """The same run with another host to stand for it."""
         chosen = next(entry for entry in self.hosts if entry.host == host)
         return Signals(self.timeline, self.hosts, chosen)
-
-    # ------------------------------------------------------------ time
-
-    @property
-    def window_ps(self) -> int:
-        return self.timeline.window.duration_ps
-
-    @cached_property
-    def causes_ps(self) -> dict[str, int]:
-        """Picoseconds per cause, zeros included."""
-        return dict.fromkeys(CAUSES, 0) | self.host.ledger.causes_ps
-
-    @cached_property
-    def buckets_ps(self) -> dict[Bucket, int]:
-        return self.host.ledger.buckets_ps
-
-    def comes_again(self, cause: str) -> bool:
-        """Whether most of a cause is lost in every epoch."""
-        ledger = self.host.ledger
-        mine = ledger.cause == code(cause)
-        once = np.diff(ledger.bounds_ps)[mine & ledger.one_time].sum()
-        return bool(once < MOST * self.causes_ps[cause])
-
-    def share(self, ps: int) -> float:
-        """Of the window."""
-        return ps / self.window_ps if self.window_ps else 0.0
-
-    def with_share(self, ps: int) -> str:
-        """`2.4 s, 31 % of the first epoch`"""
-        return f"{seconds(ps)}, {percent(ps, self.window_ps)} of the first epoch"
-
-    @property
-    def covered_share(self) -> float:
-        return self.share(self.host.covered_ps)
 
     @cached_property
     def sample(self) -> Estimate | None:
@@ -138,68 +95,6 @@ class Signals:
     def likely_ledger(self) -> Ledger:
         """For its sums: the exact one or, where not all was traced, the estimate."""
         return self.estimate.ledger if self.estimate is not None else self.host.ledger
-
-    @property
-    def later_epoch_ps(self) -> int | None:
-        """How long a later epoch takes, where one was logged or traced."""
-        later = self.timeline.later_epochs_ps
-        return int(np.median(later)) if later else None
-
-    # ------------------------------------------------------------ steps
-
-    @cached_property
-    def training_steps(self) -> tuple[Step, ...]:
-        return tuple(step for step in self.timeline.steps if step.phase == "training")
-
-    def per_step_ps(self, *causes: str) -> Int64s:
-        """How much of the causes lies in each training step."""
-        return self.time_of(*starts_and_ends(self.training_steps), *causes)
-
-    def step_periods(self) -> tuple[Int64s, Int64s]:
-        """From the end of one step to the end of the next: a loop reads its data in between."""
-        start, end = starts_and_ends(self.timeline.steps)
-        return np.concatenate([start[:1], end[:-1]]), end
-
-    def time_of(self, start: Int64s, end: Int64s, *causes: str) -> Int64s:
-        """How much of the causes lies in each interval."""
-        return time_in(self._tiling, start, end, np.array([code(cause) for cause in causes]))
-
-    def time_of_buckets(self, spans: Spans, *buckets: str) -> int:
-        """How much of the buckets lies in the spans."""
-        causes = np.concatenate([codes_of_bucket(bucket) for bucket in buckets])
-        return int(time_in(self._tiling, *spans, causes).sum())
-
-    def one_time_in(self, spans: Spans) -> int:
-        """How much of the spans will not come again."""
-        ledger = self.host.ledger
-        once = Tiling(ledger.bounds_ps, ledger.one_time.astype(np.int64))
-        return int(time_in(once, *spans, np.array([1])).sum())
-
-    def intervals_of(self, *causes: str) -> tuple[Int64s, Int64s]:
-        """When the causes held, in window time."""
-        ledger = self.host.ledger
-        mine = np.isin(ledger.cause, [code(cause) for cause in causes])
-        return ledger.bounds_ps[:-1][mine], ledger.bounds_ps[1:][mine]
-
-    @cached_property
-    def _tiling(self) -> Tiling:
-        return self.host.ledger.tiling
-
-    # ------------------------------------------------------------ evidence
-
-    def evidence_of(self, cause: str, label: str) -> tuple[Evidence, ...]:
-        """The longest stretches of a cause, in order of time."""
-        return self.evidence_at(*self.intervals_of(cause), label)
-
-    def evidence_at(self, start: Int64s, end: Int64s, label: str) -> tuple[Evidence, ...]:
-        """The longest of the stretches, in order of time, inside the window."""
-        start, end = (np.clip(bound, 0, self.window_ps) for bound in (start, end))
-        longest = np.argsort(start - end, kind="stable")[:EVIDENCE_MOST]
-        line = self.host.training_thread or ""
-        return tuple(
-            Evidence(self.host.host, line, int(start[i]), int(end[i]), label)
-            for i in sorted(longest, key=lambda i: start[i])
-        )
 
     # ------------------------------------------------------------ what was traced and logged
 

@@ -36,7 +36,8 @@ from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Evidence, Finding, Gain, LateHost
 from stall_analyzer.model.format import listed, percent, seconds, spoken
 from stall_analyzer.model.kinds import Bucket
-from stall_analyzer.signals.signals import EVIDENCE_MOST, Signals
+from stall_analyzer.signals.ledger_signals import EVIDENCE_MOST
+from stall_analyzer.signals.signals import Signals
 
 ID = "ST502"
 BUCKET = "communication"

@@ -7,8 +7,7 @@ Why it stalls
 Each epoch of `fit` makes a new iterator: the graph of the pipeline is rewritten, its functions are
 made ready, files opened. Taking the old one down waits for its threads, and for whatever they are
 just doing. One of them tunes the pipeline: it sleeps between two looks at it, each time twice as
-long as before, up to a minute. It is woken when the iterator ends, but may look too early whether
-that is so, and sleep on: then the training waits for the rest of that sleep, with idle processors.
+long as before. Slow endings in our runs lasted as long as that sleep, with idle processors.
 
 How it is measured
 Eager ops that make iterators and data sets, and slow deletions of their handles, on the training
@@ -21,8 +20,7 @@ What to do
 Make one iterator and keep it: `ds.repeat()` with `steps_per_epoch`. Build the data set once,
 outside of the loop. Call `fit` once for all epochs, not once for each. Where ending is what takes
 long, switch autotuning off: in short, busy loops 34 of 125 endings were slow with it, for about
-half of the epoch, and none of 50 without it. Stages with `AUTOTUNE` then use a thread
-for each core.
+half of the epoch, and none of 50 without it.
 
 Blind spots
 Whether an ending is slow is chance: the next epoch may be spared. So such a finding never asks to

@@ -1,0 +1,127 @@
+"""The time of a run by its ledger: sums, parts of steps and spans, and the stretches to show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from stall_analyzer.model.causes import CAUSES, code, codes_of_bucket
+from stall_analyzer.model.findings import Evidence
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.intervals import Tiling, time_in
+from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.ledger import HostLedger
+from stall_analyzer.model.timeline import Step, Timeline, starts_and_ends
+from stall_analyzer.model.units import Int64s
+from stall_analyzer.signals.input.input_pipeline import Spans
+
+# A cause comes again if less than this share of it is of the first epoch alone.
+MOST = 0.5
+EVIDENCE_MOST = 8  # intervals shown with a finding; the longest ones
+
+
+@dataclass(frozen=True)
+class LedgerSignals:
+    """`host` is the one whose ledger stands for the run."""
+
+    timeline: Timeline
+    hosts: tuple[HostLedger, ...]
+    host: HostLedger
+
+    # ------------------------------------------------------------ time
+
+    @property
+    def window_ps(self) -> int:
+        return self.timeline.window.duration_ps
+
+    @cached_property
+    def causes_ps(self) -> dict[str, int]:
+        """Picoseconds per cause, zeros included."""
+        return dict.fromkeys(CAUSES, 0) | self.host.ledger.causes_ps
+
+    @cached_property
+    def buckets_ps(self) -> dict[Bucket, int]:
+        return self.host.ledger.buckets_ps
+
+    def comes_again(self, cause: str) -> bool:
+        """Whether most of a cause is lost in every epoch."""
+        ledger = self.host.ledger
+        mine = ledger.cause == code(cause)
+        once = np.diff(ledger.bounds_ps)[mine & ledger.one_time].sum()
+        return bool(once < MOST * self.causes_ps[cause])
+
+    def share(self, ps: int) -> float:
+        """Of the window."""
+        return ps / self.window_ps if self.window_ps else 0.0
+
+    def with_share(self, ps: int) -> str:
+        """`2.4 s, 31 % of the first epoch`"""
+        return f"{seconds(ps)}, {percent(ps, self.window_ps)} of the first epoch"
+
+    @property
+    def covered_share(self) -> float:
+        return self.share(self.host.covered_ps)
+
+    @property
+    def later_epoch_ps(self) -> int | None:
+        """How long a later epoch takes, where one was logged or traced."""
+        later = self.timeline.later_epochs_ps
+        return int(np.median(later)) if later else None
+
+    # ------------------------------------------------------------ steps
+
+    @cached_property
+    def training_steps(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.timeline.steps if step.phase == "training")
+
+    def per_step_ps(self, *causes: str) -> Int64s:
+        """How much of the causes lies in each training step."""
+        return self.time_of(*starts_and_ends(self.training_steps), *causes)
+
+    def step_periods(self) -> tuple[Int64s, Int64s]:
+        """From the end of one step to the end of the next: a loop reads its data in between."""
+        start, end = starts_and_ends(self.timeline.steps)
+        return np.concatenate([start[:1], end[:-1]]), end
+
+    def time_of(self, start: Int64s, end: Int64s, *causes: str) -> Int64s:
+        """How much of the causes lies in each interval."""
+        return time_in(self._tiling, start, end, np.array([code(cause) for cause in causes]))
+
+    def time_of_buckets(self, spans: Spans, *buckets: str) -> int:
+        """How much of the buckets lies in the spans."""
+        causes = np.concatenate([codes_of_bucket(bucket) for bucket in buckets])
+        return int(time_in(self._tiling, *spans, causes).sum())
+
+    def one_time_in(self, spans: Spans) -> int:
+        """How much of the spans will not come again."""
+        ledger = self.host.ledger
+        once = Tiling(ledger.bounds_ps, ledger.one_time.astype(np.int64))
+        return int(time_in(once, *spans, np.array([1])).sum())
+
+    def intervals_of(self, *causes: str) -> tuple[Int64s, Int64s]:
+        """When the causes held, in window time."""
+        ledger = self.host.ledger
+        mine = np.isin(ledger.cause, [code(cause) for cause in causes])
+        return ledger.bounds_ps[:-1][mine], ledger.bounds_ps[1:][mine]
+
+    @cached_property
+    def _tiling(self) -> Tiling:
+        return self.host.ledger.tiling
+
+    # ------------------------------------------------------------ evidence
+
+    def evidence_of(self, cause: str, label: str) -> tuple[Evidence, ...]:
+        """The longest stretches of a cause, in order of time."""
+        return self.evidence_at(*self.intervals_of(cause), label)
+
+    def evidence_at(self, start: Int64s, end: Int64s, label: str) -> tuple[Evidence, ...]:
+        """The longest of the stretches, in order of time, inside the window."""
+        start, end = (np.clip(bound, 0, self.window_ps) for bound in (start, end))
+        longest = np.argsort(start - end, kind="stable")[:EVIDENCE_MOST]
+        line = self.host.training_thread or ""
+        return tuple(
+            Evidence(self.host.host, line, int(start[i]), int(end[i]), label)
+            for i in sorted(longest, key=lambda i: start[i])
+        )
