@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.scenarios.partial.cut import LeftOut
 from tests.scenarios.partial.score import Truth
-from tests.scenarios.score import PS_PER_S, right_primary
+from tests.scenarios.score import PS_PER_S, as_clocked, right_primary
 
 FORMS = ("faulty", "fixed")
 # Their truth is not the time of one process: who was late, and what a debugger's dump shows.
@@ -69,8 +69,8 @@ def truth_from_ledger(run: Mapping[str, Any]) -> Truth:
         raise LeftOut(f"only {share:.0%} of its epoch are in the full log's trace")
     if primary == "unknown":
         raise LeftOut("even from its full log no primary bucket is known")
-    seconds = {bucket: ps / PS_PER_S for bucket, ps in run["buckets_ps"].items()}
-    return Truth(primary, seconds, whole_ps / PS_PER_S)
+    # What the full log wrote by batch is in the epoch's time, and in no ordinary log.
+    return Truth(primary, as_clocked(run), whole_ps / PS_PER_S)
 
 
 def truth_file(path: Path) -> Truth:
