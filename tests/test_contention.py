@@ -56,10 +56,13 @@ DISPATCH, PYTHON, STEP = (code(c) for c in ("host.dispatch", "host.python", "com
 NEVER = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-def own_work(start_us: int, back_us: list[int], python_us: int = 300) -> tuple[Tiling, Int64s]:
+def own_work(
+    start_us: int, back_us: list[int], python_us: list[int] | None = None
+) -> tuple[Tiling, Int64s]:
     """Steps that start a graph, compute 1 ms, take its results back and run Python; where each
     step begins."""
-    lengths = [length for back in back_us for length in (start_us, 1000, back, python_us)]
+    pieces = zip(back_us, python_us or [300] * len(back_us), strict=True)
+    lengths = [length for back, python in pieces for length in (start_us, 1000, back, python)]
     bounds = np.concatenate([[0], np.cumsum(lengths)]) * PS_PER_US
     labels = np.array([DISPATCH, STEP, DISPATCH, PYTHON] * len(back_us))
     return Tiling(bounds, labels), bounds[:-1:4]
@@ -102,6 +105,21 @@ def test_however_long_the_interpreter_is_held_after_a_graph_it_is_waited_for() -
     assert found.python_is_awake
     waited = 36 * 5000 + 4 * 180_000 - 40 * 375
     assert found.lost.sum() == pytest.approx(waited * PS_PER_US)
+
+
+def test_python_may_wait_for_the_interpreter_for_several_slices_in_most_steps() -> None:
+    """It asks for it more than once, and several functions of the pipeline are before it."""
+    tiling, begins = own_work(300, [300] * 40, [300] * 6 + [25_000] * 34)
+    found = interruptions(tiling, begins, native=NEVER, python=always(tiling))
+    assert found.python_is_awake
+    assert found.lost.sum() == pytest.approx(34 * (25_000 - 375) * PS_PER_US)
+
+
+def test_but_a_step_that_takes_far_longer_than_the_others_works_itself() -> None:
+    tiling, begins = own_work(300, [5000] * 40, [300] * 36 + [40_000] * 4)
+    found = interruptions(tiling, begins, native=NEVER, python=always(tiling))
+    assert found.python_is_awake
+    assert found.lost[tiling.labels == PYTHON].sum() <= 4 * 1.1 * SLICE_PS
 
 
 def test_python_functions_that_sleep_take_nothing() -> None:

@@ -27,7 +27,7 @@ from stall_analyzer.detectors.input import (
     slow_first_element,
     slow_source,
 )
-from stall_analyzer.detectors.input.faster_input import faster_beside_input
+from stall_analyzer.detectors.input.faster_input import faster_beside_input, faster_stage
 from stall_analyzer.model.findings import Finding, Gain
 from stall_analyzer.model.timeline import Fits
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_S, PS_PER_US
@@ -161,6 +161,33 @@ def test_a_buffer_is_filled_while_the_steps_could_run(tmp_path: Path) -> None:
     assert finding.title.startswith("shuffle(500) was filled for 400 ms")
     assert "MapDataset:1" in finding.explanation
     assert finding.later_gain.high_ps == 0
+
+
+def test_elements_that_the_epoch_never_uses_need_not_be_made(tmp_path: Path) -> None:
+    """Of 400 elements in the buffer, 40 steps take 40."""
+    stages = (
+        Stage("Root::Prefetch::Shuffle", 0.999, 1, {"buffer_size": 400}),
+        Stage("Root::Prefetch::Shuffle::Map", 0.99, 400, {"name": "MapDataset:1"}),
+    )
+    slow = Program(PREFETCH, stages, NATIVE, wait_ms=0, work_ms=2, first_wait_ms=4000)
+    signals = slow.signals(tmp_path)
+    finding = found(shuffle_fill.check(signals))
+    filled = signals.causes_ps["input.shuffle_fill"]
+    assert finding.gain.high_ps == pytest.approx(0.9 * filled, rel=0.02)
+
+
+def test_a_stage_below_a_buffer_that_fills_once_is_no_reason_to_act(tmp_path: Path) -> None:
+    slow = Program(PREFETCH, SHUFFLE, PYTHON, wait_ms=4, work_ms=2, first_wait_ms=800)
+    found(python_function_in_map.check(slow.signals(tmp_path)), "consider")
+
+
+def test_python_that_takes_nothing_from_training_is_promised_what_the_cores_can_do(
+    tmp_path: Path,
+) -> None:
+    signals = PYTHON_MAP.signals(tmp_path)
+    finding, culprit = found(python_function_in_map.check(signals)), signals.input_culprit
+    assert signals.pipeline.cores == 2 and culprit is not None
+    assert finding.gain.low_ps == faster_stage(signals, culprit, 2, 50).low_ps
 
 
 def test_a_buffer_that_each_epoch_fills_is_worth_acting_on(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ looks interrupted: what is usual is measured with the scatter that calm runs hav
 
 After a graph the thread only takes the interpreter back. It cannot have worked in that time, so all
 of it that is not usual is waiting, however long: its holder may be collecting garbage. Any other
-piece may be work, and shares the interpreter slice by slice.
+piece may be work: there, what most steps lose, or a slice, is the measure.
 
 A Python function of the pipeline may as well sleep or wait for a file, and then disturbs nobody. It
 counts only where the thread lost much of its time beside it.
@@ -44,6 +44,8 @@ PAUSE_PS = 4 * PIPELINE_KEEP_FROM_PS
 # functions that sleep it was up to 0.4: when they wake up, they need the interpreter as well.
 LOCKED_OUT = 0.45
 LEAST_PIECES = 20
+# Waits for the interpreter differ from step to step by some such factor.
+SCATTER = 3
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class _Pieces:
     start: Int64s
     end: Int64s
     usual: Float64s  # what such a piece takes undisturbed
+    typical: Float64s  # what it takes in half of the steps
     hands_back: Bools  # after a graph: the thread takes the interpreter back, and little else
 
     @property
@@ -74,9 +77,7 @@ def interruptions(
     lost = np.zeros(len(tiling.labels))
     pieces = [p for cause in OWN_WORK if (p := _pieces(tiling, step_start, cause)) is not None]
     by_native = [_lost(p, _without_pauses(native), _slice(p)) for p in pieces]
-    by_python = [
-        _lost(p, union(*python), np.where(p.hands_back, np.inf, _slice(p))) for p in pieces
-    ]
+    by_python = [_lost(p, union(*python), _most_waited(p)) for p in pieces]
     awake = _locked_out(pieces, by_python, union(*python))
     for piece, one, other in zip(pieces, by_native, by_python, strict=True):
         lost[piece.tile] = np.maximum(one, other) if awake else one
@@ -101,15 +102,23 @@ def _pieces(tiling: Tiling, step_start: Int64s, cause: str) -> _Pieces | None:
     if cause == "host.dispatch":  # handing results back takes no longer than the start of a graph
         quick = np.minimum.accumulate(quick)
     usual = np.broadcast_to(USUAL * quick, tile.shape).ravel()
+    typical = np.broadcast_to(np.median(length, axis=0), tile.shape).ravel()
     tile = tile.ravel()
     hands_back = np.isin(tiling.labels[np.maximum(tile - 1, 0)], codes_of_bucket("compute"))
     hands_back &= cause == "host.dispatch"
-    return _Pieces(tile, tiling.bounds[tile], tiling.bounds[tile + 1], usual, hands_back)
+    return _Pieces(tile, tiling.bounds[tile], tiling.bounds[tile + 1], usual, typical, hands_back)
 
 
 def _slice(pieces: _Pieces) -> Float64s:
     """Whoever shares a core or the interpreter gets half of it; the rest is the thread's work."""
     return SLICE_PS + pieces.usual
+
+
+def _most_waited(pieces: _Pieces) -> Float64s:
+    """For the interpreter: a piece may have to ask for it several times, and more than one thread
+    may be before it. A wait far longer than that of other steps is rather work of this step."""
+    waited = SCATTER * np.maximum(pieces.typical - pieces.usual, 0.0)
+    return np.where(pieces.hands_back, np.inf, _slice(pieces) + waited)
 
 
 def _lost(pieces: _Pieces, beside: Spans, most: Float64s) -> Float64s:

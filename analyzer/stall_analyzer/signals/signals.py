@@ -45,7 +45,7 @@ from stall_analyzer.signals.host.machine import (
 )
 from stall_analyzer.signals.host.op_times import OpSignals, op_signals
 from stall_analyzer.signals.host.thread_pools import PoolSignals, pool_signals
-from stall_analyzer.signals.input.culprit import MOST, Culprit, culprit_of
+from stall_analyzer.signals.input.culprit import MOST, Culprit, culprit_of, python_beside
 from stall_analyzer.signals.input.input_pipeline import (
     PipelineSignals,
     Spans,
@@ -143,6 +143,8 @@ class Signals(LedgerSignals):
         A pipeline that is fast enough, and only does not work ahead, has no culprit.
         """
         culprit = culprit_of(self.pipeline, self.intervals_of("input.wait"))
+        if culprit is None and self.causes_ps["input.contention"]:
+            return python_beside(self.pipeline)
         if culprit is None or self.pipeline.works_ahead:
             return culprit
         hidden = self.hidden_if_ahead_ps(self.produce_ps(culprit.stage))

@@ -46,12 +46,15 @@ class BlamedStage:
 
     def opening(self, stage: str) -> str:
         """The beginning of an explanation; the sentence goes on."""
-        lost = self.waited_ps + self.locked_out_ps
+        lost, window = self.waited_ps + self.locked_out_ps, self.signals.window_ps
         beside = f" and lost {seconds(self.locked_out_ps)} beside it" if self.locked_out_ps else ""
+        if self.locked_out_ps > self.waited_ps:  # then the waiting proves little
+            at_work = f"Beside it {stage} was at work"
+        else:
+            at_work = f"For {percent(self.culprit.share, 1)} of the waiting, {stage} was at work"
         return (
             f"Training waited {seconds(self.waited_ps)} for input{beside}, "
-            f"{percent(lost, self.signals.window_ps)} of the first epoch. For "
-            f"{percent(self.culprit.share, 1)} of the waiting, {stage} was at work"
+            f"{percent(lost, window)} of the first epoch. {at_work}"
         )
 
     def if_faster(self, least: float, most: float) -> Gain:
@@ -112,7 +115,10 @@ def blamed_stage(signals: Signals, reason: str, less_work: bool = True) -> Blame
     if culprit is None or culprit.reason != reason:
         return None
     waited = waited_ps(signals.causes_ps, culprit)
-    severity = severity_of(signals.share(waited + locked_out_ps(signals, culprit)))
+    lost = waited + locked_out_ps(signals, culprit)
+    fills_once = culprit.below_shuffle and not signals.comes_again("input.shuffle_fill")
+    mostly_once = fills_once and 2 * signals.causes_ps["input.shuffle_fill"] > lost
+    severity = severity_of(signals.share(lost), lost if mostly_once else None)
     if severity is None:
         return None
     beside = faster_beside_input(signals, in_python=culprit.is_python) if less_work else Gain()

@@ -29,7 +29,7 @@ same work is in TensorFlow ops is not known before it is tried, so the gain is a
 
 from __future__ import annotations
 
-from stall_analyzer.detectors.input.blamed_stage import blamed_stage
+from stall_analyzer.detectors.input.blamed_stage import BESIDE_SHARE, BlamedStage, blamed_stage
 from stall_analyzer.detectors.input.stage_code import call_of, is_filter, is_scan, parallel_call_of
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.signals.input.culprit import PYTHON_FUNCTION, is_serial
@@ -60,10 +60,19 @@ def check(signals: Signals) -> Finding | None:
         ),
         change=Change(
             "Write the function with TensorFlow ops and let tf.data run it in parallel. If it must "
-            "stay Python, run it once over the data and store the result.",
+            "stay Python, run it once over the data and store the result. If it waits for files or "
+            "a network, give the map parallel calls, and more threads than there are cores "
+            "(tf.data.Options().threading.private_threadpool_size).",
             before=f"ds.{call_of(stage, in_python)}  # {stage.label}",
             after=f"ds.{parallel_call_of(stage, 'f_in_tensorflow_ops')}",
         ),
-        gain=blamed.if_faster(LEAST_TIMES, MOST_TIMES),
+        gain=blamed.if_faster(_least_times(blamed), MOST_TIMES),
         sureness=0.95,
     )
+
+
+def _least_times(blamed: BlamedStage) -> float:
+    """A function that takes nothing from training rather waits than works: then only parallel calls
+    help, and tf.data has a thread for each core to make them."""
+    works = blamed.locked_out_ps >= BESIDE_SHARE * blamed.waited_ps
+    return LEAST_TIMES if works else min(LEAST_TIMES, blamed.signals.pipeline.cores or 1)

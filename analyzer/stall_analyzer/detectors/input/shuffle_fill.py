@@ -30,7 +30,7 @@ from stall_analyzer.detectors.input.stage_code import call_of, is_stored, parall
 from stall_analyzer.detectors.severity import CONSIDER_SHARE, severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import seconds
-from stall_analyzer.signals.input.culprit import is_map
+from stall_analyzer.signals.input.culprit import elements_per_batch, is_map
 from stall_analyzer.signals.input.input_pipeline import Stage
 from stall_analyzer.signals.signals import Signals
 
@@ -51,7 +51,7 @@ def check(signals: Signals) -> Finding | None:
         return None
     stage = max(shuffles, key=lambda s: s.parameters.get("buffer_size", 0))
     size = stage.parameters.get("buffer_size")
-    won = _hidden_if_spread_ps(signals, lost)
+    won = max(_hidden_if_spread_ps(signals, lost), _never_used_ps(signals, stage, lost))
     held = signals.share(won) < CONSIDER_SHARE
     slowest = _slowest_below(signals, stage)
     through = f" through {slowest.label}" if slowest else ""
@@ -69,7 +69,8 @@ def check(signals: Signals) -> Finding | None:
                 " The pipeline is slower than the steps anyway, so making the buffer smaller would "
                 "only move the waiting: speed up what feeds it."
                 if held
-                else f" Without it, {seconds(won)} of that work would hide behind the steps."
+                else f" Without it, {seconds(won)} of that work would hide behind the steps, or "
+                "not be done."
             )
         ),
         change=_change(signals, stage, slowest),
@@ -116,6 +117,17 @@ def _hidden_if_spread_ps(signals: Signals, fill_ps: int) -> int:
     produced = waited + (room if signals.pipeline.works_ahead else 0)
     busy = min(signals.produce_ps() * len(start), produced)
     return max(0, min(fill_ps, fill_ps - max(0, busy - room)))
+
+
+def _never_used_ps(signals: Signals, shuffle: Stage, fill_ps: int) -> int:
+    """What went into elements that the epoch has no use for: it holds fewer than the buffer."""
+    used = elements_per_batch(signals.pipeline, shuffle) * len(signals.training_steps)
+    held = min(shuffle.parameters.get("buffer_size", 0), _put_in(signals, shuffle))
+    return round(fill_ps * (1 - used / held)) if used < held else 0
+
+
+def _put_in(signals: Signals, shuffle: Stage) -> int:
+    return max((s.count for s in signals.pipeline.stages if s.parent == shuffle.path), default=0)
 
 
 def _slowest_below(signals: Signals, shuffle: Stage) -> Stage | None:

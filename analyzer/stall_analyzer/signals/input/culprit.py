@@ -95,6 +95,15 @@ def culprit_of(pipeline: PipelineSignals, during: Spans) -> Culprit | None:
     )
 
 
+def python_beside(pipeline: PipelineSignals) -> Culprit | None:
+    """Python that makes batches in time: nobody waits for them, but for the interpreter."""
+    in_python = [s for s in pipeline.stages if _reason(s, pipeline) in (GENERATOR, PYTHON_FUNCTION)]
+    worst = max(in_python, key=lambda s: s.total_ps, default=None)
+    if worst is None or pipeline.produce_ps(worst) < BATCH_LEAST_PS:
+        return None
+    return Culprit(worst, _reason(worst, pipeline), 1.0, pipeline.produce_ps(worst), False)
+
+
 def waited_ps(causes_ps: Mapping[str, int], culprit: Culprit) -> int:
     """What the culprit costs the first epoch: the waits, and the filling of a buffer above it."""
     fill = causes_ps["input.shuffle_fill"] if culprit.below_shuffle else 0
