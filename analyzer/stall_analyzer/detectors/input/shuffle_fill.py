@@ -26,6 +26,7 @@ nothing that would not be waited for later; the gain counts only what would hide
 from __future__ import annotations
 
 from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.detectors.input.faster_input import BESIDE_INPUT, faster_beside_input
 from stall_analyzer.detectors.input.stage_code import call_of, is_stored, parallel_call_of
 from stall_analyzer.detectors.severity import CONSIDER_SHARE, severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
@@ -51,12 +52,15 @@ def check(signals: Signals) -> Finding | None:
         return None
     stage = max(shuffles, key=lambda s: s.parameters.get("buffer_size", 0))
     size = stage.parameters.get("buffer_size")
-    won = max(_hidden_if_spread_ps(signals, lost), _never_used_ps(signals, stage, lost))
+    undone = _never_used_ps(signals, stage, lost)
+    won = max(_hidden_if_spread_ps(signals, lost), undone)
     held = signals.share(won) < CONSIDER_SHARE
     slowest = _slowest_below(signals, stage)
     through = f" through {slowest.label}" if slowest else ""
     call = f"shuffle({size})" if size else "shuffle"
-    gain = partly(won, SURE_SHARE, 1.0)
+    # Work that is not done takes no cores from training, either.
+    beside = faster_beside_input(signals, in_python=False) if undone else Gain()
+    gain = partly(won, SURE_SHARE, 1.0) + beside
     when = "once" if not again else "in each epoch, because a new iterator begins with an empty one"
     return Finding(
         severity="note" if held else severity,
@@ -74,7 +78,8 @@ def check(signals: Signals) -> Finding | None:
             )
         ),
         change=_change(signals, stage, slowest),
-        lost_ps=lost,
+        lost_ps=lost + beside.high_ps,
+        blames=BESIDE_INPUT if undone else (),
         gain=gain,
         later_gain=every_epoch(gain, signals) if again else Gain(),
         confidence=0.8,
