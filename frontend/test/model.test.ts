@@ -41,8 +41,8 @@ describe("buckets", () => {
   });
   it("list their causes, but none below half a percent of the window", () =>
     expect(causesOf(reportOf("compile_tracing"), "host").map(({ cause }) => cause)).toEqual([
-      "host.python",
       "host.dispatch",
+      "host.python",
     ]));
 });
 
@@ -182,13 +182,13 @@ describe("comparing two runs", () => {
 
   it("sets every bucket that either has side by side", () =>
     expect(comparison.buckets).toEqual(
-      (["input", "compile", "compute", "communication", "host", "unknown"] as const).map(
-        (bucket) => ({
-          bucket,
-          before: before.buckets_ps[bucket],
-          after: after.buckets_ps[bucket],
-        }),
-      ),
+      (
+        ["input", "compile", "compute", "communication", "host", "profiler", "unknown"] as const
+      ).map((bucket) => ({
+        bucket,
+        before: before.buckets_ps[bucket],
+        after: after.buckets_ps[bucket],
+      })),
     ));
   it("sorts findings into gone, kept and new", () => {
     expect(comparison.gone.map(({ id }) => id)).toEqual(["ST002"]);
@@ -234,7 +234,14 @@ describe("the heat map", () => {
 
   it("has the buckets that some host spent time in, as shares of each host", () => {
     const { buckets, rows } = heatMap([ledgers[0]!, { ...ledgers[1]!, training_thread: null }]);
-    expect(buckets).toEqual(["compile", "compute", "communication", "host", "unknown"]);
+    expect(buckets).toEqual([
+      "compile",
+      "compute",
+      "communication",
+      "host",
+      "profiler",
+      "unknown",
+    ]);
     expect(rows[0]!.shares.get("communication")).toBeCloseTo(0.79);
     expect(rows[1]).toMatchObject({ host: "host-worker-1", trains: false });
   });

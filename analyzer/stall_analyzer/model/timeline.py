@@ -174,11 +174,16 @@ class TracedSteps:
         return int(self.start_ps[self.training].max(initial=0))
 
     def in_window(self, shift_ps: int, duration_ps: int) -> TracedSteps:
-        """Those that begin in it, in window time, without what their markers say."""
-        start = self.start_ps + shift_ps
-        inside = (start >= 0) & (start < duration_ps)
-        end = self.end_ps[inside] + shift_ps
-        return TracedSteps(start[inside], end, self.training[inside], self.source, self.eager)
+        """Those that begin in it, in window time, without what their markers say.
+
+        On one of several hosts the first step may begin a little before the window does.
+        """
+        start, end = self.start_ps + shift_ps, self.end_ps + shift_ps
+        inside = ((start >= 0) | (start + end > 0)) & (start < duration_ps)
+        start = np.maximum(start, 0)
+        return TracedSteps(
+            start[inside], end[inside], self.training[inside], self.source, self.eager
+        )
 
 
 @dataclass(frozen=True)
