@@ -234,14 +234,7 @@ describe("the heat map", () => {
 
   it("has the buckets that some host spent time in, as shares of each host", () => {
     const { buckets, rows } = heatMap([ledgers[0]!, { ...ledgers[1]!, training_thread: null }]);
-    expect(buckets).toEqual([
-      "compile",
-      "compute",
-      "communication",
-      "host",
-      "profiler",
-      "unknown",
-    ]);
+    expect(buckets).toEqual(["compile", "compute", "communication", "host", "profiler", "unknown"]);
     expect(rows[0]!.shares.get("communication")).toBeCloseTo(0.79);
     expect(rows[1]).toMatchObject({ host: "host-worker-1", trains: false });
   });
