@@ -99,7 +99,10 @@ def check(signals: Signals) -> Finding | None:
         ),
         change=change_for(beside, often=count >= OFTEN, by_fit=_is_fit(signals)),
         lost_ps=lost + warmer.high_ps,
-        blames=("host", "compute"),  # steps that are interrupted are slower, too
+        # Steps that are interrupted are slower, too; and a callback may build graphs.
+        blames=("host", "compute", "compile")
+        if pauses.side.tracing_ps.any()
+        else ("host", "compute"),
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=0.9 if name else 0.5 if slow_python else 0.8,
