@@ -60,11 +60,8 @@ def ledger_with_one_time(
 
 def _traced_each_time(parts: Sequence[AlignedTrace]) -> Spans:
     """When callbacks made data sets, in window time: their graphs come again in later epochs."""
-    nothing = np.empty(0, dtype=np.int64)
-    spans = [(p.training.around_side_calls, p.shift_ps) for p in parts if p.training]
-    start = np.concatenate([nothing, *(start + shift for (start, _), shift in spans)])
-    end = np.concatenate([nothing, *(end + shift for (_, end), shift in spans)])
-    return union(start, end)
+    trained = [(p.training.around_side_calls, p.shift_ps) for p in parts if p.training]
+    return union(*_joined([(start + shift, end + shift) for (start, end), shift in trained]))
 
 
 def _no_longer_than_later(ledger: Ledger, timeline: Timeline) -> Ledger:
@@ -84,13 +81,18 @@ def _no_longer_than_later(ledger: Ledger, timeline: Timeline) -> Ledger:
 def _filling_stores(parts: Sequence[AlignedTrace]) -> Spans:
     """When caches and snapshots were filled, in window time."""
     found = [(filling_spans(part.trace), part.shift_ps) for part in parts]
-    return union(*(np.concatenate([s[side] + shift for s, shift in found]) for side in (0, 1)))
+    return union(*_joined([(start + shift, end + shift) for (start, end), shift in found]))
+
+
+def _joined(spans: Sequence[Spans]) -> Spans:
+    nothing = np.empty(0, dtype=np.int64)
+    start, end = (np.concatenate([nothing, *(each[side] for each in spans)]) for side in (0, 1))
+    return start, end
 
 
 def _made_ready_once(parts: Sequence[AlignedTrace], timeline: Timeline) -> Spans:
     """When data sets were made ready for their iterators; nothing if that happens in each epoch."""
-    found = [_making_ready(part) for part in parts]
-    start, end = (np.concatenate([spans[side] for spans in found]) for side in (0, 1))
+    start, end = _joined([_making_ready(part) for part in parts])
     if len(start) == 0:
         return start, end
     long = end - start >= AGAIN_SHARE * (end - start).max()
@@ -126,8 +128,7 @@ def _first_wait_returns(tiling: Tiling, parts: Sequence[AlignedTrace], timeline:
 
 def _longest_later_wait_ps(parts: Sequence[AlignedTrace], timeline: Timeline) -> int | None:
     """For a batch of a later epoch; None where the traces saw less than half of one."""
-    asked = [_asked(part) for part in parts]
-    start, end = (np.concatenate([spans[side] for spans in asked]) for side in (0, 1))
+    start, end = _joined([_asked(part) for part in parts])
     later = start >= timeline.window.duration_ps
     if later.sum() < AGAIN_SHARE * max((~later).sum(), 1):
         return None

@@ -58,6 +58,35 @@ class TrainingPhase:
     IDLE = "idle"
 
 
+class Account:
+    """What the training thread spends its time on: the columns of the books."""
+
+    PYTHON = "python"  # whatever none of the others takes
+    STEP = "step"  # inside of a compiled function
+    WAIT = "wait"  # of that: in the step, for its batch
+    INPUT = "input"  # for a batch, outside of any function
+    ITERATOR = "iterator"  # making an iterator
+    COLLECTIVE = "collective"  # of the step: for other workers
+    CALLBACK = "callback"  # a hook of one, and all that it calls
+    SIDE = "side"  # predict or evaluate, called by the loop itself
+    SAVE = "save"  # a model or a checkpoint
+    TRACE = "trace"  # building a graph
+    RETRACE = "retrace"  # of a function that had been traced for an earlier step
+    GC = "gc"  # collecting garbage
+    LOGGING = "logging"  # Keras' own callback for TensorBoard, as far as it logs scalars
+    CAPTURE = "capture"  # our own work
+
+
+class BookPhase:
+    """The part of training in which a row of the books lies."""
+
+    START = "start"  # from the begin of fit to its first epoch
+    TRAIN = "train"
+    VALIDATION = "validation"
+    EPOCH_END = "epoch_end"  # from the last step, or the validation, to the end of the epoch
+    BETWEEN = "between"  # from the end of an epoch to the next
+
+
 class MarkName:
     """`what` of a mark."""
 

@@ -13,9 +13,11 @@ from typing import TypeVar
 
 import numpy as np
 
+from stall_analyzer.captures.books_reader import read_books
 from stall_analyzer.captures.capture_format import FORMAT, WindowEvent
 from stall_analyzer.captures.capture_records import (
     TRAINING_TASKS,
+    BooksRecord,
     CaptureRecord,
     DumpRecord,
     EndRecord,
@@ -45,7 +47,8 @@ class CaptureFile:
 def read_captures(files: Iterable[CaptureFile], notes: list[Note]) -> tuple[Capture, ...]:
     """One capture per process; the one that leads its cluster first."""
     parts = sorted((_Part(file, notes) for file in files), key=lambda part: part.process)
-    found = [_capture([*members]) for _, members in groupby(parts, key=lambda part: part.process)]
+    groups = groupby(parts, key=lambda part: part.process)
+    found = [_capture([*members], notes) for _, members in groups]
     processes = {(c.environment.host, c.environment.pid) for c in found}
     captures = [capture for capture in found if not _only_helps(capture, processes)]
     for capture in captures:
@@ -98,8 +101,12 @@ def _of(kind: type[R], records: Iterable[CaptureRecord]) -> list[R]:
     return [record for record in records if isinstance(record, kind) and record.kind == kind.kind]
 
 
-def _capture(parts: Sequence[_Part]) -> Capture:
+def _capture(parts: Sequence[_Part], notes: list[Note]) -> Capture:
     records = sorted((r for part in parts for r in part.records), key=lambda record: record.ns)
+    books, bad_rows = read_books(_of(BooksRecord, records))
+    if bad_rows:
+        text = f"Rows of the capture's books that do not add up were left out: {bad_rows}."
+        notes.append(Note("warning", text, parts[0].process[0]))
     series = _joined([part.series for part in parts])
     walls = [int(at) for s in series.values() if len(s) for at in s.wall_ns[[0, -1]]]
     times = [*walls, *(record.ns for record in records)]
@@ -115,6 +122,7 @@ def _capture(parts: Sequence[_Part]) -> Capture:
         first_ns=min(times, default=0),
         last_ns=max(times, default=0),
         series=series,
+        books=books,
     )
 
 

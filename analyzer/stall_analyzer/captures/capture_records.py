@@ -105,6 +105,39 @@ class MarkRecord(CaptureRecord):
 
 
 @dataclass(frozen=True)
+class BookItem:
+    """Part of an account of the books: one callback's hook, say, or one function."""
+
+    account: str = ""  # a word of capture_format.Account
+    name: str = ""  # such as "ModelCheckpoint.on_epoch_end"
+    where: str = ""  # path:line of the code, where there is one
+    count: int = 0
+    spent_ns: int = 0
+
+
+@dataclass(frozen=True)
+class BooksRecord(CaptureRecord):
+    """How the training thread spent a stretch of time: rows, each beginning where the last ended.
+
+    What the accounts of a row hold adds up to how long it lasted.
+    """
+
+    kind = "books"
+    left_out = ("is_open", "items", "epoch")
+
+    began_ns: int = 0  # unix time
+    phase: str = ""  # a word of capture_format.BookPhase
+    epoch: int | None = None
+    lasted_ns: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()  # that ended in each row
+    calls: tuple[int, ...] = ()  # of compiled functions, in each row
+    spent_ns: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by account; no zeros
+    items: tuple[BookItem, ...] = ()
+    # The last row is not over: a later record has it again, if the process lives so long.
+    is_open: bool = False
+
+
+@dataclass(frozen=True)
 class WindowRecord(CaptureRecord):
     """A window of the profiler was opened or saved, or could not be."""
 
@@ -208,5 +241,6 @@ class EndRecord(CaptureRecord):
 
 
 RECORDS: tuple[type[CaptureRecord], ...] = (
-    Environment, ModelRecord, MarkRecord, WindowRecord, Look, DumpRecord, NoteRecord, EndRecord,
+    Environment, ModelRecord, MarkRecord, BooksRecord, WindowRecord, Look, DumpRecord, NoteRecord,
+    EndRecord,
 )  # fmt: skip

@@ -17,6 +17,7 @@ from stall_analyzer.captures.capture_records import (
     NoteRecord,
     WindowRecord,
 )
+from stall_analyzer.model.books import Books
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.units import Float64s, Int64s
 
@@ -74,6 +75,7 @@ class Capture:
     first_ns: int = 0  # of its first and of its last record or scalar
     last_ns: int = 0
     series: Mapping[str, Series] = field(default_factory=dict)  # by tag, without "stall/"
+    books: Books | None = None
 
     @property
     def trains(self) -> bool:

@@ -44,6 +44,7 @@ class Recorder:
     ) -> None:
         self.logdir = logdir
         self.broken: str | None = None  # why nothing can be written at present
+        self.on_flush: list[Callable[[], None]] = []  # who has something to record by then
         self._open_file = open_file
         self._process = os.getpid()
         began, host = int(time.time()), socket.gethostname()
@@ -113,9 +114,17 @@ class Recorder:
             return
         try:
             if not self._closed and (urgent or time.monotonic() >= self._retry_at):
+                self._ask()
                 self._write(urgent)
         finally:
             self._writing.release()
+
+    def _ask(self) -> None:
+        try:
+            for action in tuple(self.on_flush):
+                action()
+        except Exception as error:
+            self._swallow(error)
 
     def close(self, reason: str) -> None:
         """With the end record; its absence means that the process was killed."""

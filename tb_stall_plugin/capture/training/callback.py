@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import logging
 import os
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +24,7 @@ def _in_fit(hook: Callable[..., None]) -> Callable[..., None]:
     def called(self: StallCallback, *arguments: Any, **named: Any) -> None:
         session = self._under_way
         if session is not None:
-            with session.own_time:
+            with session.books:
                 self._try(hook, self, session, *arguments, **named)
 
     return called
@@ -40,12 +39,11 @@ def _in_each_batch(
     def called(self: StallCallback, batch: int, logs: Any = None) -> None:
         session = self._under_way
         if session is not None:
-            began_ns = time.perf_counter_ns()
-            try:
-                hook(self, session, batch)
-            except Exception:
-                self._switch_off()
-            session.own_time.ns += time.perf_counter_ns() - began_ns
+            with session.books:
+                try:
+                    hook(self, session, batch)
+                except Exception:
+                    self._switch_off()
 
     return called
 
@@ -180,6 +178,7 @@ class StallCallback(tf.keras.callbacks.Callback):
             was_left=fit.was_left,
             others=keras_model.profiled_by_keras(callback_list),
             marks_steps=not keras_model.marks_its_steps(model),
+            callbacks=[c for c in getattr(callback_list, "callbacks", ()) if c is not self],
         )
 
     def _end_of_batches(self, session: TrainingSession) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,7 @@ class Hook:
         self._name = name
         self._around: Around | None = around
         self._method = getattr(owner, name)
+        self._own = vars(owner).get(name)  # the owner may have one that is not its class's
         functools.update_wrapper(self, self._method)
 
     def put_in(self) -> None:
@@ -31,7 +33,10 @@ class Hook:
         self._around = None
         attributes = vars(self._owner)
         if attributes.get(self._name) is self:
-            del attributes[self._name]
+            if self._own is None:
+                del attributes[self._name]
+            else:
+                attributes[self._name] = self._own
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         around = self._around  # once: another thread may take the hook out
@@ -40,8 +45,16 @@ class Hook:
         return around(self._method, *arguments, **named)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if self._own is not None:
+            return copy.deepcopy(self._own, memo)
         copied = memo.get(id(self._owner))
         return self._method if copied is None else getattr(type(copied), self._name).__get__(copied)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._own is not None:
+            return _as_it_is, (self._own,)
         return getattr, (self._owner, self._name)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value

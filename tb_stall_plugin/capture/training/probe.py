@@ -21,6 +21,7 @@ from tb_stall_plugin.capture.training.hook import Hook
 from tb_stall_plugin.capture.training.measured_steps import MeasuredSteps
 from tb_stall_plugin.capture.training.measured_vector import update_ratios
 from tb_stall_plugin.capture.training.own_time import OwnTime, shown
+from tb_stall_plugin.capture.training.strategies import runs_elsewhere
 from tb_stall_plugin.capture.training.updates import UpdateMeter
 from tb_stall_plugin.capture.training.watched_layers import WatchedLayer, choose
 
@@ -237,7 +238,7 @@ def _read_twice(given: Any) -> list[Any]:
 
 def _is_first_replica(context: Any) -> bool:
     """Of this process. Steps that run in other processes, or on a TPU, are not measured."""
-    if context is None or type(context.strategy).__name__.startswith(("ParameterServer", "TPU")):
+    if context is None or runs_elsewhere(context.strategy):
         return False
     if context.num_replicas_in_sync == 1:
         return True

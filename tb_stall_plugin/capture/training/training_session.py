@@ -10,18 +10,21 @@ import math
 import statistics
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from stall_analyzer.captures.capture_format import MarkName, Tag, TrainingPhase
+from stall_analyzer.captures.capture_format import Account, BookPhase, MarkName, Tag, TrainingPhase
 from stall_analyzer.captures.capture_records import MarkRecord, ModelRecord
 from tb_stall_plugin.capture.process.about import is_one_of_several
 from tb_stall_plugin.capture.process.guard import Guard, guard
 from tb_stall_plugin.capture.process.pulse import NS
+from tb_stall_plugin.capture.training import timed_calls
+from tb_stall_plugin.capture.training.books import Books
 from tb_stall_plugin.capture.training.circuit_breaker import CircuitBreaker
 from tb_stall_plugin.capture.training.gpu_memory import bytes_in_use
+from tb_stall_plugin.capture.training.hook import Hook
 from tb_stall_plugin.capture.training.measured_steps import MeasuredSteps
-from tb_stall_plugin.capture.training.own_time import OwnTime, shown
+from tb_stall_plugin.capture.training.own_time import shown
 from tb_stall_plugin.capture.training.probe import Probe, probe_of
 from tb_stall_plugin.capture.training.tf_profiler import ProfilerTrace, a_profiler_runs
 from tb_stall_plugin.capture.training.tracing_counts import tracing_counts
@@ -30,6 +33,7 @@ from tb_stall_plugin.capture.training.windows import Windows
 
 # What can be switched off by itself, in words for the user.
 PROFILE, PROBE, LOG, MARKS = "profiling", "the probe", "the log of the steps", "marking steps"
+BOOKS = "keeping the books"
 # Seen with TensorFlow 2.21: stopping the profiler while collectives were under way crashed one
 # worker in six. Their events begin on one thread and end on another, and are merged at the stop.
 NOT_IN_CLUSTERS = (
@@ -39,6 +43,14 @@ NOT_IN_CLUSTERS = (
 )
 LONG_STEP_S = 0.05  # steps this long are logged one and all, shorter ones when they are due
 LONG_STEP_NS = round(LONG_STEP_S * NS)
+PHASES = {
+    MarkName.FIT_BEGIN: BookPhase.START,
+    MarkName.EPOCH_BEGIN: BookPhase.TRAIN,
+    MarkName.VALIDATION_BEGIN: BookPhase.VALIDATION,
+    MarkName.VALIDATION_END: BookPhase.EPOCH_END,
+    MarkName.EPOCH_END: BookPhase.BETWEEN,
+    MarkName.FIT_END: BookPhase.BETWEEN,
+}
 TRAIN, TEST = "train", "test"  # what XProf and the analyzer know steps by; Keras 2 uses them too
 
 
@@ -81,7 +93,8 @@ class TrainingSession:
         self._began_ns = 0  # of the pulse's clock: the epoch with the first step
         self._measured_steps = MeasuredSteps()
         self._trace: Any = None  # of the step under way
-        self.own_time = OwnTime()
+        self.books = Books()
+        self._timed_hooks: list[Hook] = []
 
     @property
     def is_usable(self) -> bool:
@@ -97,10 +110,12 @@ class TrainingSession:
         was_left: Callable[[], bool] | None = None,
         others: range = range(0),
         marks_steps: bool = True,
+        callbacks: Sequence[Any] | None = None,
     ) -> None:
         """Of a fit, or of a loop. A step is what can be seen from outside: a call of the train
         function. `was_left` says whether an exception has ended it, where that can be known.
-        `others`: steps that another profiler is going to record, with its own marks."""
+        `others`: steps that another profiler is going to record, with its own marks.
+        `callbacks`: those of the fit but ours; None in a loop."""
         self._pulse.was_left()  # ends those that were, or their models would be kept
         with self._beginning_or_ending:
             self.end()  # an exception may have ended the last one
@@ -108,6 +123,7 @@ class TrainingSession:
             if was_left is not None:
                 self._when_left = functools.partial(self._end_if, was_left, fit)
                 self._pulse.fits.append(self._when_left)
+            self._breaker.run(BOOKS, self._open_books, callbacks)
             self._begin(model, optimizer, steps_in_epoch, others, marks_steps)
 
     def _begin(
@@ -154,6 +170,7 @@ class TrainingSession:
             if self._probe is not None:
                 self._breaker.run(PROBE, self._probe.take_out)
             self._mark(MarkName.FIT_END)
+            self._breaker.run(BOOKS, self._close_books)
             self._pulse.begin(TrainingPhase.IDLE)
             if self._windows is not None:
                 self._windows.fit_ends()
@@ -226,6 +243,7 @@ class TrainingSession:
         if self._trace is not None:
             self._close_trace(pulse.steps_done)
         pulse.step_done()
+        self.books.step_ended()
         self._steps += 1
         if self._steps >= self._look_at or pulse.step_ns[-1] >= LONG_STEP_NS:
             shown(self._look, loss)
@@ -267,6 +285,7 @@ class TrainingSession:
     def test_step_ends(self) -> None:
         self._close_trace(self._test_steps)
         self._test_steps += 1
+        self.books.test_step_ended()
         self._pulse.alive()
         if self._windows is not None:
             self._windows.test_step_ended()
@@ -285,10 +304,37 @@ class TrainingSession:
 
     def _mark(self, what: str, epoch: int | None = None, steps: int | None = None) -> None:
         done = self._pulse.steps_done
-        own_ns = self.own_time.ns + (0 if self._probe is None else self._probe.own_time.ns)
+        own_ns = self.books.own_ns + (0 if self._probe is None else self._probe.own_time.ns)
+        at_ns = self._breaker.run(BOOKS, self._next_phase, what) or 0
         self._recorder.record(
-            MarkRecord(what=what, epoch=epoch, step=done, steps=steps, own_s=own_ns / NS)
+            MarkRecord(ns=at_ns, what=what, epoch=epoch, step=done, steps=steps, own_s=own_ns / NS)
         )
+
+    def _open_books(self, callbacks: Sequence[Any] | None) -> None:
+        books = self.books
+        timed_calls.input_wait.take()
+        books.in_steps = lambda: {Account.WAIT: timed_calls.input_wait.take()}
+        books.is_loop = callbacks is None
+        books.begin()
+        timed_calls.keep(books)
+        self._timed_hooks = timed_calls.time_callbacks(books, callbacks or ())
+        self._recorder.on_flush.append(self._write_books)
+
+    def _close_books(self) -> None:
+        timed_calls.no_longer_keep(self.books)
+        while self._timed_hooks:
+            self._timed_hooks.pop().take_out()
+        self.books.end()
+        self._write_books()
+        if self._write_books in self._recorder.on_flush:
+            self._recorder.on_flush.remove(self._write_books)
+
+    def _write_books(self) -> None:
+        for record in self.books.records():
+            self._recorder.record(record)
+
+    def _next_phase(self, mark: str) -> int:
+        return self.books.phase_begins(PHASES[mark], epoch_began=mark == MarkName.EPOCH_BEGIN)
 
     def _measured(self, was_due: bool, next_is_due: bool, loss: Any) -> dict[str, float]:
         """Scalars by tag, of a step that was due. The probe also prepares for one that will be."""

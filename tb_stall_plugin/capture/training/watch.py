@@ -102,7 +102,7 @@ class watch:
     def _try(self, action: Callable[..., None], *arguments: Any) -> None:
         session = self._session
         try:
-            with contextlib.nullcontext() if session is None else session.own_time:
+            with contextlib.nullcontext() if session is None else session.books:
                 action(*arguments)
         except Exception:
             self._session = None

@@ -1,0 +1,287 @@
+"""The books: how the training thread spends its time, by clocks and not by the profiler.
+
+At any instant one entry is on top, and the time is its. So what the entries of a row hold adds up
+to the length of the row, whatever happens. A row is a step, or several short ones.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from typing import Any
+
+from stall_analyzer.captures.capture_format import Account, BookPhase
+from stall_analyzer.captures.capture_records import BookItem, BooksRecord
+
+# Who may interrupt whom. Who calls decides: what a callback calls is the callback's. But graphs
+# are built, and models saved, on whoever's behalf.
+RANKS = {
+    Account.PYTHON: 0,
+    Account.STEP: 1,
+    Account.INPUT: 1,
+    Account.ITERATOR: 1,
+    Account.CALLBACK: 1,
+    Account.LOGGING: 1,
+    Account.SIDE: 1,
+    Account.SAVE: 2,
+    Account.TRACE: 3,
+    Account.RETRACE: 3,
+    Account.CAPTURE: 4,
+}
+MOST_ENTRIES = 500  # names that are made up anew in each step must not fill the memory
+OTHERS = "others"
+FIRST_STEPS = 100  # have a row each,
+LEAST_ROW_NS = 10_000_000  # then rows are at least so long,
+ROWS_FOR_ALL = 1000  # and at least such a part of all the time: their number grows with its log
+LEAST_LATER_ROW_NS = 1_000_000_000  # after the first epoch
+ITEMS_EACH_NS = 1_000_000_000  # and when a phase ends
+
+
+class Entry:
+    """What is spent under one name."""
+
+    __slots__ = ("account", "count", "name", "rank", "row_ns", "spent_ns", "told", "where")
+
+    def __init__(self, account: str, name: str = "", where: str = "") -> None:
+        self.account, self.name, self.where = account, name, where
+        self.rank = RANKS[account]
+        self.row_ns = 0  # in the row under way
+        self.spent_ns = 0  # before it
+        self.count = 0
+        self.told = (0, 0)  # of these what has been written down
+
+
+class Row:
+    """A stretch of time, over."""
+
+    __slots__ = ("began_ns", "calls", "epoch", "items", "lasted_ns", "phase", "spent_ns", "steps")
+
+    def __init__(self, began_ns: int, phase: str, epoch: int | None) -> None:
+        self.began_ns, self.phase, self.epoch = began_ns, phase, epoch
+        self.lasted_ns = self.steps = self.calls = 0
+        self.spent_ns: dict[str, int] = {}
+        self.items: tuple[BookItem, ...] = ()  # since they were last told
+
+
+class Books:
+    """Kept by the training thread, and written down by another. Nothing here takes a lock."""
+
+    def __init__(self, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
+        self._clock_ns = clock_ns
+        self._entries: dict[tuple[str, str, str], Entry] = {}
+        self._python = self.entry(Account.PYTHON)
+        self._own = self.entry(Account.CAPTURE)
+        self._rows: deque[Row] = deque()
+        self.thread = 0  # whose time it is; 0: nobody's
+        self.is_loop = False  # of the user's own, and not Keras' fit
+        self.top = self._python
+        self._below: list[Entry] = []
+        self._since_ns = self._row_began_ns = self._began_ns = 0
+        self._unix_ns = 0  # when the clock was at 0
+        self._phase, self._epoch = BookPhase.START, -1
+        self._steps = self.calls = self._calls_before = 0
+        self._steps_in_fit = self._steps_ever = 0
+        self._traced_at: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._items_due_ns = 0
+        self._collecting_since_ns = 0
+        self._collected: dict[Entry, int] = {}
+        # What the graph measured inside of steps, by account: seconds since it was last asked.
+        self.in_steps: Callable[[], dict[str, float]] = dict
+
+    # ------------------------------------------------------------ what happens
+
+    def begin(self) -> None:
+        self.thread = threading.get_ident()
+        self.top, self._below = self._python, []
+        now_ns = self._clock_ns()
+        self._since_ns = self._row_began_ns = self._began_ns = now_ns
+        self._unix_ns = time.time_ns() - now_ns
+        self._phase, self._epoch, self._steps, self._steps_in_fit = BookPhase.START, -1, 0, 0
+        gc.callbacks.append(self._collecting)
+
+    def end(self) -> None:
+        self._items_due_ns = 0
+        self.close_row()
+        self.thread = 0
+        if self._collecting in gc.callbacks:
+            gc.callbacks.remove(self._collecting)
+
+    @property
+    def is_mine(self) -> bool:
+        return threading.get_ident() == self.thread
+
+    def entry(self, account: str, name: str = "", where: str = "") -> Entry:
+        key = account, name, where
+        entry = self._entries.get(key)
+        if entry is None:
+            if len(self._entries) >= MOST_ENTRIES:
+                name, where = OTHERS, ""
+            entry = self._entries.setdefault((account, name, where), Entry(account, name, where))
+        return entry
+
+    def tracing(self, function: Any, name: str, where: str) -> Entry:
+        """A function is traced again, if it has been traced for an earlier step."""
+        first_traced_at = self._traced_at.setdefault(function, self._steps_ever)
+        is_again = first_traced_at < self._steps_ever
+        return self.entry(Account.RETRACE if is_again else Account.TRACE, name, where)
+
+    def is_below(self, *accounts: str) -> bool:
+        """Whether one of these has called what happens now."""
+        return any(entry.account in accounts for entry in (self.top, *self._below))
+
+    def enter(self, entry: Entry) -> None:
+        now_ns = self._clock_ns()
+        self.top.row_ns += now_ns - self._since_ns
+        self._since_ns = now_ns
+        self._below.append(self.top)
+        self.top = entry
+        entry.count += 1
+
+    def leave(self) -> None:
+        now_ns = self._clock_ns()
+        self.top.row_ns += now_ns - self._since_ns
+        self._since_ns = now_ns
+        self.top = self._below.pop()
+
+    def __enter__(self) -> None:
+        """The capture is at work itself."""
+        if self.is_mine:
+            self.enter(self._own)
+
+    def __exit__(self, *error: object) -> None:
+        if self.is_mine and self._below:  # else the work was to begin, or to end, the books
+            self.leave()
+
+    @property
+    def own_ns(self) -> int:
+        return self._own.spent_ns + self._own.row_ns
+
+    def step_ended(self) -> None:
+        self._steps += 1
+        self._steps_in_fit += 1
+        self._steps_ever += 1
+        lasted_ns = self._clock_ns() - self._row_began_ns
+        if self._steps_in_fit <= FIRST_STEPS or lasted_ns >= self._least_row_ns():
+            self.close_row()
+
+    def test_step_ended(self) -> None:
+        if self._clock_ns() - self._row_began_ns >= self._least_row_ns():
+            self.close_row()
+
+    def _least_row_ns(self) -> int:
+        least_ns = LEAST_ROW_NS if self._epoch <= 0 else LEAST_LATER_ROW_NS
+        return max(least_ns, (self._row_began_ns - self._began_ns) // ROWS_FOR_ALL)
+
+    def phase_begins(self, phase: str, epoch_began: bool = False) -> int:
+        """Returns when, as unix time."""
+        self._items_due_ns = 0  # they belong to what ends here
+        self.close_row()
+        self._phase = phase
+        self._epoch += epoch_began
+        return self._unix_ns + self._row_began_ns
+
+    def close_row(self) -> None:
+        now_ns = self._clock_ns()
+        self.top.row_ns += now_ns - self._since_ns
+        self._since_ns = now_ns
+        row = Row(self._unix_ns + self._row_began_ns, self._phase, max(self._epoch, 0))
+        row.lasted_ns = now_ns - self._row_began_ns
+        row.steps, row.calls = self._steps, self.calls - self._calls_before
+        row.spent_ns = spent = self._taken_from_entries()
+        for account, seconds in self.in_steps().items():
+            inside_ns = min(round(seconds * 1e9), spent.get(Account.STEP, 0))
+            if inside_ns > 0:
+                spent[Account.STEP] -= inside_ns
+                spent[account] = inside_ns
+        if now_ns >= self._items_due_ns:
+            row.items = self._new_items()
+            self._items_due_ns = now_ns + ITEMS_EACH_NS
+        self._row_began_ns, self._steps, self._calls_before = now_ns, 0, self.calls
+        self._rows.append(row)
+
+    def _taken_from_entries(self) -> dict[str, int]:
+        spent: dict[str, int] = {}
+        for entry in self._entries.values():
+            entry_ns = entry.row_ns
+            if entry_ns:
+                collected_ns = min(self._collected.pop(entry, 0), entry_ns)
+                if collected_ns:
+                    spent[Account.GC] = spent.get(Account.GC, 0) + collected_ns
+                    entry_ns -= collected_ns
+                spent[entry.account] = spent.get(entry.account, 0) + entry_ns
+                entry.spent_ns += entry_ns
+                entry.row_ns = 0
+        return spent
+
+    def _collecting(self, phase: str, info: dict[str, int]) -> None:
+        """Python tells it on the thread that collects. Not by `enter`, which it may interrupt."""
+        if not self.is_mine:
+            return
+        if phase == "start":
+            self._collecting_since_ns = self._clock_ns()
+        elif self._collecting_since_ns:
+            lasted_ns = self._clock_ns() - self._collecting_since_ns
+            self._collected[self.top] = self._collected.get(self.top, 0) + lasted_ns
+            self._collecting_since_ns = 0
+
+    # ------------------------------------------------------------ what is written down
+
+    def records(self) -> Iterable[BooksRecord]:
+        """What is new; if that is nothing, the row that is not over. Called by who writes."""
+        rows = []
+        while self._rows:
+            rows.append(self._rows.popleft())
+        for _, same in groupby(rows, key=lambda row: (row.phase, row.epoch)):
+            yield _record([*same])
+        if not rows and self.thread:
+            row = self._row_under_way()
+            if row.lasted_ns > 0:
+                yield _record([row], is_open=True)
+
+    def _row_under_way(self) -> Row:
+        """As it is now; a moment may be missing that the training thread is just writing down."""
+        row = Row(self._unix_ns + self._row_began_ns, self._phase, max(self._epoch, 0))
+        row.steps, row.calls = self._steps, self.calls - self._calls_before
+        top, since_ns = self.top, self._since_ns
+        for entry in tuple(self._entries.values()):
+            spent_ns = entry.row_ns + (self._clock_ns() - since_ns if entry is top else 0)
+            if spent_ns > 0:
+                row.spent_ns[entry.account] = row.spent_ns.get(entry.account, 0) + spent_ns
+        row.lasted_ns = sum(row.spent_ns.values())
+        if top.name:
+            spent_ns = top.row_ns + self._clock_ns() - since_ns
+            row.items = (BookItem(top.account, top.name, top.where, 1, spent_ns),)
+        return row
+
+    def _new_items(self) -> tuple[BookItem, ...]:
+        items = []
+        for entry in tuple(self._entries.values()):
+            count, spent_ns = entry.count, entry.spent_ns
+            before_count, before_ns = entry.told
+            if entry.name and (count, spent_ns) != entry.told:
+                item = (entry.account, entry.name, entry.where)
+                items.append(BookItem(*item, count - before_count, spent_ns - before_ns))
+                entry.told = count, spent_ns
+        return tuple(items)
+
+
+def _record(rows: list[Row], is_open: bool = False) -> BooksRecord:
+    accounts = dict.fromkeys(account for row in rows for account in row.spent_ns)
+    return BooksRecord(
+        began_ns=rows[0].began_ns,
+        phase=rows[0].phase,
+        epoch=rows[0].epoch,
+        lasted_ns=tuple(row.lasted_ns for row in rows),
+        steps=tuple(row.steps for row in rows),
+        calls=tuple(row.calls for row in rows),
+        spent_ns={
+            account: tuple(row.spent_ns.get(account, 0) for row in rows) for account in accounts
+        },
+        items=tuple(item for row in rows for item in row.items),
+        is_open=is_open,
+    )

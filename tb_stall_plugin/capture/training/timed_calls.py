@@ -1,0 +1,247 @@
+"""Clocks around what TensorFlow and Keras do on the training thread, for the books.
+
+Functions and methods are replaced while anybody keeps books, and put back afterwards. The clocks
+decide nothing: what they stand around is called with what it was given, and its result and its
+exceptions go on.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import tensorflow as tf
+
+from stall_analyzer.captures.capture_format import Account
+from tb_stall_plugin.capture.training.books import RANKS, Books, Entry
+from tb_stall_plugin.capture.training.hook import Hook
+from tb_stall_plugin.capture.training.input_wait import InputWait
+
+Method = Callable[..., Any]
+
+HOOKS = (
+    "on_train_begin", "on_train_end", "on_epoch_begin", "on_epoch_end", "on_train_batch_begin",
+    "on_train_batch_end", "on_batch_begin", "on_batch_end", "on_test_begin", "on_test_end",
+    "on_test_batch_begin", "on_test_batch_end",
+)  # fmt: skip
+
+# By thread. A fit inside of a fit has books of its own, and the outer one sees it from outside.
+_kept: dict[int, list[Books]] = {}
+_lock = threading.Lock()
+_replaced: list[tuple[Any, str, Any, Any]] = []
+input_wait = InputWait()  # one for all: graphs outlive the fits for which they were traced
+
+
+def keep(books: Books) -> None:
+    with _lock:
+        if not _kept:
+            _replace_all()
+        _kept.setdefault(books.thread, []).append(books)
+
+
+def no_longer_keep(books: Books) -> None:
+    with _lock:
+        for thread, kept in tuple(_kept.items()):
+            if books in kept:
+                kept.remove(books)
+            if not kept:
+                del _kept[thread]
+        if not _kept:
+            _put_back_all()
+
+
+def time_callbacks(books: Books, callbacks: Iterable[Any]) -> list[Hook]:
+    """Clocks around the hooks of each. To be taken out when the fit ends."""
+    hooks = []
+    for callback in callbacks:
+        for name in HOOKS:
+            if _does_something(callback, name):
+                hook = Hook(callback, name, _timed_hook(books, callback, name))
+                hook.put_in()
+                hooks.append(hook)
+    return hooks
+
+
+def _does_something(callback: Any, name: str) -> bool:
+    """Keras' own empty hooks are many."""
+    method = getattr(callback, name, None)
+    if method is None or name in vars(callback):
+        return method is not None
+    return getattr(type(callback), name) is not getattr(tf.keras.callbacks.Callback, name, None)
+
+
+def _timed_hook(books: Books, callback: Any, name: str) -> Method:
+    method = inspect.unwrap(getattr(callback, name))
+    account = Account.LOGGING if _logs_scalars(callback) else Account.CALLBACK
+    entry = books.entry(account, f"{type(callback).__name__}.{name}", _place(method))
+
+    def around(hook: Method, *arguments: Any, **named: Any) -> Any:
+        if not books.is_mine or books.top.rank >= entry.rank:
+            return hook(*arguments, **named)
+        books.enter(entry)
+        try:
+            return hook(*arguments, **named)
+        finally:
+            books.leave()
+
+    return around
+
+
+def _logs_scalars(callback: Any) -> bool:
+    """And nothing else, as is recommended to all who use TensorBoard."""
+    is_for_tensorboard = isinstance(callback, tf.keras.callbacks.TensorBoard)
+    return is_for_tensorboard and not getattr(callback, "histogram_freq", 0)
+
+
+def _place(function: Any) -> str:
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return "" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+
+
+# ---------------------------------------------------------------- TensorFlow's own
+
+
+def _of_this_thread() -> Books | None:
+    kept = _kept.get(threading.get_ident())
+    return kept[-1] if kept else None
+
+
+def _keeping(account: str) -> Books | None:
+    """The books in which this thread's time may now go to this account."""
+    books = _of_this_thread()
+    return None if books is None or books.top.rank >= RANKS[account] else books
+
+
+def _spend(books: Books, entry: Entry, method: Method, arguments: Any, named: Any) -> Any:
+    books.enter(entry)
+    try:
+        return method(*arguments, **named)
+    finally:
+        books.leave()
+
+
+def _timed(account: str, name_of: Callable[..., str]) -> Callable[[Method], Method]:
+    def decorate(method: Method) -> Method:
+        @functools.wraps(method)
+        def timed(*arguments: Any, **named: Any) -> Any:
+            books = _keeping(account)
+            if books is None:
+                return method(*arguments, **named)
+            entry = books.entry(account, name_of(*arguments))
+            return _spend(books, entry, method, arguments, named)
+
+        return timed
+
+    return decorate
+
+
+def _timed_call(call: Method) -> Method:
+    """Of a compiled function."""
+
+    @functools.wraps(call)
+    def __call__(self: Any, *arguments: Any, **named: Any) -> Any:
+        books = _keeping(Account.STEP)
+        if books is None:
+            return call(self, *arguments, **named)
+        books.calls += 1
+        books.enter(books.entry(Account.STEP, str(self._name)))
+        try:
+            return call(self, *arguments, **named)
+        finally:
+            books.leave()
+
+    return __call__
+
+
+def _timed_tracing(build: Method) -> Method:
+    @functools.wraps(build)
+    def timed(name: Any, python_func: Any = None, *arguments: Any, **named: Any) -> Any:
+        books = _keeping(Account.TRACE)
+        if books is None:
+            return build(name, python_func, *arguments, **named)
+        function = inspect.unwrap(python_func)
+        entry = books.tracing(function, str(name), _place(function))
+        return _spend(books, entry, build, (name, python_func, *arguments), named)
+
+    return timed
+
+
+def _timed_next(get_next: Method) -> Method:
+    @functools.wraps(get_next)
+    def timed(self: Any) -> Any:
+        if not tf.executing_eagerly():
+            if _is_of_a_step():
+                return input_wait.around(functools.partial(get_next, self))
+            return get_next(self)
+        books = _keeping(Account.INPUT)
+        if books is None:
+            return get_next(self)
+        return _spend(books, books.entry(Account.INPUT), get_next, (self,), {})
+
+    return timed
+
+
+def _is_of_a_step() -> bool:
+    """Whether the graph that is being built is not a callback's, or another thread's."""
+    books = _of_this_thread()
+    return books is not None and not books.is_below(Account.CALLBACK, Account.SIDE)
+
+
+def _timed_beside(method: Method) -> Method:
+    """`predict` and `evaluate`, of a loop. In a fit, only callbacks call them, and fit itself."""
+    timed = _timed(Account.SIDE, _class_name)(method)
+
+    @functools.wraps(method)
+    def beside(*arguments: Any, **named: Any) -> Any:
+        books = _of_this_thread()
+        is_beside = books is not None and books.is_loop
+        return (timed if is_beside else method)(*arguments, **named)
+
+    return beside
+
+
+def _replace_all() -> None:
+    from tensorflow.python.data.ops.iterator_ops import OwnedIterator  # noqa: PLC0415
+    from tensorflow.python.eager.polymorphic_function import polymorphic_function  # noqa: PLC0415
+    from tensorflow.python.framework import func_graph  # noqa: PLC0415
+
+    _replace(polymorphic_function.Function, "__call__", _timed_call)
+    _replace(func_graph, "func_graph_from_py_func", _timed_tracing)
+    _replace(OwnedIterator, "_next_internal", _timed_next)
+    _replace(OwnedIterator, "get_next_as_optional", _timed_next)
+    _replace(OwnedIterator, "_create_iterator", _timed(Account.ITERATOR, _no_name))
+    for owner in (tf.keras.Model, tf.train.Checkpoint, tf.train.CheckpointManager):
+        for name in ("save", "save_weights", "write"):
+            _replace(owner, name, _timed(Account.SAVE, _class_name))
+    for name in ("predict", "evaluate"):
+        _replace(tf.keras.Model, name, _timed_beside)
+
+
+def _no_name(*arguments: Any) -> str:
+    return ""
+
+
+def _class_name(owner: Any, *arguments: Any) -> str:
+    return type(owner).__name__
+
+
+def _replace(owner: Any, name: str, decorate: Callable[[Method], Method]) -> None:
+    """In the class that defines it, or in the module."""
+    for definer in getattr(owner, "__mro__", (owner,)):
+        own = vars(definer).get(name)
+        if own is not None:
+            ours = decorate(own)
+            setattr(definer, name, ours)
+            _replaced.append((definer, name, own, ours))
+            return
+
+
+def _put_back_all() -> None:
+    """Where somebody else has wrapped ours meanwhile, it stays, and does nothing."""
+    while _replaced:
+        owner, name, own, ours = _replaced.pop()
+        if vars(owner).get(name) is ours:
+            setattr(owner, name, own)
