@@ -42,6 +42,8 @@ LEAST_OF_BUILDING = 0.4
 MOST_OF_BUILDING = 0.85
 # Ops with a check between them can be neither fused nor done in place.
 MOST_OF_OPS = 0.35
+# The tracer takes its time of each op, and more than every second op is a check.
+MOST_OF_TRACING = 0.65
 
 
 def check(signals: Signals) -> Finding | None:
@@ -51,7 +53,9 @@ def check(signals: Signals) -> Finding | None:
         return None
     building = sum(signals.causes_ps[cause] for cause in BUILDING)
     steps, graphs = removed(checks), partly(building, LEAST_OF_BUILDING, MOST_OF_BUILDING)
-    gain = steps + graphs + partly(signals.causes_ps["compute.step"], 0, MOST_OF_OPS)
+    ops = partly(signals.causes_ps["compute.step"], 0, MOST_OF_OPS)
+    traced = partly(signals.causes_ps["profiler.tracing"], 0, MOST_OF_TRACING)
+    gain = steps + graphs + ops + traced
     return Finding(
         severity="consider",  # "act" in this bucket would say that the run learns nothing
         title=f"Checks for NaN take {percent(checks, working)} of the steps' time",
@@ -67,7 +71,7 @@ def check(signals: Signals) -> Finding | None:
             turns=(Turn("checks for NaN", "off"),),
         ),
         lost_ps=gain.high_ps,
-        blames=("numerics", "compile", "compute"),
+        blames=("numerics", "compile", "compute", "profiler"),
         gain=gain,
         later_gain=every_epoch(steps, signals),
         confidence=0.8,
