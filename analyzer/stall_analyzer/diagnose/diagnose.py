@@ -13,6 +13,7 @@ from typing import get_args
 from stall_analyzer.detectors.gains import OFTEN
 from stall_analyzer.detectors.registry import DETECTORS, Detector
 from stall_analyzer.detectors.severity import severity_of
+from stall_analyzer.diagnose.calibration import calibrated
 from stall_analyzer.diagnose.foreign import without_our_frameworks
 from stall_analyzer.diagnose.plan import plan
 from stall_analyzer.diagnose.precedence import without_opposed, without_silenced
@@ -77,7 +78,7 @@ def findings_of(signals: Signals, notes: list[Note]) -> list[Finding]:
     found = _found(signals, notes)
     if signals.estimate is not None and signals.estimate.stretches_ps:
         found |= _in_all_steps(signals, signals.estimate, notes)
-    return [found[id] for id in sorted(found)]
+    return [calibrated(found[id], signals) for id in sorted(found)]
 
 
 def _found(signals: Signals, notes: list[Note]) -> dict[str, Finding]:

@@ -1,0 +1,1 @@
+"""Measured gains, and the calibration of predicted ones that follows from them."""
