@@ -172,7 +172,7 @@ def test_a_finding_says_what_it_costs_what_to_change_and_what_that_wins() -> Non
     assert lines[start + 1 : lines.index("", start)] == [
         "  consider  ST101  Python in the Keras training step runs for 1.24 s while it is",
         "                   traced",
-        "    costs 1.24 s; the change should win 438 ms to 1.16 s, in the first epoch",
+        "    costs 1.24 s; the change should win 381 ms to 1.22 s, in the first epoch",
         "    only",
         "    Move slow Python (reading files, numpy, network, logging) from call() and",
         "    from the loss into __init__() or build().",

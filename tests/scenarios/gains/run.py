@@ -60,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"  others, by this  {quality(with_rows(others, lookup(fitted(mine))))}")
     left_out = [case for cases in one_set_left_out(measured).values() for case in cases]
     print(f"\nall, as predicted       {quality(with_rows(measured, untouched))}")
+    print(f"all, calibrated         {quality(with_rows(measured, lookup(table)))}")
     print(f"all, each by the others {quality(left_out)}")
     _print_outside(with_rows(measured, lookup(table)))
     return 0
