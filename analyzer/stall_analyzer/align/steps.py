@@ -1,13 +1,15 @@
 """The steps of the first epoch: as traces show them, as a capture timed them, as they were logged.
 
-A trace knows each step that it saw. A capture times the first steps, every sixteenth after that and
-all that are long; of the others, only how many there were is known.
+A trace knows each step that it saw. The books of a capture have them all; where they are short,
+several in a row. A capture without books times the first steps, every sixteenth after that and all
+that are long; of the others, only how many there were is known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -38,7 +40,7 @@ def find_steps(
         traced = [replace(step, index=index) for index, step in enumerate(traced)]
     if events is None or window.start_unix_ns is None:
         return tuple(traced)
-    timed = _timed(events, window, (logged and logged.first_step) or 0)
+    timed = _booked(events, window) or _timed(events, window, (logged and logged.first_step) or 0)
     if timed is not None:
         return tuple(sorted([*traced, *_outside(timed, sessions)], key=_start))
     walls = (batch_times(events) - window.start_unix_ns) * PS_PER_NS
@@ -78,6 +80,22 @@ def _traced(steps: TracedSteps, until: int, first_number: int | None) -> list[St
             zip(start, ends, kind, strict=True), start=first_number or 0
         )
     ]
+
+
+def _booked(events: EventLog, window: Window) -> list[Step]:
+    """Those of the books, each from the end of the one before. Those of a row share it evenly."""
+    books = events.capture.books if events.capture is not None else None
+    if books is None or window.start_unix_ns is None:
+        return []
+    begins = (books.begin_ns - window.start_unix_ns) * PS_PER_NS
+    ends = (books.end_ns - window.start_unix_ns) * PS_PER_NS
+    rows = (books.steps > 0) & (ends > 0) & (ends <= window.duration_ps)
+    found: list[Step] = []
+    for begin, end, count in zip(begins[rows], ends[rows], books.steps[rows], strict=True):
+        bounds = np.linspace(max(begin, 0), end, count + 1).astype(np.int64)
+        for start, stop in pairwise(bounds.tolist()):
+            found.append(Step(len(found), start, stop, "training", "capture"))
+    return found
 
 
 def _timed(events: EventLog, window: Window, first_number: int) -> list[Step] | None:

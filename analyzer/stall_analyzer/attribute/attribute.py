@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stall_analyzer.attribute.allocator_waits import allocator_regions
-from stall_analyzer.attribute.booked_time import booked_tiling, books_of, row_bounds
+from stall_analyzer.attribute.booked_time import books_of, with_books
 from stall_analyzer.attribute.contention import with_contention
 from stall_analyzer.attribute.device_work import DeviceView, device_view
 from stall_analyzer.attribute.evidence import what_could_be_seen
@@ -30,18 +30,11 @@ from stall_analyzer.attribute.untrained import untrained_tiling
 from stall_analyzer.attribute.wasted_steps import wasted_from_ps
 from stall_analyzer.attribute.xla import xla_regions
 from stall_analyzer.errors import UnreadableFile
-from stall_analyzer.model.books import Books
 from stall_analyzer.model.causes import code, codes, codes_of_bucket
 from stall_analyzer.model.intervals import NOTHING, Tiling, overlay
 from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.notes import Note
-from stall_analyzer.model.timeline import (
-    AlignedTrace,
-    Timeline,
-    TrainingThread,
-    Window,
-    starts_and_ends,
-)
+from stall_analyzer.model.timeline import AlignedTrace, Timeline, TrainingThread, starts_and_ends
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import rows_named, rows_of_line
 from stall_analyzer.model.units import Int64s
@@ -72,14 +65,14 @@ def _host_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -
     """Sessions of one host see different parts of the window: lay them over each other."""
     duration = timeline.window.duration_ps
     tiling = Tiling(np.array([0, duration]), np.array([NOTHING]))
-    books = books_of(timeline.events, host)
     for part in parts:
-        begin, end = _whole_rows(part, books, timeline.window)
+        begin, end = part.covered_ps
         if begin < end:
             traced = _traced(part, timeline, begin - part.shift_ps, end - part.shift_ps)
             tiling = overlay(tiling, Tiling(traced.bounds + part.shift_ps, traced.labels))
+    books = books_of(timeline.events, host)
     if books is not None:
-        tiling = overlay(tiling, booked_tiling(books, timeline.window))
+        tiling = with_books(tiling, books, timeline.window)
     tiling = relabel(tiling, tiling.labels == NOTHING, "unknown.not_traced")
     for part in parts:
         tiling = with_profiler_stop(tiling, part, timeline)
@@ -96,16 +89,6 @@ def _host_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -
         evidence=what_could_be_seen(parts, waited),
         notes=tuple(note for part in parts for note in part.trace.notes),
     )
-
-
-def _whole_rows(part: AlignedTrace, books: Books | None, window: Window) -> tuple[int, int]:
-    """What the trace covers, without rows of the books of which it saw a part only."""
-    begin, end = part.covered_ps
-    if books is None or window.start_unix_ns is None:
-        return begin, end
-    starts, ends = row_bounds(books, window)
-    cut_at_begin, cut_at_end = ((starts < at) & (at < ends) for at in (begin, end))
-    return int(ends[cut_at_begin].max(initial=begin)), int(starts[cut_at_end].min(initial=end))
 
 
 def _traced(aligned: AlignedTrace, timeline: Timeline, begin: int, end: int) -> Tiling:

@@ -1,18 +1,21 @@
 """From the books of a capture to causes: exact for every row, whatever was profiled.
 
 Of a row only sums are known. Its causes stand one after the other, in an order that does not
-matter: no sum over rows depends on it.
+matter: no sum over rows depends on it. What an account was spent on in detail, the profiled rows
+tell for the others: how much of a step is dispatch, say.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 
 from stall_analyzer.captures.capture_format import Account, BookPhase
 from stall_analyzer.model.books import Books
-from stall_analyzer.model.causes import code
+from stall_analyzer.model.causes import CAUSES, bucket_of, code, codes, codes_of_bucket
 from stall_analyzer.model.event_log import EventLog
-from stall_analyzer.model.intervals import NOTHING, Tiling, simplify
+from stall_analyzer.model.intervals import NOTHING, Layer, Tiling, overlay, paint, simplify, time_in
 from stall_analyzer.model.timeline import Window
 from stall_analyzer.model.units import PS_PER_NS, Bools, Int64s
 
@@ -35,6 +38,20 @@ CAUSES_OF = {
 }
 FIRST_CALL = "compile.instantiate"
 WAITS = (Account.INPUT, Account.WAIT)
+# A row of which the profile missed more is told by the books alone.
+MISSED_SHARE = 0.05
+# What a profile can find inside of an account, beside the cause that it has without one. What input
+# takes from the step without being waited for is in all of them.
+DETAILS = {
+    Account.STEP: tuple(
+        cause
+        for cause in CAUSES
+        if bucket_of(cause) in ("compute", "memory", "numerics")
+        or cause in ("host.dispatch", "input.contention", "host.py_func")
+    ),
+    Account.PYTHON: ("host.python", "host.eager", "host.summary", "input.contention"),
+}
+Shares = Mapping[str, Mapping[str, float]]  # of the causes in an account
 
 
 def books_of(events: EventLog | None, host: str) -> Books | None:
@@ -43,26 +60,41 @@ def books_of(events: EventLog | None, host: str) -> Books | None:
     return next((c.books for c in captures if c.trace_name == host and c.books), None)
 
 
-def booked_tiling(books: Books, window: Window) -> Tiling:
-    """Over the whole window; NOTHING where there is no row."""
-    start_ns = window.start_unix_ns
-    if start_ns is None:
-        return Tiling(np.array([0, window.duration_ps]), np.array([NOTHING]))
-    parts = _parts(books)
-    lengths = np.stack([ns for _, ns in parts], axis=1) * PS_PER_NS  # a row each
+def with_books(traced: Tiling, books: Books, window: Window) -> Tiling:
+    """The tiling of what was profiled, and by the books what was not."""
+    if window.start_unix_ns is None:
+        return traced
+    start, end = _row_bounds(books, window.start_unix_ns)
+    missing = time_in(traced, start, end, np.append(codes_of_bucket("unknown"), NOTHING))
+    missed = missing > MISSED_SHARE * (end - start)
+    shares = _shares(books, traced, missed, window.start_unix_ns)
+    booked = _clipped(_tiled(books, shares, start), window.duration_ps)
+    holes = paint(0, window.duration_ps, [Layer(start[missed], end[missed], 0)], default=1)
+    seen = overlay(traced, Tiling(traced.bounds[[0, -1]], np.array([NOTHING])))
+    labels = np.where(np.isin(seen.labels, codes_of_bucket("unknown")), NOTHING, seen.labels)
+    seen = _masked(Tiling(seen.bounds, labels), holes)
+    return overlay(overlay(seen, booked), traced)
+
+
+def _masked(tiling: Tiling, kept: Tiling) -> Tiling:
+    """NOTHING where the other tiling has a 0."""
+    marked = overlay(Tiling(kept.bounds, np.where(kept.labels == 0, -2, NOTHING)), tiling)
+    return Tiling(marked.bounds, np.where(marked.labels == -2, NOTHING, marked.labels))
+
+
+def _row_bounds(books: Books, start_ns: int) -> tuple[Int64s, Int64s]:
+    """Begins and ends of the rows in window time."""
+    return (books.begin_ns - start_ns) * PS_PER_NS, (books.end_ns - start_ns) * PS_PER_NS
+
+
+def _tiled(books: Books, shares: Shares, begins: Int64s) -> Tiling:
+    """A row each; NOTHING between two rows that do not touch."""
+    parts = _parts(books, shares)
+    lengths = np.stack([ns for _, ns in parts], axis=1) * PS_PER_NS
     labels = np.tile([code(cause) for cause, _ in parts], (len(books), 1))
-    # Before each row a hole, which is empty where it begins at the end of the last one.
-    begins = (books.begin_ns - start_ns) * PS_PER_NS
     bounds = np.concatenate([begins[:, None], begins[:, None] + np.cumsum(lengths, axis=1)], axis=1)
     holes = np.full((len(books), 1), NOTHING)
-    tiling = Tiling(bounds.ravel(), np.concatenate([labels, holes], axis=1).ravel()[:-1])
-    return _clipped(tiling, window.duration_ps)
-
-
-def row_bounds(books: Books, window: Window) -> tuple[Int64s, Int64s]:
-    """Begins and ends of the rows in window time."""
-    start_ns = window.start_unix_ns or 0
-    return (books.begin_ns - start_ns) * PS_PER_NS, (books.end_ns - start_ns) * PS_PER_NS
+    return Tiling(bounds.ravel(), np.concatenate([labels, holes], axis=1).ravel()[:-1])
 
 
 def _clipped(tiling: Tiling, duration_ps: int) -> Tiling:
@@ -71,11 +103,11 @@ def _clipped(tiling: Tiling, duration_ps: int) -> Tiling:
     return simplify(Tiling(bounds, np.concatenate([[NOTHING], tiling.labels, [NOTHING]])))
 
 
-def _parts(books: Books) -> list[tuple[str, Int64s]]:
+def _parts(books: Books, shares: Shares) -> list[tuple[str, Int64s]]:
     """Causes with their nanoseconds in each row; together they are the row."""
     nothing = np.zeros(len(books), dtype=np.int64)
     eager = (books.steps > 0) & (books.calls == 0)
-    parts = []
+    parts: list[tuple[str, Int64s]] = []
     for account, cause in CAUSES_OF.items():
         spent = books.spent(account)
         special, ns = {
@@ -83,8 +115,34 @@ def _parts(books: Books) -> list[tuple[str, Int64s]]:
             "host.python": ("host.eager", np.where(eager, spent, 0)),
             "compute.step": (FIRST_CALL, np.minimum(spent, _first_calls_took_longer(books))),
         }.get(cause, (cause, nothing))
-        parts += [(special, ns), (cause, spent - ns)]
+        parts += [(special, ns), *_divided(cause, spent - ns, shares.get(account, {}))]
     return parts
+
+
+def _divided(cause: str, ns: Int64s, shares: Mapping[str, float]) -> list[tuple[str, Int64s]]:
+    """What is lost by rounding stays with the cause itself."""
+    others = [
+        (c, np.floor(share * ns).astype(np.int64)) for c, share in shares.items() if c != cause
+    ]
+    return [*others, (cause, ns - sum((part for _, part in others), np.zeros_like(ns)))]
+
+
+def _shares(books: Books, traced: Tiling, missed: Bools, start_ns: int) -> Shares:
+    """By the profiled rows in which no graph was built."""
+    start, end = _row_bounds(books, start_ns)
+    usual = ~missed & ~_traced_in(books) & books.in_phase(BookPhase.TRAIN) & (books.steps > 0)
+    found: dict[str, dict[str, float]] = {}
+    for account, causes in DETAILS.items():
+        spent = {c: int(time_in(traced, start[usual], end[usual], codes(c)).sum()) for c in causes}
+        whole = sum(spent.values())
+        if whole:
+            found[account] = {cause: ps / whole for cause, ps in spent.items() if ps}
+    return found
+
+
+def _traced_in(books: Books) -> Bools:
+    """Rows in which graphs were built."""
+    return np.asarray(books.spent(Account.TRACE) + books.spent(Account.RETRACE) > 0)
 
 
 def _is_first_wait(books: Books) -> Bools:
@@ -100,8 +158,7 @@ def _is_first_wait(books: Books) -> Bools:
 
 def _first_calls_took_longer(books: Books) -> Int64s:
     """Than the calls of other rows: graphs are optimized and compiled when they first run."""
-    step, calls = books.spent(Account.STEP), books.calls
-    traced = (books.spent(Account.TRACE) + books.spent(Account.RETRACE)) > 0
+    step, calls, traced = books.spent(Account.STEP), books.calls, _traced_in(books)
     longer = np.zeros(len(books), dtype=np.int64)
     for phase in (BookPhase.TRAIN, BookPhase.VALIDATION):
         rows = books.in_phase(phase) & (calls > 0)

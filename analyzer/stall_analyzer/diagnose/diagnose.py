@@ -76,8 +76,8 @@ def signals_of(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Signals:
 def findings_of(signals: Signals, notes: list[Note]) -> list[Finding]:
     """What the detectors find, ordered by id. A sampled epoch is judged by its samples, too."""
     found = _found(signals, notes)
-    if signals.estimate is not None and signals.estimate.stretches_ps:
-        found |= _in_all_steps(signals, signals.estimate, notes)
+    if signals.profiled_part is not None:
+        found |= _in_all_steps(signals, signals.profiled_part, notes)
     return [calibrated(found[id], signals) for id in sorted(found)]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.ledger import Ledger
@@ -30,6 +30,16 @@ class Estimate:
     # Profiled steps without a break, in window time, and how much longer all the usual steps took.
     stretches_ps: tuple[tuple[int, int], ...] = ()
     times: float = 1.0
+    # Of an epoch whose books were kept: what comes again, in all its training and in the stretches.
+    booked_ps: Mapping[Bucket, tuple[int, int]] = field(default_factory=dict)
+
+    def times_of(self, buckets: Sequence[Bucket]) -> float:
+        """How much more of these there was in all the usual steps than in the profiled ones."""
+        whole, profiled = (
+            sum(self.booked_ps[bucket][i] for bucket in buckets if bucket in self.booked_ps)
+            for i in (0, 1)
+        )
+        return whole / profiled if profiled else self.times
 
     @property
     def words(self) -> str:
@@ -37,7 +47,10 @@ class Estimate:
             return "estimated from what was logged"
         of_all = f" of {self.steps:,}" if self.steps is not None else ""
         steps = "step" if self.profiled_steps == 1 else "steps"
-        return f"estimated from {self.profiled_steps:,} profiled {steps}{of_all}"
+        profiled = f"{self.profiled_steps:,} profiled {steps}{of_all}"
+        if self.booked_ps:
+            return f"{profiled}, and the capture's clocks for the others"
+        return f"estimated from {profiled}"
 
     @property
     def profiled_ps(self) -> int:

@@ -57,8 +57,10 @@ def over_the_epoch(finding: Finding, signals: Signals, estimate: Estimate) -> Fi
     Never more than the buckets that it blames may hold, nor than a later epoch takes.
     """
 
+    times = estimate.times_of(finding.blames)
+
     def scaled(ps: int, most_ps: int) -> int:
-        return min(round(ps * estimate.times), most_ps)
+        return min(round(ps * times), most_ps)
 
     most = sum(estimate.ranges[bucket].high_ps for bucket in finding.blames)
     lost = scaled(finding.lost_ps, min(most, signals.window_ps))

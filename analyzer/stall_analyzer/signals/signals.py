@@ -32,6 +32,7 @@ from stall_analyzer.signals.ending.logged_progress import LoggedProgress, progre
 from stall_analyzer.signals.ending.process_end import Ending, ending_of
 from stall_analyzer.signals.ending.stalled import Stall, stall_of_run
 from stall_analyzer.signals.ending.still_running import StillRunning, still_running
+from stall_analyzer.signals.estimate.booked import booked_sample
 from stall_analyzer.signals.estimate.estimate import estimate_of
 from stall_analyzer.signals.estimate.seen import Seen
 from stall_analyzer.signals.estimate.windows import sample_of
@@ -90,6 +91,13 @@ class Signals(LedgerSignals):
         """The whole epoch as it probably was, where not all of it was traced."""
         seen = Seen(self.timeline, self.host, self.traces, self.training_steps, self.pipeline)
         return self.sample or estimate_of(seen)
+
+    @cached_property
+    def profiled_part(self) -> Estimate | None:
+        """What was profiled of the epoch, where detectors must look at that alone."""
+        if self.estimate is None:
+            return booked_sample(self.timeline, self.host)
+        return self.estimate if self.estimate.stretches_ps else None
 
     @property
     def likely_ledger(self) -> Ledger:

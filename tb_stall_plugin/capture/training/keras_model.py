@@ -6,8 +6,9 @@ import itertools
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 CLOSE_BEFORE = 2  # steps before Keras starts its profiler, ours is closed
@@ -42,24 +43,27 @@ class Fit:
                 self.callback_list = caller
                 # Else it is a callback that has callbacks of its own, and no fit calls it.
                 if frame.f_back is not None and frame.f_back.f_code.co_name == "fit":
-                    self.was_left = _has_returned(frame.f_back)
+                    self.was_left = _has_returned(frame.f_back, caller)
                 return
 
 
-def _has_returned(frame: FrameType) -> Callable[[], bool]:
+def _has_returned(frame: FrameType, callback_list: Any) -> Callable[[], bool]:
     """To be asked by another thread: an exception leaves a fit without a word to callbacks."""
-    thread = threading.get_ident()
-    # No reference to the frame: it would keep the data alive. Its place may be another's later.
-    known = _identity(frame)
+    thread, code = threading.get_ident(), frame.f_code
+    # No reference to the frame: it would keep the data alive. Another fit may get its place in
+    # memory, but has a list of callbacks of its own.
+    known = weakref.ref(callback_list)
 
     def has_returned() -> bool:
-        return known not in map(_identity, _frames(sys._current_frames().get(thread)))
+        callbacks = known()
+        fits = (f for f in _frames(sys._current_frames().get(thread)) if f.f_code is code)
+        return callbacks is None or not any(_holds(fit, callbacks) for fit in fits)
 
     return has_returned
 
 
-def _identity(frame: FrameType) -> tuple[int, CodeType]:
-    return id(frame), frame.f_code
+def _holds(frame: FrameType, value: Any) -> bool:
+    return any(held is value for held in frame.f_locals.values())
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:

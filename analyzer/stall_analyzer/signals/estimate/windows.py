@@ -50,7 +50,7 @@ COUNTS[UNTRACED] = False
 
 
 @dataclass(frozen=True)
-class _ProfiledWindow:
+class ProfiledWindow:
     """A profiled part of the epoch, and what its time went to."""
 
     start_ps: int
@@ -69,7 +69,7 @@ def sample_of(timeline: Timeline, host: HostLedger) -> Estimate | None:
     if timeline.training_steps is None and known < KNOWN_SHARE * duration:
         return None  # nobody timed the steps in between
     tiling = host.ledger.tiling
-    windows = list(_windows(timeline, host, steps[WARM_STEPS:], tiling))
+    windows = list(profiled_windows(timeline, host, steps))
     profiled = [step for window in windows for step in window.steps]
     bounds = [0, *(bound for w in windows for bound in (w.start_ps, w.end_ps)), duration]
     gaps = [end - begin for begin, end in zip(bounds[::2], bounds[1::2], strict=True)]
@@ -111,10 +111,11 @@ def _ranges(likely: Ledger, exact: Ledger, doubted_ps: int) -> dict[Bucket, Rang
     }
 
 
-def _windows(
-    timeline: Timeline, host: HostLedger, steps: Sequence[Step], tiling: Tiling
-) -> Iterator[_ProfiledWindow]:
+def profiled_windows(
+    timeline: Timeline, host: HostLedger, all_steps: Sequence[Step]
+) -> Iterator[ProfiledWindow]:
     """Those that saw usual steps from their beginning to their end, in order."""
+    tiling, steps = host.ledger.tiling, all_steps[WARM_STEPS:]
     parts = [a for a in timeline.traces if a.host == host.host and not is_chosen(timeline, a)]
     for part in sorted(parts, key=lambda part: part.covered_ps):
         begin, end = part.covered_ps
@@ -125,7 +126,7 @@ def _windows(
         first, last = inside[0].start_ps, inside[-1].end_ps
         spent = _by_cause(tiling, np.array([first]), np.array([last]))[:, 0] * COUNTS
         if spent.sum():
-            yield _ProfiledWindow(begin, end, spent / spent.sum(), tuple(inside))
+            yield ProfiledWindow(begin, end, spent / spent.sum(), tuple(inside))
 
 
 def is_chosen(timeline: Timeline, part: AlignedTrace) -> bool:
@@ -147,7 +148,7 @@ def _by_cause(tiling: Tiling, start: Int64s, end: Int64s) -> Int64s:
 def _untraced_by_cause(
     training: Sequence[Phase],
     left_out: Sequence[Step],
-    windows: Sequence[_ProfiledWindow],
+    windows: Sequence[ProfiledWindow],
     tiling: Tiling,
 ) -> Int64s:
     """What untraced training went to, without some steps, if it went as in the windows around."""
@@ -178,7 +179,7 @@ def _with_capture(added: Int64s, capture_ps: int) -> Int64s:
     return added
 
 
-def _difference(one: _ProfiledWindow, other: _ProfiledWindow) -> float:
+def _difference(one: ProfiledWindow, other: ProfiledWindow) -> float:
     """The part of its time that one of them spent otherwise."""
     return float(np.abs(one.shares - other.shares).sum() / 2)
 
