@@ -110,6 +110,27 @@ def test_the_profiler_takes_its_time_for_every_op_of_a_step(tmp_path: Path) -> N
     assert round(causes_ms(ledger)["profiler.tracing"], 1) == 3
 
 
+def eager_with_kernel(op: str, at_ms: float, gap_ms: float) -> list[Event]:
+    """Writing an event takes half of `gap_ms` on each side of the kernel."""
+    end_ms = at_ms + 0.01
+    return [
+        event(f"EagerLocalExecute: {op}", at_ms - 0.001, end_ms + 0.001),
+        event("EagerKernelExecute", at_ms, end_ms),
+        event("KernelAndDeviceOp::Run", at_ms + gap_ms / 2, end_ms - gap_ms / 2),
+    ]
+
+
+def test_what_an_event_takes_does_not_depend_on_how_much_is_logged(tmp_path: Path) -> None:
+    """1 µs by the ops of the program, so 3 ms a step; those of scalars would say 0.2 µs."""
+    names = [f"layer_{i}/MatMul:MatMul" for i in range(1000)]
+    own = [e for i in range(20) for e in eager_with_kernel("Mul", 10.1 + i / 50, 0.001)]
+    logged = [e for i in range(60) for e in eager_with_kernel("Identity", 10.6 + i / 50, 0.0002)]
+    calls = [*call(0, 10, run=1), *own, *logged, *call(12, 22, run=2)]
+    work = [*ops(0, 10, 1, *names), *ops(12, 22, 2, *names)]
+    found = causes_ms(ledger_of(tmp_path, trainer(calls, work)))
+    assert round(found["profiler.tracing"], 1) == 6
+
+
 def test_ops_of_the_input_are_not_the_steps(tmp_path: Path) -> None:
     """What runs for every element does not run in the step, whatever it is called."""
     calls = [*call(0, 10, run=1), *call(10, 20, run=2)]

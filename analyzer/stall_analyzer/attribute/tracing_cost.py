@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.attribute.logging_cost import FLUSH, PREPARES, WRITES
+from stall_analyzer.attribute.thread import EAGER_PREFIX
 from stall_analyzer.decode.vocabulary import op_type
 from stall_analyzer.model.causes import code, codes
 from stall_analyzer.model.intervals import Layer, Tiling, overlay, paint
@@ -20,6 +22,7 @@ from stall_analyzer.model.units import PS_PER_US, Bools, Int32s
 # The gap also holds some code, and now and then an interruption: the shorter ones tell.
 SHORTER_PERCENT = 20
 LEAST_EAGER_OPS = 20
+LOGGING_OPS = PREPARES | WRITES | {FLUSH}
 USUAL_EVENT_PS = PS_PER_US // 2  # where too few tell
 # An op of a graph comes with two events, whose names are put together from node and type. Epochs of
 # two programs, with and without the profiler: 2.6 and 3.3 times what the gap takes. The calls of a
@@ -63,6 +66,9 @@ def event_ps(trace: Trace) -> int:
     outer = events.parent[inner]
     known = (outer >= 0) & _of_an_op(trace, outer)
     inner, outer = inner[known], outer[known]
+    others = ~_logs(trace, outer)
+    if others.sum() >= LEAST_EAGER_OPS:
+        inner, outer = inner[others], outer[others]
     if len(inner) < LEAST_EAGER_OPS:
         return USUAL_EVENT_PS
     gaps = (
@@ -81,6 +87,13 @@ def _of_an_op(trace: Trace, rows: Int32s) -> Bools:
     is_start = names_where(trace, "EagerKernelExecute".__eq__)
     name = trace.events.name
     return np.asarray((around >= 0) & is_start[name[rows]] & is_op[name[around]])
+
+
+def _logs(trace: Trace, rows: Int32s) -> Bools:
+    """Ops of scalars follow upon each other, with all they need in the caches; those of a graph
+    do not. Else an event would seem the cheaper, the more is logged."""
+    is_logging = names_where(trace, lambda name: name.removeprefix(EAGER_PREFIX) in LOGGING_OPS)
+    return np.asarray(is_logging[trace.events.name[trace.events.parent[rows]]])
 
 
 def _ops_per_run(trace: Trace, runs: int) -> float:
