@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stall_analyzer.captures.capture_records import WindowRecord
 from stall_analyzer.model.estimate import Estimate
+from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.runs import ProfileSession
 from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.signals.signals import Signals
@@ -191,6 +193,17 @@ def test_what_stopping_the_profiler_took_is_not_the_steps(tmp_path: Path) -> Non
     found = estimated(signals_for(timeline))
     assert seconds_of(found)["profiler.stop"] == 1.7
     assert seconds_of(found)["compute.step"] == pytest.approx(5.3, abs=0.1)
+
+
+def test_a_capture_saves_its_profile_while_training_goes_on(tmp_path: Path) -> None:
+    """As above, but it says that it saved the session itself."""
+    log = replace(KERAS, profiled={2: 3.05})
+    session = ProfileSession("s", "", (), exported_unix_s=int(BEGIN_S) + 5)
+    timeline = log.timeline(tmp_path, profile(), profile_s=3.0, session=session)
+    assert timeline.events is not None
+    capture = Capture(windows=(WindowRecord(0, "saved", "sample", session="s"),))
+    timeline = replace(timeline, events=replace(timeline.events, captures=(capture,)))
+    assert "profiler.stop" not in seconds_of(estimated(signals_for(timeline)))
 
 
 def test_where_the_beginning_was_traced_no_first_step_is_added(tmp_path: Path) -> None:

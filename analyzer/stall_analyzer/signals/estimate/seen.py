@@ -76,13 +76,20 @@ class Seen:
     def stopping_ps(self) -> int:
         """What stopping the profiler took at least, in the middle of the steps.
 
-        Where it would not fit, the time zone of the session's name was taken wrong.
+        Where it would not fit, the time zone of the session's name was taken wrong. A capture stops
+        it in a thread of its own, and training goes on.
         """
         return sum(
             trace.stopping_ps
             for trace in self.traces
             if trace.covered_ps[1] + trace.stopping_ps < self.window_ps
+            and not self._is_captured(trace)
         )
+
+    def _is_captured(self, trace: AlignedTrace) -> bool:
+        events, name = self.timeline.events, trace.session.rpartition("/")[2]
+        captures = events.captures if events is not None else ()
+        return any(window.session == name for c in captures for window in c.windows)
 
     @property
     def keras_profiles(self) -> bool:
