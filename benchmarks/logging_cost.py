@@ -1,15 +1,18 @@
 """What logging and capturing cost a first epoch, and how much of that the analyzer recognizes.
 
-For a tiny, a small and a medium model, each way of logging takes turns with the bare training, in
-another order each round, and each round in a process of its own:
+For a tiny, a small and a medium model, each way of logging between two bare trainings, in another
+order each round, and each round in a process of its own:
 
     bare             nothing is logged
     epoch            TensorFlow's profiler, and Keras' TensorBoard callback as it comes
     batch            TensorFlow's profiler, and scalars of every batch (update_freq="batch")
     capture          StallCallback
 
-*Cost* is the median epoch less the median bare one. *Recognized* is what the report calls
-`profiler`, in the median; of an epoch that was not traced as a whole, what it estimates.
+A machine may be a fifth slower for some seconds, and a process faster than the next by as much as
+logging costs. So epochs are short, and *cost* is the median of what each took longer than the mean
+of the two bare ones beside it; `cpu_s` is the same in seconds of all processors. *Recognized* is
+what the report calls `profiler`, in the median; of an epoch that was not traced as a whole, what it
+estimates.
 
     python benchmarks/logging_cost.py [--models tiny small medium] [--rounds N] [--json FILE]
 
@@ -21,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import json
 import os
 import statistics
@@ -45,28 +49,28 @@ from tb_stall_plugin.capture.process.guard import guard
 keras = tf.keras
 BARE = "bare"
 PS_PER_S = 1e12
-# Long enough that what logging costs is more than what two epochs differ by anyway.
-STEPS = {"tiny": 3000, "small": 700, "medium": 150}
+STEPS = {"tiny": 1500, "small": 200, "medium": 50}
 WARM_UP_STEPS = 20  # the first training of a process takes longer, whoever logs it
-SECONDS = "seconds.json"  # beside the logs of a training
+RESULT = "cost.json"  # beside the logs of a training
+Seconds = dict[str, float]  # by clock: "s" of the wall, "cpu_s" of all processors
+
+
+def _clocks() -> Seconds:
+    return {"s": time.perf_counter(), "cpu_s": time.process_time()}
 
 
 class Begin(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
     """The first callback."""
 
-    at_s = 0.0
-
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        self.at_s = time.perf_counter()
+        self.at = _clocks()
 
 
 class End(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
     """The last callback."""
 
-    at_s = 0.0
-
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self.at_s = time.perf_counter()
+        self.at = _clocks()
 
 
 @contextlib.contextmanager
@@ -92,30 +96,36 @@ def _by_batch(folder: str) -> Iterator[list[Any]]:
         yield [keras.callbacks.TensorBoard(folder, update_freq="batch", profile_batch=0)]
 
 
-WAYS = {BARE: _nothing, "epoch": _by_epoch, "batch": _by_batch, "capture": _capture}
+WAYS = {"epoch": _by_epoch, "batch": _by_batch, "capture": _capture, BARE: _nothing}
+LOGGED = tuple(WAYS)[:-1]
 
 
-def first_epoch(kind: Kind, way: str, folder: str) -> float:
-    """Seconds of the first epoch of a new model."""
+def first_epoch(kind: Kind, way: str, folder: str) -> Seconds:
+    """Of a new model."""
     model, data = kind.model(), kind.data()
     begin, end = Begin(), End()
+    gc.collect()
     with WAYS[way](folder) as callbacks:
         model.fit(
             data, steps_per_epoch=kind.epoch_steps, verbose=0, callbacks=[begin, *callbacks, end]
         )
-    return end.at_s - begin.at_s
+    return {clock: end.at[clock] - begin.at[clock] for clock in begin.at}
 
 
 def train(name: str, number: int, folder: Path) -> None:
     """One round in this process, after a warm-up that nobody logs."""
     kind = replace(KINDS[name], epoch_steps=STEPS[name])
     first_epoch(replace(kind, epoch_steps=WARM_UP_STEPS), BARE, "")
-    ways, turn = list(WAYS), number % len(WAYS)
-    for way in ways[turn:] + ways[:turn]:
+    turn = number % len(LOGGED)
+    before = first_epoch(kind, BARE, "")
+    for way in LOGGED[turn:] + LOGGED[:turn]:
         place = folder / name / way / str(number)
-        seconds = first_epoch(kind, way, str(place / "logs"))
+        logged = first_epoch(kind, way, str(place / "logs"))
+        after = first_epoch(kind, BARE, "")
+        bare = {clock: (before[clock] + after[clock]) / 2 for clock in before}
         place.mkdir(parents=True, exist_ok=True)
-        (place / SECONDS).write_text(json.dumps(seconds))
+        (place / RESULT).write_text(json.dumps({"bare": bare, "logged": logged}))
+        before = after
 
 
 def measure(models: Sequence[str], rounds: int, under: Sequence[str], folder: Path) -> None:
@@ -127,31 +137,28 @@ def measure(models: Sequence[str], rounds: int, under: Sequence[str], folder: Pa
 
 def recognized(logs: Path) -> float:
     (run,) = analyze(str(logs)).document["runs"]
-    return (run["estimate"] or run)["buckets_ps"]["profiler"] / PS_PER_S
+    return float((run["estimate"] or run)["buckets_ps"]["profiler"] / PS_PER_S)
 
 
-def compare(folder: Path) -> list[dict[str, Any]]:
+def compare(folder: Path, way: str) -> dict[str, Any]:
     """Of one model."""
-    runs = {way: sorted(folder.glob(f"{way}/*/{SECONDS}")) for way in WAYS}
-    seconds = {way: [json.loads(file.read_text()) for file in runs[way]] for way in runs}
-    bare_s = statistics.median(seconds[BARE])
-    rows = []
-    for way in (way for way in WAYS if way != BARE):
-        cost_s = statistics.median(seconds[way]) - bare_s
-        ours_s = statistics.median(recognized(file.parent / "logs") for file in runs[way])
-        rows.append(
-            {
-                "model": folder.name,
-                "way": way,
-                "rounds": len(runs[way]),
-                "bare_s": [round(s, 3) for s in sorted(seconds[BARE])],
-                "logged_s": [round(s, 3) for s in sorted(seconds[way])],
-                "cost_s": round(cost_s, 3),
-                "recognized_s": round(ours_s, 3),
-                "recognized_share": round(ours_s / cost_s, 2) if cost_s > 0 else None,
-            }
-        )
-    return rows
+    files = sorted((folder / way).glob(f"*/{RESULT}"))
+    rounds = [json.loads(file.read_text()) for file in files]
+    costs = [one["logged"]["s"] - one["bare"]["s"] for one in rounds]
+    ours = [recognized(file.parent / "logs") for file in files]
+    cost_s, ours_s = statistics.median(costs), statistics.median(ours)
+    cpu_s = statistics.median(one["logged"]["cpu_s"] - one["bare"]["cpu_s"] for one in rounds)
+    return {
+        "model": folder.name,
+        "way": way,
+        "bare_s": [round(one["bare"]["s"], 3) for one in rounds],
+        "costs_s": [round(cost, 3) for cost in costs],
+        "recognized_each_s": [round(each, 3) for each in ours],
+        "cost_s": round(cost_s, 3),
+        "cost_cpu_s": round(cpu_s, 3),
+        "recognized_s": round(ours_s, 3),
+        "recognized_share": round(ours_s / cost_s, 2) if cost_s > 0 else None,
+    }
 
 
 def main() -> None:
@@ -171,7 +178,7 @@ def main() -> None:
     folder = options.folder or Path(tempfile.mkdtemp(prefix="logging-cost-"))
     if not options.only_score:
         measure(options.models, options.rounds, options.under, folder)
-    results = [row for name in options.models for row in compare(folder / name)]
+    results = [compare(folder / name, way) for name in options.models for way in LOGGED]
     text = json.dumps({"tensorflow": tf.__version__, "results": results}, indent=1)
     print(text)
     if options.json:
