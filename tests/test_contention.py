@@ -7,6 +7,7 @@ import pytest
 
 from stall_analyzer.attribute.contention import _against_calm_steps
 from stall_analyzer.attribute.interruptions import SLICE_PS, interruptions
+from stall_analyzer.attribute.python_beside import computes_beside
 from stall_analyzer.model.causes import code
 from stall_analyzer.model.intervals import Tiling
 from stall_analyzer.model.units import PS_PER_US, Float64s, Int64s
@@ -151,3 +152,32 @@ def test_steps_of_another_form_are_not_compared() -> None:
 def test_few_steps_tell_nothing_about_what_is_usual() -> None:
     tiling, begins = own_work(300, [100] * 10 + [1100] * 5)
     assert interruptions(tiling, begins, native=always(tiling), python=NEVER).lost.sum() == 0
+
+
+# ------------------------------------------------------------ Python that computes, or sleeps
+
+LOST_SHARE = 0.4
+
+
+def beside_calls(taken: float, longest_ms: float) -> bool:
+    """Steps that compute 10 ms beside calls of 2 ms up to the longest, which take a part of that
+    time from them."""
+    calls = np.linspace(2.0, longest_ms, 50)[np.random.default_rng(1).permutation(50)]
+    noise = np.random.default_rng(2).normal(0, 0.5, 50)
+    lengths = np.stack([10 + taken * calls + noise, np.ones(50)], axis=1) * MS
+    bounds = np.concatenate([[0], np.cumsum(lengths.ravel().astype(np.int64))])
+    tiling, begin = Tiling(bounds, np.array([STEP, PYTHON] * 50)), bounds[:-1:2]
+    spans = (begin, begin + (calls * MS).astype(np.int64))
+    return computes_beside(tiling, (begin, bounds[2::2]), np.array([STEP]), spans, LOST_SHARE)
+
+
+def test_functions_beside_which_steps_take_longer_compute() -> None:
+    assert beside_calls(taken=0.4, longest_ms=8.0)
+
+
+def test_functions_whose_calls_differ_but_take_nothing_wait_for_something() -> None:
+    assert not beside_calls(taken=0.0, longest_ms=8.0)
+
+
+def test_functions_that_always_take_as_long_sleep() -> None:
+    assert not beside_calls(taken=0.4, longest_ms=2.1)

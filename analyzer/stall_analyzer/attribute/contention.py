@@ -14,7 +14,8 @@ now and then, the run itself shows what a step takes without it: the estimate is
 
 Stages that only wait for other stages do not count, nor do threads inside Python functions, which
 may be asleep: unless the training thread was seen to wait for them (`interruptions`, which also
-tells what its Python and the starting of ops lose). tests/scenarios (in_contention,
+tells what its Python and the starting of ops lose), or the steps to take longer beside them
+(`python_beside`). tests/scenarios (in_contention,
 in_contention_jpeg, controls) hold it against real controls.
 """
 
@@ -24,6 +25,7 @@ import numpy as np
 
 from stall_analyzer.attribute.executor import Work
 from stall_analyzer.attribute.interruptions import interruptions
+from stall_analyzer.attribute.python_beside import computes_beside
 from stall_analyzer.decode.vocabulary import (
     INTRA_OP_THREADS,
     OP_KEEP_FROM_PS,
@@ -75,8 +77,10 @@ def with_contention(
     python = _python_functions(trace, on_pipeline)
     if cores is None or not (len(native[0]) or len(python[0])):
         return tiling
-    own_work = interruptions(tiling, steps[0][WARM_UP_STEPS:], native, python)
-    working = (native, python) if own_work.python_is_awake else (native,)
+    usual = (steps[0][WARM_UP_STEPS:], steps[1][WARM_UP_STEPS:])
+    computes = computes_beside(tiling, usual, COMPUTE, python, _lost_to_one_thread(cores))
+    own_work = interruptions(tiling, usual[0], native, union(*python), computes)
+    working = (native, union(*python)) if own_work.python_is_awake else (native,)
     taking = _count(*(np.concatenate(bounds) for bounds in zip(*working, strict=True)))
     computing = own.label == code("compute.step")
     busy = _count(own.start[computing], own.end[computing])
@@ -142,6 +146,12 @@ def _lost_share(p: Int64s, q: Int64s, spread: Bools, cores: int) -> Float64s:
     return np.asarray(balanced + STAYS_PUT * shared_cores * (slowest_part - balanced))
 
 
+def _lost_to_one_thread(cores: int) -> float:
+    """By a step that keeps all cores busy."""
+    one = np.ones(1, dtype=np.int64)
+    return float(_lost_share(cores * one, one, np.ones(1, dtype=np.bool_), cores)[0])
+
+
 def _spread_ops(trace: Trace, on_pipeline: Bools) -> tuple[Int64s, Int64s]:
     """When an op of the step was long enough to be worth spreading over the intra-op threads."""
     if not any(INTRA_OP_THREADS in line.name for line in trace.lines):
@@ -175,11 +185,11 @@ def _native_work(trace: Trace, others: Work, on_pipeline: Bools) -> tuple[Int64s
 
 
 def _python_functions(trace: Trace, on_pipeline: Bools) -> tuple[Int64s, Int64s]:
-    """When any thread of the pipeline was inside a Python function."""
+    """The calls of Python functions by threads of the pipeline."""
     events = trace.events
     rows = rows_named(trace, lambda name: op_type(name) in PY_FUNC_OPS)
     rows = rows[on_pipeline[events.line[rows]]]
-    return union(events.start_ps[rows], events.end_ps[rows])
+    return events.start_ps[rows], events.end_ps[rows]
 
 
 def _busy_stages(trace: Trace, on_pipeline: Bools) -> tuple[Int64s, Int64s]:

@@ -25,7 +25,7 @@ import numpy as np
 
 from stall_analyzer.decode.vocabulary import PIPELINE_KEEP_FROM_PS
 from stall_analyzer.model.causes import code, codes_of_bucket
-from stall_analyzer.model.intervals import Tiling, union
+from stall_analyzer.model.intervals import Tiling, covered_time, union
 from stall_analyzer.model.units import PS_PER_MS, Bools, Float64s, Int64s
 
 Spans = tuple[Int64s, Int64s]
@@ -71,14 +71,15 @@ class _Pieces:
 
 
 def interruptions(
-    tiling: Tiling, step_start: Int64s, native: Spans, python: Spans
+    tiling: Tiling, step_start: Int64s, native: Spans, python: Spans, computes: bool = False
 ) -> Interruptions:
-    """`native`, `python`: when threads of the pipeline were at work, and in Python functions."""
+    """`native`, `python`: when threads of the pipeline were at work, and in Python functions, which
+    `computes` if the steps show it."""
     lost = np.zeros(len(tiling.labels))
     pieces = [p for cause in OWN_WORK if (p := _pieces(tiling, step_start, cause)) is not None]
     by_native = [_lost(p, _without_pauses(native), _slice(p)) for p in pieces]
     by_python = [_lost(p, union(*python), _most_waited(p)) for p in pieces]
-    awake = _locked_out(pieces, by_python, union(*python))
+    awake = computes or _locked_out(pieces, by_python, union(*python))
     for piece, one, other in zip(pieces, by_native, by_python, strict=True):
         lost[piece.tile] = np.maximum(one, other) if awake else one
     return Interruptions(lost, awake)
@@ -123,27 +124,15 @@ def _most_waited(pieces: _Pieces) -> Float64s:
 
 def _lost(pieces: _Pieces, beside: Spans, most: Float64s) -> Float64s:
     """What each piece took beyond the usual, if it was interrupted beside input."""
-    disturbed = 2 * _time_beside(pieces, beside) > pieces.length
+    disturbed = 2 * covered_time(pieces.start, pieces.end, *beside) > pieces.length
     interrupted = disturbed & (pieces.length > INTERRUPTED / USUAL * pieces.usual)
     return np.where(interrupted, np.minimum(pieces.length - pieces.usual, most), 0.0)
 
 
 def _locked_out(pieces: list[_Pieces], lost: list[Float64s], python: Spans) -> bool:
-    beside = sum(float(_time_beside(p, python).sum()) for p in pieces)
+    beside = sum(float(covered_time(p.start, p.end, *python).sum()) for p in pieces)
     interrupted = sum(int((amount > 0).sum()) for amount in lost)
     return interrupted >= LEAST_PIECES and sum(float(a.sum()) for a in lost) > LOCKED_OUT * beside
-
-
-def _time_beside(pieces: _Pieces, spans: Spans) -> Float64s:
-    """How much of each piece lies in the disjoint, ordered spans."""
-    start, end = spans
-    if len(start) == 0:
-        return np.zeros(len(pieces.tile))
-    bounds = np.stack([start, end], axis=1).ravel()
-    inside: Bools = np.arange(len(bounds) - 1) % 2 == 0
-    elapsed = np.concatenate([[0], np.cumsum(np.where(inside, np.diff(bounds), 0))])
-    until = np.interp(pieces.end, bounds, elapsed)
-    return np.asarray(until - np.interp(pieces.start, bounds, elapsed))
 
 
 def _without_pauses(spans: Spans) -> Spans:

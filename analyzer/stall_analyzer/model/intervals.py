@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stall_analyzer.model.units import Bools, Int32s, Int64s
+from stall_analyzer.model.units import Bools, Float64s, Int32s, Int64s
 
 NOTHING = -1  # the label of an instant that no interval covers
 
@@ -117,6 +117,17 @@ def time_in(tiling: Tiling, start: Int64s, end: Int64s, wanted: Int64s) -> Int64
         return np.asarray(elapsed[index] + partial, dtype=np.int64)
 
     return until(end) - until(start) if len(tiling.labels) else np.zeros(len(start), np.int64)
+
+
+def covered_time(begin: Int64s, finish: Int64s, start: Int64s, end: Int64s) -> Float64s:
+    """How much of each stretch lies in the disjoint, ordered intervals."""
+    if len(start) == 0:
+        return np.zeros(len(begin))
+    bounds = np.stack([start, end], axis=1).ravel()
+    inside: Bools = np.arange(len(bounds) - 1) % 2 == 0
+    elapsed = np.concatenate([[0], np.cumsum(np.where(inside, np.diff(bounds), 0))])
+    until = np.interp(finish, bounds, elapsed)
+    return np.asarray(until - np.interp(begin, bounds, elapsed))
 
 
 def overlay(top: Tiling, below: Tiling, hole: int = NOTHING) -> Tiling:
