@@ -132,7 +132,7 @@ def test_the_verdict_comes_first_then_the_window() -> None:
     assert lines[0].startswith("compile_tracing ──")
     assert lines[1].startswith("Slow once, not again: 1.29 s of 1.48 s (87 %) of the first epoch")
     assert lines[3] == (
-        "first epoch 1.48 s · later epochs 64.9 ms · one-time 1.36 s · recurring 122 ms"
+        "first epoch 1.48 s · later epochs 64.9 ms · one-time 1.36 s · recurring 121 ms"
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stall_analyzer.attribute.allocator_waits import allocator_regions
-from stall_analyzer.attribute.booked_time import books_of, with_books
+from stall_analyzer.attribute.booked_time import agreement, books_of, with_books
 from stall_analyzer.attribute.contention import with_contention
 from stall_analyzer.attribute.device_work import DeviceView, device_view
 from stall_analyzer.attribute.evidence import what_could_be_seen
@@ -70,8 +70,9 @@ def _host_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -
         if begin < end:
             traced = _traced(part, timeline, begin - part.shift_ps, end - part.shift_ps)
             tiling = overlay(tiling, Tiling(traced.bounds + part.shift_ps, traced.labels))
-    books = books_of(timeline.events, host)
+    books, clocks = books_of(timeline.events, host), {}
     if books is not None:
+        clocks = {"clocks": agreement(tiling, books, timeline.window)}
         tiling = with_books(tiling, books, timeline.window)
     tiling = relabel(tiling, tiling.labels == NOTHING, "unknown.not_traced")
     for part in parts:
@@ -86,7 +87,7 @@ def _host_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -
         ledger=_ledger(tiling, parts, timeline),
         covered_ps=duration - int(untraced),
         training_thread=threads[0] if threads else None,
-        evidence=what_could_be_seen(parts, waited),
+        evidence={**clocks, **what_could_be_seen(parts, waited)},
         notes=tuple(note for part in parts for note in part.trace.notes),
     )
 

@@ -15,6 +15,7 @@ from stall_analyzer.captures.capture_format import Account, BookPhase
 from stall_analyzer.model.books import Books
 from stall_analyzer.model.causes import CAUSES, bucket_of, code, codes, codes_of_bucket
 from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.intervals import NOTHING, Layer, Tiling, overlay, paint, simplify, time_in
 from stall_analyzer.model.timeline import Window
 from stall_analyzer.model.units import PS_PER_NS, Bools, Int64s
@@ -51,6 +52,11 @@ DETAILS = {
     ),
     Account.PYTHON: ("host.python", "host.eager", "host.summary", "input.contention"),
 }
+# What both the clocks and a profile tell by themselves.
+COMPARED = (
+    (WAITS, ("input.wait", "input.first_element", "input.shuffle_fill", "input.cache_fill")),
+    ((Account.TRACE, Account.RETRACE), ("compile.tracing", "compile.retracing")),
+)
 Shares = Mapping[str, Mapping[str, float]]  # of the causes in an account
 
 
@@ -74,6 +80,29 @@ def with_books(traced: Tiling, books: Books, window: Window) -> Tiling:
     labels = np.where(np.isin(seen.labels, codes_of_bucket("unknown")), NOTHING, seen.labels)
     seen = _masked(Tiling(seen.bounds, labels), holes)
     return overlay(overlay(seen, booked), traced)
+
+
+def agreement(traced: Tiling, books: Books, window: Window) -> str:
+    """One sentence: how far the clocks and the profile differ in the rows that both saw."""
+    if window.start_unix_ns is None:
+        return ""
+    start, end = _row_bounds(books, window.start_unix_ns)
+    unseen = time_in(traced, start, end, np.append(codes_of_bucket("unknown"), NOTHING))
+    both = (unseen == 0) & (start >= 0) & (end <= window.duration_ps)
+    whole = int((end - start)[both].sum())
+    if not whole:
+        return "The capture's clocks timed it; nothing of it was profiled as well."
+    differ = sum(
+        abs(
+            int(time_in(traced, start[both], end[both], codes(*causes)).sum())
+            - PS_PER_NS * sum(int(books.spent(account)[both].sum()) for account in accounts)
+        )
+        for accounts, causes in COMPARED
+    )
+    return (
+        f"The capture's clocks timed it; where it was profiled as well ({seconds(whole)}), both "
+        f"agree on input and tracing but for {percent(differ, whole)}."
+    )
 
 
 def _masked(tiling: Tiling, kept: Tiling) -> Tiling:

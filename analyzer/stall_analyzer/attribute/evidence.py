@@ -18,6 +18,8 @@ from stall_analyzer.model.trace_rows import ABSENT, rows_named, stat_of
 
 
 def what_could_be_seen(parts: Sequence[AlignedTrace], input_wait_ps: int) -> Mapping[str, str]:
+    if not parts:
+        return {}
     traces = [part.trace for part in parts]
     allocations = sum(len(allocator_rows(trace)) for trace in traces)
     python = sum(len(rows_named(trace, lambda name: name.startswith("$"))) for trace in traces)

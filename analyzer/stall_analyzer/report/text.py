@@ -315,7 +315,8 @@ def _evidence(terminal: Terminal, run: ReportEntry) -> None:
         seen = "event files only: no trace shows where the time went"
     else:
         covered = percent(window["covered_ps"], window["duration_ps"])
-        seen = f"the trace covers {covered} of {WHOLE[window_noun(run)]}"
+        what = "the capture's clocks cover" if "clocks" in run["evidence"] else "the trace covers"
+        seen = f"{what} {covered} of {WHOLE[window_noun(run)]}"
     sure = f"{100 * run['verdict']['confidence']:.0f} %"
     terminal.gap()
     terminal.line(terminal.text("evidence", "bold"))

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from stall_analyzer.align.logged_epoch import STEP_SECONDS
+from stall_analyzer.attribute.booked_time import books_of
 from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.model.cluster import Cluster
 from stall_analyzer.model.debug_dump import DebugDump
@@ -22,6 +23,7 @@ from stall_analyzer.model.findings import LateHost, Lateness
 from stall_analyzer.model.ledger import Ledger
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.units import PS_PER_NS
+from stall_analyzer.signals.booked_costs import BookedCost, booked_costs
 from stall_analyzer.signals.cluster.lateness import lateness_of, stragglers_among
 from stall_analyzer.signals.cluster.members import cluster_of
 from stall_analyzer.signals.compile.functions import FunctionSignals, function_signals
@@ -289,6 +291,11 @@ class Signals(LedgerSignals):
     @cached_property
     def console(self) -> ConsoleSignals:
         return console_signals(self.timeline, self.capture, self.ending)
+
+    @cached_property
+    def booked_costs(self) -> tuple[BookedCost, ...]:
+        """What the capture's books say by name; costliest first."""
+        return booked_costs(books_of(self.events, self.host.host), self.timeline.window)
 
     @cached_property
     def captured_retraces(self) -> CapturedRetraces | None:

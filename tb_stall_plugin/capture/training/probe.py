@@ -16,11 +16,12 @@ from typing import Any
 import tensorflow as tf
 
 from stall_analyzer.captures.capture_format import Tag
+from tb_stall_plugin.capture.training import timed_calls
 from tb_stall_plugin.capture.training.gradients import GradientMeter
 from tb_stall_plugin.capture.training.hook import Hook
 from tb_stall_plugin.capture.training.measured_steps import MeasuredSteps
 from tb_stall_plugin.capture.training.measured_vector import update_ratios
-from tb_stall_plugin.capture.training.own_time import OwnTime, shown
+from tb_stall_plugin.capture.training.own_time import shown
 from tb_stall_plugin.capture.training.strategies import runs_elsewhere
 from tb_stall_plugin.capture.training.updates import UpdateMeter
 from tb_stall_plugin.capture.training.watched_layers import WatchedLayer, choose
@@ -55,7 +56,6 @@ class Probe:
         self._dense: list[tuple[WatchedLayer, Any]] = []  # layers whose updates are measured
         self._replica = threading.local()  # replicas are traced in a thread each
         self._hooks: list[Hook] = []
-        self.own_time = OwnTime()  # while steps are traced with it, or run eagerly
 
     @property
     def optimizer(self) -> Any:
@@ -171,7 +171,7 @@ class Probe:
         if self.failure is not None:
             return None
         try:
-            with self.own_time:
+            with timed_calls.at_own_work():
                 return shown(action)
         except Exception as error:
             self.failure = f"{type(error).__name__}: {error}"

@@ -7,6 +7,7 @@ exceptions go on.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import threading
@@ -99,6 +100,11 @@ def _logs_scalars(callback: Any) -> bool:
 def _place(function: Any) -> str:
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     return "" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+
+
+def at_own_work() -> contextlib.AbstractContextManager[None]:
+    """Of this thread, if its books are kept: what is done inside is the capture's own."""
+    return _of_this_thread() or contextlib.nullcontext()
 
 
 # ---------------------------------------------------------------- TensorFlow's own

@@ -304,7 +304,7 @@ class TrainingSession:
 
     def _mark(self, what: str, epoch: int | None = None, steps: int | None = None) -> None:
         done = self._pulse.steps_done
-        own_ns = self.books.own_ns + (0 if self._probe is None else self._probe.own_time.ns)
+        own_ns = self.books.own_ns
         at_ns = self._breaker.run(BOOKS, self._next_phase, what) or 0
         self._recorder.record(
             MarkRecord(ns=at_ns, what=what, epoch=epoch, step=done, steps=steps, own_s=own_ns / NS)

@@ -46,7 +46,8 @@ REMOVED_SHARE = 0.9
 
 
 def check(signals: Signals) -> Finding | None:
-    if not any(aligned.eager for aligned in signals.traces):
+    is_eager = any(aligned.eager for aligned in signals.traces)
+    if signals.traces and not is_eager:
         return None
     overhead = step_overhead(signals.host.ledger, signals.training_steps)
     lost = overhead.eager_ps + overhead.inner_gaps_ps

@@ -35,10 +35,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stall_analyzer.captures.capture_format import Account
+from stall_analyzer.decode.vocabulary import KERAS_STEPS
 from stall_analyzer.detectors.gains import removed
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Evidence, Finding, Gain
 from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.booked_costs import costliest
 from stall_analyzer.signals.compile.functions import Build, FunctionSignals
 from stall_analyzer.signals.signals import Signals
 
@@ -61,7 +64,32 @@ SAME_BATCHES = Change(
 
 
 def check(signals: Signals) -> Finding | None:
-    return _traced(signals) or _counted(signals)
+    return _traced(signals) or _booked(signals) or _counted(signals)
+
+
+def _booked(signals: Signals) -> Finding | None:
+    """By the capture's clock around the building of graphs, where nothing was profiled."""
+    cost = costliest(signals.booked_costs, Account.RETRACE)
+    lost = signals.causes_ps["compile.retracing"]
+    severity = severity_of(signals.share(lost))
+    if cost is None or severity is None or signals.traces:
+        return None
+    is_keras = cost.name in KERAS_STEPS
+    called = "The Keras training step" if is_keras else f"{cost.name}()"
+    often = "once" if cost.count == 1 else f"{cost.count} times"
+    return Finding(
+        severity=severity if cost.count > 1 else "note",
+        title=f"{called} is traced again {often}",
+        explanation=(
+            f"Building graphs again took {signals.with_share(lost)}, by the capture's clock. Each "
+            f"time a call brought a new shape, dtype or Python argument. {cost.where}"
+        ),
+        change=SAME_BATCHES if is_keras else _as_tensors(cost.name),
+        lost_ps=lost,
+        gain=_gain(lost, cost.count, anew=False, last=False),
+        confidence=0.9,
+        evidence=signals.evidence_of("compile.retracing", "traced again"),
+    )
 
 
 def _counted(signals: Signals) -> Finding | None:
@@ -174,7 +202,7 @@ def _reason(function: FunctionSignals, anew: bool, last: bool) -> str:
 
 
 def _change(function: FunctionSignals, anew: bool, last: bool) -> Change:
-    name = function.name if function.name.isidentifier() else "step"  # a lambda has no name
+    name = _usable(function.name)
     if anew:
         return Change(
             "Create the tf.function once, before the loop.",
@@ -183,8 +211,16 @@ def _change(function: FunctionSignals, anew: bool, last: bool) -> Change:
         )
     if last:
         return SMALLER_LAST_BATCH
-    if function.is_keras:
-        return SAME_BATCHES
+    return SAME_BATCHES if function.is_keras else _as_tensors(function.name)
+
+
+def _usable(name: str) -> str:
+    """A lambda has no name."""
+    return name if name.isidentifier() else "step"
+
+
+def _as_tensors(function: str) -> Change:
+    name = _usable(function)
     return Change(
         "Pass Python numbers as tensors, and let one graph serve all shapes. Objects and lambdas "
         "as arguments must be the same object in every call.",

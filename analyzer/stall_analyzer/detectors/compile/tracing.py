@@ -32,11 +32,14 @@ that TensorFlow loads from a saved model no tracing shows.
 
 from __future__ import annotations
 
+from stall_analyzer.captures.capture_format import Account
+from stall_analyzer.decode.vocabulary import KERAS_STEPS
 from stall_analyzer.detectors.gains import partly, spare_trace
 from stall_analyzer.detectors.severity import ACT_SHARE, CONSIDER_SHARE, severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.signals.booked_costs import costliest
 from stall_analyzer.signals.compile.functions import Build, FunctionSignals
 from stall_analyzer.signals.signals import Signals
 
@@ -51,8 +54,37 @@ SLOW_RATIO = 10
 
 SPARE_GRAPH = 0.5  # one of the two graphs
 
+FEWER_TRACES = Change(
+    "Nothing, if you train for more than a few epochs. For many short runs, trace less: "
+    "fewer and larger layers, no Python loops over layers or time steps."
+)
+
 
 def check(signals: Signals) -> Finding | None:
+    return _traced(signals) if signals.traces else _booked(signals)
+
+
+def _booked(signals: Signals) -> Finding | None:
+    """By the capture's clock around the building of graphs: how long, and of which function."""
+    cost = costliest(signals.booked_costs, Account.TRACE)
+    if cost is None or signals.share(cost.spent_ps) < ACT_SHARE:
+        return None
+    called = "the Keras step" if cost.name in KERAS_STEPS else f"{cost.name}()"
+    return Finding(
+        severity="note",
+        title=f"Tracing {called} takes {seconds(cost.spent_ps)}, once",
+        explanation=(
+            f"Building its graph took {signals.with_share(cost.spent_ps)}, by the capture's clock. "
+            f"Later epochs do not pay for it. {cost.where}"
+        ),
+        change=FEWER_TRACES,
+        lost_ps=cost.spent_ps,
+        confidence=0.9,
+        evidence=signals.evidence_of("compile.tracing", "tracing"),
+    )
+
+
+def _traced(signals: Signals) -> Finding | None:
     function = max(signals.functions, key=_tracing_ps, default=None)
     if function is None or function.first is None:
         return None
@@ -156,10 +188,7 @@ def _comes_once(signals: Signals, function: FunctionSignals, build: Build) -> Fi
             f"{seconds(signals.window_ps)}. It was traced once, as it must be. Later epochs do "
             "not pay for it."
         ),
-        change=Change(
-            "Nothing, if you train for more than a few epochs. For many short runs, trace less: "
-            "fewer and larger layers, no Python loops over layers or time steps."
-        ),
+        change=FEWER_TRACES,
         lost_ps=build.tracing_ps,
         confidence=0.8,
         evidence=signals.evidence_of("compile.tracing", "tracing"),

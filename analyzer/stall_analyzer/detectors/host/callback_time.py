@@ -34,13 +34,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.captures.capture_format import Account
 from stall_analyzer.decode.vocabulary import TRAIN_STEPS
-from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, warmer_steps
+from stall_analyzer.detectors.gains import (
+    at_pace_of_input,
+    every_epoch,
+    removed,
+    warmer_steps,
+)
 from stall_analyzer.detectors.host.side_advice import EXPLANATIONS, change_for, side_name
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Finding, Gain
 from stall_analyzer.model.format import seconds
 from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.signals.booked_costs import costliest
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST401"
@@ -66,6 +73,34 @@ BETTER_CAPTURE = (
 
 
 def check(signals: Signals) -> Finding | None:
+    return _traced(signals) if signals.traces else _booked(signals)
+
+
+def _booked(signals: Signals) -> Finding | None:
+    """By the clock that the capture puts around each hook."""
+    cost = costliest(signals.booked_costs, Account.CALLBACK, Account.SIDE)
+    severity = severity_of(signals.share(cost.spent_ps)) if cost is not None else None
+    if cost is None or severity is None:
+        return None
+    gain, often = removed(cost.spent_ps), cost.count >= OFTEN
+    times = "once" if cost.count == 1 else f"{cost.count:,} times"
+    return Finding(
+        severity=severity,
+        title=f"{cost.name} takes {seconds(cost.spent_ps // max(cost.count, 1))}, {times}",
+        explanation=(
+            f"The capture's clocks stood around it: {signals.with_share(cost.spent_ps)}, with all "
+            f"that it calls. {cost.where}"
+        ),
+        change=change_for("", often=often, by_fit=True),
+        lost_ps=cost.spent_ps,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.95,
+        evidence=signals.evidence_of("host.callback", cost.name),
+    )
+
+
+def _traced(signals: Signals) -> Finding | None:
     pauses = signals.between_steps
     taken = pauses.unnamed_ps + pauses.side.tracing_ps
     long = pauses.recurs & (taken > KERAS_PAUSE_PS)

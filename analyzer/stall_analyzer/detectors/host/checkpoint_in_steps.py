@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.captures.capture_format import Account
 from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly, warmer_steps
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
@@ -43,7 +44,42 @@ SAVES_LEAST = 2
 SEEN_SHARE = 0.9
 
 
+SAVE_SELDOM = Change(
+    "Save once per epoch, or far less often.",
+    "keras.callbacks.ModelCheckpoint(path, save_freq=1)",
+    'keras.callbacks.ModelCheckpoint(path, save_freq="epoch")',
+)
+
+
 def check(signals: Signals) -> Finding | None:
+    return _traced(signals) if signals.traces else _booked(signals)
+
+
+def _booked(signals: Signals) -> Finding | None:
+    """By the capture's clock around everything that saves."""
+    saves = [cost for cost in signals.booked_costs if cost.account == Account.SAVE]
+    lost, count = sum(cost.spent_ps for cost in saves), sum(cost.count for cost in saves)
+    severity = severity_of(signals.share(lost))
+    if severity is None or count < SAVES_LEAST:
+        return None
+    gain = partly(lost, 0.8 * (count - 1) / count, 1.0)
+    return Finding(
+        severity=severity,
+        title=f"The model is saved {count} times in the epoch, {seconds(lost // count)} each",
+        explanation=(
+            f"The capture's clocks stood around it: {signals.with_share(lost)}, in which the "
+            "training thread did nothing else."
+        ),
+        change=SAVE_SELDOM,
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.95,
+        evidence=signals.evidence_of("host.checkpoint", "saves the model"),
+    )
+
+
+def _traced(signals: Signals) -> Finding | None:
     pauses = signals.between_steps
     saves = pauses.saves
     lost = saves.host_ps
@@ -69,11 +105,7 @@ def check(signals: Signals) -> Finding | None:
             f"{len(saves)} times and took {seconds(lost)} for it, "
             f"{percent(lost, signals.window_ps)} of the first epoch. {sign}"
         ),
-        change=Change(
-            "Save once per epoch, or far less often.",
-            "keras.callbacks.ModelCheckpoint(path, save_freq=1)",
-            'keras.callbacks.ModelCheckpoint(path, save_freq="epoch")',
-        ),
+        change=SAVE_SELDOM,
         lost_ps=lost + warmer.high_ps,
         blames=("host", "compute"),  # steps that are interrupted are slower, too
         gain=gain,

@@ -52,6 +52,8 @@ _PROFILE_TOO = Change(
 def check(signals: Signals) -> Finding | None:
     if signals.traces or signals.window_ps == 0 or signals.timeline.window.epoch is None:
         return None
+    if signals.covered_share > 0:  # the capture's books say where the time went
+        return None
     progress = signals.progress
     if progress is None or (progress.marks_epochs and not progress.finished):
         return None

@@ -1,0 +1,61 @@
+"""Training waits for its batches, and no profile tells which stage is slow.
+
+What it finds
+Captured runs that were not profiled, in which the training thread waits for input.
+
+Why it stalls
+Batches are made more slowly than the step uses them.
+
+How it is measured
+The capture takes the time around each request for a batch: in Python around `next`, inside of a
+compiled step by two timestamps in its graph.
+
+Example
+200 steps waited 12.6 s of 14.2 s for their batches.
+
+What to do
+Prepare batches beside the step, in parallel: `prefetch` and `num_parallel_calls`. Where Python
+makes them, do more of the work before training or in TensorFlow ops. A profile names the stage.
+
+Blind spots
+Which stage of the pipeline is slow is not known without a profile.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.detectors.severity import severity_of
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST021"
+BUCKET = "input"
+
+
+def check(signals: Signals) -> Finding | None:
+    lost = signals.causes_ps["input.wait"]
+    severity = severity_of(signals.share(lost))
+    steps = len(signals.training_steps)
+    if signals.traces or severity is None or not steps:
+        return None
+    gain = partly(lost, 0, 1)  # how fast input can get is not known
+    return Finding(
+        severity=severity,
+        title=f"Each step waits {seconds(lost // steps)} for its batch",
+        explanation=(
+            f"In {steps:,} steps the training thread waited {signals.with_share(lost)} for input, "
+            "by the capture's clocks. Which stage is slow was not profiled."
+        ),
+        change=Change(
+            "Prepare batches beside the step, in parallel.",
+            "data = data.map(load).batch(32)",
+            "data = data.map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(32)\n"
+            "data = data.prefetch(tf.data.AUTOTUNE)",
+        ),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.7,
+        evidence=signals.evidence_of("input.wait", "waits for a batch"),
+    )
