@@ -33,7 +33,7 @@ def costliest_change(
     candidates = [
         finding
         for finding in findings
-        if finding.bucket == COMPUTING
+        if _bucket_is_silent(signals, finding)
         and finding.severity != "note"
         and finding.gain.low_ps > 0
         and (finding.gain.low_ps + finding.gain.high_ps) / 2 >= enough_ps
@@ -46,6 +46,12 @@ def costliest_change(
         return None  # a validation that waits for its input: that bucket says more
     most = max(ps - inside[bucket] for bucket, ps in costs_ps.items())
     return costliest if costliest.lost_ps > most else None
+
+
+def _bucket_is_silent(signals: Signals, finding: Finding) -> bool:
+    """Whether its bucket does not speak for it: most of its cost lies in others."""
+    own_ps = signals.buckets_ps[finding.bucket]
+    return finding.bucket == COMPUTING or own_ps < finding.lost_ps / 2
 
 
 def _inside_ps(signals: Signals, finding: Finding, bucket: Bucket) -> int:

@@ -122,7 +122,7 @@ def _of_one_change(signals: Signals, findings: tuple[Finding, ...]) -> Verdict |
     named = costliest_change(signals, findings, to_act_on, ACT_SHARE * worked_ps(ledger))
     if named is None or named.lost_ps <= unknown / 2:
         return None
-    recurs = named.later_gain.high_ps > 0
+    recurs = named.later_gain.high_ps >= named.gain.high_ps / 2
     slow = f"{'slow in every epoch' if recurs else 'slow once'}: {_within(named.title)}."
     sentence = f"S{slow[1:]}" if signals.estimate is None else f"Probably {slow}"
     confidence = min(_confidence(signals, unknown), named.confidence)

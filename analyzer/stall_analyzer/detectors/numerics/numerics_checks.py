@@ -58,7 +58,10 @@ def check(signals: Signals) -> Finding | None:
     gain = steps + graphs + ops + traced
     return Finding(
         severity="consider",  # "act" in this bucket would say that the run learns nothing
-        title=f"Checks for NaN take {percent(checks, working)} of the steps' time",
+        title=(
+            f"Checks for NaN take {percent(checks, working)} of the steps' time, and up to "
+            f"{seconds(graphs.high_ps)} of building graphs"
+        ),
         explanation=(
             f"Operations that look for NaN and infinity in every tensor took {seconds(checks)} of "
             f"the first epoch's steps, and a good part of the {seconds(building)} in which its "
