@@ -49,6 +49,12 @@ def ended(books: Books) -> BooksRecord:
     return record
 
 
+def end_step(books: Books) -> None:
+    """As the capture's hook does."""
+    with books:
+        books.step_ended()
+
+
 def spent_ms(record: BooksRecord) -> dict[str, float]:
     return {account: sum(column) / MS for account, column in record.spent_ns.items()}
 
@@ -135,7 +141,7 @@ def test_the_garbage_of_other_threads_is_not_the_trainings(books: Books, clock: 
 def test_short_steps_share_a_row_once_there_were_many(books: Books, clock: Clock) -> None:
     for _ in range(FIRST_STEPS + 100):
         clock.wait(1)
-        books.step_ended()
+        end_step(books)
     (record,) = books.records()
     assert sum(record.steps) == FIRST_STEPS + 100
     assert len(record.steps) == FIRST_STEPS + 10
@@ -146,19 +152,19 @@ def test_the_number_of_rows_grows_with_the_logarithm_of_the_time(
 ) -> None:
     for _ in range(100_000):
         clock.wait(100)
-        books.step_ended()
+        end_step(books)
     rows = sum(len(record.steps) for record in books.records())
     assert rows < 6000
 
 
 def test_after_the_first_epoch_a_row_is_a_second(books: Books, clock: Clock) -> None:
     for _ in range(FIRST_STEPS):
-        books.step_ended()
+        end_step(books)
     books.phase_begins(BookPhase.TRAIN, epoch_began=True)
     list(books.records())
     for _ in range(100):
         clock.wait(50)
-        books.step_ended()
+        end_step(books)
     (record,) = books.records()
     assert record.epoch == 1
     assert len(record.steps) == 5

@@ -75,7 +75,7 @@ class Books:
         self._clock_ns = clock_ns
         self._entries: dict[tuple[str, str, str], Entry] = {}
         self._python = self.entry(Account.PYTHON)
-        self._own = self.entry(Account.CAPTURE)
+        self.own = self.entry(Account.CAPTURE)
         self._rows: deque[Row] = deque()
         self.thread = 0  # whose time it is; 0: nobody's
         self.is_loop = False  # of the user's own, and not Keras' fit
@@ -87,7 +87,7 @@ class Books:
         self._steps = self.calls = self._calls_before = 0
         self._steps_in_fit = self._steps_ever = 0
         self._traced_at: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._items_due_ns = 0
+        self._row_due_ns = self._items_due_ns = 0
         self._collecting_since_ns = 0
         self._collected: dict[Entry, int] = {}
         # What the graph measured inside of steps, by account: seconds since it was last asked.
@@ -151,7 +151,7 @@ class Books:
     def __enter__(self) -> None:
         """The capture is at work itself."""
         if self.is_mine:
-            self.enter(self._own)
+            self.enter(self.own)
 
     def __exit__(self, *error: object) -> None:
         if self.is_mine and self._below:  # else the work was to begin, or to end, the books
@@ -159,23 +159,18 @@ class Books:
 
     @property
     def own_ns(self) -> int:
-        return self._own.spent_ns + self._own.row_ns
+        return self.own.spent_ns + self.own.row_ns
 
     def step_ended(self) -> None:
         self._steps += 1
         self._steps_in_fit += 1
         self._steps_ever += 1
-        lasted_ns = self._clock_ns() - self._row_began_ns
-        if self._steps_in_fit <= FIRST_STEPS or lasted_ns >= self._least_row_ns():
+        if self._since_ns >= self._row_due_ns or self._steps_in_fit <= FIRST_STEPS:
             self.close_row()
 
     def test_step_ended(self) -> None:
-        if self._clock_ns() - self._row_began_ns >= self._least_row_ns():
+        if self._since_ns >= self._row_due_ns:
             self.close_row()
-
-    def _least_row_ns(self) -> int:
-        least_ns = LEAST_ROW_NS if self._epoch <= 0 else LEAST_LATER_ROW_NS
-        return max(least_ns, (self._row_began_ns - self._began_ns) // ROWS_FOR_ALL)
 
     def phase_begins(self, phase: str, epoch_began: bool = False) -> int:
         """Returns when, as unix time."""
@@ -183,6 +178,7 @@ class Books:
         self.close_row()
         self._phase = phase
         self._epoch += epoch_began
+        self._row_due_ns = self._row_began_ns + self._least_row_ns()
         return self._unix_ns + self._row_began_ns
 
     def close_row(self) -> None:
@@ -202,7 +198,12 @@ class Books:
             row.items = self._new_items()
             self._items_due_ns = now_ns + ITEMS_EACH_NS
         self._row_began_ns, self._steps, self._calls_before = now_ns, 0, self.calls
+        self._row_due_ns = now_ns + self._least_row_ns()
         self._rows.append(row)
+
+    def _least_row_ns(self) -> int:
+        least_ns = LEAST_ROW_NS if self._epoch <= 0 else LEAST_LATER_ROW_NS
+        return max(least_ns, (self._row_began_ns - self._began_ns) // ROWS_FOR_ALL)
 
     def _taken_from_entries(self) -> dict[str, int]:
         spent: dict[str, int] = {}

@@ -38,12 +38,18 @@ def _in_each_batch(
     @functools.wraps(hook)
     def called(self: StallCallback, batch: int, logs: Any = None) -> None:
         session = self._under_way
-        if session is not None:
-            with session.books:
-                try:
-                    hook(self, session, batch)
-                except Exception:
-                    self._switch_off()
+        if session is None:
+            return
+        books = session.books
+        is_mine = books.is_mine
+        if is_mine:
+            books.enter(books.own)
+        try:
+            hook(self, session, batch)
+        except Exception:
+            self._switch_off()
+        if is_mine:
+            books.leave()
 
     return called
 
