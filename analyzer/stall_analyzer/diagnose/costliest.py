@@ -3,7 +3,7 @@
 Most of what can be changed is a bucket's: waiting is input's, tracing is compile's. But validation
 takes time of every bucket, and the optimizer's updates are computing like the model's own. Such a
 finding is what the verdict is about when it costs more than any bucket does without it, unless most
-of its own time is one bucket's.
+of its own time is one bucket's. Checks for NaN are another: they lengthen what lies around them.
 """
 
 from __future__ import annotations
@@ -49,9 +49,8 @@ def costliest_change(
 
 
 def _bucket_is_silent(signals: Signals, finding: Finding) -> bool:
-    """Whether its bucket does not speak for it: most of its cost lies in others."""
-    own_ps = signals.buckets_ps[finding.bucket]
-    return finding.bucket == COMPUTING or own_ps < finding.lost_ps / 2
+    """Whether its bucket does not speak for it: it surely wins more than that holds."""
+    return finding.bucket == COMPUTING or finding.gain.low_ps > signals.buckets_ps[finding.bucket]
 
 
 def _inside_ps(signals: Signals, finding: Finding, bucket: Bucket) -> int:
