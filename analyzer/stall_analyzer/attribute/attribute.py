@@ -71,7 +71,7 @@ def _host_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -
             traced = _traced(part, timeline, begin - part.shift_ps, end - part.shift_ps)
             tiling = overlay(tiling, Tiling(traced.bounds + part.shift_ps, traced.labels))
     books, clocks = books_of(timeline.events, host), {}
-    if books is not None:
+    if books is not None and duration:  # a run may have been read when its epoch had just begun
         clocks = {"clocks": agreement(tiling, books, timeline.window)}
         tiling = with_books(tiling, books, timeline.window)
     tiling = relabel(tiling, tiling.labels == NOTHING, "unknown.not_traced")

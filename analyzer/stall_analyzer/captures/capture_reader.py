@@ -48,16 +48,21 @@ def read_captures(files: Iterable[CaptureFile], notes: list[Note]) -> tuple[Capt
     """One capture per process; the one that leads its cluster first."""
     parts = sorted((_Part(file, notes) for file in files), key=lambda part: part.process)
     groups = groupby(parts, key=lambda part: part.process)
-    found = [_capture([*members], notes) for _, members in groups]
-    processes = {(c.environment.host, c.environment.pid) for c in found}
-    captures = [capture for capture in found if not _only_helps(capture, processes)]
+    captures = those_that_count([_capture([*members], notes) for _, members in groups])
     for capture in captures:
         where = capture.trace_name
         notes += (Note(note.level, note.text, where) for note in capture.notes)
         failed = [window for window in capture.windows if window.what == WindowEvent.FAILED]
         reasons = (window.why or "no reason is known" for window in failed)
         notes += (Note("warning", f"A profile could not be taken: {r}.", where) for r in reasons)
-    return tuple(sorted(captures, key=_leaders_first))
+    return captures
+
+
+def those_that_count(found: Sequence[Capture]) -> tuple[Capture, ...]:
+    """Without processes that only help; the one that leads its cluster first."""
+    processes = {(c.environment.host, c.environment.pid) for c in found}
+    counting = (capture for capture in found if not _only_helps(capture, processes))
+    return tuple(sorted(counting, key=_leaders_first))
 
 
 def _only_helps(capture: Capture, processes: set[tuple[str, int | None]]) -> bool:
@@ -102,15 +107,23 @@ def _of(kind: type[R], records: Iterable[CaptureRecord]) -> list[R]:
 
 
 def _capture(parts: Sequence[_Part], notes: list[Note]) -> Capture:
-    records = sorted((r for part in parts for r in part.records), key=lambda record: record.ns)
-    books, bad_rows = read_books(_of(BooksRecord, records))
+    series = _joined([part.series for part in parts])
+    capture, bad_rows = capture_of([r for part in parts for r in part.records], series)
     if bad_rows:
         text = f"Rows of the capture's books that do not add up were left out: {bad_rows}."
         notes.append(Note("warning", text, parts[0].process[0]))
-    series = _joined([part.series for part in parts])
+    return capture
+
+
+def capture_of(
+    unsorted: Iterable[CaptureRecord], series: Mapping[str, Series]
+) -> tuple[Capture, int]:
+    """Of one process; and how many rows of its books do not add up, and are left out."""
+    records = sorted(unsorted, key=lambda record: record.ns)
+    books, bad_rows = read_books(_of(BooksRecord, records))
     walls = [int(at) for s in series.values() if len(s) for at in s.wall_ns[[0, -1]]]
     times = [*walls, *(record.ns for record in records)]
-    return Capture(
+    capture = Capture(
         environment=next(reversed(_of(Environment, records)), Environment()),
         models=tuple(_of(ModelRecord, records)),
         marks=tuple(_of(MarkRecord, records)),
@@ -124,6 +137,7 @@ def _capture(parts: Sequence[_Part], notes: list[Note]) -> Capture:
         series=series,
         books=books,
     )
+    return capture, bad_rows
 
 
 def _joined(parts: Sequence[Mapping[str, Series]]) -> Mapping[str, Series]:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from stall_analyzer.extras import Extra
     from stall_analyzer.results.result_store import ResultStore
 
-CAPTURE = "capture"  # the one subcommand; a folder of that name can be given as ./capture
+# The subcommands; a folder of that name can be given as ./capture.
+CAPTURE, WATCH = "capture", "watch"
 INTERNAL_ERROR = 1
 OVER_LIMIT = 5
 WORSE = 6
@@ -48,6 +49,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv = sys.argv[1:]
     if argv and argv[0] == CAPTURE:
         return _capture(argv[1:])
+    if argv and argv[0] == WATCH:
+        from stall_analyzer.cli import watch  # noqa: PLC0415
+
+        return watch.main(argv[1:])
     known = parser()
     arguments = known.parse_args(argv)
     needs_path = arguments.explain is None and not arguments.list_findings

@@ -43,10 +43,12 @@ class Record(NamedTuple):
 
 
 class RecordFile:
-    """Iterates over the records of a stream; `damage` then says why it ended early, if it did."""
+    """Iterates over the records of a stream; `damage` then says why it ended early, if it did, and
+    `position` where that was: behind the last whole record."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO, position: int = 0) -> None:
         self._stream = stream
+        self.position = position
         self._lengths: dict[bytes, int] = {}  # by header: summaries of one kind have one length
         self.damage: str | None = None
 
@@ -54,14 +56,12 @@ class RecordFile:
         # The size now: a file that is being written may grow while we read, and the end that we
         # saw first is as good as any.
         size = self._stream.seek(0, io.SEEK_END)
-        position = 0
-        while position < size and self.damage is None:
+        while (position := self.position) < size and self.damage is None:
             self._stream.seek(position)  # `whole` may have moved the stream
             chunk = self._stream.read(min(CHUNK_BYTES, size - position))
-            behind = yield from self._records_in(chunk, position, size)
-            if behind == position and self.damage is None:
+            self.position = yield from self._records_in(chunk, position, size)
+            if self.position == position and self.damage is None:
                 self.damage = _why_it_ends(len(chunk), size - position)
-            position = behind
 
     def _records_in(self, chunk: bytes, position: int, size: int) -> Generator[Record, None, int]:
         """Those in a chunk of the file, of long ones the heads; returns the place behind them."""

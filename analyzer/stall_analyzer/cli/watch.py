@@ -1,0 +1,144 @@
+"""`stall-analyze watch`: how captured runs are doing, while they go on."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from stall_analyzer.cli.options import PROGRAM
+from stall_analyzer.errors import NothingFound, UnreadableFile
+
+if TYPE_CHECKING:
+    from stall_analyzer.live.followed_run import RunState
+    from stall_analyzer.live.watcher import Watcher
+
+COMMAND = f"{PROGRAM} watch"
+INTERNAL_ERROR = 1
+LOOK_PAUSE_S = 1.0  # a capture writes once a second
+LOOKING_SHARE = 0.1  # of the time, at most: looking must not take the training's processor
+
+DESCRIPTION = """\
+Says how the captured runs under LOGDIR are doing while they go on: epoch and
+step, what their time goes to, what they do just now, and how long the epoch
+will take. A run that is over is summed up in a sentence. Ctrl-C ends it.
+
+It reads what StallCallback, `watch` and `stall-analyze capture` write each
+second, and changes nothing. In a terminal it refreshes; into a file or a pipe
+it writes a line when something has changed. A LOGDIR that does not exist yet
+is waited for.
+"""
+
+EPILOG = """\
+examples:
+  stall-analyze watch logs/
+  stall-analyze watch logs/run1 --once   how is it just now
+  stall-analyze watch logs/ >> watch.log
+"""
+
+
+class View(Protocol):
+    """Where it is shown."""
+
+    def show(self, states: Sequence[RunState], waiting: str) -> None:
+        """Those that go on; `waiting`: what to say where there is none."""
+
+    def tell(self, line: str) -> None:
+        """What stays on record."""
+
+    def close(self) -> None: ...
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        return _watch(options)
+    except KeyboardInterrupt:
+        return 0
+    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        print(f"{COMMAND}: internal error: {type(error).__name__}: {error}", file=sys.stderr)
+        return INTERNAL_ERROR
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog=COMMAND,
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("logdir", metavar="LOGDIR", help="log directory, or a run in it")
+    made.add_argument("--once", action="store_true", help="look once, and end")
+    made.add_argument("--no-color", action="store_true", help="no color; NO_COLOR does the same")
+    return made
+
+
+def _watch(options: argparse.Namespace) -> int:
+    from stall_analyzer.cli.watch_views import view_for  # noqa: PLC0415
+    from stall_analyzer.live.watcher import Watcher  # noqa: PLC0415
+
+    watcher = Watcher(options.logdir)
+    view = view_for(sys.stdout, options.no_color, options.once)
+    told = _Told(watcher, view)
+    try:
+        while True:
+            began_s = time.monotonic()
+            states = watcher.look()
+            over = [state for state in states if state.is_over]
+            waiting = _waiting(options.logdir, bool(states), options.once)
+            view.show([state for state in states if not state.is_over], waiting)
+            for state in over:
+                told.tell(state)
+            if options.once:
+                return 0 if states else NothingFound.exit_code
+            took_s = time.monotonic() - began_s
+            time.sleep(max(LOOK_PAUSE_S, took_s / LOOKING_SHARE))
+    finally:
+        view.close()
+
+
+def _waiting(logdir: str, has_seen: bool, once: bool) -> str:
+    """What to say where no run goes on."""
+    if has_seen:
+        text = f"No captured run is going on in {logdir}"
+    elif _is_there(logdir):
+        text = f"Nothing is captured in {logdir} yet ({PROGRAM} capture --help tells how)"
+    else:
+        text = f"{logdir} does not exist yet"
+    return f"{text}." if once else f"{text}; waiting."
+
+
+def _is_there(logdir: str) -> bool:
+    from stall_analyzer.files import files  # noqa: PLC0415
+
+    try:
+        return files.kind(logdir) is not None
+    except UnreadableFile:  # behind a URL, say: it may be reachable later
+        return False
+
+
+class _Told:
+    """Runs that are over are summed up once; again if their program's end changes the verdict."""
+
+    def __init__(self, watcher: Watcher, view: View) -> None:
+        self._watcher, self._view = watcher, view
+        self._ended: dict[tuple[str, int], bool] = {}
+        self._sentences: dict[tuple[str, int], str] = {}
+
+    def tell(self, state: RunState) -> None:
+        run = state.run.name, state.run.attempt
+        has_ended = all(process.has_ended for process in state.processes)
+        if self._ended.get(run) in (has_ended, True):
+            return
+        self._ended[run] = has_ended
+        sentence = self._watcher.verdict(state)
+        if self._sentences.get(run) != sentence:
+            self._sentences[run] = sentence
+            what = "has ended" if has_ended else "has trained"
+            self._view.tell(f"{state.title} {what}. {sentence}")

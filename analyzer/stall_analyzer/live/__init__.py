@@ -1,0 +1,9 @@
+"""Captured runs while they go on: their files are followed, and each look says how far they are.
+
+followed_file     what is new in an event file that grows
+followed_process  the records of one process that its present state needs
+followed_run      the processes of a run, as captures of the epoch under way
+watcher           the runs of a log directory
+state             how far a process is: epoch, step, shares of its time, what it does just now
+words             the same in one line
+"""

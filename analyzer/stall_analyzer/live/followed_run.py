@@ -1,0 +1,82 @@
+"""A captured run that goes on: its processes, each look at them, and a verdict when it is over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stall_analyzer.captures.capture_reader import those_that_count
+from stall_analyzer.discover.attempts import writer_of
+from stall_analyzer.live.followed_process import FollowedProcess
+from stall_analyzer.live.state import ProcessState, state_of, with_late_one
+from stall_analyzer.model.event_log import Capture
+from stall_analyzer.model.runs import Run
+from stall_analyzer.model.units import PS_PER_S
+from stall_analyzer.report.facts import shown_name
+from stall_analyzer.signals.ending.stalled import stall_of_run
+
+# For so long nobody wonders why no step ends.
+LONG_PS = 20 * PS_PER_S
+
+
+@dataclass(frozen=True)
+class RunState:
+    """A run, just now."""
+
+    run: Run
+    processes: tuple[ProcessState, ...]  # the one that leads the others first
+    stall: str = ""  # what the looks at it say, where nothing has moved for long
+
+    @property
+    def title(self) -> str:
+        """A run that is the log directory itself has no name in it."""
+        name = self.run.path if self.run.name == "." else self.run.name
+        return shown_name(name, self.run.attempt)
+
+    @property
+    def trains(self) -> bool:
+        return any(process.trains for process in self.processes)
+
+    @property
+    def is_over(self) -> bool:
+        """It has trained, or ended without; a program may go on after it."""
+        over = all(process.has_ended for process in self.processes)
+        return over or (not self.trains and any(p.last_mark for p in self.processes))
+
+
+class FollowedRun:
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._processes: dict[tuple[str, int | None], FollowedProcess] = {}
+        self.found(run)
+
+    def found(self, run: Run) -> None:
+        """It has been found again, perhaps with further files."""
+        self.run = run
+        for file in captured_files(run):
+            writer = writer_of(file)
+            process = (file, None) if writer is None else writer.process
+            self._processes.setdefault(process, FollowedProcess()).follow(file)
+
+    def read_new(self) -> None:
+        for process in self._processes.values():
+            process.read_new()
+
+    def state(self, now_ns: int) -> RunState:
+        of_process = [(p.capture(now_ns), p.doing()) for p in self._processes.values()]
+        doing = {id(capture): item for capture, item in of_process}
+        captures = those_that_count([capture for capture, _ in of_process])
+        states = tuple(state_of(capture, doing[id(capture)], now_ns) for capture in captures)
+        states = with_late_one(states) if len(states) > 1 else states
+        return RunState(self.run, states, _stall(captures, states))
+
+
+def captured_files(run: Run) -> list[str]:
+    paths = [file.path for file in run.event_files]
+    return [path for path in paths if (writer := writer_of(path)) and writer.captures]
+
+
+def _stall(captures: tuple[Capture, ...], states: tuple[ProcessState, ...]) -> str:
+    """Steps may have ended since the last look; the books know."""
+    moves = any((p.since_step_ps or 0) < LONG_PS for p in states if p.trains)
+    stall = None if moves else stall_of_run(captures)
+    return f"{stall.sentence}." if stall is not None and stall.lasted_ps >= LONG_PS else ""

@@ -1,0 +1,174 @@
+"""How far a process is that trains, and what its time goes to: as the ledger has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from stall_analyzer.align.align import align
+from stall_analyzer.attribute.attribute import attribute
+from stall_analyzer.captures.capture_format import Account, MarkName
+from stall_analyzer.captures.capture_records import BookItem, MarkRecord
+from stall_analyzer.model.books import Books
+from stall_analyzer.model.event_log import Capture, EventLog
+from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.units import NS_PER_S, PS_PER_NS, Bools
+from stall_analyzer.signals.ending.process_end import ending_of
+
+# The pace is that of the last half minute: old enough for a few steps, new enough to be true.
+RECENT_NS = 30 * NS_PER_S
+LEAST_STEPS = 3  # of which the pace is known
+# No step for as long as three usual ones: the pace says nothing about how it goes on.
+PAUSES = 3
+# The books are written each second, and read each second.
+STALE_NS = 2 * NS_PER_S
+# As much of the time as a late worker must lose more than any other to be told from bad luck.
+LATER_SHARE = 0.1
+OWN_TIME: tuple[Bucket, ...] = ("input", "compile", "memory", "host")
+
+
+@dataclass(frozen=True)
+class ProcessState:
+    """One process of a run, just now."""
+
+    name: str = ""  # of its task; empty where there is only one process
+    last_mark: str = ""  # a word of capture_format.MarkName; empty: no training has begun
+    has_ended: bool = False
+    epoch: int | None = None  # from 1; None: none was marked
+    step: int = 0  # that ended in it
+    steps: int | None = None  # of it, where that is known
+    step_ps: int | None = None  # that a step takes at present
+    left_ps: int | None = None  # of the epoch
+    since_step_ps: int | None = None  # or since the begin, where there was no step
+    silent_ps: int = 0  # since its last record
+    spent_ps: Mapping[Bucket, int] = field(default_factory=dict)  # in the epoch so far
+    line: str = ""  # of the user's own code that costs most of it; empty: not known
+    doing: BookItem | None = None  # for a second or more
+    is_late: bool = False  # others wait for it
+
+    @property
+    def trains(self) -> bool:
+        return self.last_mark not in ("", MarkName.FIT_END) and not self.has_ended
+
+
+def state_of(capture: Capture, doing: BookItem | None, now_ns: int) -> ProcessState:
+    task, marks, books = capture.environment.task, capture.marks, capture.books
+    known = ProcessState(
+        name="" if task is None else str(task),
+        last_mark=marks[-1].what if marks else "",
+        has_ended=ending_of(capture, now_ns) is not None,
+        silent_ps=max(now_ns - capture.last_ns, 0) * PS_PER_NS,
+    )
+    if not marks:
+        return known
+    begin = _begin(marks)
+    known = replace(known, epoch=None if begin.epoch is None else begin.epoch + 1)
+    known = replace(known, steps=_steps(marks, begin), doing=doing)
+    if books is None:
+        return known
+    mine = books.begin_ns >= begin.ns
+    ended = books.end_ns[mine & (books.steps > 0)]
+    known = replace(
+        known,
+        step=int(books.steps[mine].sum()),
+        step_ps=_step_ps(books, mine),
+        since_step_ps=max(now_ns - int(ended.max(initial=begin.ns)), 0) * PS_PER_NS,
+        spent_ps=_spent_ps(capture, begin),
+    )
+    return replace(known, left_ps=_left_ps(known, marks))
+
+
+def _begin(marks: Sequence[MarkRecord]) -> MarkRecord:
+    """Of the epoch under way; of the fit, where no epoch is marked."""
+    begins = [mark for mark in marks if mark.what == MarkName.EPOCH_BEGIN]
+    return begins[-1] if begins else marks[0]
+
+
+def _steps(marks: Sequence[MarkRecord], begin: MarkRecord) -> int | None:
+    """As the fit says or, else, as many as the epoch before had."""
+    told = next((mark.steps for mark in marks if mark.what == MarkName.FIT_BEGIN), None)
+    before = [mark.step for mark in marks if mark.what == MarkName.EPOCH_BEGIN]
+    if told or len(before) < 2 or begin.step is None or before[-2] is None:
+        return told
+    return begin.step - before[-2] or None
+
+
+def _spent_ps(capture: Capture, begin: MarkRecord) -> Mapping[Bucket, int]:
+    """The ledger of the epoch under way, as if it were the first, as far as the books are."""
+    marks = tuple(mark for mark in capture.marks if mark.ns >= begin.ns)
+    until_ns = int(capture.books.end_ns[-1]) if capture.books is not None else capture.last_ns
+    so_far = replace(capture, marks=marks, last_ns=max(until_ns, begin.ns))
+    events = EventLog({}, {}, None, None, None, None, 0, captures=(so_far,))
+    return attribute(align((), events))[0].ledger.buckets_ps
+
+
+# ---------------------------------------------------------------- time left
+
+
+def _step_ps(books: Books, mine: Bools) -> int | None:
+    """Of the recent steps; those for which a graph was built are no usual ones."""
+    traced = (books.spent(Account.TRACE) + books.spent(Account.RETRACE)) > 0
+    rows = np.flatnonzero(mine & (books.steps > 0) & ~traced)
+    recent = rows[books.end_ns[rows] > books.end_ns[rows[-1:]].max(initial=0) - RECENT_NS]
+    rows = recent if books.steps[recent].sum() >= LEAST_STEPS else rows[-LEAST_STEPS:]
+    count = int(books.steps[rows].sum())
+    lasted_ns = int((books.end_ns - books.begin_ns)[rows].sum())
+    return lasted_ns * PS_PER_NS // count if count >= LEAST_STEPS else None
+
+
+def _left_ps(state: ProcessState, marks: Sequence[MarkRecord]) -> int | None:
+    """Without what comes after the steps, unless an epoch before has shown how long that takes."""
+    if state.steps is None or state.step_ps is None or state.last_mark != MarkName.EPOCH_BEGIN:
+        return None
+    since_ps, left = state.since_step_ps or 0, state.steps - state.step
+    if left < 0 or since_ps > PAUSES * state.step_ps + STALE_NS * PS_PER_NS:
+        return None
+    return max(left * state.step_ps - since_ps, 0) + _after_steps_ps(marks)
+
+
+def _after_steps_ps(marks: Sequence[MarkRecord]) -> int:
+    """Validation and end of the epoch before."""
+    *_, begin = (n for n, mark in enumerate(marks) if mark.what == MarkName.EPOCH_BEGIN)
+    ended = (MarkName.VALIDATION_BEGIN, MarkName.EPOCH_END)
+    after = [mark.ns for mark in marks[:begin] if mark.what in ended]
+    return (marks[begin].ns - min(after)) * PS_PER_NS if after else 0
+
+
+# ---------------------------------------------------------------- several processes
+
+
+def with_late_one(states: Sequence[ProcessState]) -> tuple[ProcessState, ...]:
+    """Marks the process for which the others wait, if there is one and no doubt about it."""
+    training = [state for state in states if state.trains]
+    late = _furthest_behind(training) or _with_most_of_its_own(training)
+    return tuple(replace(state, is_late=state is late) for state in states)
+
+
+def _furthest_behind(training: Sequence[ProcessState]) -> ProcessState | None:
+    in_order = sorted(training, key=_done)
+    if len(in_order) < 2 or in_order[0].step_ps is None:
+        return None
+    (epoch, step), (next_epoch, next_step) = map(_done, in_order[:2])
+    stale = STALE_NS * PS_PER_NS // max(in_order[1].step_ps or 1, 1)  # steps not yet told
+    is_behind = epoch == next_epoch and next_step - step > 1 + stale
+    return in_order[0] if is_behind else None
+
+
+def _done(state: ProcessState) -> tuple[int, int]:
+    return state.epoch or 0, state.step
+
+
+def _with_most_of_its_own(training: Sequence[ProcessState]) -> ProcessState | None:
+    """They go in step, and equally long: who is held up least by the others is late."""
+    in_order = sorted(training, key=_own_ps, reverse=True)
+    if len(in_order) < 2:
+        return None
+    more_ps = _own_ps(in_order[0]) - _own_ps(in_order[1])
+    whole_ps = sum(in_order[0].spent_ps.values())
+    return in_order[0] if more_ps > LATER_SHARE * whole_ps > 0 else None
+
+
+def _own_ps(state: ProcessState) -> int:
+    return sum(state.spent_ps.get(bucket, 0) for bucket in OWN_TIME)
