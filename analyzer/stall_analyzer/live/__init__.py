@@ -6,4 +6,5 @@ followed_run      the processes of a run, as captures of the epoch under way
 watcher           the runs of a log directory
 state             how far a process is: epoch, step, shares of its time, what it does just now
 words             the same in one line
+first_epoch       what the capture says in the terminal of the training, when that epoch is over
 """

@@ -11,7 +11,12 @@ from typing import Any
 
 from stall_analyzer import __version__
 from stall_analyzer.captures.capture_format import FORMAT
-from stall_analyzer.captures.capture_records import Environment, Task, ThreadSettings
+from stall_analyzer.captures.capture_records import (
+    TRAINING_TASKS,
+    Environment,
+    Task,
+    ThreadSettings,
+)
 from stall_analyzer.captures.record_json import from_json
 
 
@@ -44,6 +49,16 @@ def is_one_of_several() -> bool:
     if not isinstance(tasks, dict):
         return False
     return sum(len(addresses) for addresses in tasks.values() if isinstance(addresses, list)) > 1
+
+
+def leads_its_cluster() -> bool:
+    """Whether this process speaks for all: the chief or, without one, the first worker."""
+    config = _cluster()
+    tasks, task = config.get("cluster"), from_json(Task, config.get("task"))
+    if not is_one_of_several() or not isinstance(tasks, dict) or task is None:
+        return True
+    leader = next((kind for kind in TRAINING_TASKS if tasks.get(kind)), "")
+    return (task.type, task.index) == (leader, 0)
 
 
 def _version(module: str) -> str | None:

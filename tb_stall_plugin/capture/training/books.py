@@ -77,6 +77,7 @@ class Books:
         self._python = self.entry(Account.PYTHON)
         self.own = self.entry(Account.CAPTURE)
         self._rows: deque[Row] = deque()
+        self.first_epoch: list[Row] | None = None  # where somebody wants them when it is over
         self.thread = 0  # whose time it is; 0: nobody's
         self.is_loop = False  # of the user's own, and not Keras' fit
         self.top = self._python
@@ -200,6 +201,8 @@ class Books:
         self._row_began_ns, self._steps, self._calls_before = now_ns, 0, self.calls
         self._row_due_ns = now_ns + self._least_row_ns()
         self._rows.append(row)
+        if self.first_epoch is not None:
+            self.first_epoch.append(row)
 
     def _least_row_ns(self) -> int:
         least_ns = LEAST_ROW_NS if self._epoch <= 0 else LEAST_LATER_ROW_NS
@@ -237,8 +240,7 @@ class Books:
         rows = []
         while self._rows:
             rows.append(self._rows.popleft())
-        for _, same in groupby(rows, key=lambda row: (row.phase, row.epoch)):
-            yield _record([*same])
+        yield from records_of(rows)
         if not rows and self.thread:
             row = self._row_under_way()
             if row.lasted_ns > 0:
@@ -269,6 +271,11 @@ class Books:
                 items.append(BookItem(*item, count - before_count, spent_ns - before_ns))
                 entry.told = count, spent_ns
         return tuple(items)
+
+
+def records_of(rows: Iterable[Row]) -> Iterable[BooksRecord]:
+    for _, same in groupby(rows, key=lambda row: (row.phase, row.epoch)):
+        yield _record([*same])
 
 
 def _record(rows: list[Row], is_open: bool = False) -> BooksRecord:

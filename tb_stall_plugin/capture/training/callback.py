@@ -64,6 +64,7 @@ class StallCallback(tf.keras.callbacks.Callback):
     hang_after_s  without a step for so long a run is written down as hanging; None: learned
     probe         measure gradients and updates inside the step
     profile       profile the first epoch, slow steps and hangs
+    report        print a line when the first epoch is over: how long it took, and what for
 
     Whatever fails in it is logged once, and training goes on. One callback may serve several fits.
     """
@@ -81,6 +82,7 @@ class StallCallback(tf.keras.callbacks.Callback):
         hang_after_s: float | None = None,
         probe: bool = True,
         profile: bool = True,
+        report: bool = True,
     ) -> None:
         super().__init__()
         self._options: dict[str, Any] = {
@@ -89,6 +91,7 @@ class StallCallback(tf.keras.callbacks.Callback):
             "hang_after_s": hang_after_s,
             "probe": probe,
             "profile": profile,
+            "report": report,
         }
         self._session: TrainingSession | None = None
         self._under_way: TrainingSession | None = None  # the session, while its fit is under way

@@ -21,6 +21,7 @@ from tb_stall_plugin.capture.process.pulse import NS
 from tb_stall_plugin.capture.training import timed_calls
 from tb_stall_plugin.capture.training.books import Books
 from tb_stall_plugin.capture.training.circuit_breaker import CircuitBreaker
+from tb_stall_plugin.capture.training.first_epoch_line import FirstEpochLine
 from tb_stall_plugin.capture.training.gpu_memory import bytes_in_use
 from tb_stall_plugin.capture.training.hook import Hook
 from tb_stall_plugin.capture.training.measured_steps import MeasuredSteps
@@ -33,7 +34,7 @@ from tb_stall_plugin.capture.training.windows import Windows
 
 # What can be switched off by itself, in words for the user.
 PROFILE, PROBE, LOG, MARKS = "profiling", "the probe", "the log of the steps", "marking steps"
-BOOKS = "keeping the books"
+BOOKS, REPORT = "keeping the books", "the line on the first epoch"
 # Seen with TensorFlow 2.21: stopping the profiler while collectives were under way crashed one
 # worker in six. Their events begin on one thread and end on another, and are merged at the stop.
 NOT_IN_CLUSTERS = (
@@ -63,6 +64,7 @@ class TrainingSession:
         hang_after_s: float | None,
         probe: bool,
         profile: bool,
+        report: bool = False,
     ) -> None:
         self._guard = guard(logdir, hang_after_s)
         self._recorder = self._guard.recorder
@@ -94,6 +96,7 @@ class TrainingSession:
         self._measured_steps = MeasuredSteps()
         self._trace: Any = None  # of the step under way
         self.books = Books()
+        self._first_epoch_line = FirstEpochLine(logdir, self.books, report)
         self._timed_hooks: list[Hook] = []
 
     @property
@@ -152,9 +155,7 @@ class TrainingSession:
             self._recorder.note("info", text)
         if self._wants_probe:
             self._breaker.run(PROBE, self._put_in_probe, optimizer)
-        self._measured_steps = (
-            MeasuredSteps() if self._probe is None else self._probe.measured_steps
-        )
+        self._measured_steps = self._probe.measured_steps if self._probe else MeasuredSteps()
         if self._windows is not None:
             self._windows.plan.budget = self._budget
             self._windows.fit_begins(steps_in_epoch, others)
@@ -192,6 +193,7 @@ class TrainingSession:
             self._beginning_or_ending.release()
 
     def failed(self, error: BaseException) -> None:
+        self._first_epoch_line.training_failed()
         self._guard.exception(error)
 
     # ------------------------------------------------------------ epochs and validation
@@ -309,6 +311,7 @@ class TrainingSession:
         self._recorder.record(
             MarkRecord(ns=at_ns, what=what, epoch=epoch, step=done, steps=steps, own_s=own_ns / NS)
         )
+        self._breaker.run(REPORT, self._first_epoch_line.marked, what)
 
     def _open_books(self, callbacks: Sequence[Any] | None) -> None:
         books = self.books

@@ -38,6 +38,7 @@ class watch:
         budget: float = 0.05,
         probe: bool = True,
         profile: bool = True,
+        report: bool = True,
     ) -> None:
         self._options: dict[str, Any] = {
             "logdir": os.fspath(logdir),
@@ -45,6 +46,7 @@ class watch:
             "hang_after_s": hang_after_s,
             "probe": probe,
             "profile": profile,
+            "report": report,
         }
         self._model = model
         self._optimizer = getattr(model, "optimizer", None) if optimizer is None else optimizer

@@ -1,0 +1,404 @@
+"""`stall-analyze watch`: how far a captured run is, from files that are still being written."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stall_analyzer.attribute.attribute import attribute
+from stall_analyzer.cli import main as cli
+from stall_analyzer.cli.watch_views import LinesView
+from stall_analyzer.discover.discover import find_runs
+from stall_analyzer.files.tfrecord import framed
+from stall_analyzer.live.followed_file import FollowedFile
+from stall_analyzer.live.followed_run import FollowedRun, RunState
+from stall_analyzer.live.state import ProcessState
+from stall_analyzer.live.words import costs, how_far, in_a_line, just_now, left
+from stall_analyzer.model.timeline import Timeline, Window
+from stall_analyzer.model.units import PS_PER_S
+from tests import captures
+from tests import event_files as write
+from tests.captures import NS, START_NS
+
+HEADER = write.framed(write.file_version())
+
+
+def books(
+    at_s: float,
+    rows_s: list[Mapping[str, float]],
+    phase: str = "train",
+    epoch: int = 0,
+    steps: int = 1,
+    **fields: Any,
+) -> bytes:
+    """Rows from `at_s` on, each with what its accounts hold, and so many steps in each."""
+    rows = [{account: round(s * NS) for account, s in row.items()} for row in rows_s]
+    lasted = [sum(row.values()) for row in rows]
+    accounts = dict.fromkeys(account for row in rows for account in row)
+    return captures.record(
+        "books",
+        at_s + sum(lasted) / NS,
+        began_ns=START_NS + round(at_s * NS),
+        phase=phase,
+        epoch=epoch,
+        lasted_ns=lasted,
+        steps=[steps] * len(rows),
+        calls=[1] * len(rows),
+        spent_ns={account: [row.get(account, 0) for row in rows] for account in accounts},
+        **fields,
+    )
+
+
+def fit(steps: int | None = None) -> bytes:
+    return captures.record("mark", 0.0, what="fit_begin", step=0, steps=steps)
+
+
+def epoch(at_s: float, number: int = 0, step: int = 0) -> bytes:
+    return captures.mark("epoch_begin", at_s, number, step)
+
+
+class LiveLog:
+    """A log directory in which processes write."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def append(self, *parts: bytes, pid: int = 100) -> None:
+        path = self.folder / captures.file_name(pid=pid)
+        with path.open("ab") as stream:
+            stream.write(b"".join((b"" if path.stat().st_size else HEADER, *parts)))
+
+    def followed(self) -> FollowedRun:
+        (run,) = find_runs([str(self.folder)]).runs
+        return FollowedRun(run)
+
+    def state(self, now_s: float) -> RunState:
+        return looked_at(self.followed(), now_s)
+
+
+def looked_at(followed: FollowedRun, now_s: float) -> RunState:
+    followed.read_new()
+    return followed.state(START_NS + round(now_s * NS))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LiveLog:
+    return LiveLog(tmp_path)
+
+
+USUAL = {"wait": 0.7, "step": 0.3}
+TRACED = {"trace": 10.0, "wait": 0.7, "step": 0.3}
+
+
+# ---------------------------------------------------------------- how far it is
+
+
+def test_epoch_step_share_and_time_left_are_said(log: LiveLog) -> None:
+    log.append(captures.start(), fit(200), epoch(0.0), books(0.0, [USUAL] * 56))
+    (process,) = log.state(56.5).processes
+    assert in_a_line(process) == (
+        "epoch 1, step 56 of 200, 70 % waiting for input, about 2 min left in this epoch"
+    )
+
+
+def test_the_shares_are_those_of_the_ledger(log: LiveLog) -> None:
+    rows = [TRACED, *[USUAL] * 9, {"callback": 2.0, "python": 0.5}]
+    log.append(captures.start(), fit(), epoch(0.0), books(0.0, rows))
+    (process,) = log.state(22.6).processes
+    events = captures.read(log.folder, [captures.start(), fit(), epoch(0.0), books(0.0, rows)])
+    window = Window(0, round(22.5 * PS_PER_S), "", "", clock_unix_ns=START_NS)
+    (host,) = attribute(Timeline(window, (), (), (), (), events))
+    assert process.spent_ps == host.ledger.buckets_ps
+    assert sum(process.spent_ps.values()) == window.duration_ps
+
+
+def test_the_pace_is_that_of_recent_steps_without_those_that_were_traced(log: LiveLog) -> None:
+    slow = [{"step": 4.0}] * 10
+    log.append(captures.start(), fit(130), epoch(0.0), books(0.0, [TRACED, *slow]))
+    log.append(books(51.0, [{"step": 0.5}] * 100))
+    (process,) = log.state(101.0).processes
+    assert process.step_ps == PS_PER_S // 2
+    assert process.left_ps == 19 * PS_PER_S // 2
+
+
+@pytest.mark.parametrize(
+    ("steps", "rows", "now_s"),
+    [(None, 9, 9.0), (200, 2, 2.0), (200, 9, 60.0)],
+    ids=["the fit does not know its steps", "too few steps", "no step ends any more"],
+)
+def test_time_left_is_said_only_where_it_is_known(
+    log: LiveLog, steps: int | None, rows: int, now_s: float
+) -> None:
+    log.append(captures.start(), fit(steps), epoch(0.0), books(0.0, [USUAL] * rows))
+    (process,) = log.state(now_s).processes
+    assert left(process) == ""
+
+
+def test_a_later_epoch_is_counted_by_itself_and_the_one_before_tells_its_steps(
+    log: LiveLog,
+) -> None:
+    log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 20))
+    log.append(captures.mark("validation_begin", 20.0, 0, 20), captures.mark("epoch_end", 25.0))
+    log.append(epoch(26.0, 1, 20), books(20.0, [{"step": 6.0}], "validation", steps=0))
+    log.append(books(26.0, [{"step": 1.0}] * 5, epoch=1))
+    (process,) = log.state(31.0).processes
+    assert how_far(process) == "epoch 2, step 5 of 20"
+    assert process.spent_ps["compute"] == 5 * PS_PER_S
+    assert process.left_ps == (15 + 6) * PS_PER_S  # the validation of the first took six seconds
+
+
+def test_many_epochs_leave_only_two_in_memory(log: LiveLog) -> None:
+    log.append(captures.start(), fit(1))
+    followed = log.followed()
+    for n in range(50):
+        log.append(epoch(n, n, n), books(n, [USUAL], epoch=n))
+        followed.read_new()
+    state = looked_at(followed, 50.0)
+    assert how_far(state.processes[0]) == "epoch 50, step 1 of 1"
+    (process,) = followed._processes.values()
+    assert len(process._books) <= 3 and len(process._marks) <= 3
+
+
+@pytest.mark.parametrize(
+    ("mark", "words"),
+    [
+        ("validation_begin", "epoch 1, validating"),
+        ("validation_end", "epoch 1, at its end"),
+        ("fit_end", "epoch 1, trained; the program goes on"),
+    ],
+)
+def test_what_comes_after_the_steps_has_a_name(log: LiveLog, mark: str, words: str) -> None:
+    log.append(captures.start(), fit(), epoch(0.0), captures.mark(mark, 5.0))
+    assert how_far(log.state(6.0).processes[0]) == words
+
+
+def test_a_loop_that_marks_no_epochs_counts_its_steps(log: LiveLog) -> None:
+    log.append(captures.start(), fit(), books(0.0, [USUAL] * 7, "start"))
+    assert in_a_line(log.state(7.0).processes[0]) == "step 7, 70 % waiting for input"
+
+
+def test_a_capture_without_books_says_what_its_marks_say(log: LiveLog) -> None:
+    log.append(captures.start(), fit(), epoch(0.0))
+    assert in_a_line(log.state(1.0).processes[0]) == "epoch 1, no step yet"
+
+
+def test_a_process_that_has_not_begun_to_train_says_so(log: LiveLog) -> None:
+    log.append(captures.start())
+    state = log.state(1.0)
+    assert how_far(state.processes[0]) == "no training has begun" and not state.is_over
+
+
+# ---------------------------------------------------------------- what it does just now
+
+
+def open_row(at_s: float, spent: Mapping[str, float], **item: Any) -> bytes:
+    items = [{"count": 1, "where": "", **item}] if item else []
+    return books(at_s, [spent], steps=0, is_open=True, items=items)
+
+
+@pytest.mark.parametrize(
+    ("item", "words"),
+    [
+        ({"account": "trace", "name": "train_step"}, "tracing train_step for 12.0 s"),
+        (
+            {"account": "callback", "name": "Save.on_epoch_end", "where": "/home/me/train.py:25"},
+            "in Save.on_epoch_end (train.py:25) for 12.0 s",
+        ),
+        (
+            {"account": "callback", "name": "C.on_epoch_end", "where": f"{captures.SITE}/c.py:1"},
+            "in C.on_epoch_end for 12.0 s",
+        ),
+    ],
+)
+def test_the_row_that_is_not_over_tells_what_it_does(
+    log: LiveLog, item: dict[str, Any], words: str
+) -> None:
+    row = open_row(0.0, {item["account"]: 12.0}, **item, spent_ns=12 * NS)
+    log.append(captures.start(), fit(200), epoch(0.0), row)
+    assert just_now(log.state(12.5).processes[0]) == f"{words}; no step for 12.5 s"
+
+
+def test_where_the_row_names_nothing_what_has_grown_tells(log: LiveLog) -> None:
+    log.append(captures.start(), fit(), epoch(0.0))
+    log.append(open_row(0.0, {"python": 3.0, "input": 1.0}))
+    log.append(open_row(0.0, {"python": 3.0, "input": 2.0}))
+    doing = log.state(5.0).processes[0].doing
+    assert doing is not None and doing.account == "input" and doing.spent_ns == 2 * NS
+
+
+def test_while_steps_end_nothing_is_said_of_the_moment(log: LiveLog) -> None:
+    log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 9))
+    assert just_now(log.state(9.5).processes[0]) == ""
+
+
+def test_a_process_that_has_fallen_silent_is_said_to(log: LiveLog) -> None:
+    log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 9))
+    assert just_now(log.state(40.0).processes[0]) == (
+        "the last step ended 31.0 s ago; no word from the process for 31.0 s"
+    )
+
+
+def test_where_nothing_moves_the_looks_at_it_are_judged(log: LiveLog) -> None:
+    log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 9))
+    threads = [captures.thread(*captures.IN_A_CALLBACK, *captures.QUEUE, main=True)]
+    for at_s in range(15, 90, 5):
+        look = {"step": 9, "idle_s": at_s - 9.0, "phase": "train_batch", "cpu_s": 3.0}
+        log.append(captures.record("beat", at_s, **look, threads=threads))
+    state = log.state(90.0)
+    assert "step 9" in state.stall and ("Stuck" in state.stall or "o step" in state.stall)
+
+
+def test_a_line_of_the_users_stands_beside_the_share_it_explains() -> None:
+    state = ProcessState(
+        last_mark="epoch_begin", spent_ps={"input": 71, "compute": 29}, line="train.py:25 load"
+    )
+    assert costs(state) == "71 % waiting for input (train.py:25 load)"
+
+
+# ---------------------------------------------------------------- several processes
+
+
+def worker(log: LiveLog, index: int, rows: list[Mapping[str, float]]) -> None:
+    start = captures.start({"type": "worker", "index": index}, workers=2, pid=100 + index)
+    log.append(start, fit(50), epoch(0.0), books(0.0, rows), pid=100 + index)
+
+
+def test_the_worker_that_the_others_wait_for_is_marked(log: LiveLog) -> None:
+    worker(log, 0, [{"step": 1.0}] * 10)
+    worker(log, 1, [{"wait": 0.8, "step": 0.2}] * 10)
+    first, second = log.state(10.0).processes
+    assert (first.name, first.is_late) == ("worker 0", False)
+    assert (second.name, second.is_late) == ("worker 1", True)
+
+
+def test_a_worker_that_is_behind_is_marked(log: LiveLog) -> None:
+    worker(log, 0, [{"step": 1.0}] * 20)
+    worker(log, 1, [{"step": 2.0}] * 10)
+    assert [process.is_late for process in log.state(20.0).processes] == [False, True]
+
+
+def test_equal_workers_are_not(log: LiveLog) -> None:
+    worker(log, 0, [{"wait": 0.52, "step": 0.5}] * 10)
+    worker(log, 1, [{"wait": 0.50, "step": 0.5}] * 10)
+    assert not any(process.is_late for process in log.state(10.3).processes)
+
+
+# ---------------------------------------------------------------- files that grow
+
+
+def test_a_look_reads_only_what_is_new(tmp_path: Path) -> None:
+    path = tmp_path / captures.file_name()
+    path.write_bytes(HEADER + captures.start())
+    file = FollowedFile(str(path))
+    assert len(file.read_new()[0]) == 1
+    assert file.read_new() == ([], False)
+    with path.open("ab") as stream:
+        stream.write(fit() + captures.scalars(1.0, 1, step_seconds=0.5))
+    record, scalar = file.read_new()[0]
+    assert record.what == "fit_begin"  # type: ignore[union-attr]
+    assert scalar == ("step_seconds", 1, START_NS + NS, 0.5)
+
+
+@pytest.mark.parametrize("cut", [1, 11, 12, 13, 40, -5, -1])
+def test_a_half_written_record_is_read_when_the_rest_has_come(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / captures.file_name()
+    path.write_bytes(HEADER + fit()[:cut])
+    file = FollowedFile(str(path))
+    assert file.read_new()[0] == []
+    path.write_bytes(HEADER + fit())
+    assert len(file.read_new()[0]) == 1
+
+
+def test_long_records_are_read_as_well(tmp_path: Path) -> None:
+    path = tmp_path / captures.file_name()
+    path.write_bytes(HEADER + captures.record("note", 1.0, level="info", text="x" * 100_000))
+    assert len(FollowedFile(str(path)).read_new()[0]) == 1
+
+
+@pytest.mark.parametrize("junk", [framed(b"no event"), b"\xff" * 64, framed(b"")])
+def test_junk_between_the_records_is_no_error(log: LiveLog, junk: bytes) -> None:
+    log.append(captures.start(), fit(), epoch(0.0), junk, books(0.0, [USUAL]))
+    assert log.state(1.0).trains
+
+
+def test_a_file_that_was_cut_back_is_read_anew(log: LiveLog) -> None:
+    log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 5))
+    followed = log.followed()
+    assert looked_at(followed, 5.0).processes[0].step == 5
+    path = log.folder / captures.file_name()
+    path.write_bytes(HEADER + captures.start() + fit() + epoch(0.0))
+    assert looked_at(followed, 5.0).processes[0].step == 0
+
+
+def test_a_file_that_is_gone_for_a_moment_changes_nothing(log: LiveLog) -> None:
+    log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 5))
+    followed = log.followed()
+    looked_at(followed, 5.0)
+    (log.folder / captures.file_name()).unlink()
+    assert looked_at(followed, 5.0).processes[0].step == 5
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_a_run_that_is_over_is_summed_up_by_the_usual_verdict(
+    log: LiveLog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.append(captures.start(), fit(), epoch(0.0), books(0.0, [TRACED, *[USUAL] * 9]))
+    log.append(captures.mark("epoch_end", 20.0, 0, 10), captures.mark("fit_end", 20.0, None, 10))
+    log.append(captures.record("end", 21.0, reason="exit"))
+    assert cli.main(["watch", str(log.folder), "--once"]) == 0
+    said = capsys.readouterr().out
+    assert f"{log.folder} has ended. " in said and "compile" in said
+
+
+def test_nothing_to_watch_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["watch", str(tmp_path), "--once"]) == 3
+    assert "Nothing is captured in" in capsys.readouterr().out
+    assert cli.main(["watch", str(tmp_path / "later"), "--once"]) == 3
+    assert "does not exist yet." in capsys.readouterr().out
+
+
+def test_an_interrupt_ends_it_quietly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", interrupted)
+    assert cli.main(["watch", str(tmp_path / "later")]) == 0
+    assert capsys.readouterr().out.endswith("does not exist yet; waiting.\n")
+
+
+def test_help_needs_neither_numpy_nor_rich() -> None:
+    script = (
+        "import sys; from stall_analyzer.cli.main import main\n"
+        "try: main(['watch', '--help'])\n"
+        "except SystemExit: print(sorted({'numpy', 'rich'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert "LOGDIR" in done.stdout and done.stdout.endswith("[]\n")
+
+
+def test_a_log_gets_a_line_when_something_happens_and_not_each_second(
+    log: LiveLog, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now_s = 1000.0
+    monkeypatch.setattr("time.monotonic", lambda: now_s)
+    log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 5))
+    view, hanging = LinesView(sys.stdout), [log.state(5.0)]
+    lines = 0
+    for _ in range(30):
+        view.show(hanging, "")
+        now_s += 1.0
+    lines = capsys.readouterr().out.count("\n")
+    log.append(books(5.0, [USUAL] * 5))
+    view.show([log.state(10.0)], "")
+    assert (lines, capsys.readouterr().out.count("\n")) == (1, 1)
