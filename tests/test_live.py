@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ HEADER = write.framed(write.file_version())
 
 def books(
     at_s: float,
-    rows_s: list[Mapping[str, float]],
+    rows_s: Sequence[Mapping[str, float]],
     phase: str = "train",
     epoch: int = 0,
     steps: int = 1,
@@ -182,6 +182,11 @@ def test_a_loop_that_marks_no_epochs_counts_its_steps(log: LiveLog) -> None:
     assert in_a_line(log.state(7.0).processes[0]) == "step 7, 70 % waiting for input"
 
 
+def test_an_epoch_that_has_just_begun_has_no_shares_yet(log: LiveLog) -> None:
+    log.append(captures.start(), fit(), epoch(5.0), books(0.0, [{"python": 5.0}], "start", steps=0))
+    assert in_a_line(log.state(5.1).processes[0]) == "epoch 1, no step yet"
+
+
 def test_a_capture_without_books_says_what_its_marks_say(log: LiveLog) -> None:
     log.append(captures.start(), fit(), epoch(0.0))
     assert in_a_line(log.state(1.0).processes[0]) == "epoch 1, no step yet"
@@ -231,6 +236,22 @@ def test_where_the_row_names_nothing_what_has_grown_tells(log: LiveLog) -> None:
     assert doing is not None and doing.account == "input" and doing.spent_ns == 2 * NS
 
 
+def test_in_a_row_of_many_steps_the_last_one_is_known_to_the_second(log: LiveLog) -> None:
+    """After the first epoch rows last a second, and more the longer a training runs."""
+    log.append(captures.start(), fit(), epoch(0.0))
+    followed = log.followed()
+    for at_s, steps in ((1.0, 5), (2.0, 10), (3.0, 10), (4.0, 10)):
+        row = books(0.0, [{"step": at_s}], steps=steps, is_open=True)
+        log.append(row)
+        followed.read_new()
+        if at_s == 2.0:
+            (moving,) = looked_at(followed, 2.0).processes
+    (process,) = looked_at(followed, 4.5).processes
+    assert (moving.step, moving.doing, sum(moving.spent_ps.values())) == (10, None, 0)
+    assert process.doing is not None and process.doing.spent_ns == 2 * NS
+    assert process.since_step_ps == 5 * PS_PER_S // 2
+
+
 def test_while_steps_end_nothing_is_said_of_the_moment(log: LiveLog) -> None:
     log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 9))
     assert just_now(log.state(9.5).processes[0]) == ""
@@ -263,7 +284,7 @@ def test_a_line_of_the_users_stands_beside_the_share_it_explains() -> None:
 # ---------------------------------------------------------------- several processes
 
 
-def worker(log: LiveLog, index: int, rows: list[Mapping[str, float]]) -> None:
+def worker(log: LiveLog, index: int, rows: Sequence[Mapping[str, float]]) -> None:
     start = captures.start({"type": "worker", "index": index}, workers=2, pid=100 + index)
     log.append(start, fit(50), epoch(0.0), books(0.0, rows), pid=100 + index)
 
@@ -394,7 +415,6 @@ def test_a_log_gets_a_line_when_something_happens_and_not_each_second(
     monkeypatch.setattr("time.monotonic", lambda: now_s)
     log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 5))
     view, hanging = LinesView(sys.stdout), [log.state(5.0)]
-    lines = 0
     for _ in range(30):
         view.show(hanging, "")
         now_s += 1.0

@@ -7,12 +7,13 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from stall_analyzer.cli.options import PROGRAM
 from stall_analyzer.errors import NothingFound, UnreadableFile
 
 if TYPE_CHECKING:
+    from stall_analyzer.cli.watch_views import View
     from stall_analyzer.live.followed_run import RunState
     from stall_analyzer.live.watcher import Watcher
 
@@ -38,18 +39,6 @@ examples:
   stall-analyze watch logs/run1 --once   how is it just now
   stall-analyze watch logs/ >> watch.log
 """
-
-
-class View(Protocol):
-    """Where it is shown."""
-
-    def show(self, states: Sequence[RunState], waiting: str) -> None:
-        """Those that go on; `waiting`: what to say where there is none."""
-
-    def tell(self, line: str) -> None:
-        """What stays on record."""
-
-    def close(self) -> None: ...
 
 
 def main(arguments: Sequence[str]) -> int:

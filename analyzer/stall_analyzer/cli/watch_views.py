@@ -6,13 +6,12 @@ import io
 import os
 import time
 from collections.abc import Iterator, Sequence
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from stall_analyzer.cli.watch import View
 from stall_analyzer.live.followed_run import RunState
 from stall_analyzer.live.state import ProcessState
 from stall_analyzer.live.words import costs, how_far, in_a_line, just_now, left
@@ -28,6 +27,18 @@ INDENT = "  "
 LINE_PAUSE_S = 5.0  # for a log: no more than a person would want to read of it
 # Where only the time passes, in a hang over a weekend say.
 SAME_PAUSE_S = 60.0
+
+
+class View(Protocol):
+    """Where it is shown."""
+
+    def show(self, states: Sequence[RunState], waiting: str) -> None:
+        """Those that go on; `waiting`: what to say where there is none."""
+
+    def tell(self, line: str) -> None:
+        """What stays on record."""
+
+    def close(self) -> None: ...
 
 
 def view_for(stream: TextIO, no_color: bool, once: bool) -> View:

@@ -23,14 +23,14 @@ from stall_analyzer.model.units import PS_PER_NS
 
 # What is less than a tenth of the epoch does not make it slow.
 NAMED_SHARE = 0.1
-MOST_NAMED = 3
+MOST_NAMED = 2
 ONCE, LIKELY_AGAIN = "once", "likely in every epoch"
 # What a cost is called, and whether it comes again, as far as one epoch can tell.
 COSTS = {
     "compile.tracing": ("tracing", ONCE),
     "compile.retracing": ("tracing again", ""),
     "compile.instantiate": ("preparing graphs", ONCE),
-    "input.wait": ("waiting for input", "in every epoch unless it is cached"),
+    "input.wait": ("waiting for input", "in every epoch unless cached"),
     "input.first_element": ("waiting for the first batch", ""),
     "input.iterator_create": ("making iterators", LIKELY_AGAIN),
     "host.callback": ("in callbacks", LIKELY_AGAIN),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,6 +37,17 @@ NO_WORD_NS = 5 * NS_PER_S  # a capture writes each second: after more, no Python
 HOST = Tag.HOST.removeprefix(Tag.ALL)
 
 
+@dataclass(frozen=True)
+class Moment:
+    """What the books say of the present."""
+
+    last_step_ns: int = 0  # when it ended
+    # What the training thread is in. None while steps end: then it does a bit of everything.
+    doing: BookItem | None = None
+    # Since then steps end in a row that is not over. What they waited for is not known before.
+    undecided_ns: int | None = None
+
+
 class FollowedProcess:
     def __init__(self) -> None:
         self._files: dict[str, FollowedFile] = {}
@@ -46,6 +58,7 @@ class FollowedProcess:
         self._marks: list[MarkRecord] = []
         self._books: list[BooksRecord] = []
         self._open_before: BooksRecord | None = None  # the open row as it was told before
+        self._last_step_ns = 0
         self._looks: deque[Look] = deque(maxlen=KEPT_LOOKS)
         self._scalars: dict[str, deque[Scalar]] = {}
         self._last_ns = 0
@@ -71,17 +84,22 @@ class FollowedProcess:
         series = {name: _series(scalars) for name, scalars in self._scalars.items()}
         return capture_of(records, series)[0]
 
-    def doing(self) -> BookItem | None:
-        """What the training thread was last seen in. None while rows of its books are finished
-        each second: then it does a bit of everything."""
-        row, before = self._books[-1] if self._books else None, self._open_before
+    def moment(self) -> Moment:
+        row = self._books[-1] if self._books else None
         if row is None or not row.is_open:
-            return None
-        if row.items:
-            return row.items[-1]
-        spent = {account: column[-1] for account, column in row.spent_ns.items() if column}
-        is_same = before is not None and before.began_ns == row.began_ns
-        told = before.spent_ns if before is not None and is_same else {}
+            return Moment(self._last_step_ns)
+        if self._has_moved(row):
+            return Moment(self._last_step_ns, undecided_ns=row.began_ns)
+        item = row.items[-1] if row.items else self._growing(row)
+        # Of a row with steps in it, only what came after them belongs to the moment.
+        after_ns = row.began_ns + sum(row.lasted_ns) - max(self._last_step_ns, row.began_ns)
+        doing = item and replace(item, spent_ns=min(item.spent_ns, after_ns))
+        return Moment(self._last_step_ns, doing)
+
+    def _growing(self, row: BooksRecord) -> BookItem | None:
+        """The account that grew most since the row was told before."""
+        told = self._open_before.spent_ns if self._open_before is not None else {}
+        spent = {account: sum(column) for account, column in row.spent_ns.items()}
         account = max(spent, key=lambda name: spent[name] - sum(told.get(name, ())), default="")
         return BookItem(account, count=1, spent_ns=spent[account]) if account else None
 
@@ -99,13 +117,28 @@ class FollowedProcess:
         if isinstance(record, MarkRecord):
             self._take_mark(record)
         elif isinstance(record, BooksRecord):
-            was_open = self._books and self._books[-1].is_open
-            self._open_before = self._books.pop() if was_open else None  # told again, or over
-            self._books.append(record)
+            self._take_books(record)
         elif isinstance(record, Look) and not isinstance(record, DumpRecord):
             self._looks.append(record)
         else:
             self._once.append(record)
+
+    def _take_books(self, record: BooksRecord) -> None:
+        was_open = self._books and self._books[-1].is_open
+        before = self._books.pop() if was_open else None  # told again, or over
+        is_same = before is not None and record.is_open and before.began_ns == record.began_ns
+        self._open_before = before if is_same else None
+        self._books.append(record)
+        if record.is_open and self._has_moved(record):
+            self._last_step_ns = record.began_ns + sum(record.lasted_ns)
+        elif not record.is_open and any(record.steps):
+            count = max(n for n, steps in enumerate(record.steps, 1) if steps)
+            self._last_step_ns = record.began_ns + sum(record.lasted_ns[:count])
+
+    def _has_moved(self, row: BooksRecord) -> bool:
+        """Whether steps ended in an open row since it was told before."""
+        before = self._open_before
+        return sum(row.steps) > (sum(before.steps) if before is not None else 0)
 
     def _take_mark(self, mark: MarkRecord) -> None:
         self._marks.append(mark)

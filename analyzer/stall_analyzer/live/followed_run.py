@@ -62,10 +62,12 @@ class FollowedRun:
             process.read_new()
 
     def state(self, now_ns: int) -> RunState:
-        of_process = [(p.capture(now_ns), p.doing()) for p in self._processes.values()]
-        doing = {id(capture): item for capture, item in of_process}
-        captures = those_that_count([capture for capture, _ in of_process])
-        states = tuple(state_of(capture, doing[id(capture)], now_ns) for capture in captures)
+        looks = [
+            (process.capture(now_ns), process.moment()) for process in self._processes.values()
+        ]
+        moments = {id(capture): moment for capture, moment in looks}
+        captures = those_that_count([capture for capture, _ in looks])
+        states = tuple(state_of(capture, moments[id(capture)], now_ns) for capture in captures)
         states = with_late_one(states) if len(states) > 1 else states
         return RunState(self.run, states, _stall(captures, states))
 

@@ -11,6 +11,7 @@ from stall_analyzer.align.align import align
 from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.captures.capture_format import Account, MarkName
 from stall_analyzer.captures.capture_records import BookItem, MarkRecord
+from stall_analyzer.live.followed_process import Moment
 from stall_analyzer.model.books import Books
 from stall_analyzer.model.event_log import Capture, EventLog
 from stall_analyzer.model.kinds import Bucket
@@ -53,7 +54,7 @@ class ProcessState:
         return self.last_mark not in ("", MarkName.FIT_END) and not self.has_ended
 
 
-def state_of(capture: Capture, doing: BookItem | None, now_ns: int) -> ProcessState:
+def state_of(capture: Capture, moment: Moment, now_ns: int) -> ProcessState:
     task, marks, books = capture.environment.task, capture.marks, capture.books
     known = ProcessState(
         name="" if task is None else str(task),
@@ -65,17 +66,17 @@ def state_of(capture: Capture, doing: BookItem | None, now_ns: int) -> ProcessSt
         return known
     begin = _begin(marks)
     known = replace(known, epoch=None if begin.epoch is None else begin.epoch + 1)
-    known = replace(known, steps=_steps(marks, begin), doing=doing)
+    known = replace(known, steps=_steps(marks, begin), doing=moment.doing)
     if books is None:
         return known
     mine = books.begin_ns >= begin.ns
-    ended = books.end_ns[mine & (books.steps > 0)]
+    until_ns = moment.undecided_ns or int(books.end_ns[-1])
     known = replace(
         known,
         step=int(books.steps[mine].sum()),
         step_ps=_step_ps(books, mine),
-        since_step_ps=max(now_ns - int(ended.max(initial=begin.ns)), 0) * PS_PER_NS,
-        spent_ps=_spent_ps(capture, begin),
+        since_step_ps=max(now_ns - max(moment.last_step_ns, begin.ns), 0) * PS_PER_NS,
+        spent_ps=_spent_ps(capture, begin, until_ns),
     )
     return replace(known, left_ps=_left_ps(known, marks))
 
@@ -95,10 +96,9 @@ def _steps(marks: Sequence[MarkRecord], begin: MarkRecord) -> int | None:
     return begin.step - before[-2] or None
 
 
-def _spent_ps(capture: Capture, begin: MarkRecord) -> Mapping[Bucket, int]:
-    """The ledger of the epoch under way, as if it were the first, as far as the books are."""
+def _spent_ps(capture: Capture, begin: MarkRecord, until_ns: int) -> Mapping[Bucket, int]:
+    """The ledger of the epoch under way, as if it were the first."""
     marks = tuple(mark for mark in capture.marks if mark.ns >= begin.ns)
-    until_ns = int(capture.books.end_ns[-1]) if capture.books is not None else capture.last_ns
     so_far = replace(capture, marks=marks, last_ns=max(until_ns, begin.ns))
     events = EventLog({}, {}, None, None, None, None, 0, captures=(so_far,))
     return attribute(align((), events))[0].ledger.buckets_ps
