@@ -113,7 +113,7 @@ def test_the_shares_are_those_of_the_ledger(log: LiveLog) -> None:
     events = captures.read(log.folder, [captures.start(), fit(), epoch(0.0), books(0.0, rows)])
     window = Window(0, round(22.5 * PS_PER_S), "", "", clock_unix_ns=START_NS)
     (host,) = attribute(Timeline(window, (), (), (), (), events))
-    assert process.spent_ps == host.ledger.buckets_ps
+    assert process.causes_ps == host.ledger.causes_ps
     assert sum(process.spent_ps.values()) == window.duration_ps
 
 
@@ -274,9 +274,16 @@ def test_where_nothing_moves_the_looks_at_it_are_judged(log: LiveLog) -> None:
     assert "step 9" in state.stall and ("Stuck" in state.stall or "o step" in state.stall)
 
 
+def test_callbacks_are_told_from_other_python() -> None:
+    state = ProcessState(last_mark="epoch_begin", causes_ps={"host.callback": 7, "host.python": 3})
+    assert costs(state) == "100 % in callbacks"
+
+
 def test_a_line_of_the_users_stands_beside_the_share_it_explains() -> None:
     state = ProcessState(
-        last_mark="epoch_begin", spent_ps={"input": 71, "compute": 29}, line="train.py:25 load"
+        last_mark="epoch_begin",
+        causes_ps={"input.wait": 71, "compute.step": 29},
+        line="train.py:25 load",
     )
     assert costs(state) == "71 % waiting for input (train.py:25 load)"
 
@@ -295,6 +302,14 @@ def test_the_worker_that_the_others_wait_for_is_marked(log: LiveLog) -> None:
     first, second = log.state(10.0).processes
     assert (first.name, first.is_late) == ("worker 0", False)
     assert (second.name, second.is_late) == ("worker 1", True)
+
+
+def test_plain_python_makes_no_worker_late_because_it_may_wait_for_the_others(
+    log: LiveLog,
+) -> None:
+    worker(log, 0, [{"python": 0.9, "step": 0.1}] * 10)
+    worker(log, 1, [{"step": 1.0}] * 10)
+    assert not any(process.is_late for process in log.state(10.0).processes)
 
 
 def test_a_worker_that_is_behind_is_marked(log: LiveLog) -> None:

@@ -13,6 +13,7 @@ from stall_analyzer.captures.capture_format import Account, MarkName
 from stall_analyzer.captures.capture_records import BookItem, MarkRecord
 from stall_analyzer.live.followed_process import Moment
 from stall_analyzer.model.books import Books
+from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.event_log import Capture, EventLog
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.units import NS_PER_S, PS_PER_NS, Bools
@@ -27,7 +28,9 @@ PAUSES = 3
 STALE_NS = 2 * NS_PER_S
 # As much of the time as a late worker must lose more than any other to be told from bad luck.
 LATER_SHARE = 0.1
-OWN_TIME: tuple[Bucket, ...] = ("input", "compile", "memory", "host")
+# What surely is a process's own doing. Plain Python may be waiting for the other workers.
+OWN_BUCKETS: tuple[Bucket, ...] = ("input", "compile", "memory")
+OWN_CAUSES = ("host.callback", "host.checkpoint")
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,18 @@ class ProcessState:
     left_ps: int | None = None  # of the epoch
     since_step_ps: int | None = None  # or since the begin, where there was no step
     silent_ps: int = 0  # since its last record
-    spent_ps: Mapping[Bucket, int] = field(default_factory=dict)  # in the epoch so far
+    causes_ps: Mapping[str, int] = field(default_factory=dict)  # of the epoch so far
     line: str = ""  # of the user's own code that costs most of it; empty: not known
     doing: BookItem | None = None  # for a second or more
     is_late: bool = False  # others wait for it
+
+    @property
+    def spent_ps(self) -> Mapping[Bucket, int]:
+        """In the epoch so far; only buckets that occur."""
+        buckets: dict[Bucket, int] = {}
+        for cause, ps in self.causes_ps.items():
+            buckets[bucket_of(cause)] = buckets.get(bucket_of(cause), 0) + ps
+        return buckets
 
     @property
     def trains(self) -> bool:
@@ -76,7 +87,7 @@ def state_of(capture: Capture, moment: Moment, now_ns: int) -> ProcessState:
         step=int(books.steps[mine].sum()),
         step_ps=_step_ps(books, mine),
         since_step_ps=max(now_ns - max(moment.last_step_ns, begin.ns), 0) * PS_PER_NS,
-        spent_ps=_spent_ps(capture, begin, until_ns),
+        causes_ps=_causes_ps(capture, begin, until_ns),
     )
     return replace(known, left_ps=_left_ps(known, marks))
 
@@ -96,12 +107,12 @@ def _steps(marks: Sequence[MarkRecord], begin: MarkRecord) -> int | None:
     return begin.step - before[-2] or None
 
 
-def _spent_ps(capture: Capture, begin: MarkRecord, until_ns: int) -> Mapping[Bucket, int]:
+def _causes_ps(capture: Capture, begin: MarkRecord, until_ns: int) -> Mapping[str, int]:
     """The ledger of the epoch under way, as if it were the first."""
     marks = tuple(mark for mark in capture.marks if mark.ns >= begin.ns)
     so_far = replace(capture, marks=marks, last_ns=max(until_ns, begin.ns))
     events = EventLog({}, {}, None, None, None, None, 0, captures=(so_far,))
-    return attribute(align((), events))[0].ledger.buckets_ps
+    return attribute(align((), events))[0].ledger.causes_ps
 
 
 # ---------------------------------------------------------------- time left
@@ -171,4 +182,5 @@ def _with_most_of_its_own(training: Sequence[ProcessState]) -> ProcessState | No
 
 
 def _own_ps(state: ProcessState) -> int:
-    return sum(state.spent_ps.get(bucket, 0) for bucket in OWN_TIME)
+    own = (*OWN_BUCKETS, *OWN_CAUSES)
+    return sum(ps for cause, ps in state.causes_ps.items() if {cause, bucket_of(cause)} & {*own})

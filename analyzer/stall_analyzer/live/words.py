@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from stall_analyzer.captures.capture_format import Account, MarkName
 from stall_analyzer.captures.capture_records import BookItem
 from stall_analyzer.live.state import PAUSES, ProcessState
+from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.units import PS_PER_NS, PS_PER_S
@@ -19,10 +20,12 @@ GOES_TO: dict[Bucket, str] = {
     "numerics": "computing without learning",
     "compute": "computing",
     "communication": "waiting for other workers",
-    "host": "in Python and callbacks",
+    "host": "in Python on the host",
     "profiler": "for the profiler and the capture",
     "unknown": "not known",
 }
+# Where such a cause is most of its bucket.
+GOES_TO_CAUSE = {"host.callback": "in callbacks", "host.checkpoint": "saving"}
 # {} is the name in the books, such as "ModelCheckpoint.on_epoch_end".
 DOES = {
     Account.TRACE: "tracing {}",
@@ -70,8 +73,10 @@ def costs(state: ProcessState) -> str:
     if not whole_ps or not state.trains:
         return ""
     most = max(state.spent_ps, key=lambda bucket: state.spent_ps[bucket])
+    inside = {cause: ps for cause, ps in state.causes_ps.items() if bucket_of(cause) == most}
+    words = GOES_TO_CAUSE.get(max(inside, key=lambda cause: inside[cause]), GOES_TO[most])
     line = f" ({state.line})" if state.line else ""
-    return f"{percent(state.spent_ps[most], whole_ps)} {GOES_TO[most]}{line}"
+    return f"{percent(state.spent_ps[most], whole_ps)} {words}{line}"
 
 
 def left(state: ProcessState) -> str:
