@@ -1,98 +1,26 @@
-"""`stall-analyze watch`: how far a captured run is, from files that are still being written."""
+"""How far a captured run is that goes on, and what it does just now."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stall_analyzer.attribute.attribute import attribute
-from stall_analyzer.cli import main as cli
-from stall_analyzer.cli.watch_views import LinesView
-from stall_analyzer.discover.discover import find_runs
-from stall_analyzer.files.tfrecord import framed
-from stall_analyzer.live.followed_file import FollowedFile
-from stall_analyzer.live.followed_run import FollowedRun, RunState
 from stall_analyzer.live.state import ProcessState
 from stall_analyzer.live.words import costs, how_far, in_a_line, just_now, left
 from stall_analyzer.model.timeline import Timeline, Window
 from stall_analyzer.model.units import PS_PER_S
 from tests import captures
-from tests import event_files as write
 from tests.captures import NS, START_NS
-
-HEADER = write.framed(write.file_version())
-
-
-def books(
-    at_s: float,
-    rows_s: Sequence[Mapping[str, float]],
-    phase: str = "train",
-    epoch: int = 0,
-    steps: int = 1,
-    **fields: Any,
-) -> bytes:
-    """Rows from `at_s` on, each with what its accounts hold, and so many steps in each."""
-    rows = [{account: round(s * NS) for account, s in row.items()} for row in rows_s]
-    lasted = [sum(row.values()) for row in rows]
-    accounts = dict.fromkeys(account for row in rows for account in row)
-    return captures.record(
-        "books",
-        at_s + sum(lasted) / NS,
-        began_ns=START_NS + round(at_s * NS),
-        phase=phase,
-        epoch=epoch,
-        lasted_ns=lasted,
-        steps=[steps] * len(rows),
-        calls=[1] * len(rows),
-        spent_ns={account: [row.get(account, 0) for row in rows] for account in accounts},
-        **fields,
-    )
-
-
-def fit(steps: int | None = None) -> bytes:
-    return captures.record("mark", 0.0, what="fit_begin", step=0, steps=steps)
-
-
-def epoch(at_s: float, number: int = 0, step: int = 0) -> bytes:
-    return captures.mark("epoch_begin", at_s, number, step)
-
-
-class LiveLog:
-    """A log directory in which processes write."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def append(self, *parts: bytes, pid: int = 100) -> None:
-        path = self.folder / captures.file_name(pid=pid)
-        with path.open("ab") as stream:
-            stream.write(b"".join((b"" if path.stat().st_size else HEADER, *parts)))
-
-    def followed(self) -> FollowedRun:
-        (run,) = find_runs([str(self.folder)]).runs
-        return FollowedRun(run)
-
-    def state(self, now_s: float) -> RunState:
-        return looked_at(self.followed(), now_s)
-
-
-def looked_at(followed: FollowedRun, now_s: float) -> RunState:
-    followed.read_new()
-    return followed.state(START_NS + round(now_s * NS))
+from tests.live_logs import TRACED, USUAL, LiveLog, books, epoch, fit, looked_at, worker
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> LiveLog:
     return LiveLog(tmp_path)
-
-
-USUAL = {"wait": 0.7, "step": 0.3}
-TRACED = {"trace": 10.0, "wait": 0.7, "step": 0.3}
 
 
 # ---------------------------------------------------------------- how far it is
@@ -291,11 +219,6 @@ def test_a_line_of_the_users_stands_beside_the_share_it_explains() -> None:
 # ---------------------------------------------------------------- several processes
 
 
-def worker(log: LiveLog, index: int, rows: Sequence[Mapping[str, float]]) -> None:
-    start = captures.start({"type": "worker", "index": index}, workers=2, pid=100 + index)
-    log.append(start, fit(50), epoch(0.0), books(0.0, rows), pid=100 + index)
-
-
 def test_the_worker_that_the_others_wait_for_is_marked(log: LiveLog) -> None:
     worker(log, 0, [{"step": 1.0}] * 10)
     worker(log, 1, [{"wait": 0.8, "step": 0.2}] * 10)
@@ -322,118 +245,3 @@ def test_equal_workers_are_not(log: LiveLog) -> None:
     worker(log, 0, [{"wait": 0.52, "step": 0.5}] * 10)
     worker(log, 1, [{"wait": 0.50, "step": 0.5}] * 10)
     assert not any(process.is_late for process in log.state(10.3).processes)
-
-
-# ---------------------------------------------------------------- files that grow
-
-
-def test_a_look_reads_only_what_is_new(tmp_path: Path) -> None:
-    path = tmp_path / captures.file_name()
-    path.write_bytes(HEADER + captures.start())
-    file = FollowedFile(str(path))
-    assert len(file.read_new()[0]) == 1
-    assert file.read_new() == ([], False)
-    with path.open("ab") as stream:
-        stream.write(fit() + captures.scalars(1.0, 1, step_seconds=0.5))
-    record, scalar = file.read_new()[0]
-    assert record.what == "fit_begin"  # type: ignore[union-attr]
-    assert scalar == ("step_seconds", 1, START_NS + NS, 0.5)
-
-
-@pytest.mark.parametrize("cut", [1, 11, 12, 13, 40, -5, -1])
-def test_a_half_written_record_is_read_when_the_rest_has_come(tmp_path: Path, cut: int) -> None:
-    path = tmp_path / captures.file_name()
-    path.write_bytes(HEADER + fit()[:cut])
-    file = FollowedFile(str(path))
-    assert file.read_new()[0] == []
-    path.write_bytes(HEADER + fit())
-    assert len(file.read_new()[0]) == 1
-
-
-def test_long_records_are_read_as_well(tmp_path: Path) -> None:
-    path = tmp_path / captures.file_name()
-    path.write_bytes(HEADER + captures.record("note", 1.0, level="info", text="x" * 100_000))
-    assert len(FollowedFile(str(path)).read_new()[0]) == 1
-
-
-@pytest.mark.parametrize("junk", [framed(b"no event"), b"\xff" * 64, framed(b"")])
-def test_junk_between_the_records_is_no_error(log: LiveLog, junk: bytes) -> None:
-    log.append(captures.start(), fit(), epoch(0.0), junk, books(0.0, [USUAL]))
-    assert log.state(1.0).trains
-
-
-def test_a_file_that_was_cut_back_is_read_anew(log: LiveLog) -> None:
-    log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 5))
-    followed = log.followed()
-    assert looked_at(followed, 5.0).processes[0].step == 5
-    path = log.folder / captures.file_name()
-    path.write_bytes(HEADER + captures.start() + fit() + epoch(0.0))
-    assert looked_at(followed, 5.0).processes[0].step == 0
-
-
-def test_a_file_that_is_gone_for_a_moment_changes_nothing(log: LiveLog) -> None:
-    log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 5))
-    followed = log.followed()
-    looked_at(followed, 5.0)
-    (log.folder / captures.file_name()).unlink()
-    assert looked_at(followed, 5.0).processes[0].step == 5
-
-
-# ---------------------------------------------------------------- the command
-
-
-def test_a_run_that_is_over_is_summed_up_by_the_usual_verdict(
-    log: LiveLog, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log.append(captures.start(), fit(), epoch(0.0), books(0.0, [TRACED, *[USUAL] * 9]))
-    log.append(captures.mark("epoch_end", 20.0, 0, 10), captures.mark("fit_end", 20.0, None, 10))
-    log.append(captures.record("end", 21.0, reason="exit"))
-    assert cli.main(["watch", str(log.folder), "--once"]) == 0
-    said = capsys.readouterr().out
-    assert f"{log.folder} has ended. " in said and "compile" in said
-
-
-def test_nothing_to_watch_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["watch", str(tmp_path), "--once"]) == 3
-    assert "Nothing is captured in" in capsys.readouterr().out
-    assert cli.main(["watch", str(tmp_path / "later"), "--once"]) == 3
-    assert "does not exist yet." in capsys.readouterr().out
-
-
-def test_an_interrupt_ends_it_quietly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupted(_: float) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("time.sleep", interrupted)
-    assert cli.main(["watch", str(tmp_path / "later")]) == 0
-    assert capsys.readouterr().out.endswith("does not exist yet; waiting.\n")
-
-
-def test_help_needs_neither_numpy_nor_rich() -> None:
-    script = (
-        "import sys; from stall_analyzer.cli.main import main\n"
-        "try: main(['watch', '--help'])\n"
-        "except SystemExit: print(sorted({'numpy', 'rich'} & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert "LOGDIR" in done.stdout and done.stdout.endswith("[]\n")
-
-
-def test_a_log_gets_a_line_when_something_happens_and_not_each_second(
-    log: LiveLog, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    now_s = 1000.0
-    monkeypatch.setattr("time.monotonic", lambda: now_s)
-    log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 5))
-    view, hanging = LinesView(sys.stdout), [log.state(5.0)]
-    for _ in range(30):
-        view.show(hanging, "")
-        now_s += 1.0
-    lines = capsys.readouterr().out.count("\n")
-    log.append(books(5.0, [USUAL] * 5))
-    view.show([log.state(10.0)], "")
-    assert (lines, capsys.readouterr().out.count("\n")) == (1, 1)

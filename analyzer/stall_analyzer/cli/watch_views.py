@@ -122,10 +122,10 @@ class TerminalView:
             yield self._text(run.stall, f"bold {STATUS_COLOURS['stuck']}")
 
     def _process(self, process: ProcessState) -> Iterator[Text]:
-        name = f"{process.name}: " if process.name else ""
-        late = " (late: the others wait for it)" if process.is_late else ""
+        late = " (late)" if process.is_late else ""
+        name = f"{process.name}{late}: " if process.name or late else ""
         said = ", ".join(filter(None, (how_far(process), costs(process), left(process))))
-        yield self._text(f"{name}{said}{late}", "bold" if process.is_late else "")
+        yield self._text(f"{name}{said}", "bold" if process.is_late else "")
         if sum(process.spent_ps.values()):
             yield self._bar(process)
         if now := just_now(process):

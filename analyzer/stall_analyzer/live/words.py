@@ -121,6 +121,6 @@ def _place(where: str) -> str:
 
 def in_a_line(state: ProcessState) -> str:
     """All of it."""
-    late = "late: the others wait for it" if state.is_late else ""
+    late = "late" if state.is_late else ""
     said = ", ".join(filter(None, (how_far(state), costs(state), left(state))))
     return "; ".join(filter(None, (said, just_now(state), late)))
