@@ -169,14 +169,14 @@ TRAINING = """
     from tests.capture.small_trainings import FEATURES, small_model, tf
 
     def load():
-        for _ in range(100):
+        for _ in range(150):
             time.sleep(0.05)
             yield np.zeros((4, FEATURES), "float32"), np.zeros((4, 1), "float32")
 
     shapes = tf.TensorSpec((4, FEATURES)), tf.TensorSpec((4, 1))
     data = tf.data.Dataset.from_generator(load, output_signature=shapes)
     callback = StallCallback(sys.argv[1], profile=False)
-    small_model().fit(data, steps_per_epoch=100, verbose=0, callbacks=[callback])
+    small_model().fit(data, steps_per_epoch=150, verbose=0, callbacks=[callback])
 """
 
 
@@ -190,14 +190,13 @@ def test_watch_follows_a_real_training_to_its_verdict(tmp_path: Path) -> None:
     assert training.returncode == 0 and "waiting for input" in said
     assert watching.stdout is not None
     lines: list[str] = []
-    while not lines or "has ended" not in lines[-1]:
+    while not lines or not lines[-1].startswith("run1 has "):  # trained, or ended
         lines.append(watching.stdout.readline())
         assert lines[-1], "it ended before its time"
-        if "has trained" in lines[-1]:
-            break
     watching.send_signal(signal.SIGINT)
     _, errors = watching.communicate(timeout=PATIENCE_S)
     assert (watching.returncode, errors) == (0, "")
     assert lines[0] == f"{logdir} does not exist yet; waiting.\n"
-    assert any("epoch 1, step " in line and "% waiting for input" in line for line in lines)
-    assert lines[-1].startswith("run1 has ") and "input" in lines[-1]
+    steps = [line for line in lines if line.startswith("run1: epoch 1, step ")]
+    assert steps and " of 150, " in steps[-1] and " % " in steps[-1]
+    assert "input" in lines[-1]
