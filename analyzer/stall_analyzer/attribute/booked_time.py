@@ -18,7 +18,7 @@ from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.intervals import NOTHING, Layer, Tiling, overlay, paint, simplify, time_in
 from stall_analyzer.model.timeline import Window
-from stall_analyzer.model.units import PS_PER_NS, Bools, Int64s
+from stall_analyzer.model.units import PS_PER_MS, PS_PER_NS, Bools, Int64s
 
 # In the order in which they mostly happen.
 CAUSES_OF = {
@@ -41,6 +41,11 @@ FIRST_CALL = "compile.instantiate"
 WAITS = (Account.INPUT, Account.WAIT)
 # A row of which the profile missed more is told by the books alone.
 MISSED_SHARE = 0.05
+# And one that the profile reads otherwise by so much of it. (Both have their small errors: when a
+# wait begins, and the tracer's own time.)
+OTHERWISE_SHARE = 0.2
+OTHERWISE_LEAST_PS = 5 * PS_PER_MS
+MOSTLY = 0.5
 # What a profile can find inside of an account, beside the cause that it has without one. What input
 # takes from the step without being waited for is in all of them.
 DETAILS = {
@@ -54,7 +59,10 @@ DETAILS = {
 }
 # What both the clocks and a profile tell by themselves.
 COMPARED = (
-    (WAITS, ("input.wait", "input.first_element", "input.shuffle_fill", "input.cache_fill")),
+    (
+        (*WAITS, Account.ITERATOR),
+        tuple(c for c in CAUSES if bucket_of(c) == "input" and c != "input.contention"),
+    ),
     ((Account.TRACE, Account.RETRACE), ("compile.tracing", "compile.retracing")),
 )
 Shares = Mapping[str, Mapping[str, float]]  # of the causes in an account
@@ -73,6 +81,7 @@ def with_books(traced: Tiling, books: Books, window: Window) -> Tiling:
     start, end = _row_bounds(books, window.start_unix_ns)
     missing = time_in(traced, start, end, np.append(codes_of_bucket("unknown"), NOTHING))
     missed = missing > MISSED_SHARE * (end - start)
+    missed |= _read_otherwise(traced, books, start, end)
     shares = _shares(books, traced, missed, window.start_unix_ns)
     booked = _clipped(_tiled(books, shares, start), window.duration_ps)
     holes = paint(0, window.duration_ps, [Layer(start[missed], end[missed], 0)], default=1)
@@ -80,6 +89,18 @@ def with_books(traced: Tiling, books: Books, window: Window) -> Tiling:
     labels = np.where(np.isin(seen.labels, codes_of_bucket("unknown")), NOTHING, seen.labels)
     seen = _masked(Tiling(seen.bounds, labels), holes)
     return overlay(overlay(seen, booked), traced)
+
+
+def _read_otherwise(traced: Tiling, books: Books, start: Int64s, end: Int64s) -> Bools:
+    """Rows in which a trace takes much for input or for tracing that was not, and those of
+    callbacks: clocks stood around them, and know who called."""
+    differ = np.zeros(len(books), dtype=np.int64)
+    for accounts, causes in COMPARED:
+        booked = PS_PER_NS * sum((books.spent(a) for a in accounts), np.zeros(len(books), np.int64))
+        differ = np.maximum(differ, np.abs(time_in(traced, start, end, codes(*causes)) - booked))
+    beside = PS_PER_NS * (books.spent(Account.CALLBACK) + books.spent(Account.SIDE))
+    otherwise = (differ > OTHERWISE_SHARE * (end - start)) & (differ > OTHERWISE_LEAST_PS)
+    return np.asarray(otherwise | (beside > MOSTLY * (end - start)))
 
 
 def agreement(traced: Tiling, books: Books, window: Window) -> str:

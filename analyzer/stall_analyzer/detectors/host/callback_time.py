@@ -118,7 +118,7 @@ def _traced(signals: Signals) -> Finding | None:
         lost += min(usual, int(taken[1]))  # it ran after the first step as well
     warmer = warmer_steps(signals) if often else Gain()
     beside = side_name(pauses.side, pauses.side.whole_ps[long], lost)
-    name = _culprit(signals, lost) or beside
+    name = _culprit(signals, lost) or beside or _timed_hook(signals, lost)
     won = Gain(round(0.8 * max(lost - count * KERAS_PAUSE_PS, 0)), lost) + warmer
     gain = at_pace_of_input(signals, won)
     return Finding(
@@ -161,6 +161,12 @@ def _culprit(signals: Signals, lost: int) -> str:
     """The function that the Python tracer saw most, if that is most of it."""
     calls = signals.between_steps.python_calls
     return calls[0].name if calls and calls[0].self_ps >= NAMED_SHARE * lost else ""
+
+
+def _timed_hook(signals: Signals, lost: int) -> str:
+    """The callback's hook around which a capture's clock stood for most of it."""
+    cost = costliest(signals.booked_costs, Account.CALLBACK)
+    return cost.name if cost is not None and cost.spent_ps >= NAMED_SHARE * lost else ""
 
 
 def _where(signals: Signals, count: int) -> str:

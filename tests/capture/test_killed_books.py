@@ -1,0 +1,54 @@
+"""The books of a process that is killed: all but the last seconds are there, and add up."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stall_analyzer.captures.capture_format import Account
+from tests.capture.capture_logs import PATIENCE_S, records, start, until
+
+TRAINING = """
+    import sys, time
+    import numpy as np
+    import tensorflow as tf
+    from tb_stall_plugin import StallCallback
+
+    class Sleeps(tf.keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            time.sleep(float(sys.argv[2]))
+
+    model = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    x = np.ones((100_000, 4), "float32")
+    model.fit(x, x[:, :1], batch_size=1, verbose=0,
+              callbacks=[Sleeps(), StallCallback(sys.argv[1], profile=False)])
+"""
+LOST_S = 5.0
+
+
+@pytest.mark.parametrize("pause_s", [0.02, 60], ids=["in many steps", "in one long callback"])
+def test_a_killed_run_keeps_its_books(tmp_path: Path, pause_s: float) -> None:
+    child = start(TRAINING, tmp_path, pause_s)
+    until(lambda: any(_slept(record) for record in _books(tmp_path)))
+    time.sleep(2)
+    killed_ns = time.time_ns()
+    child.kill()
+    child.communicate(timeout=PATIENCE_S)
+    books = _books(tmp_path)
+    last_ns = max(record["began_ns"] + sum(record["lasted_ns"]) for record in books)
+    assert killed_ns - last_ns < LOST_S * 1e9
+    for record in books:
+        rows = zip(*record["spent_ns"].values(), strict=True)
+        assert record["lasted_ns"] == [sum(row) for row in rows]
+
+
+def _slept(record: dict[str, Any]) -> bool:
+    return bool(sum(record["spent_ns"].get(Account.CALLBACK, ())) > 5e8)
+
+
+def _books(folder: Path) -> list[dict[str, Any]]:
+    return records(folder, "books")

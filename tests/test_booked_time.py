@@ -1,0 +1,154 @@
+"""The ledger by the books of a capture, alone and together with a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from stall_analyzer.attribute.booked_time import agreement, with_books
+from stall_analyzer.captures.books_reader import read_books
+from stall_analyzer.captures.capture_format import Account, BookPhase
+from stall_analyzer.captures.capture_records import BooksRecord
+from stall_analyzer.model.books import Books
+from stall_analyzer.model.causes import CAUSES, code
+from stall_analyzer.model.intervals import NOTHING, Tiling
+from stall_analyzer.model.timeline import Window
+from stall_analyzer.model.units import PS_PER_MS
+
+MS = 1_000_000
+START_NS = 1_700_000_000 * 1_000_000_000
+
+Row = Mapping[str, float]  # milliseconds by account
+
+
+def record(
+    *rows: Row,
+    at_ms: float = 0,
+    phase: str = BookPhase.TRAIN,
+    is_open: bool = False,
+    calls: int = 1,
+) -> BooksRecord:
+    accounts = dict.fromkeys(account for row in rows for account in row)
+    return BooksRecord(
+        ns=START_NS,
+        began_ns=START_NS + round(at_ms * MS),
+        phase=phase,
+        epoch=0,
+        lasted_ns=tuple(round(sum(row.values()) * MS) for row in rows),
+        steps=tuple(1 for _ in rows),
+        calls=tuple(calls for _ in rows),
+        spent_ns={a: tuple(round(row.get(a, 0) * MS) for row in rows) for a in accounts},
+        is_open=is_open,
+    )
+
+
+def books_of(*records: BooksRecord) -> Books:
+    books, bad = read_books(records)
+    assert books is not None and not bad
+    return books
+
+
+def window(ms: float) -> Window:
+    return Window(0, round(ms * PS_PER_MS), "", "", epoch=0, clock_unix_ns=START_NS)
+
+
+def profiled(ms: float, *tiles: tuple[float, str]) -> Tiling:
+    """A profile of so many milliseconds; nothing of the rest."""
+    bounds = [0.0, *np.cumsum([length for length, _ in tiles]).tolist(), ms]
+    labels = [code(cause) for _, cause in tiles]
+    return Tiling(
+        np.array([round(b * PS_PER_MS) for b in bounds], dtype=np.int64),
+        np.array([*labels, NOTHING], dtype=np.int64),
+    )
+
+
+NOT_PROFILED: Sequence[tuple[float, str]] = ()
+
+
+def ms_by_cause(tiling: Tiling) -> dict[str, float]:
+    spent: dict[str, float] = {}
+    for label, length in zip(tiling.labels, np.diff(tiling.bounds), strict=True):
+        name = "nothing" if label == NOTHING else CAUSES[label]
+        spent[name] = round(spent.get(name, 0) + length / PS_PER_MS, 3)
+    return spent
+
+
+def test_without_a_profile_the_accounts_are_the_causes() -> None:
+    books = books_of(
+        record({Account.TRACE: 60, Account.STEP: 30, Account.WAIT: 10}),
+        record({Account.STEP: 10, Account.WAIT: 5, Account.PYTHON: 5}, at_ms=100),
+        record({Account.CALLBACK: 30}, at_ms=120, phase=BookPhase.EPOCH_END, calls=0),
+    )
+    tiling = with_books(profiled(150, *NOT_PROFILED), books, window(150))
+    assert ms_by_cause(tiling) == {
+        "compile.tracing": 60,
+        "compile.instantiate": 20,  # what the first call took longer than the usual one
+        "input.first_element": 10,
+        "compute.step": 20,
+        "input.wait": 5,
+        "host.python": 5,
+        "host.callback": 30,
+    }
+
+
+def test_steps_that_call_no_function_run_op_by_op() -> None:
+    books = books_of(record({Account.PYTHON: 20}, calls=0))
+    tiling = with_books(profiled(20), books, window(20))
+    assert ms_by_cause(tiling) == {"host.eager": 20}
+
+
+def test_a_profile_divides_what_it_saw_and_tells_how_to_divide_the_rest() -> None:
+    row = {Account.STEP: 10}
+    books = books_of(record(row, row, row, row))
+    seen = profiled(40, (5, "compute.step"), (5, "host.dispatch"))
+    tiling = with_books(seen, books, window(40))
+    assert ms_by_cause(tiling) == {"compute.step": 20, "host.dispatch": 20}
+
+
+def test_a_row_that_was_profiled_in_part_is_told_by_the_books() -> None:
+    books = books_of(record({Account.STEP: 10, Account.WAIT: 10}))
+    tiling = with_books(profiled(20, (8, "compute.step")), books, window(20))
+    assert ms_by_cause(tiling)["compute.step"] == 10
+
+
+def test_who_calls_decides_whatever_the_profile_takes_it_for() -> None:
+    """The iterator of a predict() in a callback looks like training's own in a trace."""
+    books = books_of(record({Account.CALLBACK: 80, Account.STEP: 20}))
+    seen = profiled(100, (80, "input.iterator_teardown"), (20, "compute.step"))
+    tiling = with_books(seen, books, window(100))
+    assert ms_by_cause(tiling) == {"host.callback": 80, "compute.step": 20}
+
+
+def test_the_evidence_says_how_far_clocks_and_profile_differ() -> None:
+    books = books_of(record({Account.STEP: 90, Account.WAIT: 10}))
+    seen = profiled(100, (12, "input.wait"), (88, "compute.step"))
+    assert "but for 2 %" in agreement(seen, books, window(100))
+    assert "nothing of it was profiled" in agreement(profiled(100), books, window(100))
+
+
+def test_what_has_no_row_stays_unknown() -> None:
+    books = books_of(record({Account.STEP: 10}, at_ms=50))
+    tiling = with_books(profiled(100), books, window(100))
+    assert ms_by_cause(tiling) == {"nothing": 90, "compute.step": 10}
+
+
+def test_an_open_row_counts_until_it_is_told_again() -> None:
+    first = record({Account.TRACE: 1000}, is_open=True)
+    again = record({Account.TRACE: 1500, Account.STEP: 10})
+    assert len(books_of(first)) == 1
+    assert books_of(first, again).spent(Account.TRACE).tolist() == [1500 * MS]
+
+
+def test_rows_that_do_not_add_up_are_left_out_and_counted() -> None:
+    good, bad = record({Account.STEP: 10}), record({Account.STEP: 10}, at_ms=10)
+    wrong = BooksRecord(**{**vars(bad), "lasted_ns": (99,)})
+    uneven = BooksRecord(**{**vars(bad), "steps": ()})
+    negative = BooksRecord(**{**vars(bad), "spent_ns": {Account.STEP: (-5,)}})
+    books, left_out = read_books([good, wrong, uneven, negative])
+    assert books is not None and len(books) == 1
+    assert left_out == 3
+
+
+def test_nobody_kept_any_books() -> None:
+    assert read_books([]) == (None, 0)
