@@ -21,10 +21,10 @@ HOW = {
 }
 
 
-def main(name: str, folder: Path) -> None:
+def main(name: str, folder: Path, captured: bool = False) -> None:
     known = [*SCENARIOS, *(sample.scenario for sample in SAMPLES)]
     scenario = next(s for s in known if s.name == name)
-    instruments = Instruments(folder / "logs")
+    instruments = Instruments(folder / "logs", captured)
     module = importlib.import_module(f"tests.scenarios.{scenario.module}")
     getattr(module, name)(instruments)
     instruments.read_stamps()
@@ -39,6 +39,7 @@ def _truth(scenario: Scenario, instruments: Instruments) -> dict[str, object]:
     assert min(totals.values()) >= 0, f"negative truth: {totals}"
     return {
         "name": scenario.name,
+        "captured": instruments.captured,
         "mode": scenario.mode,
         "expected_primary": scenario.primary,
         "epoch_start_unix_ns": epoch.begin_ns,
@@ -55,4 +56,4 @@ def _truth(scenario: Scenario, instruments: Instruments) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), captured="captured" in sys.argv[3:])

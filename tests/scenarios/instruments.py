@@ -17,6 +17,7 @@ import keras
 import tensorflow as tf
 from tensorflow.python.data.ops import iterator_ops
 
+import tb_stall_plugin as stall
 from tests.scenarios.truth import NS_PER_S, Call, Clocks, Interval, Knowledge, steps_of
 
 
@@ -50,8 +51,10 @@ class StampLog:
 class Instruments:
     """The clocks of one program. Create it first: it puts stamps around every iterator read."""
 
-    def __init__(self, logdir: Path) -> None:
+    def __init__(self, logdir: Path, captured: bool = False) -> None:
         self.logdir = logdir
+        self.captured = captured  # by StallCallback or watch, instead of TensorFlow's profiler
+        self._watched: stall.watch | None = None
         self.clocks = Clocks()
         self.knowledge = Knowledge()
         self.how: dict[str, str] = {}
@@ -83,6 +86,8 @@ class Instruments:
             finally:
                 interval = Interval(begin, time.time_ns())
                 self.clocks.calls.append(Call(kind, interval, self._traces_seen > traces, raised))
+                if self._watched is not None and kind == "train" and not raised:
+                    self._watched.step()
 
         return call
 
@@ -106,12 +111,19 @@ class Instruments:
     @contextlib.contextmanager
     def epoch(self) -> Iterator[None]:
         """Times the epoch of a custom loop."""
+        if self._watched is not None:
+            self._watched.epoch()
         begin = time.time_ns()
         yield
         self.clocks.epoch = Interval(begin, time.time_ns())
 
     @contextlib.contextmanager
     def profile(self, logdir: Path | None = None) -> Iterator[None]:
+        if self.captured:
+            with stall.watch(logdir or self.logdir, report=False) as self._watched:
+                yield
+            self._watched = None
+            return
         tf.profiler.experimental.start(str(logdir or self.logdir))
         try:
             yield
@@ -133,6 +145,8 @@ class Instruments:
         logs = {"log_dir": str(self.logdir), "update_freq": tensorboard, "profile_batch": 0}
         board = [] if tensorboard is None else [TimedTensorBoard(self.clocks, **logs)]
         bell = EpochBell(self.clocks)
+        if self.captured:
+            board, profiled = [stall.StallCallback(self.logdir, report=False)], False
         with self.profile() if profiled else contextlib.nullcontext():
             model.fit(
                 data,

@@ -36,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{scenario.name:32} {scenario.primary:14} {scenario.description}")
         return 0
     workdir = options.workdir or Path(tempfile.mkdtemp(prefix="stall-scenarios-"))
-    failed = [] if options.only_score else [s.name for s in chosen if not capture(s, workdir)]
+    how = ["captured"] if options.by_capture else []
+    failed = [] if options.only_score else [s.name for s in chosen if not capture(s, workdir, how)]
     if failed:
         print(f"not captured: {', '.join(failed)}", file=sys.stderr)
     if options.only_capture:
@@ -52,11 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if passed(scores) and not failed else 1
 
 
-def capture(scenario: Scenario, workdir: Path) -> bool:
+def capture(scenario: Scenario, workdir: Path, how: Sequence[str] = ()) -> bool:
     """Runs one scenario, and once more if other programs took cores meanwhile."""
     for attempt in range(1, ATTEMPTS + 1):
         began_s, before_s = time.monotonic(), _taken_by_others_s()
-        finished = _capture_once(scenario, workdir)
+        finished = _capture_once(scenario, workdir, how)
         core_s = (time.monotonic() - began_s) * (os.cpu_count() or 1)
         share = (_taken_by_others_s() - before_s) / core_s
         if share <= QUIET_SHARE:
@@ -75,9 +76,9 @@ def _taken_by_others_s() -> float:
     return used / os.sysconf("SC_CLK_TCK") - sum(usage.ru_utime + usage.ru_stime for usage in own)
 
 
-def _capture_once(scenario: Scenario, workdir: Path) -> bool:
+def _capture_once(scenario: Scenario, workdir: Path, how: Sequence[str]) -> bool:
     folder = workdir / scenario.name
-    command = ["tests.scenarios.child", scenario.name, str(folder)]
+    command = ["tests.scenarios.child", scenario.name, str(folder), *how]
     try:
         return finished(command, folder, CAPTURE_TIMEOUT_S, scenario.env) == 0
     except subprocess.TimeoutExpired:
@@ -87,6 +88,8 @@ def _capture_once(scenario: Scenario, workdir: Path) -> bool:
 def _parser() -> argparse.ArgumentParser:
     options = parser("tests.scenarios", __doc__, "scenario")
     options.add_argument("--json", type=Path, help="also write the scores to this file")
+    how = "record with StallCallback or watch alone, instead of TensorFlow's profiler"
+    options.add_argument("--by-capture", action="store_true", help=how)
     group = options.add_mutually_exclusive_group()
     group.add_argument("--only-capture", action="store_true")
     group.add_argument("--only-score", action="store_true", help="score what --workdir holds")

@@ -32,8 +32,13 @@ TIE = 0.02  # of the epoch: what the truth itself cannot tell apart
 # Of the epoch: from here on a run is not "as fast as its model". What comes once must be more.
 ENOUGH, ENOUGH_ONCE = 0.20, 0.25
 
-# Older truths have no clocks around the logging, and what the tracer takes of each op has none.
-CLOCKED_AS = {"profiler.logging": "host", "profiler.tracing": "compute"}
+# Older truths have no clocks around the logging; what the tracer takes of each op, and a capture
+# between the steps, has none.
+CLOCKED_AS = {
+    "profiler.logging": "host",
+    "profiler.tracing": "compute",
+    "profiler.capture": "host",
+}
 
 
 @dataclass(frozen=True)

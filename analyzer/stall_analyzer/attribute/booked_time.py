@@ -26,6 +26,7 @@ CAUSES_OF = {
     Account.LOGGING: "profiler.logging",
     Account.PYTHON: "host.python",
     Account.ITERATOR: "input.iterator_create",
+    Account.TEARDOWN: "input.iterator_teardown",
     Account.TRACE: "compile.tracing",
     Account.RETRACE: "compile.retracing",
     Account.GC: "host.python",
@@ -60,7 +61,7 @@ DETAILS = {
 # What both the clocks and a profile tell by themselves.
 COMPARED = (
     (
-        (*WAITS, Account.ITERATOR),
+        (*WAITS, Account.ITERATOR, Account.TEARDOWN),
         tuple(c for c in CAUSES if bucket_of(c) == "input" and c != "input.contention"),
     ),
     ((Account.TRACE, Account.RETRACE), ("compile.tracing", "compile.retracing")),

@@ -66,6 +66,7 @@ class Account:
     WAIT = "wait"  # of that: in the step, for its batch
     INPUT = "input"  # for a batch, outside of any function
     ITERATOR = "iterator"  # making an iterator
+    TEARDOWN = "teardown"  # taking one down: its threads are waited for
     COLLECTIVE = "collective"  # of the step: for other workers
     CALLBACK = "callback"  # a hook of one, and all that it calls
     SIDE = "side"  # predict or evaluate, called by the loop itself

@@ -25,6 +25,7 @@ RANKS = {
     Account.STEP: 1,
     Account.INPUT: 1,
     Account.ITERATOR: 1,
+    Account.TEARDOWN: 1,
     Account.CALLBACK: 1,
     Account.LOGGING: 1,
     Account.SIDE: 1,

@@ -190,6 +190,13 @@ def _timed_next(get_next: Method) -> Method:
     return timed
 
 
+def _take_down(self: Any) -> None:
+    """As an iterator that is no longer used would be, with a clock beside it."""
+    books = _keeping(Account.TEARDOWN)
+    if books is not None and "_iterator_resource" in vars(self):
+        _spend(books, books.entry(Account.TEARDOWN), vars(self).pop, ("_iterator_resource",), {})
+
+
 def _is_of_a_step() -> bool:
     """Whether the graph that is being built is not a callback's, or another thread's."""
     books = _of_this_thread()
@@ -219,6 +226,9 @@ def _replace_all() -> None:
     _replace(OwnedIterator, "_next_internal", _timed_next)
     _replace(OwnedIterator, "get_next_as_optional", _timed_next)
     _replace(OwnedIterator, "_create_iterator", _timed(Account.ITERATOR, _no_name))
+    if not hasattr(OwnedIterator, "__del__"):
+        OwnedIterator.__del__ = _take_down
+        _replaced.append((OwnedIterator, "__del__", None, _take_down))
     for owner in (tf.keras.Model, tf.train.Checkpoint, tf.train.CheckpointManager):
         for name in ("save", "save_weights", "write"):
             _replace(owner, name, _timed(Account.SAVE, _class_name))
@@ -249,5 +259,9 @@ def _put_back_all() -> None:
     """Where somebody else has wrapped ours meanwhile, it stays, and does nothing."""
     while _replaced:
         owner, name, own, ours = _replaced.pop()
-        if vars(owner).get(name) is ours:
+        if vars(owner).get(name) is not ours:
+            continue
+        if own is None:
+            delattr(owner, name)
+        else:
             setattr(owner, name, own)
