@@ -196,3 +196,40 @@ def test_items_belong_to_the_phase_in_which_they_were_spent(books: Books, clock:
 def test_names_that_are_made_up_in_each_step_do_not_fill_the_memory(books: Books) -> None:
     entries = {id(books.entry(Account.STEP, f"step_{n}")) for n in range(10 * MOST_ENTRIES)}
     assert len(entries) <= MOST_ENTRIES
+
+
+def test_rows_of_one_of_several_workers_end_with_the_last_call_of_a_step(
+    books: Books, clock: Clock
+) -> None:
+    """There all of them meet. What comes after it belongs to the way to the next meeting."""
+    books.meets_others = True
+    for _ in range(2):
+        for function in ("gradients", "apply"):
+            books.enter(books.entry(Account.STEP, function))
+            clock.wait(4)
+            books.leave()
+            books.call_ended()
+        books.enter(books.entry(Account.CALLBACK, "Report.on_train_batch_end"))
+        clock.wait(20)
+        books.leave()
+        books.step_ended()
+    record = ended(books)
+    assert record.steps == (1, 1, 0)
+    assert [ns / MS for ns in record.lasted_ns] == [8, 28, 20]
+    assert [ns / MS for ns in record.spent_ns[Account.CALLBACK]] == [0, 20, 20]
+
+
+def test_rows_of_several_workers_end_at_the_same_numbers_of_steps(clock: Clock) -> None:
+    ends = []
+    for each_ms in (1.0, 1.3):
+        kept = Books(clock)
+        kept.meets_others = True
+        kept.begin()
+        gc.callbacks.remove(kept._collecting)
+        for _ in range(FIRST_STEPS + 100):
+            clock.wait(each_ms)
+            kept.step_ended()
+        rows = [steps for record in kept.records() for steps in record.steps]
+        ends.append({sum(rows[: n + 1]) for n in range(len(rows))})
+    common = ends[0] & ends[1]
+    assert len(common) >= 0.9 * min(len(numbers) for numbers in ends)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from stall_analyzer.align.booked_workers import booked_meetings, booked_workers, with_workers
 from stall_analyzer.align.collectives import meetings_of
 from stall_analyzer.align.fits import fits_of, note_of, profiled_fit
 from stall_analyzer.align.host_clocks import clock_notes, place_hosts
@@ -46,11 +47,14 @@ def align(
     notes: list[Note] = []
     seen = [inspect_trace(session, source, events) for session, source in traces]
     events, told = profiled_fit(events, seen)
+    workers = booked_workers(events)
+    events = with_workers(events, workers) if events is not None else None
     logged = _believable(epoch_from_events(events, _first_traced_ns(seen)), notes)
     clock_ns = _clock_origin(seen, logged)
     captured = events.capture.trace_name if events is not None and events.capture else ""
     placed = place_hosts(seen, clock_ns, captured or logging_host)
-    notes += [*clock_notes([p.clock for p in placed]), *split_session_notes(placed)]
+    clocks = [*(p.clock for p in placed), *(worker.clock for worker in workers)]
+    notes += [*clock_notes(clocks), *split_session_notes(placed)]
     reference = _reference(placed, captured)
     window = find_window(placed, reference, logged, clock_ns, notes)
     fits = fits_of(events, told, reference)
@@ -75,7 +79,8 @@ def align(
             [a.host for a in aligned],
             [a.shift_ps for a in aligned],
             window.duration_ps,
-        ),
+        )
+        or booked_meetings(workers, window),
     )
 
 

@@ -32,7 +32,7 @@ NO_TIMES: Int64s = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
-class _Difference:
+class Difference:
     """How much later the same things are in one trace's time than in another's."""
 
     ps: int
@@ -116,7 +116,7 @@ class _Placing:
             return True
         return False
 
-    def _difference(self, source: ClockSource, index: int, placed: int) -> _Difference | None:
+    def _difference(self, source: ClockSource, index: int, placed: int) -> Difference | None:
         if self._placed[placed].origin_ps is None:
             return None
         if source == "collectives":
@@ -124,13 +124,13 @@ class _Placing:
         return _by_steps(self._traces[index], self._traces[placed])
 
 
-def _by_collectives(table: MeetingTable, index: int, placed: int) -> _Difference | None:
+def _by_collectives(table: MeetingTable, index: int, placed: int) -> Difference | None:
     mine, theirs = table.ended_ps[:, index], table.ended_ps[:, placed]
     both = (mine != NEVER) & (theirs != NEVER)
-    return _median_difference(theirs[both] - mine[both])
+    return median_difference(theirs[both] - mine[both])
 
 
-def _by_steps(trace: PlacedTrace, placed: PlacedTrace) -> _Difference | None:
+def _by_steps(trace: PlacedTrace, placed: PlacedTrace) -> Difference | None:
     """By their numbers, where both train with others or one has no clock at all."""
     together = all(len(t.collectives.arrived_ps) for t in (trace, placed))
     if not together and trace.exact and trace.origin_ps is not None:
@@ -138,7 +138,7 @@ def _by_steps(trace: PlacedTrace, placed: PlacedTrace) -> _Difference | None:
     my_number, my_end = _numbered_once(trace)
     their_number, their_end = _numbered_once(placed)
     _, mine, theirs = np.intersect1d(my_number, their_number, return_indices=True)
-    found = _median_difference(their_end[theirs] - my_end[mine])
+    found = median_difference(their_end[theirs] - my_end[mine])
     return found if found is not None and found.error_ps <= STEPS_AGREE_PS else None
 
 
@@ -154,11 +154,11 @@ def _numbered_once(trace: PlacedTrace) -> tuple[Int64s, Int64s]:
     return number[once], steps.end_ps[steps.training][first[once]]
 
 
-def _median_difference(differences: Int64s) -> _Difference | None:
+def median_difference(differences: Int64s) -> Difference | None:
     if len(differences) < SHARED_LEAST:
         return None
     middle = int(np.median(differences))
-    return _Difference(middle, int(np.median(np.abs(differences - middle))), len(differences))
+    return Difference(middle, int(np.median(np.abs(differences - middle))), len(differences))
 
 
 def clock_notes(all_clocks: Sequence[HostClock]) -> list[Note]:

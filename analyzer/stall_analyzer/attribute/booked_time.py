@@ -33,10 +33,12 @@ CAUSES_OF = {
     Account.INPUT: "input.wait",
     Account.WAIT: "input.wait",
     Account.STEP: "compute.step",
-    Account.COLLECTIVE: "communication.collective",
+    Account.REMOTE: "unknown.no_evidence",  # what those processes do, nobody wrote down
     Account.SAVE: "host.checkpoint",
     Account.SIDE: "host.callback",
     Account.CALLBACK: "host.callback",
+    # At the end, where a meeting of workers ends (see booked_workers).
+    Account.COLLECTIVE: "communication.collective",
 }
 FIRST_CALL = "compile.instantiate"
 WAITS = (Account.INPUT, Account.WAIT)

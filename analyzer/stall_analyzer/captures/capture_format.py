@@ -68,6 +68,7 @@ class Account:
     ITERATOR = "iterator"  # making an iterator
     TEARDOWN = "teardown"  # taking one down: its threads are waited for
     COLLECTIVE = "collective"  # of the step: for other workers
+    REMOTE = "remote"  # for steps that other processes run, as a coordinator does
     CALLBACK = "callback"  # a hook of one, and all that it calls
     SIDE = "side"  # predict or evaluate, called by the loop itself
     SAVE = "save"  # a model or a checkpoint

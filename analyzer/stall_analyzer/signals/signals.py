@@ -28,7 +28,7 @@ from stall_analyzer.signals.cluster.lateness import lateness_of, stragglers_amon
 from stall_analyzer.signals.cluster.members import cluster_of
 from stall_analyzer.signals.compile.functions import FunctionSignals, function_signals
 from stall_analyzer.signals.compile.retraces import CapturedRetraces, captured_retraces
-from stall_analyzer.signals.coverage import covered_by_all_ps, covered_spans
+from stall_analyzer.signals.coverage import covered_by_all_ps, recorded_spans
 from stall_analyzer.signals.ending.console_end import ConsoleSignals, console_signals
 from stall_analyzer.signals.ending.logged_progress import LoggedProgress, progress_of
 from stall_analyzer.signals.ending.process_end import Ending, ending_of
@@ -226,14 +226,14 @@ class Signals(LedgerSignals):
         return cluster_of(self.timeline)
 
     @cached_property
-    def covered_spans(self) -> Mapping[str, Spans]:
-        """When each host was profiled."""
-        return covered_spans(self.timeline.traces)
+    def recorded_spans(self) -> Mapping[str, Spans]:
+        """When each host was recorded."""
+        return recorded_spans(self.timeline)
 
     @cached_property
     def covered_by_all_ps(self) -> int:
-        """How long all of them were profiled together: only there can be told who waits."""
-        return covered_by_all_ps(self.covered_spans)
+        """How long all of them were recorded together: only there can be told who waits."""
+        return covered_by_all_ps(self.recorded_spans)
 
     @cached_property
     def stragglers(self) -> tuple[LateHost, ...]:

@@ -26,6 +26,8 @@ RANKS = {
     Account.INPUT: 1,
     Account.ITERATOR: 1,
     Account.TEARDOWN: 1,
+    Account.COLLECTIVE: 1,
+    Account.REMOTE: 1,
     Account.CALLBACK: 1,
     Account.LOGGING: 1,
     Account.SIDE: 1,
@@ -92,6 +94,8 @@ class Books:
         self._row_due_ns = self._items_due_ns = 0
         self._collecting_since_ns = 0
         self._collected: dict[Entry, int] = {}
+        self.meets_others = False  # in its calls: rows end with them, and so on all workers at once
+        self._at_call_end: tuple[int, dict[Entry, int]] | None = None  # of this row
         # What the graph measured inside of steps, by account: seconds since it was last asked.
         self.in_steps: Callable[[], dict[str, float]] = dict
 
@@ -104,6 +108,7 @@ class Books:
         self._since_ns = self._row_began_ns = self._began_ns = now_ns
         self._unix_ns = time.time_ns() - now_ns
         self._phase, self._epoch, self._steps, self._steps_in_fit = BookPhase.START, -1, 0, 0
+        self._at_call_end = None
         gc.callbacks.append(self._collecting)
 
     def end(self) -> None:
@@ -167,8 +172,21 @@ class Books:
         self._steps += 1
         self._steps_in_fit += 1
         self._steps_ever += 1
-        if self._since_ns >= self._row_due_ns or self._steps_in_fit <= FIRST_STEPS:
-            self.close_row()
+        if self._steps_in_fit <= FIRST_STEPS or (
+            self._since_ns >= self._row_due_ns and self._is_round()
+        ):
+            self.close_row(self._at_call_end)
+
+    def call_ended(self) -> None:
+        """Of a compiled function. If it is the last one of its step, the row ends here."""
+        if self.meets_others:
+            self._at_call_end = self._since_ns, self._in_row()
+
+    def _is_round(self) -> bool:
+        """Whether it is a step at which other workers are likely to end a row as well."""
+        return (
+            not self.meets_others or self._steps_in_fit % (1 << (self._steps.bit_length() - 1)) == 0
+        )
 
     def test_step_ended(self) -> None:
         if self._since_ns >= self._row_due_ns:
@@ -183,24 +201,27 @@ class Books:
         self._row_due_ns = self._row_began_ns + self._least_row_ns()
         return self._unix_ns + self._row_began_ns
 
-    def close_row(self) -> None:
+    def close_row(self, until: tuple[int, dict[Entry, int]] | None = None) -> None:
+        """Now or, if it is told what had been spent by then, at an earlier moment."""
         now_ns = self._clock_ns()
         self.top.row_ns += now_ns - self._since_ns
         self._since_ns = now_ns
+        end_ns, in_row = until or (now_ns, self._in_row())
         row = Row(self._unix_ns + self._row_began_ns, self._phase, max(self._epoch, 0))
-        row.lasted_ns = now_ns - self._row_began_ns
+        row.lasted_ns = end_ns - self._row_began_ns
         row.steps, row.calls = self._steps, self.calls - self._calls_before
-        row.spent_ns = spent = self._taken_from_entries()
+        row.spent_ns = spent = self._taken_from_entries(in_row)
         for account, seconds in self.in_steps().items():
             inside_ns = min(round(seconds * 1e9), spent.get(Account.STEP, 0))
             if inside_ns > 0:
                 spent[Account.STEP] -= inside_ns
-                spent[account] = inside_ns
+                spent[account] = spent.get(account, 0) + inside_ns
         if now_ns >= self._items_due_ns:
             row.items = self._new_items()
             self._items_due_ns = now_ns + ITEMS_EACH_NS
-        self._row_began_ns, self._steps, self._calls_before = now_ns, 0, self.calls
-        self._row_due_ns = now_ns + self._least_row_ns()
+        self._row_began_ns, self._steps, self._calls_before = end_ns, 0, self.calls
+        self._row_due_ns = end_ns + self._least_row_ns()
+        self._at_call_end = None
         self._rows.append(row)
         if self.first_epoch is not None:
             self.first_epoch.append(row)
@@ -209,18 +230,19 @@ class Books:
         least_ns = LEAST_ROW_NS if self._epoch <= 0 else LEAST_LATER_ROW_NS
         return max(least_ns, (self._row_began_ns - self._began_ns) // ROWS_FOR_ALL)
 
-    def _taken_from_entries(self) -> dict[str, int]:
+    def _in_row(self) -> dict[Entry, int]:
+        return {entry: entry.row_ns for entry in self._entries.values() if entry.row_ns}
+
+    def _taken_from_entries(self, in_row: dict[Entry, int]) -> dict[str, int]:
         spent: dict[str, int] = {}
-        for entry in self._entries.values():
-            entry_ns = entry.row_ns
-            if entry_ns:
-                collected_ns = min(self._collected.pop(entry, 0), entry_ns)
-                if collected_ns:
-                    spent[Account.GC] = spent.get(Account.GC, 0) + collected_ns
-                    entry_ns -= collected_ns
-                spent[entry.account] = spent.get(entry.account, 0) + entry_ns
-                entry.spent_ns += entry_ns
-                entry.row_ns = 0
+        for entry, in_all_ns in in_row.items():
+            entry.row_ns -= in_all_ns
+            collected_ns = min(self._collected.pop(entry, 0), in_all_ns)
+            if collected_ns:
+                spent[Account.GC] = spent.get(Account.GC, 0) + collected_ns
+            entry_ns = in_all_ns - collected_ns
+            spent[entry.account] = spent.get(entry.account, 0) + entry_ns
+            entry.spent_ns += entry_ns
         return spent
 
     def _collecting(self, phase: str, info: dict[str, int]) -> None:

@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from stall_analyzer.captures.capture_format import Account
 from tb_stall_plugin.capture.training.books import RANKS, Books, Entry
+from tb_stall_plugin.capture.training.collective_wait import CollectiveWait
 from tb_stall_plugin.capture.training.hook import Hook
 from tb_stall_plugin.capture.training.input_wait import InputWait
 
@@ -33,7 +34,9 @@ HOOKS = (
 _kept: dict[int, list[Books]] = {}
 _lock = threading.Lock()
 _replaced: list[tuple[Any, str, Any, Any]] = []
-input_wait = InputWait()  # one for all: graphs outlive the fits for which they were traced
+# One for all: graphs outlive the fits for which they were traced.
+input_wait = InputWait()
+collective_wait = CollectiveWait()
 
 
 def keep(books: Books) -> None:
@@ -52,6 +55,11 @@ def no_longer_keep(books: Books) -> None:
                 del _kept[thread]
         if not _kept:
             _put_back_all()
+
+
+def taken_in_steps() -> dict[str, float]:
+    """Seconds that compiled steps waited since this was last asked, by account."""
+    return {Account.WAIT: input_wait.take(), Account.COLLECTIVE: collective_wait.take()}
 
 
 def time_callbacks(books: Books, callbacks: Iterable[Any]) -> list[Hook]:
@@ -158,6 +166,7 @@ def _timed_call(call: Method) -> Method:
             return call(self, *arguments, **named)
         finally:
             books.leave()
+            books.call_ended()
 
     return __call__
 
@@ -177,15 +186,15 @@ def _timed_tracing(build: Method) -> Method:
 
 def _timed_next(get_next: Method) -> Method:
     @functools.wraps(get_next)
-    def timed(self: Any) -> Any:
+    def timed(*arguments: Any, **named: Any) -> Any:
         if not tf.executing_eagerly():
-            if _is_of_a_step():
-                return input_wait.around(functools.partial(get_next, self))
-            return get_next(self)
+            if _is_of_a_step(_of_this_thread()):
+                return input_wait.around(functools.partial(get_next, *arguments, **named))
+            return get_next(*arguments, **named)
         books = _keeping(Account.INPUT)
         if books is None:
-            return get_next(self)
-        return _spend(books, books.entry(Account.INPUT), get_next, (self,), {})
+            return get_next(*arguments, **named)
+        return _spend(books, books.entry(Account.INPUT), get_next, arguments, named)
 
     return timed
 
@@ -197,10 +206,34 @@ def _take_down(self: Any) -> None:
         _spend(books, books.entry(Account.TEARDOWN), vars(self).pop, ("_iterator_resource",), {})
 
 
-def _is_of_a_step() -> bool:
+def _is_of_a_step(books: Books | None) -> bool:
     """Whether the graph that is being built is not a callback's, or another thread's."""
-    books = _of_this_thread()
     return books is not None and not books.is_below(Account.CALLBACK, Account.SIDE)
+
+
+def _timed_exchange(exchange: Method) -> Method:
+    """Of values between workers, in graphs; outside of them it is called by what is timed too."""
+
+    @functools.wraps(exchange)
+    def timed(self: Any, reduce_op: Any, value: Any, *arguments: Any, **named: Any) -> Any:
+        call = functools.partial(exchange, self, reduce_op, value, *arguments, **named)
+        is_in_graph = not tf.executing_eagerly() and len(self._devices) == 1
+        if is_in_graph and _is_of_a_step(_of_who_traces()):
+            return collective_wait.around(value, call)
+        return call()
+
+    return timed
+
+
+def _of_who_traces() -> Books | None:
+    """A strategy traces its replicas in threads of their own, for which the training thread waits.
+
+    Where several threads train, nobody can say whose they are."""
+    own = _of_this_thread()
+    if own is not None or len(_kept) != 1:
+        return own
+    (kept,) = _kept.values()
+    return kept[-1] if kept[-1].is_below(Account.TRACE, Account.RETRACE) else None
 
 
 def _timed_beside(method: Method) -> Method:
@@ -216,8 +249,27 @@ def _timed_beside(method: Method) -> Method:
     return beside
 
 
+def _timed_elsewhere(method: Method) -> Method:
+    """What a coordinator does with steps that run in other processes: calls of compiled ones."""
+    timed = _timed(Account.REMOTE, _no_name)(method)
+
+    @functools.wraps(method)
+    def elsewhere(*arguments: Any, **named: Any) -> Any:
+        books = _of_this_thread()
+        if books is not None:
+            books.calls += 1
+        return timed(*arguments, **named)
+
+    return elsewhere
+
+
 def _replace_all() -> None:
     from tensorflow.python.data.ops.iterator_ops import OwnedIterator  # noqa: PLC0415
+    from tensorflow.python.data.ops.multi_device_iterator_ops import (  # noqa: PLC0415
+        OwnedMultiDeviceIterator,
+    )
+    from tensorflow.python.distribute.coordinator.values import RemoteValueImpl  # noqa: PLC0415
+    from tensorflow.python.distribute.cross_device_ops import CollectiveAllReduce  # noqa: PLC0415
     from tensorflow.python.eager.polymorphic_function import polymorphic_function  # noqa: PLC0415
     from tensorflow.python.framework import func_graph  # noqa: PLC0415
 
@@ -225,6 +277,14 @@ def _replace_all() -> None:
     _replace(func_graph, "func_graph_from_py_func", _timed_tracing)
     _replace(OwnedIterator, "_next_internal", _timed_next)
     _replace(OwnedIterator, "get_next_as_optional", _timed_next)
+    _replace(OwnedMultiDeviceIterator, "get_next", _timed_next)
+    _replace(OwnedMultiDeviceIterator, "get_next_as_optional", _timed_next)
+    for name in ("schedule", "join", "fetch"):
+        _replace(tf.distribute.coordinator.ClusterCoordinator, name, _timed_elsewhere)
+    _replace(RemoteValueImpl, "_wait_and_maybe_error", _timed_elsewhere)
+    _replace(CollectiveAllReduce, "_all_reduce", _timed_exchange)
+    for name in ("_all_reduce_per_replica_values", "_batch_all_gather"):
+        _replace(CollectiveAllReduce, name, _timed(Account.COLLECTIVE, _no_name))
     _replace(OwnedIterator, "_create_iterator", _timed(Account.ITERATOR, _no_name))
     if not hasattr(OwnedIterator, "__del__"):
         OwnedIterator.__del__ = _take_down

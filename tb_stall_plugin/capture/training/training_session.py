@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stall_analyzer.captures.capture_format import Account, BookPhase, MarkName, Tag, TrainingPhase
+from stall_analyzer.captures.capture_format import BookPhase, MarkName, Tag, TrainingPhase
 from stall_analyzer.captures.capture_records import MarkRecord, ModelRecord
 from tb_stall_plugin.capture.process.about import is_one_of_several
 from tb_stall_plugin.capture.process.guard import Guard, guard
@@ -315,9 +315,10 @@ class TrainingSession:
 
     def _open_books(self, callbacks: Sequence[Any] | None) -> None:
         books = self.books
-        timed_calls.input_wait.take()
-        books.in_steps = lambda: {Account.WAIT: timed_calls.input_wait.take()}
+        timed_calls.taken_in_steps()
+        books.in_steps = timed_calls.taken_in_steps
         books.is_loop = callbacks is None
+        books.meets_others = is_one_of_several()
         books.begin()
         timed_calls.keep(books)
         self._timed_hooks = timed_calls.time_callbacks(books, callbacks or ())

@@ -13,6 +13,7 @@ class WorkerPlan:
     input_s: Mapping[int, float] = field(default_factory=dict)  # its input takes so long, by step
     python_s: Mapping[int, float] = field(default_factory=dict)  # it sleeps before the step
     trace_s: Mapping[int, float] = field(default_factory=dict)  # a new shape, and slow to trace
+    compute_s: Mapping[int, float] = field(default_factory=dict)  # its step computes longer
     dies_before: int | None = None  # it is killed before this step
     vanishes: bool = False  # … without a word to the others, as if its machine were gone
     starts: bool = True
@@ -28,6 +29,7 @@ class Job:
     bucket: str = ""  # what the first of the late workers is late with
     finding: str = "ST502"  # that must be there; none where nobody is late
     watched: bool = False  # with the capture, instead of a profile of the whole
+    in_graph: bool = False  # the step itself takes its batch, from a distributed data set
     pace_s: float = 0.0  # all workers take so long over each step
     stopped_after_s: float | None = None  # all are told to end then
     for_scale: bool = False  # run only when asked for: its long traces are the seed of many hosts
@@ -39,7 +41,8 @@ class Job:
 
     def injected_s(self, worker: int) -> float:
         plan = self.plans.get(worker, WorkerPlan())
-        return sum(sum(part.values()) for part in (plan.input_s, plan.python_s, plan.trace_s))
+        parts = (plan.input_s, plan.python_s, plan.trace_s, plan.compute_s)
+        return sum(sum(part.values()) for part in parts)
 
 
 STEPS = 30
@@ -73,6 +76,48 @@ JOBS = (
         "in_turn_4", 4, "worker 1 waits for input in some steps, worker 3 for Python in others",
         {1: WorkerPlan(input_s=dict.fromkeys(EVERY[::3], 0.8)),
          3: WorkerPlan(python_s=dict.fromkeys(EVERY[1::3], 0.6))}, bucket="input",
+    ),
+    Job("watched_even_2", 2, "the same as even_2", finding="", watched=True, in_graph=True),
+    Job("watched_even_4", 4, "the same as even_4", finding="", watched=True),
+    Job(
+        "watched_input_2", 2, "the input of worker 1 takes 150 ms a batch",
+        {1: WorkerPlan(input_s=dict.fromkeys(EVERY, 0.15))}, bucket="input", watched=True,
+        in_graph=True,
+    ),
+    Job(
+        "watched_input_4", 4, "the input of worker 2 takes 150 ms a batch",
+        {2: WorkerPlan(input_s=dict.fromkeys(EVERY, 0.15))}, bucket="input", watched=True,
+    ),
+    Job(
+        "watched_compile_2", 2, "worker 1 meets a new shape, and takes 6 s to trace it",
+        {1: WorkerPlan(trace_s={12: 6.0})}, bucket="compile", watched=True,
+    ),
+    Job(
+        "watched_compile_4", 4, "worker 3 meets two new shapes, and takes 3 s to trace each",
+        {3: WorkerPlan(trace_s={10: 3.0, 20: 3.0})}, bucket="compile", watched=True,
+    ),
+    Job(
+        "watched_python_2", 2, "worker 0 does something for 200 ms before every other step",
+        {0: WorkerPlan(python_s=dict.fromkeys(EVERY[::2], 0.2))}, bucket="host", watched=True,
+        in_graph=True,
+    ),
+    Job(
+        "watched_python_4", 4, "worker 1 does something for 200 ms before every other step",
+        {1: WorkerPlan(python_s=dict.fromkeys(EVERY[::2], 0.2))}, bucket="host", watched=True,
+    ),
+    Job(
+        "watched_slow_2", 2, "worker 1 computes 150 ms longer in each step",
+        {1: WorkerPlan(compute_s=dict.fromkeys(EVERY, 0.15))}, bucket="compute", watched=True,
+        in_graph=True,
+    ),
+    Job(
+        "watched_slow_4", 4, "worker 3 computes 150 ms longer in each step",
+        {3: WorkerPlan(compute_s=dict.fromkeys(EVERY, 0.15))}, bucket="compute", watched=True,
+    ),
+    Job(
+        "watched_in_turn_4", 4, "worker 1 waits for input in some steps, worker 3 for Python",
+        {1: WorkerPlan(input_s=dict.fromkeys(EVERY[::3], 0.4)),
+         3: WorkerPlan(python_s=dict.fromkeys(EVERY[1::3], 0.3))}, bucket="input", watched=True,
     ),
     Job(
         "killed_2", 2, "worker 1 is killed before step 60",

@@ -54,8 +54,11 @@ def train_watched(job: Job, plan: WorkerPlan, diary: Diary, folder: Path) -> Non
     """With the capture, which tells of workers that end or never begin."""
     with diary.entry("whole"), watch(folder / "logs", hang_after_s=HANG_AFTER_S) as watched:
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
-        step = training_step(strategy)
-        data = iter(pipeline(job, plan, diary))
+        step = training_step(strategy, job.in_graph)
+        own = pipeline(job, plan, diary)
+        data = iter(
+            strategy.distribute_datasets_from_function(lambda _: own) if job.in_graph else own
+        )
         watched.epoch()
         train(job, plan, diary, step, data, watched.step)
 
@@ -90,10 +93,15 @@ def train(
             if number in plan.python_s:
                 with diary.entry("python"):
                     time.sleep(plan.python_s[number])
-            x, y = next(data)
             rows = BATCH - (1 + number if number in plan.trace_s else 0)
+            batch = data if job.in_graph else [part[:rows] for part in next(data)]
+            longer_s = tf.constant(plan.compute_s.get(number, 0.0), tf.float64)
             with diary.entry("traced call" if number in plan.trace_s else "call"):
-                loss = step(x[:rows], y[:rows], plan.trace_s.get(number, 0.0))
+                loss, waited_s, burnt_s = step(batch, plan.trace_s.get(number, 0.0), longer_s)
+            if number in plan.compute_s:
+                diary.write("compute", 0, round(1e9 * float(burnt_s)))
+            if number in plan.input_s and job.in_graph:  # batches are made ahead there
+                diary.write("waited", 0, round(1e9 * float(waited_s)))
         finished(loss=loss)
 
 
@@ -120,16 +128,33 @@ def pipeline(job: Job, plan: WorkerPlan, diary: Diary) -> tf.data.Dataset:
     return tf.data.Dataset.range(job.steps).map(batch).with_options(options)
 
 
-def training_step(strategy: tf.distribute.Strategy) -> Any:
+def training_step(strategy: tf.distribute.Strategy, in_graph: bool = False) -> Any:
     replica = replica_step(strategy, units=128)
 
     @tf.function(autograph=False)
-    def train_step(x: Any, y: Any, slow_s: float) -> Any:
+    def train_step(batch: Any, slow_s: float, longer_s: Any) -> Any:
         if slow_s:
             time.sleep(slow_s)  # in Python, so only while the new shape is traced
-        return strategy.run(replica, args=(x, y))
+        began = tf.timestamp()
+        x, y = next(batch) if in_graph else batch
+        with tf.control_dependencies(tf.nest.flatten((x, y), expand_composites=True)):
+            waited_s = tf.timestamp() - began
+        burnt_s = computed_for(longer_s)
+        with tf.control_dependencies([burnt_s]):
+            return strategy.run(replica, args=(x, y)), waited_s, burnt_s
 
     return train_step
+
+
+def computed_for(seconds: Any) -> Any:
+    """Computes for so long, and says for how long it did."""
+    began = tf.timestamp()
+    _, ended = tf.while_loop(
+        lambda values, now: now < began + seconds,
+        lambda values, now: (tf.linalg.normalize(values @ values)[0], tf.timestamp()),
+        (tf.eye(100), began),
+    )
+    return ended - began
 
 
 def meet(folder: Path, what: str, index: int, job: Job) -> None:

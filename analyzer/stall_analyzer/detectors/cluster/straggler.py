@@ -8,10 +8,11 @@ Why it stalls
 Synchronous training goes at the pace of its slowest worker.
 
 How it is measured
-The same collective is found on each host by its group and instance keys. It ends everywhere at
-once, so the host for which it is shortest came last, and what it is longer for the others is what
-they waited. On the way from one meeting to the next, what the last one did longer than the others,
-by its own ledger, is the reason.
+The same collective is found on each host by its group and instance keys, or by the number of its
+step where a capture's clocks timed it instead of a profile. It ends everywhere at once, so the host
+for which it is shortest came last, and what it is longer for the others is what they waited. On the
+way from one meeting to the next, what the last one did longer than the others, by its own ledger,
+is the reason.
 
 Example
 worker1 came last to 39 of 40 meetings; the others waited 2.0 s for it. On the way there it spent
@@ -21,8 +22,10 @@ What to do
 Mend that worker first: its ledger stands for the run, and its findings are the run's findings.
 
 Blind spots
-Needs traces of at least two hosts from the same time. A host that was not recorded may be the late
-one. What a worker does before its trace begins is not counted.
+Needs traces or captures of at least two hosts from the same time. A host that was not recorded may
+be the late one. What a worker does before its trace or its capture begins is not counted. Where one
+process has several replicas, no clock stands at its collectives: then a worker that computes longer
+than the others is not seen.
 """
 
 from __future__ import annotations
@@ -31,17 +34,21 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from stall_analyzer.attribute.booked_time import CAUSES_OF
 from stall_analyzer.detectors.gains import WARM_SHARE, every_epoch, partly, warmer_steps
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Evidence, Finding, Gain, LateHost
 from stall_analyzer.model.format import listed, percent, seconds, spoken
 from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.signals.booked_costs import costliest
 from stall_analyzer.signals.ledger_signals import EVIDENCE_MOST
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST502"
 BUCKET = "communication"
 
+# What took less of the delay is not named alone.
+MOST_OF_IT = 0.5
 # With it on time, the next slowest sets the pace.
 LEAST_WON, MOST_WON = 0.6, 1.0
 
@@ -104,8 +111,9 @@ def check(signals: Signals) -> Finding | None:
 
 def _warmer(signals: Signals) -> Gain:
     """Of steps that nothing holds up, and of the exchange after them: both begin warmer."""
-    exchange = partly(signals.causes_ps["communication.collective"], 0, WARM_SHARE)
-    return warmer_steps(signals) + exchange
+    waited = signals.lateness.waited_ps.get(signals.host.host, 0)
+    exchange = max(signals.causes_ps["communication.collective"] - waited, 0)
+    return warmer_steps(signals) + partly(exchange, 0, WARM_SHARE)
 
 
 def _title(late: Sequence[LateHost], lost: int, once: bool) -> str:
@@ -122,14 +130,24 @@ def _told(late: LateHost, signals: Signals) -> str:
     said = (
         f"{late.host} came last to {late.times} of {signals.lateness.meetings} meetings and held "
         f"up {late.late_steps} steps; the others waited {seconds(late.cost_ps)} on average, "
-        f"{percent(late.cost_ps, signals.covered_by_all_ps)} of the time that was profiled on all."
+        f"{percent(late.cost_ps, signals.covered_by_all_ps)} of the time that was recorded on all."
     )
     if not reason.bucket:
         return f"{said} Its own ledger does not say what it did longer than they."
     return (
         f"{said} On the way there it spent {seconds(reason.ps)} more than they on {reason.bucket} "
-        f"({spoken(reason.cause)})."
+        f"({spoken(reason.cause)}).{_in_what(late, signals)}"
     )
+
+
+def _in_what(late: LateHost, signals: Signals) -> str:
+    """The callback or the function that took most of it, where the books name one."""
+    accounts = [account for account, cause in CAUSES_OF.items() if cause == late.reason.cause]
+    cost = costliest(signals.on(late.host).booked_costs, *accounts)
+    if cost is None or cost.spent_ps < MOST_OF_IT * late.reason.ps:
+        return ""
+    where = f" ({cost.where})" if cost.where else ""
+    return f" Most of it went to {cost.name}{where}."
 
 
 def _evidence(late: Sequence[LateHost], signals: Signals) -> tuple[Evidence, ...]:

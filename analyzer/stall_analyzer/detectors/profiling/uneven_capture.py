@@ -34,7 +34,7 @@ ENOUGH_SHARE = 0.5
 
 
 def check(signals: Signals) -> Finding | None:
-    spans = signals.covered_spans
+    spans = signals.recorded_spans
     if len(spans) < 2:
         return None
     longest = max(total(*span) for span in spans.values())

@@ -1,0 +1,187 @@
+"""Workers of a cluster that were not profiled: their books say who is late, and with what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from stall_analyzer.align.align import align
+from stall_analyzer.attribute.attribute import attribute
+from stall_analyzer.captures.capture_format import Account, BookPhase, MarkName
+from stall_analyzer.captures.capture_records import BookItem, Environment, MarkRecord, Task
+from stall_analyzer.detectors.cluster import straggler
+from stall_analyzer.diagnose.diagnose import signals_of
+from stall_analyzer.diagnose.verdict import judge
+from stall_analyzer.model.books import Books, DatedItem
+from stall_analyzer.model.event_log import Capture
+from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.signals.signals import Signals
+from tests.captures import START_NS, log
+
+NS_PER_MS = 1_000_000
+STEPS = 20
+Spent = Mapping[str, float]  # milliseconds by account, in each step
+
+
+def books(
+    rows: Sequence[Spent], ahead_ms: float = 0.0, at_once: Sequence[int] = (), item: Any = None
+) -> Books:
+    """A row each; `at_once`: how many steps ended in it, where it is not one."""
+    lasted = np.array([round(sum(row.values()) * NS_PER_MS) for row in rows])
+    ends = START_NS + round(ahead_ms * NS_PER_MS) + np.cumsum(lasted)
+    accounts = dict.fromkeys(account for row in rows for account in row)
+    return Books(
+        begin_ns=ends - lasted,
+        end_ns=ends,
+        phase=(BookPhase.TRAIN,) * len(rows),
+        epoch=np.zeros(len(rows), dtype=np.int64),
+        steps=np.array(at_once or [1] * len(rows)),
+        calls=np.array(at_once or [1] * len(rows)),
+        spent_ns={a: np.array([round(r.get(a, 0) * NS_PER_MS) for r in rows]) for a in accounts},
+        items=(DatedItem(START_NS, int(ends[-1]), BookPhase.TRAIN, item),) if item else (),
+    )
+
+
+def worker(index: int, kept: Books, workers: int = 2, host: str = "box", **about: Any) -> Capture:
+    begin_ns, end_ns = int(kept.begin_ns[0]), int(kept.end_ns[-1])
+    addresses = tuple(f"box:{n}" for n in range(workers))
+    known = {"task": Task("worker", index), "cluster": {"worker": addresses}, **about}
+    begins = (MarkName.FIT_BEGIN, MarkName.EPOCH_BEGIN)
+    marks = [MarkRecord(ns=begin_ns, what=what, epoch=0, step=0) for what in begins]
+    end = MarkRecord(ns=end_ns, what=MarkName.EPOCH_END, epoch=0, step=int(kept.steps.sum()))
+    return Capture(
+        environment=Environment(host=host, **known),
+        marks=(*marks, end),
+        first_ns=begin_ns,
+        last_ns=end_ns,
+        books=kept,
+    )
+
+
+def signals_for(*captures: Capture) -> Signals:
+    timeline = align([], log(*captures))
+    return signals_of(timeline, attribute(timeline))
+
+
+def late(spent: Spent, step_ms: float = 5.0) -> list[Spent]:
+    return [{**spent, Account.STEP: step_ms, Account.COLLECTIVE: 1.0}] * STEPS
+
+
+def waiting(ms: float, step_ms: float = 5.0) -> list[Spent]:
+    return [{Account.STEP: step_ms, Account.COLLECTIVE: ms}] * STEPS
+
+
+def test_the_worker_that_waits_least_in_collectives_is_late_and_its_books_say_why() -> None:
+    slow, fast = books(late({Account.WAIT: 40.0})), books(waiting(41.0))
+    signals = signals_for(worker(0, fast), worker(1, slow))
+    [host] = signals.stragglers
+    assert (host.host, host.reason.cause, host.times) == ("box-worker-1", "input.wait", STEPS)
+    assert host.cost_ps == STEPS * 40 * PS_PER_MS
+    assert signals.host.host == "box-worker-1"
+
+
+def test_the_verdict_names_worker_cause_and_cost_without_a_profile() -> None:
+    hook = BookItem(Account.CALLBACK, "Report.on_batch_end", "train.py:7", STEPS, 800 * NS_PER_MS)
+    slow, fast = books(late({Account.CALLBACK: 40.0}), item=hook), books(waiting(41.0))
+    signals = signals_for(worker(0, slow), worker(1, fast))
+    finding = straggler.check(signals)
+    assert finding is not None
+    assert finding.explanation.endswith("Most of it went to Report.on_batch_end (train.py:7).")
+    assert finding.title == "box-worker-0 is late: the others wait 800 ms for it"
+    sentence = judge(signals, (finding,)).sentence
+    assert "box-worker-0 made the others wait 800 ms (87 %) for its host (callback" in sentence
+
+
+def test_a_slower_processor_shows_as_computing() -> None:
+    slow, fast = books(late({}, step_ms=45.0)), books(waiting(41.0))
+    [host] = signals_for(worker(0, fast), worker(1, slow)).stragglers
+    assert (host.host, host.reason.cause) == ("box-worker-1", "compute.step")
+
+
+def test_of_four_workers_what_the_others_waited_is_their_average() -> None:
+    punctual = [worker(n, books(waiting(41.0)), workers=4) for n in (0, 1, 3)]
+    slow = worker(2, books(late({Account.PYTHON: 40.0})), workers=4)
+    [host] = signals_for(punctual[0], punctual[1], slow, punctual[2]).stragglers
+    assert (host.host, host.cost_ps) == ("box-worker-2", STEPS * 40 * PS_PER_MS)
+
+
+def test_workers_that_do_the_same_are_all_on_time() -> None:
+    kept = books(waiting(2.0, step_ms=40.0))
+    assert not signals_for(worker(0, kept), worker(1, kept)).stragglers
+
+
+def test_clocks_of_other_machines_are_set_by_the_ends_of_steps() -> None:
+    slow = books(late({Account.WAIT: 40.0}), ahead_ms=7000)
+    signals = signals_for(worker(0, books(waiting(41.0))), worker(1, slow, host="crate"))
+    [host] = signals.stragglers
+    assert (host.host, host.cost_ps) == ("crate-worker-1", STEPS * 40 * PS_PER_MS)
+    [note] = [note.text for note in signals.timeline.notes if "clocks" in note.text]
+    assert "20 common steps" in note and "7.00 s apart" in note
+
+
+def test_workers_whose_steps_do_not_end_together_train_apart() -> None:
+    rows = late({Account.WAIT: 40.0})
+    uneven = [{**row, Account.PYTHON: 150.0 * (n % 3)} for n, row in enumerate(waiting(41.0))]
+    for other in (worker(1, books(uneven), host="crate"), worker(1, books(rows, ahead_ms=7000))):
+        signals = signals_for(worker(0, books(rows)), other)
+        assert signals.timeline.meetings is None
+        assert not signals.stragglers
+
+
+def test_processes_that_are_no_cluster_wait_for_nobody() -> None:
+    alone: dict[str, Any] = {"task": None, "cluster": None}
+    slow, fast = books(late({Account.WAIT: 40.0})), books(waiting(41.0))
+    signals = signals_for(worker(0, fast, **alone), worker(1, slow, host="crate", **alone))
+    assert signals.timeline.meetings is None
+
+
+def test_a_worker_that_was_started_again_is_not_taken_for_two() -> None:
+    kept = books(waiting(41.0))
+    assert signals_for(worker(0, kept), worker(0, kept)).timeline.meetings is None
+
+
+def test_rows_of_several_steps_meet_where_both_workers_end_one() -> None:
+    slow = books(late({Account.WAIT: 40.0}), at_once=[2] * STEPS)
+    half = books(
+        [{Account.STEP: 10.0, Account.COLLECTIVE: 82.0}] * (STEPS // 2),
+        at_once=[4] * (STEPS // 2),
+    )
+    signals = signals_for(worker(0, half), worker(1, slow))
+    assert signals.lateness.meetings == STEPS // 2
+    [host] = signals.stragglers
+    assert (host.host, host.reason.bucket) == ("box-worker-1", "input")
+    assert host.cost_ps == STEPS * 40 * PS_PER_MS
+
+
+def test_without_clocks_at_the_collectives_the_longer_calls_are_waits() -> None:
+    """They all begin and end a step together, so whoever calls last is waited for."""
+    slow = books([{Account.WAIT: 40.0, Account.STEP: 6.0}] * STEPS)
+    fast = books([{Account.STEP: 46.0}] * STEPS)
+    signals = signals_for(worker(0, fast), worker(1, slow))
+    [host] = signals.stragglers
+    assert (host.host, host.reason.cause) == ("box-worker-1", "input.wait")
+    assert host.cost_ps == STEPS * 40 * PS_PER_MS
+    waits = signals.on("box-worker-0").causes_ps["communication.collective"]
+    assert waits == STEPS * 40 * PS_PER_MS
+
+
+def test_what_a_worker_did_before_its_books_began_is_not_held_against_it() -> None:
+    begins_late = books([{Account.PYTHON: 1.0, Account.COLLECTIVE: 1.0}, *late({})])
+    waits = books([{Account.COLLECTIVE: 402.0}, *late({})])
+    moved = 400 * NS_PER_MS
+    begins_late = Books(
+        **{**vars(begins_late), "begin_ns": begins_late.begin_ns + moved,
+           "end_ns": begins_late.end_ns + moved}
+    )  # fmt: skip
+    signals = signals_for(worker(0, waits), worker(1, begins_late))
+    assert sum(host.cost_ps for host in signals.lateness.hosts) == 0
+
+
+def test_what_a_coordinator_waits_for_other_processes_is_not_known() -> None:
+    """They may compute, or wait for their own input."""
+    kept = books([{Account.PYTHON: 1.0, Account.REMOTE: 40.0}] * STEPS)
+    signals = signals_for(worker(0, kept, task=Task("chief", 0)))
+    assert signals.causes_ps["unknown.no_evidence"] == STEPS * 40 * PS_PER_MS
+    assert signals.timeline.meetings is None
