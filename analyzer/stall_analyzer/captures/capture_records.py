@@ -138,6 +138,33 @@ class BooksRecord(CaptureRecord):
 
 
 @dataclass(frozen=True)
+class StackSamples:
+    """How often, and for how long in all, threads were seen in one place."""
+
+    account: str = ""  # what the training thread was in: a word of capture_format.Account
+    item: str = ""  # of that account: the name of a BookItem
+    background: bool = False  # it was another thread that was seen there, meanwhile
+    stack: int = 0
+    count: int = 0
+    seen_ns: int = 0
+
+
+@dataclass(frozen=True)
+class StacksRecord(CaptureRecord):
+    """Where Python was seen since the last such record. Frames and stacks have numbers, and are
+    told once for the whole process."""
+
+    kind = "stacks"
+
+    began_ns: int = 0  # unix time
+    frames: Mapping[str, str] = field(default_factory=dict)  # "path:line function", by number
+    # By number: those of their frames, innermost first.
+    stacks: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    samples: tuple[StackSamples, ...] = ()
+    source: Mapping[str, str] = field(default_factory=dict)  # the user's lines, by "path:line"
+
+
+@dataclass(frozen=True)
 class WindowRecord(CaptureRecord):
     """A window of the profiler was opened or saved, or could not be."""
 
@@ -241,6 +268,6 @@ class EndRecord(CaptureRecord):
 
 
 RECORDS: tuple[type[CaptureRecord], ...] = (
-    Environment, ModelRecord, MarkRecord, BooksRecord, WindowRecord, Look, DumpRecord, NoteRecord,
-    EndRecord,
+    Environment, ModelRecord, MarkRecord, BooksRecord, StacksRecord, WindowRecord, Look, DumpRecord,
+    NoteRecord, EndRecord,
 )  # fmt: skip

@@ -67,26 +67,26 @@ def frames_of(frame: FrameType | None) -> tuple[str, ...]:
         if frame.f_code in HIDDEN:
             lines.clear()
         else:
-            lines.append(_line(frame.f_code, frame.f_lineno))
+            lines.append(line_of(frame.f_code, frame.f_lineno))
         frame = frame.f_back
-    return _cut(lines)
+    return cut(lines)
 
 
 def frames_of_traceback(traceback: TracebackType | None) -> tuple[str, ...]:
     """Where an exception came from, innermost first."""
     lines = []
     while traceback is not None:
-        lines.append(_line(traceback.tb_frame.f_code, traceback.tb_lineno))
+        lines.append(line_of(traceback.tb_frame.f_code, traceback.tb_lineno))
         traceback = traceback.tb_next
-    return _cut(lines[::-1])
+    return cut(lines[::-1])
 
 
-def _line(code: CodeType, number: int) -> str:
+def line_of(code: CodeType, number: int) -> str:
     function = getattr(code, "co_qualname", code.co_name)  # Python 3.11 and newer have it
     return f"{code.co_filename}:{number} {function}"
 
 
-def _cut(lines: list[str]) -> tuple[str, ...]:
+def cut(lines: list[str]) -> tuple[str, ...]:
     if len(lines) <= MOST_FRAMES:
         return tuple(lines)
     return (*lines[: MOST_FRAMES - OUTERMOST_FRAMES], CUT, *lines[-OUTERMOST_FRAMES:])

@@ -65,6 +65,7 @@ class StallCallback(tf.keras.callbacks.Callback):
     probe         measure gradients and updates inside the step
     profile       profile the first epoch, slow steps and hangs
     report        print a line when the first epoch is over: how long it took, and what for
+    source        record the text of the lines of your own that take time
 
     Whatever fails in it is logged once, and training goes on. One callback may serve several fits.
     """
@@ -83,6 +84,7 @@ class StallCallback(tf.keras.callbacks.Callback):
         probe: bool = True,
         profile: bool = True,
         report: bool = True,
+        source: bool = True,
     ) -> None:
         super().__init__()
         self._options: dict[str, Any] = {
@@ -92,6 +94,7 @@ class StallCallback(tf.keras.callbacks.Callback):
             "probe": probe,
             "profile": profile,
             "report": report,
+            "source": source,
         }
         self._session: TrainingSession | None = None
         self._under_way: TrainingSession | None = None  # the session, while its fit is under way

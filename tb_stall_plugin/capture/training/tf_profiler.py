@@ -70,3 +70,10 @@ def _who_offer_it() -> tuple[ModuleType, ModuleType]:
     """The public name, and the one that `Profile` and `tf.summary.trace_on` use."""
     public = tf.profiler.experimental
     return public, sys.modules[public.Profile.__module__]
+
+
+def end_trace(trace: Any, step: int | None) -> None:
+    """With a number it is a step."""
+    if step is not None:
+        trace.set_metadata(step_num=step, _r=1)
+    trace.__exit__(None, None, None)

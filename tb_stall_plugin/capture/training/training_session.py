@@ -24,10 +24,11 @@ from tb_stall_plugin.capture.training.circuit_breaker import CircuitBreaker
 from tb_stall_plugin.capture.training.first_epoch_line import FirstEpochLine
 from tb_stall_plugin.capture.training.gpu_memory import bytes_in_use
 from tb_stall_plugin.capture.training.hook import Hook
+from tb_stall_plugin.capture.training.line_sampling import LINES, sampler_of
 from tb_stall_plugin.capture.training.measured_steps import MeasuredSteps
 from tb_stall_plugin.capture.training.own_time import shown
 from tb_stall_plugin.capture.training.probe import Probe, probe_of
-from tb_stall_plugin.capture.training.tf_profiler import ProfilerTrace, a_profiler_runs
+from tb_stall_plugin.capture.training.tf_profiler import ProfilerTrace, a_profiler_runs, end_trace
 from tb_stall_plugin.capture.training.tracing_counts import tracing_counts
 from tb_stall_plugin.capture.training.window_plan import WindowPlan
 from tb_stall_plugin.capture.training.windows import Windows
@@ -65,6 +66,7 @@ class TrainingSession:
         probe: bool,
         profile: bool,
         report: bool = False,
+        source: bool = True,
     ) -> None:
         self._guard = guard(logdir, hang_after_s)
         self._recorder = self._guard.recorder
@@ -98,6 +100,7 @@ class TrainingSession:
         self.books = Books()
         self._first_epoch_line = FirstEpochLine(logdir, self.books, report)
         self._timed_hooks: list[Hook] = []
+        self._lines = sampler_of(self.books, self._recorder, self._breaker, source)
 
     @property
     def is_usable(self) -> bool:
@@ -202,6 +205,7 @@ class TrainingSession:
         # Only now, so that the last window has all that the end of an epoch brings.
         if self._epochs > 0 and self._windows is not None:
             self._windows.first_epoch_ended()
+        self._breaker.run(LINES, self._lines.write if self._epochs == 0 else self._lines.end)
         self._epochs += 1
         self._mark(MarkName.EPOCH_BEGIN, epoch)
         if self._steps > 0:
@@ -300,7 +304,7 @@ class TrainingSession:
         """The number makes a step of it; what began but was no step stays without."""
         trace, self._trace = self._trace, None
         if trace is not None:
-            self._breaker.run(MARKS, _end_trace, trace, step)
+            self._breaker.run(MARKS, end_trace, trace, step)
 
     # ------------------------------------------------------------ what is written
 
@@ -323,8 +327,10 @@ class TrainingSession:
         timed_calls.keep(books)
         self._timed_hooks = timed_calls.time_callbacks(books, callbacks or ())
         self._recorder.on_flush.append(self._write_books)
+        self._breaker.run(LINES, self._lines.begin)
 
     def _close_books(self) -> None:
+        self._breaker.run(LINES, self._lines.end)
         timed_calls.no_longer_keep(self.books)
         while self._timed_hooks:
             self._timed_hooks.pop().take_out()
@@ -336,6 +342,7 @@ class TrainingSession:
     def _write_books(self) -> None:
         for record in self.books.records():
             self._recorder.record(record)
+        self._breaker.run(LINES, self._lines.write_if_due)
 
     def _next_phase(self, mark: str) -> int:
         return self.books.phase_begins(PHASES[mark], epoch_began=mark == MarkName.EPOCH_BEGIN)
@@ -388,12 +395,6 @@ class TrainingSession:
         if self._was_traced:
             return "the train function had been traced before, by a fit without the probe"
         return "the step did not go through the optimizer"
-
-
-def _end_trace(trace: Any, step: int | None) -> None:
-    if step is not None:
-        trace.set_metadata(step_num=step, _r=1)
-    trace.__exit__(None, None, None)
 
 
 def _windows(budget: float, guard: Guard) -> Windows:

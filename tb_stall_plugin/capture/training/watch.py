@@ -39,6 +39,7 @@ class watch:
         probe: bool = True,
         profile: bool = True,
         report: bool = True,
+        source: bool = True,
     ) -> None:
         self._options: dict[str, Any] = {
             "logdir": os.fspath(logdir),
@@ -47,6 +48,7 @@ class watch:
             "probe": probe,
             "profile": profile,
             "report": report,
+            "source": source,
         }
         self._model = model
         self._optimizer = getattr(model, "optimizer", None) if optimizer is None else optimizer

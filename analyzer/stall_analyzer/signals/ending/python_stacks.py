@@ -7,15 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from stall_analyzer.captures.capture_records import ThreadStack
+from stall_analyzer.captures.stack_frames import OURS, Frame, frame_of
 
-FRAME = re.compile(r"(?P<path>.+):(?P<line>\d+) (?P<function>.+)")
-# Where Python keeps what the user did not write. A notebook's cells have no path at all.
-STANDARD = re.compile(
-    r"/lib(64)?/python3[^/]*/(?!(site|dist)-packages/)|/Lib/(?!site-packages/)|^<frozen "
-)
-INSTALLED = re.compile(r"/(site|dist)-packages/")
-TENSORFLOW = re.compile(r"/(tensorflow|keras|tf_keras|tensorflow_core)/(?!examples/)")
-OURS = re.compile(r"/(tb_stall_plugin|stall_analyzer)/")
 # TensorFlow has been handed an op or a graph, and does not come back.
 EXECUTES = re.compile(
     r"/eager/execute\.py$|/eager/context\.py$|/polymorphic_function/|/gen_\w+_ops\.py$"
@@ -39,43 +32,6 @@ WAITS = frozenset(
      "recv_bytes", "_recv", "_recv_bytes", "poll", "_poll", "select", "read", "readinto",
      "communicate", "accept", "connect", "__enter__", "_try_wait", "_wait", "as_completed"}
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A line of code on a stack."""
-
-    path: str
-    line: int
-    function: str
-
-    @property
-    def name(self) -> str:
-        """Of the function, without its class."""
-        return self.function.rpartition(".")[2]
-
-    @property
-    def place(self) -> str:
-        """`train.py:41`."""
-        return f"{PurePosixPath(self.path.replace(chr(92), '/')).name}:{self.line}"
-
-    @property
-    def is_standard(self) -> bool:
-        return bool(STANDARD.search(_slashes(self.path)))
-
-    @property
-    def is_tensorflow(self) -> bool:
-        path = _slashes(self.path)
-        return bool(TENSORFLOW.search(path) and INSTALLED.search(path))
-
-    @property
-    def is_users(self) -> bool:
-        """Neither Python's own nor installed. Another library that hangs is named all the same."""
-        path = _slashes(self.path)
-        return not (self.is_standard or INSTALLED.search(path) or OURS.search(path))
-
-    def is_of(self, kind: re.Pattern[str]) -> bool:
-        return bool(kind.search(_slashes(self.path)))
 
 
 @dataclass(frozen=True)
@@ -115,7 +71,7 @@ class Stack:
             calls.append(frame)
         if not any(frame.name in WAITS for frame in calls):
             return ""
-        module = PurePosixPath(_slashes(calls[-1].path)).stem
+        module = PurePosixPath(calls[-1].path.replace("\\", "/")).stem
         return f"{module}.{calls[-1].function}()"
 
     def passes(self, kind: re.Pattern[str]) -> bool:
@@ -127,9 +83,8 @@ def stack_of(thread: ThreadStack) -> Stack:
 
 
 def stack_of_error(texts: tuple[str, ...]) -> Stack:
-    matches = [match for text in texts if (match := FRAME.fullmatch(text))]
-    frames = tuple(Frame(m["path"], int(m["line"]), m["function"]) for m in matches)
-    return Stack(frames, tuple(match.string for match in matches))
+    read = [(text, frame) for text in texts if (frame := frame_of(text))]
+    return Stack(tuple(frame for _, frame in read), tuple(text for text, _ in read))
 
 
 def proof(stack: Stack, most: int) -> tuple[str, ...]:
@@ -138,7 +93,3 @@ def proof(stack: Stack, most: int) -> tuple[str, ...]:
     if users < most:
         return stack.texts[: users + 1]
     return (*stack.texts[: most - 1], stack.texts[users])
-
-
-def _slashes(path: str) -> str:
-    return path.replace("\\", "/")

@@ -1,0 +1,66 @@
+"""Frames of Python as a capture writes them down, and whose code they are in.
+
+Light to import: this runs inside of the user's training, too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+FRAME = re.compile(r"(?P<path>.+):(?P<line>\d+) (?P<function>.+)")
+# Where Python keeps what the user did not write. A notebook's cells have no path at all.
+STANDARD = re.compile(
+    r"/lib(64)?/python3[^/]*/(?!(site|dist)-packages/)|/Lib/(?!site-packages/)|^<frozen "
+)
+INSTALLED = re.compile(r"/(site|dist)-packages/")
+TENSORFLOW = re.compile(r"/(tensorflow|keras|tf_keras|tensorflow_core)/(?!examples/)")
+OURS = re.compile(r"/(tb_stall_plugin|stall_analyzer)/")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A line of code on a stack."""
+
+    path: str
+    line: int
+    function: str
+
+    @property
+    def name(self) -> str:
+        """Of the function, without its class."""
+        return self.function.rpartition(".")[2]
+
+    @property
+    def place(self) -> str:
+        """`train.py:41`."""
+        return f"{PurePosixPath(self.path.replace(chr(92), '/')).name}:{self.line}"
+
+    @property
+    def is_standard(self) -> bool:
+        return bool(STANDARD.search(_slashes(self.path)))
+
+    @property
+    def is_tensorflow(self) -> bool:
+        path = _slashes(self.path)
+        return bool(TENSORFLOW.search(path) and INSTALLED.search(path))
+
+    @property
+    def is_users(self) -> bool:
+        """Neither Python's own nor installed. Another library that hangs is named all the same."""
+        path = _slashes(self.path)
+        return not (self.is_standard or INSTALLED.search(path) or OURS.search(path))
+
+    def is_of(self, kind: re.Pattern[str]) -> bool:
+        return bool(kind.search(_slashes(self.path)))
+
+
+def frame_of(text: str) -> Frame | None:
+    """From "path:line function"."""
+    match = FRAME.fullmatch(text)
+    return Frame(match["path"], int(match["line"]), match["function"]) if match else None
+
+
+def _slashes(path: str) -> str:
+    return path.replace("\\", "/")

@@ -1,0 +1,249 @@
+"""Which lines of Python run: the stacks of all threads, looked at some thirty times a second.
+
+A sample of the training thread belongs to what its books say it is in. Other threads run for it in
+the background: generators, functions given to map, workers of a PyDataset. A sample weighs as much
+as the time since the last one, since code that lets no other Python run puts samples off.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum, auto
+from pathlib import PurePath
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+from stall_analyzer.captures.capture_format import Account
+from stall_analyzer.captures.capture_records import StacksRecord
+from stall_analyzer.captures.stack_frames import OURS, Frame
+from tb_stall_plugin.capture.process.folded_stacks import FoldedStacks
+from tb_stall_plugin.capture.process.generated_code import GENERATED, users_line
+from tb_stall_plugin.capture.process.thread_stacks import (
+    HIDDEN,
+    OWN_THREADS,
+    cut,
+    line_of,
+)
+
+MOST_COST = 0.003  # of a core
+PAUSES_S = (0.02, 0.25)  # between two looks: the shortest, and the longest that cost may make it
+JITTER = 0.3  # steps that are as regular as the looks would always be seen at the same line
+COSTS_MEAN = 8  # looks that the mean of their cost is taken over
+RECORD_EACH_S = 2.0  # a process that is killed loses so much,
+RECORD_SHARE = 0.01  # or such a part of what has passed: the file must not grow for ever
+MOST_KNOWN = 5000  # stacks by their code, in memory
+# Modules of Python's own in which threads wait for each other.
+WAITING_MODULES = frozenset(
+    {"threading", "queue", "selectors", "connection", "synchronize", "_base", "pool", "queues"}
+)
+
+
+class Doing(NamedTuple):
+    """What the training thread is in."""
+
+    thread: int  # 0: there is none
+    account: str
+    item: str
+
+
+class Stack(NamedTuple):
+    frames: tuple[str, ...]  # "path:line function", innermost first
+    is_users: bool  # passes code of the user's
+    is_called: bool  # TensorFlow, Keras or another library runs it
+    waits: bool  # for another thread
+
+
+class StackSampler:
+    """One for all fits of a session; each has a thread for as long as its first epoch lasts."""
+
+    def __init__(
+        self,
+        doing: Callable[[], Doing],
+        record: Callable[[StacksRecord], None],
+        failed: Callable[[str], None],
+        with_source: bool = True,
+    ) -> None:
+        self._doing = doing
+        self._record = record
+        self._failed = failed
+        self._folded = FoldedStacks(with_source)
+        self._writing = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._known: dict[tuple[object, ...], Stack] = {}
+        self._idents: set[int] = set()
+        self._own: set[int] = set()
+        self._random = random.Random(0)  # the program's own numbers stay as they are
+        self._began_s = self._due_s = 0.0
+        self.cost_s = 0.0  # processor time of a look, about
+        self.spent_s = 0.0  # in all
+
+    def begin(self) -> None:
+        self._began_s = self._began_s or time.monotonic()
+        self._folded.begin_anew()
+        self._thread = threading.Thread(target=self._run, name=f"{OWN_THREADS}lines", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        if self._thread is not None:
+            self._thread = None
+            self.write()
+
+    def write(self) -> None:
+        """What was seen since the last time."""
+        with self._writing:
+            record = self._folded.taken()
+            if record is not None:
+                self._record(record)
+
+    def write_if_due(self) -> None:
+        now_s = time.monotonic()
+        if self._thread is not None and now_s >= self._due_s:
+            passed_s = now_s - self._began_s
+            self._due_s = now_s + max(RECORD_EACH_S, RECORD_SHARE * passed_s)
+            self.write()
+
+    # ------------------------------------------------------------ looking
+
+    def _run(self) -> None:
+        me = threading.current_thread()
+        last_ns = time.perf_counter_ns()
+        try:
+            while True:
+                time.sleep(self._pause_s())
+                if me is not self._thread:
+                    return
+                now_ns = time.perf_counter_ns()
+                before_s = time.thread_time()
+                self.look(now_ns - last_ns)
+                last_ns = now_ns
+                self._costs(time.thread_time() - before_s)
+        except Exception as error:
+            self._thread = None
+            self._failed(f"{type(error).__name__}: {error}")
+
+    def _costs(self, spent_s: float) -> None:
+        self.spent_s += spent_s
+        self.cost_s += (spent_s - self.cost_s) / COSTS_MEAN
+
+    def _pause_s(self) -> float:
+        shortest_s, longest_s = PAUSES_S
+        pause_s = min(max(self.cost_s / MOST_COST, shortest_s), longest_s)
+        return pause_s * self._random.uniform(1 - JITTER, 1 + JITTER)
+
+    def look(self, passed_ns: int) -> None:
+        """At all threads, so long after the last time."""
+        doing = self._doing()
+        if not doing.thread or doing.account == Account.CAPTURE:
+            return
+        frames = sys._current_frames()
+        mine = frames.pop(doing.thread, None)
+        if mine is None:
+            return
+        stack = self._stack(mine)
+        self._folded.add(doing.account, doing.item, False, stack.frames, passed_ns)
+        others = [*self._others(frames)]
+        chosen = _who_runs(others, stack.waits)
+        for other in chosen:
+            part_ns = passed_ns // len(chosen)
+            self._folded.add(doing.account, doing.item, True, other.frames, part_ns)
+
+    def _others(self, frames: Mapping[int, FrameType]) -> Iterator[Stack]:
+        if frames.keys() != self._idents:
+            self._idents = set(frames)
+            known = threading.enumerate()
+            self._own = {t.ident or 0 for t in known if t.name.startswith(OWN_THREADS)}
+        for ident, frame in frames.items():
+            if ident not in self._own:
+                stack = self._stack(frame)
+                if stack.is_users:
+                    yield stack
+
+    def _stack(self, frame: FrameType) -> Stack:
+        """Lines are only looked up for what has not been seen yet: that costs most."""
+        key: list[object] = []
+        at: FrameType | None = frame
+        while at is not None:
+            key += (at.f_code, at.f_lasti)
+            at = at.f_back
+        stack = self._known.get(tuple(key))
+        if stack is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            stack = self._known[tuple(key)] = _stack_of(frame)
+        return stack
+
+
+def _who_runs(others: list[Stack], training_waits: bool) -> list[Stack]:
+    """Of the background: whom TensorFlow has called. If these wait, or the training thread does,
+    the user's own threads. A thread that nobody waits for is nobody's reason to wait."""
+    called = [stack for stack in others if stack.is_called]
+    running = [stack for stack in called if not stack.waits]
+    if running:
+        return running
+    helpers = [stack for stack in others if not stack.is_called and not stack.waits]
+    return (helpers if called or training_waits else []) or called
+
+
+def _stack_of(frame: FrameType) -> Stack:
+    lines: list[str] = []
+    whose: list[Whose] = []
+    at: FrameType | None = frame
+    while at is not None:
+        code = at.f_code
+        owner = _whose(code.co_filename)
+        if code in HIDDEN:
+            lines.clear()
+            whose.clear()
+        elif owner is not Whose.OURS:
+            lines.append(_line(at))
+            whose.append(owner)
+        at = at.f_back
+    return Stack(
+        frames=cut(lines),
+        is_users=Whose.USERS in whose,
+        is_called=Whose.LIBRARYS in whose,
+        waits=whose[:1] == [Whose.WAITS],
+    )
+
+
+class Whose(Enum):
+    OURS = auto()
+    USERS = auto()
+    LIBRARYS = auto()
+    PYTHONS = auto()
+    WAITS = auto()  # of those: where threads wait for each other
+
+
+@functools.lru_cache(MOST_KNOWN)
+def _whose(path: str) -> Whose:
+    frame = Frame(path, 0, "")
+    if frame.is_of(OURS):
+        return Whose.OURS
+    if frame.is_standard:
+        return Whose.WAITS if PurePath(path).stem in WAITING_MODULES else Whose.PYTHONS
+    return Whose.USERS if frame.is_users and GENERATED not in path else Whose.LIBRARYS
+
+
+def _line(frame: FrameType) -> str:
+    code = frame.f_code
+    if GENERATED in code.co_filename:
+        return users_line(frame) or line_of(code, frame.f_lineno)
+    return _line_at(code, frame.f_lasti, frame)
+
+
+_lines: dict[tuple[CodeType, int], str] = {}
+
+
+def _line_at(code: CodeType, at: int, frame: FrameType) -> str:
+    """To find the number of a line takes longer than all the rest."""
+    line = _lines.get((code, at))
+    if line is None:
+        if len(_lines) >= MOST_KNOWN:
+            _lines.clear()
+        line = _lines[code, at] = line_of(code, frame.f_lineno)
+    return line
