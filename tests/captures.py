@@ -110,3 +110,31 @@ def series(values: Sequence[float], first_s: float = 0.0, every_s: float = 1.0) 
 def log(*captures: Capture, **train: Series) -> EventLog:
     """An event log with nothing else in it."""
     return EventLog(train, {}, None, START_NS, None, None, 1, captures=captures)
+
+
+def write_booked_run(folder: Path) -> Path:
+    """A log of one epoch that a capture kept books of: its callback took two of three seconds."""
+    hook = "Report.on_train_batch_end"
+    item = {"account": "callback", "name": hook, "where": "", "count": 9, "spent_ns": 2 * NS}
+    books = {
+        "began_ns": START_NS, "phase": "train", "epoch": 0, "lasted_ns": [3 * NS], "steps": [9],
+        "calls": [9], "spent_ns": {"step": [NS], "callback": [2 * NS]}, "items": [item],
+    }  # fmt: skip
+    samples = {"account": "callback", "item": hook, "background": False, "stack": 0}
+    stacks = {
+        "began_ns": START_NS,
+        "frames": {str(n): frame for n, frame in enumerate(IN_A_CALLBACK)},
+        "stacks": {"0": [*range(len(IN_A_CALLBACK))]},
+        "samples": [{**samples, "count": 60, "seen_ns": 2 * NS}],
+        "source": {"/home/me/train.py:41": "json.dump(logs, file)"},
+    }
+    records = (
+        start(), mark("fit_begin", 0.0, None), mark("epoch_begin", 0.0),
+        record("books", 2.9, **books), record("stacks", 2.9, **stacks),
+        mark("epoch_end", 3.0, step=9), mark("fit_end", 3.0, None, 9),
+        record("end", 3.0, reason="exit"),
+    )  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / file_name()
+    path.write_bytes(write.framed(write.file_version()) + b"".join(records))
+    return folder

@@ -17,6 +17,7 @@ from stall_analyzer.outcome import analyze_one, failure
 from stall_analyzer.report.document import run_document
 from stall_analyzer.report.facts import facts_of
 from tests.batch.fleets import copy_sample
+from tests.captures import write_booked_run
 from tests.corpus import CORPUS
 from tests.logdirs import PROFILE, lay_out
 from tests.real_documents import ROOT, SAMPLES, SCHEMA, analyzed, document, sample
@@ -75,6 +76,7 @@ def test_every_part_that_is_described_is_written(
     written["runs"] += [
         run_document(analyzed(write_job(tmp_path / "stuck"))),
         run_document(sampled_report(tmp_path)),
+        run_document(analyzed(write_booked_run(tmp_path / "booked"))),
     ]
     validate(written)
     facts = facts_of(sample("input_py_function"))

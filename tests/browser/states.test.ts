@@ -128,6 +128,19 @@ it("names that look like code are shown as text", async () => {
     change: { text: hostile, before: hostile, after: hostile, turns: { cache: hostile } },
     blames: ["compile"],
     estimated: false,
+    lines: [
+      {
+        bucket: "compile",
+        cause: "compile.tracing",
+        path: hostile,
+        line: 1,
+        function: hostile,
+        ps: 1e12,
+        source: hostile,
+        name: hostile,
+        background: false,
+      },
+    ],
     stack: [hostile],
     evidence,
   };

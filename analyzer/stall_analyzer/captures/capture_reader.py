@@ -26,9 +26,11 @@ from stall_analyzer.captures.capture_records import (
     MarkRecord,
     ModelRecord,
     NoteRecord,
+    StacksRecord,
     WindowRecord,
 )
 from stall_analyzer.captures.record_json import read_record
+from stall_analyzer.captures.stacks_reader import read_stacks
 from stall_analyzer.model.event_log import Capture, Series
 from stall_analyzer.model.notes import Note
 
@@ -136,6 +138,7 @@ def capture_of(
         last_ns=max(times, default=0),
         series=series,
         books=books,
+        stacks=read_stacks(_of(StacksRecord, records)),
     )
     return capture, bad_rows
 

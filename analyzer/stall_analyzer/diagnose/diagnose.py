@@ -18,6 +18,7 @@ from stall_analyzer.diagnose.foreign import without_our_frameworks
 from stall_analyzer.diagnose.plan import plan
 from stall_analyzer.diagnose.precedence import without_opposed, without_silenced
 from stall_analyzer.diagnose.sooner_ending import with_sooner_ending
+from stall_analyzer.diagnose.users_code import with_lines
 from stall_analyzer.diagnose.verdict import judge
 from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.findings import Finding, Gain, LateHost, Report
@@ -45,6 +46,7 @@ def diagnose(run: Run, timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Rep
     for late in signals.stragglers[1:OTHERS_ASKED]:
         findings += _of_its_reason(late, signals, findings)
     ordered = tuple(sorted(without_opposed(findings), key=_most_worth_first))
+    ordered = tuple(with_lines(finding, signals) for finding in ordered)
     verdict = judge(signals, ordered)
     return Report(
         run=run,
@@ -58,6 +60,7 @@ def diagnose(run: Run, timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Rep
         notes=tuple(dict.fromkeys(notes)),
         estimate=signals.estimate,
         lateness=signals.lateness,
+        lines=signals.code_lines,
         cluster=signals.cluster if signals.cluster.size > 1 else None,
     )
 

@@ -19,6 +19,7 @@ from stall_analyzer.captures.capture_records import (
 )
 from stall_analyzer.model.books import Books
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.sampled_stacks import SampledStacks
 from stall_analyzer.model.units import Float64s, Int64s
 
 
@@ -76,6 +77,7 @@ class Capture:
     last_ns: int = 0
     series: Mapping[str, Series] = field(default_factory=dict)  # by tag, without "stall/"
     books: Books | None = None
+    stacks: SampledStacks | None = None
 
     @property
     def trains(self) -> bool:

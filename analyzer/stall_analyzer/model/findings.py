@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stall_analyzer.model.cluster import Cluster
+from stall_analyzer.model.code_lines import CodeLine
 from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.kinds import Bucket, Knob, Severity, Status
 from stall_analyzer.model.ledger import HostLedger, Ledger
@@ -71,6 +72,7 @@ class Finding:
     evidence: tuple[Evidence, ...] = ()
     blames: tuple[Bucket, ...] = ()  # whose time is lost; its own bucket's where it says none
     estimated: bool = False  # its seconds are scaled from samples to the whole epoch
+    lines: tuple[CodeLine, ...] = ()  # of the user's code that it is about, costliest first
     stack: tuple[str, ...] = ()  # lines of a thread's stack that prove it, innermost first
     # Who found it: not said by the detector but put in around it (detectors/registry.py).
     id: str = ""  # "ST104"
@@ -168,3 +170,4 @@ class Report:
     estimate: Estimate | None = None  # where not all of the epoch was traced
     lateness: Lateness = Lateness()
     cluster: Cluster | None = None  # None where one process trains
+    lines: tuple[CodeLine, ...] = ()  # of the user's code that time went to, costliest first

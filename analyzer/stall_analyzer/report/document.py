@@ -10,6 +10,7 @@ import numpy as np
 from stall_analyzer import __version__
 from stall_analyzer.model.causes import BUCKETS, CAUSES, bucket_of
 from stall_analyzer.model.cluster import Cluster
+from stall_analyzer.model.code_lines import CodeLine
 from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.findings import Change, Finding, Forecast, Gain, Lateness, Plan, Report
 from stall_analyzer.model.intervals import time_in
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         BucketTimes,
         ChangeEntry,
         ClusterEntry,
+        CodeLineEntry,
         Document,
         EstimateEntry,
         FindingEntry,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
         ReportEntry,
     )
 
+LINES_MOST = 50
 LATE_STEPS_MOST = 500  # as many as a screen can show
 # A trace may hold names of a megabyte, and each finding says one several times.
 LONGEST_NAME, LONGEST_TEXT = 300, 4000
@@ -108,6 +111,7 @@ def run_document(report: Report) -> ReportEntry:
         ],
         "lateness": _lateness(report.lateness),
         "cluster": _cluster(report.cluster) if report.cluster else None,
+        "lines": [_line(line) for line in report.lines[:LINES_MOST]],
         "evidence": _texts(reference.evidence),
         "notes": [note_entry(note) for note in report.notes],
     }  # fmt: skip
@@ -169,6 +173,7 @@ def _finding(finding: Finding) -> FindingEntry:
         "confidence": finding.confidence,
         "blames": list(finding.blames),
         "estimated": finding.estimated,
+        "lines": [_line(line) for line in finding.lines],
         "stack": [_cut(frame, LONGEST_NAME) for frame in finding.stack],
         "title": _cut(finding.title, LONGEST_NAME),
         "explanation": _cut(finding.explanation, LONGEST_TEXT),
@@ -178,6 +183,12 @@ def _finding(finding: Finding) -> FindingEntry:
             for e in finding.evidence
         ],
     }
+
+
+def _line(line: CodeLine) -> CodeLineEntry:
+    texts = {key: _cut(getattr(line, key), LONGEST_NAME) for key in ("path", "function", "name")}
+    entry: CodeLineEntry = _fields(line, **texts, source=_cut(line.source, LONGEST_NAME))
+    return entry
 
 
 def _change(change: Change) -> ChangeEntry:

@@ -137,6 +137,20 @@ class EvidenceEntry(TypedDict):
     label: str
 
 
+class CodeLineEntry(TypedDict):
+    """A line of the user's own code that time went to, as a capture saw it run."""
+
+    bucket: Bucket
+    cause: Cause
+    path: str
+    line: Count
+    function: str
+    ps: Ps  # A part of the cause's time.
+    source: str  # The line as it was when it ran; empty where that was not recorded.
+    name: str  # Of the callback's hook or traced function that it is part of; may be empty.
+    background: bool  # It ran in another thread while the training waited.
+
+
 class FindingSummaryEntry(TypedDict):
     id: FindingId
     name: str
@@ -152,6 +166,7 @@ class FindingSummaryEntry(TypedDict):
 class FindingEntry(FindingSummaryEntry):
     blames: Annotated[list[Bucket], ("minItems", 1)]  # The buckets that lost_ps is a part of.
     estimated: bool  # Its seconds are scaled from the profiled steps to the whole epoch.
+    lines: list[CodeLineEntry]  # Of the user's code that it is about, costliest first.
     stack: list[str]  # Where a thread stood that proves it: path:line function, innermost first.
     explanation: str
     change: ChangeEntry
@@ -269,6 +284,8 @@ class ReportEntry(TypedDict):
     traces: list[TraceEntry]  # Each trace that was read.
     lateness: LatenessEntry | None  # Null where no two traced hosts were seen to meet.
     cluster: ClusterEntry | None  # Null where one process trained alone.
+    # Of the user's code that time went to, costliest first; only of a capture.
+    lines: Annotated[list[CodeLineEntry], ("maxItems", 50)]
     evidence: dict[str, str]  # Per subject one short sentence: what could be seen.
     notes: list[NoteEntry]
 

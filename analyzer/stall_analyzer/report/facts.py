@@ -32,7 +32,15 @@ LOST_BUCKETS: tuple[Bucket, ...] = (
     "input", "compile", "memory", "numerics", "communication", "host",
 )  # fmt: skip
 ERRORS_KEPT = 3
-DETAILS = ("blames", "estimated", "stack", "explanation", "change", "evidence")  # of a finding
+DETAILS = (
+    "blames",
+    "estimated",
+    "lines",
+    "stack",
+    "explanation",
+    "change",
+    "evidence",
+)  # of a finding
 
 
 class Facts(TypedDict):

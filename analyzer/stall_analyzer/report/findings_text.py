@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING
 from stall_analyzer.model.format import seconds
 from stall_analyzer.report.palette import BUCKET_COLOURS
 from stall_analyzer.report.terminal import Terminal
-from stall_analyzer.report.words import forecast, may_enjoy, worth
+from stall_analyzer.report.words import code_cost, code_place, forecast, may_enjoy, worth
 
 if TYPE_CHECKING:
-    from stall_analyzer.report.document_types import FindingEntry, PlanEntry, ReportEntry
+    from stall_analyzer.report.document_types import (
+        CodeLineEntry,
+        FindingEntry,
+        PlanEntry,
+        ReportEntry,
+    )
 
 # More code than this hides the plan; the rest is in the JSON document and in the tab.
 SHOWN_IN_FULL = 2
@@ -41,12 +46,22 @@ def _in_full(terminal: Terminal, finding: FindingEntry) -> None:
     _title(terminal, finding)
     if worth(finding):
         terminal.line(terminal.text(worth(finding), "dim"), indent=4)
+    for yours in finding["lines"]:
+        show_line(terminal, yours, indent=4)
     for frame in finding["stack"]:
         terminal.code(frame, " ", indent=4)
     terminal.line(terminal.text(change["text"]), indent=4)
     for sign, code in (("-", change["before"]), ("+", change["after"])):
         for line in code.splitlines():
             terminal.code(line.expandtabs(4), sign, indent=6)
+
+
+def show_line(terminal: Terminal, line: CodeLineEntry, indent: int) -> None:
+    """A line of the user's code: where, how long, and as it was written."""
+    place = terminal.text(code_place(line), "bold")
+    terminal.line(place, terminal.text(f": {code_cost(line)}"), indent=indent)
+    if line["source"]:
+        terminal.code(line["source"].expandtabs(4), " ", indent=indent + 2)
 
 
 def _title(terminal: Terminal, finding: FindingEntry, more: str = "") -> None:

@@ -11,6 +11,9 @@ from stall_analyzer.report.facts import by_size, figures, shown_name
 from stall_analyzer.report.words import (
     bucket_range,
     causes_in,
+    code_cost,
+    code_place,
+    costly_lines,
     epoch_times,
     first_epoch,
     forecast,
@@ -22,6 +25,7 @@ from stall_analyzer.report.words import (
 
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import (
+        CodeLineEntry,
         Document,
         EstimateEntry,
         FindingEntry,
@@ -78,6 +82,9 @@ def _run(run: ReportEntry) -> Iterator[str]:
     if rest:
         yield ""
         yield from (f"- {f['severity']} `{f['id']}` {plain(f['title'])}" for f in rest)
+    if costly_lines(run):
+        yield ""
+        yield from _lines(costly_lines(run))
     if run["plan"]:
         yield ""
         yield _plan(run["plan"])
@@ -132,14 +139,25 @@ def _finding(finding: FindingEntry) -> Iterator[str]:
     yield plain(finding["explanation"])
     yield ""
     yield plain(change["text"])
-    if change["before"] or change["after"]:
+    if change["before"] or change["after"] or finding["lines"]:
         yield ""
-        yield from _code(change["before"], change["after"])
+        yield from _code(change["before"], change["after"], finding["lines"])
 
 
-def _code(before: str, after: str) -> Iterator[str]:
-    """As a diff, in a fence that nothing inside can close."""
-    lines = [f"- {line}" for line in before.splitlines()]
+def _lines(lines: Sequence[CodeLineEntry]) -> Iterator[str]:
+    yield "Where in your code:"
+    yield ""
+    for line in lines:
+        yield f"- {line['cause']}: {plain(code_place(line))}, {code_cost(line)}"
+
+
+def _code(before: str, after: str, yours: Sequence[CodeLineEntry]) -> Iterator[str]:
+    """As a diff, below the user's own lines, in a fence that nothing inside can close."""
+    lines = []
+    for line in yours:
+        lines.append(f"@@ {code_place(line)}: {code_cost(line)} @@")
+        lines += [f"  {line['source']}"] if line["source"] else []
+    lines += [f"- {line}" for line in before.splitlines()]
     lines += [f"+ {line}" for line in after.splitlines()]
     longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
     fence = "`" * max(3, longest + 1)

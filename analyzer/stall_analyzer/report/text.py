@@ -12,7 +12,7 @@ from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.kinds import Bucket, Status
 from stall_analyzer.model.timeline import off_at_both_ends
 from stall_analyzer.report.facts import by_size, figures, shown_name
-from stall_analyzer.report.findings_text import show_findings
+from stall_analyzer.report.findings_text import SHOWN_IN_FULL, show_findings, show_line
 from stall_analyzer.report.glyphs import bar, cells_per_part, sparkline
 from stall_analyzer.report.palette import (
     BUCKET_COLOURS,
@@ -25,6 +25,7 @@ from stall_analyzer.report.words import (
     CAUSE_FROM_SHARE,
     bucket_range,
     causes_in,
+    costly_lines,
     epoch_times,
     first_epoch,
     main_cost,
@@ -128,6 +129,7 @@ def _run(terminal: Terminal, run: ReportEntry) -> None:
         _buckets(terminal, run)
     show_findings(terminal, run)
     if run["window"]["duration_ps"]:
+        _code(terminal, run)
         _steps(terminal, run)
         _phases(terminal, run)
         _hosts(terminal, run)
@@ -175,6 +177,18 @@ def _estimate(terminal: Terminal, run: ReportEntry, estimate: EstimateEntry) -> 
     terminal.line(terminal.text("what this rests on", "bold"))
     for sentence in estimate["rests_on"]:
         terminal.line(terminal.text(sentence), indent=2)
+
+
+def _code(terminal: Terminal, run: ReportEntry) -> None:
+    """Lines that no finding in full has shown."""
+    shown = [line for finding in run["findings"][:SHOWN_IN_FULL] for line in finding["lines"]]
+    lines = [line for line in costly_lines(run) if line not in shown]
+    if lines:
+        terminal.gap()
+        terminal.line(terminal.text("where in your code", "bold"))
+    for line in lines:
+        terminal.line(terminal.text(line["cause"], BUCKET_COLOURS[line["bucket"]]), indent=2)
+        show_line(terminal, line, indent=4)
 
 
 def _steps(terminal: Terminal, run: ReportEntry) -> None:

@@ -9,8 +9,14 @@ from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.report.facts import by_size, figures
 
 if TYPE_CHECKING:
-    from stall_analyzer.report.document_types import FindingEntry, ForecastEntry, ReportEntry
+    from stall_analyzer.report.document_types import (
+        CodeLineEntry,
+        FindingEntry,
+        ForecastEntry,
+        ReportEntry,
+    )
 
+LINES_SHOWN = 8  # of the user's code
 CAUSE_FROM_SHARE = 200  # a cause below 1/200 of the window is not worth a line
 # With no more than this traced, and no estimate, nobody knows what comes back in later epochs.
 LITTLE_COVERED = 0.5
@@ -124,3 +130,21 @@ def forecast(epoch: ForecastEntry, arrow: str) -> str:
     if epoch["low"] == epoch["now"]:
         return f"{seconds(epoch['now'])} as now"
     return f"{seconds(epoch['now'])} {arrow} {between(epoch['low'], epoch['high'])}"
+
+
+def code_place(line: CodeLineEntry) -> str:
+    """`train.py:25 load`"""
+    file = line["path"].replace("\\", "/").rpartition("/")[2]
+    return f"{file}:{line['line']} {line['function']}"
+
+
+def code_cost(line: CodeLineEntry) -> str:
+    """`4.10 s`, and for what the training waited."""
+    beside = " in the background, while training waited" if line["background"] else ""
+    return f"{seconds(line['ps'])}{beside}"
+
+
+def costly_lines(run: ReportEntry) -> list[CodeLineEntry]:
+    """Those worth showing."""
+    least_ps = run["window"]["duration_ps"] // CAUSE_FROM_SHARE
+    return [line for line in run["lines"] if line["ps"] >= least_ps][:LINES_SHOWN]

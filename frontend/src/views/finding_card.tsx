@@ -8,8 +8,9 @@ import { BUCKET_COLOURS } from "../palette";
 import { rootUrl } from "../root";
 import { traceViewerUrl } from "../trace_viewer";
 import { SEVERITY_WORDS } from "../words";
-import type { Change, Evidence, Finding, Ps, Trace } from "../types";
+import type { Change, CodeLine, Evidence, Finding, Ps, Trace } from "../types";
 import { CopyButton } from "../ui/parts";
+import { CodeLineOf } from "./code_lines";
 import { Manual } from "./manual";
 
 interface Props {
@@ -56,7 +57,7 @@ export function FindingCard(props: Props) {
       {isOpen && (
         <div class="card-body" id={bodyId}>
           <p class="card-change">{finding.change.text}</p>
-          <Code change={finding.change} id={finding.id} />
+          <Code change={finding.change} id={finding.id} lines={finding.lines} />
           <Worth finding={finding} nowPs={nowPs} />
           <p class="card-why">{finding.explanation}</p>
           <Stack frames={finding.stack} />
@@ -108,11 +109,15 @@ function Worth({ finding, nowPs }: { finding: Finding; nowPs: Ps }) {
   );
 }
 
-/** Before and after, as lines that are taken out and put in. */
-function Code({ change, id }: { change: Change; id: string }) {
-  if (!change.before && !change.after) return null;
+/** The user's own lines; before and after, as lines that are taken out and put in. */
+function Code(props: { change: Change; id: string; lines: readonly CodeLine[] }) {
+  const { change, id, lines } = props;
+  if (!change.before && !change.after && lines.length === 0) return null;
   return (
     <div class="code">
+      {lines.map((line) => (
+        <CodeLineOf key={`${line.path}:${line.line}`} line={line} />
+      ))}
       {change.after && <CopyButton text={change.after} label={`Copy the changed code of ${id}`} />}
       {change.before && (
         <pre class="before" tabIndex={0} aria-label="before">

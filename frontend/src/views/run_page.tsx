@@ -12,6 +12,7 @@ import { Notes, ProgressBar, Section, goTo } from "../ui/parts";
 import { useReport } from "../use_data";
 import { Changes } from "./changes";
 import { ClusterMembers } from "./cluster";
+import { CodeLines } from "./code_lines";
 import { Hosts } from "./hosts";
 import { MissingEvidence, WhenReady } from "./states";
 import { TimeSpent } from "./time_spent";
@@ -98,6 +99,7 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
           }}
         />
       </div>
+      <CodeLines report={report} />
       <Hosts
         ledgers={report.host_ledgers}
         lateness={report.lateness}

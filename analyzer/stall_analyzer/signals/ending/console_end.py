@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from stall_analyzer.captures.stack_frames import Frame
 from stall_analyzer.model.console_log import (
     ConsoleLine,
     ConsoleLog,
@@ -25,7 +26,7 @@ from stall_analyzer.model.event_log import Capture, EventLog
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.signals.ending.process_end import KILLED, OUT_OF_MEMORY, Ending
-from stall_analyzer.signals.ending.python_stacks import Frame, stack_of_error
+from stall_analyzer.signals.ending.python_stacks import stack_of_error
 
 NS = 1_000_000_000
 # Between the last record of an event file and the last words of its process, and between clocks.

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stall_analyzer.captures.capture_format import HostMetric, StopReason, Tag
+from stall_analyzer.captures.stack_frames import Frame
 from stall_analyzer.model.error_text import essential_line
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.kinds import Bucket
-from stall_analyzer.signals.ending.python_stacks import Frame, stack_of_error
+from stall_analyzer.signals.ending.python_stacks import stack_of_error
 
 NS = 1_000_000_000
 # A capture writes every second, and every half minute behind a URL.

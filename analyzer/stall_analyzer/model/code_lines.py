@@ -1,0 +1,22 @@
+"""Lines of the user's own code, and what they cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stall_analyzer.model.kinds import Bucket
+
+
+@dataclass(frozen=True)
+class CodeLine:
+    """`ps` is a part of the cause's time: measured for `name`, divided by samples among lines."""
+
+    bucket: Bucket
+    cause: str
+    path: str
+    line: int
+    function: str
+    ps: int
+    source: str = ""  # as it was when it ran; empty where that was not recorded
+    name: str = ""  # of the callback's hook or the traced function that it is part of
+    background: bool = False  # it ran in another thread while the training waited

@@ -1,0 +1,25 @@
+"""Where a captured process was seen to run Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stall_analyzer.captures.capture_records import StackSamples
+from stall_analyzer.captures.stack_frames import Frame
+
+
+@dataclass(frozen=True)
+class SeenStack:
+    """Threads that were seen in one place, between two times."""
+
+    begin_ns: int  # unix time
+    end_ns: int
+    seen: StackSamples
+    frames: tuple[Frame, ...]  # innermost first
+
+
+@dataclass(frozen=True)
+class SampledStacks:
+    stacks: tuple[SeenStack, ...] = ()
+    source: Mapping[str, str] = field(default_factory=dict)  # the user's lines, by "path:line"
