@@ -162,6 +162,9 @@ class StacksRecord(CaptureRecord):
     stacks: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     samples: tuple[StackSamples, ...] = ()
     source: Mapping[str, str] = field(default_factory=dict)  # the user's lines, by "path:line"
+    # Functions that TensorFlow called in the background, by clocks, while the training thread was
+    # in the account. Those that ran at the same time share it.
+    calls: tuple[BookItem, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from stall_analyzer.captures.capture_records import StackSamples, StacksRecord
 from stall_analyzer.captures.stack_frames import Frame, frame_of
+from stall_analyzer.model.books import DatedItem
 from stall_analyzer.model.sampled_stacks import SampledStacks, SeenStack
 
 MOST_NS = 1 << 62  # times that no clock shows
@@ -31,7 +32,13 @@ def read_stacks(records: Sequence[StacksRecord]) -> SampledStacks | None:
             for samples in record.samples
             if samples.stack in stacks and _is_possible(samples)
         )
-    return SampledStacks(tuple(seen), source)
+    calls = (
+        DatedItem(record.began_ns, record.ns, "", item)
+        for record in records
+        for item in record.calls
+        if 0 <= item.spent_ns < MOST_NS
+    )
+    return SampledStacks(tuple(seen), tuple(calls), source)
 
 
 def _is_possible(samples: StackSamples) -> bool:

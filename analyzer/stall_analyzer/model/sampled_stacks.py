@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from stall_analyzer.captures.capture_records import StackSamples
 from stall_analyzer.captures.stack_frames import Frame
+from stall_analyzer.model.books import DatedItem
 
 
 @dataclass(frozen=True)
@@ -22,4 +23,5 @@ class SeenStack:
 @dataclass(frozen=True)
 class SampledStacks:
     stacks: tuple[SeenStack, ...] = ()
+    calls: tuple[DatedItem, ...] = ()  # functions that ran in the background, by clocks
     source: Mapping[str, str] = field(default_factory=dict)  # the user's lines, by "path:line"

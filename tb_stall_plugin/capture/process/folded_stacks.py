@@ -6,7 +6,7 @@ import linecache
 import time
 from collections.abc import Iterable
 
-from stall_analyzer.captures.capture_records import StackSamples, StacksRecord
+from stall_analyzer.captures.capture_records import BookItem, StackSamples, StacksRecord
 from stall_analyzer.captures.stack_frames import frame_of
 from tb_stall_plugin.capture.process.thread_stacks import CUT
 
@@ -50,11 +50,11 @@ class FoldedStacks:
         users = _users_alone(frames)
         return users if _has_room(self._short.setdefault(table, set()), users, MOST_LINES) else ()
 
-    def taken(self) -> StacksRecord | None:
+    def taken(self, calls: tuple[BookItem, ...] = ()) -> StacksRecord | None:
         """What was seen since the last time."""
         seen, self._seen = self._seen, {}
         since_ns, self._since_ns = self._since_ns, time.time_ns()
-        if not seen:
+        if not seen and not calls:
             return None
         frames: dict[str, str] = {}
         stacks: dict[str, tuple[int, ...]] = {}
@@ -65,12 +65,14 @@ class FoldedStacks:
                 stack = self._stacks[lines] = len(self._stacks)
                 stacks[str(stack)] = tuple(self._number(line, frames) for line in lines)
             samples.append(StackSamples(account, item, background, stack, count, seen_ns))
+        places = (f"{call.where} {call.name}" for call in calls)
         return StacksRecord(
             began_ns=since_ns,
             frames=frames,
             stacks=stacks,
             samples=tuple(samples),
-            source=self._source(frames.values()) if self._with_source else {},
+            calls=calls,
+            source=self._source([*frames.values(), *places]) if self._with_source else {},
         )
 
     def _number(self, line: str, new: dict[str, str]) -> int:

@@ -19,7 +19,7 @@ from types import CodeType, FrameType
 from typing import NamedTuple
 
 from stall_analyzer.captures.capture_format import Account
-from stall_analyzer.captures.capture_records import StacksRecord
+from stall_analyzer.captures.capture_records import BookItem, StacksRecord
 from stall_analyzer.captures.stack_frames import OURS, Frame
 from tb_stall_plugin.capture.process.folded_stacks import FoldedStacks
 from tb_stall_plugin.capture.process.generated_code import GENERATED, users_line
@@ -67,10 +67,12 @@ class StackSampler:
         record: Callable[[StacksRecord], None],
         failed: Callable[[str], None],
         with_source: bool = True,
+        calls: Callable[[], tuple[BookItem, ...]] = tuple,
     ) -> None:
         self._doing = doing
         self._record = record
         self._failed = failed
+        self._calls = calls  # functions that ran in the background since it was last asked
         self._folded = FoldedStacks(with_source)
         self._writing = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -96,7 +98,7 @@ class StackSampler:
     def write(self) -> None:
         """What was seen since the last time."""
         with self._writing:
-            record = self._folded.taken()
+            record = self._folded.taken(self._calls())
             if record is not None:
                 self._record(record)
 

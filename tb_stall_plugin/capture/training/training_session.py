@@ -24,7 +24,7 @@ from tb_stall_plugin.capture.training.circuit_breaker import CircuitBreaker
 from tb_stall_plugin.capture.training.first_epoch_line import FirstEpochLine
 from tb_stall_plugin.capture.training.gpu_memory import bytes_in_use
 from tb_stall_plugin.capture.training.hook import Hook
-from tb_stall_plugin.capture.training.line_sampling import LINES, sampler_of
+from tb_stall_plugin.capture.training.line_sampling import LINES, LineSampling
 from tb_stall_plugin.capture.training.measured_steps import MeasuredSteps
 from tb_stall_plugin.capture.training.own_time import shown
 from tb_stall_plugin.capture.training.probe import Probe, probe_of
@@ -100,7 +100,7 @@ class TrainingSession:
         self.books = Books()
         self._first_epoch_line = FirstEpochLine(logdir, self.books, report)
         self._timed_hooks: list[Hook] = []
-        self._lines = sampler_of(self.books, self._recorder, self._breaker, source)
+        self._lines = LineSampling(self.books, self._recorder, self._breaker, source)
 
     @property
     def is_usable(self) -> bool:
@@ -205,7 +205,8 @@ class TrainingSession:
         # Only now, so that the last window has all that the end of an epoch brings.
         if self._epochs > 0 and self._windows is not None:
             self._windows.first_epoch_ended()
-        self._breaker.run(LINES, self._lines.write if self._epochs == 0 else self._lines.end)
+        is_first = self._epochs == 0
+        self._breaker.run(LINES, self._lines.first_epoch_begins if is_first else self._lines.end)
         self._epochs += 1
         self._mark(MarkName.EPOCH_BEGIN, epoch)
         if self._steps > 0:

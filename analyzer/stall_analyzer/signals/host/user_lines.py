@@ -15,6 +15,7 @@ import numpy as np
 
 from stall_analyzer.attribute.booked_time import CAUSES_OF
 from stall_analyzer.captures.capture_format import Account
+from stall_analyzer.captures.capture_records import BookItem
 from stall_analyzer.captures.stack_frames import Frame, frame_of
 from stall_analyzer.model.books import Books
 from stall_analyzer.model.causes import bucket_of
@@ -37,6 +38,8 @@ TRAINS = frozenset({"fit", "fit_generator", "train_on_batch"})
 
 Item = tuple[str, str]  # account and name; without a name, what the named ones leave
 
+BEHIND: Item = (Account.WAIT, "")
+
 
 @dataclass(frozen=True)
 class _Epoch:
@@ -46,6 +49,7 @@ class _Epoch:
     items_ns: Counter[Item]
     where: dict[Item, str]
     seen: tuple[SeenStack, ...]
+    calls: tuple[BookItem, ...]
     source: SampledStacks
 
 
@@ -75,7 +79,8 @@ def _epoch(books: Books, stacks: SampledStacks, start_ns: int, end_ns: int) -> _
             items[item] += dated.item.spent_ns
             where[item] = dated.item.where
     seen = tuple(s for s in stacks.stacks if is_inside(s.begin_ns, s.end_ns))
-    return _Epoch(Counter(spent), items, where, seen, stacks)
+    calls = tuple(c.item for c in stacks.calls if is_inside(c.begin_ns, c.end_ns))
+    return _Epoch(Counter(spent), items, where, seen, calls, stacks)
 
 
 def _of_the_thread(epoch: _Epoch) -> Iterator[CodeLine]:
@@ -121,16 +126,38 @@ def _as_a_whole(spent_ns: int, epoch: _Epoch, item: Item) -> Iterator[CodeLine]:
 
 
 def _of_the_background(epoch: _Epoch) -> Iterator[CodeLine]:
+    """Functions that were never seen have a clock, and their own place."""
     waited_ns = sum(epoch.spent_ns[account] for account in WAITS)
-    seen = [stack for stack in epoch.seen if stack.seen.account in MAY_WAIT]
-    behind = [stack for stack in seen if stack.seen.background]
-    looked_ns = sum(stack.seen.seen_ns for stack in seen if not stack.seen.background)
-    if not behind or not waited_ns or not looked_ns:
-        return
+    behind = [s for s in epoch.seen if s.seen.account in MAY_WAIT and s.seen.background]
+    calls = [call for call in epoch.calls if call.account in MAY_WAIT]
+    clocked_ns = sum(call.spent_ns for call in calls)
+    ran_ns = max(clocked_ns, _seen_to_run_ns(behind, epoch))
+    unseen = _unseen(calls, behind)
+    part = min(waited_ns / ran_ns, 1.0) if ran_ns else 0.0
+    for frame, spent_ns in unseen.items():
+        yield _line(frame, round(part * spent_ns) * PS_PER_NS, epoch, BEHIND, background=True)
+    if behind:
+        seen_ns = round(part * (ran_ns - unseen.total()))
+        yield from _divided(seen_ns, behind, epoch, BEHIND, background=True)
+
+
+def _seen_to_run_ns(behind: Sequence[SeenStack], epoch: _Epoch) -> int:
+    """For how long something ran while the training thread may have waited, by the samples."""
     whole_ns = sum(epoch.spent_ns[account] for account in {*WAITS, *MAY_WAIT})
-    ran_ns = sum(stack.seen.seen_ns for stack in behind) * whole_ns // looked_ns
-    item = Account.WAIT, ""
-    yield from _divided(min(waited_ns, ran_ns), behind, epoch, item, background=True)
+    mine = (s.seen for s in epoch.seen if s.seen.account in MAY_WAIT and not s.seen.background)
+    looked_ns = sum(seen.seen_ns for seen in mine)
+    return sum(s.seen.seen_ns for s in behind) * whole_ns // looked_ns if looked_ns else 0
+
+
+def _unseen(calls: Sequence[BookItem], behind: Sequence[SeenStack]) -> Counter[Frame]:
+    """Functions of the user's whose lines no sample shows, and how long they ran."""
+    shown = {(f.path, f.name) for stack in behind for f in stack.frames}
+    spent: Counter[Frame] = Counter()
+    for call in calls:
+        frame = frame_of(f"{call.where} {call.name}")
+        if frame is not None and frame.is_users and (frame.path, frame.name) not in shown:
+            spent[frame] += call.spent_ns
+    return spent
 
 
 def _line(frame: Frame, ps: int, epoch: _Epoch, item: Item, background: bool = False) -> CodeLine:

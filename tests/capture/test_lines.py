@@ -1,0 +1,191 @@
+"""Real trainings: the line of the user's that takes the time is named, with its seconds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stall_analyzer.model.code_lines import CodeLine
+from tb_stall_plugin import StallCallback, watch
+from tb_stall_plugin.capture.process.stack_sampler import Doing
+from tb_stall_plugin.capture.training import python_calls
+from tb_stall_plugin.capture.training.python_calls import PythonCalls
+from tests.capture.small_trainings import (
+    FEATURES,
+    IS_KERAS_3,
+    batches,
+    finish,
+    keras,
+    small_model,
+    tf,
+)
+from tests.real_documents import analyzed
+
+WITHIN = 0.1  # of the seconds
+X = np.ones((4, FEATURES), np.float32)
+SIGNATURE = tf.TensorSpec((4, FEATURES), tf.float32), tf.TensorSpec((4, 1), tf.float32)
+
+
+class Clock:
+    """The truth, by a clock of the program's own."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __enter__(self) -> None:
+        self._began = time.perf_counter()
+
+    def __exit__(self, *error: object) -> None:
+        self.seconds += time.perf_counter() - self._began
+
+
+def lines_of(folder: Path) -> list[CodeLine]:
+    finish(folder)
+    return [line for line in analyzed(folder).lines if line.path == __file__]
+
+
+def costliest(folder: Path) -> CodeLine:
+    return max(lines_of(folder), key=lambda line: line.ps)
+
+
+def fit(folder: Path, data: Any, *callbacks: Any, model: Any = None, **options: Any) -> None:
+    ours = StallCallback(folder, profile=False, **options)
+    (model or small_model()).fit(data, epochs=1, verbose=0, callbacks=[*callbacks, ours])
+
+
+def test_a_callback_is_named_by_its_line(tmp_path: Path) -> None:
+    clock = Clock()
+
+    class Slow(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            with clock:
+                time.sleep(0.05)  # the callback's
+
+    fit(tmp_path, batches(10), Slow())
+    line = costliest(tmp_path)
+    assert line.source == "time.sleep(0.05)  # the callback's"
+    assert (line.cause, line.background) == ("host.callback", False)
+    assert line.ps / 1e12 == pytest.approx(clock.seconds, rel=WITHIN)
+
+
+def test_a_generator_is_named_by_the_line_that_training_waits_for(tmp_path: Path) -> None:
+    def generator() -> Iterator[Any]:
+        for _ in range(20):
+            time.sleep(0.05)  # the generator's
+            yield X, X[:, :1]
+
+    fit(tmp_path, tf.data.Dataset.from_generator(generator, output_signature=SIGNATURE))
+    line = costliest(tmp_path)
+    assert line.source == "time.sleep(0.05)  # the generator's"
+    assert (line.bucket, line.background) == ("input", True)
+    assert line.ps / 1e12 == pytest.approx(1.0, rel=WITHIN)
+
+
+def test_a_function_that_is_too_short_to_be_seen_is_named_by_its_beginning(tmp_path: Path) -> None:
+    def decode(index: Any) -> Any:
+        return X, sum(range(10_000)) * X[:, :1]
+
+    def mapped(index: Any) -> Any:
+        x, y = tf.py_function(decode, [index], [tf.float32, tf.float32])
+        return tf.ensure_shape(x, (4, FEATURES)), tf.ensure_shape(y, (4, 1))
+
+    fit(tmp_path, tf.data.Dataset.range(300).map(mapped))
+    waited = [line for line in lines_of(tmp_path) if line.bucket == "input"]
+    assert {line.function.rpartition(".")[2] for line in waited} == {"decode"}
+
+
+@pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 has no PyDataset")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_py_dataset_is_named_by_its_line(tmp_path: Path, workers: int) -> None:
+    class Slow(keras.utils.PyDataset):  # type: ignore[misc, name-defined]
+        def __len__(self) -> int:
+            return 20
+
+        def __getitem__(self, index: int) -> Any:
+            time.sleep(0.05)  # the dataset's
+            return X, X[:, :1]
+
+    fit(tmp_path, Slow(workers=workers))
+    line = costliest(tmp_path)
+    assert line.source == "time.sleep(0.05)  # the dataset's"
+    assert (line.bucket, line.background) == ("input", True)
+
+
+def test_a_layer_is_named_by_the_line_that_is_traced(tmp_path: Path) -> None:
+    class Slow(keras.layers.Layer):  # type: ignore[misc, name-defined]
+        def call(self, x: Any) -> Any:
+            time.sleep(0.6)  # the layer's
+            return x
+
+    model = keras.Sequential([Slow(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    fit(tmp_path, batches(3), model=model)
+    line = costliest(tmp_path)
+    assert line.source == "time.sleep(0.6)  # the layer's"
+    assert line.bucket in {"compile", "host"}, "Keras builds models before their step is traced"
+
+
+def test_python_between_the_steps_of_a_loop_is_named_by_its_line(tmp_path: Path) -> None:
+    clock = Clock()
+
+    @tf.function
+    def step(x: Any) -> Any:
+        return tf.reduce_sum(x)
+
+    with watch(tmp_path, profile=False) as w:
+        w.epoch()
+        for x, _ in batches(20):
+            loss = step(x)
+            with clock:
+                time.sleep(0.03)  # the loop's
+            w.step(loss)
+    line = costliest(tmp_path)
+    assert line.source == "time.sleep(0.03)  # the loop's"
+    assert line.cause == "host.python"
+    assert line.ps / 1e12 == pytest.approx(clock.seconds, rel=WITHIN)
+
+
+def test_the_text_of_lines_is_left_out_if_it_is_not_wanted(tmp_path: Path) -> None:
+    class Slow(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            time.sleep(0.3)
+
+    fit(tmp_path, batches(3), Slow(), source=False)
+    line = costliest(tmp_path)
+    assert line.function.endswith("Slow.on_epoch_end") and line.source == ""
+
+
+def test_only_the_first_epoch_is_looked_at(tmp_path: Path) -> None:
+    names: list[set[str]] = []
+
+    class Names(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            time.sleep(0.1)
+            names.append({thread.name for thread in threading.enumerate()})
+
+    ours = StallCallback(tmp_path, profile=False)
+    before = vars(python_calls.FuncRegistry)["__call__"]
+    small_model().fit(batches(3), epochs=3, verbose=0, callbacks=[Names(), ours])
+    assert "stall-lines" in names[0]
+    assert "stall-lines" not in names[-1]
+    assert vars(python_calls.FuncRegistry)["__call__"] is before
+
+
+def test_functions_that_run_at_the_same_time_share_it() -> None:
+    now = [0]
+    calls = PythonCalls(lambda: Doing(1, "step", "f"), lambda: now[0])
+    first = calls.began()
+    now[0] = 10
+    second = calls.began()
+    now[0] = 30
+    calls.ended(("a", "a.py:1"), first)
+    now[0] = 40
+    calls.ended(("b", "b.py:1"), second)
+    assert [(item.name, item.spent_ns) for item in calls.taken()] == [("a", 20), ("b", 20)]
+    assert calls.taken() == ()
