@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensorflow.python.ops.script_ops import FuncRegistry
 
 from stall_analyzer.model.code_lines import CodeLine
 from tb_stall_plugin import StallCallback, watch
 from tb_stall_plugin.capture.process.stack_sampler import Doing
-from tb_stall_plugin.capture.training import python_calls
 from tb_stall_plugin.capture.training.python_calls import PythonCalls
 from tests.capture.small_trainings import (
     FEATURES,
@@ -62,7 +62,7 @@ def fit(folder: Path, data: Any, *callbacks: Any, model: Any = None, **options: 
 def test_a_callback_is_named_by_its_line(tmp_path: Path) -> None:
     clock = Clock()
 
-    class Slow(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
+    class Slow(keras.callbacks.Callback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             with clock:
                 time.sleep(0.05)  # the callback's
@@ -103,7 +103,7 @@ def test_a_function_that_is_too_short_to_be_seen_is_named_by_its_beginning(tmp_p
 @pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 has no PyDataset")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_py_dataset_is_named_by_its_line(tmp_path: Path, workers: int) -> None:
-    class Slow(keras.utils.PyDataset):  # type: ignore[misc, name-defined]
+    class Slow(keras.utils.PyDataset):
         def __len__(self) -> int:
             return 20
 
@@ -118,7 +118,7 @@ def test_a_py_dataset_is_named_by_its_line(tmp_path: Path, workers: int) -> None
 
 
 def test_a_layer_is_named_by_the_line_that_is_traced(tmp_path: Path) -> None:
-    class Slow(keras.layers.Layer):  # type: ignore[misc, name-defined]
+    class Slow(keras.layers.Layer):
         def call(self, x: Any) -> Any:
             time.sleep(0.6)  # the layer's
             return x
@@ -152,7 +152,7 @@ def test_python_between_the_steps_of_a_loop_is_named_by_its_line(tmp_path: Path)
 
 
 def test_the_text_of_lines_is_left_out_if_it_is_not_wanted(tmp_path: Path) -> None:
-    class Slow(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
+    class Slow(keras.callbacks.Callback):
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             time.sleep(0.3)
 
@@ -164,17 +164,17 @@ def test_the_text_of_lines_is_left_out_if_it_is_not_wanted(tmp_path: Path) -> No
 def test_only_the_first_epoch_is_looked_at(tmp_path: Path) -> None:
     names: list[set[str]] = []
 
-    class Names(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
+    class Names(keras.callbacks.Callback):
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             time.sleep(0.1)
             names.append({thread.name for thread in threading.enumerate()})
 
     ours = StallCallback(tmp_path, profile=False)
-    before = vars(python_calls.FuncRegistry)["__call__"]
+    before = vars(FuncRegistry)["__call__"]
     small_model().fit(batches(3), epochs=3, verbose=0, callbacks=[Names(), ours])
     assert "stall-lines" in names[0]
     assert "stall-lines" not in names[-1]
-    assert vars(python_calls.FuncRegistry)["__call__"] is before
+    assert vars(FuncRegistry)["__call__"] is before
 
 
 def test_functions_that_run_at_the_same_time_share_it() -> None:
