@@ -27,7 +27,7 @@ from stall_analyzer.model.findings import Change, Evidence, Finding
 from stall_analyzer.model.timeline import Window
 from stall_analyzer.report import markdown
 from stall_analyzer.report.words import code_cost, code_place
-from stall_analyzer.signals.host.user_lines import code_lines, users_frame
+from stall_analyzer.signals.host.user_lines import code_lines, code_stacks, users_frame
 from tests.captures import (
     GENERATOR,
     IN_A_CALLBACK,
@@ -80,7 +80,8 @@ def lines_of(kept: BooksRecord, *looks: StacksRecord, epoch_s: float = 10.0) -> 
     read, _ = read_books([kept])
     capture = Capture(books=read, stacks=read_stacks(looks))
     window = Window(0, round(epoch_s * PS), "", "", clock_unix_ns=START_NS)
-    return [*code_lines(capture, window)]
+    source = capture.stacks.source if capture.stacks is not None else {}
+    return [*code_lines(code_stacks(capture, window), source)]
 
 
 def in_short(lines: list[CodeLine]) -> list[tuple[str, str, float]]:

@@ -61,6 +61,7 @@ def diagnose(run: Run, timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Rep
         estimate=signals.estimate,
         lateness=signals.lateness,
         lines=signals.code_lines,
+        stacks=signals.code_stacks,
         cluster=signals.cluster if signals.cluster.size > 1 else None,
     )
 

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stall_analyzer.captures.stack_frames import Frame
 from stall_analyzer.model.kinds import Bucket
+
+
+@dataclass(frozen=True)
+class CodeStack:
+    """Python that was seen to run, its own code or a library's, and what it cost."""
+
+    bucket: Bucket
+    cause: str
+    frames: tuple[Frame, ...]  # innermost first
+    ps: int
+    name: str = ""
+    background: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stall_analyzer.model.cluster import Cluster
-from stall_analyzer.model.code_lines import CodeLine
+from stall_analyzer.model.code_lines import CodeLine, CodeStack
 from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.kinds import Bucket, Knob, Severity, Status
 from stall_analyzer.model.ledger import HostLedger, Ledger
@@ -170,4 +170,5 @@ class Report:
     estimate: Estimate | None = None  # where not all of the epoch was traced
     lateness: Lateness = Lateness()
     cluster: Cluster | None = None  # None where one process trains
+    stacks: tuple[CodeStack, ...] = ()  # of all Python that was seen to run, costliest first
     lines: tuple[CodeLine, ...] = ()  # of the user's code that time went to, costliest first

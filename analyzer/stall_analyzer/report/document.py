@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stall_analyzer import __version__
+from stall_analyzer.captures.stack_frames import Frame
 from stall_analyzer.model.causes import BUCKETS, CAUSES, bucket_of
 from stall_analyzer.model.cluster import Cluster
-from stall_analyzer.model.code_lines import CodeLine
+from stall_analyzer.model.code_lines import CodeLine, CodeStack
 from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.findings import Change, Finding, Forecast, Gain, Lateness, Plan, Report
 from stall_analyzer.model.intervals import time_in
@@ -35,9 +36,11 @@ if TYPE_CHECKING:
         PlanEntry,
         RangeEntry,
         ReportEntry,
+        StackEntry,
+        StacksEntry,
     )
 
-LINES_MOST = 50
+LINES_MOST, STACKS_MOST = 50, 300
 LATE_STEPS_MOST = 500  # as many as a screen can show
 # A trace may hold names of a megabyte, and each finding says one several times.
 LONGEST_NAME, LONGEST_TEXT = 300, 4000
@@ -112,6 +115,7 @@ def run_document(report: Report) -> ReportEntry:
         "lateness": _lateness(report.lateness),
         "cluster": _cluster(report.cluster) if report.cluster else None,
         "lines": [_line(line) for line in report.lines[:LINES_MOST]],
+        "stacks": _stacks(report.stacks[:STACKS_MOST]) if report.stacks else None,
         "evidence": _texts(reference.evidence),
         "notes": [note_entry(note) for note in report.notes],
     }  # fmt: skip
@@ -189,6 +193,20 @@ def _line(line: CodeLine) -> CodeLineEntry:
     texts = {key: _cut(getattr(line, key), LONGEST_NAME) for key in ("path", "function", "name")}
     entry: CodeLineEntry = _fields(line, **texts, source=_cut(line.source, LONGEST_NAME))
     return entry
+
+
+def _stacks(stacks: Sequence[CodeStack]) -> StacksEntry:
+    """Each frame once: most stacks have most of theirs in common."""
+    numbers: dict[Frame, int] = {}
+    entries: list[StackEntry] = []
+    for stack in stacks:
+        frames = [numbers.setdefault(frame, len(numbers)) for frame in stack.frames[::-1]]
+        entries.append({"bucket": stack.bucket, "frames": frames, "ps": stack.ps})
+    return {
+        "frames": [_cut(f"{f.path}:{f.line} {f.function}", LONGEST_NAME) for f in numbers],
+        "users": [number for frame, number in numbers.items() if frame.is_users],
+        "stacks": entries,
+    }
 
 
 def _change(change: Change) -> ChangeEntry:

@@ -151,6 +151,22 @@ class CodeLineEntry(TypedDict):
     background: bool  # It ran in another thread while the training waited.
 
 
+class StackEntry(TypedDict):
+    """Python that was seen to run, and its part of a bucket's time."""
+
+    bucket: Bucket
+    frames: list[Count]  # Indices of `frames`, outermost first.
+    ps: Ps
+
+
+class StacksEntry(TypedDict):
+    """What flame graphs are drawn from; only of a capture."""
+
+    frames: list[str]  # path:line function
+    users: list[Count]  # Which of these are in the user's own code.
+    stacks: Annotated[list[StackEntry], ("maxItems", 300)]  # Costliest first.
+
+
 class FindingSummaryEntry(TypedDict):
     id: FindingId
     name: str
@@ -286,6 +302,7 @@ class ReportEntry(TypedDict):
     cluster: ClusterEntry | None  # Null where one process trained alone.
     # Of the user's code that time went to, costliest first; only of a capture.
     lines: Annotated[list[CodeLineEntry], ("maxItems", 50)]
+    stacks: StacksEntry | None  # Null where no capture looked at Python.
     evidence: dict[str, str]  # Per subject one short sentence: what could be seen.
     notes: list[NoteEntry]
 

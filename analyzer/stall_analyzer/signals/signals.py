@@ -16,7 +16,7 @@ from stall_analyzer.align.logged_epoch import STEP_SECONDS
 from stall_analyzer.attribute.booked_time import books_of
 from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.model.cluster import Cluster
-from stall_analyzer.model.code_lines import CodeLine
+from stall_analyzer.model.code_lines import CodeLine, CodeStack
 from stall_analyzer.model.debug_dump import DebugDump
 from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.event_log import Capture, EventLog, KerasConfig, Series
@@ -49,7 +49,7 @@ from stall_analyzer.signals.host.machine import (
 )
 from stall_analyzer.signals.host.op_times import OpSignals, op_signals
 from stall_analyzer.signals.host.thread_pools import PoolSignals, pool_signals
-from stall_analyzer.signals.host.user_lines import code_lines
+from stall_analyzer.signals.host.user_lines import code_lines, code_stacks
 from stall_analyzer.signals.input.culprit import MOST, Culprit, culprit_of, python_beside
 from stall_analyzer.signals.input.input_pipeline import (
     PipelineSignals,
@@ -310,7 +310,13 @@ class Signals(LedgerSignals):
     @cached_property
     def code_lines(self) -> tuple[CodeLine, ...]:
         """Of the user's own, with what they cost in the first epoch, costliest first."""
-        return code_lines(self.capture, self.timeline.window)
+        stacks = self.capture.stacks if self.capture is not None else None
+        return code_lines(self.code_stacks, stacks.source if stacks is not None else {})
+
+    @cached_property
+    def code_stacks(self) -> tuple[CodeStack, ...]:
+        """All Python that was seen to run, costliest first."""
+        return code_stacks(self.capture, self.timeline.window)
 
     @cached_property
     def resident_memory(self) -> ResidentMemory | None:

@@ -4,6 +4,7 @@ import { percent, seconds } from "../format";
 import type { CodeLine, Report } from "../types";
 import { Section } from "../ui/parts";
 import { Swatch } from "../ui/stacked_bar";
+import { FlameGraphs } from "./flame_graph";
 
 const LEAST_SHARE = 0.005; // of the window; what costs less is not worth a line
 const MOST_SHOWN = 12;
@@ -11,7 +12,7 @@ const MOST_SHOWN = 12;
 export function CodeLines({ report }: { report: Report }) {
   const windowPs = report.window.duration_ps;
   const shown = report.lines.filter(({ ps }) => ps >= LEAST_SHARE * windowPs);
-  if (shown.length === 0) return null;
+  if (shown.length === 0 && !report.stacks) return null;
   return (
     <Section id="code" title="Where in your code">
       <ul class="code-lines">
@@ -22,6 +23,7 @@ export function CodeLines({ report }: { report: Report }) {
           </li>
         ))}
       </ul>
+      {report.stacks && <FlameGraphs stacks={report.stacks} />}
     </Section>
   );
 }

@@ -8,8 +8,8 @@ reason, but what ran meanwhile in the background: as much of the wait as somethi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from stall_analyzer.captures.capture_records import BookItem
 from stall_analyzer.captures.stack_frames import Frame, frame_of
 from stall_analyzer.model.books import Books
 from stall_analyzer.model.causes import bucket_of
-from stall_analyzer.model.code_lines import CodeLine
+from stall_analyzer.model.code_lines import CodeLine, CodeStack
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.sampled_stacks import SampledStacks, SeenStack
 from stall_analyzer.model.timeline import Window
@@ -50,18 +50,27 @@ class _Epoch:
     where: dict[Item, str]
     seen: tuple[SeenStack, ...]
     calls: tuple[BookItem, ...]
-    source: SampledStacks
 
 
-def code_lines(capture: Capture | None, window: Window) -> tuple[CodeLine, ...]:
+def code_stacks(capture: Capture | None, window: Window) -> tuple[CodeStack, ...]:
     """Costliest first. Nothing, where a capture has not looked."""
     start_ns = window.start_unix_ns
     if capture is None or capture.books is None or start_ns is None:
         return ()
     end_ns = start_ns + window.duration_ps // PS_PER_NS
     epoch = _epoch(capture.books, capture.stacks or SampledStacks(), start_ns, end_ns)
-    lines = [*_of_the_thread(epoch), *_of_the_background(epoch)]
-    return tuple(sorted((line for line in lines if line.ps > 0), key=lambda line: -line.ps))
+    stacks = (*_of_the_thread(epoch), *_of_the_background(epoch))
+    return tuple(sorted((s for s in stacks if s.ps > 0), key=lambda stack: -stack.ps))
+
+
+def code_lines(stacks: Sequence[CodeStack], source: Mapping[str, str]) -> tuple[CodeLine, ...]:
+    """The innermost lines of the user's, costliest first."""
+    spent: Counter[CodeLine] = Counter()
+    for stack in stacks:
+        frame = users_frame(stack.frames)
+        if frame is not None:
+            spent[_line(frame, stack, source.get(f"{frame.path}:{frame.line}", ""))] += stack.ps
+    return tuple(replace(line, ps=ps) for line, ps in spent.most_common())
 
 
 def _epoch(books: Books, stacks: SampledStacks, start_ns: int, end_ns: int) -> _Epoch:
@@ -80,10 +89,10 @@ def _epoch(books: Books, stacks: SampledStacks, start_ns: int, end_ns: int) -> _
             where[item] = dated.item.where
     seen = tuple(s for s in stacks.stacks if is_inside(s.begin_ns, s.end_ns))
     calls = tuple(c.item for c in stacks.calls if is_inside(c.begin_ns, c.end_ns))
-    return _Epoch(Counter(spent), items, where, seen, calls, stacks)
+    return _Epoch(Counter(spent), items, where, seen, calls)
 
 
-def _of_the_thread(epoch: _Epoch) -> Iterator[CodeLine]:
+def _of_the_thread(epoch: _Epoch) -> Iterator[CodeStack]:
     for account in OF_THE_THREAD:
         mine = [s for s in epoch.seen if s.seen.account == account and not s.seen.background]
         named = [item for item in epoch.items_ns if item[0] == account]
@@ -92,7 +101,7 @@ def _of_the_thread(epoch: _Epoch) -> Iterator[CodeLine]:
         for item, spent_ns in times_ns.items():
             seen = [s for s in mine if _item_of(s, times_ns) == item]
             if seen:
-                yield from _divided(spent_ns, seen, epoch, item)
+                yield from _divided(spent_ns, seen, item)
             else:
                 yield from _as_a_whole(spent_ns, epoch, item)
 
@@ -104,28 +113,25 @@ def _item_of(stack: SeenStack, known: Container[Item]) -> Item:
 
 
 def _divided(
-    spent_ns: int, seen: Sequence[SeenStack], epoch: _Epoch, item: Item, background: bool = False
-) -> Iterator[CodeLine]:
-    """By how long each line was seen."""
+    spent_ns: int, seen: Sequence[SeenStack], item: Item, background: bool = False
+) -> Iterator[CodeStack]:
+    """By how long each was seen."""
     all_ns = sum(stack.seen.seen_ns for stack in seen)
-    by_line: Counter[Frame] = Counter()
+    seen_ns: Counter[tuple[Frame, ...]] = Counter()
     for stack in seen:
-        frame = users_frame(stack.frames)
-        if frame is not None:
-            by_line[frame] += stack.seen.seen_ns
-    for frame, seen_ns in by_line.items():
-        ps = spent_ns * seen_ns // max(all_ns, 1) * PS_PER_NS
-        yield _line(frame, ps, epoch, item, background)
+        seen_ns[stack.frames] += stack.seen.seen_ns
+    for frames, ns in seen_ns.items():
+        yield _stack(frames, spent_ns * ns // max(all_ns, 1), item, background)
 
 
-def _as_a_whole(spent_ns: int, epoch: _Epoch, item: Item) -> Iterator[CodeLine]:
+def _as_a_whole(spent_ns: int, epoch: _Epoch, item: Item) -> Iterator[CodeStack]:
     """Too short to be seen, but it has a clock of its own, and a place."""
     frame = frame_of(f"{epoch.where.get(item, '')} {item[1]}")
     if frame is not None and frame.is_users:
-        yield _line(frame, spent_ns * PS_PER_NS, epoch, item)
+        yield _stack((frame,), spent_ns, item)
 
 
-def _of_the_background(epoch: _Epoch) -> Iterator[CodeLine]:
+def _of_the_background(epoch: _Epoch) -> Iterator[CodeStack]:
     """Functions that were never seen have a clock, and their own place."""
     waited_ns = sum(epoch.spent_ns[account] for account in WAITS)
     behind = [s for s in epoch.seen if s.seen.account in MAY_WAIT and s.seen.background]
@@ -135,10 +141,10 @@ def _of_the_background(epoch: _Epoch) -> Iterator[CodeLine]:
     unseen = _unseen(calls, behind)
     part = min(waited_ns / ran_ns, 1.0) if ran_ns else 0.0
     for frame, spent_ns in unseen.items():
-        yield _line(frame, round(part * spent_ns) * PS_PER_NS, epoch, BEHIND, background=True)
+        yield _stack((frame,), round(part * spent_ns), BEHIND, background=True)
     if behind:
         seen_ns = round(part * (ran_ns - unseen.total()))
-        yield from _divided(seen_ns, behind, epoch, BEHIND, background=True)
+        yield from _divided(seen_ns, behind, BEHIND, background=True)
 
 
 def _seen_to_run_ns(behind: Sequence[SeenStack], epoch: _Epoch) -> int:
@@ -160,18 +166,24 @@ def _unseen(calls: Sequence[BookItem], behind: Sequence[SeenStack]) -> Counter[F
     return spent
 
 
-def _line(frame: Frame, ps: int, epoch: _Epoch, item: Item, background: bool = False) -> CodeLine:
+def _stack(
+    frames: tuple[Frame, ...], spent_ns: int, item: Item, background: bool = False
+) -> CodeStack:
     cause = CAUSES_OF[item[0]]
+    return CodeStack(bucket_of(cause), cause, frames, spent_ns * PS_PER_NS, item[1], background)
+
+
+def _line(frame: Frame, stack: CodeStack, source: str) -> CodeLine:
     return CodeLine(
-        bucket=bucket_of(cause),
-        cause=cause,
+        bucket=stack.bucket,
+        cause=stack.cause,
         path=frame.path,
         line=frame.line,
         function=frame.function,
-        ps=ps,
-        source=epoch.source.source.get(f"{frame.path}:{frame.line}", ""),
-        name=item[1],
-        background=background,
+        ps=0,
+        source=source,
+        name=stack.name,
+        background=stack.background,
     )
 
 
