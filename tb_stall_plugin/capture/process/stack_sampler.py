@@ -33,6 +33,7 @@ from tb_stall_plugin.capture.process.thread_stacks import (
 MOST_COST = 0.003  # of a core
 PAUSES_S = (0.02, 0.25)  # between two looks: the shortest, and the longest that cost may make it
 JITTER = 0.3  # steps that are as regular as the looks would always be seen at the same line
+FIRST_COST_S = 0.0002  # of a look, before any: first looks find nothing but new stacks
 COSTS_MEAN = 8  # looks that the mean of their cost is taken over
 RECORD_EACH_S = 2.0  # a process that is killed loses so much,
 RECORD_SHARE = 0.01  # or such a part of what has passed: the file must not grow for ever
@@ -81,8 +82,7 @@ class StackSampler:
         self._own: set[int] = set()
         self._random = random.Random(0)  # the program's own numbers stay as they are
         self._began_s = self._due_s = 0.0
-        self.cost_s = 0.0  # processor time of a look, about
-        self.spent_s = 0.0  # in all
+        self._cost_s = FIRST_COST_S  # processor time of a look, about
 
     def begin(self) -> None:
         self._began_s = self._began_s or time.monotonic()
@@ -129,12 +129,11 @@ class StackSampler:
             self._failed(f"{type(error).__name__}: {error}")
 
     def _costs(self, spent_s: float) -> None:
-        self.spent_s += spent_s
-        self.cost_s += (spent_s - self.cost_s) / COSTS_MEAN
+        self._cost_s += (spent_s - self._cost_s) / COSTS_MEAN
 
     def _pause_s(self) -> float:
         shortest_s, longest_s = PAUSES_S
-        pause_s = min(max(self.cost_s / MOST_COST, shortest_s), longest_s)
+        pause_s = min(max(self._cost_s / MOST_COST, shortest_s), longest_s)
         return pause_s * self._random.uniform(1 - JITTER, 1 + JITTER)
 
     def look(self, passed_ns: int) -> None:
