@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from stall_analyzer.captures.books_reader import read_books
 from stall_analyzer.captures.capture_format import Account, BookPhase
@@ -19,13 +21,13 @@ from stall_analyzer.captures.capture_records import (
 )
 from stall_analyzer.captures.stack_frames import frame_of
 from stall_analyzer.captures.stacks_reader import read_stacks
-from stall_analyzer.cli import main as cli
 from stall_analyzer.diagnose.users_code import with_lines
 from stall_analyzer.model.code_lines import CodeLine
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.findings import Change, Evidence, Finding
 from stall_analyzer.model.timeline import Window
-from stall_analyzer.report import markdown
+from stall_analyzer.report import markdown, text
+from stall_analyzer.report.document import run_document
 from stall_analyzer.report.words import code_cost, code_place
 from stall_analyzer.signals.host.user_lines import code_lines, code_stacks, users_frame
 from tests.captures import (
@@ -37,7 +39,7 @@ from tests.captures import (
     START_NS,
     write_booked_run,
 )
-from tests.real_documents import document, finding, sample
+from tests.real_documents import analyzed, document, finding, sample
 
 PS = 1_000_000_000_000  # of a second
 IN_A_LAYER = (
@@ -233,12 +235,25 @@ def test_a_line_is_told_by_file_function_and_seconds() -> None:
     assert code_cost(behind) == "2.00 s in the background, while training waited"
 
 
-def test_the_terminal_shows_the_lines_of_a_run_without_a_finding_about_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main([str(write_booked_run(tmp_path / "run"))]) == 0
-    text = capsys.readouterr().out
-    where = text.partition("where in your code\n")[2]
+def shown_in_a_terminal(run: Any) -> str:
+    output = io.StringIO()
+    text.render(document(run), Console(file=output, width=100))
+    return output.getvalue()
+
+
+def test_the_terminal_shows_a_line_with_its_finding(tmp_path: Path) -> None:
+    run = run_document(analyzed(write_booked_run(tmp_path / "run")))
+    found, line = run["findings"][0], run["lines"][0]
+    assert (found["bucket"], found["lines"]) == ("host", [line])
+    shown = shown_in_a_terminal(run)
+    assert "    train.py:41 Report.on_train_batch_end: 2.00 s\n" in shown
+    assert "json.dump(logs, file)" in shown
+    assert "where in your code" not in shown
+
+
+def test_the_terminal_shows_lines_that_no_finding_is_about(tmp_path: Path) -> None:
+    run = run_document(analyzed(write_booked_run(tmp_path / "run")))
+    where = shown_in_a_terminal({**run, "findings": []}).partition("where in your code\n")[2]
     assert where.startswith("  host.callback\n    train.py:41 Report.on_train_batch_end: 2.00 s\n")
     assert "json.dump(logs, file)" in where
 
@@ -246,6 +261,6 @@ def test_the_terminal_shows_the_lines_of_a_run_without_a_finding_about_them(
 def test_markdown_shows_the_users_line_above_the_change() -> None:
     run = sample("input_py_function")
     shown = document({**run, "findings": [finding(lines=[ENTRY])], "lines": [ENTRY]})
-    text = markdown.render(shown)
-    assert "```diff\n@@ train.py:41 Report.hook: 2.00 s @@\n  x = 1\n- ds.map(" in text
-    assert "- host.callback: train.py:41 Report.hook, 2.00 s" in text
+    said = markdown.render(shown)
+    assert "```diff\n@@ train.py:41 Report.hook: 2.00 s @@\n  x = 1\n- ds.map(" in said
+    assert "- host.callback: train.py:41 Report.hook, 2.00 s" in said

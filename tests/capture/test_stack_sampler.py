@@ -171,7 +171,7 @@ def test_a_sampler_that_fails_says_so_once_and_ends() -> None:
     failures: list[str] = []
     sampler = StackSampler(lambda: 1 / 0, _ignore, failures.append)  # type: ignore[arg-type, return-value]
     sampler.begin()
-    time.sleep(4 * stack_sampler.PAUSES_S[0])
+    time.sleep(2 * stack_sampler.PAUSES_S[1])
     assert failures == ["ZeroDivisionError: division by zero"]
     assert "stall-lines" not in {thread.name for thread in threading.enumerate()}
     sampler.end()

@@ -6,12 +6,12 @@ from pathlib import PurePosixPath
 
 from stall_analyzer.captures.capture_format import Account, MarkName
 from stall_analyzer.captures.capture_records import BookItem
+from stall_analyzer.captures.stack_frames import INSTALLED, STANDARD
 from stall_analyzer.live.state import PAUSES, ProcessState
 from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.units import PS_PER_NS, PS_PER_S
-from stall_analyzer.signals.ending.python_stacks import INSTALLED, STANDARD
 
 GOES_TO: dict[Bucket, str] = {
     "input": "waiting for input",

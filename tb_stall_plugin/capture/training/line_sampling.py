@@ -18,6 +18,8 @@ class LineSampling:
         self, books: Books, recorder: Recorder, breaker: CircuitBreaker, source: bool
     ) -> None:
         self._books = books
+        self._on_flush = recorder.on_flush
+        self._write = functools.partial(breaker.run, LINES, self._write_if_due)
         self._calls = PythonCalls(self._doing)
         failed = functools.partial(breaker.switch_off, LINES)
         self._sampler = StackSampler(
@@ -31,14 +33,20 @@ class LineSampling:
     def begin(self) -> None:
         self._calls.put_in()
         self._sampler.begin()
+        self._on_flush.append(self._write)
 
-    def first_epoch_begins(self) -> None:
-        """What was seen before does not belong to it."""
-        self._sampler.write()
+    def epoch_begins(self, before: int) -> None:
+        """So many were before it. What was seen before the first does not belong to it."""
+        if before == 0:
+            self._sampler.write()
+        else:
+            self.end()
 
-    def write_if_due(self) -> None:
+    def _write_if_due(self) -> None:
         self._sampler.write_if_due()
 
     def end(self) -> None:
         self._calls.take_out()
+        if self._write in self._on_flush:
+            self._on_flush.remove(self._write)
         self._sampler.end()

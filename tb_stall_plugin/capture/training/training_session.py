@@ -205,8 +205,7 @@ class TrainingSession:
         # Only now, so that the last window has all that the end of an epoch brings.
         if self._epochs > 0 and self._windows is not None:
             self._windows.first_epoch_ended()
-        is_first = self._epochs == 0
-        self._breaker.run(LINES, self._lines.first_epoch_begins if is_first else self._lines.end)
+        self._breaker.run(LINES, self._lines.epoch_begins, self._epochs)
         self._epochs += 1
         self._mark(MarkName.EPOCH_BEGIN, epoch)
         if self._steps > 0:
@@ -343,7 +342,6 @@ class TrainingSession:
     def _write_books(self) -> None:
         for record in self.books.records():
             self._recorder.record(record)
-        self._breaker.run(LINES, self._lines.write_if_due)
 
     def _next_phase(self, mark: str) -> int:
         return self.books.phase_begins(PHASES[mark], epoch_began=mark == MarkName.EPOCH_BEGIN)

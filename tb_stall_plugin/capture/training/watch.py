@@ -28,7 +28,7 @@ class watch:
     An exception that leaves the block is written down, and goes on. Nothing is raised by `watch`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (options, each given by its name)
         self,
         logdir: str | os.PathLike[str],
         model: Any = None,
