@@ -22,7 +22,7 @@ def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert "| input | 1.51 s | 75 % |" in text
     assert "### act `ST001`" in text
     assert "```diff\n- ds.map(" in text
-    assert "With ST001 done: first epoch 2.01 s → 305 ms to 1.15 s" in text
+    assert "With ST001 done: first epoch 2.01 s → 304 ms to 1.15 s" in text
 
 
 def test_it_goes_into_a_file_as_well(tmp_path: Path) -> None:
