@@ -42,7 +42,7 @@ collective_wait = CollectiveWait()
 def keep(books: Books) -> None:
     with _lock:
         if not _kept:
-            _replace_all()
+            _replace_all_or_nothing()
         _kept.setdefault(books.thread, []).append(books)
 
 
@@ -261,6 +261,15 @@ def _timed_elsewhere(method: Method) -> Method:
         return timed(*arguments, **named)
 
     return elsewhere
+
+
+def _replace_all_or_nothing() -> None:
+    """Other versions of TensorFlow may lack one of them."""
+    try:
+        _replace_all()
+    except Exception:
+        _put_back_all()
+        raise
 
 
 def _replace_all() -> None:

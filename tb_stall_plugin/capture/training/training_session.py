@@ -13,18 +13,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stall_analyzer.captures.capture_format import BookPhase, MarkName, Tag, TrainingPhase
+from stall_analyzer.captures.capture_format import MarkName, Tag, TrainingPhase
 from stall_analyzer.captures.capture_records import MarkRecord, ModelRecord
 from tb_stall_plugin.capture.process.about import is_one_of_several
 from tb_stall_plugin.capture.process.guard import Guard, guard
 from tb_stall_plugin.capture.process.pulse import NS
-from tb_stall_plugin.capture.training import timed_calls
-from tb_stall_plugin.capture.training.books import Books
+from tb_stall_plugin.capture.training.bookkeeping import Bookkeeping
 from tb_stall_plugin.capture.training.circuit_breaker import CircuitBreaker
-from tb_stall_plugin.capture.training.first_epoch_line import FirstEpochLine
 from tb_stall_plugin.capture.training.gpu_memory import bytes_in_use
-from tb_stall_plugin.capture.training.hook import Hook
-from tb_stall_plugin.capture.training.line_sampling import LINES, LineSampling
 from tb_stall_plugin.capture.training.measured_steps import MeasuredSteps
 from tb_stall_plugin.capture.training.own_time import shown
 from tb_stall_plugin.capture.training.probe import Probe, probe_of
@@ -35,7 +31,6 @@ from tb_stall_plugin.capture.training.windows import Windows
 
 # What can be switched off by itself, in words for the user.
 PROFILE, PROBE, LOG, MARKS = "profiling", "the probe", "the log of the steps", "marking steps"
-BOOKS, REPORT = "keeping the books", "the line on the first epoch"
 # Seen with TensorFlow 2.21: stopping the profiler while collectives were under way crashed one
 # worker in six. Their events begin on one thread and end on another, and are merged at the stop.
 NOT_IN_CLUSTERS = (
@@ -45,14 +40,6 @@ NOT_IN_CLUSTERS = (
 )
 LONG_STEP_S = 0.05  # steps this long are logged one and all, shorter ones when they are due
 LONG_STEP_NS = round(LONG_STEP_S * NS)
-PHASES = {
-    MarkName.FIT_BEGIN: BookPhase.START,
-    MarkName.EPOCH_BEGIN: BookPhase.TRAIN,
-    MarkName.VALIDATION_BEGIN: BookPhase.VALIDATION,
-    MarkName.VALIDATION_END: BookPhase.EPOCH_END,
-    MarkName.EPOCH_END: BookPhase.BETWEEN,
-    MarkName.FIT_END: BookPhase.BETWEEN,
-}
 TRAIN, TEST = "train", "test"  # what XProf and the analyzer know steps by; Keras 2 uses them too
 
 
@@ -97,10 +84,8 @@ class TrainingSession:
         self._began_ns = 0  # of the pulse's clock: the epoch with the first step
         self._measured_steps = MeasuredSteps()
         self._trace: Any = None  # of the step under way
-        self.books = Books()
-        self._first_epoch_line = FirstEpochLine(logdir, self.books, report)
-        self._timed_hooks: list[Hook] = []
-        self._lines = LineSampling(self.books, self._recorder, self._breaker, source)
+        self._bookkeeping = Bookkeeping(logdir, self._recorder, self._breaker, report, source)
+        self.books = self._bookkeeping.books
 
     @property
     def is_usable(self) -> bool:
@@ -129,7 +114,7 @@ class TrainingSession:
             if was_left is not None:
                 self._when_left = functools.partial(self._end_if, was_left, fit)
                 self._pulse.fits.append(self._when_left)
-            self._breaker.run(BOOKS, self._open_books, callbacks)
+            self._bookkeeping.open(callbacks)
             self._begin(model, optimizer, steps_in_epoch, others, marks_steps)
 
     def _begin(
@@ -174,7 +159,7 @@ class TrainingSession:
             if self._probe is not None:
                 self._breaker.run(PROBE, self._probe.take_out)
             self._mark(MarkName.FIT_END)
-            self._breaker.run(BOOKS, self._close_books)
+            self._bookkeeping.close()
             self._pulse.begin(TrainingPhase.IDLE)
             if self._windows is not None:
                 self._windows.fit_ends()
@@ -196,7 +181,7 @@ class TrainingSession:
             self._beginning_or_ending.release()
 
     def failed(self, error: BaseException) -> None:
-        self._first_epoch_line.training_failed()
+        self._bookkeeping.training_failed()
         self._guard.exception(error)
 
     # ------------------------------------------------------------ epochs and validation
@@ -205,7 +190,7 @@ class TrainingSession:
         # Only now, so that the last window has all that the end of an epoch brings.
         if self._epochs > 0 and self._windows is not None:
             self._windows.first_epoch_ended()
-        self._breaker.run(LINES, self._lines.epoch_begins, self._epochs)
+        self._bookkeeping.epoch_begins(self._epochs)
         self._epochs += 1
         self._mark(MarkName.EPOCH_BEGIN, epoch)
         if self._steps > 0:
@@ -310,41 +295,10 @@ class TrainingSession:
 
     def _mark(self, what: str, epoch: int | None = None, steps: int | None = None) -> None:
         done = self._pulse.steps_done
-        own_ns = self.books.own_ns
-        at_ns = self._breaker.run(BOOKS, self._next_phase, what) or 0
+        own_ns, at_ns = self.books.own_ns, self._bookkeeping.marked(what)
         self._recorder.record(
             MarkRecord(ns=at_ns, what=what, epoch=epoch, step=done, steps=steps, own_s=own_ns / NS)
         )
-        self._breaker.run(REPORT, self._first_epoch_line.marked, what)
-
-    def _open_books(self, callbacks: Sequence[Any] | None) -> None:
-        books = self.books
-        timed_calls.taken_in_steps()
-        books.in_steps = timed_calls.taken_in_steps
-        books.is_loop = callbacks is None
-        books.meets_others = is_one_of_several()
-        books.begin()
-        timed_calls.keep(books)
-        self._timed_hooks = timed_calls.time_callbacks(books, callbacks or ())
-        self._recorder.on_flush.append(self._write_books)
-        self._breaker.run(LINES, self._lines.begin)
-
-    def _close_books(self) -> None:
-        self._breaker.run(LINES, self._lines.end)
-        timed_calls.no_longer_keep(self.books)
-        while self._timed_hooks:
-            self._timed_hooks.pop().take_out()
-        self.books.end()
-        self._write_books()
-        if self._write_books in self._recorder.on_flush:
-            self._recorder.on_flush.remove(self._write_books)
-
-    def _write_books(self) -> None:
-        for record in self.books.records():
-            self._recorder.record(record)
-
-    def _next_phase(self, mark: str) -> int:
-        return self.books.phase_begins(PHASES[mark], epoch_began=mark == MarkName.EPOCH_BEGIN)
 
     def _measured(self, was_due: bool, next_is_due: bool, loss: Any) -> dict[str, float]:
         """Scalars by tag, of a step that was due. The probe also prepares for one that will be."""
