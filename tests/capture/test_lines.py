@@ -180,9 +180,9 @@ def test_only_the_first_epoch_is_looked_at(tmp_path: Path) -> None:
 def test_functions_that_run_at_the_same_time_share_it() -> None:
     now = [0]
     calls = PythonCalls(lambda: Doing(1, "step", "f"), lambda: now[0])
-    first = calls.began()
+    first = now[0]
     now[0] = 10
-    second = calls.began()
+    second = now[0]
     now[0] = 30
     calls.ended(("a", "a.py:1"), first)
     now[0] = 40

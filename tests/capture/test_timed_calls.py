@@ -68,8 +68,9 @@ def test_what_steps_wait_for_their_batches_is_known_of_all_of_them(tmp_path: Pat
 
 
 def test_with_several_steps_per_execution(tmp_path: Path) -> None:
-    model = small_model(steps_per_execution=4)
-    model.fit(slow_batches(40, 0.02), callbacks=[StallCallback(tmp_path, profile=False)], verbose=0)
+    model, callback = small_model(steps_per_execution=4), StallCallback(tmp_path, profile=False)
+    # Keras 2 must be told how many steps there are.
+    model.fit(slow_batches(40, 0.02), steps_per_epoch=40, callbacks=[callback], verbose=0)
     assert 0.4 < spent_s(tmp_path)[Account.WAIT] < 1.2
 
 

@@ -10,8 +10,9 @@ import functools
 import inspect
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from tensorflow.python.ops.script_ops import FuncRegistry
 
@@ -21,23 +22,33 @@ from tb_stall_plugin.capture.process.stack_sampler import Doing
 
 CALL = "__call__"
 MOST_FUNCTIONS = 200
+MOST_CALLS = 50_000  # of which nobody has asked yet
 Place = tuple[str, str]  # name and where
 
 
+class _Call(NamedTuple):
+    """Of one function, over."""
+
+    began_ns: int
+    ended_ns: int
+    account: str  # of the training thread, when it ended
+    place: Place
+
+
 class PythonCalls:
-    """Functions that run at the same time share it, so that all together is how long any ran."""
+    """Functions that run at the same time share it, so that all together is how long any ran.
+
+    Nothing here takes a lock: a collection of garbage may end an iterator wherever it happens, and
+    that waits for its generator, which is one of these functions.
+    """
 
     def __init__(
         self, doing: Callable[[], Doing], clock_ns: Callable[[], int] = time.perf_counter_ns
     ) -> None:
         self._doing = doing
         self._clock_ns = clock_ns
-        self._lock = threading.Lock()
-        self._spent: dict[tuple[str, Place], list[float]] = {}  # count and nanoseconds, by account
+        self._over: deque[_Call] = deque(maxlen=MOST_CALLS)
         self._places: dict[Any, Place] = {}  # by the name that TensorFlow gives each function
-        self._running = 0
-        self._changed_ns = 0  # when one last began or ended
-        self._each_ns = 0.0  # what one that has always been running would have had by then
         self._own: Any = None
         self._ours: Any = None
 
@@ -48,7 +59,7 @@ class PythonCalls:
         def timed(registry: Any, token: Any, *arguments: Any) -> Any:
             if self._ours is None or threading.get_ident() == self._doing().thread:
                 return own(registry, token, *arguments)
-            began_ns = self.began()
+            began_ns = self._clock_ns()
             try:
                 return own(registry, token, *arguments)
             finally:
@@ -63,22 +74,8 @@ class PythonCalls:
         if ours is not None and vars(FuncRegistry)[CALL] is ours:
             setattr(FuncRegistry, CALL, self._own)
 
-    def began(self) -> float:
-        with self._lock:
-            self._passes()
-            self._running += 1
-            return self._each_ns
-
-    def ended(self, place: Place, began_ns: float) -> None:
-        account = self._doing().account
-        with self._lock:
-            self._passes()
-            self._running -= 1
-            if (account, place) not in self._spent and len(self._spent) >= MOST_FUNCTIONS:
-                place = "", ""
-            entry = self._spent.setdefault((account, place), [0, 0.0])
-            entry[0] += 1
-            entry[1] += self._each_ns - began_ns
+    def ended(self, place: Place, began_ns: int) -> None:
+        self._over.append(_Call(began_ns, self._clock_ns(), self._doing().account, place))
 
     def _place(self, registry: Any, token: Any) -> Place:
         """Looked up once for each function."""
@@ -89,20 +86,36 @@ class PythonCalls:
             place = self._places[token] = _place_of(registry.get(token))
         return place
 
-    def _passes(self) -> None:
-        now_ns = self._clock_ns()
-        if self._running:
-            self._each_ns += (now_ns - self._changed_ns) / self._running
-        self._changed_ns = now_ns
-
     def taken(self) -> tuple[BookItem, ...]:
-        """Since the last time."""
-        with self._lock:
-            spent, self._spent = self._spent, {}
+        """Those that have ended since the last time."""
+        calls = []
+        while self._over:
+            calls.append(self._over.popleft())
+        spent: dict[tuple[str, Place], list[float]] = {}  # count and nanoseconds, by account
+        for call, own_ns in zip(calls, _shared_ns(calls), strict=True):
+            if (call.account, call.place) not in spent and len(spent) >= MOST_FUNCTIONS:
+                call = call._replace(place=("", ""))  # noqa: PLW2901 (one of too many)
+            entry = spent.setdefault((call.account, call.place), [0, 0.0])
+            entry[0] += 1
+            entry[1] += own_ns
         return tuple(
             BookItem(account, *place, round(count), round(ns))
             for (account, place), (count, ns) in spent.items()
         )
+
+
+def _shared_ns(calls: Sequence[_Call]) -> list[float]:
+    """What each of them took, if those that run at once share the time."""
+    bounds = [(call.began_ns, 1, n) for n, call in enumerate(calls)]
+    bounds += [(call.ended_ns, -1, n) for n, call in enumerate(calls)]
+    own_ns = [0.0] * len(calls)
+    each_ns, running, last_ns = 0.0, 0, 0
+    for at_ns, change, n in sorted(bounds):
+        if running:
+            each_ns += (at_ns - last_ns) / running
+        own_ns[n] -= change * each_ns
+        running, last_ns = running + change, at_ns
+    return own_ns
 
 
 def _place_of(function: Any) -> Place:
