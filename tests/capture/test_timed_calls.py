@@ -91,7 +91,7 @@ def test_a_loop_waits_in_next(tmp_path: Path) -> None:
 def test_graphs_are_timed_where_they_are_built(tmp_path: Path) -> None:
     class Slow(keras.layers.Layer):
         def call(self, x: Any) -> Any:
-            if not isinstance(x, keras.KerasTensor):
+            if tf.inside_function():
                 time.sleep(0.3)
             return x
 
@@ -118,7 +118,7 @@ def test_hooks_are_the_callbacks_with_all_that_they_call(tmp_path: Path) -> None
 
 
 def test_saving_is_told_apart_from_the_callback_that_saves(tmp_path: Path) -> None:
-    checkpoint = keras.callbacks.ModelCheckpoint(tmp_path / "model.keras")
+    checkpoint = keras.callbacks.ModelCheckpoint(str(tmp_path / "model.keras"))
     callbacks = [checkpoint, StallCallback(tmp_path / "logs", profile=False)]
     small_model().fit(batches(4), callbacks=callbacks, verbose=0)
     assert spent_s(tmp_path / "logs")[Account.SAVE] > 0
@@ -140,7 +140,7 @@ def test_weights_are_the_same_to_the_last_bit_and_nothing_is_traced_again(tmp_pa
     for one, other in zip(plain.get_weights(), captured.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
     finish(tmp_path)
-    assert items(tmp_path)["multi_step_on_iterator"]["account"] != Account.RETRACE
+    assert Account.RETRACE not in {item["account"] for item in items(tmp_path).values()}
 
 
 @pytest.mark.parametrize("fails", [False, True])
