@@ -84,8 +84,8 @@ class PlannedTraining:
             self.plan.saved(*self._saved)
 
 
-def test_the_first_window_is_open_before_the_first_step_and_holds_twenty() -> None:
-    training = PlannedTraining(step_s=0.0025, event_bytes=14_000).fit(21)
+def test_the_first_window_is_open_before_the_first_step_and_holds_forty() -> None:
+    training = PlannedTraining(step_s=0.0025, event_bytes=14_000).fit(41)
     assert training.reasons == ["start"]
     assert training.opened_at_step == [0]
     assert training.profiled == window_plan.WHOLE_STEPS
