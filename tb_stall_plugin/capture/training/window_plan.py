@@ -15,8 +15,8 @@ from stall_analyzer.captures.capture_format import WindowReason
 
 MB = 1 << 20
 
-# A window is whole after so many steps; of slow ones fewer are enough. What interrupts steps is told
-# by comparing twenty of the same form with each other, and the first ones have another.
+# A window is whole after so many steps; of slow ones fewer are enough. What interrupts steps is
+# found by comparing twenty of the same form with each other, and the first ones have another.
 WHOLE_STEPS = 40
 WHOLE_SLOW_STEPS, WHOLE_SECONDS = 3, 5.0
 MOST_WINDOW_BYTES = 32 * MB  # several times as much in memory until it is saved
