@@ -106,6 +106,15 @@ def test_a_profile_divides_what_it_saw_and_tells_how_to_divide_the_rest() -> Non
     assert ms_by_cause(tiling) == {"compute.step": 20, "host.dispatch": 20}
 
 
+def test_xla_compiles_in_other_steps_only_if_it_does_in_most() -> None:
+    row = {Account.STEP: 10}
+    books = books_of(record(*[row] * 6))
+    each = profiled(60, *[(4, "compute.step"), (6, "compile.xla")] * 3)
+    assert ms_by_cause(with_books(each, books, window(60)))["compile.xla"] == 36
+    once = profiled(60, (4, "compute.step"), (6, "compile.xla"), (20, "compute.step"))
+    assert ms_by_cause(with_books(once, books, window(60)))["compile.xla"] == 6
+
+
 def test_a_row_that_was_profiled_in_part_is_told_by_the_books() -> None:
     books = books_of(record({Account.STEP: 10, Account.WAIT: 10}))
     tiling = with_books(profiled(20, (8, "compute.step")), books, window(20))
