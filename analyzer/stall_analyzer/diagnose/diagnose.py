@@ -81,8 +81,21 @@ def findings_of(signals: Signals, notes: list[Note]) -> list[Finding]:
     """What the detectors find, ordered by id. A sampled epoch is judged by its samples, too."""
     found = _found(signals, notes)
     if signals.profiled_part is not None:
-        found |= _in_all_steps(signals, signals.profiled_part, notes)
+        scaled = _in_all_steps(signals, signals.profiled_part, notes)
+        # What clocks timed in all steps needs no scaling.
+        found |= {id: f for id, f in scaled.items() if id not in found or not found[id].by_clocks}
+    if signals.estimate is None:
+        found = {id: _within_what_it_blames(f, signals) for id, f in found.items()}
     return [calibrated(found[id], signals) for id in sorted(found)]
+
+
+def _within_what_it_blames(finding: Finding, signals: Signals) -> Finding:
+    """A trace and the clocks of a capture differ a little: no cost is more than its buckets."""
+    most = sum(signals.buckets_ps[bucket] for bucket in finding.blames)
+    if not finding.blames or finding.lost_ps <= most:
+        return finding
+    gain = Gain(min(finding.gain.low_ps, most), min(finding.gain.high_ps, most))
+    return replace(finding, lost_ps=most, gain=gain)
 
 
 def _found(signals: Signals, notes: list[Note]) -> dict[str, Finding]:

@@ -72,6 +72,7 @@ class Finding:
     evidence: tuple[Evidence, ...] = ()
     blames: tuple[Bucket, ...] = ()  # whose time is lost; its own bucket's where it says none
     estimated: bool = False  # its seconds are scaled from samples to the whole epoch
+    by_clocks: bool = False  # they were taken by clocks of a capture, in all of the epoch
     lines: tuple[CodeLine, ...] = ()  # of the user's code that it is about, costliest first
     stack: tuple[str, ...] = ()  # lines of a thread's stack that prove it, innermost first
     # Who found it: not said by the detector but put in around it (detectors/registry.py).

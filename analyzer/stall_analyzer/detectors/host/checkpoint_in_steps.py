@@ -52,7 +52,7 @@ SAVE_SELDOM = Change(
 
 
 def check(signals: Signals) -> Finding | None:
-    return _traced(signals) if signals.traces else _booked(signals)
+    return _booked(signals) or _traced(signals)
 
 
 def _booked(signals: Signals) -> Finding | None:
@@ -75,6 +75,7 @@ def _booked(signals: Signals) -> Finding | None:
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=0.95,
+        by_clocks=True,
         evidence=signals.evidence_of("host.checkpoint", "saves the model"),
     )
 
