@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from stall_analyzer.captures.capture_format import Account
 from stall_analyzer.detectors.compile import instantiation, retracing, tracing, unrolled_graph
 from stall_analyzer.model.event_log import KerasConfig
 from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.signals.booked_costs import BookedCost
 from stall_analyzer.signals.host.overhead import step_overhead
 from stall_analyzer.signals.signals import Signals
 from tests.detectors.training import found, signals_for
@@ -255,6 +257,15 @@ def test_retraces_in_the_middle_are_counted_and_priced(tmp_path: Path) -> None:
 def test_a_trace_in_every_call_speaks_of_arguments(tmp_path: Path) -> None:
     finding = found(retracing.check(retraced(tmp_path, range(10), 10)))
     assert "Every call brought something new" in finding.explanation
+
+
+def test_the_arguments_that_a_capture_saw_change_are_named(tmp_path: Path) -> None:
+    signals = retraced(tmp_path, (0, 3, 6), 10)
+    name = max(signals.functions, key=lambda function: len(function.retraces)).name
+    cost = BookedCost(Account.RETRACE, name, "train.py:3", 2, 1, "scale: 0.5, now 0.25")
+    vars(signals)["booked_costs"] = (cost,)
+    finding = found(retracing.check(signals))
+    assert "(scale: 0.5, now 0.25)" in finding.change.text
 
 
 def test_a_retrace_in_the_last_call_is_a_smaller_batch(tmp_path: Path) -> None:

@@ -113,6 +113,7 @@ class BookItem:
     where: str = ""  # path:line of the code, where there is one
     count: int = 0
     spent_ns: int = 0
+    why: str = ""  # a function was traced again: which arguments had changed
 
 
 @dataclass(frozen=True)

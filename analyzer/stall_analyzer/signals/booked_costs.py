@@ -19,6 +19,7 @@ class BookedCost:
     where: str  # path:line of the code
     count: int
     spent_ps: int
+    why: str = ""  # it was traced again: the arguments that had changed
 
 
 def booked_costs(books: Books | None, window: Window) -> tuple[BookedCost, ...]:
@@ -33,7 +34,12 @@ def booked_costs(books: Books | None, window: Window) -> tuple[BookedCost, ...]:
             key = item.account, item.name, item.where
             before = found.get(key, BookedCost(*key, 0, 0))
             spent_ps = before.spent_ps + item.spent_ns * PS_PER_NS
-            found[key] = replace(before, count=before.count + item.count, spent_ps=spent_ps)
+            found[key] = replace(
+                before,
+                count=before.count + item.count,
+                spent_ps=spent_ps,
+                why=item.why or before.why,
+            )
     return tuple(sorted(found.values(), key=lambda cost: -cost.spent_ps))
 
 

@@ -48,10 +48,11 @@ ITEMS_EACH_NS = 1_000_000_000  # and when a phase ends
 class Entry:
     """What is spent under one name."""
 
-    __slots__ = ("account", "count", "name", "rank", "row_ns", "spent_ns", "told", "where")
+    __slots__ = ("account", "count", "name", "rank", "row_ns", "spent_ns", "told", "where", "why")
 
     def __init__(self, account: str, name: str = "", where: str = "") -> None:
         self.account, self.name, self.where = account, name, where
+        self.why = ""  # a function was traced again
         self.rank = RANKS[account]
         self.row_ns = 0  # in the row under way
         self.spent_ns = 0  # before it
@@ -291,7 +292,8 @@ class Books:
             before_count, before_ns = entry.told
             if entry.name and (count, spent_ns) != entry.told:
                 item = (entry.account, entry.name, entry.where)
-                items.append(BookItem(*item, count - before_count, spent_ns - before_ns))
+                counted = count - before_count, spent_ns - before_ns
+                items.append(BookItem(*item, *counted, entry.why))
                 entry.told = count, spent_ns
         return tuple(items)
 

@@ -21,6 +21,7 @@ from tb_stall_plugin.capture.training.books import RANKS, Books, Entry
 from tb_stall_plugin.capture.training.collective_wait import CollectiveWait
 from tb_stall_plugin.capture.training.hook import Hook
 from tb_stall_plugin.capture.training.input_wait import InputWait
+from tb_stall_plugin.capture.training.traced_arguments import TracedArguments
 
 Method = Callable[..., Any]
 
@@ -37,6 +38,7 @@ _replaced: list[tuple[Any, str, Any, Any]] = []
 # One for all: graphs outlive the fits for which they were traced.
 input_wait = InputWait()
 collective_wait = CollectiveWait()
+_arguments = TracedArguments()
 
 
 def keep(books: Books) -> None:
@@ -179,6 +181,8 @@ def _timed_tracing(build: Method) -> Method:
             return build(name, python_func, *arguments, **named)
         function = inspect.unwrap(python_func)
         entry = books.tracing(function, str(name), _place(function))
+        with books:
+            entry.why = _arguments.what_changed(function, *arguments[:2]) or entry.why
         return _spend(books, entry, build, (name, python_func, *arguments), named)
 
     return timed

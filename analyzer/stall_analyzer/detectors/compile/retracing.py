@@ -34,6 +34,7 @@ calls. Functions that are traced inside of tf.data or on other threads are not l
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from stall_analyzer.captures.capture_format import Account
 from stall_analyzer.decode.vocabulary import KERAS_STEPS
@@ -84,12 +85,23 @@ def _booked(signals: Signals) -> Finding | None:
             f"Building graphs again took {signals.with_share(lost)}, by the capture's clock. Each "
             f"time a call brought a new shape, dtype or Python argument. {cost.where}"
         ),
-        change=SAME_BATCHES if is_keras else _as_tensors(cost.name),
+        change=_naming_arguments(
+            signals, cost.name, SAME_BATCHES if is_keras else _as_tensors(cost.name)
+        ),
         lost_ps=lost,
         gain=_gain(lost, cost.count, anew=False, last=False),
         confidence=0.9,
         evidence=signals.evidence_of("compile.retracing", "traced again"),
     )
+
+
+def _naming_arguments(signals: Signals, name: str, change: Change) -> Change:
+    """The capture has compared those of each trace with those of the one before."""
+    costs = (cost for cost in signals.booked_costs if cost.name == name)
+    cost = costliest([*costs], Account.RETRACE)
+    if cost is None or not cost.why:
+        return change
+    return replace(change, text=f"Its arguments had changed ({cost.why}). {change.text}")
 
 
 def _counted(signals: Signals) -> Finding | None:
@@ -147,7 +159,7 @@ def _traced(signals: Signals) -> Finding | None:
             f"{len(retraces) + 1} of these calls{_when(function, last)}. The later traces took "
             f"{signals.with_share(lost)}{_usual(function)}. {_reason(function, anew, last)}"
         ),
-        change=_change(function, anew, last),
+        change=_naming_arguments(signals, function.name, _change(function, anew, last)),
         lost_ps=lost,
         gain=_gain(lost, len(retraces), anew, last),
         confidence=0.95 if anew or last or len(retraces) > 1 else 0.6,
