@@ -79,7 +79,7 @@ class StallCallback(tf.keras.callbacks.Callback):
         self,
         logdir: str | os.PathLike[str],
         *,
-        budget: float = 0.05,
+        budget: float = 0.02,
         hang_after_s: float | None = None,
         probe: bool = True,
         profile: bool = True,

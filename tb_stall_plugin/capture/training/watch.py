@@ -35,7 +35,7 @@ class watch:
         optimizer: Any = None,
         hang_after_s: float | None = None,
         *,
-        budget: float = 0.05,
+        budget: float = 0.02,
         probe: bool = True,
         profile: bool = True,
         report: bool = True,
