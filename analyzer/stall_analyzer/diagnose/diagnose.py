@@ -14,6 +14,7 @@ from stall_analyzer.detectors.gains import OFTEN
 from stall_analyzer.detectors.registry import DETECTORS, Detector
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.diagnose.calibration import calibrated
+from stall_analyzer.diagnose.causes import weighed
 from stall_analyzer.diagnose.foreign import without_our_frameworks
 from stall_analyzer.diagnose.plan import plan
 from stall_analyzer.diagnose.precedence import without_opposed, without_silenced
@@ -103,7 +104,7 @@ def _found(signals: Signals, notes: list[Note]) -> dict[str, Finding]:
     found = {finding.id: finding for finding in findings if finding is not None}
     if signals.timeline.is_foreign:
         found = without_our_frameworks(found)
-    return without_silenced(found)
+    return weighed(without_silenced(found))
 
 
 def _in_all_steps(signals: Signals, estimate: Estimate, notes: list[Note]) -> dict[str, Finding]:

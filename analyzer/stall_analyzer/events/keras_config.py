@@ -29,6 +29,7 @@ def parse_keras_config(text: str, wall_ns: int) -> KerasConfig:
         wall_ns=wall_ns,
         model_class=_text(model.get("class_name")) or "unknown",
         layers=tuple(_layers(model, MAX_DEPTH)),
+        is_chain=_is_chain(model, MAX_DEPTH),
         optimizer=_name(compiled.get("optimizer"), prefer_class=True),
         learning_rate=_learning_rate(optimizer_config),
         loss=_loss(compiled.get("loss")),
@@ -70,6 +71,9 @@ def _layer(layer: Json, depth: int) -> Iterator[Json]:
         yield from _layers(layer, depth - 1)
         return
     flat = {key: _plain(value) for key, value in config.items() if not _is_layer(value)}
+    flat["settings"] = {
+        key: value["config"] for key, value in config.items() if _has_settings(value)
+    }
     flat["class_name"] = _text(layer.get("class_name")) or "unknown"
     flat["name"] = _text(config.get("name")) or _text(layer.get("name"))
     flat["registered_name"] = _text(layer.get("registered_name"))
@@ -80,6 +84,43 @@ def _layer(layer: Json, depth: int) -> Iterator[Json]:
         for value in config.values():  # Bidirectional, TimeDistributed and their like
             if _is_object(value) and _is_layer(value):
                 yield from _layer(value, depth - 1)
+
+
+def _is_chain(model: Json, depth: int) -> bool:
+    """Whether each layer feeds only the next one: nothing goes around a layer that is broken."""
+    if depth == 0:
+        return False
+    config = model.get("config")
+    layers = config if isinstance(config, list) else _object(config).get("layers")
+    if not isinstance(layers, list):
+        return False
+    inside = [layer for layer in layers if "layers" in _object(_object(layer).get("config"))]
+    if not all(_is_chain(layer, depth - 1) for layer in inside):
+        return False
+    fed_by = [_fed_by(_object(layer).get("inbound_nodes")) for layer in layers]
+    if not any(fed_by):  # a Sequential has no need to say
+        return _text(model.get("class_name")) == "Sequential" or isinstance(config, list)
+    sources = [name for names in fed_by for name in names]
+    return all(len(names) <= 1 for names in fed_by) and len(set(sources)) == len(layers) - 1
+
+
+def _fed_by(nodes: object) -> list[str]:
+    """The layers whose outputs a layer takes, once for each time, as Keras 2 or 3 writes them."""
+    if isinstance(nodes, list):
+        if len(nodes) == 4 and isinstance(nodes[0], str):  # Keras 2: name, node, tensor, arguments
+            return [nodes[0]]
+        return [name for node in nodes for name in _fed_by(node)]
+    if not _is_object(nodes):
+        return []
+    history = _object(nodes.get("config")).get("keras_history")
+    if isinstance(history, list) and history and isinstance(history[0], str):
+        return [history[0]]
+    return [name for value in nodes.values() for name in _fed_by(value)]
+
+
+def _has_settings(value: object) -> TypeGuard[Json]:
+    """An initializer or a regularizer with numbers of its own."""
+    return _is_object(value) and _is_object(value.get("config")) and not _is_layer(value)
 
 
 def _is_layer(value: object) -> bool:

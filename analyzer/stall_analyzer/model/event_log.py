@@ -41,7 +41,8 @@ class KerasConfig:
 
     wall_ns: int
     model_class: str
-    layers: tuple[Mapping[str, object], ...]  # class_name, name, activation, units, dtype …
+    # class_name, name, activation, units, dtype …; `settings` of its initializers and such
+    layers: tuple[Mapping[str, object], ...]
     optimizer: str | None = None
     learning_rate: float | None = None
     loss: str | None = None
@@ -50,6 +51,7 @@ class KerasConfig:
     steps_per_execution: int | None = None
     optimizer_config: Mapping[str, object] = field(default_factory=dict)
     compile_config: Mapping[str, object] = field(default_factory=dict)
+    is_chain: bool = False  # each layer feeds the next one, and no other
 
 
 @dataclass(frozen=True)

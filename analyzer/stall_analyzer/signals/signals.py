@@ -65,6 +65,7 @@ from stall_analyzer.signals.memory.allocators import (
     memory_waits,
 )
 from stall_analyzer.signals.memory.roofline import Roofline, roofline
+from stall_analyzer.signals.numerics.batch_size import batch_size
 from stall_analyzer.signals.numerics.dead_histograms import HistogramSignals, histogram_signals
 from stall_analyzer.signals.numerics.dumped_tensors import (
     Origin,
@@ -73,7 +74,9 @@ from stall_analyzer.signals.numerics.dumped_tensors import (
     zero_outputs,
 )
 from stall_analyzer.signals.numerics.layer_series import LayerSignals, layer_signals
+from stall_analyzer.signals.numerics.learned import has_learned_nothing
 from stall_analyzer.signals.numerics.learning import LearningSignals, learning_signals
+from stall_analyzer.signals.numerics.stored_layers import StoredLayers, stored_layers
 
 
 @dataclass(frozen=True)
@@ -329,6 +332,19 @@ class Signals(LedgerSignals):
     @cached_property
     def learning(self) -> LearningSignals:
         return learning_signals(self.timeline)
+
+    @cached_property
+    def stored_layers(self) -> StoredLayers:
+        return stored_layers(self.keras)
+
+    @cached_property
+    def learned_nothing(self) -> bool:
+        """Whether the loss agrees with whoever suspects so."""
+        return has_learned_nothing(self.learning)
+
+    @cached_property
+    def batch_size(self) -> int | None:
+        return batch_size(self.events, self.keras)
 
     @property
     def why_weights_survived(self) -> str:

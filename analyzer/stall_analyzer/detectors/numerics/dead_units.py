@@ -1,8 +1,9 @@
 """A layer is dead: it puts out nothing but zeros, or its weights do not change any more.
 
 What it finds
-Layers with relu whose units are all dead: whatever the input, they put out zero. And layers whose
-weights have stopped changing although they are trainable and others change.
+Layers with relu whose units are all dead: whatever the input, they put out zero. Layers whose
+weights have stopped changing although they are trainable and others change. And models in which no
+layer at all gets a gradient, while the loss is not at its end.
 
 Why it stalls
 The gradient of relu is zero where its output is. A unit that is zero for all inputs never gets an
@@ -12,13 +13,14 @@ steps compute and nothing learns. One step that is too long can push a whole lay
 How it is measured
 From a capture: the share of each layer's units whose gradient was exactly zero over a batch, in the
 last eight measured steps and more. All units of a layer, while the last layer has gradients, are a
-dead layer (in a layer behind it that is fed only zeros they look the same); 90 % make a note. From
-a dump of TensorFlow's debugger in the mode FULL_HEALTH (or FULL_TENSOR), which counts the zeros of
-every tensor: the outputs of each Relu, the last 20 times and more that it ran. Half of them are
-zeros in a healthy layer and nine tenths in a sparse one, so only layers without a single other
-value count; 99 % of zeros make a note. From histograms in event files: activations (by their tag)
-that hold only zeros in the last five records, and kernels of trainable layers whose histogram is
-the same to the last bit in the last five while that of another weight moves.
+dead layer (in a layer behind it that is fed only zeros they look the same); 90 % make a note. If
+the last layer has none either and the loss stands still above its minimum, nothing gets a gradient.
+From a dump of TensorFlow's debugger in the mode FULL_HEALTH (or FULL_TENSOR), which counts the
+zeros of every tensor: the outputs of each Relu, the last 20 times and more that it ran. Half of
+them are zeros in a healthy layer and nine tenths in a sparse one, so only layers without a single
+other value count; 99 % of zeros make a note. From histograms in event files: activations (by their
+tag) that hold only zeros in the last five records, and kernels of trainable layers whose histogram
+is the same to the last bit in the last five while that of another weight moves.
 
 Example
 Pixels from 0 to 255 and SGD at 0.1: in the last 58 of 90 steps all 1,024 outputs of the hidden
@@ -26,7 +28,9 @@ layer are zero, and the loss stays where the last layer's bias can bring it.
 
 What to do
 Lower the learning rate, scale the inputs and start with He initialisation. leaky_relu, elu and gelu
-let a gradient through on their negative side, so that units can come back.
+let a gradient through on their negative side, so that units can come back. Units that were dead in
+the first step were not killed by any update: look at the inputs and at how weights and biases
+start.
 
 Blind spots
 Without a capture, a dump or histograms nothing is known of activations. From a dump, dead units
@@ -46,7 +50,9 @@ from stall_analyzer.model.event_log import KerasConfig
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent
 from stall_analyzer.model.units import Float64s
+from stall_analyzer.signals.numerics.layer_series import LayerSeries
 from stall_analyzer.signals.numerics.learning import FLAT_LEAST_STEPS
+from stall_analyzer.signals.numerics.model_settings import CROSS_ENTROPIES
 from stall_analyzer.signals.numerics.trend import trend_of
 from stall_analyzer.signals.signals import Signals
 
@@ -64,6 +70,26 @@ ALL, MOST = 0.999, 0.9
 NAMED_MOST = 4
 # A loss that moves by less than this, and than scatter can, stands still.
 STILL = 0.005
+# Measured before the model had time to be killed.
+FIRST_STEPS = 2
+# Losses that are 0 where the model is right, and how near to it float32 leaves no gradient.
+ENDS_AT_ZERO = frozenset(
+    {*CROSS_ENTROPIES, "mean_squared_error", "mean_absolute_error", "huber", "log_cosh"}
+)
+AT_ITS_END = 0.01
+
+LOOK_AT_INPUTS = Change(
+    "Look at a batch as the model gets it: inputs that are all zero, not a number or far from 1; "
+    "then at how weights and biases start.",
+    before="model.fit(x, y)",
+    after="print(np.isfinite(x).all(), x.min(), x.max(), x.std())\nmodel.fit(x, y)",
+)
+LET_IT_THROUGH = Change(
+    "Look for what lets no gradient through between the outputs and the loss: argmax, round, a "
+    "cast to integers, tf.stop_gradient, or outputs that are cut off or saturated.",
+    before="loss = loss_of(labels, tf.round(model(x)))",
+    after="loss = loss_of(labels, model(x))",
+)
 
 
 def check(signals: Signals) -> Finding | None:
@@ -77,13 +103,14 @@ def _of_capture(signals: Signals) -> Finding | None:
     *hidden, last = shares.layers
     alive = shares.value[:, -1:] < ALL
     if not alive[-LEAST_MEASURED:].all():
-        return None  # no gradient at all: the loss is at its end, and nothing is dead
+        return _nowhere(signals, shares)
     all_dead, most_dead = (shares.value >= ALL) & alive, (shares.value >= MOST) & alive
     runs = {layer: shares.last_run(layer, all_dead) for layer in hidden}
     dead = [layer for layer, run in runs.items() if run >= LEAST_MEASURED]
     if dead:
         run = max(runs[layer] for layer in dead)
         everywhere = len(dead) == len(hidden)
+        from_start = run == len(shares) and shares.step[0] <= FIRST_STEPS
         still = everywhere or _stands_still(signals, int(shares.step[-1] - shares.step[-run]))
         return Finding(
             "act" if still else "consider",
@@ -91,8 +118,9 @@ def _of_capture(signals: Signals) -> Finding | None:
             f"In the last {run} measured steps, from step {shares.step[-run]:,} on, the gradient "
             f"of every unit of {_named(dead)} was exactly zero over the whole batch, while {last} "
             "had gradients: no input reaches beyond the zeros that these layers put out."
-            + (f" Nothing but {last} can still learn." if everywhere else ""),
-            _change(signals),
+            + (f" Nothing but {last} can still learn." if everywhere else "")
+            + (" It was so before any update, so that no update did it." if from_start else ""),
+            LOOK_AT_INPUTS if from_start else _change(signals),
             confidence=0.95,
         )
     mostly = [layer for layer in hidden if shares.last_run(layer, most_dead) >= LEAST_MEASURED]
@@ -100,14 +128,39 @@ def _of_capture(signals: Signals) -> Finding | None:
         return None
     recent = shares.value[-LEAST_MEASURED:, shares.layers.index(mostly[0])]
     share = float(recent.min())
+    in_vain = signals.learned_nothing
     return Finding(
-        "note",
+        "act" if in_vain else "note",
         f"{percent(share, 1)} and more of the units of {mostly[0]} are dead",
         f"Over a whole batch they get no gradient, in the last {LEAST_MEASURED} measured steps and "
-        "more. Some models are meant to be that sparse; if this one is not, the layer could do the "
-        "same with a tenth of its units.",
+        "more. "
+        + (
+            "The loss agrees: nothing is learned."
+            if in_vain
+            else "Some models are meant to be that sparse; if this one is not, the layer could do "
+            "the same with a tenth of its units."
+        ),
         _change(signals),
         confidence=0.7,
+    )
+
+
+def _nowhere(signals: Signals, shares: LayerSeries) -> Finding | None:
+    """No layer has a gradient: at the end of the loss that is as it should be."""
+    learning, loss = signals.learning, signals.learning.last_loss
+    if not (shares.value[-LEAST_MEASURED:] >= ALL).all() or loss is None or loss < AT_ITS_END:
+        return None
+    if not learning.is_flat(STILL) and not signals.learned_nothing:
+        return None
+    known = learning.settings.loss in ENDS_AT_ZERO
+    return Finding(
+        "act" if known else "consider",
+        f"No layer gets a gradient, and the loss stays at {loss:.3g}",
+        f"In the last {LEAST_MEASURED} measured steps and more the gradient of every unit of every "
+        "layer was exactly zero over the whole batch."
+        + (" This loss ends at 0, so that it is not over." if known else ""),
+        LET_IT_THROUGH,
+        confidence=0.9 if known else 0.6,
     )
 
 

@@ -11,7 +11,9 @@ first part of training is spent on undoing that, if relu units do not die of it.
 How it is measured
 The loss of the first step, which no update has touched, against ln(K); the number of classes and
 the way the loss is averaged come from the stored model. Models that scale their input (Rescaling,
-Normalization, BatchNormalization) are left out.
+Normalization, BatchNormalization) are left out. What the regularizers in the model add to the first
+loss is taken off; where it cannot be worked out, this is a note. Class weights count in training
+alone: a training loss that stays several times above that of the validation is weighted.
 
 Example
 Five classes and raw pixels: the first loss is 61, a guess costs 1.6.
@@ -20,13 +22,16 @@ What to do
 Scale the inputs: divide pixels by 255, or put a Normalization layer first.
 
 Blind spots
-Needs the loss of single steps. Heavy sample or class weights raise the first loss in the same way,
+Needs the loss of single steps. Without a validation, heavy sample or class weights look the same,
 and so do weights loaded from another task.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.signals.numerics.learning import LearningSignals
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST309"
@@ -34,22 +39,30 @@ BUCKET = "numerics"
 
 # Usual initializers give outputs of about 1, and a first loss of at most two or three times ln(K).
 FAR_ABOVE = 10.0
+# Dropout and the movement within an epoch make a factor of two.
+WEIGHTED = 4.0
 
 
 def check(signals: Signals) -> Finding | None:
     learning = signals.learning
     settings, first, guess = learning.settings, learning.first_loss, learning.settings.guess_loss
-    if first is None or guess is None or settings.scales_input:
+    if first is None or guess is None or settings.scales_input or _looks_weighted(learning):
         return None
-    if not first > FAR_ABOVE * guess:
+    penalty = signals.stored_layers.penalty
+    if not first - (penalty or 0.0) > FAR_ABOVE * guess:
         return None
+    unsure = " (Heavy class weights do it, too.)"
+    if penalty is None:
+        unsure = (
+            " But it may also be what the regularizers of the model add, or heavy class weights."
+        )
     return Finding(
-        severity="consider",
+        severity="consider" if penalty is not None else "note",
         title=f"The first loss is {first:.3g}, where a guess costs {guess:.2g}",
         explanation=(
             f"Before any update the model was {first / guess:.0f} times as wrong as one that gives "
             f"each of its {settings.classes} classes the same chance. That happens when inputs are "
-            "much larger than 1, such as pixels from 0 to 255. (Heavy class weights do it, too.)"
+            f"much larger than 1, such as pixels from 0 to 255.{unsure}"
         ),
         change=Change(
             "Scale the inputs to about 1 before the first layer.",
@@ -58,5 +71,16 @@ def check(signals: Signals) -> Finding | None:
             "    [keras.Input(shape), keras.layers.Rescaling(1 / 255), ...]\n"
             ")",
         ),
-        confidence=0.7,
+        confidence=0.7 if penalty is not None else 0.4,
     )
+
+
+def _looks_weighted(learning: LearningSignals) -> bool:
+    """Weights of classes count in training, and not in the validation.
+
+    The first epoch's mean has the first steps in it; of later ones a sound model's validation is
+    not far better than its training.
+    """
+    later = min(len(learning.epoch_losses), len(learning.validation_losses))
+    trained, validated = learning.epoch_losses[1:later], learning.validation_losses[1:later]
+    return len(trained) > 0 and bool((trained > WEIGHTED * np.abs(validated)).all())

@@ -3,7 +3,7 @@
 What it finds
 Gradients with which nothing can be learned. A capture measures them in every layer, and the layer
 is named; else there is what the program logged itself: gradient norms, shares of zero gradients or
-update ratios.
+update ratios. Without either, sigmoid layers in a row, in a model that learns nothing.
 
 Why it stalls
 With a gradient norm below 1e-4 from the start, updates are too small to matter; layers with 99 % of
@@ -16,7 +16,9 @@ in the first records as well as in the middle ones, because the gradient of a mo
 converged is small, too. In a capture, a layer's gradient vanishes when it is also a thousand times
 smaller than that of the last layer, and either its weights stand still (updates below a millionth
 of them) or the loss does. It explodes when the norm over all layers ends a thousand times larger
-than it began, or was already large when it became no number.
+than it began, or was already large when it became no number. From the stored model: the slope of
+sigmoid is a quarter at most, so that five layers in a row leave less than a thousandth of a
+gradient.
 
 Example
 Ten sigmoid layers: the norm of the first layer's gradient is 3e-8, a million times smaller than
@@ -35,12 +37,14 @@ only those that overflow to the end are counted.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.numerics.layer_series import LayerSeries
+from stall_analyzer.signals.numerics.stored_layers import WeightLayer
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST310"
@@ -62,6 +66,9 @@ HUGE_NORM = 1000.0
 LEAST_RECORDS = 10
 # One step may be an accident; the last of them decide.
 LAST_RECORDS = 3
+# The slope of sigmoid is a quarter at most: so many layers in a row leave a thousandth.
+FLAT_SLOPE = 0.25
+FLAT_LAYERS = 5
 # A loss that moves by less of itself, beside gradients that vanish, is not learning.
 FLAT = 0.005
 
@@ -89,10 +96,10 @@ class _BadGradients:
 
 
 def check(signals: Signals) -> Finding | None:
-    bad = _of_layers(signals) or _of_logged(signals)
+    bad = _of_layers(signals) or _of_logged(signals) or _of_stored_model(signals)
     if bad is None:
         return None
-    return _finding(bad, signals.learning.is_flat(FLAT))
+    return _finding(bad, signals.learning.is_flat(FLAT) or signals.learned_nothing)
 
 
 # ---------------------------------------------------------------- in a capture
@@ -189,13 +196,35 @@ def _bad_gradients(tag: str, values: Float64s) -> _BadGradients | None:
     return None
 
 
+# ---------------------------------------------------------------- by the stored model
+
+
+def _of_stored_model(signals: Signals) -> _BadGradients | None:
+    """Only where nobody measured a gradient, and the loss agrees."""
+    layers = signals.stored_layers
+    if signals.layers.gradients is not None or not layers.is_chain or not signals.learned_nothing:
+        return None
+    rows = [list(row) for flat, row in groupby(layers.hidden, key=_is_flat_layer) if flat]
+    longest = max(rows, key=len, default=[])
+    if len(longest) < FLAT_LAYERS:
+        return None
+    left = FLAT_SLOPE ** len(longest)
+    text = f"{len(longest)} sigmoid layers in a row leave {left:.0e} of them at most"
+    not_learned = f"{longest[0].name} and what comes before the last of them do not learn"
+    return _BadGradients(True, text, not_learned, 0.75)
+
+
+def _is_flat_layer(layer: WeightLayer) -> bool:
+    return layer.activation in ("sigmoid", "hard_sigmoid") and not layer.normalized
+
+
 def _finding(bad: _BadGradients, is_flat: bool) -> Finding:
     word = "vanish" if bad.vanishes else "explode"
     return Finding(
         severity="act" if bad.vanishes and is_flat else "consider",
         title=f"Gradients {word}: {bad.text}",
         explanation=(
-            f"{bad.learns_not}{', and the loss does not move' if is_flat else ''}."
+            f"{bad.learns_not}{', and the loss says so' if is_flat else ''}."
             if bad.vanishes
             else "The updates grow with the gradients, and end in NaN."
         ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stall_analyzer.model.event_log import KerasConfig
 
@@ -26,6 +26,7 @@ _OUTPUT_LAYERS = frozenset({"Dense", "Conv1D", "Conv2D", "Conv3D", "EinsumDense"
 _SCALING_LAYERS = frozenset(
     {"Rescaling", "Normalization", "BatchNormalization", "LayerNormalization"}
 )
+_CLIPS = ("clipnorm", "global_clipnorm", "clipvalue")
 _RATES_OF_A_SCHEDULE = ("initial_learning_rate", "warmup_target", "end_learning_rate", "values")
 
 
@@ -45,6 +46,7 @@ class ModelSettings:
     compiled: bool = True  # False: only the layers were stored, as Keras 2 does
     optimizer: str | None = None  # the real one, under loss scaling too
     momentum: float = 0.0
+    clips: Mapping[str, float] = field(default_factory=dict)  # clipnorm, clipvalue …
     learning_rate: float | None = None  # None for a schedule
     highest_rate: float | None = None  # that the optimizer or its schedule can reach
     loss: str | None = None  # snake_case; None where there is none, or several
@@ -81,6 +83,7 @@ def settings_of(keras: KerasConfig | None) -> ModelSettings:
         compiled=bool(compiled),
         optimizer=optimizer,
         momentum=_number(config.get("momentum")) or 0.0,
+        clips={key: value for key in _CLIPS if (value := _number(config.get(key))) is not None},
         learning_rate=keras.learning_rate,
         highest_rate=_highest_rate(config.get("learning_rate")),
         loss=_loss_name(loss),

@@ -1,0 +1,161 @@
+"""The weights start where they cannot learn from.
+
+What it finds
+Hidden layers whose weights all start at the same number (zeros, ones, a constant), relu layers
+whose biases start below zero, and initializers that are far too wide or too narrow for the layer.
+
+Why it stalls
+Behind weights of zero, relu puts out zero and lets no gradient through. Units that start alike get
+like gradients, so that a layer of a hundred units does the work of one. A relu unit whose bias is
+more negative than its inputs can make up for never fires. Weights that are ten times too wide make
+outputs that are ten times too large in each layer; weights that are too narrow, outputs that are
+all alike.
+
+How it is measured
+From the initializers in the model that the TensorBoard callback stores. A weight that suits its
+layer has a standard deviation of about one over the root of the number of inputs; ten times more or
+a hundred times less is far off. By itself this is a note, because weights may have been loaded
+since; where the loss says that nothing is learned, it is the likely reason.
+
+Example
+Dense(2048, "relu", bias_initializer=Constant(-0.6)) on pixels from 0 to 1: no unit ever fires, and
+the loss is ln(10) in each of four epochs.
+
+What to do
+Leave the initializers out: the defaults (Glorot for the kernel, zeros for the bias) suit nearly
+everything; He initialization suits deep relu networks.
+
+Blind spots
+Subclassed models are not stored. Weights that were set after the model was built.
+"""
+
+from __future__ import annotations
+
+import math
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.kinds import Severity
+from stall_analyzer.signals.numerics.stored_layers import StoredLayers, WeightLayer
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST323"
+BUCKET = "numerics"
+
+# Fresh weights give sums of about 1 for inputs of about 1. A bias of -1 keeps most units silent
+# from the start; a smaller one may do so where inputs are small, which only the loss can tell.
+SILENCES_MOST = -1.0
+SILENCES_SOME = -0.01
+# Times the root of the number of inputs; between 1 and 1.5 with the usual initializers.
+TOO_WIDE = 10.0
+TOO_NARROW = 0.01
+WIDE_ANYWHERE = 1.0  # for a layer whose number of inputs is not known
+# As for inputs that are not scaled: so far above a guess, the outputs are far too large.
+FAR_ABOVE = 10.0
+
+
+def check(signals: Signals) -> Finding | None:
+    layers, in_vain = signals.stored_layers, signals.learned_nothing
+    return _alike(layers, in_vain) or _silent(layers, in_vain) or _badly_scaled(signals, in_vain)
+
+
+def _alike(layers: StoredLayers, in_vain: bool) -> Finding | None:
+    """All but the last one: a last layer of zeros is a good start."""
+    alike = [layer for layer in layers.hidden if layer.kernel.constant is not None]
+    if not alike:
+        return None
+    layer, value = alike[0], alike[0].kernel.constant
+    why = "Units that start alike get alike gradients, and stay copies of each other."
+    if value == 0 and layer.activation == "relu":
+        why = "Behind weights of zero relu puts out zero, where its gradient is zero, too."
+    return Finding(
+        _severity(layers, in_vain),
+        f"All weights of {layer.name} start at {value:.3g}",
+        f"{why}{_and_so(in_vain)}",
+        _default(layer, "kernel_initializer", "glorot_uniform"),
+        confidence=0.9 if in_vain else 0.5,
+    )
+
+
+def _silent(layers: StoredLayers, in_vain: bool) -> Finding | None:
+    most = SILENCES_SOME if in_vain else SILENCES_MOST
+    silent = [
+        layer
+        for layer in layers.hidden
+        if layer.activation == "relu"
+        and not layer.normalized
+        and (layer.bias.constant or 0) <= most
+    ]
+    if not silent:
+        return None
+    layer = silent[0]
+    return Finding(
+        _severity(layers, in_vain),
+        f"The biases of {layer.name} start at {layer.bias.constant:.3g}, in front of relu",
+        "A unit fires only where its inputs make up for that. One that never does has no gradient, "
+        f"and never will.{_and_so(in_vain)}",
+        _default(layer, "bias_initializer", "zeros"),
+        confidence=0.85 if in_vain else 0.5,
+    )
+
+
+def _badly_scaled(signals: Signals, in_vain: bool) -> Finding | None:
+    layers, learning = signals.stored_layers, signals.learning
+    wide = [layer for layer in layers.weighted if _is_wide(layer)]
+    narrow = [layer for layer in layers.hidden if _is_narrow(layer)]
+    if not wide and not narrow:
+        return None
+    layer = (wide or narrow)[0]
+    first, guess = learning.first_loss, learning.settings.guess_loss
+    far_above = bool(wide and first is not None and guess and first > FAR_ABOVE * guess)
+    severity: Severity = "consider" if far_above else "note"
+    much = "far too wide" if wide else "far too narrow"
+    for_inputs = f" for {layer.inputs:,} inputs" if layer.inputs is not None else ""
+    return Finding(
+        _severity(layers, in_vain) if in_vain else severity,
+        f"The weights of {layer.name} start {much}",
+        f"Their standard deviation is {layer.kernel.deviation:.3g}{for_inputs}; about one over the "
+        "root of the number of inputs keeps outputs as large as inputs."
+        + (
+            f" The first loss was {first:.3g}, where a guess costs {guess:.2g}."
+            if far_above
+            else ""
+        )
+        + _and_so(in_vain),
+        _default(layer, "kernel_initializer", "glorot_uniform"),
+        confidence=0.8 if in_vain or far_above else 0.5,
+    )
+
+
+def _is_wide(layer: WeightLayer) -> bool:
+    deviation = layer.kernel.deviation
+    if deviation is None or layer.normalized:
+        return False
+    if layer.inputs is None:
+        return deviation >= WIDE_ANYWHERE
+    return deviation * math.sqrt(layer.inputs) >= TOO_WIDE
+
+
+def _is_narrow(layer: WeightLayer) -> bool:
+    deviation = layer.kernel.deviation
+    if deviation is None or layer.inputs is None or layer.normalized:
+        return False
+    return deviation * math.sqrt(layer.inputs) <= TOO_NARROW
+
+
+def _severity(layers: StoredLayers, in_vain: bool) -> Severity:
+    """Where something leads around the layer, others may learn without it."""
+    if not in_vain:
+        return "note"
+    return "act" if layers.is_chain else "consider"
+
+
+def _and_so(in_vain: bool) -> str:
+    return " The loss agrees: nothing is learned." if in_vain else ""
+
+
+def _default(layer: WeightLayer, which: str, name: str) -> Change:
+    return Change(
+        f"Leave {which} of {layer.name} out: the default suits.",
+        before=f"keras.layers.{layer.kind}(..., {which}=...)",
+        after=f'keras.layers.{layer.kind}(...)  # {which}="{name}"',
+    )

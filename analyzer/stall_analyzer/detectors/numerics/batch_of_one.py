@@ -1,0 +1,72 @@
+"""Batch normalization over batches of one example.
+
+What it finds
+A BatchNormalization layer behind a dense layer, in a run whose batches hold a single example.
+
+Why it stalls
+In training the layer subtracts the mean of the batch. The mean of one example is the example
+itself, so that zero is left, whatever the input was: the layers behind it see the same in every
+step, and no gradient reaches those before it.
+
+How it is measured
+The stored model has the layer. That batches hold one example is known from a capture, from an input
+that was built for batches of one, or from accuracies of single steps: if in each step all or
+nothing is right, a step has one example. Behind a convolution the mean is also over the positions,
+which works; that is not meant.
+
+Example
+Dense(16), BatchNormalization, relu on batches of one: the loss is ln(3) in each of three epochs.
+
+What to do
+Larger batches, or LayerNormalization, which does not look at the other examples.
+
+Blind spots
+Without a capture and without an accuracy for each batch, the size of the batches is mostly not
+known.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.model.findings import Change, Finding, Turn
+from stall_analyzer.signals.numerics.stored_layers import StoredLayers
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST325"
+BUCKET = "numerics"
+
+OVER_THE_BATCH = frozenset({"BatchNormalization", "SyncBatchNormalization"})
+
+
+def check(signals: Signals) -> Finding | None:
+    layers = signals.stored_layers
+    name = _over_examples_alone(layers)
+    if name is None or signals.batch_size != 1 or not layers.is_chain:
+        return None
+    in_vain = signals.learned_nothing
+    return Finding(
+        severity="act" if in_vain else "consider",
+        title=f"{name} normalizes over batches of one example: nothing is left of them",
+        explanation=(
+            f"In training, {name} subtracts the mean of the batch, which is the example itself. "
+            "All that follows sees the same numbers for every input, and no gradient reaches what "
+            "comes before." + (" The loss agrees: nothing is learned." if in_vain else "")
+        ),
+        change=Change(
+            "Use larger batches, or normalize within each example.",
+            before="model.fit(x, y, batch_size=1)",
+            after="model.fit(x, y, batch_size=32)  # or keras.layers.LayerNormalization()",
+            turns=(Turn("batch size", "up"),),
+        ),
+        confidence=0.95 if in_vain else 0.8,
+    )
+
+
+def _over_examples_alone(layers: StoredLayers) -> str | None:
+    """The first one that is trained on vectors: on pictures it has positions to average over."""
+    for layer in layers.all:
+        shape = layer.get("input_shape")
+        if layer.get("class_name") not in OVER_THE_BATCH or layer.get("trainable") is False:
+            continue
+        if isinstance(shape, list) and len(shape) == 2:
+            return str(layer.get("name"))
+    return None

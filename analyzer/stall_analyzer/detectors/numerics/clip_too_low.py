@@ -1,0 +1,103 @@
+"""Gradients are clipped so short that the weights cannot move.
+
+What it finds
+A clipnorm, global_clipnorm or clipvalue that, times the learning rate and the number of steps, is
+less than a hundredth of any weight.
+
+Why it stalls
+Clipping is meant to cut off rare peaks. Below the usual size of the gradients it cuts every step:
+SGD then moves each weight by at most rate × clip, whatever the loss asks for.
+
+How it is measured
+From the optimizer in the stored model. SGD steps by rate × gradient, and momentum adds up what came
+before. Adam and its kin divide the gradient by its own size, so that clipping shortens nothing
+until gradients are smaller than epsilon; RMSprop adds epsilon under the root, and Adagrad begins
+with an accumulator of 0.1. What all steps of the run together can reach is compared with a weight's
+usual size. Loud only where the loss stands still.
+
+Example
+SGD(0.01, clipnorm=1e-4): each step moves a layer by a millionth, and 228 steps by 0.0002. The loss
+is 2.472 in each of four epochs.
+
+What to do
+Clip at about the norm that gradients usually have, mostly 1; or do not clip at all.
+
+Blind spots
+Models that Keras 2 stored have no optimizer. Clipping in a loop of one's own is not stored either.
+"""
+
+from __future__ import annotations
+
+import math
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.signals.numerics.learning import LearningSignals
+from stall_analyzer.signals.numerics.model_settings import ModelSettings
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST324"
+BUCKET = "numerics"
+
+# A kernel has a norm of 1 and more, one weight is about 0.1: no more than a hundredth of them.
+REACHES_NOTHING = {"clipnorm": 0.01, "global_clipnorm": 0.01, "clipvalue": 0.001}
+# In the order in which Keras looks at them: the first one counts.
+ORDER = ("clipnorm", "global_clipnorm", "clipvalue")
+# A gradient g moves a weight by at most rate × g / epsilon. Those that are not named here (Lion
+# takes the sign alone) do not depend on it, or in a way that nobody can tell beforehand.
+BY_EPSILON = frozenset({"Adam", "AdamW", "Nadam", "Adamax"})
+EPSILON = 1e-7
+ACCUMULATOR = 0.1
+# Where the number of steps is not known: as many as a long first epoch has.
+MANY_STEPS = 10_000
+STILL = 0.005
+
+
+def check(signals: Signals) -> Finding | None:
+    learning, settings = signals.learning, signals.learning.settings
+    clip, rate = _clip(settings), learning.highest_rate
+    if clip is None or rate is None:
+        return None
+    name, value = clip
+    step = _longest_step(settings, rate, value)
+    steps = learning.step_count or MANY_STEPS
+    if step is None or step * steps >= REACHES_NOTHING[name]:
+        return None
+    still = _stands_still(learning)
+    if not still and len(learning.epoch_losses):
+        return None  # the loss moves, so something does
+    return Finding(
+        severity="act" if still else "note",
+        title=f"{name}={value:.3g} leaves updates of {step:.1e}: nothing can move",
+        explanation=(
+            f"At a rate of {rate:.3g}, {settings.optimizer} changes "
+            f"{'a weight' if name == 'clipvalue' else 'all weights of a layer together'} by at "
+            f"most {step:.1e} in a step, and by {step * steps:.1e} in {steps:,} of them."
+            + (f" The loss stays at {learning.epoch_losses[-1]:.4g}." if still else "")
+        ),
+        change=Change(
+            "Clip where only rare peaks are cut off, or not at all.",
+            before=f"keras.optimizers.{settings.optimizer}({rate:.3g}, {name}={value:.3g})",
+            after=f"keras.optimizers.{settings.optimizer}({rate:.3g}, {name}=1.0)",
+        ),
+        confidence=0.95 if still else 0.6,
+    )
+
+
+def _clip(settings: ModelSettings) -> tuple[str, float] | None:
+    found = [(name, settings.clips[name]) for name in ORDER if settings.clips.get(name, 0) > 0]
+    return found[0] if found else None
+
+
+def _longest_step(settings: ModelSettings, rate: float, clip: float) -> float | None:
+    """None where the optimizer does not depend on the size of the gradient."""
+    if settings.optimizer == "SGD":
+        return rate * clip / (1 - settings.momentum) if settings.momentum < 1 else None
+    if settings.optimizer == "Adagrad":
+        return rate * clip / math.sqrt(ACCUMULATOR)
+    if settings.optimizer == "RMSprop":
+        return rate * min(1.0, clip / math.sqrt(EPSILON))
+    return rate * min(1.0, clip / EPSILON) if settings.optimizer in BY_EPSILON else None
+
+
+def _stands_still(learning: LearningSignals) -> bool:
+    return bool(len(learning.epoch_losses)) and learning.is_flat(STILL)

@@ -1,0 +1,65 @@
+"""No activation stands between the layers: the model is a linear one.
+
+What it finds
+A model of two and more layers with weights, none of which has an activation but perhaps the last.
+
+Why it stalls
+Linear layers in a row are one linear layer. However many there are, the model can only draw
+straight lines between classes; where that is not enough, its loss stays at that of a guess.
+
+How it is measured
+From the stored model: every layer before the last one with weights is known to be linear. A layer
+of one's own, a recurrent one or max pooling ends the search. Such a model may be meant, so that
+this is a note; where the loss says that nothing is learned, it is the likely reason.
+
+Example
+Dense(32), Dense(32), Dense(1, "sigmoid") for points on two rings: the loss is ln(2) in each of five
+epochs.
+
+What to do
+Give the hidden layers an activation, such as relu.
+
+Blind spots
+Subclassed models are not stored. Two linear layers in a row in a model that has activations
+elsewhere are common, and not meant.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import listed
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST326"
+BUCKET = "numerics"
+
+NAMED_MOST = 3
+
+
+def check(signals: Signals) -> Finding | None:
+    layers = signals.stored_layers
+    if not layers.is_linear:
+        return None
+    in_vain, hidden = signals.learned_nothing, layers.hidden
+    names = listed([layer.name for layer in hidden[:NAMED_MOST]])
+    more = " and more" if len(hidden) > NAMED_MOST else ""
+    have = "have" if len(hidden) > 1 else "has"
+    return Finding(
+        severity="act" if in_vain else "note",
+        title=f"{names}{more} {have} no activation: the model is linear",
+        explanation=(
+            f"Its {len(layers.weighted)} layers in a row can do no more than the last one alone: "
+            "draw straight lines."
+            + (
+                " The loss stays at that of a guess, which is what that is worth here."
+                if in_vain
+                else ""
+            )
+        ),
+        change=Change(
+            "Give the hidden layers an activation.",
+            before=f"keras.layers.{hidden[0].kind}(units)",
+            after=f'keras.layers.{hidden[0].kind}(units, activation="relu")',
+        ),
+        confidence=0.8 if in_vain else 0.5,
+    )

@@ -1,0 +1,78 @@
+"""Units with sigmoid or tanh are driven so far that they have no gradient.
+
+What it finds
+Layers with sigmoid, tanh or the like whose units get no gradient at all over whole batches.
+
+Why it stalls
+Far from zero these functions are flat: beyond about 9, tanh is 1 to the last digit of float32, and
+its slope exactly 0. Inputs in the hundreds drive every unit there, and the layer keeps the weights
+that it started with.
+
+How it is measured
+From a capture: the share of each layer's units whose gradient was exactly zero over a batch, in the
+last eight measured steps and more, 90 % or more of them; the layer's activation from the stored
+model. Of several such layers the last one counts, because it keeps gradients from those before it.
+
+Example
+Raw measurements of up to 400,000 in front of tanh: 94 % of the units of the first layer get no
+gradient.
+
+What to do
+Scale the inputs to about 1, and normalize between the layers. A lower learning rate does not help
+units that start there.
+
+Blind spots
+Without a capture nothing is known of the units; without a stored model, nothing of activations.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent
+from stall_analyzer.signals.numerics.layer_series import LayerSeries
+from stall_analyzer.signals.numerics.stored_layers import SATURATING
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST327"
+BUCKET = "numerics"
+
+MOST = 0.9
+ALL = 0.999
+LEAST_MEASURED = 8  # each over a whole batch
+
+
+def check(signals: Signals) -> Finding | None:
+    shares = signals.layers.dead
+    if shares is None or len(shares) < LEAST_MEASURED or len(shares.layers) < 2:
+        return None
+    layer = _last_without_gradients(shares)
+    activation = signals.stored_layers.activation_of(layer) if layer is not None else None
+    if layer is None or activation not in SATURATING:
+        return None
+    share = float(shares.value[-LEAST_MEASURED:, shares.layers.index(layer)].min())
+    return Finding(
+        severity="act" if signals.learned_nothing else "consider",
+        title=f"{percent(share, 1)} and more of the units of {layer} are saturated",
+        explanation=(
+            f"Over a whole batch they get no gradient, in the last {LEAST_MEASURED} measured steps "
+            f"and more. {activation} is flat far from zero, and that is where its inputs are."
+            + (" The loss agrees: nothing is learned." if signals.learned_nothing else "")
+        ),
+        change=Change(
+            "Scale the inputs to about 1.",
+            before="model = keras.Sequential([keras.Input(shape), ...])",
+            after="scale = keras.layers.Normalization()\nscale.adapt(x)\n"
+            "model = keras.Sequential([keras.Input(shape), scale, ...])",
+        ),
+        confidence=0.85,
+    )
+
+
+def _last_without_gradients(shares: LayerSeries) -> str | None:
+    """Next to the loss; None where the last layer has none either."""
+    hidden = shares.layers[:-1]
+    recent = shares.value[-LEAST_MEASURED:]
+    if not (recent[:, -1] < ALL).all():
+        return None
+    found = [layer for at, layer in enumerate(hidden) if (recent[:, at] >= MOST).all()]
+    return found[-1] if found else None

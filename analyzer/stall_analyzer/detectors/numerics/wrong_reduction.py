@@ -1,0 +1,103 @@
+"""The loss is summed over the batch instead of averaged.
+
+What it finds
+A loss with reduction="sum", or a first loss that is that of a guess times the number of examples in
+a batch.
+
+Why it stalls
+The gradient of a sum over 256 examples is 256 times that of their mean, and so are the steps of
+SGD: a usual learning rate becomes one that is far too high. It also changes with every change of
+the batch size.
+
+How it is measured
+From the loss in the stored model; or from the loss of the first step, which no update has touched,
+against ln(K) for K classes, where a capture tells the size of the batches. Adam and its kin divide
+the gradient by its size, so that a sum does them no harm. Loud only where the loss says that
+nothing is learned.
+
+Example
+SparseCategoricalCrossentropy(reduction="sum") and SGD(0.1) on batches of 256: the loss is 22,330 in
+the first epoch, and the accuracy stays at a tenth.
+
+What to do
+Leave reduction out, which averages over the batch; or divide the learning rate by the batch size.
+
+Blind spots
+A sum in a loss of one's own is seen only by the first loss, if the number of classes is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST328"
+BUCKET = "numerics"
+
+# These follow the size of the gradient; the others divide by it.
+BY_GRADIENT = frozenset({"SGD", "Ftrl"})
+# The first loss of a fresh classifier is between a guess and twice that.
+LEAST_EXAMPLES = 8
+NEAR = (0.9, 2.0)
+
+
+def check(signals: Signals) -> Finding | None:
+    said, seen = _is_summed(signals), _looks_summed(signals)
+    if not said and not seen:
+        return None
+    learning = signals.learning
+    by_gradient = learning.settings.optimizer in BY_GRADIENT
+    broken = learning.not_finite is not None and learning.not_finite.to_the_end
+    in_vain = by_gradient and (signals.learned_nothing or broken)
+    first = learning.first_loss
+    size = signals.batch_size
+    examples = f"{size:,} examples" if size else "the batch"
+    return Finding(
+        severity="act" if in_vain else "note",
+        title=f"The loss is summed over {examples}, so that steps are as many times as long",
+        explanation=(
+            (
+                'The loss has reduction="sum".'
+                if said
+                else "The first loss is that of a guess, "
+                f"times the {size:,} examples of a batch: {first:.3g}."
+            )
+            + " The gradient grows with the number of examples. "
+            + (
+                "SGD takes it as it is: a usual learning rate is far too high then, and nothing is "
+                "learned."
+                if in_vain
+                else "The learning rate has to be smaller by as much, unless "
+                "the optimizer divides by the size of the gradient, as Adam does."
+            )
+        ),
+        change=Change(
+            "Average over the batch.",
+            before='keras.losses.SparseCategoricalCrossentropy(reduction="sum")',
+            after="keras.losses.SparseCategoricalCrossentropy()",
+        ),
+        confidence=0.85 if in_vain else 0.6,
+    )
+
+
+def _is_summed(signals: Signals) -> bool:
+    loss = signals.keras.compile_config.get("loss") if signals.keras is not None else None
+    settings = loss.get("config") if isinstance(loss, Mapping) else None
+    return isinstance(settings, Mapping) and settings.get("reduction") == "sum"
+
+
+def _looks_summed(signals: Signals) -> bool:
+    """A loss that Keras averages is never this high by a sum: only one's own is asked."""
+    output, first = signals.learning.settings.output, signals.learning.first_loss
+    size = signals.batch_size
+    if signals.learning.settings.loss is not None or output is None or first is None:
+        return False
+    if size is None or size < LEAST_EXAMPLES or output.activation != "softmax":
+        return False
+    if output.units is None or output.units < 2:
+        return False
+    low, high = (share * size * math.log(output.units) for share in NEAR)
+    return low <= first <= high

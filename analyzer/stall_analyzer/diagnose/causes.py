@@ -1,0 +1,79 @@
+"""Which finding about learning explains which other: the right cause first.
+
+A symptom says that nothing is learned; a cause says why. All detectors look at the run on their
+own, so that one fault is often found three times: by the loss, by the gradients, by the stored
+model. Here they are weighed against each other, and nowhere else. A cause silences what it explains
+if it is at least as loud: a note about the model explains no loss that stands still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import get_args
+
+from stall_analyzer.model.findings import Finding
+from stall_analyzer.model.kinds import Severity
+
+# Seen in the data themselves, or in what the optimizer is given: sure.
+MEASURED = ("ST316", "ST317", "ST318", "ST320", "ST321")
+# What the stored model and its settings look like, with a loss that agrees: likely.
+LINTS = ("ST323", "ST324", "ST325", "ST326", "ST328")
+
+EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
+    # The loss stays at a guess, or stands still: each of these says why.
+    "ST305": ("ST307", "ST310", "ST312", "ST327", *MEASURED, *LINTS),
+    # Units are dead; they were not killed by a rate where the input is empty, batches of one are
+    # normalized, or biases start below zero. Saturated units are no dead ones.
+    "ST312": ("ST317", "ST320", "ST323", "ST325", "ST327", "ST328"),
+    # Gradients vanish: behind saturated units or bad initial weights, or there is nothing to learn.
+    "ST310": ("ST317", "ST323", "ST327"),
+    # The first loss is high: not by its inputs, but by its weights or by a sum.
+    "ST309": ("ST323", "ST328"),
+    # The rate looks too high, or the loss explodes: a sum over the batch makes every step longer.
+    "ST303": ("ST328",),
+    "ST302": ("ST328",),
+    # The rate looks too low: what is left of the gradients is.
+    "ST304": ("ST324",),
+    # The loss swings: with the order of the examples.
+    "ST306": ("ST319", "ST328"),
+    # What the model looks like matters little where the data or the rate are at fault.
+    "ST307": ("ST304", "ST316"),
+    **{lint: ("ST304", *MEASURED) for lint in LINTS if lint != "ST324"},
+    "ST324": MEASURED,
+    "ST327": ("ST323",),
+}
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # loudest first
+NO_PROGRESS = "ST305"
+ONE_BATCH = (
+    " One minute decides: train on a single batch of 32 examples, before and after {what}. What "
+    "lets its loss go to 0 was the reason; if it goes there either way, look at the labels."
+)
+
+
+def weighed(found: Mapping[str, Finding]) -> dict[str, Finding]:
+    """Those that no louder one explains, by id; where doubt remains, with what would decide."""
+    kept = {id: finding for id, finding in found.items() if not _explained(id, found)}
+    if NO_PROGRESS not in found or NO_PROGRESS in kept:
+        return kept
+    causes = [id for id in EXPLAINED_BY[NO_PROGRESS] if id in kept and _is_loud(kept[id])]
+    if not causes or (len(causes) == 1 and causes[0] not in LINTS):
+        return kept
+    first, *others = causes
+    rest = "".join(f" {kept[id].title}: that would do the same." for id in others)
+    what = "each change" if others else "the change"
+    explanation = f"{kept[first].explanation}{rest}{ONE_BATCH.format(what=what)}"
+    return kept | {first: replace(kept[first], explanation=explanation)}
+
+
+def _explained(id: str, found: Mapping[str, Finding]) -> bool:
+    causes = [found[cause] for cause in EXPLAINED_BY.get(id, ()) if cause in found]
+    return any(_loudness(cause) <= _loudness(found[id]) for cause in causes)
+
+
+def _is_loud(finding: Finding) -> bool:
+    return finding.severity != SEVERITIES[-1]
+
+
+def _loudness(finding: Finding) -> int:
+    return SEVERITIES.index(finding.severity)
