@@ -15,6 +15,7 @@ from stall_analyzer.events.event_files import read_events
 from stall_analyzer.events.keras_config import parse_keras_config
 from stall_analyzer.model.event_log import KerasConfig
 from tests import corpus
+from tests.detectors.stored_models import VERSIONS, stored
 
 
 def policy(name: str) -> dict[str, object]:
@@ -101,6 +102,20 @@ def test_layers_are_flat_and_their_settings_plain() -> None:
     assert flat[0]["units"] == 3
     assert flat[0]["dtype"] == "mixed_float16"
     assert flat[0]["kernel_initializer"] == "GlorotUniform"
+
+
+def test_the_numbers_of_initializers_are_kept() -> None:
+    bias = {"class_name": "Constant", "config": {"value": -0.6}}
+    flat = parse([layer("Dense", name="d", units=3, bias_initializer=bias)]).layers
+    assert flat[0]["bias_initializer"] == "Constant"
+    assert flat[0]["settings"] == {"bias_initializer": {"value": -0.6}}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_chain_is_a_model_whose_layers_feed_only_the_next_one(version: str) -> None:
+    chains = ("sound", "zeros, functional", "zeros, nested")
+    assert all(stored(name, version).is_chain for name in chains)
+    assert not stored("zeros, gone around", version).is_chain
 
 
 @pytest.mark.parametrize(

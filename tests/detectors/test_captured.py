@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,13 +18,14 @@ from stall_analyzer.detectors.numerics import (
     dead_units,
     learning_rate_too_low,
     loss_not_finite,
+    saturated,
     skipped_updates,
     vanishing_or_exploding_gradients,
 )
 from stall_analyzer.detectors.profiling import no_trace
 from stall_analyzer.model.event_log import Capture, EventLog, Series
 from tests.captures import NS, START_NS, log
-from tests.detectors.logged_losses import Numbers, checked, severity
+from tests.detectors.logged_losses import Numbers, checked, model, severity
 from tests.detectors.training import diagnosed, found
 
 EPOCH_S = 100
@@ -167,6 +169,40 @@ def test_sparse_layers_are_a_note_and_half_of_the_units_nothing() -> None:
 def test_a_loss_without_any_gradient_is_no_dead_layer() -> None:
     """Of a batch that is predicted perfectly, every gradient is zero."""
     assert checked(dead_units, captured(dead(1.0, 1.0, 1.0))) is None
+    over = captured(dead(1.0, 1.0, 1.0, loss=at_steps([1e-7] * len(MEASURED))))
+    assert checked(dead_units, over) is None
+
+
+def test_no_gradient_anywhere_while_the_loss_is_not_at_its_end_is_found() -> None:
+    series = dead(1.0, 1.0, 1.0, loss=FLAT)
+    unknown = captured(series, epochs=3, epoch_loss=FLAT_EPOCHS)
+    assert "No layer gets a gradient" in found(checked(dead_units, unknown), "consider").title
+    known = replace(unknown, keras=model("mean_squared_error", 1))
+    assert severity(dead_units, known) == "act"
+    falls = captured(dead(1.0, 1.0, 1.0, loss=FALLING))  # trained by something else
+    assert checked(dead_units, falls) is None
+
+
+def test_units_that_were_dead_before_any_update_were_not_killed_by_the_rate() -> None:
+    early = found(checked(dead_units, captured(dead(1.0, 1.0, 0.0, loss=FLAT))), "act")
+    assert early.change.turns == ()
+    shares = at_steps([0.3] * 10 + [1.0] * (len(MEASURED) - 10))
+    series = dead(0.0, 0.0, 0.0) | {"dead_units/first": shares, "dead_units/second": shares}
+    late = found(checked(dead_units, captured(series)), "act")
+    assert [turn.knob for turn in late.change.turns] == ["learning rate"]
+
+
+def test_flat_units_of_tanh_are_saturated_and_not_dead() -> None:
+    layers = tuple(
+        {"class_name": "Dense", "name": name, "units": 4, "activation": "tanh"} for name in LAYERS
+    )
+    keras = replace(model("mean_squared_error", 1), layers=layers)
+    log = replace(captured(dead(0.95, 0.2, 0.0, loss=FALLING)), keras=keras)
+    assert "units of first are saturated" in found(checked(saturated, log), "consider").title
+    report = diagnosed(align([], log))
+    assert [f.id for f in report.findings if f.bucket == "numerics"] == ["ST327"]
+    relu = replace(log, keras=replace(keras, layers=({**layers[0], "activation": "relu"},)))
+    assert checked(saturated, relu) is None
 
 
 # ---------------------------------------------------------------- losses and rates
