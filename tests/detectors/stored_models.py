@@ -116,6 +116,7 @@ def _made() -> dict[str, Any]:
             chain(dense(32), layers.Dropout(0.1), dense(32), dense(1, "sigmoid"), shape=(2,)),
             "adam", "binary_crossentropy",
         ),
+        "linear regression": (chain(dense(8), dense(1), shape=(2,)), "adam", "mse"),
         "words": (
             chain(
                 layers.Embedding(50, 8), layers.GlobalAveragePooling1D(), dense(8),
@@ -133,11 +134,8 @@ def _made() -> dict[str, Any]:
             chain(dense(64, "relu"), layers.Dropout(0.95), dense(10, "softmax")), "adam", classes
         ),
         "relu output": (chain(dense(32, "relu"), dense(1, "relu")), "adam", "mse"),
-        "tanh output": (chain(dense(32, "tanh"), dense(1, "tanh")), "rmsprop", "mae"),
         "sigmoid output": (chain(dense(32, "relu"), dense(64, "sigmoid")), "adam", "mse"),
         "sigmoids": (chain(*sigmoids, dense(10, "softmax")), "sgd", classes),
-        "saturating": (chain(dense(16, "tanh"), dense(1, "sigmoid")), "sgd",
-                       "binary_crossentropy"),
         "summed": (
             chain(dense(64, "relu"), dense(10, "softmax")), "sgd",
             losses.SparseCategoricalCrossentropy(reduction="sum"),

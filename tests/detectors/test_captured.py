@@ -197,7 +197,7 @@ def test_flat_units_of_tanh_are_saturated_and_not_dead() -> None:
         {"class_name": "Dense", "name": name, "units": 4, "activation": "tanh"} for name in LAYERS
     )
     keras = replace(model("mean_squared_error", 1), layers=layers)
-    log = replace(captured(dead(0.95, 0.2, 0.0, loss=FALLING)), keras=keras)
+    log = replace(captured(dead(0.95, 0.2, 0.0, loss=FLAT)), keras=keras)
     assert "units of first are saturated" in found(checked(saturated, log), "consider").title
     report = diagnosed(align([], log))
     assert [f.id for f in report.findings if f.bucket == "numerics"] == ["ST327"]

@@ -162,6 +162,12 @@ def test_layers_without_activations_are_one_linear_layer(version: str) -> None:
     assert finding.title.endswith("have no activation: the model is linear")
 
 
+def test_a_linear_regression_that_learns_all_it_can_in_its_first_steps_is_a_note() -> None:
+    quick = np.concatenate([[9.0, 3.0, 1.4], noisy(1.0, 0.05)])
+    log = regression("linear regression", quick, noisy(1.0, 0.05), noisy(0.999, 0.05, seed=4))
+    assert severity(missing_nonlinearity, log) == "note"
+
+
 def test_a_lookup_of_words_is_not_linear() -> None:
     assert checked(missing_nonlinearity, in_vain("words", guess=LN2)) is None
 
@@ -178,14 +184,6 @@ def test_softmax_in_a_hidden_layer_explains_a_guess() -> None:
     assert severity(wrong_loss_or_activation, in_vain("hidden softmax")) == "act"
 
 
-def test_an_error_above_what_the_activation_can_make_proves_other_targets() -> None:
-    far = regression("tanh output", noisy(15.1, 0.5), noisy(14.9, 0.5), noisy(14.7, 0.5))
-    finding = found(checked(wrong_loss_or_activation, far), "act")
-    assert "tanh" in finding.title and "cannot reach" in finding.title
-    near = regression("tanh output", falling(1.2, 0.4), falling(0.4, 0.2))
-    assert checked(wrong_loss_or_activation, near) is None
-
-
 def test_an_autoencoder_with_sigmoid_outputs_is_sound() -> None:
     grey = regression("sigmoid output", falling(0.23, 0.07), noisy(0.069, 0.001))
     assert checked(wrong_loss_or_activation, grey) is None
@@ -194,8 +192,8 @@ def test_an_autoencoder_with_sigmoid_outputs_is_sound() -> None:
 def test_a_relu_output_whose_loss_stops_for_good_puts_out_zeros() -> None:
     stopped = regression("relu output", falling(5.4, 5.0), *([[5.0] * 60] * 4))
     assert severity(wrong_loss_or_activation, stopped) == "act"
-    learned = regression("relu output", falling(5.4, 0.5), noisy(0.5, 0.02), noisy(0.49, 0.02))
-    assert checked(wrong_loss_or_activation, learned) is None
+    at_rest = regression("relu output", falling(5.4, 0.5), *([[0.5] * 60] * 4))
+    assert checked(wrong_loss_or_activation, at_rest) is None
 
 
 # ---------------------------------------------------------------- ST310, ST309, ST328

@@ -23,9 +23,10 @@ LINTS = ("ST323", "ST324", "ST325", "ST326", "ST328")
 EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
     # The loss stays at a guess, or stands still: each of these says why.
     "ST305": ("ST307", "ST310", "ST312", "ST327", *MEASURED, *LINTS),
-    # Units are dead; they were not killed by a rate where the input is empty, batches of one are
-    # normalized, or biases start below zero. Saturated units are no dead ones.
-    "ST312": ("ST317", "ST320", "ST323", "ST325", "ST327", "ST328"),
+    # Units are dead: by a rate that is too high, but not where the input is empty, batches of one
+    # are normalized, biases start below zero, or the last layer lets nothing through. Saturated
+    # units are no dead ones.
+    "ST312": ("ST303", "ST307", "ST317", "ST320", "ST323", "ST325", "ST327", "ST328"),
     # Gradients vanish: behind saturated units or bad initial weights, or there is nothing to learn.
     "ST310": ("ST317", "ST323", "ST327"),
     # The first loss is high: not by its inputs, but by its weights or by a sum.

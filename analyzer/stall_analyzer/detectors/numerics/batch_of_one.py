@@ -28,6 +28,7 @@ known.
 from __future__ import annotations
 
 from stall_analyzer.model.findings import Change, Finding, Turn
+from stall_analyzer.signals.numerics.learned import has_learned
 from stall_analyzer.signals.numerics.stored_layers import StoredLayers
 from stall_analyzer.signals.signals import Signals
 
@@ -44,7 +45,7 @@ def check(signals: Signals) -> Finding | None:
         return None
     in_vain = signals.learned_nothing
     return Finding(
-        severity="act" if in_vain else "consider",
+        severity="act" if in_vain else "note" if has_learned(signals.learning) else "consider",
         title=f"{name} normalizes over batches of one example: nothing is left of them",
         explanation=(
             f"In training, {name} subtracts the mean of the batch, which is the example itself. "

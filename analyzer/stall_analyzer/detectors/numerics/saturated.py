@@ -30,6 +30,7 @@ from __future__ import annotations
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent
 from stall_analyzer.signals.numerics.layer_series import LayerSeries
+from stall_analyzer.signals.numerics.learned import has_learned
 from stall_analyzer.signals.numerics.stored_layers import SATURATING
 from stall_analyzer.signals.signals import Signals
 
@@ -50,8 +51,9 @@ def check(signals: Signals) -> Finding | None:
     if layer is None or activation not in SATURATING:
         return None
     share = float(shares.value[-LEAST_MEASURED:, shares.layers.index(layer)].min())
+    harmless = "note" if has_learned(signals.learning) else "consider"
     return Finding(
-        severity="act" if signals.learned_nothing else "consider",
+        severity="act" if signals.learned_nothing else harmless,
         title=f"{percent(share, 1)} and more of the units of {layer} are saturated",
         explanation=(
             f"Over a whole batch they get no gradient, in the last {LEAST_MEASURED} measured steps "

@@ -2,10 +2,9 @@
 
 What it finds
 Pairs of last activation and loss that cannot work, or work only by luck: softmax over one unit, a
-loss of probabilities on raw outputs or behind relu or tanh, a loss over classes on a single unit,
-softmax over the examples of the batch, targets that lie outside of what the last activation can put
-out. Also softmax or a dropout of 0.9 and more in hidden layers, where nothing is learned; and a
-loss that falls while the accuracy never changes.
+loss of probabilities on raw outputs or behind relu or tanh, a loss over classes on a single unit.
+Softmax over the examples of the batch, or in a hidden layer; a dropout of 0.9 and more; an output
+with relu that is zero for good. Also a loss that falls while the accuracy never changes.
 
 Why it stalls
 The loss then measures something else than what the model is asked for. Training may go on for hours
@@ -13,11 +12,9 @@ and produce a model that always answers the same.
 
 How it is measured
 From the model that the TensorBoard callback stores: units and activation of the last layer, name
-and from_logits of the loss, softmax and dropout before it. How loud it is said depends on the
-logged loss and accuracy: only a pair that cannot work, or a run that stands still, is called lost.
-Of an output with sigmoid, tanh or relu under a loss for numbers only the loss tells whether it
-suits: a mean squared error above 1 behind sigmoid (4 behind tanh) proves that the targets lie
-elsewhere, and behind relu the same loss in every epoch shows that all outputs are zero.
+and from_logits of the loss. How loud it is said depends on the logged loss and accuracy: only a
+pair that cannot work, or a run that stands still, is called lost. Behind a last relu, a loss that
+is the same to its last digits in three epochs says that all outputs are zero.
 
 Example
 Dense(1, activation="softmax") with binary cross-entropy: Keras computes the loss from the values
@@ -29,18 +26,16 @@ categorical cross-entropy. Or no activation and from_logits=True in either.
 
 Blind spots
 Models whose settings were not stored (subclassed ones, Keras 2), with several outputs, or with
-losses of one's own. Weights of examples raise a loss above what it can be without them.
+losses of one's own.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from stall_analyzer.detectors.numerics.activations_that_do_not_fit import (
-    Mismatch,
-    in_hidden_layers,
-    out_of_range,
-)
+from stall_analyzer.detectors.numerics.misfits import misfit
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.kinds import Severity
 from stall_analyzer.signals.numerics.learning import LearningSignals
@@ -50,7 +45,6 @@ from stall_analyzer.signals.numerics.model_settings import (
     CROSS_ENTROPIES,
     ModelSettings,
 )
-from stall_analyzer.signals.numerics.stored_layers import StoredLayers
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST307"
@@ -63,17 +57,27 @@ RISEN = 0.05
 # A loss that fell to half of its start has learned something; the accuracy should show it.
 FALLEN = 0.5
 
+KINDS = ("impossible", "wrong", "suspect", "odd")  # the worst first
 PROBABILITIES = ("sigmoid", "softmax")
+
+
+@dataclass(frozen=True)
+class _Mismatch:
+    """A loss that does not fit the output of the model."""
+
+    title: str
+    why: str
+    change: Change
+    # "impossible": lost whatever the loss says; "wrong": lost if the run stands still; "suspect":
+    # works, but lost if the run stands still; "odd": works
+    kind: str
 
 
 def check(signals: Signals) -> Finding | None:
     learning = signals.learning
-    mismatch = (
-        _over_the_batch(signals.stored_layers)
-        or _mismatch(learning.settings)
-        or out_of_range(signals)
-        or _contradiction(learning)
-        or in_hidden_layers(signals)
+    found = (_mismatch(learning.settings), _misfit(signals), _contradiction(learning))
+    mismatch = min(
+        (one for one in found if one), key=lambda one: KINDS.index(one.kind), default=None
     )
     if mismatch is None:
         return None
@@ -94,35 +98,19 @@ def check(signals: Signals) -> Finding | None:
     )
 
 
-def _over_the_batch(layers: StoredLayers) -> Mismatch | None:
-    """Axis 0 is that of the examples, whatever the shape of one of them."""
-    wrong = [
-        layer
-        for layer in layers.all
-        if layer.get("class_name") == "Softmax" and layer.get("axis") in (0, [0])
-    ]
-    if not wrong:
-        return None
-    return Mismatch(
-        f"{wrong[0].get('name')} is a softmax over the batch, not over the classes",
-        "With axis=0 the outputs of the examples in a batch are divided by their sum. What is said "
-        "of an example depends on the others beside it, and of one alone it is always 1.",
-        Change(
-            "Take the last axis, which is the default.",
-            before="keras.layers.Softmax(axis=0)",
-            after="keras.layers.Softmax()",
-        ),
-        "wrong",
-    )
+def _misfit(signals: Signals) -> _Mismatch | None:
+    """By what the layers look like, with the loss as a witness."""
+    found = misfit(signals)
+    return _Mismatch(found.title, found.why, found.change, found.kind) if found else None
 
 
-def _mismatch(settings: ModelSettings) -> Mismatch | None:
+def _mismatch(settings: ModelSettings) -> _Mismatch | None:
     output, loss = settings.output, settings.loss
     if output is None or loss is None:
         return None
     units, activation, layer = output.units, output.activation, f"the last layer ({output.name})"
     if units == 1 and activation == "softmax":
-        return Mismatch(
+        return _Mismatch(
             f"Softmax over the single unit of {layer} is always 1",
             "Softmax divides by the sum over the units, and here that is the unit itself. Every "
             "prediction is 1, even where the loss falls, because Keras computes cross-entropy from "
@@ -131,7 +119,7 @@ def _mismatch(settings: ModelSettings) -> Mismatch | None:
             "impossible",
         )
     if units == 1 and loss in CATEGORICAL:
-        return Mismatch(
+        return _Mismatch(
             f"{loss} on the single unit of {layer}",
             "A loss over classes needs one unit per class; over one unit it is always 0.",
             Change("Use the loss for two classes.", _loss(loss), _loss(BINARY)),
@@ -140,7 +128,7 @@ def _mismatch(settings: ModelSettings) -> Mismatch | None:
     if loss not in CROSS_ENTROPIES:
         return _squared(settings)
     if activation == "linear" and not settings.from_logits:
-        return Mismatch(
+        return _Mismatch(
             f"{loss} expects probabilities, but {layer} has no activation",
             "Raw outputs are cut off at 0 and 1, and where they are cut off there is no gradient.",
             Change("Tell the loss that it gets raw outputs.", _loss(loss), _logits(loss)),
@@ -148,7 +136,7 @@ def _mismatch(settings: ModelSettings) -> Mismatch | None:
         )
     if activation in ("relu", "tanh"):
         what = "raw outputs of any size" if settings.from_logits else "probabilities"
-        return Mismatch(
+        return _Mismatch(
             f"{loss} behind {activation} in {layer}",
             f"The loss expects {what}; {activation} cuts off a part of them, and where it does "
             "there is no gradient.",
@@ -158,7 +146,7 @@ def _mismatch(settings: ModelSettings) -> Mismatch | None:
     return _looked_through(settings, layer)
 
 
-def _looked_through(settings: ModelSettings, layer: str) -> Mismatch | None:
+def _looked_through(settings: ModelSettings, layer: str) -> _Mismatch | None:
     """Pairs that Keras on TensorFlow puts right, by taking the values before the activation."""
     assert settings.output is not None and settings.loss is not None
     activation, loss = settings.output.activation, settings.loss
@@ -167,7 +155,7 @@ def _looked_through(settings: ModelSettings, layer: str) -> Mismatch | None:
         "any layer in between, or another backend, breaks it."
     )
     if settings.from_logits and activation in PROBABILITIES:
-        return Mismatch(
+        return _Mismatch(
             f"from_logits=True, but {layer} has {activation} already",
             f"The loss is told that it gets raw outputs, and gets probabilities. {luck}",
             Change("Leave from_logits out.", _logits(loss), _loss(loss)),
@@ -179,7 +167,7 @@ def _looked_through(settings: ModelSettings, layer: str) -> Mismatch | None:
         right = BINARY
     else:
         return None
-    return Mismatch(
+    return _Mismatch(
         f"{loss} behind {activation} in {layer}",
         f"{activation} goes with {right}. {luck} The outputs are not the probabilities that the "
         "loss made of them.",
@@ -188,12 +176,12 @@ def _looked_through(settings: ModelSettings, layer: str) -> Mismatch | None:
     )
 
 
-def _squared(settings: ModelSettings) -> Mismatch | None:
+def _squared(settings: ModelSettings) -> _Mismatch | None:
     if settings.loss != "mean_squared_error" or settings.output is None:
         return None
     if settings.output.activation != "softmax":
         return None
-    return Mismatch(
+    return _Mismatch(
         "Mean squared error on softmax outputs",
         "It works, but its gradient vanishes where the model is surely wrong; cross-entropy learns "
         "faster there.",
@@ -202,7 +190,7 @@ def _squared(settings: ModelSettings) -> Mismatch | None:
     )
 
 
-def _contradiction(learning: LearningSignals) -> Mismatch | None:
+def _contradiction(learning: LearningSignals) -> _Mismatch | None:
     """The loss falls, and the accuracy is the same number in every epoch."""
     losses, accuracies = learning.epoch_losses, learning.accuracies
     if len(losses) < 2 or len(accuracies) != len(losses) or learning.settings.loss is None:
@@ -211,7 +199,7 @@ def _contradiction(learning: LearningSignals) -> Mismatch | None:
         return None
     if not losses[-1] < FALLEN * losses[0] or accuracies[-1] == 1:
         return None
-    return Mismatch(
+    return _Mismatch(
         f"The loss falls, but the accuracy is {accuracies[-1]:.3g} in every epoch",
         "A loss that falls means other predictions, and some of them should cross the line. Either "
         "the accuracy does not look at what the loss looks at, or one class is all there is.",

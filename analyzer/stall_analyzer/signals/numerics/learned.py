@@ -21,6 +21,9 @@ ABOVE_CHANCE = 0.05
 STILL = 0.005
 # Only rounding differs: no update changes anything. float32 keeps seven digits of a mean.
 SAME = 1e-5
+# How far the first step may lie from the others by chance, in standard deviations.
+SCATTERS = 3.0
+HALF = 0.5
 # A rate that was lowered by so much stops the loss as well.
 LOWERED = 0.1
 
@@ -52,17 +55,33 @@ def is_at_chance(learning: LearningSignals) -> bool:
 
 
 def stopped_for_good(learning: LearningSignals) -> bool:
-    """The last epochs have the same loss to the last digits, and no rate was lowered for it."""
+    """Most epochs have the same loss to the last digits, and no rate was lowered for it.
+
+    A model that has learned all it can comes to rest as well, but late, and far below its start.
+    """
     epochs, rates = learning.epoch_losses, learning.learning_rates
-    if len(epochs) < ENOUGH_EPOCHS or epochs[-1] == 0:
+    if len(epochs) < ENOUGH_EPOCHS or epochs[-1] == 0 or has_learned(learning):
         return False
     if len(rates) and rates[-1] <= LOWERED * rates.max():
         return False
-    return bool(np.ptp(epochs[-ENOUGH_EPOCHS:]) <= SAME * abs(epochs[-1]))
+    last = epochs[-max(ENOUGH_EPOCHS, len(epochs) // 2) :]
+    return bool(np.ptp(last) <= SAME * abs(epochs[-1]))
+
+
+def has_learned(learning: LearningSignals) -> bool:
+    """Its loss has fallen to half, which no model comes to by chance."""
+    first, last = learning.first_loss, learning.last_loss
+    if first is None and len(learning.epoch_losses) > 1:
+        first = float(learning.epoch_losses[0])
+    return first is not None and last is not None and 0 < last < HALF * first
 
 
 def _never_moved(learning: LearningSignals) -> bool:
-    return bool(learning.epoch_losses[-1] != 0 and learning.is_flat(STILL))
+    """Not even in its first steps: many a model has learned all it can within an epoch."""
+    trend, first = learning.trend, learning.first_loss
+    if trend is None or first is None or trend.late == 0 or not learning.is_flat(STILL):
+        return False
+    return abs(first - trend.late) <= SCATTERS * trend.scatter + STILL * abs(trend.late)
 
 
 def _is_late_enough(learning: LearningSignals) -> bool:

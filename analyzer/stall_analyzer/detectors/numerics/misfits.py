@@ -1,0 +1,120 @@
+"""Layers that do not fit the rest of the model: a part of ST307."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stall_analyzer.model.findings import Change
+from stall_analyzer.signals.numerics.learned import stopped_for_good
+from stall_analyzer.signals.numerics.stored_layers import StoredLayers
+from stall_analyzer.signals.signals import Signals
+
+# Losses of numbers, which may have any sign.
+OF_NUMBERS = frozenset({"mean_squared_error", "mean_absolute_error", "huber", "log_cosh"})
+MOST_DROPPED = 0.9
+DROPS = frozenset({"Dropout", "SpatialDropout1D", "SpatialDropout2D", "AlphaDropout"})
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A layer that is seldom meant as it is."""
+
+    title: str
+    why: str
+    change: Change
+    kind: str  # as in ST307
+
+
+def misfit(signals: Signals) -> Misfit | None:
+    layers = signals.stored_layers
+    return (
+        _over_the_batch(layers)
+        or _zero_for_good(signals)
+        or _hidden_softmax(layers)
+        or _mostly_dropped(layers)
+    )
+
+
+def _over_the_batch(layers: StoredLayers) -> Misfit | None:
+    """Axis 0 is that of the examples, whatever the shape of one of them."""
+    wrong = [
+        layer
+        for layer in layers.all
+        if layer.get("class_name") == "Softmax" and layer.get("axis") in (0, [0])
+    ]
+    if not wrong:
+        return None
+    return Misfit(
+        f"{wrong[0].get('name')} is a softmax over the batch, not over the classes",
+        "With axis=0 the outputs of the examples in a batch are divided by their sum. What is said "
+        "of an example depends on the others beside it, and of one alone it is always 1.",
+        Change(
+            "Take the last axis, which is the default.",
+            before="keras.layers.Softmax(axis=0)",
+            after="keras.layers.Softmax()",
+        ),
+        "wrong",
+    )
+
+
+def _zero_for_good(signals: Signals) -> Misfit | None:
+    learning, settings = signals.learning, signals.learning.settings
+    if settings.output is None or settings.output.activation != "relu":
+        return None
+    if settings.loss not in OF_NUMBERS or not stopped_for_good(learning):
+        return None
+    return Misfit(
+        f"relu in the last layer ({settings.output.name}) puts out nothing but zeros",
+        "The loss is the same to its last digits in epoch after epoch: no gradient comes through. "
+        "relu has none below zero, and that is where targets below zero drive it.",
+        Change(
+            "Take the activation off the last layer.",
+            before='keras.layers.Dense(units, activation="relu")',
+            after="keras.layers.Dense(units)",
+        ),
+        "wrong",
+    )
+
+
+def _hidden_softmax(layers: StoredLayers) -> Misfit | None:
+    """In a chain: elsewhere it may be the gate or the attention of another branch."""
+    softmax = [layer for layer in layers.hidden if layer.activation == "softmax"]
+    if not softmax or not layers.is_chain:
+        return None
+    return Misfit(
+        f"softmax in {softmax[0].name}, which is a hidden layer",
+        "Its units share a sum of 1: one of many is large, the others are next to nothing, and so "
+        "are their gradients.",
+        Change(
+            "Use relu in hidden layers.",
+            f'keras.layers.{softmax[0].kind}(units, activation="softmax")',
+            f'keras.layers.{softmax[0].kind}(units, activation="relu")',
+        ),
+        "suspect",
+    )
+
+
+def _mostly_dropped(layers: StoredLayers) -> Misfit | None:
+    dropped = [(share, layer) for layer in layers.all if (share := _dropped(layer)) is not None]
+    if not dropped:
+        return None
+    share, layer = max(dropped, key=lambda found: found[0])
+    return Misfit(
+        f"{layer.get('name')} drops {share:.0%} of its inputs",
+        "The argument of Dropout is the share that is dropped, not the one that is kept. With so "
+        "few left, each step trains another model.",
+        Change(
+            "Drop less: 0.1 to 0.5 are usual.",
+            f"keras.layers.Dropout({share:.3g})",
+            f"keras.layers.Dropout({1 - share:.3g})",
+        ),
+        "odd",
+    )
+
+
+def _dropped(layer: Mapping[str, object]) -> float | None:
+    rate = layer.get("rate")
+    if layer.get("class_name") not in DROPS or not isinstance(rate, (int, float)):
+        return None
+    return float(rate) if rate >= MOST_DROPPED else None
