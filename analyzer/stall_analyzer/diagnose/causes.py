@@ -32,7 +32,8 @@ EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
     # The first loss is high: not by its inputs, but by its weights or by a sum.
     "ST309": ("ST323", "ST328"),
     # The rate looks too high, or the loss explodes: a sum over the batch makes every step longer.
-    "ST303": ("ST328",),
+    # No rate is too high where a clip leaves nothing of it.
+    "ST303": ("ST324", "ST328"),
     "ST302": ("ST328",),
     # The rate looks too low: what is left of the gradients is.
     "ST304": ("ST324",),

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent
+from stall_analyzer.model.kinds import Severity
 from stall_analyzer.signals.numerics.layer_series import LayerSeries
 from stall_analyzer.signals.numerics.learned import has_learned
 from stall_analyzer.signals.numerics.stored_layers import SATURATING
@@ -51,7 +52,7 @@ def check(signals: Signals) -> Finding | None:
     if layer is None or activation not in SATURATING:
         return None
     share = float(shares.value[-LEAST_MEASURED:, shares.layers.index(layer)].min())
-    harmless = "note" if has_learned(signals.learning) else "consider"
+    harmless: Severity = "note" if has_learned(signals.learning) else "consider"
     return Finding(
         severity="act" if signals.learned_nothing else harmless,
         title=f"{percent(share, 1)} and more of the units of {layer} are saturated",

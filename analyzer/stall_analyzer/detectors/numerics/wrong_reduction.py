@@ -54,10 +54,10 @@ def check(signals: Signals) -> Finding | None:
     in_vain = by_gradient and (signals.learned_nothing or broken)
     first = learning.first_loss
     size = signals.batch_size
-    examples = f"{size:,} examples" if size else "the batch"
+    examples = f"{size:,} examples" if size else "all examples of a batch"
     return Finding(
         severity="act" if in_vain else "note",
-        title=f"The loss is summed over {examples}, so that steps are as many times as long",
+        title=f"The loss is summed over {examples}: steps are as many times too long",
         explanation=(
             (
                 'The loss has reduction="sum".'
