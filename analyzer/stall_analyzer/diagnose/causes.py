@@ -64,8 +64,10 @@ def weighed(found: Mapping[str, Finding]) -> dict[str, Finding]:
     first, *others = causes
     rest = "".join(f" {kept[id].title}: that would do the same." for id in others)
     what = "each change" if others else "the change"
-    explanation = f"{kept[first].explanation}{rest}{ONE_BATCH.format(what=what)}"
-    return kept | {first: replace(kept[first], explanation=explanation)}
+    cause, decides = kept[first], ONE_BATCH.format(what=what)
+    change = replace(cause.change, text=f"{cause.change.text}{decides}")
+    explained = replace(cause, explanation=f"{cause.explanation}{rest}", change=change)
+    return kept | {first: explained}
 
 
 def _explained(id: str, found: Mapping[str, Finding]) -> bool:

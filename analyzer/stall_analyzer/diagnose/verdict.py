@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from stall_analyzer.captures.capture_format import StopReason
+from stall_analyzer.diagnose.causes import LINTS
 from stall_analyzer.diagnose.console_verdict import dead_by_console
 from stall_analyzer.diagnose.costliest import costliest_change
 from stall_analyzer.diagnose.foreign import judged_as_foreign
@@ -248,7 +249,9 @@ def _learning_nothing(signals: Signals, finding: Finding) -> Verdict:
         if wasted
         else ""
     )
-    return Verdict("learning_nothing", "numerics", f"{finding.title}.{lost}", finding.confidence)
+    # A title about the model does not say what comes of it.
+    what = f"Nothing is learned: {finding.title}" if finding.id in LINTS else finding.title
+    return Verdict("learning_nothing", "numerics", f"{what}.{lost}", finding.confidence)
 
 
 def _stalled(
