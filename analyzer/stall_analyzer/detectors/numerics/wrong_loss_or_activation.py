@@ -3,7 +3,8 @@
 What it finds
 Pairs of last activation and loss that cannot work, or work only by luck: softmax over one unit, a
 loss of probabilities on raw outputs or behind relu or tanh, a loss over classes on a single unit.
-Also a loss that falls while the accuracy never changes.
+Also values that no right program logs: a loss below its minimum, a loss of 0 from the first step,
+an error larger than the last activation allows, an accuracy that the loss contradicts.
 
 Why it stalls
 The loss then measures something else than what the model is asked for. Training may go on for hours
@@ -11,8 +12,11 @@ and produce a model that always answers the same.
 
 How it is measured
 From the model that the TensorBoard callback stores: units and activation of the last layer, name
-and from_logits of the loss. How loud it is said depends on the logged loss and accuracy: only a
-pair that cannot work, or a run that stands still, is called lost.
+and from_logits of the loss. A sigmoid is between 0 and 1: if the targets were, too, neither the
+error nor its square could be above 1 (2 and 4 for tanh). A wrong answer of a classifier has a
+probability of at least one half and costs at least ln(2): a loss below that share of the errors
+looks at something else than the accuracy does. How loud it is said depends on the logged loss and
+accuracy: only what cannot work, or a run that stands still, is called lost.
 
 Example
 Dense(1, activation="softmax") with binary cross-entropy: Keras computes the loss from the values
@@ -33,6 +37,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stall_analyzer.detectors.numerics.impossible_values import impossible_value
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.kinds import Severity
 from stall_analyzer.signals.numerics.learning import LearningSignals
@@ -54,6 +59,7 @@ RISEN = 0.05
 # A loss that fell to half of its start has learned something; the accuracy should show it.
 FALLEN = 0.5
 
+KINDS = ("impossible", "wrong", "odd")  # the worst first
 PROBABILITIES = ("sigmoid", "softmax")
 
 
@@ -70,7 +76,10 @@ class _Mismatch:
 
 def check(signals: Signals) -> Finding | None:
     learning = signals.learning
-    mismatch = _mismatch(learning.settings) or _contradiction(learning)
+    found = (_mismatch(learning.settings), _proof(signals), _contradiction(learning))
+    mismatch = min(
+        (one for one in found if one), key=lambda one: KINDS.index(one.kind), default=None
+    )
     if mismatch is None:
         return None
     stuck = _stands_still(learning)
@@ -87,6 +96,12 @@ def check(signals: Signals) -> Finding | None:
         change=mismatch.change,
         confidence=0.95 if severity == "act" else 0.75,
     )
+
+
+def _proof(signals: Signals) -> _Mismatch | None:
+    """By a value that cannot be, whatever the settings look like."""
+    found = impossible_value(signals)
+    return _Mismatch(found.title, found.why, found.change, found.kind) if found else None
 
 
 def _mismatch(settings: ModelSettings) -> _Mismatch | None:
