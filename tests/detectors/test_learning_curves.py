@@ -149,6 +149,10 @@ HEALTHY: dict[str, Curve] = {
     "losses of one's own beside one that is not used": lambda r: events(
         *[np.zeros(60)] * 3, epoch_generator_loss=[1.0, 0.9, 0.8], keras=model()
     ),
+    "rate taken down on a plateau, until nothing moves": lambda r: events(
+        1.0 + drop(1.5, 0, 80, 3), *[1.0 + _centered(r, 80) for _ in range(5)],
+        rates=(1e-3, 1e-3, 1e-5, 1e-7, 1e-9, 1e-11), keras=REGRESSION,
+    ),
     "rate that decays to nothing": lambda r: events(
         *course(r, drop(2.4, 0.3, 300, 25), 0.02, 6),
         accuracy=wobble(r, 0.6, 0.85, 0.88, 0.89, 0.89, 0.89), keras=model(),
@@ -276,6 +280,14 @@ def test_a_measured_cost_of_a_constant_answer_comes_first() -> None:
     better = replace(_learning([1.4, 0.9, 0.8, 0.8], REGRESSION), label_cost=1.0)
     below = course_of(better)
     assert below is not None and not is_never_below(better, baseline, below)
+
+
+def test_the_first_steps_do_not_stand_for_the_run() -> None:
+    """As a capture logs them: most of the first steps, few of the later ones."""
+    log = events(loss=[LN10] * 16 + [1.2])
+    late = replace(log.train["loss"], step=np.array([*range(16), 160], dtype=np.int64))
+    report = diagnosed(align([], replace(log, train={"loss": late})))
+    assert "ST305" not in {finding.id for finding in report.findings}
 
 
 def test_without_labels_or_classes_no_constant_answer_is_known() -> None:

@@ -56,6 +56,7 @@ from stall_analyzer.signals.numerics.baseline import (
     accuracy_rises,
     baseline_of,
     course_of,
+    has_decayed,
     is_never_below,
     is_surely_below,
     is_warming_up,
@@ -103,7 +104,7 @@ SCATTER_MOST = 0.2
 # Numbers of classes that data sets have. Within half a per cent of one of their logarithms, and
 # still, a loss is a guess.
 USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
-# A layer of probabilities that is right so often needs no more learning.
+# A model that is right so often need not learn any more.
 GOOD_ACCURACY = 0.9
 
 WHAT_WOULD_TELL = (
@@ -141,7 +142,7 @@ def _standing(learning: LearningSignals) -> Finding | None:
         return None
     if baseline is not None and _stays_above(learning, baseline, course):
         return _constant_answer(learning, baseline, course)
-    if _is_good(learning, baseline, course):
+    if _is_good(learning, baseline, course) or has_decayed(learning):
         return None
     return _same_number(learning, course) or _hardly_moved(learning, course)
 

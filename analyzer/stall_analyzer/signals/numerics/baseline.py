@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.numerics.learning import LearningSignals
-from stall_analyzer.signals.numerics.trend import Trend
+from stall_analyzer.signals.numerics.losses import StepLosses
+from stall_analyzer.signals.numerics.trend import MIDDLE_ERROR, middle_mean, scatter_of
 
 # A loss that is no more than this below the cost of a constant answer is not clearly below it.
 CLEARLY = 0.02
@@ -26,6 +28,7 @@ SURELY = 4.0
 LEAST_EPOCHS = 3
 # In a loop without epochs, thirds of so many steps stand for them.
 LEAST_STEPS = 100
+LEAST_IN_THIRD = 5
 # An accuracy must be so far above chance, and rise by so much, to have learned something.
 ABOVE_CHANCE = 0.05
 RISEN = 0.02
@@ -36,6 +39,8 @@ SAME_ACCURACY = 1e-6
 OF_THE_BOUND = 0.8
 # A rate that has grown by so much since the first epoch is still being warmed up.
 WARMING = 1.5
+# One that is this small against its highest has done its work.
+DECAYED = 0.01
 
 
 @dataclass(frozen=True)
@@ -90,14 +95,17 @@ def baseline_of(learning: LearningSignals) -> Baseline | None:
 
 def course_of(learning: LearningSignals) -> Course | None:
     """None for runs that are too short, or whose loss is not a positive number throughout."""
-    epochs, trend = learning.epoch_losses, learning.trend
+    epochs = learning.epoch_losses
+    course: Course | None = None
     if len(epochs) >= LEAST_EPOCHS:
         course = Course(epochs, 0.0)
-    elif len(epochs) == 0 and trend is not None and steps_passed(learning) >= LEAST_STEPS:
-        course = _by_thirds(learning.steps.value, trend)
+    elif len(epochs) == 0 and learning.trend is not None and steps_passed(learning) >= LEAST_STEPS:
+        course = _by_thirds(learning.steps)
     else:
         return None
-    return course if np.isfinite(course.levels).all() and (course.levels > 0).all() else None
+    if course is None or not np.isfinite(course.levels).all():
+        return None
+    return course if (course.levels > 0).all() else None
 
 
 def is_never_below(learning: LearningSignals, baseline: Baseline, course: Course) -> bool:
@@ -130,8 +138,18 @@ def accuracy_rises(learning: LearningSignals) -> bool:
 
 def is_warming_up(learning: LearningSignals) -> bool:
     """Whether the rate still grows: what the loss does then says little."""
-    rates = learning.learning_rates if len(learning.learning_rates) else learning.captured_rates
+    rates = _rates(learning)
     return len(rates) > 1 and bool(rates[-1] > WARMING * rates[0])
+
+
+def has_decayed(learning: LearningSignals) -> bool:
+    """Whether the rate was taken down to nearly nothing: then the loss has to stand still."""
+    rates = _rates(learning)
+    return len(rates) > 1 and bool(rates[-1] <= DECAYED * rates.max())
+
+
+def _rates(learning: LearningSignals) -> Float64s:
+    return learning.learning_rates if len(learning.learning_rates) else learning.captured_rates
 
 
 def steps_passed(learning: LearningSignals) -> int:
@@ -140,11 +158,17 @@ def steps_passed(learning: LearningSignals) -> int:
     return int(steps[-1] - steps[0]) + 1 if len(steps) else 0
 
 
-def _by_thirds(losses: Float64s, trend: Trend) -> Course:
-    middle = np.sort(np.array_split(losses[np.isfinite(losses)], 3)[1])
-    cut = len(middle) // 4
-    level = float(np.mean(middle[cut : len(middle) - cut]))
-    return Course(np.array([trend.early, level, trend.late]), trend.error)
+def _by_thirds(steps: StepLosses) -> Course | None:
+    """Thirds of the run, not of what was logged: a capture logs more of the first steps."""
+    finite = np.isfinite(steps.value)
+    number, value = steps.step[finite], steps.value[finite]
+    ends = np.linspace(number[0], number[-1] + 1, 4)
+    thirds = [value[(number >= low) & (number < high)] for low, high in pairwise(ends)]
+    fewest = min(len(third) for third in thirds)
+    if fewest < LEAST_IN_THIRD:
+        return None
+    error = MIDDLE_ERROR * scatter_of(value) * math.sqrt(2 / fewest)
+    return Course(np.array([middle_mean(third) for third in thirds]), error)
 
 
 def _share_of_one_answer(learning: LearningSignals) -> float | None:
