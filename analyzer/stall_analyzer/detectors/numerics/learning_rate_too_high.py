@@ -33,7 +33,12 @@ from __future__ import annotations
 from stall_analyzer.detectors.numerics.rate_turns import turned_to
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.signals.numerics.learning import LearningSignals
-from stall_analyzer.signals.numerics.learning_rates import effective_rate, lower_rate, usual_rates
+from stall_analyzer.signals.numerics.learning_rates import (
+    effective_rate,
+    is_above,
+    lower_rate,
+    usual_rates,
+)
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST303"
@@ -53,7 +58,7 @@ def check(signals: Signals) -> Finding | None:
     if rate is None or usual is None:
         return None
     effective, start = effective_rate(settings, rate), lower_rate(settings, rate)
-    if effective < usual.high:
+    if not is_above(effective, usual.high):
         return None
     lost = _why_nothing_was_learned(learning)
     complaint = lost or _why_it_suffers(learning)

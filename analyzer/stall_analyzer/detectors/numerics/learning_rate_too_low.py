@@ -12,7 +12,8 @@ How it is measured
 The highest rate that the run can have used: of the stored optimizer, of its schedule and of what
 was logged at the end of each epoch. A run that is still warming up is therefore not meant. The loss
 counts as still when the epochs differ by less than 1 % and no trend stands out of the scatter of
-the steps. A capture measures the updates themselves: below a millionth of the weight in every
+the steps. A loss that three epochs on is still at or above the cost of a constant answer leaves no
+doubt. A capture measures the updates themselves: below a millionth of the weight in every
 layer, nothing moves.
 
 Example
@@ -30,7 +31,9 @@ from __future__ import annotations
 
 from stall_analyzer.detectors.numerics.rate_turns import turned_to
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.signals.numerics.learning_rates import effective_rate, usual_rates
+from stall_analyzer.signals.numerics.baseline import baseline_of, course_of, is_never_below
+from stall_analyzer.signals.numerics.learning import LearningSignals
+from stall_analyzer.signals.numerics.learning_rates import effective_rate, is_above, usual_rates
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST304"
@@ -53,9 +56,9 @@ def check(signals: Signals) -> Finding | None:
     if rate is None or usual is None or not (still or learning.is_flat(STILL)):
         return None
     effective = effective_rate(settings, rate)
-    if effective > LOW * usual.low:
+    if is_above(effective, LOW * usual.low):
         return None
-    absurd = effective <= ABSURD * usual.low
+    absurd = not is_above(effective, ABSURD * usual.low) or _learned_nothing(learning)
     epochs = len(learning.epoch_losses)
     where = f"in {epochs} epochs" if epochs > 1 else "in the first epoch"
     last = learning.last_loss
@@ -82,6 +85,14 @@ def check(signals: Signals) -> Finding | None:
             turns=turned_to(usual.start),
         ),
         confidence=0.95 if absurd else 0.7,
+    )
+
+
+def _learned_nothing(learning: LearningSignals) -> bool:
+    """Whether the loss has never been below what a constant answer costs."""
+    baseline, course = baseline_of(learning), course_of(learning)
+    return (
+        baseline is not None and course is not None and is_never_below(learning, baseline, course)
     )
 
 

@@ -1,7 +1,8 @@
 """The loss grows by orders of magnitude.
 
 What it finds
-A training loss that is still a number but ends a hundred times above where it began.
+A training loss that is still a number but ends a hundred times above where it began, or that was
+thrown up that far on its way and stands still since, no lower than half of where it began.
 
 Why it stalls
 The updates make the model worse instead of better, and each one more so. The next stop is NaN.
@@ -9,6 +10,8 @@ The updates make the model worse instead of better, and each one more so. The ne
 How it is measured
 The usual loss of the last third of the logged steps against that of the first step, or the last
 epoch's loss against the first one's; both must be positive, and the growth larger than the scatter.
+A loss that was thrown: the highest of the steps against the first one. The highest must lie before
+the last third of the steps, and within that third the loss must not fall any more.
 Where the learning rate is outside of its usual range, that finding stands instead of this one.
 
 Example
@@ -29,6 +32,7 @@ import numpy as np
 
 from stall_analyzer.detectors.numerics.rate_turns import turned_to
 from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.numerics.learning import LearningSignals
 from stall_analyzer.signals.signals import Signals
 
@@ -39,6 +43,12 @@ BUCKET = "numerics"
 EXPLODES = 100.0
 # No task grows like this.
 SURELY = 1e4
+# A loss that was thrown up and is below this share of its first value has come back.
+CAME_BACK = 0.5
+# It is still on its way back while the later half of its last third is lower by more than this.
+ON_ITS_WAY = 0.05
+LEAST_AFTER = 10  # steps after the peak
+ABOVE_CHANCE = 0.05
 
 
 def check(signals: Signals) -> Finding | None:
@@ -49,12 +59,9 @@ def check(signals: Signals) -> Finding | None:
     first, last, of_what = ends
     scatter = learning.trend.early_scatter if learning.trend is not None else 0.0
     if last < EXPLODES * first or last < first + 10 * scatter:
-        return None
-    rate, to = learning.rate, learning.lower_rate
+        return _thrown(learning)
+    rate = learning.rate
     at_rate = f" at a learning rate of {rate:.3g}" if rate is not None else ""
-    optimizer = learning.settings.optimizer or "SGD"
-    before = f"learning_rate={rate:.3g}" if rate is not None else ""
-    lower = f"learning_rate={to:.3g}, " if to is not None else ""
     return Finding(
         severity="act" if last >= SURELY * first else "consider",
         title=f"The loss explodes from {first:.3g} to {last:.3g}",
@@ -62,14 +69,61 @@ def check(signals: Signals) -> Finding | None:
             f"Over {of_what} the loss grew {last / first:.3g}-fold{at_rate}, and it did not come "
             "back. The updates make the model worse; it will be NaN soon."
         ),
-        change=Change(
-            "Clip the gradients; if the loss still grows, lower the learning rate and "
-            "scale inputs and targets to about 1.",
-            before=f"optimizer = keras.optimizers.{optimizer}({before})",
-            after=f"optimizer = keras.optimizers.{optimizer}({lower}clipnorm=1.0)",
-            turns=turned_to(to),
-        ),
+        change=_shorter_steps(learning),
         confidence=0.9,
+    )
+
+
+def _thrown(learning: LearningSignals) -> Finding | None:
+    """One update, or a few, threw the weights to where no later one brings them back from."""
+    losses = learning.steps.value
+    first, last = learning.first_loss, learning.last_loss
+    if first is None or last is None or first <= 0 or not np.isfinite(losses).all():
+        return None
+    peak = int(np.argmax(losses))
+    if losses[peak] < EXPLODES * first or last < CAME_BACK * first or not _is_flat_since(losses):
+        return None
+    return Finding(
+        severity="act" if _is_lost(learning, float(losses[peak]) / first) else "consider",
+        title=f"The loss was thrown from {first:.3g} up to {losses[peak]:.3g} and did not recover",
+        explanation=(
+            f"That was at step {learning.steps.step[peak]}. Since then it stands still at about "
+            f"{last:.3g}, where it began or above: the updates were so long that they left the "
+            "model with dead or saturated units."
+        ),
+        change=_shorter_steps(learning),
+        confidence=0.85,
+    )
+
+
+def _is_flat_since(losses: Float64s) -> bool:
+    """Long enough after the peak, and no longer falling."""
+    third = losses[-(len(losses) // 3) :]
+    if len(third) < LEAST_AFTER or int(np.argmax(losses)) >= len(losses) - len(third):
+        return False
+    early, late = np.array_split(third, 2)
+    return bool(np.median(late) >= (1 - ON_ITS_WAY) * np.median(early))
+
+
+def _is_lost(learning: LearningSignals, growth: float) -> bool:
+    """No better than chance, or thrown too far for any other reason."""
+    classes, accuracies = learning.settings.classes, learning.accuracies
+    if len(accuracies) and classes:
+        return bool(accuracies[-1] < 1 / classes + ABOVE_CHANCE)
+    return growth >= SURELY
+
+
+def _shorter_steps(learning: LearningSignals) -> Change:
+    rate, to = learning.rate, learning.lower_rate
+    optimizer = learning.settings.optimizer or "SGD"
+    before = f"learning_rate={rate:.3g}" if rate is not None else ""
+    lower = f"learning_rate={to:.3g}, " if to is not None else ""
+    return Change(
+        "Clip the gradients; if the loss still grows, lower the learning rate and "
+        "scale inputs and targets to about 1.",
+        before=f"optimizer = keras.optimizers.{optimizer}({before})",
+        after=f"optimizer = keras.optimizers.{optimizer}({lower}clipnorm=1.0)",
+        turns=turned_to(to),
     )
 
 

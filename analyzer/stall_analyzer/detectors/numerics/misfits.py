@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from stall_analyzer.detectors.numerics.mismatch import Mismatch
 from stall_analyzer.model.findings import Change
 from stall_analyzer.signals.numerics.learned import stopped_for_good
 from stall_analyzer.signals.numerics.stored_layers import StoredLayers
@@ -16,17 +16,7 @@ MOST_DROPPED = 0.9
 DROPS = frozenset({"Dropout", "SpatialDropout1D", "SpatialDropout2D", "AlphaDropout"})
 
 
-@dataclass(frozen=True)
-class Misfit:
-    """A layer that is seldom meant as it is."""
-
-    title: str
-    why: str
-    change: Change
-    kind: str  # as in ST307
-
-
-def misfit(signals: Signals) -> Misfit | None:
+def misfit(signals: Signals) -> Mismatch | None:
     layers = signals.stored_layers
     return (
         _over_the_batch(layers)
@@ -36,7 +26,7 @@ def misfit(signals: Signals) -> Misfit | None:
     )
 
 
-def _over_the_batch(layers: StoredLayers) -> Misfit | None:
+def _over_the_batch(layers: StoredLayers) -> Mismatch | None:
     """Axis 0 is that of the examples, whatever the shape of one of them."""
     wrong = [
         layer
@@ -45,7 +35,7 @@ def _over_the_batch(layers: StoredLayers) -> Misfit | None:
     ]
     if not wrong:
         return None
-    return Misfit(
+    return Mismatch(
         f"{wrong[0].get('name')} is a softmax over the batch, not over the classes",
         "With axis=0 the outputs of the examples in a batch are divided by their sum. What is said "
         "of an example depends on the others beside it, and of one alone it is always 1.",
@@ -58,13 +48,13 @@ def _over_the_batch(layers: StoredLayers) -> Misfit | None:
     )
 
 
-def _zero_for_good(signals: Signals) -> Misfit | None:
+def _zero_for_good(signals: Signals) -> Mismatch | None:
     learning, settings = signals.learning, signals.learning.settings
     if settings.output is None or settings.output.activation != "relu":
         return None
     if settings.loss not in OF_NUMBERS or not stopped_for_good(learning):
         return None
-    return Misfit(
+    return Mismatch(
         f"relu in the last layer ({settings.output.name}) puts out nothing but zeros",
         "The loss is the same to its last digits in epoch after epoch: no gradient comes through. "
         "relu has none below zero, and that is where targets below zero drive it.",
@@ -77,12 +67,12 @@ def _zero_for_good(signals: Signals) -> Misfit | None:
     )
 
 
-def _hidden_softmax(layers: StoredLayers) -> Misfit | None:
+def _hidden_softmax(layers: StoredLayers) -> Mismatch | None:
     """In a chain: elsewhere it may be the gate or the attention of another branch."""
     softmax = [layer for layer in layers.hidden if layer.activation == "softmax"]
     if not softmax or not layers.is_chain:
         return None
-    return Misfit(
+    return Mismatch(
         f"softmax in {softmax[0].name}, which is a hidden layer",
         "Its units share a sum of 1: one of many is large, the others are next to nothing, and so "
         "are their gradients.",
@@ -95,12 +85,12 @@ def _hidden_softmax(layers: StoredLayers) -> Misfit | None:
     )
 
 
-def _mostly_dropped(layers: StoredLayers) -> Misfit | None:
+def _mostly_dropped(layers: StoredLayers) -> Mismatch | None:
     dropped = [(share, layer) for layer in layers.all if (share := _dropped(layer)) is not None]
     if not dropped:
         return None
     share, layer = max(dropped, key=lambda found: found[0])
-    return Misfit(
+    return Mismatch(
         f"{layer.get('name')} drops {share:.0%} of its inputs",
         "The argument of Dropout is the share that is dropped, not the one that is kept. With so "
         "few left, each step trains another model.",

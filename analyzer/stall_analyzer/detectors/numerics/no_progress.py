@@ -1,21 +1,27 @@
-"""The loss stays at the level of a constant guess.
+"""The loss stays at what a constant answer costs, or where it began.
 
 What it finds
-A classifier whose loss stays at ln(K), what it costs to give each of K classes the same chance,
-with an accuracy that does not rise; or a loss that is the same number in epoch after epoch; or one
-that fell back to ln(K) within the epoch and stays there.
+A model whose loss never gets clearly below the cost of answering the same to all inputs, with an
+accuracy that does not rise; a loss that is the same number in epoch after epoch; one that fell back
+to ln(K), the cost of a guess among K classes, and stays there; and, as a note, any loss that has
+hardly moved since the beginning.
 
 Why it stalls
-The steps run, and the model does not get better at telling the classes apart. Either the updates do
-not reach the weights, or there is nothing in the data to learn.
+The steps run, and the model does not get better at its task. Either the updates do not reach the
+weights, or there is nothing in the data to learn.
 
 How it is measured
-Number of classes from the stored model; losses from the event files. The last epochs must lie
-within 2 % of ln(K) and differ by less than 0.5 %, over at least two epochs and a hundred steps. A
-loss that is the same to six digits in three epochs needs no number of classes. A model that broke
-down is seen within one epoch: its steps were at least a tenth below ln(K), or three times as high,
-and from some step on each of them is within 2 % of it. Where the learning rate or the last layer
-explains it, those findings stand instead of this one.
+A constant answer costs ln(K) where K classes get the same chance. Where the accuracy is the same
+number in three epochs, the model gives one answer, its accuracy is the share of the largest class,
+and the entropy of that share is the cost. The number of classes comes from the stored model, losses
+and accuracies from the event files. The loss must be within 2 % of the cost or above it in all of
+three epochs, fall by less than 2 % in the last one (0.5 % where no accuracy was logged), and the
+rate must not be rising. A hundred steps make it sure; with fewer it must have moved by less than
+0.5 % in all. A loss that is the same to six digits in three epochs, or to four since the beginning,
+needs no number of classes; a loop without epochs is judged by thirds of its steps. A model that
+broke down is seen within one epoch: its steps were at least a tenth below ln(K), or three times as
+high, and from some step on each of them is within 2 % of it. Where the learning rate or the last
+layer explains it, those findings stand instead of this one.
 
 Example
 Loss 2.303 in all of three epochs on ten classes, which is ln(10): the labels had been shuffled
@@ -28,19 +34,34 @@ inputs: look at a few of both, as they leave the input pipeline. A model that br
 NaN in the inputs, scale them, lower the rate or clip gradients.
 
 Blind spots
-Regressions: what a constant guess costs there is the variance of the targets, which is not logged.
-Classes of unequal size: their constant guess costs less than ln(K).
+Regressions and losses of one's own: what a constant answer costs there is not in an ordinary log,
+so a loss that hardly moves is only a note: the model may have been trained before. A plateau that
+the run would have left later looks the same while it lasts.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
-from stall_analyzer.detectors.numerics.rate_turns import turned_to
+from stall_analyzer.detectors.numerics.breakdown import broke_down, broken_at
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.units import Float64s
+from stall_analyzer.signals.numerics.baseline import (
+    SURELY,
+    Baseline,
+    Course,
+    accuracy_rises,
+    baseline_of,
+    course_of,
+    has_decayed,
+    is_never_below,
+    is_surely_below,
+    is_warming_up,
+    steps_passed,
+)
 from stall_analyzer.signals.numerics.learning import LearningSignals
 from stall_analyzer.signals.signals import Signals
 
@@ -51,28 +72,44 @@ BUCKET = "numerics"
 LEAST_STEPS = 100
 LEAST_EPOCHS = 2
 LEAST_EPOCHS_UNCOUNTED = 4  # where the number of steps is not known, with an accuracy at hand
+# Fewer steps than this have moved nothing yet in many a healthy run.
+FEW_STEPS = 24
 # How close to ln(K) counts as a guess, and how little the last epochs may differ: a slow but
 # healthy beginning falls by a per cent and more per epoch.
 NEAR_GUESS = 0.02
 STILL = 0.005
+# On its way down to a guess a loss may fall faster, as long as the accuracy does not rise.
+SLOW = 0.02
+# A plateau ends with a fall of this much in an epoch, and of so many times what it moved before.
+LEAVING = 1e-3
+LEAVING_TIMES = 3.0
 # An accuracy this far above chance has learned something.
 ABOVE_CHANCE = 0.05
 # After so many epochs at a guess, with an accuracy that says the same, nothing has been learned.
 SURE_EPOCHS = 3
-# A model that broke down: what it had learned before, or how far its loss was thrown; and for how
-# many steps the loss then stays at the guess. A loss that only passes by is there for a few steps.
-HAD_LEARNED = 0.9
-LEARNED_STEPS = 5
-THROWN = 3.0
-BROKEN_LEAST = 10
-THROWN_LEAST = 50
-# The same number to the digits that float32 has, in this many epochs: no update arrives.
+# One answer for everything is right this often only in data that are hard to learn anyway.
+RARE_CLASS = 0.9
+# The same number to the digits that float32 has, in this many epochs: no update arrives. To four
+# digits, updates arrive that are far too short.
 SAME = 1e-6
+NEARLY_SAME = 1e-4
+LEAST_SAME = 3
+# A loss that fell by this before it stood still has learned something, and one this small is done.
+HAD_FALLEN = 0.1
+DONE = 1e-5
+# Of a loss whose constant answer is not known: a fall that small may be none at all, and scatter
+# that large hides it.
+HARDLY = 0.05
+SCATTER_MOST = 0.2
+# Numbers of classes that data sets have. Within half a per cent of one of their logarithms, and
+# still, a loss is a guess.
+USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
+# A model that is right so often need not learn any more.
+GOOD_ACCURACY = 0.9
+
 WHAT_WOULD_TELL = (
     "StallCallback measures the gradients and updates of each layer: a run with it says which."
 )
-LEAST_SAME = 3
-
 ONE_BATCH = Change(
     "Train on a single batch until its loss is near 0. If it gets there, look at the labels "
     "as they leave the input pipeline; if not, look at layers, gradients and loss.",
@@ -86,89 +123,116 @@ def check(signals: Signals) -> Finding | None:
     epochs = learning.epoch_losses
     if not np.isfinite(epochs).all():
         return None
-    broken_at = _broken_at(learning)
-    if broken_at is not None:
-        return _broke_down(learning, broken_at)
-    if len(epochs) < LEAST_EPOCHS:
-        return None
-    if learning.settings.frozen:
+    broken = broken_at(learning)
+    if broken is not None:
+        return broke_down(learning, broken)
+    if learning.settings.frozen and len(epochs) >= LEAST_EPOCHS:
         return _frozen(learning)
-    finding: Finding | None = None
-    if _guesses(learning):
-        finding = _guessing(learning)
-    elif len(epochs) >= LEAST_SAME and epochs[0] != 0 and np.ptp(epochs) <= SAME * abs(epochs[0]):
-        finding = _constant(learning)
+    finding = _standing(learning)
     if finding is None or signals.layers.gradients is not None:
         return finding
     return replace(finding, explanation=f"{finding.explanation} {WHAT_WOULD_TELL}")
 
 
+def _standing(learning: LearningSignals) -> Finding | None:
+    if _guesses(learning):
+        return _guessing(learning)
+    course, baseline = course_of(learning), baseline_of(learning)
+    if course is None or is_warming_up(learning) or course.levels[-1] < DONE:
+        return None
+    if baseline is not None and _stays_above(learning, baseline, course):
+        return _constant_answer(learning, baseline, course)
+    if _is_good(learning, baseline, course) or has_decayed(learning):
+        return None
+    return _same_number(learning, course) or _hardly_moved(learning, course)
+
+
 def _guesses(learning: LearningSignals) -> bool:
     guess, classes = learning.settings.guess_loss, learning.settings.classes
-    if guess is None or classes is None or not _is_late_enough(learning):
+    epochs, validation = learning.epoch_losses, learning.validation_losses
+    if guess is None or classes is None or len(epochs) < LEAST_EPOCHS:
         return False
-    last = learning.epoch_losses[-2:]
+    if not _is_late_enough(learning):
+        return False
+    if any(is_surely_below(learning, guess, at[-1]) for at in (epochs, validation) if len(at)):
+        return False
+    last = epochs[-2:]
     if np.abs(last - guess).max() > NEAR_GUESS * guess or np.ptp(last) > STILL * guess:
+        return False
+    if _leaves(learning, epochs):
         return False
     accuracies = learning.accuracies
     return not len(accuracies) or bool(accuracies[-1] < 1 / classes + ABOVE_CHANCE)
 
 
-def _broken_at(learning: LearningSignals) -> int | None:
-    """The entry of the step losses from which on the model only guesses, after it did not."""
-    guess, losses = learning.settings.guess_loss, learning.steps.value
-    if guess is None or not np.isfinite(losses).all() or _tells_apart(learning):
-        return None
-    elsewhere = np.flatnonzero(np.abs(losses - guess) > NEAR_GUESS * guess)
-    if len(elsewhere) == 0:
-        return None
-    begin = int(elsewhere[-1]) + 1
-    before, stays = losses[:begin], len(losses) - begin
-    had_learned = begin >= LEARNED_STEPS and _usual(before) < HAD_LEARNED * guess
-    thrown = before.max() > THROWN * guess
-    long_enough = BROKEN_LEAST if had_learned else THROWN_LEAST
-    return begin if (had_learned or thrown) and stays >= long_enough else None
+def _leaves(learning: LearningSignals, levels: Float64s) -> bool:
+    """Whether the last epoch brought more than all before it: the end of a plateau."""
+    accuracies, falls = learning.accuracies, -np.diff(levels) / np.abs(levels[-1])
+    if len(accuracies) > 1 and accuracies[-1] <= accuracies[:-1].max():
+        return False
+    before = float(np.abs(falls[:-1]).max(initial=0.0))
+    return bool(falls[-1] > max(LEAVING, LEAVING_TIMES * before))
 
 
-def _usual(losses: Float64s) -> float:
-    """The loss of the last few steps, whatever a single one may be."""
-    return float(np.median(losses[-LEARNED_STEPS:]))
+def _stays_above(learning: LearningSignals, baseline: Baseline, course: Course) -> bool:
+    """At or above a constant answer from the first epoch to the last, and hardly on its way."""
+    if not is_never_below(learning, baseline, course) or _leaves(learning, course.levels):
+        return False
+    if _steps(learning) < LEAST_STEPS:
+        return _steps(learning) >= FEW_STEPS and course.spread <= STILL
+    is_above = len(learning.accuracies) > 0 and course.levels[-1] > baseline.cost
+    pace = SLOW if is_above else STILL
+    return abs(course.last_fall) <= pace + 2 * course.error / baseline.cost
 
 
-def _tells_apart(learning: LearningSignals) -> bool:
-    """Whether an accuracy was logged that is above chance."""
-    accuracies, classes = learning.accuracies, learning.settings.classes
-    return bool(len(accuracies) > 1 and classes and accuracies[-1] >= 1 / classes + ABOVE_CHANCE)
-
-
-def _broke_down(learning: LearningSignals, begin: int) -> Finding:
-    steps, settings, lower = learning.steps, learning.settings, learning.lower_rate
-    classes, rate = settings.classes, f"{lower:.3g}" if lower is not None else "learning_rate / 10"
-    before, since = steps.value[:begin], steps.value[begin:]
-    worst, reached, guess = float(before.max()), _usual(before), float(np.median(since))
-    came = f"from {reached:.3g}" if reached < guess else f"after a peak of {worst:.3g}"
-    return Finding(
-        severity="act",
-        title=f"The model broke down at step {steps.step[begin]}: since then it only guesses",
-        explanation=(
-            f"The loss went {came} to {guess:.4g} and has stayed there for "
-            f"{len(since)} steps. That is ln({classes}), the cost of giving each of "
-            f"{classes} classes the same chance: the outputs no longer depend on the inputs. "
-            "Usual reasons: one update that was far too long and left only dead units, or a NaN in "
-            "the inputs, which relu turns into 0 so that the loss does not show it."
-        ),
-        change=Change(
-            "Look for NaN and for values of unusual size in the inputs and scale them; then lower "
-            "the learning rate or clip the gradients.",
-            before="model.fit(x, y)",
-            after="assert np.isfinite(x).all()\n"
-            f"optimizer = keras.optimizers.{settings.optimizer or 'Adam'}({rate}, clipnorm=1.0)\n"
-            "model.compile(optimizer, loss)\n"
-            "model.fit((x - x.mean(0)) / x.std(0), y)",
-            turns=turned_to(lower),
-        ),
-        confidence=0.85,
+def _is_good(learning: LearningSignals, baseline: Baseline | None, course: Course) -> bool:
+    """Whether the model knows something, so that a loss that stays may be the end of the road."""
+    if len(learning.accuracies) and learning.accuracies[-1] >= GOOD_ACCURACY:
+        return True
+    return accuracy_rises(learning) or (
+        baseline is not None and bool(course.levels[-1] < (1 - HAD_FALLEN) * baseline.cost)
     )
+
+
+def _same_number(learning: LearningSignals, course: Course) -> Finding | None:
+    """The loss of whole epochs is the same: it has one cause, whatever the loss is."""
+    if course.error or len(course.levels) < LEAST_SAME or course.fall > HAD_FALLEN:
+        return None
+    tail = course.levels[-LEAST_SAME:]
+    exactly = bool(np.ptp(tail) <= SAME * abs(tail[-1]))
+    if not exactly and course.spread > NEARLY_SAME:
+        return None
+    return _constant(learning, exactly)
+
+
+def _hardly_moved(learning: LearningSignals, course: Course) -> Finding | None:
+    level, trend = float(course.levels[-1]), learning.trend
+    error = 2 * course.error / level
+    if trend is not None and trend.fall > SURELY * trend.error:
+        return None
+    if abs(course.fall) > (max(error, STILL) if error else HARDLY) or error > SCATTER_MOST:
+        return None
+    noise = 2 * trend.error / level if trend is not None else 0.0
+    if not error and (abs(course.last_fall) > max(STILL, noise) or _steps(learning) < LEAST_STEPS):
+        return None
+    classes = _classes_by_level(course, error) if learning.settings.loss is None else None
+    return _at_a_guess(course, classes) if classes is not None else _note(learning, level, course)
+
+
+def _classes_by_level(course: Course, error: float) -> int | None:
+    """Of a loop that says nothing about its loss: whose guess it can only be."""
+    if course.spread + error > 2 * STILL:
+        return None
+    level = float(course.levels[-1])
+    near = [n for n in USUAL_CLASSES if abs(level - math.log(n)) <= STILL * math.log(n)]
+    return near[0] if near else None
+
+
+def _steps(learning: LearningSignals) -> int:
+    """Of all epochs; where they were not counted, as many as are needed to be judged."""
+    if learning.step_count is not None:
+        return max(learning.step_count, steps_passed(learning))
+    return LEAST_STEPS if len(learning.accuracies) >= LEAST_EPOCHS_UNCOUNTED else 0
 
 
 def _is_late_enough(learning: LearningSignals) -> bool:
@@ -179,44 +243,100 @@ def _is_late_enough(learning: LearningSignals) -> bool:
 
 def _guessing(learning: LearningSignals) -> Finding:
     settings, epochs = learning.settings, learning.epoch_losses
-    rate = f" at a learning rate of {learning.rate:.3g}" if learning.rate is not None else ""
-    accuracy = (
-        f" The accuracy is {learning.accuracies[-1]:.3g}." if len(learning.accuracies) else ""
-    )
     sure = len(learning.accuracies) and len(epochs) >= SURE_EPOCHS
     return Finding(
         severity="act" if sure else "consider",
         title=f"The loss stays at {epochs[-1]:.3g}: a guess among {settings.classes} classes",
         explanation=(
-            f"After {len(epochs)} epochs{rate} the loss is still ln({settings.classes}), the cost "
-            f"of giving each class the same chance.{accuracy} Either the labels do not belong to "
-            "the inputs, and then no model can learn them, or the updates do not reach the "
-            "weights. The log cannot tell which."
+            f"After {len(epochs)} epochs{_at_rate(learning)} the loss is still "
+            f"ln({settings.classes}), the cost of giving each class the same chance."
+            f"{_accuracy(learning)} Either the labels do not belong to the inputs, and then no "
+            "model can learn them, or the updates do not reach the weights. The log cannot tell "
+            "which."
         ),
         change=ONE_BATCH,
         confidence=0.85 if sure else 0.7,
     )
 
 
-def _constant(learning: LearningSignals) -> Finding:
-    epochs = learning.epoch_losses
+def _constant_answer(learning: LearningSignals, baseline: Baseline, course: Course) -> Finding:
+    last, accuracies = course.levels[-1], learning.accuracies
+    rare = len(accuracies) > 0 and accuracies[-1] >= RARE_CLASS
+    is_known = len(accuracies) > 0 or learning.label_cost is not None
+    sure = is_known and not rare and _steps(learning) >= LEAST_STEPS
     return Finding(
-        severity="consider",
-        title=f"The loss is {epochs[-1]:.6g} in each of {len(epochs)} epochs",
+        severity="act" if sure else "consider",
+        title=f"The loss is {last:.3g}, no better than one answer for all inputs",
         explanation=(
-            "It is the same to six digits, although weights that are updated always move it a "
-            "little. The gradient is zero: units that are dead or saturated, an operation without "
-            "a gradient, or variables that the optimizer was not given."
+            f"It began at {course.levels[0]:.4g} and is {last:.4g} after {_length(learning)}"
+            f"{_at_rate(learning)}; {baseline.cost:.4g} is the cost of {baseline.words}."
+            f"{_accuracy(learning)} So nothing has been learned from the inputs: either the "
+            "updates do not reach the weights, or are far too short, or the labels do not belong "
+            "to the inputs."
         ),
         change=ONE_BATCH,
-        confidence=0.7,
+        confidence=0.85 if sure else 0.7,
+    )
+
+
+def _constant(learning: LearningSignals, exactly: bool) -> Finding:
+    epochs = learning.epoch_losses
+    digits, why = "six", "although weights that are updated always move it a little"
+    reasons = (
+        "The gradient is zero: units that are dead or saturated, an operation without a gradient, "
+        "or variables that the optimizer was not given."
+    )
+    if not exactly:
+        digits, why = "nearly four", "from the first epoch on, as if the weights hardly moved"
+        reasons = (
+            "The updates are far too short: a rate or a limit of the gradients that is much too "
+            "low, gradients that vanish on their way, or weights that are not trained."
+        )
+    return Finding(
+        severity="act" if exactly and _steps(learning) >= LEAST_STEPS else "consider",
+        title=f"The loss is {epochs[-1]:.6g} in epoch after epoch",
+        explanation=f"It is the same to {digits} digits, {why}. {reasons}",
+        change=ONE_BATCH,
+        confidence=0.8 if exactly else 0.7,
+    )
+
+
+def _at_a_guess(course: Course, classes: int) -> Finding:
+    return Finding(
+        severity="consider",
+        title=f"The loss stays at {course.levels[-1]:.3g}, which is ln({classes})",
+        explanation=(
+            f"It was {course.levels[0]:.4g} at first and is {course.levels[-1]:.4g} at the end. "
+            f"If it is a cross-entropy over {classes} classes, that is the cost of giving each of "
+            "them the same chance: nothing has been learned. Usual reasons: updates that do not "
+            "reach the weights, softmax applied twice, labels that do not belong to the inputs."
+        ),
+        change=ONE_BATCH,
+        confidence=0.6,
+    )
+
+
+def _note(learning: LearningSignals, level: float, course: Course) -> Finding:
+    return Finding(
+        severity="note",
+        title=f"The loss has hardly moved in {_length(learning)}",
+        explanation=(
+            f"It was {course.levels[0]:.3g} at first and is {level:.3g} at the end. In a model "
+            "that was trained before, or where little can be known, that is as it should be. In a "
+            "new one it means that nothing but a constant answer was learned: compare the loss "
+            "with the variance of the targets, or with the entropy of the labels."
+        ),
+        change=ONE_BATCH,
+        confidence=0.5,
     )
 
 
 def _frozen(learning: LearningSignals) -> Finding:
-    epochs = learning.epoch_losses
+    epochs, course = learning.epoch_losses, course_of(learning)
+    hardly = course is not None and course.fall <= HARDLY and len(learning.accuracies) > 0
+    nothing = learning.is_flat(STILL) or (hardly and not accuracy_rises(learning))
     return Finding(
-        severity="act" if learning.is_flat(STILL) else "consider",
+        severity="act" if nothing else "consider",
         title="Every layer of the model is frozen",
         explanation=(
             f"All layers with weights have trainable=False. The loss is {epochs[0]:.4g} in the "
@@ -230,3 +350,17 @@ def _frozen(learning: LearningSignals) -> Finding:
         ),
         confidence=0.95,
     )
+
+
+def _length(learning: LearningSignals) -> str:
+    epochs = len(learning.epoch_losses)
+    return f"{epochs} epochs" if epochs else f"{_steps(learning)} steps"
+
+
+def _at_rate(learning: LearningSignals) -> str:
+    return f" at a learning rate of {learning.rate:.3g}" if learning.rate is not None else ""
+
+
+def _accuracy(learning: LearningSignals) -> str:
+    accuracies = learning.accuracies
+    return f" The accuracy is {accuracies[-1]:.3g}." if len(accuracies) else ""

@@ -4,7 +4,9 @@ What it finds
 Pairs of last activation and loss that cannot work, or work only by luck: softmax over one unit, a
 loss of probabilities on raw outputs or behind relu or tanh, a loss over classes on a single unit.
 Softmax over the examples of the batch, or in a hidden layer; a dropout of 0.9 and more; an output
-with relu that is zero for good. Also a loss that falls while the accuracy never changes.
+with relu that is zero for good. Also values that no right program logs: a loss below its minimum, a
+loss of 0 from the first step, an error larger than the last activation allows, an accuracy that the
+loss contradicts.
 
 Why it stalls
 The loss then measures something else than what the model is asked for. Training may go on for hours
@@ -12,9 +14,12 @@ and produce a model that always answers the same.
 
 How it is measured
 From the model that the TensorBoard callback stores: units and activation of the last layer, name
-and from_logits of the loss. How loud it is said depends on the logged loss and accuracy: only a
-pair that cannot work, or a run that stands still, is called lost. Behind a last relu, a loss that
-is the same to its last digits in three epochs says that all outputs are zero.
+and from_logits of the loss. A sigmoid is between 0 and 1: if the targets were, too, neither the
+error nor its square could be above 1 (2 and 4 for tanh). A wrong answer of a classifier has a
+probability of at least one half and costs at least ln(2): a loss below that share of the errors
+looks at something else than the accuracy does. How loud it is said depends on the logged loss and
+accuracy: only what cannot work, or a run that stands still, is called lost. Behind a last relu, a
+loss that is the same to its last digits in three epochs says that all outputs are zero.
 
 Example
 Dense(1, activation="softmax") with binary cross-entropy: Keras computes the loss from the values
@@ -31,11 +36,11 @@ losses of one's own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from stall_analyzer.detectors.numerics.impossible_values import impossible_value
 from stall_analyzer.detectors.numerics.misfits import misfit
+from stall_analyzer.detectors.numerics.mismatch import KINDS, Mismatch
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.kinds import Severity
 from stall_analyzer.signals.numerics.learning import LearningSignals
@@ -57,25 +62,17 @@ RISEN = 0.05
 # A loss that fell to half of its start has learned something; the accuracy should show it.
 FALLEN = 0.5
 
-KINDS = ("impossible", "wrong", "suspect", "odd")  # the worst first
 PROBABILITIES = ("sigmoid", "softmax")
-
-
-@dataclass(frozen=True)
-class _Mismatch:
-    """A loss that does not fit the output of the model."""
-
-    title: str
-    why: str
-    change: Change
-    # "impossible": lost whatever the loss says; "wrong": lost if the run stands still; "suspect":
-    # works, but lost if the run stands still; "odd": works
-    kind: str
 
 
 def check(signals: Signals) -> Finding | None:
     learning = signals.learning
-    found = (_mismatch(learning.settings), _misfit(signals), _contradiction(learning))
+    found = (
+        _mismatch(learning.settings),
+        impossible_value(signals),
+        misfit(signals),
+        _contradiction(learning),
+    )
     mismatch = min(
         (one for one in found if one), key=lambda one: KINDS.index(one.kind), default=None
     )
@@ -98,19 +95,13 @@ def check(signals: Signals) -> Finding | None:
     )
 
 
-def _misfit(signals: Signals) -> _Mismatch | None:
-    """By what the layers look like, with the loss as a witness."""
-    found = misfit(signals)
-    return _Mismatch(found.title, found.why, found.change, found.kind) if found else None
-
-
-def _mismatch(settings: ModelSettings) -> _Mismatch | None:
+def _mismatch(settings: ModelSettings) -> Mismatch | None:
     output, loss = settings.output, settings.loss
     if output is None or loss is None:
         return None
     units, activation, layer = output.units, output.activation, f"the last layer ({output.name})"
     if units == 1 and activation == "softmax":
-        return _Mismatch(
+        return Mismatch(
             f"Softmax over the single unit of {layer} is always 1",
             "Softmax divides by the sum over the units, and here that is the unit itself. Every "
             "prediction is 1, even where the loss falls, because Keras computes cross-entropy from "
@@ -119,7 +110,7 @@ def _mismatch(settings: ModelSettings) -> _Mismatch | None:
             "impossible",
         )
     if units == 1 and loss in CATEGORICAL:
-        return _Mismatch(
+        return Mismatch(
             f"{loss} on the single unit of {layer}",
             "A loss over classes needs one unit per class; over one unit it is always 0.",
             Change("Use the loss for two classes.", _loss(loss), _loss(BINARY)),
@@ -128,7 +119,7 @@ def _mismatch(settings: ModelSettings) -> _Mismatch | None:
     if loss not in CROSS_ENTROPIES:
         return _squared(settings)
     if activation == "linear" and not settings.from_logits:
-        return _Mismatch(
+        return Mismatch(
             f"{loss} expects probabilities, but {layer} has no activation",
             "Raw outputs are cut off at 0 and 1, and where they are cut off there is no gradient.",
             Change("Tell the loss that it gets raw outputs.", _loss(loss), _logits(loss)),
@@ -136,7 +127,7 @@ def _mismatch(settings: ModelSettings) -> _Mismatch | None:
         )
     if activation in ("relu", "tanh"):
         what = "raw outputs of any size" if settings.from_logits else "probabilities"
-        return _Mismatch(
+        return Mismatch(
             f"{loss} behind {activation} in {layer}",
             f"The loss expects {what}; {activation} cuts off a part of them, and where it does "
             "there is no gradient.",
@@ -146,7 +137,7 @@ def _mismatch(settings: ModelSettings) -> _Mismatch | None:
     return _looked_through(settings, layer)
 
 
-def _looked_through(settings: ModelSettings, layer: str) -> _Mismatch | None:
+def _looked_through(settings: ModelSettings, layer: str) -> Mismatch | None:
     """Pairs that Keras on TensorFlow puts right, by taking the values before the activation."""
     assert settings.output is not None and settings.loss is not None
     activation, loss = settings.output.activation, settings.loss
@@ -155,7 +146,7 @@ def _looked_through(settings: ModelSettings, layer: str) -> _Mismatch | None:
         "any layer in between, or another backend, breaks it."
     )
     if settings.from_logits and activation in PROBABILITIES:
-        return _Mismatch(
+        return Mismatch(
             f"from_logits=True, but {layer} has {activation} already",
             f"The loss is told that it gets raw outputs, and gets probabilities. {luck}",
             Change("Leave from_logits out.", _logits(loss), _loss(loss)),
@@ -167,7 +158,7 @@ def _looked_through(settings: ModelSettings, layer: str) -> _Mismatch | None:
         right = BINARY
     else:
         return None
-    return _Mismatch(
+    return Mismatch(
         f"{loss} behind {activation} in {layer}",
         f"{activation} goes with {right}. {luck} The outputs are not the probabilities that the "
         "loss made of them.",
@@ -176,12 +167,12 @@ def _looked_through(settings: ModelSettings, layer: str) -> _Mismatch | None:
     )
 
 
-def _squared(settings: ModelSettings) -> _Mismatch | None:
+def _squared(settings: ModelSettings) -> Mismatch | None:
     if settings.loss != "mean_squared_error" or settings.output is None:
         return None
     if settings.output.activation != "softmax":
         return None
-    return _Mismatch(
+    return Mismatch(
         "Mean squared error on softmax outputs",
         "It works, but its gradient vanishes where the model is surely wrong; cross-entropy learns "
         "faster there.",
@@ -190,7 +181,7 @@ def _squared(settings: ModelSettings) -> _Mismatch | None:
     )
 
 
-def _contradiction(learning: LearningSignals) -> _Mismatch | None:
+def _contradiction(learning: LearningSignals) -> Mismatch | None:
     """The loss falls, and the accuracy is the same number in every epoch."""
     losses, accuracies = learning.epoch_losses, learning.accuracies
     if len(losses) < 2 or len(accuracies) != len(losses) or learning.settings.loss is None:
@@ -199,7 +190,7 @@ def _contradiction(learning: LearningSignals) -> _Mismatch | None:
         return None
     if not losses[-1] < FALLEN * losses[0] or accuracies[-1] == 1:
         return None
-    return _Mismatch(
+    return Mismatch(
         f"The loss falls, but the accuracy is {accuracies[-1]:.3g} in every epoch",
         "A loss that falls means other predictions, and some of them should cross the line. Either "
         "the accuracy does not look at what the loss looks at, or one class is all there is.",

@@ -13,7 +13,7 @@ from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.units import Float64s
-from stall_analyzer.signals.numerics.learning_rates import lower_rate
+from stall_analyzer.signals.numerics.learning_rates import as_written, lower_rate
 from stall_analyzer.signals.numerics.losses import StepLosses, first_fit, step_losses
 from stall_analyzer.signals.numerics.model_settings import ModelSettings, settings_of
 from stall_analyzer.signals.numerics.trend import Trend, trend_of
@@ -54,6 +54,7 @@ class LearningSignals:
     settings: ModelSettings = field(default_factory=ModelSettings)
     not_finite: NotFinite | None = None
     gradients: Mapping[str, Float64s] = field(default_factory=dict)  # by tag
+    label_cost: float | None = None  # of the best constant answer, where the labels were looked at
     steps_per_epoch: int | None = None
 
     @cached_property
@@ -112,11 +113,12 @@ class LearningSignals:
     @property
     def rate(self) -> float | None:
         """The learning rate of the first epoch."""
+        rate = self.settings.learning_rate
         if len(self.learning_rates):
-            return float(self.learning_rates[0])
-        if self.settings.learning_rate is None and len(self.captured_rates):
-            return float(np.median(self.captured_rates))
-        return self.settings.learning_rate
+            rate = float(self.learning_rates[0])
+        elif rate is None and len(self.captured_rates):
+            rate = float(np.median(self.captured_rates))
+        return as_written(rate) if rate is not None else None
 
     @property
     def lower_rate(self) -> float | None:
@@ -131,7 +133,7 @@ class LearningSignals:
             rates.append(self.settings.highest_rate)
         elif not len(self.captured_rates):
             return None  # what a schedule does within an epoch is not logged
-        return float(max(rates))
+        return as_written(max(rates))
 
     @property
     def step_count(self) -> int | None:

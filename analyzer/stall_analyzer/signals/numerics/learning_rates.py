@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from stall_analyzer.signals.numerics.model_settings import ModelSettings
+
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -28,8 +32,9 @@ _BY_ITS_SIZE = UsualRates(1e-6, 1e-2, 1e-3)
 _SHRINKING = UsualRates(1e-4, 0.5, 1e-2)
 
 USUAL = {
-    # Times the gradient, which may be small: 0.1 with momentum 0.9 (ten times 0.1) is common.
-    "SGD": UsualRates(1e-4, 1.0, 1e-2),
+    # Times the gradient, which may be small: steps of 1 (0.1 with momentum 0.9) work where the loss
+    # falls, and are the first suspect where it does not.
+    "SGD": UsualRates(1e-4, 0.9, 1e-2),
     "Adam": _BY_ITS_SIZE,
     "AdamW": _BY_ITS_SIZE,
     "Nadam": _BY_ITS_SIZE,
@@ -51,8 +56,18 @@ def usual_rates(settings: ModelSettings) -> UsualRates | None:
 def lower_rate(settings: ModelSettings, rate: float) -> float:
     """The rate to try where steps are too long: a usual one or, if it is that already, a tenth."""
     usual = usual_rates(settings)
-    is_high = usual is not None and effective_rate(settings, rate) >= usual.high
+    is_high = usual is not None and is_above(effective_rate(settings, rate), usual.high)
     return usual.start if usual is not None and is_high and usual.start < rate else rate / 10
+
+
+def is_above(rate: float, limit: float) -> bool:
+    """Rounding aside: 0.1 / (1 - 0.9) is 1."""
+    return rate > limit * (1 + ROUNDING)
+
+
+def as_written(rate: float) -> float:
+    """The number in the program: logs and stored models hold it as float32, 1.00000001e-07."""
+    return float(str(np.float32(rate)))
 
 
 def effective_rate(settings: ModelSettings, rate: float) -> float:

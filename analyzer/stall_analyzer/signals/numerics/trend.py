@@ -41,28 +41,28 @@ def trend_of(values: Float64s, rounding: Float64s | None = None) -> Trend | None
         return None
     third = len(values) // 3
     uncertain = float(np.median(rounding)) if rounding is not None else 0.0
-    scatter = max(_scatter(values), uncertain)
+    scatter = max(scatter_of(values), uncertain)
     return Trend(
         first=float(values[0]),
-        early=_middle_mean(values[:third]),
-        late=_middle_mean(values[-third:]),
+        early=middle_mean(values[:third]),
+        late=middle_mean(values[-third:]),
         scatter=scatter,
-        early_scatter=max(_scatter(values[:third]), uncertain),
-        late_scatter=max(_scatter(values[-third:]), uncertain),
+        early_scatter=max(scatter_of(values[:third]), uncertain),
+        late_scatter=max(scatter_of(values[-third:]), uncertain),
         error=MIDDLE_ERROR * scatter * float(np.sqrt(2 / third)),
         turning=_turning(values),
         count=len(values),
     )
 
 
-def _middle_mean(values: Float64s) -> float:
+def middle_mean(values: Float64s) -> float:
     """Of the middle half: no spike moves it, and two levels in turns give the one between."""
     ordered = np.sort(values)
     cut = len(ordered) // 4
     return float(np.mean(ordered[cut : len(ordered) - cut]))
 
 
-def _scatter(values: Float64s) -> float:
+def scatter_of(values: Float64s) -> float:
     """From neighbours, so that a trend hardly counts as scatter."""
     return float(MAD_TO_DEVIATION * np.median(np.abs(np.diff(values))) / np.sqrt(2))
 

@@ -1,0 +1,94 @@
+"""The accuracy falls while the loss falls.
+
+What it finds
+A classifier whose loss gets lower from epoch to epoch, and whose accuracy falls below that of a
+guess.
+
+Why it stalls
+Training makes the loss small, and here a small loss means wrong answers. More epochs make the model
+worse.
+
+How it is measured
+Losses and accuracies of at least three epochs from the event files, the number of classes from the
+last layer. From the first epoch to the last the loss must fall by more than 5 %, the accuracy by
+0.05 and by a fifth of itself, and it must end clearly below chance.
+
+Example
+A loss of one's own returns the likelihood instead of its negative: it goes from -1.0 to -3.4, and
+the accuracy from 0.22 to 0.07 on two classes.
+
+What to do
+Look at the sign of the loss first, then at the labels: classes that were swapped, one-hot labels
+that were turned around, a metric that compares with other labels than the loss.
+
+Blind spots
+Accuracies that fall to chance and no lower: those of weighted classes or of a discriminator may do
+so in healthy runs. Models whose last layer does not tell the number of classes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.signals.numerics.learning import LearningSignals
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST322"
+BUCKET = "numerics"
+
+LEAST_EPOCHS = 3
+# What counts as a fall: of the loss as a share of its start, of the accuracy in both ways.
+LOSS_FALLS = 0.05
+FALLS = 0.05
+FALLS_TO = 0.8
+# Chance itself may be missed by a little; this far below it, answers are wrong by method.
+BELOW_CHANCE = 0.8
+
+
+def check(signals: Signals) -> Finding | None:
+    learning = signals.learning
+    losses, accuracies = learning.epoch_losses, learning.accuracies
+    chance = _chance(learning)
+    if chance is None or len(accuracies) < LEAST_EPOCHS or len(accuracies) != len(losses):
+        return None
+    if not _loss_falls(learning) or not _accuracy_falls(learning, chance):
+        return None
+    return Finding(
+        severity="act",
+        title=f"The accuracy falls to {accuracies[-1]:.3g} while the loss gets lower",
+        explanation=(
+            f"Over {len(losses)} epochs the loss went from {losses[0]:.3g} to {losses[-1]:.3g}, "
+            f"and the accuracy from {accuracies[0]:.3g} to {accuracies[-1]:.3g}; a guess is right "
+            f"in {chance:.2g} of the cases. The model is being taught the wrong answers: the sign "
+            "of the loss is wrong, or its labels are not those of the accuracy."
+        ),
+        change=Change(
+            "Turn the sign of the loss around if it is a likelihood or a score; else compare the "
+            "labels that the loss gets with those of the metric.",
+            before="return tf.reduce_mean(log_likelihood)",
+            after="return -tf.reduce_mean(log_likelihood)",
+        ),
+        confidence=0.9,
+    )
+
+
+def _chance(learning: LearningSignals) -> float | None:
+    """How often a guess is right, by the last layer; None where it does not tell."""
+    output = learning.settings.output
+    if output is None or output.units is None:
+        return None
+    if output.units == 1 and output.activation == "sigmoid":
+        return 0.5
+    return 1 / output.units if output.units > 1 and output.activation == "softmax" else None
+
+
+def _loss_falls(learning: LearningSignals) -> bool:
+    losses = learning.epoch_losses
+    fall = float(losses[0] - losses[-1])
+    return bool(np.isfinite(losses).all()) and fall > LOSS_FALLS * abs(float(losses[0]))
+
+
+def _accuracy_falls(learning: LearningSignals, chance: float) -> bool:
+    first, last = float(learning.accuracies[0]), float(learning.accuracies[-1])
+    return last < BELOW_CHANCE * chance and last < min(first - FALLS, FALLS_TO * first)

@@ -1,0 +1,82 @@
+"""A model that had learned, or whose loss was thrown far up, and that only guesses since.
+
+A part of ST305, which says more about it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.detectors.numerics.rate_turns import turned_to
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.units import Float64s
+from stall_analyzer.signals.numerics.learning import LearningSignals
+
+# How close to ln(K) counts as a guess.
+NEAR_GUESS = 0.02
+# An accuracy this far above chance has learned something.
+ABOVE_CHANCE = 0.05
+# What the model had learned before, or how far its loss was thrown; and for how many steps the loss
+# then stays at the guess. A loss that only passes by is there for a few steps.
+HAD_LEARNED = 0.9
+LEARNED_STEPS = 5
+THROWN = 3.0
+BROKEN_LEAST = 10
+THROWN_LEAST = 50
+
+
+def broken_at(learning: LearningSignals) -> int | None:
+    """The entry of the step losses from which on the model only guesses, after it did not."""
+    guess, losses = learning.settings.guess_loss, learning.steps.value
+    if guess is None or not np.isfinite(losses).all() or _tells_apart(learning):
+        return None
+    elsewhere = np.flatnonzero(np.abs(losses - guess) > NEAR_GUESS * guess)
+    if len(elsewhere) == 0:
+        return None
+    begin = int(elsewhere[-1]) + 1
+    before, stays = losses[:begin], len(losses) - begin
+    had_learned = begin >= LEARNED_STEPS and _usual(before) < HAD_LEARNED * guess
+    thrown = before.max() > THROWN * guess
+    long_enough = BROKEN_LEAST if had_learned else THROWN_LEAST
+    return begin if (had_learned or thrown) and stays >= long_enough else None
+
+
+def _usual(losses: Float64s) -> float:
+    """The loss of the last few steps, whatever a single one may be."""
+    return float(np.median(losses[-LEARNED_STEPS:]))
+
+
+def _tells_apart(learning: LearningSignals) -> bool:
+    """Whether an accuracy was logged that is above chance."""
+    accuracies, classes = learning.accuracies, learning.settings.classes
+    return bool(len(accuracies) > 1 and classes and accuracies[-1] >= 1 / classes + ABOVE_CHANCE)
+
+
+def broke_down(learning: LearningSignals, begin: int) -> Finding:
+    steps, settings, lower = learning.steps, learning.settings, learning.lower_rate
+    classes, rate = settings.classes, f"{lower:.3g}" if lower is not None else "learning_rate / 10"
+    before, since = steps.value[:begin], steps.value[begin:]
+    worst, reached, guess = float(before.max()), _usual(before), float(np.median(since))
+    came = f"from {reached:.3g}" if reached < guess else f"after a peak of {worst:.3g}"
+    return Finding(
+        severity="act",
+        title=f"The model broke down at step {steps.step[begin]}: since then it only guesses",
+        explanation=(
+            f"The loss went {came} to {guess:.4g} and has stayed there for "
+            f"{len(since)} steps. That is ln({classes}), the cost of giving each of "
+            f"{classes} classes the same chance: the outputs no longer depend on the inputs. "
+            "Usual reasons: one update that was far too long and left only dead units, or a NaN in "
+            "the inputs, which relu turns into 0 so that the loss does not show it."
+        ),
+        change=Change(
+            "Look for NaN and for values of unusual size in the inputs and scale them; then lower "
+            "the learning rate or clip the gradients.",
+            before="model.fit(x, y)",
+            after="assert np.isfinite(x).all()\n"
+            f"optimizer = keras.optimizers.{settings.optimizer or 'Adam'}({rate}, clipnorm=1.0)\n"
+            "model.compile(optimizer, loss)\n"
+            "model.fit((x - x.mean(0)) / x.std(0), y)",
+            turns=turned_to(lower),
+        ),
+        confidence=0.85,
+    )

@@ -1,0 +1,137 @@
+"""Losses that cannot be, given what the loss and the last layer are: a part of ST307."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stall_analyzer.attribute.wasted_steps import BATCH_LOSSES
+from stall_analyzer.detectors.numerics.mismatch import Mismatch
+from stall_analyzer.model.findings import Change
+from stall_analyzer.signals.numerics.learning import LearningSignals
+from stall_analyzer.signals.numerics.model_settings import BINARY, CATEGORICAL, CROSS_ENTROPIES
+from stall_analyzer.signals.signals import Signals
+
+SQUARED, ABSOLUTE = "mean_squared_error", "mean_absolute_error"
+NEVER_NEGATIVE = (*CROSS_ENTROPIES, SQUARED, ABSOLUTE, "huber", "hinge", "squared_hinge")
+# Rounding makes no loss as negative as this.
+BELOW_ZERO = -1e-3
+# From the lowest to the highest value that an activation gives.
+SPAN = {"sigmoid": 1.0, "hard_sigmoid": 1.0, "softmax": 1.0, "tanh": 2.0}
+# So many steps that cost nothing at all are no chance.
+LEAST_ZEROS = 10
+# The least that a wrong answer costs where accuracy looks at raw outputs, which it takes for
+# positive from 0.5 on: ln(1 + exp(-0.5)). Of probabilities it is ln(2).
+LEAST_COST = math.log(1 + math.exp(-0.5))
+# A loss that is lower than the errors cost by this share is no rounding.
+CONTRADICTS = 0.8
+
+LOOK = Change(
+    "Look at a few labels and predictions side by side: their range, their shape, their sign.",
+    after="print(y[:8], model.predict(x[:8]))",
+)
+
+
+def impossible_value(signals: Signals) -> Mismatch | None:
+    learning = signals.learning
+    if not np.isfinite(learning.epoch_losses).all():
+        return None
+    return (
+        _below_zero(learning)
+        or _out_of_range(signals)
+        or _always_zero(signals)
+        or _contradicted(learning)
+    )
+
+
+def _below_zero(learning: LearningSignals) -> Mismatch | None:
+    loss, epochs = learning.settings.loss, learning.epoch_losses
+    if loss not in NEVER_NEGATIVE or not learning.settings.averaged or not len(epochs):
+        return None
+    if not epochs.min() < BELOW_ZERO:
+        return None
+    reason = (
+        "A cross-entropy is negative only where labels lie outside of 0 to 1, such as -1 and 1 or "
+        "class numbers above 1, and then it has no minimum: it falls forever."
+        if loss in CROSS_ENTROPIES
+        else "Only negative sample or class weights make it so."
+    )
+    return Mismatch(f"{loss} is {epochs.min():.3g}, although it cannot be below 0", reason, LOOK)
+
+
+def _out_of_range(signals: Signals) -> Mismatch | None:
+    """Errors that are larger than the last activation allows for targets within its range."""
+    settings, epochs = signals.learning.settings, signals.learning.epoch_losses
+    span = SPAN.get((settings.output.activation if settings.output else None) or "")
+    if span is None or settings.loss not in (SQUARED, ABSOLUTE) or not settings.averaged:
+        return None
+    most = span if settings.loss == ABSOLUTE else span**2
+    if not len(epochs) or not epochs.min() > most or _has_penalties(signals):
+        return None
+    assert settings.output is not None
+    activation, name = settings.output.activation, settings.output.name
+    low = -1 if activation == "tanh" else 0
+    return Mismatch(
+        f"The targets lie outside of what {activation} in the last layer ({name}) can give",
+        f"Its values are between {low} and 1. If the targets were, too, {settings.loss} could not "
+        f"be above {most:.0f}, but it is {epochs.min():.3g} in the best epoch. So most targets "
+        "cannot be reached, and the units are driven to where they have no gradient.",
+        Change(
+            "Take the activation off the last layer, or scale the targets into its range.",
+            before=f'keras.layers.Dense(units, activation="{activation}")',
+            after="keras.layers.Dense(units)",
+        ),
+    )
+
+
+def _always_zero(signals: Signals) -> Mismatch | None:
+    learning, losses = signals.learning, signals.learning.steps.value
+    if learning.first_loss is None or len(losses) < LEAST_ZEROS or losses.any():
+        return None
+    # A train_step() of one's own may keep its losses elsewhere, and Keras then logs a 0 as well.
+    events = signals.timeline.events
+    tags = set(events.train) if events is not None else set()
+    if any("loss" in tag for tag in tags - {*BATCH_LOSSES, "epoch_loss"}):
+        return None
+    return Mismatch(
+        "The loss is exactly 0 from the first step on",
+        "No model is right before it has learned anything. Either the loss sees the wrong values "
+        "(the same tensor twice, a softmax over one unit), or weights or a mask of 0 leave "
+        "nothing of it.",
+        LOOK,
+        "impossible" if learning.settings.loss is not None else "odd",
+    )
+
+
+def _contradicted(learning: LearningSignals) -> Mismatch | None:
+    """A loss that is lower than the wrong answers alone must cost."""
+    settings, losses, accuracies = learning.settings, learning.epoch_losses, learning.accuracies
+    one_unit = settings.output is not None and settings.output.units == 1
+    if settings.loss not in CATEGORICAL and not (settings.loss == BINARY and one_unit):
+        return None
+    if not settings.averaged or not len(losses) or len(losses) != len(accuracies):
+        return None
+    wrong = 1 - float(accuracies[-1])
+    if not 0 <= losses[-1] < CONTRADICTS * LEAST_COST * wrong:
+        return None
+    return Mismatch(
+        f"A loss of {losses[-1]:.3g} contradicts an accuracy of {accuracies[-1]:.3g}",
+        f"Each wrong answer costs at least {LEAST_COST:.2g}, so errors in {wrong:.3g} of the "
+        "examples cannot cost that little. The accuracy looks at something else than the loss: "
+        "another shape, another threshold, or examples whose weight or mask is 0.",
+        LOOK,
+        "odd",
+    )
+
+
+def _has_penalties(signals: Signals) -> bool:
+    """Whether the logged loss holds more than the error: penalties of layers count into it."""
+    events = signals.timeline.events
+    layers = events.keras.layers if events is not None and events.keras is not None else ()
+    return any(
+        value is not None
+        for layer in layers
+        for key, value in layer.items()
+        if key.endswith("_regularizer")
+    ) or any(layer.get("class_name") == "ActivityRegularization" for layer in layers)

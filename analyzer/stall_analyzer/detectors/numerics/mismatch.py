@@ -1,0 +1,19 @@
+"""A layer, a loss or a value that does not fit the rest: what ST307 is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stall_analyzer.model.findings import Change
+
+# The worst first. "impossible": lost whatever the loss says; "wrong": lost if the run stands still;
+# "suspect": works, but lost if the run stands still; "odd": works.
+KINDS = ("impossible", "wrong", "suspect", "odd")
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    title: str
+    why: str
+    change: Change
+    kind: str = KINDS[0]
