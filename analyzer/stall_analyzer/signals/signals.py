@@ -65,6 +65,7 @@ from stall_analyzer.signals.memory.allocators import (
     memory_waits,
 )
 from stall_analyzer.signals.memory.roofline import Roofline, roofline
+from stall_analyzer.signals.numerics.batch_look import BatchLook, batch_look
 from stall_analyzer.signals.numerics.dead_histograms import HistogramSignals, histogram_signals
 from stall_analyzer.signals.numerics.dumped_tensors import (
     Origin,
@@ -125,7 +126,7 @@ class Signals(LedgerSignals):
 
     @property
     def keras(self) -> KerasConfig | None:
-        return self.events.keras if self.events is not None else None
+        return self.events.stored_model if self.events is not None else None
 
     @property
     def dump(self) -> DebugDump | None:
@@ -325,6 +326,11 @@ class Signals(LedgerSignals):
     @cached_property
     def layers(self) -> LayerSignals:
         return layer_signals(self.capture)
+
+    @cached_property
+    def batches(self) -> BatchLook | None:
+        """What a capture saw of the batches."""
+        return batch_look(self.events, self.capture)
 
     @cached_property
     def learning(self) -> LearningSignals:
