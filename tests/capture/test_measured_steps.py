@@ -23,7 +23,10 @@ def test_the_first_sixteen_and_then_one_in_sixteen() -> None:
 
 def test_fast_steps_are_measured_less_often() -> None:
     found = measured(10_000, step_s=0.001, cost_s=0.001)
-    assert 0.001 * len(found[EVERY:]) <= SHARE_OF_TIME * 10_000 * 0.001
+    doubling = [31, 63, 127, 255, 511, 1023, 2047, 4095, 8191]
+    assert set(doubling) <= set(found)  # whatever it costs: data may change
+    others = set(found[EVERY:]) - set(doubling)
+    assert 0.001 * len(others) <= SHARE_OF_TIME * 10_000 * 0.001
     assert len(found) > 2 * EVERY
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from stall_analyzer.captures.capture_format import Tag
+from tb_stall_plugin.capture.training.all_losses import told
 from tb_stall_plugin.capture.training.probe import Probe, probe_of
 from tests.capture.small_trainings import FEATURES, IS_KERAS_3, keras, small_model, tf
 
@@ -27,7 +28,7 @@ def measured(model: Any, x: Any = X, y: Any = Y, steps: int = 1) -> dict[str, fl
         model.train_on_batch(x, y)
         values = probe.after_step(was_due=True, next_is_due=True)
     probe.take_out()
-    return values
+    return values | told(probe.taken_losses()[-1:])
 
 
 def gradients(model: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.units import PS_PER_NS, Int64s
 
 BATCH_LOSSES = ("batch_loss", "loss", "train_loss", "batch_train_loss")
+CAPTURED_BATCH_LOSS = Tag.TRAIN.removeprefix(Tag.ALL) + BATCH_LOSSES[0]
 CAPTURED_LOSS = Tag.LOSS.removeprefix(Tag.ALL)
 
 
@@ -50,7 +51,11 @@ def captured_loss(events: EventLog) -> Series | None:
 
 
 def batch_loss(events: EventLog) -> Series | None:
-    return next((events.train[tag] for tag in BATCH_LOSSES if tag in events.train), None)
+    """As Keras' callback logs it, or a capture that could not see the loss of single steps."""
+    logged = next((events.train[tag] for tag in BATCH_LOSSES if tag in events.train), None)
+    if logged is not None or events.capture is None or captured_loss(events) is not None:
+        return logged
+    return events.capture.series.get(CAPTURED_BATCH_LOSS)
 
 
 def _recovers(series: Series, at: Int64s, end_ps: int) -> bool:

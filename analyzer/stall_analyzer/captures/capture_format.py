@@ -17,6 +17,15 @@ class Tag:
 
     ALL = "stall/"
     LOSS = "stall/loss"
+    # Of all steps since the last measured one; where it was the step before, there are none.
+    LOSS_MEAN = "stall/losses/mean"
+    LOSS_LOWEST = "stall/losses/lowest"
+    LOSS_HIGHEST = "stall/losses/highest"
+    LOSS_STEPS = "stall/losses/steps"
+    LOSS_NOT_FINITE = "stall/losses/not_finite"
+    # Followed by what Keras' TensorBoard callback calls it in the logs of train and validation.
+    TRAIN = "stall/train/"
+    VALIDATION = "stall/validation/"
     LEARNING_RATE = "stall/learning_rate"
     LOSS_SCALE = "stall/loss_scale"
     SKIPPED_UPDATES = "stall/skipped_updates"
@@ -25,11 +34,33 @@ class Tag:
     GRADIENT_NORM_OF = "stall/gradient_norm/"
     UPDATE_RATIO_OF = "stall/update_ratio/"
     DEAD_UNITS_OF = "stall/dead_units/"
+    BATCH = "stall/batch/"  # followed by a word of BatchNumber
     TRACES_OF = "stall/traces/"
     HOST = "stall/host/"
     DEVICE = "stall/device/"
     BYTES_IN_USE = "/bytes_in_use"  # after DEVICE and the device's name
+    KERAS_MODEL = "stall/keras"  # the model, as Keras' TensorBoard callback stores it
     RECORD = "stall/record/"  # text summaries: followed by the kind
+
+
+class BatchNumber:
+    """What follows `Tag.BATCH`: numbers of a sample of one batch, or of all looked at so far."""
+
+    ROWS = "rows"
+    INPUTS, LABELS, OUTPUTS = "inputs", "labels", "outputs"  # followed by one of these four:
+    NOT_FINITE = "/not_finite"  # share of the elements
+    SMALLEST, LARGEST, SPREAD = "/smallest", "/largest", "/spread"
+    INPUTS_CONSTANT = "inputs/constant"  # share of the features that are the same in all rows
+    OUTPUTS_CONSTANT = "outputs/constant"  # the same of outputs
+    LABELS_MEAN = "labels/mean"
+    LABELS_KINDS = "labels/kinds"  # so far: different classes
+    LABELS_SEEN = "labels/seen"  # so far: rows
+    LABELS_ENTROPY = "labels/entropy"  # so far, in nats: what a constant answer costs
+    LABELS_VARIANCE = "labels/variance"  # so far
+    LABELS_WITHIN = "labels/within"  # so far: share of the variance that is within batches
+    # Of labels and outputs whose shapes broadcast: row by row, and each with each.
+    SQUARES, SQUARES_BROADCAST = "shape/squares", "shape/squares_broadcast"
+    ABSOLUTE, ABSOLUTE_BROADCAST = "shape/absolute", "shape/absolute_broadcast"
 
 
 class HostMetric:

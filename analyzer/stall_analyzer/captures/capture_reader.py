@@ -27,6 +27,7 @@ from stall_analyzer.captures.capture_records import (
     ModelRecord,
     NoteRecord,
     StacksRecord,
+    WeightsRecord,
     WindowRecord,
 )
 from stall_analyzer.captures.record_json import read_record
@@ -128,6 +129,7 @@ def capture_of(
     capture = Capture(
         environment=next(reversed(_of(Environment, records)), Environment()),
         models=tuple(_of(ModelRecord, records)),
+        weights=tuple(_of(WeightsRecord, records)),
         marks=tuple(_of(MarkRecord, records)),
         windows=tuple(_of(WindowRecord, records)),
         beats=tuple(_of(Look, records)),

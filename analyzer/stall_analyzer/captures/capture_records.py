@@ -82,12 +82,31 @@ class ModelRecord(CaptureRecord):
     """The model, and which of its layers are looked into."""
 
     kind = "model"
+    left_out = ("class_weight", "batch_size", "shuffle")
 
     optimizer: str | None = None
     parameters: int | None = None
     layers: tuple[str, ...] = ()  # that were looked into, in the model's order
     probed: bool = False
     why: str | None = None  # it was not probed
+    # What fit() was given:
+    class_weight: Mapping[str, float] | None = None  # by class
+    batch_size: int | None = None
+    shuffle: bool | None = None  # None: of data that Keras does not shuffle
+
+
+@dataclass(frozen=True)
+class WeightsRecord(CaptureRecord):
+    """Which of a model's weights are trained: by the end of an epoch."""
+
+    kind = "weights"
+
+    steps: int = 0  # since the weights were first looked at
+    layers: tuple[str, ...] = ()  # of the model, whose weights are said to be trainable
+    still: tuple[str, ...] = ()  # of these, those of which not a bit has changed
+    not_given: tuple[str, ...] = ()  # to the optimizer, with all their weights or some
+    no_gradient: tuple[str, ...] = ()  # the optimizer got None in place of one
+    updates: int | None = None  # that the optimizer has made
 
 
 @dataclass(frozen=True)
@@ -272,6 +291,6 @@ class EndRecord(CaptureRecord):
 
 
 RECORDS: tuple[type[CaptureRecord], ...] = (
-    Environment, ModelRecord, MarkRecord, BooksRecord, StacksRecord, WindowRecord, Look, DumpRecord,
-    NoteRecord, EndRecord,
+    Environment, ModelRecord, WeightsRecord, MarkRecord, BooksRecord, StacksRecord, WindowRecord,
+    Look, DumpRecord, NoteRecord, EndRecord,
 )  # fmt: skip

@@ -26,7 +26,7 @@ from stall_analyzer.errors import UnreadableFile, WireError
 from stall_analyzer.events.fits import files_by_fit, told_apart
 from stall_analyzer.events.histogram_sums import HistogramReader
 from stall_analyzer.events.keras_config import parse_keras_config
-from stall_analyzer.events.tensors import Tensor, parsed, scalar_of, text_of
+from stall_analyzer.events.tensors import parsed, scalar_of, text_of
 from stall_analyzer.files import wire
 from stall_analyzer.files.tfrecord import Record, RecordFile, is_intact, read_records
 from stall_analyzer.model.event_log import EventLog, KerasConfig, Series
@@ -107,7 +107,7 @@ class _Reader:
         self.validation: dict[str, list[_Column]] = {}
         self.captures: list[CaptureFile] = []
         self.histograms = HistogramReader()
-        self.keras: KerasConfig | None = None
+        self.models: dict[bool, KerasConfig] = {}  # by whether a capture stored it
         self.first_wall_s = math.inf
         self.last_wall_s = 0.0
         self.version_wall_s: float | None = None
@@ -198,7 +198,7 @@ class _Reader:
         named = value.metadata.plugin_data.plugin_name
         plugin = content.plugins.setdefault(tag, named) if named else content.plugins.get(tag)
         if _is_model(tag, plugin):
-            self._take_model(record, tensor, wall_s, content.file.path)
+            self._take_model(record, value, wall_s, content.file.path)
         elif plugin is not None and plugin.startswith(RUN_METADATA_PLUGIN):
             batch = _PROFILED.fullmatch(tag)
             if batch is not None:
@@ -213,14 +213,14 @@ class _Reader:
             return scalar_of(tensor)
         return None
 
-    def _take_model(self, record: Record, tensor: Tensor, wall_s: float, path: str) -> None:
+    def _take_model(self, record: Record, value: Any, wall_s: float, path: str) -> None:
         """The first model counts: it is the one of the first epoch."""
-        text = text_of(tensor)
-        if self.keras is not None or text is None:
+        text, is_captured = text_of(value.tensor), value.tag == Tag.KERAS_MODEL
+        if is_captured in self.models or text is None:
             return
         _check(record)
         try:
-            self.keras = parse_keras_config(text, wall_ns_of(wall_s))
+            self.models[is_captured] = parse_keras_config(text, wall_ns_of(wall_s))
         except UnreadableFile as error:
             self.notes.append(Note("info", f"The model's settings are unknown: {error}.", path))
 
@@ -247,7 +247,8 @@ def _read_files(files: Sequence[EventFile], reading: Reading) -> EventLog:
     return EventLog(
         train=_series(reader.train),
         validation=_series(reader.validation),
-        keras=reader.keras,
+        keras=reader.models.get(False),
+        captured_keras=reader.models.get(True),
         first_wall_ns=_ns(reader.first_wall_s if reader.last_wall_s else version),
         last_wall_ns=_ns(reader.last_wall_s or version),
         graph_wall_ns=_ns(reader.graph_wall_s),

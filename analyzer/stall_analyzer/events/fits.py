@@ -109,6 +109,7 @@ def _joined(log: EventLog, more: EventLog) -> EventLog:
         train=_all_series(log.train, more.train),
         validation=_all_series(log.validation, more.validation),
         keras=log.keras or more.keras,
+        captured_keras=log.captured_keras or more.captured_keras,
         first_wall_ns=min(first_ns, default=None),
         last_wall_ns=max(last_ns, default=None),
         graph_wall_ns=log.graph_wall_ns or more.graph_wall_ns,

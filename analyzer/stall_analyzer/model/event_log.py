@@ -15,6 +15,7 @@ from stall_analyzer.captures.capture_records import (
     MarkRecord,
     ModelRecord,
     NoteRecord,
+    WeightsRecord,
     WindowRecord,
 )
 from stall_analyzer.model.books import Books
@@ -69,6 +70,7 @@ class Capture:
 
     environment: Environment = field(default_factory=Environment)
     models: tuple[ModelRecord, ...] = ()  # one for each fit that came to its first step
+    weights: tuple[WeightsRecord, ...] = ()  # at the end of the first epochs
     marks: tuple[MarkRecord, ...] = ()
     windows: tuple[WindowRecord, ...] = ()
     beats: tuple[Look, ...] = ()
@@ -119,6 +121,15 @@ class Capture:
         return tuple(tuple(marks[i:j]) for i, j in pairwise(bounds)) if marks else ()
 
     @property
+    def steps_of_first_epoch(self) -> int | None:
+        """None while it is not over."""
+        steps = [
+            [mark.step or 0 for mark in self.first_fit if mark.what == what]
+            for what in (MarkName.EPOCH_BEGIN, MarkName.EPOCH_END)
+        ]
+        return steps[1][0] - steps[0][0] if all(steps) else None
+
+    @property
     def looks(self) -> tuple[Look, ...]:
         """Beats and dumps in order of time."""
         return tuple(sorted((*self.beats, *self.dumps), key=lambda look: look.ns))
@@ -156,6 +167,7 @@ class EventLog:
     validation_opened_ns: int | None = None
     foreign_writer: bool = False  # none of the files was written by TensorFlow
     fits: int = 1  # calls of fit() that count their epochs on
+    captured_keras: KerasConfig | None = None  # the same as `keras`, as a capture stored it
     # Those that came after in the same process: of another model, or with epochs from 0 again.
     later_fits: tuple[EventLog, ...] = ()
 
@@ -163,6 +175,11 @@ class EventLog:
     def capture(self) -> Capture | None:
         """The one that stands for the run."""
         return self.captures[0] if self.captures else None
+
+    @property
+    def stored_model(self) -> KerasConfig | None:
+        """By whoever stored it."""
+        return self.keras or self.captured_keras
 
     @property
     def speaks_keras(self) -> bool:

@@ -7,7 +7,7 @@ answer and the measuring is tested once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -65,6 +65,7 @@ from stall_analyzer.signals.memory.allocators import (
     memory_waits,
 )
 from stall_analyzer.signals.memory.roofline import Roofline, roofline
+from stall_analyzer.signals.numerics.batch_look import BatchLook, batch_look
 from stall_analyzer.signals.numerics.batch_size import batch_size
 from stall_analyzer.signals.numerics.dead_histograms import HistogramSignals, histogram_signals
 from stall_analyzer.signals.numerics.dumped_tensors import (
@@ -128,7 +129,7 @@ class Signals(LedgerSignals):
 
     @property
     def keras(self) -> KerasConfig | None:
-        return self.events.keras if self.events is not None else None
+        return self.events.stored_model if self.events is not None else None
 
     @property
     def dump(self) -> DebugDump | None:
@@ -330,8 +331,14 @@ class Signals(LedgerSignals):
         return layer_signals(self.capture)
 
     @cached_property
+    def batches(self) -> BatchLook | None:
+        """What a capture saw of the batches."""
+        return batch_look(self.events, self.capture)
+
+    @cached_property
     def learning(self) -> LearningSignals:
-        return learning_signals(self.timeline)
+        label_cost = self.batches.known_baseline if self.batches is not None else None
+        return replace(learning_signals(self.timeline), label_cost=label_cost)
 
     @cached_property
     def stored_layers(self) -> StoredLayers:

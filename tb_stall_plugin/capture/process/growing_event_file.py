@@ -32,6 +32,7 @@ class Text(NamedTuple):
     step: int
     tag: str
     text: str
+    plugin: str = "text"
 
 
 def encoded(entries: Iterable[Scalars | Text]) -> bytes:
@@ -51,7 +52,7 @@ def _event(entry: Scalars | Text) -> event_pb2.Event:
             values.add(tag=tag, simple_value=number)
     else:  # as `tf.summary.text` writes it
         value = values.add(tag=entry.tag)
-        value.metadata.plugin_data.plugin_name = "text"
+        value.metadata.plugin_data.plugin_name = entry.plugin
         value.tensor.dtype = types_pb2.DT_STRING
         value.tensor.tensor_shape.SetInParent()
         value.tensor.string_val.append(entry.text.encode("utf-8", "replace"))

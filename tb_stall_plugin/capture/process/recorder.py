@@ -29,6 +29,7 @@ from tb_stall_plugin.capture.process.growing_event_file import (
 
 logger = logging.getLogger("stall")
 
+KERAS_PLUGIN = "graph_keras_model"  # what TensorBoard knows a stored model by
 FLUSH_PAUSE_S = 1.0  # what a process that is killed loses at most
 RETRY_S = 5.0  # after a failure: soon enough to lose little, seldom enough to cost nothing
 WAIT_FOR_WRITER_S = 1.0  # whoever flushes while another thread writes need not wait longer
@@ -75,7 +76,7 @@ class Recorder:
         try:
             numbers = {tag: float(value) for tag, value in values.items()}
             self._add(Scalars(wall_ns or time.time_ns(), int(step), numbers))
-            self._step = int(step)
+            self._step = max(self._step, int(step))  # epochs are counted, too
         except Exception as error:
             self._swallow(error)
 
@@ -85,6 +86,10 @@ class Recorder:
             self._add(Text(now_ns, self._step, Tag.RECORD + record.kind, to_json(record, now_ns)))
         except Exception as error:
             self._swallow(error)
+
+    def keras_model(self, text: str) -> None:
+        """Its JSON. TensorBoard shows it under Graphs, as it does what Keras itself stores."""
+        self._add(Text(time.time_ns(), self._step, Tag.KERAS_MODEL, text, KERAS_PLUGIN))
 
     def note(self, level: Level, text: str) -> None:
         """What is missing from the capture, and why. Each text once."""

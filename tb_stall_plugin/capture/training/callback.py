@@ -31,7 +31,7 @@ def _in_fit(hook: Callable[..., None]) -> Callable[..., None]:
 
 
 def _in_each_batch(
-    hook: Callable[[StallCallback, TrainingSession, int], None],
+    hook: Callable[[StallCallback, TrainingSession, int, Any], None],
 ) -> Callable[..., None]:
     """The same, with fewer calls in between."""
 
@@ -45,7 +45,7 @@ def _in_each_batch(
         if is_mine:
             books.enter(books.own)
         try:
-            hook(self, session, batch)
+            hook(self, session, batch, logs)
         except Exception:
             self._switch_off()
         if is_mine:
@@ -99,6 +99,7 @@ class StallCallback(tf.keras.callbacks.Callback):
         self._session: TrainingSession | None = None
         self._under_way: TrainingSession | None = None  # the session, while its fit is under way
         self._epoch = 0
+        self._at_once = 1  # steps per execution
         self._train_batches = self._test_batches = Batches(told_later=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -134,17 +135,18 @@ class StallCallback(tf.keras.callbacks.Callback):
     @_in_fit
     def on_epoch_end(self, session: TrainingSession, epoch: int, logs: Any = None) -> None:
         self._end_of_batches(session)
-        session.epoch_ends(epoch)
+        session.epoch_ends(epoch, logs)
 
     @_in_each_batch
-    def on_train_batch_begin(self, session: TrainingSession, batch: int) -> None:
+    def on_train_batch_begin(self, session: TrainingSession, batch: int, logs: Any) -> None:
         batches = self._train_batches
         if batches.told_later and batches.begins(batch):
             session.step_ends()
         session.step_begins()
 
     @_in_each_batch
-    def on_train_batch_end(self, session: TrainingSession, batch: int) -> None:
+    def on_train_batch_end(self, session: TrainingSession, batch: int, logs: Any) -> None:
+        session.batch_logged(batch // self._at_once, logs)
         batches = self._train_batches
         if not batches.told_later or batches.ends(batch):
             session.step_ends()
@@ -162,13 +164,13 @@ class StallCallback(tf.keras.callbacks.Callback):
         session.validation_ends(self._epoch)
 
     @_in_each_batch
-    def on_test_batch_begin(self, session: TrainingSession, batch: int) -> None:
+    def on_test_batch_begin(self, session: TrainingSession, batch: int, logs: Any) -> None:
         if self._test_batches.begins(batch):
             session.test_step_ends()
         session.test_step_begins()
 
     @_in_each_batch
-    def on_test_batch_end(self, session: TrainingSession, batch: int) -> None:
+    def on_test_batch_end(self, session: TrainingSession, batch: int, logs: Any) -> None:
         if self._test_batches.ends(batch):
             session.test_step_ends()
 
@@ -181,7 +183,7 @@ class StallCallback(tf.keras.callbacks.Callback):
         self._train_batches = Batches(getattr(callback_list, "_async_train", False))
         self._test_batches = Batches(getattr(callback_list, "_async_test", False))
         model = self.model
-        at_once = keras_model.steps_per_execution(model)
+        self._at_once = at_once = keras_model.steps_per_execution(model)
         batches = (getattr(self, "params", None) or {}).get("steps")
         self._session.begin(
             model,
@@ -191,6 +193,7 @@ class StallCallback(tf.keras.callbacks.Callback):
             others=keras_model.profiled_by_keras(callback_list),
             marks_steps=not keras_model.marks_its_steps(model),
             callbacks=[c for c in getattr(callback_list, "callbacks", ()) if c is not self],
+            settings=fit.settings,
         )
 
     def _end_of_batches(self, session: TrainingSession) -> None:

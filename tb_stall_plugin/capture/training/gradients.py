@@ -1,4 +1,4 @@
-"""Loss and gradients, measured by ops inside the step.
+"""Gradients, measured by ops inside the step, and the losses of all steps.
 
 The ops are in a function behind an If: a step that is not measured pays for the If only, and a step
 that is traced twice has the function traced once. All results are one vector; what can be worked
@@ -16,6 +16,16 @@ from typing import Any
 import tensorflow as tf
 
 from tb_stall_plugin.capture.training import loss_scaling
+from tb_stall_plugin.capture.training.all_losses import KeptLosses, LossRing
+from tb_stall_plugin.capture.training.batch_sample import (
+    Batch,
+    Part,
+    is_numeric,
+    packed,
+    packed_length,
+    tensors_of,
+    unpacked,
+)
 from tb_stall_plugin.capture.training.measured_vector import (
     NOT_MEASURED,
     VectorHead,
@@ -23,6 +33,7 @@ from tb_stall_plugin.capture.training.measured_vector import (
     scalars_of,
     vector_length,
 )
+from tb_stall_plugin.capture.training.strategies import outside_of_graphs_and_strategies
 from tb_stall_plugin.capture.training.watched_layers import WatchedLayer
 
 raw = tf.raw_ops  # a fourth of the time of their usual names, in tracing and in running
@@ -41,18 +52,24 @@ class GradientMeter:
     def __init__(self, optimizer: Any, layers: Sequence[WatchedLayer]) -> None:
         self._optimizer_if_alive = weakref.ref(optimizer)
         self._layers = layers
-        self._functions: dict[tuple[tuple[bool, ...], int], Any] = {}
+        self._functions: dict[tuple[tuple[bool, ...], int, tuple[int, ...]], Any] = {}
+        self._samples: dict[int, Any] = {}  # variables by their length: number, sample of a batch
         self._vector = tf.Variable(tf.zeros([vector_length(layers)]), trainable=False)
         self._skipped = tf.Variable(0.0, trainable=False)
         self._is_due = tf.Variable(True, trainable=False)
         self._will_measure = True
         self._last_number = 0.0
+        self._losses, self._eager_losses = LossRing(), KeptLosses()
 
     @property
     def _optimizer(self) -> Any:
         return self._optimizer_if_alive()
 
     # ------------------------------------------------------------ from outside
+
+    def losses(self) -> list[float]:
+        """Of all steps since they were last asked for."""
+        return self._losses.taken() or self._eager_losses.taken()
 
     def measure_next(self, is_due: bool) -> None:
         if is_due != self._will_measure:
@@ -69,6 +86,14 @@ class GradientMeter:
         self._last_number = number
         return scalars_of(vector, self._layers)
 
+    def batch(self) -> list[Part]:
+        """A sample of the batch of the last measured step."""
+        for variable in self._samples.values():
+            vector = raw.ReadVariableOp(resource=variable.handle, dtype=tf.float32).numpy()
+            if vector[0] == self._last_number:
+                return unpacked(vector[1:])
+        return []
+
     def skipped_updates(self) -> float | None:
         """So far; None without loss scaling."""
         if loss_scaling.finite_steps(self._optimizer) is None:
@@ -77,20 +102,28 @@ class GradientMeter:
 
     # ------------------------------------------------------------ inside the step
 
-    def before_update(self, weights: Sequence[Any], biases: Sequence[Any], loss: Any) -> Any:
+    def before_update(
+        self, weights: Sequence[Any], biases: Sequence[Any], loss: Any, batch: Batch
+    ) -> Any:
         """Takes the gradients of the layers, None where there is none. Returns what `after_update`
         needs: the loss scale."""
         scale = _number(loss_scaling.scale_of(self._optimizer))
         loss = _number(loss) if _is_of_this_step(loss) else None
         replicas = tf.distribute.get_strategy().num_replicas_in_sync
-        tensors = [*map(_values, weights), *biases, loss, scale]
+        if loss is not None:
+            # Each replica has its share of the mean over the batch.
+            loss = loss if replicas == 1 else loss * float(replicas)
+            (self._eager_losses if tf.executing_eagerly() else self._losses).put(loss)
+        looked_at = tensors_of(batch, _is_number_of_this_step)
+        roles = tuple(role for role, _ in looked_at)
+        tensors = [*map(_values, weights), *biases, scale, *(tensor for _, tensor in looked_at)]
         if tf.executing_eagerly():
             if self._will_measure:
-                self._measure(tensors, replicas)
+                self._measure(tensors, replicas, roles)
             return scale
         given = [tensor for tensor in tensors if tensor is not None]
         is_given = tuple(tensor is not None for tensor in tensors)
-        measure = self._measuring(is_given, replicas).get_concrete_function(given)
+        measure = self._measuring(is_given, replicas, roles).get_concrete_function(given)
         inputs = [*given, *measure.captured_inputs]
         nothing = _doing_nothing(tuple(tensor.dtype for tensor in inputs))
         nothing.add_to_graph(tf.compat.v1.get_default_graph())
@@ -111,26 +144,23 @@ class GradientMeter:
             is_skipped = (_number(finite_steps) == 0) & ~is_raised
             self._skipped.assign_add(tf.cast(is_skipped, tf.float32))
 
-    def _measuring(self, is_given: tuple[bool, ...], replicas: int) -> Any:
+    def _measuring(self, is_given: tuple[bool, ...], replicas: int, roles: tuple[int, ...]) -> Any:
         def measure(gradients_and_more: Sequence[Any]) -> None:  # whose names are made of this one
             left = iter(gradients_and_more)
-            self._measure([next(left) if each else None for each in is_given], replicas)
+            self._measure([next(left) if each else None for each in is_given], replicas, roles)
 
-        key = is_given, replicas
+        key = is_given, replicas, roles
         return self._functions.setdefault(key, tf.function(measure, autograph=False))
 
-    def _measure(self, tensors: Sequence[Any], replicas: int) -> None:
+    def _measure(self, tensors: Sequence[Any], replicas: int, roles: Sequence[int]) -> None:
         count = len(self._layers)
         weights, biases = tensors[:count], tensors[count : 2 * count]
-        loss, scale = tensors[2 * count :]
+        scale, *batch = tensors[2 * count :]
         before = raw.ReadVariableOp(resource=self._vector.handle, dtype=tf.float32)
         number = raw.GatherV2(params=before, indices=VectorHead._fields.index("number"), axis=0)
         is_scaled = scale is not None and loss_scaling.scales_gradients(self._optimizer)
         head = VectorHead(
             number=raw.AddV2(x=number, y=1.0),
-            has_loss=float(loss is not None),
-            # Each replica has its share of the mean over the batch.
-            loss=0.0 if loss is None else loss * float(replicas),
             loss_scale=NOT_MEASURED if scale is None else scale,
             factor=(scale if is_scaled else 1.0) / float(replicas),
         )
@@ -138,6 +168,24 @@ class GradientMeter:
         parts = [tf.stack([*head, *halves]), self._zeros(weights, biases)]
         value = raw.ConcatV2(values=parts, axis=0)
         raw.AssignVariableOp(resource=self._vector.handle, value=value)
+        if batch:
+            self._sample(head.number, roles, batch)
+
+    def _sample(self, number: Any, roles: Sequence[int], batch: Sequence[Any]) -> None:
+        length = 1 + packed_length(batch)
+        if length not in self._samples:
+            # XLA wants to know how long it is.
+            self._samples[length] = outside_of_graphs_and_strategies(
+                lambda: tf.Variable(tf.zeros([length]), trainable=False)
+            )
+        handle = self._samples[length].handle
+
+        def keep() -> None:
+            value = tf.concat([[number], packed(roles, batch)], axis=0)
+            raw.AssignVariableOp(resource=handle, value=value)
+
+        # One of several replicas may get no rows.
+        tf.cond(tf.reduce_all([tf.size(each) > 0 for each in batch]), keep, lambda: None)
 
     def _zeros(self, weights: Sequence[Any], biases: Sequence[Any]) -> Any:
         """How many units have learned nothing from the batch, added up over the layers."""
@@ -180,6 +228,14 @@ def _is_of_this_step(loss: Any) -> bool:
     if not tf.is_tensor(loss) or loss.shape.rank != 0:
         return False
     return tf.executing_eagerly() or loss.graph is tf.compat.v1.get_default_graph()
+
+
+def _is_number_of_this_step(tensor: Any) -> bool:
+    if not is_numeric(tensor):
+        return False
+    return tf.executing_eagerly() or (
+        tf.is_tensor(tensor) and tensor.graph is tf.compat.v1.get_default_graph()
+    )
 
 
 def _number(value: Any) -> Any:

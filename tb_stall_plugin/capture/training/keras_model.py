@@ -7,13 +7,26 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
+
+import tensorflow as tf
 
 CLOSE_BEFORE = 2  # steps before Keras starts its profiler, ours is closed
 FRAMES_TO_CALLBACK_LIST = 8
 LATE_END_S = 0.02
+USUAL_BATCH = 32  # of arrays, where fit() is not told another
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """What fit() was given; None where it was not, or where it means nothing."""
+
+    class_weight: dict[str, float] | None = None
+    batch_size: int | None = None
+    shuffle: bool | None = None
 
 
 def marks_its_steps(model: Any) -> bool:
@@ -36,6 +49,7 @@ class Fit:
     def __init__(self, callback: Any) -> None:
         self.callback_list: Any = None
         self.was_left: Callable[[], bool] | None = None  # where it can be known
+        self.settings = FitSettings()
         for frame in itertools.islice(_frames(sys._getframe()), FRAMES_TO_CALLBACK_LIST):
             caller = frame.f_locals.get("self")
             callbacks = getattr(caller, "callbacks", None)
@@ -44,7 +58,20 @@ class Fit:
                 # Else it is a callback that has callbacks of its own, and no fit calls it.
                 if frame.f_back is not None and frame.f_back.f_code.co_name == "fit":
                     self.was_left = _has_returned(frame.f_back, caller)
+                    self.settings = _settings(frame.f_back.f_locals)
                 return
+
+
+def _settings(given: Mapping[str, Any]) -> FitSettings:
+    """Keras shuffles and divides into batches what has a shape; all else it takes as it comes."""
+    is_array = any(hasattr(x, "shape") for x in tf.nest.flatten(given.get("x")))
+    weights, shuffle = given.get("class_weight"), given.get("shuffle")
+    by_class = weights.items() if isinstance(weights, dict) else ()
+    return FitSettings(
+        class_weight={str(key): float(weight) for key, weight in by_class} or None,
+        batch_size=(given.get("batch_size") or USUAL_BATCH) if is_array else None,
+        shuffle=bool(shuffle) if is_array and shuffle is not None else None,
+    )
 
 
 def _has_returned(frame: FrameType, callback_list: Any) -> Callable[[], bool]:

@@ -1,4 +1,7 @@
-"""Which steps are measured: the first ones, and then one in sixteen or fewer."""
+"""Which steps are measured: the first ones, and then one in sixteen or fewer.
+
+However short the steps are, some twenty of the first million are measured: data may change.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ class MeasuredSteps:
         self._steps += count
         was_due = self.is_due
         is_last = (self._steps + 1) % EVERY == 0
-        self.is_due = self._steps < EVERY or (is_last and self._steps >= self._not_before)
+        is_affordable = self._steps >= self._not_before or _is_power_of_two(self._steps + 1)
+        self.is_due = self._steps < EVERY or (is_last and is_affordable)
         return was_due, self.is_due
 
     def rest(self) -> int:
@@ -37,3 +41,7 @@ class MeasuredSteps:
         """To measure a step, where an ordinary one takes `step_s`."""
         steps = seconds / max(step_s, LEAST_STEP_S)
         self._not_before = self._steps + round(steps / SHARE_OF_TIME)
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number & (number - 1) == 0

@@ -14,13 +14,11 @@ from typing import NamedTuple
 from stall_analyzer.captures.capture_format import Tag
 from tb_stall_plugin.capture.training.watched_layers import WatchedLayer
 
-NOT_MEASURED = -1.0  # of everything but the loss, which may have any value
+NOT_MEASURED = -1.0
 
 
 class VectorHead(NamedTuple):
     number: float  # of the measured step
-    has_loss: float
-    loss: float
     loss_scale: float
     factor: float  # by which gradients are too large: loss scale, or a replica's share
 
@@ -37,8 +35,6 @@ def scalars_of(vector: Sequence[float], layers: Sequence[WatchedLayer]) -> dict[
     """By tag. What is no number was no number in the step."""
     head = head_of(vector)
     values: dict[str, float] = {}
-    if head.has_loss:
-        values[Tag.LOSS] = head.loss
     if head.loss_scale != NOT_MEASURED:
         values[Tag.LOSS_SCALE] = head.loss_scale
     rest = iter(vector[len(VectorHead._fields) :])

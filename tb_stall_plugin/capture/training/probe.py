@@ -10,19 +10,22 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import tensorflow as tf
 
 from stall_analyzer.captures.capture_format import Tag
 from tb_stall_plugin.capture.training import timed_calls
+from tb_stall_plugin.capture.training.batch_sample import Batch, Part
 from tb_stall_plugin.capture.training.gradients import GradientMeter
 from tb_stall_plugin.capture.training.hook import Hook
 from tb_stall_plugin.capture.training.measured_steps import MeasuredSteps
 from tb_stall_plugin.capture.training.measured_vector import update_ratios
 from tb_stall_plugin.capture.training.own_time import shown
-from tb_stall_plugin.capture.training.strategies import runs_elsewhere
+from tb_stall_plugin.capture.training.strategies import (
+    outside_of_graphs_and_strategies,
+    runs_elsewhere,
+)
 from tb_stall_plugin.capture.training.updates import UpdateMeter
 from tb_stall_plugin.capture.training.watched_layers import WatchedLayer, choose
 
@@ -54,6 +57,9 @@ class Probe:
         self._gradients: GradientMeter | None = None
         self._updates: UpdateMeter | None = None
         self._dense: list[tuple[WatchedLayer, Any]] = []  # layers whose updates are measured
+        self.given: set[int] = set()  # ids of the variables that the optimizer was given,
+        self.without_gradient: list[Any] = []  # and those of them, in the last trace
+        self.batch: list[Part] = []  # a sample of the one that was measured last
         self._replica = threading.local()  # replicas are traced in a thread each
         self._hooks: list[Hook] = []
 
@@ -61,11 +67,13 @@ class Probe:
     def optimizer(self) -> Any:
         return self._optimizer_if_alive()
 
-    def put_in(self) -> None:
+    def put_in(self, model: Any = None) -> None:
+        """`model`: of a fit, whose losses show the batches that they are computed from."""
         if self._hooks:  # by another fit, which is still under way
             return
         if self._gradients is not None:
             self._gradients.measure_next(self.measured_steps.is_due)
+            self._gradients.losses()  # of steps that were none of ours
         # Keras 3 applies gradients in one place, apply(gradients, variables); Keras 2 has only
         # apply_gradients(pairs). The loss is seen on its way to be scaled or minimised.
         around: dict[str, Method]
@@ -75,9 +83,11 @@ class Probe:
             around = {"apply_gradients": self._apply_gradients, "minimize": self._take_loss}
         for name, stand_in in around.items():
             if hasattr(self.optimizer, name):
-                hook = Hook(self.optimizer, name, stand_in)
-                hook.put_in()
-                self._hooks.append(hook)
+                self._hooks.append(Hook(self.optimizer, name, stand_in))
+        if hasattr(model, "compute_loss"):
+            self._hooks.append(Hook(model, "compute_loss", self._take_batch))
+        for hook in self._hooks:
+            hook.put_in()
 
     def take_out(self) -> None:
         """Steps traced so far keep the probe, but it measures nothing."""
@@ -106,13 +116,18 @@ class Probe:
                 self._updates.forget()
         return self._values(self._gradients, squares) if was_due else {}
 
+    def taken_losses(self) -> list[float]:
+        """Of all steps since they were last asked for."""
+        return self._gradients.losses() if self._gradients is not None else []
+
     def _values(
         self, gradients: GradientMeter, squares: list[tuple[float, float]] | None
     ) -> dict[str, float]:
         values = gradients.read()
         if not values:
             return {}
-        rate = _learning_rate(self.optimizer)
+        self.batch = gradients.batch()
+        rate = learning_rate_of(self.optimizer)
         if rate is not None:
             values[Tag.LEARNING_RATE] = rate
         skipped = gradients.skipped_updates()
@@ -134,6 +149,13 @@ class Probe:
     def _take_loss(self, method: Method, *arguments: Any, **named: Any) -> Any:
         self._replica.loss = arguments[0] if arguments else named.get("loss")
         return method(*arguments, **named)
+
+    def _take_batch(self, method: Method, *arguments: Any, **named: Any) -> Any:
+        loss = method(*arguments, **named)
+        given = dict(zip(Batch._fields, arguments, strict=False)) | named
+        self._replica.batch = Batch(*(given.get(name) for name in Batch._fields))
+        self._replica.loss = loss  # a train_step of one's own need not scale it
+        return loss
 
     def _apply(self, method: Method, *arguments: Any, **named: Any) -> Any:
         def begin() -> Callable[[], None] | None:
@@ -182,10 +204,15 @@ class Probe:
     ) -> Callable[[], None] | None:
         """The measuring before the update; returns what is left to do after it."""
         loss, self._replica.loss = getattr(self._replica, "loss", None), None
+        batch, self._replica.batch = getattr(self._replica, "batch", None), None
         if not _is_first_replica(tf.distribute.get_replica_context()):
             return None
         if self._gradients is None:
             self._choose(gradients, variables)
+        self.given |= {number for variable in variables for number in ids_of(variable)}
+        self.without_gradient = [
+            v for v, gradient in zip(variables, gradients, strict=True) if gradient is None
+        ]
         gradient_of = {id(v): g for v, g in zip(variables, gradients, strict=True)}
         meter = self._gradients
         if meter is None or not all(id(weight) in gradient_of for weight in self._weights):
@@ -195,6 +222,7 @@ class Probe:
             [gradient_of[id(weight)] for weight in self._weights],
             [gradient_of.get(id(bias)) for bias in self._biases],
             loss,
+            batch or Batch(),
         )
         return lambda: meter.after_update(scale)
 
@@ -206,17 +234,17 @@ class Probe:
         self._biases = [None if w.bias is None else variables[w.bias] for w in layers]
         # Of an embedding only the rows in use change, and they are not known from outside.
         self._dense = [
-            (watched, _tf_variable(weight))
+            (watched, tf_variable(weight))
             for watched, weight in zip(layers, self._weights, strict=True)
             if not watched.is_sparse
         ]
         self.layers = layers
-        self._gradients = _outside_of_graphs_and_strategies(
+        self._gradients = outside_of_graphs_and_strategies(
             lambda: GradientMeter(self.optimizer, layers)
         )
 
 
-def _learning_rate(optimizer: Any) -> float | None:
+def learning_rate_of(optimizer: Any) -> float | None:
     """Of the last step. Read from outside: inside of the step it would be one more input."""
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     try:
@@ -228,6 +256,11 @@ def _learning_rate(optimizer: Any) -> float | None:
         return float(tf.convert_to_tensor(rate).numpy())
     except Exception:  # there are optimizers without
         return None
+
+
+def ids_of(variable: Any) -> set[int]:
+    """Of a variable and of what it wraps: a loop may hand over either."""
+    return {id(variable), id(getattr(variable, "_value", variable))}
 
 
 def _read_twice(given: Any) -> list[Any]:
@@ -247,14 +280,7 @@ def _is_first_replica(context: Any) -> bool:
     return replica is not None and int(replica) % local == 0
 
 
-def _tf_variable(variable: Any) -> Any:
+def tf_variable(variable: Any) -> Any:
     """Keras 3 wraps it, and a strategy has one for each replica."""
     inner = variable if isinstance(variable, tf.Variable) else variable.value
     return inner.values[0] if hasattr(inner, "values") else inner
-
-
-def _outside_of_graphs_and_strategies(make: Callable[[], GradientMeter]) -> GradientMeter:
-    """In a thread of its own, which has neither. (A variable that several workers share would make
-    each wait for the others.)"""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(make).result()

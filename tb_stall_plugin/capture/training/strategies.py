@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 def runs_elsewhere(strategy: Any) -> bool:
     """In other processes, or on a TPU: nothing can be added to such steps."""
     return type(strategy).__name__.startswith(("ParameterServer", "TPU"))
+
+
+def outside_of_graphs_and_strategies(make: Callable[[], T]) -> T:
+    """In a thread of its own, which has neither. (A variable that several workers share would make
+    each wait for the others.)"""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(make).result()

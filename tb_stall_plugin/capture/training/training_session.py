@@ -6,7 +6,6 @@ Called by the training thread; a fit that was left is ended by the watchdog. Not
 from __future__ import annotations
 
 import functools
-import math
 import statistics
 import threading
 import time
@@ -14,13 +13,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stall_analyzer.captures.capture_format import MarkName, Tag, TrainingPhase
-from stall_analyzer.captures.capture_records import MarkRecord, ModelRecord
+from stall_analyzer.captures.capture_records import MarkRecord
 from tb_stall_plugin.capture.process.about import is_one_of_several
 from tb_stall_plugin.capture.process.guard import Guard, guard
 from tb_stall_plugin.capture.process.pulse import NS
+from tb_stall_plugin.capture.training.batch_sample import Batch
 from tb_stall_plugin.capture.training.bookkeeping import Bookkeeping
 from tb_stall_plugin.capture.training.circuit_breaker import CircuitBreaker
 from tb_stall_plugin.capture.training.gpu_memory import bytes_in_use
+from tb_stall_plugin.capture.training.keras_model import FitSettings
+from tb_stall_plugin.capture.training.learning_log import LearningLog
 from tb_stall_plugin.capture.training.measured_steps import MeasuredSteps
 from tb_stall_plugin.capture.training.own_time import shown
 from tb_stall_plugin.capture.training.probe import Probe, probe_of
@@ -30,6 +32,7 @@ from tb_stall_plugin.capture.training.window_plan import WindowPlan
 from tb_stall_plugin.capture.training.windows import Windows
 
 # What can be switched off by itself, in words for the user.
+BATCH, WEIGHTS = "the look at batches", "the look at weights"
 PROFILE, PROBE, LOG, MARKS = "profiling", "the probe", "the log of the steps", "marking steps"
 # Seen with TensorFlow 2.21: stopping the profiler while collectives were under way crashed one
 # worker in six. Their events begin on one thread and end on another, and are merged at the stop.
@@ -80,10 +83,11 @@ class TrainingSession:
         self._steps = self._test_steps = 0
         self._looked_at = 0  # so many steps had ended when we last did more than count them,
         self._look_at = 1  # and will have when we do so next
-        self._epochs = 0
+        self._epochs = self._epoch_began_at = 0
         self._began_ns = 0  # of the pulse's clock: the epoch with the first step
         self._measured_steps = MeasuredSteps()
         self._trace: Any = None  # of the step under way
+        self._learning = LearningLog(self._recorder)
         self._bookkeeping = Bookkeeping(logdir, self._recorder, self._breaker, report, source)
         self.books = self._bookkeeping.books
 
@@ -102,6 +106,7 @@ class TrainingSession:
         others: range = range(0),
         marks_steps: bool = True,
         callbacks: Sequence[Any] | None = None,
+        settings: FitSettings | None = None,
     ) -> None:
         """Of a fit, or of a loop. A step is what can be seen from outside: a call of the train
         function. `was_left` says whether an exception has ended it, where that can be known.
@@ -115,6 +120,7 @@ class TrainingSession:
                 self._when_left = functools.partial(self._end_if, was_left, fit)
                 self._pulse.fits.append(self._when_left)
             self._bookkeeping.open(callbacks)
+            self._learning = LearningLog(self._recorder, model, optimizer, settings)
             self._begin(model, optimizer, steps_in_epoch, others, marks_steps)
 
     def _begin(
@@ -156,6 +162,8 @@ class TrainingSession:
             if self._when_left in self._pulse.fits:
                 self._pulse.fits.remove(self._when_left)
             self.drop_step()
+            if self._epochs == 0 and self._steps > 0:  # a loop that tells of none is one
+                self._breaker.run(LOG, self._epoch_ended, 0, None)
             if self._probe is not None:
                 self._breaker.run(PROBE, self._probe.take_out)
             self._mark(MarkName.FIT_END)
@@ -165,6 +173,7 @@ class TrainingSession:
                 self._windows.fit_ends()
             # Nothing of a finished training is kept in memory for us.
             self._when_left = self._model = self._optimizer = self._probe = None
+            self._learning = LearningLog(self._recorder)
 
     def _end_if(self, was_left: Callable[[], bool], fit: object) -> bool:
         """Called by the watchdog, which must not wait. Training may be in another fit by now."""
@@ -193,6 +202,7 @@ class TrainingSession:
         self._bookkeeping.epoch_begins(self._epochs)
         self._epochs += 1
         self._mark(MarkName.EPOCH_BEGIN, epoch)
+        self._epoch_began_at = self._pulse.steps_done
         if self._steps > 0:
             self._pulse.begin(TrainingPhase.BETWEEN_BATCHES)
             self._pulse.step_begins_now()
@@ -200,10 +210,25 @@ class TrainingSession:
             self._pulse.alive()
             self._began_ns = self._pulse.last_sign_ns
 
-    def epoch_ends(self, epoch: int) -> None:
+    def epoch_ends(self, epoch: int, logs: Any = None) -> None:
         self.drop_step()
+        self._breaker.run(LOG, self._epoch_ended, epoch, logs)
         self._mark(MarkName.EPOCH_END, epoch)
         self._pulse.begin(TrainingPhase.EPOCH_END)
+
+    def _epoch_ended(self, epoch: int, logs: Any) -> None:
+        step = self._pulse.steps_done - 1
+        losses = self._learning.losses(self._probe, step)  # that have come since the last look
+        if losses:
+            self._recorder.scalars(losses, step)
+        self._learning.epoch_ended(epoch, logs)
+        if self._wants_probe:
+            # The first step was over when they were first looked at.
+            self._breaker.run(WEIGHTS, self._learning.look_at_weights, self._probe, self._steps - 1)
+
+    def batch_logged(self, batch: int, logs: Any) -> None:
+        """What Keras says after a batch of this epoch; maybe late, in another thread."""
+        self._learning.logged(self._epoch_began_at + batch + 1, logs)
 
     def validation_begins(self, epoch: int) -> None:
         self.drop_step()
@@ -225,8 +250,9 @@ class TrainingSession:
         if a_profiler_runs():
             self._open_trace(TRAIN)
 
-    def step_ends(self, loss: Any = None) -> None:
-        """`loss`, if the caller knows it, may be a tensor: it is read on steps that are due.
+    def step_ends(self, loss: Any = None, batch: Batch | None = None) -> None:
+        """`loss`, if the caller knows it, may be a tensor: it is read on steps that are due, on
+        which a look is taken at `batch`, too.
 
         Short steps are many. Most are only counted, which takes a few microseconds.
         """
@@ -236,11 +262,13 @@ class TrainingSession:
         pulse.step_done()
         self.books.step_ended()
         self._steps += 1
+        is_looked_at = self._wants_probe and self._measured_steps.is_due
+        self._learning.step_ended(loss, batch if is_looked_at else None)
         if self._steps >= self._look_at or pulse.step_ns[-1] >= LONG_STEP_NS:
-            shown(self._look, loss)
+            shown(self._look)
         pulse.phase = TrainingPhase.BETWEEN_BATCHES
 
-    def _look(self, loss: Any) -> None:
+    def _look(self) -> None:
         """At the step that has just ended, and at how long those before it took."""
         began_s = time.perf_counter()
         step = self._pulse.steps_done - 1
@@ -252,13 +280,13 @@ class TrainingSession:
         was_due, next_is_due = self._measured_steps.steps_ended(count)
         values: dict[str, float] = {}
         if was_due or next_is_due:
-            values = self._measured(was_due, next_is_due, loss)
+            values = self._measured(was_due, next_is_due, step)
             self._measured_steps.took(time.perf_counter() - began_s, statistics.median(seconds))
         if was_due or seconds[-1] >= LONG_STEP_S:
             values[Tag.STEP_SECONDS] = seconds[-1]
             self._recorder.scalars(values, step)
         if is_first:
-            self._breaker.run(LOG, self._record_model)
+            self._breaker.run(LOG, self._learning.describe, self._probe, self._why_not_probed())
         if self._windows is not None:
             self._windows.steps_ended(seconds)
         is_busy = self._windows is not None and self._windows.is_busy
@@ -300,18 +328,19 @@ class TrainingSession:
             MarkRecord(ns=at_ns, what=what, epoch=epoch, step=done, steps=steps, own_s=own_ns / NS)
         )
 
-    def _measured(self, was_due: bool, next_is_due: bool, loss: Any) -> dict[str, float]:
+    def _measured(self, was_due: bool, next_is_due: bool, step: int) -> dict[str, float]:
         """Scalars by tag, of a step that was due. The probe also prepares for one that will be."""
         values: dict[str, float] = {}
         if self._probe is not None:
             found = self._breaker.run(PROBE, self._probe.after_step, was_due, next_is_due)
             values.update(found or {})
         if was_due:
-            values.update(self._breaker.run(LOG, self._seen_from_outside, loss) or {})
+            values.update(self._breaker.run(LOG, self._seen_from_outside, step) or {})
+            values.update(self._breaker.run(BATCH, self._learning.look_at_batch, self._probe) or {})
         return values
 
-    def _seen_from_outside(self, loss: Any) -> dict[str, float]:
-        values = {} if loss is None else {Tag.LOSS: float(loss)}
+    def _seen_from_outside(self, step: int) -> dict[str, float]:
+        values = self._learning.losses(self._probe, step)
         for function, count in tracing_counts(self._model).items():
             if count != self._traced.get(function, 0):
                 self._traced[function] = count
@@ -321,20 +350,7 @@ class TrainingSession:
     def _put_in_probe(self, optimizer: Any) -> None:
         if optimizer is not None:
             self._probe = probe_of(optimizer)
-            self._probe.put_in()
-
-    def _record_model(self) -> None:
-        """After the first step, when models that are built late have their weights."""
-        probe = self._probe
-        weights = getattr(self._model, "trainable_variables", None) or ()
-        model = ModelRecord(
-            optimizer=None if self._optimizer is None else type(self._optimizer).__name__,
-            parameters=sum(math.prod(weight.shape) for weight in weights),
-            layers=tuple(watched.layer for watched in probe.layers) if probe is not None else (),
-            probed=self._why_not_probed() is None,
-            why=self._why_not_probed(),
-        )
-        self._recorder.record(model)
+            self._probe.put_in(self._model)
 
     def _why_not_probed(self) -> str | None:
         if not self._wants_probe:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from tb_stall_plugin.capture.training.batch_sample import Batch
 from tb_stall_plugin.capture.training.training_session import TrainingSession
 
 logger = logging.getLogger("stall")
@@ -71,9 +72,20 @@ class watch:
         """An epoch begins."""
         self._try(self._begin_epoch)
 
-    def step(self, loss: Any = None) -> None:
-        """A step has ended. The loss may be a tensor: it is fetched on few steps only."""
-        self._try(self._end_step, loss)
+    def step(
+        self,
+        loss: Any = None,
+        *,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+    ) -> None:
+        """A step has ended. The loss may be a tensor: it is fetched on few steps only. Inputs,
+        labels and outputs of the step are looked at on those, and a few numbers about them kept."""
+        given = Batch(x, y, y_pred, sample_weight)
+        batch = given if any(part is not None for part in given) else None
+        self._try(self._end_step, loss, batch)
 
     def _begin(self) -> None:
         self._session = TrainingSession(**self._options)
@@ -87,9 +99,9 @@ class watch:
             self._session.epoch_begins(self._epoch)
             self._session.step_begins()
 
-    def _end_step(self, loss: Any) -> None:
+    def _end_step(self, loss: Any, batch: Batch | None) -> None:
         if self._session is not None:
-            self._session.step_ends(loss)
+            self._session.step_ends(loss, batch)
             self._session.step_begins()
 
     def _end(self, error: BaseException | None) -> None:

@@ -44,7 +44,7 @@ def choose(variables: Sequence[Any], gradients: Sequence[Any]) -> list[WatchedLa
     layers: dict[str, list[int]] = {}
     for index, variable in enumerate(variables):
         if gradients[index] is not None and _is_real(variable):
-            layers.setdefault(_layer(variable), []).append(index)
+            layers.setdefault(layer_path(variable), []).append(index)
     found = [_watched(name, members, variables, gradients) for name, members in layers.items()]
     # Scales and offsets of normalisation say little, unless a model has nothing else.
     found = [w for w in found if len(w.shape) >= 2] or [w for w in found if w.shape]
@@ -67,7 +67,8 @@ def _path(variable: Any) -> str:
     return str(getattr(variable, "path", None) or variable.name).partition(":")[0]
 
 
-def _layer(variable: Any) -> str:
+def layer_path(variable: Any) -> str:
+    """Of the layer that it belongs to, with the name of the model where Keras has that."""
     path = _path(variable)
     return path.rpartition("/")[0] or path
 

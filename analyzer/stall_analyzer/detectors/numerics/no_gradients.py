@@ -7,7 +7,8 @@ Why it stalls
 These layers learn nothing, however long the training lasts. Often a whole branch was not connected.
 
 How it is measured
-Keras' warning on the console of the job.
+Keras' warning on the console of the job. A capture knows which layers the optimizer got None for,
+and whether they stood still; that is a note, unless the loss agrees that nothing is learned.
 
 Example
 "Gradients do not exist for variables ['dense_3/kernel', 'dense_3/bias'] when minimizing the loss."
@@ -24,6 +25,7 @@ warning.
 from __future__ import annotations
 
 from stall_analyzer.detectors.console_words import quoted
+from stall_analyzer.detectors.numerics.loss_agrees import learns_nothing
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.signals.signals import Signals
 
@@ -33,12 +35,16 @@ BUCKET = "numerics"
 
 def check(signals: Signals) -> Finding | None:
     warning = signals.console.warnings.get("no_gradients")
-    if warning is None:
+    weights = signals.layers.weights
+    layers = [layer for layer in weights.no_gradient if layer in weights.still] if weights else []
+    if warning is None and not layers:
         return None
+    is_loud = warning is not None or learns_nothing(signals)
+    named = f"The optimizer got no gradient for {', '.join(layers)}." if layers else ""
     return Finding(
-        severity="consider",
+        severity="consider" if is_loud else "note",
         title="Some variables get no gradient, and so learn nothing",
-        explanation=quoted(warning),
+        explanation=f"{quoted(warning) if warning is not None else ''} {named}".strip(),
         change=Change(
             "Let the loss depend on these variables, or do not train their layers.",
             "layer = tf.keras.layers.Dense(units)",

@@ -65,7 +65,8 @@ class Seen:
 
     @property
     def keras(self) -> KerasConfig | None:
-        return self.timeline.events.keras if self.timeline.events is not None else None
+        events = self.timeline.events
+        return events.stored_model if events is not None else None
 
     @property
     def batches_logged(self) -> bool:

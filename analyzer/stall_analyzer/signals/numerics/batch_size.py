@@ -17,7 +17,7 @@ NEAR_WHOLE = 0.02  # what float32 leaves of a sum that was a whole number
 def batch_size(events: EventLog | None, keras: KerasConfig | None) -> int | None:
     """By the capture, by the shape of the model's input, or 1 by the accuracy of single steps."""
     model = events.capture.model if events is not None and events.capture is not None else None
-    given: int | None = getattr(model, "batch_size", None)
+    given = model.batch_size if model is not None else None
     if given is not None or events is None:
         return given
     return _built_for(keras) or (1 if _each_is_right_or_wrong(events) else None)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stall_analyzer.captures.capture_format import Tag
+from stall_analyzer.captures.capture_records import WeightsRecord
 from stall_analyzer.model.event_log import Capture, Series
 from stall_analyzer.model.units import Bools, Float64s, Int64s
 from stall_analyzer.signals.numerics.losses import first_fit
@@ -52,6 +53,7 @@ class LayerSignals:
     gradients: LayerSeries | None = None  # norm of the largest weight's gradient
     updates: LayerSeries | None = None  # length of the update over length of the weight
     dead: LayerSeries | None = None  # share of the units without a gradient
+    weights: WeightsRecord | None = None  # which of the model's weights are trained
 
 
 def layer_signals(capture: Capture | None) -> LayerSignals:
@@ -62,7 +64,15 @@ def layer_signals(capture: Capture | None) -> LayerSignals:
         gradients=_series(capture.series, Tag.GRADIENT_NORM_OF, known),
         updates=_series(capture.series, Tag.UPDATE_RATIO_OF, known),
         dead=_series(capture.series, Tag.DEAD_UNITS_OF, known),
+        weights=_weights(capture),
     )
+
+
+def _weights(capture: Capture) -> WeightsRecord | None:
+    """At the last look during the first fit: other fits may train another model."""
+    ends = [fit[0].ns for fit in capture.fits[1:2]]
+    mine = [record for record in capture.weights if not ends or record.ns < ends[0]]
+    return mine[-1] if mine else None
 
 
 def _series(series: Mapping[str, Series], tag: str, known: Sequence[str]) -> LayerSeries | None:

@@ -13,6 +13,7 @@ from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.units import Float64s
+from stall_analyzer.signals.numerics.epoch_logs import training_logs, validation_logs
 from stall_analyzer.signals.numerics.learning_rates import as_written, lower_rate
 from stall_analyzer.signals.numerics.losses import StepLosses, first_fit, step_losses
 from stall_analyzer.signals.numerics.model_settings import ModelSettings, settings_of
@@ -148,12 +149,13 @@ def learning_signals(timeline: Timeline) -> LearningSignals:
     if events is None:
         return LearningSignals()
     steps = step_losses(events, timeline.window.start_unix_ns)
+    train, validation = training_logs(events), validation_logs(events)
     return LearningSignals(
         steps=steps,
-        epoch_losses=_values(events.train.get("epoch_loss")),
-        validation_losses=_values(events.validation.get("epoch_loss")),
-        accuracies=_values(_accuracy(events)),
-        learning_rates=_values(events.train.get("epoch_learning_rate")),
+        epoch_losses=_values(train.get("epoch_loss")),
+        validation_losses=_values(validation.get("epoch_loss")),
+        accuracies=_values(_accuracy(train)),
+        learning_rates=_values(train.get("epoch_learning_rate")),
         captured_rates=_captured_rates(events),
         settings=_settings(events),
         not_finite=_not_finite(events, steps),
@@ -175,22 +177,25 @@ def _captured_rates(events: EventLog) -> Float64s:
 
 def _settings(events: EventLog) -> ModelSettings:
     """Of the stored model; a capture knows the optimizer where no model was stored."""
-    settings = settings_of(events.keras)
+    settings = settings_of(events.stored_model)
     record = events.capture.model if events.capture is not None else None
     if settings.optimizer is None and record is not None and record.optimizer:
-        return replace(settings, optimizer=record.optimizer)
+        settings = replace(settings, optimizer=record.optimizer)
+    if record is not None and record.class_weight:  # which no stored model tells
+        settings = replace(settings, averaged=False)
     return settings
 
 
-def _accuracy(events: EventLog) -> Series | None:
-    tags = [tag for tag in events.train if tag.startswith("epoch_") and "acc" in tag]
-    return events.train[tags[0]] if len(tags) == 1 else None
+def _accuracy(train: Mapping[str, Series]) -> Series | None:
+    tags = [tag for tag in train if tag.startswith("epoch_") and "acc" in tag]
+    return train[tags[0]] if len(tags) == 1 else None
 
 
 def _not_finite(events: EventLog, steps: StepLosses) -> NotFinite | None:
     """In the loss of each step where it was logged, else in whatever is called a loss."""
     bad = np.flatnonzero(~np.isfinite(steps.value))
-    epoch_losses = _values(events.train.get("epoch_loss"))
+    train = training_logs(events)
+    epoch_losses = _values(train.get("epoch_loss"))
     if len(bad):
         row = int(bad[0])
         epoch = int(steps.epoch[row])
@@ -208,7 +213,7 @@ def _not_finite(events: EventLog, steps: StepLosses) -> NotFinite | None:
             share=float(np.sum(mine & (np.arange(len(steps)) >= row)) / np.sum(mine)),
             to_the_end=not np.isfinite(later[-1]),
         )
-    for tag, series in events.train.items():
+    for tag, series in train.items():
         values = _values(series)
         wrong = np.flatnonzero(~np.isfinite(values))
         if tag.endswith("loss") and len(wrong):
@@ -230,6 +235,9 @@ def _gradients(events: EventLog) -> dict[str, Float64s]:
 
 def _steps_per_epoch(steps: StepLosses, events: EventLog, timeline: Timeline) -> int | None:
     """Of the first epoch, from the first source that tells."""
+    marked = events.capture.steps_of_first_epoch if events.capture is not None else None
+    if marked:
+        return marked
     first = steps.step[steps.epoch == 0]
     if len(first):
         return int(first[-1])

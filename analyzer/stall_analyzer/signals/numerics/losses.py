@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from stall_analyzer.attribute.wasted_steps import batch_loss, captured_loss
-from stall_analyzer.captures.capture_format import MarkName
+from stall_analyzer.captures.capture_format import MarkName, Tag
 from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.units import PS_PER_NS, Float64s, Int64s
 
 # Stored as float32, a mean gives back its sum only to this share of it: one rounding of the mean
 # itself, one of the sum that Keras keeps.
 ROUNDING = 2 * float(np.finfo(np.float32).eps)
+MEANS = Tag.LOSS_MEAN.removeprefix(Tag.ALL)
 # Below zero by more than this, a loss was never part of a mean.
 BELOW_ROUNDING = 10.0
 BELOW_SHARE = 0.01
@@ -48,7 +49,7 @@ class StepLosses:
 
 
 def step_losses(events: EventLog, window_start_ns: int | None) -> StepLosses:
-    logged, single = first_fit(batch_loss(events)), first_fit(captured_loss(events))
+    logged, single = first_fit(batch_loss(events)), first_fit(_all_losses(events))
     found = [series for series in (logged, single) if series is not None and len(series)]
     if not found:
         return StepLosses()
@@ -56,12 +57,23 @@ def step_losses(events: EventLog, window_start_ns: int | None) -> StepLosses:
     ends_ns = _epoch_ends_ns(events)
     losses = [_as_logged(series, start_ns, ends_ns) for series in found]
     # Not written by Keras, it is as it was logged.
-    if logged is found[0] and "batch_loss" in events.train:
+    if logged is found[0] and ("batch_loss" in events.train or not events.train):
         undone = _undone(logged, losses[0].epoch, losses[0].at_ps)
         losses[0] = losses[0] if _is_impossible(undone, logged) else undone
     if single is found[-1]:  # a capture counts its steps from 0
         losses[-1] = replace(losses[-1], step=losses[-1].step + 1)
     return losses[0] if len(losses) == 1 else _merged(*losses)
+
+
+def _all_losses(events: EventLog) -> Series | None:
+    """Of the measured steps; each stands for all those since the last one, by their mean."""
+    single = captured_loss(events)
+    means = events.capture.series.get(MEANS) if events.capture is not None else None
+    if single is None or means is None:
+        return single
+    place = np.minimum(np.searchsorted(means.step, single.step), len(means) - 1)
+    is_mean = (means.step[place] == single.step) & np.isfinite(single.value)
+    return replace(single, value=np.where(is_mean, means.value[place], single.value))
 
 
 def _as_logged(series: Series, start_ns: int, ends_ns: Int64s) -> StepLosses:

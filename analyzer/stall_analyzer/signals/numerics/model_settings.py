@@ -54,6 +54,7 @@ class ModelSettings:
     averaged: bool = True  # over the batch, unweighted: comparable with a guess
     output: Output | None = None
     scales_input: bool = False
+    smoothed: bool = False  # labels are moved toward each other: a guess costs more
     frozen: bool = False  # every layer says that it is not trained
 
     @property
@@ -80,7 +81,7 @@ def settings_of(keras: KerasConfig | None) -> ModelSettings:
     loss = _only(compiled.get("loss"))
     loss_config = _object(_object(loss).get("config"))
     return ModelSettings(
-        compiled=bool(compiled),
+        compiled="loss" in compiled,
         optimizer=optimizer,
         momentum=_number(config.get("momentum")) or 0.0,
         clips={key: value for key in _CLIPS if (value := _number(config.get(key))) is not None},
@@ -90,9 +91,11 @@ def settings_of(keras: KerasConfig | None) -> ModelSettings:
         from_logits=loss_config.get("from_logits") is True,
         averaged=loss_config.get("reduction", "sum_over_batch_size")
         in ("sum_over_batch_size", "mean", "auto")
-        and compiled.get("loss_weights") is None,
+        and compiled.get("loss_weights") is None
+        and ("loss" in compiled or not compiled),  # a loop averages as it likes
         output=_output(keras.layers),
         scales_input=any(layer.get("class_name") in _SCALING_LAYERS for layer in keras.layers),
+        smoothed=bool(_number(loss_config.get("label_smoothing"))),
         frozen=_is_frozen(keras.layers),
     )
 

@@ -1,0 +1,103 @@
+"""The inputs are the same in every row, or hold NaN.
+
+What it finds
+Inputs that say nothing: every feature has the same value in all rows of a batch, such as images
+that are all zero or texts that are all one unknown word. And inputs that hold NaN or infinities.
+
+Why it stalls
+From inputs that do not differ the model can only learn how frequent each label is. One NaN among
+the inputs makes every number behind it NaN; relu turns that into 0, so that the loss looks healthy
+while the layers before it are lost.
+
+How it is measured
+A capture looks at a sample of some batches on their way into the loss: up to 64 rows and 256
+features of each. Loud where the loss agrees, that is where it does not get below what a constant
+answer costs, or does not move; else a note.
+
+Example
+Pixels were divided by 255 twice and cast to integers: every pixel of every batch is 0, and the loss
+stays at ln(10).
+
+What to do
+Print one batch as it leaves the input pipeline, after all scaling and encoding.
+
+Blind spots
+Models whose input is a placeholder on purpose get a note. Features that are constant in the sample
+only, because they are rare, do not matter: all of them must be.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.numerics.loss_agrees import learns_nothing
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent
+from stall_analyzer.signals.numerics.batch_look import LEAST_LOOKS, BatchLook, Values
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST317"
+BUCKET = "numerics"
+
+PRINT_ONE = Change(
+    "Look at one batch as it leaves the input pipeline, after all scaling and encoding.",
+    before="model.fit(data)",
+    after="x, y = next(iter(data))\n"
+    "print(x.dtype, tf.reduce_min(x), tf.reduce_max(x), tf.math.reduce_std(x))",
+)
+REMOVE_NAN = Change(
+    "Remove or fill in values that are no numbers, before they reach the model.",
+    before="model.fit(x, y)",
+    after="x = np.nan_to_num(x)\nassert np.isfinite(x).all()\nmodel.fit(x, y)",
+)
+
+
+def check(signals: Signals) -> Finding | None:
+    batches = signals.batches
+    if batches is None or batches.inputs is None:
+        return None
+    if batches.inputs.not_finite_step is not None:
+        return _not_finite(signals, batches.inputs, batches.inputs.not_finite_step)
+    constant = batches.constant_inputs
+    if len(constant) < LEAST_LOOKS or batches.rows < 2 or constant.min() < 1:
+        return None
+    return _constant(signals, batches, batches.inputs)
+
+
+def _constant(signals: Signals, batches: BatchLook, inputs: Values) -> Finding:
+    agrees = learns_nothing(signals)
+    if inputs.is_constant:
+        title = f"All inputs are {inputs.smallest:.4g}"
+    else:
+        title = "The inputs are the same in every row of a batch"
+    return Finding(
+        severity="act" if agrees else "note",
+        title=title,
+        explanation=(
+            f"In each of the {batches.looks} batches that were looked at, no feature differs "
+            "between two rows. A model can learn nothing from such inputs but how frequent each "
+            f"label is.{_outputs(batches)}"
+        ),
+        change=PRINT_ONE,
+        confidence=0.95 if agrees else 0.6,
+    )
+
+
+def _outputs(batches: BatchLook) -> str:
+    constant = batches.constant_outputs
+    is_same = len(constant) > 0 and constant.min() == 1
+    return " The outputs are the same for all rows, too." if is_same else ""
+
+
+def _not_finite(signals: Signals, inputs: Values, step: int) -> Finding:
+    agrees = learns_nothing(signals)
+    share = percent(inputs.not_finite, 1)
+    return Finding(
+        severity="act" if agrees else "consider",
+        title=f"The inputs hold NaN or infinite values, from step {step} on or before",
+        explanation=(
+            f"Up to {share} of the inputs of a batch that was looked at are no numbers. They make "
+            "every number behind them NaN. Where the loss looks healthy all the same, relu has "
+            "turned NaN into 0, and the weights before it are lost."
+        ),
+        change=REMOVE_NAN,
+        confidence=0.95,
+    )

@@ -1,0 +1,69 @@
+"""All labels are the same.
+
+What it finds
+Labels that never differ, under a loss that compares outputs with labels.
+
+Why it stalls
+There is nothing to learn but one constant. The loss falls to 0 at once and the accuracy is perfect,
+which looks like success.
+
+How it is measured
+A capture looks at a sample of the labels of some batches on their way into the loss: the first
+sixteen, and more throughout the epoch. It must have seen a good part of the first epoch. Loud under
+a loss of Keras' own that compares with labels; under any other a note, because labels may be a
+placeholder there.
+
+Example
+The label column was read as strings and cast to integers: all are 0. The loss is 0.0004 after one
+epoch.
+
+What to do
+Count the labels as they leave the input pipeline.
+
+Blind spots
+Data that is ordered by label and long: where the looks end before the second kind comes, this may
+be said of the first (see ST319).
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.signals.numerics.batch_look import BatchLook
+from stall_analyzer.signals.numerics.model_settings import CROSS_ENTROPIES
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST318"
+BUCKET = "numerics"
+
+COMPARING = (*CROSS_ENTROPIES, "mean_squared_error", "mean_absolute_error", "huber")
+LEAST_SEEN = 32  # labels: fewer may be the same by chance
+
+
+def check(signals: Signals) -> Finding | None:
+    batches = signals.batches
+    if batches is None or batches.labels is None or not _are_the_same(batches):
+        return None
+    labels, is_compared = batches.labels, signals.learning.settings.loss in COMPARING
+    return Finding(
+        severity="act" if is_compared else "note",
+        title=f"All labels are the same: {labels.mean:.4g}",
+        explanation=(
+            f"{labels.seen} labels of {batches.looks} batches were looked at, and none differs "
+            "from the others. A model that always gives this answer is perfect, so there is "
+            "nothing to learn."
+        ),
+        change=Change(
+            "Count the labels as they leave the input pipeline.",
+            before="model.fit(x, y)",
+            after="print(np.unique(y, return_counts=True))\nmodel.fit(x, y)",
+        ),
+        confidence=0.9 if is_compared else 0.5,
+    )
+
+
+def _are_the_same(batches: BatchLook) -> bool:
+    labels, targets = batches.labels, batches.targets
+    if labels is None or targets is None or labels.seen < LEAST_SEEN or not batches.spans:
+        return False
+    is_one_class = labels.kinds == 1
+    return is_one_class or (targets.is_constant and targets.not_finite == 0)

@@ -1,0 +1,139 @@
+"""What would have to learn is not trained.
+
+What it finds
+Layers of the model that are said to be trainable and never change: the optimizer is never applied,
+or it is given other variables than the model's, or only some of them, or its updates are so small
+that not a bit of the weights changes.
+
+Why it stalls
+The steps compute gradients, and nothing is done with them.
+
+How it is measured
+A capture compares a sample of the weights of each layer with itself at the end of epochs 1, 2, 3,
+4, 8 and so on, counts the updates of the optimizer, and notes which variables it was given. In
+loops, model and optimizer must be known: watch(logdir, model, optimizer). Loud where no layer is
+given to the optimizer; where updates are too small, or some layers are left out, only if the loss
+agrees that nothing is learned.
+
+Example
+The model was made anew after its variables had been put into a list: the optimizer trains the old
+one.
+
+What to do
+Take model.trainable_variables inside of the step, from the model that is called there.
+
+Blind spots
+Layers that another optimizer trains do change, and are not meant. Of embeddings only rows in use
+change; a large one may seem to stand still. A loop that trains only after many epochs of warm-up
+looks the same until then.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.captures.capture_records import WeightsRecord
+from stall_analyzer.detectors.numerics.loss_agrees import learns_nothing
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.kinds import Severity
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST316"
+BUCKET = "numerics"
+
+# Before that, updates may be put off: accumulated over steps, or skipped by loss scaling.
+LEAST_STEPS = 30
+MOST_NAMED = 4
+TOO_SMALL = (
+    "They get gradients, but the updates are zero, or too small for the precision of the weights."
+)
+
+
+def check(signals: Signals) -> Finding | None:
+    weights = signals.layers.weights
+    if weights is None or weights.steps < LEAST_STEPS or not weights.still:
+        return None
+    if set(weights.still) == set(weights.layers):
+        return _nothing_moves(signals, weights)
+    left_out = [layer for layer in weights.still if layer in weights.not_given]
+    return _some_left_out(signals, left_out) if left_out else None
+
+
+def _nothing_moves(signals: Signals, weights: WeightsRecord) -> Finding | None:
+    why, change = _reason(weights)
+    if why == TOO_SMALL and not _has_gradients(signals):
+        return None  # where nothing comes back from the loss, other findings say why
+    return Finding(
+        severity=_severity(signals, why),
+        title="No weight of the model changes",
+        explanation=(
+            f"In {weights.steps} steps not a bit of the weights of {_named(weights.layers)} has "
+            f"changed. {why}"
+        ),
+        change=change,
+        confidence=0.95,
+    )
+
+
+def _reason(weights: WeightsRecord) -> tuple[str, Change]:
+    of_the_model = Change(
+        "Apply the gradients to the variables of the model that is called in the step.",
+        before="optimizer.apply_gradients(zip(gradients, variables))",
+        after="optimizer.apply_gradients(zip(gradients, model.trainable_variables))",
+    )
+    if weights.updates == 0:
+        return "The optimizer was never applied.", Change(
+            "Apply the gradients in every step.",
+            before="gradients = tape.gradient(loss, model.trainable_variables)",
+            after="gradients = tape.gradient(loss, model.trainable_variables)\n"
+            "optimizer.apply_gradients(zip(gradients, model.trainable_variables))",
+        )
+    if set(weights.layers) <= set(weights.not_given):
+        return "The optimizer was given other variables than those of the model.", of_the_model
+    if set(weights.layers) <= set(weights.no_gradient):
+        return "The loss does not depend on them: there is no gradient.", of_the_model
+    return (
+        TOO_SMALL,
+        Change(
+            "Look at the learning rate, at clipping, and at whether gradients are zero.",
+            before="optimizer = keras.optimizers.SGD(1e-9)",
+            after="optimizer = keras.optimizers.SGD(0.01)",
+        ),
+    )
+
+
+def _severity(signals: Signals, why: str) -> Severity:
+    """A model that has learned all there is stands still as well: its loss tells."""
+    if why != TOO_SMALL:
+        return "act"
+    has_baseline = signals.batches is not None and signals.batches.baseline is not None
+    return "act" if has_baseline and learns_nothing(signals) else "note"
+
+
+def _has_gradients(signals: Signals) -> bool:
+    gradients = signals.layers.gradients
+    return gradients is not None and bool(np.nanmedian(gradients.total) > 0)
+
+
+def _some_left_out(signals: Signals, layers: list[str]) -> Finding:
+    agrees = learns_nothing(signals)
+    return Finding(
+        severity="consider" if agrees else "note",
+        title=f"The optimizer is not given the weights of {_named(layers)}",
+        explanation=(
+            "They are said to be trainable, but were never given to the optimizer, and have not "
+            "changed. A list of variables that was made before all layers were built, or of "
+            "another model, looks like this."
+        ),
+        change=Change(
+            "Give the optimizer all variables that are to learn, or set trainable=False.",
+            before="optimizer.apply_gradients(zip(gradients, head.trainable_variables))",
+            after="optimizer.apply_gradients(zip(gradients, model.trainable_variables))",
+        ),
+        confidence=0.8 if agrees else 0.5,
+    )
+
+
+def _named(layers: tuple[str, ...] | list[str]) -> str:
+    more = len(layers) - MOST_NAMED
+    return ", ".join(layers[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,119 @@
+"""The labels lie outside of what the last layer can give.
+
+What it finds
+Labels that no output can reach: outside of 0 to 1 behind a sigmoid or softmax, of -1 to 1 behind a
+tanh, below 0 behind a relu; classes that the last layer has no unit for; and labels outside of 0 to
+1 under a cross-entropy, which expects shares.
+
+Why it stalls
+Outputs go to the end of their range and stay there, where the gradient is zero. Under a
+cross-entropy such labels make the loss negative without end.
+
+How it is measured
+Smallest and largest label of the batches that a capture looked at, and the last activation and loss
+of the stored model. A twentieth of the range is left for noise. Loud where most labels are out of
+reach, or the loss does not get below a constant answer; else a note.
+
+Example
+Prices in thousands behind a sigmoid: the largest label is 500, the largest output 1.
+
+What to do
+Use a linear last layer, or scale the labels into the range of the activation.
+
+Blind spots
+Needs the stored model. Outputs that are scaled by a layer of one's own are not known.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from stall_analyzer.detectors.numerics.loss_agrees import learns_nothing
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.signals.numerics.batch_look import BatchLook, Values
+from stall_analyzer.signals.numerics.model_settings import BINARY, ModelSettings
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST321"
+BUCKET = "numerics"
+
+SPARSE = "sparse_categorical_crossentropy"
+SHARES = (BINARY, "categorical_crossentropy")
+REGRESSIONS = ("mean_squared_error", "mean_absolute_error", "huber", "log_cosh")
+RANGES = {
+    "sigmoid": (0.0, 1.0),
+    "hard_sigmoid": (0.0, 1.0),
+    "softmax": (0.0, 1.0),
+    "tanh": (-1.0, 1.0),
+    "softsign": (-1.0, 1.0),
+    "relu": (0.0, math.inf),
+    "softplus": (0.0, math.inf),
+}
+SLACK = 0.05  # of the range
+
+
+@dataclass(frozen=True)
+class _Reach:
+    low: float
+    high: float
+    why: str  # nothing else can be reached
+
+    def misses(self, labels: Values) -> bool:
+        slack = SLACK * (self.high - self.low if math.isfinite(self.high) else labels.spread)
+        return labels.smallest < self.low - slack or labels.largest > self.high + slack
+
+    def misses_most(self, mean: float) -> bool:
+        return not self.low <= mean <= self.high
+
+
+def check(signals: Signals) -> Finding | None:
+    batches, settings = signals.batches, signals.learning.settings
+    if batches is None or batches.targets is None or batches.labels is None:
+        return None
+    reach = _reach(settings)
+    if reach is None or not reach.misses(batches.targets):
+        return None
+    return _finding(signals, batches, batches.targets, reach)
+
+
+def _reach(settings: ModelSettings) -> _Reach | None:
+    output, loss = settings.output, settings.loss
+    if loss == SPARSE:
+        units = output.units if output is not None else None
+        why = f"the last layer has {units} units, for classes from 0"
+        return _Reach(0.0, units - 1.0, why) if units else None
+    if loss in SHARES:
+        return _Reach(0.0, 1.0, f"{loss} expects shares from 0 to 1")
+    if loss not in REGRESSIONS or output is None or output.activation not in RANGES:
+        return None
+    low, high = RANGES[output.activation]
+    top = f"from {low:g} to {high:g}" if math.isfinite(high) else "of 0 and above"
+    return _Reach(low, high, f"{output.activation} can only give numbers {top}")
+
+
+def _finding(signals: Signals, batches: BatchLook, targets: Values, reach: _Reach) -> Finding:
+    is_class = signals.learning.settings.loss == SPARSE
+    mean = batches.labels.mean if batches.labels is not None else 0.0
+    agrees = is_class or reach.misses_most(mean) or learns_nothing(signals)
+    return Finding(
+        severity="act" if agrees else "note",
+        title=f"Labels from {targets.smallest:.4g} to {targets.largest:.4g} are out of reach",
+        explanation=(
+            f"They were seen in {batches.looks} batches, but {reach.why}. "
+            "What cannot be reached pulls outputs to the end of their range, where the gradient "
+            "is zero."
+        ),
+        change=Change(
+            "Let the last layer be linear, or scale the labels into its range.",
+            before='keras.layers.Dense(1, activation="sigmoid")',
+            after="keras.layers.Dense(1)  # for amounts, with a loss such as mean_squared_error",
+        )
+        if not is_class
+        else Change(
+            "Count classes from 0, and give the last layer a unit for each.",
+            before="keras.layers.Dense(9)  # labels from 1 to 10",
+            after="keras.layers.Dense(10)  # labels - 1",
+        ),
+        confidence=0.9 if agrees else 0.5,
+    )

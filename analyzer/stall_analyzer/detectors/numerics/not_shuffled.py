@@ -1,0 +1,106 @@
+"""The data is ordered by label: each batch holds labels of one kind.
+
+What it finds
+Batches in which labels hardly differ, of data in which they do.
+
+Why it stalls
+Each batch pulls the model toward its own kind of label, and the next kind makes it forget the last.
+The training loss looks low between the changes, and the model knows only what it saw last.
+
+How it is measured
+A capture looks at a sample of the labels of some batches. Of the variance of all labels, it takes
+the share that is found within single batches: about 1 where rows are drawn at random, near 0 where
+they are ordered. Loud where the loss agrees: validation is no better than a constant answer or far
+worse than training, or single losses jump far above the mean of the last epoch. Else a note.
+
+Example
+The file lists all examples of class 0, then all of class 1, and the pipeline has no shuffle: the
+training loss is 0.1 and the accuracy of the validation 0.1.
+
+What to do
+Shuffle the rows before they are divided into batches.
+
+Blind spots
+Windows of a time series may be in order on purpose; there, the loss falls as it should.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.captures.capture_format import Tag
+from stall_analyzer.detectors.numerics.loss_agrees import learns_nothing
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST319"
+BUCKET = "numerics"
+
+# Rows drawn at random leave all of the variance within batches, give or take a few tenths.
+WITHIN = 0.1
+LEAST_LOOKS = 8
+LEAST_ROWS = 8  # of a batch: fewer may be of one kind by chance
+# A single loss so many times the mean of its epoch: the model has forgotten what it knew.
+JUMPS = 3.0
+# A validation loss so many times that of training: it knows only what it saw last.
+WORSE = 2.0
+
+
+def check(signals: Signals) -> Finding | None:
+    batches = signals.batches
+    labels = batches.labels if batches is not None else None
+    if batches is None or labels is None or labels.within is None or not labels.variance:
+        return None
+    if batches.looks < LEAST_LOOKS or batches.rows < LEAST_ROWS or labels.within > WITHIN:
+        return None
+    reason = _forgets(signals)
+    return Finding(
+        severity="consider" if reason else "note",
+        title="The data is not shuffled: each batch holds labels of one kind",
+        explanation=(
+            f"Of the variance of the labels only {percent(labels.within, 1)} is found within "
+            f"single batches, of {batches.looks} that were looked at. {reason}"
+        ).strip(),
+        change=_change(signals),
+        confidence=0.85 if reason else 0.5,
+    )
+
+
+def _forgets(signals: Signals) -> str:
+    """In what the loss agrees; empty: in nothing."""
+    learning = signals.learning
+    last, validation = learning.last_loss, learning.validation_losses
+    if len(validation) and last is not None and validation[-1] > WORSE * abs(last):
+        return f"The validation loss is {validation[-1]:.3g}, that of training {last:.3g}."
+    highest = _highest(signals)
+    epochs = learning.epoch_losses
+    if highest is not None and len(epochs) and highest > JUMPS * abs(epochs[-1]):
+        return f"Single losses jump to {highest:.3g}, where their mean is {epochs[-1]:.3g}."
+    return "The loss shows that nothing is learned." if learns_nothing(signals) else ""
+
+
+def _highest(signals: Signals) -> float | None:
+    """Loss of any step in the last third of the training, which is past the beginning."""
+    name = Tag.LOSS_HIGHEST.removeprefix(Tag.ALL)
+    series = signals.capture.series.get(name) if signals.capture is not None else None
+    if series is None or not len(series):
+        return None
+    late = series.value[series.step >= 2 * series.step[-1] / 3]
+    return float(np.max(late))
+
+
+def _change(signals: Signals) -> Change:
+    record = signals.capture.model if signals.capture is not None else None
+    if record is not None and record.shuffle is False:
+        return Change(
+            "Let fit shuffle the rows.",
+            before="model.fit(x, y, shuffle=False)",
+            after="model.fit(x, y)",
+        )
+    return Change(
+        "Shuffle rows before they are divided into batches, with a buffer that holds many kinds of "
+        "labels at once.",
+        before="data.batch(32)",
+        after="data.shuffle(len(x)).batch(32)",
+    )

@@ -1,0 +1,73 @@
+"""Labels and outputs have shapes that broadcast, so that each label meets every output.
+
+What it finds
+A loss of labels of shape (batch,) and outputs of shape (batch, 1), or the other way round, that was
+computed from all pairs of them.
+
+Why it stalls
+The difference of the two is a table of batch times batch numbers. Its mean is least where every
+output is the mean of the labels: the model learns a constant, without an error or a warning.
+
+How it is measured
+On some steps a capture works out the mean of squares and of absolute differences from up to 256
+rows, row by row and each with each. The logged loss must be the second and not the first. Losses of
+Keras' own bring both shapes together and are never meant.
+
+Example
+loss = tf.reduce_mean((model(x) - y) ** 2) with y of shape (32,): the loss stays at the variance of
+the labels.
+
+What to do
+Give both the same shape.
+
+Blind spots
+In loops it must be told: w.step(loss=loss, y=y, y_pred=y_pred). Other losses than these two are not
+recognized, nor batches of more than 256 rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.signals.numerics.batch_look import Broadcast
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST320"
+BUCKET = "numerics"
+
+SAME = 1e-3  # of the loss: what single precision and the order of sums can do
+OTHER = 1e-2  # of the loss: further off, it is surely another number
+LEAST_STEPS = 3
+
+
+def check(signals: Signals) -> Finding | None:
+    broadcast = signals.batches.broadcast if signals.batches is not None else None
+    if broadcast is None or not _is_each_with_each(broadcast):
+        return None
+    return Finding(
+        severity="act",
+        title="The loss compares each output with the labels of all rows",
+        explanation=(
+            "Labels and outputs differ by one axis, such as (32,) and (32, 1), and broadcast to a "
+            f"table. On {len(broadcast.loss)} steps the loss was {broadcast.loss[-1]:.4g} at the "
+            "end, which is the mean over all pairs; row by row it would be "
+            f"{broadcast.by_row[-1]:.4g}. Such a loss is least where all outputs are the same."
+        ),
+        change=Change(
+            "Give labels and outputs the same shape before they are compared.",
+            before="loss = tf.reduce_mean((model(x) - y) ** 2)",
+            after="loss = tf.reduce_mean((tf.squeeze(model(x), -1) - y) ** 2)",
+        ),
+        confidence=0.97,
+    )
+
+
+def _is_each_with_each(broadcast: Broadcast) -> bool:
+    loss = broadcast.loss
+    if len(loss) < LEAST_STEPS or not np.isfinite(loss).all():
+        return False
+    scale = np.maximum(np.abs(loss), np.finfo(np.float32).tiny)
+    is_same = np.abs(loss - broadcast.each_with_each) <= SAME * scale
+    is_other = np.abs(loss - broadcast.by_row) > OTHER * scale
+    return bool(is_same.all() and is_other.any())

@@ -1,0 +1,188 @@
+"""What a sample of a batch comes to: the few numbers that are stored, and nothing else of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from stall_analyzer.captures.capture_format import BatchNumber, Tag
+from tb_stall_plugin.capture.training.batch_sample import (
+    INPUTS,
+    LABELS,
+    OUTPUTS,
+    WEIGHTS,
+    Part,
+    Rows,
+)
+
+MOST_SYMBOLS = 4096  # of which the shares are kept
+SAME = 1e-6  # of a value: what float32 cannot tell apart from it
+SUMS_TO_ONE = 1e-3
+
+Doubles = npt.NDArray[np.float64]
+
+
+class BatchNumbers:
+    """Of one fit: the numbers of each batch that is looked at, and what all labels come to."""
+
+    def __init__(self) -> None:
+        self._labels = LabelTally()
+
+    def of(self, parts: Sequence[Part]) -> dict[str, float]:
+        """Scalars by tag."""
+        inputs = [part for part in parts if part.role == INPUTS]
+        by_role = {part.role: part for part in parts}
+        labels, outputs, weights = (by_role.get(role) for role in (LABELS, OUTPUTS, WEIGHTS))
+        values: dict[str, float] = {}
+        if inputs:
+            values |= _range_of(BatchNumber.INPUTS, [part.sample for part in inputs])
+            values[BatchNumber.ROWS] = inputs[0].rows
+            values[BatchNumber.INPUTS_CONSTANT] = _constant([part.sample for part in inputs])
+        if outputs is not None:
+            values |= _range_of(BatchNumber.OUTPUTS, [outputs.sample])
+            if len(outputs.sample) > 1:
+                values[BatchNumber.OUTPUTS_CONSTANT] = _constant([outputs.sample])
+        if labels is not None:
+            values |= _range_of(BatchNumber.LABELS, [labels.sample])
+            values |= self._labels.add(labels, outputs, weights)
+        if labels is not None and outputs is not None:
+            values |= _broadcast(labels, outputs)
+        return {Tag.BATCH + name: value for name, value in values.items()}
+
+
+class LabelTally:
+    """Labels of all batches that were looked at: what would a constant answer cost?"""
+
+    def __init__(self) -> None:
+        self._symbols: dict[float, float] = {}  # weights by class
+        self._seen = 0  # labels
+        self._weight = 0.0
+        self._columns: Doubles = np.zeros((3, 0))  # sums of weights, of values, of their squares
+        self._within = 0.0  # sum of the variances within batches
+        self._batches = 0
+
+    def add(self, labels: Part, outputs: Part | None, weights: Part | None) -> dict[str, float]:
+        rows = labels.sample.astype(np.float64)
+        weight = _weight_of_rows(weights, len(rows))
+        symbols = _symbols(labels, outputs)
+        values: dict[str, float] = {}
+        if not np.isfinite(rows).all() or not np.isfinite(weight).all():
+            return values
+        self._add_columns(rows, weight)
+        if symbols is not None:
+            values |= self._add_symbols(symbols, weight)
+        elif rows.min(initial=0.0) >= 0 and rows.max(initial=0.0) <= 1:
+            values[BatchNumber.LABELS_ENTROPY] = self._mean_weight * self._entropy_of_columns()
+        values[BatchNumber.LABELS_SEEN] = self._seen
+        values[BatchNumber.LABELS_VARIANCE] = self._mean_weight * float(np.mean(self._variances()))
+        values[BatchNumber.LABELS_MEAN] = float(rows.mean())
+        values[BatchNumber.LABELS_WITHIN] = self._share_within(rows)
+        return values
+
+    def _add_columns(self, rows: Doubles, weight: Doubles) -> None:
+        sums = np.stack([np.broadcast_to(weight[:, None], rows.shape).sum(0),
+                         (weight[:, None] * rows).sum(0),
+                         (weight[:, None] * rows**2).sum(0)])  # fmt: skip
+        if self._columns.shape != sums.shape:  # the first, or batches of changing shape
+            self._columns = np.zeros(sums.shape)
+        self._columns += sums
+        self._seen += len(rows)
+        self._weight += float(weight.sum())
+
+    def _add_symbols(self, symbols: Doubles, weight: Doubles) -> dict[str, float]:
+        repeated = np.repeat(weight, symbols.size // len(weight))
+        for symbol, each in zip(symbols.ravel().tolist(), repeated.tolist(), strict=True):
+            if symbol in self._symbols or len(self._symbols) < MOST_SYMBOLS:
+                self._symbols[symbol] = self._symbols.get(symbol, 0.0) + each
+        shares = np.array([share for share in self._symbols.values() if share > 0])
+        shares /= shares.sum()
+        entropy = float(-(shares * np.log(shares)).sum())
+        return {
+            BatchNumber.LABELS_KINDS: len(self._symbols),
+            BatchNumber.LABELS_ENTROPY: self._mean_weight * entropy,
+        }
+
+    @property
+    def _mean_weight(self) -> float:
+        """Keras divides a weighted loss by the number of rows."""
+        return self._weight / self._seen if self._seen else 1.0
+
+    def _variances(self) -> Doubles:
+        weight, total, squares = self._columns
+        mean = total / np.maximum(weight, 1e-30)
+        variances: Doubles = np.maximum(squares / np.maximum(weight, 1e-30) - mean**2, 0.0)
+        return variances
+
+    def _entropy_of_columns(self) -> float:
+        weight, total, _ = self._columns
+        share = np.clip(total / np.maximum(weight, 1e-30), 1e-12, 1 - 1e-12)
+        each = -(share * np.log(share) + (1 - share) * np.log(1 - share))
+        return float(np.mean(each))
+
+    def _share_within(self, rows: Doubles) -> float:
+        """Of the variance of all labels, how much there is within single batches. About 1 where
+        batches are drawn at random, 0 where each holds labels of one kind."""
+        count = len(rows)
+        if count > 1:
+            self._within += float(np.mean(rows.var(axis=0))) * count / (count - 1)
+            self._batches += 1
+        total = float(np.mean(self._variances()))
+        return self._within / self._batches / total if total > 0 and self._batches else 1.0
+
+
+def _symbols(labels: Part, outputs: Part | None) -> Doubles | None:
+    """The class of each label; None where they are amounts, or shares of columns of their own."""
+    rows = labels.sample.astype(np.float64)
+    if outputs is None or outputs.last < 2:
+        return None
+    if labels.rank < outputs.rank or labels.last == 1:
+        return rows if bool((rows == np.round(rows)).all()) else None
+    is_whole = labels.rank == 2 and rows.shape[1] == labels.columns
+    if is_whole and rows.min() >= 0 and bool((np.abs(rows.sum(1) - 1) < SUMS_TO_ONE).all()):
+        return np.asarray(np.argmax(rows, axis=1), dtype=np.float64)
+    return None
+
+
+def _weight_of_rows(weights: Part | None, count: int) -> Doubles:
+    if weights is None or len(weights.sample) < count:
+        return np.ones(count)
+    return np.asarray(weights.sample[:count].mean(axis=1), dtype=np.float64)
+
+
+def _range_of(name: str, samples: Sequence[Rows]) -> dict[str, float]:
+    """Of all elements: share that is no number, smallest, largest, mean and standard deviation."""
+    flat = np.concatenate([sample.ravel() for sample in samples]).astype(np.float64)
+    finite = flat[np.isfinite(flat)]
+    values = {name + BatchNumber.NOT_FINITE: 1 - len(finite) / max(len(flat), 1)}
+    if len(finite):
+        values[name + BatchNumber.SMALLEST] = float(finite.min())
+        values[name + BatchNumber.LARGEST] = float(finite.max())
+        values[name + BatchNumber.SPREAD] = float(finite.std())
+    return values
+
+
+def _constant(samples: Sequence[Rows]) -> float:
+    """Share of the columns that are the same in all rows. 0 where there is but one row."""
+    if any(len(sample) < 2 for sample in samples):
+        return 0.0
+    columns = [np.ptp(sample, axis=0) <= SAME * np.abs(sample).max(axis=0) for sample in samples]
+    return float(np.mean(np.concatenate(columns)))
+
+
+def _broadcast(labels: Part, outputs: Part) -> dict[str, float]:
+    """Where one has a column that the other has not: losses of both, row by row and each with
+    each. Which of them the program computes, its loss tells."""
+    if {labels.rank, outputs.rank} != {1, 2} or {labels.columns, outputs.columns} != {1}:
+        return {}
+    y, p = labels.sample[:, 0].astype(np.float64), outputs.sample[:, 0].astype(np.float64)
+    if len(y) != len(p) or len(y) < 2 or len(y) != labels.rows:
+        return {}
+    each = np.subtract.outer(y, p)
+    return {
+        BatchNumber.SQUARES: float(np.mean((y - p) ** 2)),
+        BatchNumber.SQUARES_BROADCAST: float(np.mean(each**2)),
+        BatchNumber.ABSOLUTE: float(np.mean(np.abs(y - p))),
+        BatchNumber.ABSOLUTE_BROADCAST: float(np.mean(np.abs(each))),
+    }
