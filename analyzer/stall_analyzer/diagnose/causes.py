@@ -44,6 +44,12 @@ EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
     **{lint: ("ST304", *MEASURED) for lint in LINTS if lint != "ST324"},
     "ST324": MEASURED,
     "ST327": ("ST323",),
+    # One answer to all inputs: whatever else is found says why, or says it better.
+    "ST330": (
+        *("ST302", "ST303", "ST304", "ST305", "ST307", "ST310", "ST312", "ST327"),
+        *MEASURED,
+        *LINTS,
+    ),
 }
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # loudest first
 NO_PROGRESS = "ST305"

@@ -21,6 +21,7 @@ BELOW_ZERO = -1e-3
 SPAN = {"sigmoid": 1.0, "hard_sigmoid": 1.0, "softmax": 1.0, "tanh": 2.0}
 # So many steps that cost nothing at all are no chance.
 LEAST_ZEROS = 10
+ROUNDING = 1e-6  # of float32 sums that should be 0
 # The least that a wrong answer costs where accuracy looks at raw outputs, which it takes for
 # positive from 0.5 on: ln(1 + exp(-0.5)). Of probabilities it is ln(2).
 LEAST_COST = math.log(1 + math.exp(-0.5))
@@ -87,7 +88,10 @@ def _out_of_range(signals: Signals) -> Mismatch | None:
 
 def _always_zero(signals: Signals) -> Mismatch | None:
     learning, losses = signals.learning, signals.learning.steps.value
-    if learning.first_loss is None or len(losses) < LEAST_ZEROS or losses.any():
+    if learning.first_loss is None or len(losses) < LEAST_ZEROS:
+        return None
+    exactly = not losses.any()
+    if not exactly and (learning.settings.loss or not np.abs(losses).max() < ROUNDING):
         return None
     # A train_step() of one's own may keep its losses elsewhere, and Keras then logs a 0 as well.
     events = signals.timeline.events
@@ -95,10 +99,11 @@ def _always_zero(signals: Signals) -> Mismatch | None:
     if any("loss" in tag for tag in tags - {*BATCH_LOSSES, "epoch_loss"}):
         return None
     return Mismatch(
-        "The loss is exactly 0 from the first step on",
+        f"The loss is {'exactly' if exactly else 'nothing but rounding around'} 0 from the first "
+        "step on",
         "No model is right before it has learned anything. Either the loss sees the wrong values "
-        "(the same tensor twice, a softmax over one unit), or weights or a mask of 0 leave "
-        "nothing of it.",
+        "(the same tensor twice, a softmax over one unit, shapes that broadcast), or weights or a "
+        "mask of 0 leave nothing of it.",
         LOOK,
         "impossible" if learning.settings.loss is not None else "odd",
     )

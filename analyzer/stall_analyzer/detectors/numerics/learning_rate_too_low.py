@@ -2,7 +2,8 @@
 
 What it finds
 A learning rate far below the usual range of its optimizer, in a run whose loss moves by less than
-its own scatter.
+its own scatter. Also a rate that a schedule or a callback took down to nothing in the first half of
+the epochs, with a loss that stands still since.
 
 Why it stalls
 Every step runs in full and changes the weights by next to nothing: at 1e-8, Adam needs ten million
@@ -14,7 +15,8 @@ was logged at the end of each epoch. A run that is still warming up is therefore
 counts as still when the epochs differ by less than 1 % and no trend stands out of the scatter of
 the steps. A loss that three epochs on is still at or above the cost of a constant answer leaves no
 doubt. A capture measures the updates themselves: below a millionth of the weight in every
-layer, nothing moves.
+layer, nothing moves. A rate is gone below a thousandth of its highest, for at least three epochs,
+if the loss has not fallen to half before.
 
 Example
 Adam at 1e-8 on five classes: the loss is 1.74 in each of three epochs.
@@ -28,6 +30,8 @@ Optimizers we have no range for, schedules of one's own, models whose settings w
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from stall_analyzer.detectors.numerics.rate_turns import turned_to
 from stall_analyzer.model.findings import Change, Finding
@@ -47,12 +51,21 @@ STILL = 0.01
 # Of the weight's own length: a million such updates would double it.
 STILL_RATIO = 1e-6
 LEAST_MEASURED = 10
+# A rate that is gone: such a share of the highest that was logged, for so many epochs and more in
+# which the loss moved by no more than that.
+GONE = 1e-3
+LEAST_SINCE = 3
+STILL_SINCE = 1e-3
+HALF = 0.5
 
 
 def check(signals: Signals) -> Finding | None:
     learning = signals.learning
     settings, rate, usual = learning.settings, learning.highest_rate, usual_rates(learning.settings)
     still = _weights_stand_still(signals)
+    gone = _gone_at(learning)
+    if gone is not None:
+        return _taken_away(learning, gone)
     if rate is None or usual is None or not (still or learning.is_flat(STILL)):
         return None
     effective = effective_rate(settings, rate)
@@ -85,6 +98,42 @@ def check(signals: Signals) -> Finding | None:
             turns=turned_to(usual.start),
         ),
         confidence=0.95 if absurd else 0.7,
+    )
+
+
+def _gone_at(learning: LearningSignals) -> int | None:
+    """The epoch at whose end the rate was next to nothing, where the loss stands still since then
+    and has not fallen to half: a schedule that was too fast, not the end of a training."""
+    epochs = min(len(learning.learning_rates), len(learning.epoch_losses))
+    rates, losses = learning.learning_rates[:epochs], learning.epoch_losses[:epochs]
+    gone = np.flatnonzero(rates > GONE * rates.max(initial=0.0))
+    at = int(gone[-1]) + 1 if len(gone) else 0
+    since = losses[at + 1 :]
+    if at >= epochs / 2 or len(since) < LEAST_SINCE or not np.isfinite(losses).all():
+        return None
+    is_still = np.ptp(since) <= STILL_SINCE * abs(since[-1])
+    return at if is_still and losses[-1] > HALF * losses[0] > 0 else None
+
+
+def _taken_away(learning: LearningSignals, gone: int) -> Finding:
+    losses, rate = learning.epoch_losses, learning.learning_rates[gone]
+    return Finding(
+        severity="act",
+        title=f"The learning rate is {rate:.3g} since epoch {gone + 1}: nothing is learned",
+        explanation=(
+            f"A schedule or a callback took it down, and the loss stays at {losses[-1]:.3g} since "
+            f"then; it began at {losses[0]:.3g}. Usual reasons: a schedule's decay_steps counts "
+            "batches, and was given epochs; or ReduceLROnPlateau watches a metric that should "
+            'rise with mode="min".'
+        ),
+        change=Change(
+            "Give the schedule the number of batches, or the callback the right mode.",
+            before="keras.optimizers.schedules.CosineDecay(1e-3, decay_steps=epochs)",
+            after="keras.optimizers.schedules.CosineDecay(\n"
+            "    1e-3, decay_steps=epochs * steps_per_epoch\n"
+            ")",
+        ),
+        confidence=0.9,
     )
 
 

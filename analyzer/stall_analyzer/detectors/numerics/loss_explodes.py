@@ -1,8 +1,9 @@
-"""The loss grows by orders of magnitude.
+"""The loss grows by orders of magnitude, or from epoch to epoch.
 
 What it finds
 A training loss that is still a number but ends a hundred times above where it began, or that was
-thrown up that far on its way and stands still since, no lower than half of where it began.
+thrown up that far on its way and stands still since, no lower than half of where it began. Also the
+loss of any output that rises to one and a half of its lowest epoch, in training and validation.
 
 Why it stalls
 The updates make the model worse instead of better, and each one more so. The next stop is NaN.
@@ -11,7 +12,8 @@ How it is measured
 The usual loss of the last third of the logged steps against that of the first step, or the last
 epoch's loss against the first one's; both must be positive, and the growth larger than the scatter.
 A loss that was thrown: the highest of the steps against the first one. The highest must lie before
-the last third of the steps, and within that third the loss must not fall any more.
+the last third of the steps, and within that third the loss must not fall any more. A loss that
+rises: its lowest epoch lies in the first half of them, and the accuracy did not get better since.
 Where the learning rate is outside of its usual range, that finding stands instead of this one.
 
 Example
@@ -49,6 +51,11 @@ CAME_BACK = 0.5
 ON_ITS_WAY = 0.05
 LEAST_AFTER = 10  # steps after the peak
 ABOVE_CHANCE = 0.05
+# A loss that rises: no scatter between epochs makes a half of its lowest value, nor a fifth in the
+# epoch before as well. An accuracy that got better by so much says otherwise.
+LEAST_EPOCHS = 4
+RISEN, RISEN_BEFORE = 1.5, 1.2
+BETTER = 0.02
 
 
 def check(signals: Signals) -> Finding | None:
@@ -59,7 +66,7 @@ def check(signals: Signals) -> Finding | None:
     first, last, of_what = ends
     scatter = learning.trend.early_scatter if learning.trend is not None else 0.0
     if last < EXPLODES * first or last < first + 10 * scatter:
-        return _thrown(learning)
+        return _thrown(learning) or _rising(learning)
     rate = learning.rate
     at_rate = f" at a learning rate of {rate:.3g}" if rate is not None else ""
     return Finding(
@@ -94,6 +101,44 @@ def _thrown(learning: LearningSignals) -> Finding | None:
         change=_shorter_steps(learning),
         confidence=0.85,
     )
+
+
+def _rising(learning: LearningSignals) -> Finding | None:
+    """Of any output: training makes it worse from epoch to epoch, and the validation agrees."""
+    for name, losses in learning.metrics.items():
+        held_out = learning.validation_metrics.get(name)
+        if not name.endswith("loss") or held_out is None or not _rises(losses, held_out):
+            continue
+        if len(learning.accuracies) and _has_risen(learning.accuracies, int(np.argmin(losses))):
+            continue
+        return Finding(
+            severity="consider",
+            title=f"The {name.replace('_', ' ')} rises from {losses.min():.3g} to {losses[-1]:.3g}",
+            explanation=(
+                f"It was lowest in epoch {int(np.argmin(losses)) + 1} of {len(losses)}, and has "
+                f"risen since, as in the validation ({held_out.min():.3g} to {held_out[-1]:.3g}). "
+                "The updates make the model worse: they are too long, go the wrong way, or are "
+                "added up without being set back, or another output's loss outweighs this one."
+            ),
+            change=_shorter_steps(learning),
+            confidence=0.75,
+        )
+    return None
+
+
+def _rises(*losses: Float64s) -> bool:
+    """Each of them: from its lowest, in the first half of the epochs, to its last two."""
+    return all(
+        len(one) >= LEAST_EPOCHS
+        and bool(np.isfinite(one).all() and one.min() > 0)
+        and int(np.argmin(one)) < len(one) / 2
+        and bool(one[-2] > RISEN_BEFORE * one.min() and one[-1] > RISEN * one.min())
+        for one in losses
+    )
+
+
+def _has_risen(accuracies: Float64s, since: int) -> bool:
+    return bool(accuracies[-1] > accuracies[min(since, len(accuracies) - 1)] + BETTER)
 
 
 def _is_flat_since(losses: Float64s) -> bool:

@@ -2,7 +2,8 @@
 
 What it finds
 A classifier that is wrong with great certainty before its first update: a first loss of more than
-ten times ln(K), what guessing among K classes costs.
+ten times ln(K), what guessing among K classes costs. As a note, a regression whose loss is above
+ten thousand and does not fall to half in three epochs: its targets are not scaled.
 
 Why it stalls
 Fresh weights expect inputs of about 1. Pixels from 0 to 255 give outputs in the hundreds, and the
@@ -41,12 +42,18 @@ BUCKET = "numerics"
 FAR_ABOVE = 10.0
 # Dropout and the movement within an epoch make a factor of two.
 WEIGHTED = 4.0
+# The square of a hundred: targets of that size are not scaled.
+HUGE = 1e4
+LEAST_EPOCHS = 3
+HALF = 0.5
 
 
 def check(signals: Signals) -> Finding | None:
     learning = signals.learning
     settings, first, guess = learning.settings, learning.first_loss, learning.settings.guess_loss
-    if first is None or guess is None or settings.scales_input or _looks_weighted(learning):
+    if guess is None:
+        return _unscaled_targets(learning)
+    if first is None or settings.scales_input or _looks_weighted(learning):
         return None
     penalty = signals.stored_layers.penalty
     if not first - (penalty or 0.0) > FAR_ABOVE * guess:
@@ -72,6 +79,28 @@ def check(signals: Signals) -> Finding | None:
             ")",
         ),
         confidence=0.7 if penalty is not None else 0.4,
+    )
+
+
+def _unscaled_targets(learning: LearningSignals) -> Finding | None:
+    losses = learning.epoch_losses
+    if len(losses) < LEAST_EPOCHS or not HUGE < HALF * losses[0] < losses[-1] < np.inf:
+        return None
+    return Finding(
+        severity="note",
+        title=f"The loss is {losses[-1]:.3g}: the targets are probably not scaled",
+        explanation=(
+            f"It began at {losses[0]:.3g} and has not fallen to half in {len(losses)} epochs. "
+            "Weights and outputs begin at about 1, and an optimizer moves them by about its rate "
+            "in each step: large targets are many steps away. Next to such a loss, those of other "
+            "outputs count for nothing."
+        ),
+        change=Change(
+            "Train on targets of about 1, and scale the predictions back.",
+            before="model.fit(x, y)",
+            after="mean, scale = y.mean(), y.std()\nmodel.fit(x, (y - mean) / scale)",
+        ),
+        confidence=0.5,
     )
 
 

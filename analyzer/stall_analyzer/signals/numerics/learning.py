@@ -13,7 +13,7 @@ from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.units import Float64s
-from stall_analyzer.signals.numerics.epoch_logs import training_logs, validation_logs
+from stall_analyzer.signals.numerics.epoch_logs import OF_EPOCHS, training_logs, validation_logs
 from stall_analyzer.signals.numerics.learning_rates import as_written, lower_rate
 from stall_analyzer.signals.numerics.losses import StepLosses, first_fit, step_losses
 from stall_analyzer.signals.numerics.model_settings import ModelSettings, settings_of
@@ -57,6 +57,9 @@ class LearningSignals:
     gradients: Mapping[str, Float64s] = field(default_factory=dict)  # by tag
     label_cost: float | None = None  # of the best constant answer, where the labels were looked at
     steps_per_epoch: int | None = None
+    # All that was logged of epochs, losses of single outputs and metrics, by name:
+    metrics: Mapping[str, Float64s] = field(default_factory=dict)
+    validation_metrics: Mapping[str, Float64s] = field(default_factory=dict)
 
     @cached_property
     def trend(self) -> Trend | None:
@@ -161,12 +164,22 @@ def learning_signals(timeline: Timeline) -> LearningSignals:
         not_finite=_not_finite(events, steps),
         gradients=_gradients(events),
         steps_per_epoch=_steps_per_epoch(steps, events, timeline),
+        metrics=_by_name(train),
+        validation_metrics=_by_name(validation),
     )
 
 
 def _values(series: Series | None) -> Float64s:
     whole = first_fit(series)
     return whole.value if whole is not None else NO_VALUES
+
+
+def _by_name(logs: Mapping[str, Series]) -> dict[str, Float64s]:
+    return {
+        tag.removeprefix(OF_EPOCHS): _values(series)
+        for tag, series in logs.items()
+        if tag.startswith(OF_EPOCHS)
+    }
 
 
 def _captured_rates(events: EventLog) -> Float64s:

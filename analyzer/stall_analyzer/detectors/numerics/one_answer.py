@@ -1,0 +1,136 @@
+"""The model gives one answer to all inputs, and its metrics show it.
+
+What it finds
+A recall, precision or overlap (F1, IoU, dice) that is 0 at the end of training; or an accuracy that
+is the same number in epoch after epoch, below 1.
+
+Why it stalls
+A model that never names a class has a recall of 0 for it, and one that always names the same class
+is right exactly as often as that class occurs. The loss may fall all the same: it gets surer of its
+one answer.
+
+How it is measured
+Metrics of epochs from the event files, those of single outputs too. The last three epochs must
+agree, in training and, where there is one, in the validation. Accuracies only count after a
+hundred steps, and for classifications whose rate has not been taken down to nothing, because
+weights that stand still answer the same as well.
+
+Example
+Class weights were set to the share of each class instead of its inverse: the accuracy is 0.942 in
+seven epochs, the recall 0.
+
+What to do
+Look at the labels and at the weights of classes first: rare classes need the larger ones. Then look
+at the inputs as they reach the model.
+
+Blind spots
+Metrics with names of one's own. A rare class that the model would have found later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.units import Float64s
+from stall_analyzer.signals.numerics.baseline import has_decayed
+from stall_analyzer.signals.numerics.learning import LearningSignals
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST330"
+BUCKET = "numerics"
+
+LEAST_EPOCHS = 3
+LEAST_STEPS = 100  # before that a small model may not have changed any answer yet
+SAME = 1e-6  # what float32 leaves of one number
+# Right this often, a model may have learned all there is.
+GOOD_ACCURACY = 0.98
+# A loss that fell to this share of its start has learned something.
+LEARNED = 0.5
+OF_ONE_CLASS = ("recall", "precision", "f1", "fbeta", "iou", "io_u", "dice", "true_positives")
+
+
+def check(signals: Signals) -> Finding | None:
+    learning = signals.learning
+    never = next(_never_right(learning), None)
+    if never is not None:
+        return _finding(
+            f"{never} is 0 at the end: one class is never recognized",
+            f"In the last {LEAST_EPOCHS} epochs {never} was 0. The model has learned to leave "
+            f"that class out{_although(learning)}.",
+        )
+    same = next(_always_the_same(learning), None)
+    if same is None:
+        return None
+    name, accuracy = same
+    return _finding(
+        f"{name} is {accuracy:.4g} in epoch after epoch: the model gives one answer",
+        f"In the last {LEAST_EPOCHS} epochs {name} was the same to its last digit. A model that "
+        f"looks at its inputs changes some of its answers in every epoch{_although(learning)}.",
+    )
+
+
+def _finding(title: str, explanation: str) -> Finding:
+    return Finding(
+        severity="consider",
+        title=title,
+        explanation=explanation,
+        change=Change(
+            "Count the labels of each class, and give rare classes the larger weights. Then look "
+            "at a few inputs as they reach the model.",
+            before="class_weight = {0: share_of_0, 1: share_of_1}",
+            after="class_weight = {0: 0.5 / share_of_0, 1: 0.5 / share_of_1}",
+        ),
+        confidence=0.75,
+    )
+
+
+def _never_right(learning: LearningSignals) -> Iterator[str]:
+    for name, values in learning.metrics.items():
+        is_of_one_class = any(word in name.lower() for word in OF_ONE_CLASS)
+        if is_of_one_class and all(not last.any() for last in _ends(learning, name, values)):
+            yield name
+
+
+def _always_the_same(learning: LearningSignals) -> Iterator[tuple[str, float]]:
+    is_early = learning.step_count is not None and learning.step_count < LEAST_STEPS
+    if is_early or has_decayed(learning):
+        return
+    for name, values in learning.metrics.items():
+        if "acc" not in name.lower() or not _is_classification(learning, name):
+            continue
+        ends = [*_ends(learning, name, values)]
+        if ends and all(np.ptp(last) <= SAME and last[-1] < GOOD_ACCURACY for last in ends):
+            yield name, float(ends[0][-1])
+
+
+def _ends(learning: LearningSignals, name: str, values: Float64s) -> Iterator[Float64s]:
+    """Of training and of the validation; where they are too short, values that agree on nothing."""
+    too_short = np.array([1.0, np.nan])
+    for logged in (values, learning.validation_metrics.get(name)):
+        if logged is not None:
+            yield logged[-LEAST_EPOCHS:] if len(logged) > LEAST_EPOCHS else too_short
+
+
+def _is_classification(learning: LearningSignals, name: str) -> bool:
+    """Regressions are given accuracies, too, which mean nothing."""
+    if learning.settings.classes is not None:
+        return True
+    losses = learning.metrics.get(_loss_of(name, learning.metrics), np.empty(0))
+    return len(losses) > LEAST_EPOCHS and bool(losses[-1] > LEARNED * losses[0] > 0)
+
+
+def _loss_of(accuracy: str, metrics: Mapping[str, Float64s]) -> str:
+    """Of the same output, where a model has several."""
+    outputs = (name.removesuffix("_loss") for name in metrics if name.endswith("_loss"))
+    mine = [output for output in outputs if accuracy.startswith(f"{output}_")]
+    return f"{max(mine, key=len)}_loss" if mine else ""
+
+
+def _although(learning: LearningSignals) -> str:
+    losses = learning.epoch_losses
+    if len(losses) < 2 or not losses[0] > losses[-1]:
+        return ""
+    return f", although the loss fell from {losses[0]:.3g} to {losses[-1]:.3g}"
