@@ -117,6 +117,16 @@ def test_the_share_within_batches_tells_order(ordered: bool, low: float, high: f
     assert low <= numbers(*batches)[BatchNumber.LABELS_WITHIN] <= high
 
 
+def test_weights_of_rare_classes_are_no_order() -> None:
+    rare = np.zeros(32)
+    rare[0] = 1
+    batches = [
+        {"y": y, "y_pred": np.zeros((32, 1)), "sample_weight": 1 + 30 * y}
+        for y in (rare, 0 * rare, rare, rare)
+    ]
+    assert numbers(*batches)[BatchNumber.LABELS_WITHIN] > 0.9
+
+
 def train(folder: Path, model: Any, x: Any, y: Any, **options: Any) -> None:
     usual = {"batch_size": 16, "epochs": 2, "verbose": 0}
     callback = StallCallback(folder, profile=False, report=False)

@@ -60,8 +60,11 @@ class LabelTally:
         self._seen = 0  # labels
         self._weight = 0.0
         self._columns: Doubles = np.zeros((3, 0))  # sums of weights, of values, of their squares
-        self._within = 0.0  # sum of the variances within batches
+        self._within = 0.0  # sum of the variances within batches, without weights
         self._batches = 0
+        self._means: Doubles = np.zeros(
+            (2, 0)
+        )  # sums over batches, of their means and mean squares
 
     def add(self, labels: Part, outputs: Part | None, weights: Part | None) -> dict[str, float]:
         rows = labels.sample.astype(np.float64)
@@ -126,10 +129,15 @@ class LabelTally:
         batches are drawn at random, 0 where each holds labels of one kind."""
         count = len(rows)
         if count > 1:
+            means = np.stack([rows.mean(axis=0), (rows**2).mean(axis=0)])
+            if self._means.shape != means.shape:  # the first, or batches of changing shape
+                self._means, self._within, self._batches = np.zeros(means.shape), 0.0, 0
+            self._means += means
             self._within += float(np.mean(rows.var(axis=0))) * count / (count - 1)
             self._batches += 1
-        total = float(np.mean(self._variances()))
-        return self._within / self._batches / total if total > 0 and self._batches else 1.0
+        mean, square = self._means / max(self._batches, 1)
+        total = float(np.mean(square - mean**2)) if mean.size else 0.0
+        return self._within / self._batches / total if total > 0 else 1.0
 
 
 def _symbols(labels: Part, outputs: Part | None) -> Doubles | None:
