@@ -152,7 +152,8 @@ def test_a_process_that_reads_is_slow(tmp_path: Path) -> None:
 def test_a_step_that_ended_after_all_was_only_slow(tmp_path: Path) -> None:
     ended = write.scalars(40.0, STEPS, step_seconds=30.0)
     found, _, verdict = judged(write.read(tmp_path, [*before(), *stall(*STARVED), ended]))
-    assert found is None
+    assert found is not None and (found.state, found.went_on) == (SLOW, True)
+    assert "no step finished for 30.0 s" in found.sentence
     assert verdict.status != "stuck"
 
 

@@ -186,6 +186,16 @@ class WindowRecord(CaptureRecord):
 
 
 @dataclass(frozen=True)
+class Loop:
+    """The innermost loop, in the user's own code, that a thread is in."""
+
+    word: str = ""  # "while" or "for"
+    line: int = 0  # the first of its lines, and the last
+    last: int = 0
+    calls: bool = True  # it calls functions: one round may take any time
+
+
+@dataclass(frozen=True)
 class ThreadStack:
     """Python threads that are all in the same place."""
 
@@ -194,6 +204,22 @@ class ThreadStack:
     count: int = 1
     wait: str = ""  # the system call it is in; empty where that is not known
     frames: tuple[str, ...] = ()  # "path:line function", innermost first
+    on: str = ""  # what that call is about: a path, "the socket to 10.0.0.7:443"
+    keeps_alive: bool = False  # the process does not exit before it: it is no daemon
+    ran_ns: int | None = None  # on a core, of all of them together; None: not known
+    turns: int | None = None  # how often they got one
+    loop: Loop | None = None
+
+
+@dataclass(frozen=True)
+class ChildProcess:
+    """A process that the training started."""
+
+    pid: int = 0
+    name: str = ""
+    state: str = ""  # as in /proc: Z has ended, and nobody asked how
+    wait: str = ""  # the system call it is in
+    cpu_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -213,6 +239,7 @@ class CapturedError:
     type: str = ""
     text: str = ""
     frames: tuple[str, ...] = ()
+    uncaught: bool = False  # it ended the program, if not yet the process
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,8 +252,9 @@ class Look(CaptureRecord):
     idle_s: float  # since the last of them, or since the beginning
     limit_s: float | None = None
     phase: str = ""  # a word of capture_format.TrainingPhase
-    cpu_s: float | None = None  # used by the process so far
+    cpu_s: float | None = None  # used by the process so far, without the capture's own threads
     threads: tuple[ThreadStack, ...] = ()
+    children: tuple[ChildProcess, ...] = ()
 
     @property
     def main(self) -> ThreadStack | None:

@@ -46,8 +46,12 @@ _guard: Guard | None = None
 _lock = threading.Lock()
 
 
-def guard(logdir: str | os.PathLike[str], hang_after_s: float | None = None) -> Guard:
-    """The guard that writes into `logdir`: the present one if it does so, else a new one."""
+def guard(
+    logdir: str | os.PathLike[str], hang_after_s: float | None = None, age_s: float = 0.0
+) -> Guard:
+    """The guard that writes into `logdir`: the present one if it does so, else a new one.
+
+    `age_s`: how long the program has run already, if nothing was heard of it meanwhile."""
     global _guard  # noqa: PLW0603 (signals and hooks are the process's too)
     folder = os.fspath(logdir)
     if "://" not in folder:
@@ -59,16 +63,20 @@ def guard(logdir: str | os.PathLike[str], hang_after_s: float | None = None) -> 
             return _guard
         if _guard is not None:
             _guard.close(StopReason.EXIT)
-        _guard = Guard(folder, hang_after_s)
+        _guard = Guard(folder, hang_after_s, age_s)
         _guard.begin()
         return _guard
 
 
+def is_on_duty() -> bool:
+    return _guard is not None and _guard.is_open
+
+
 class Guard:
-    def __init__(self, logdir: str, hang_after_s: float | None) -> None:
+    def __init__(self, logdir: str, hang_after_s: float | None, age_s: float = 0.0) -> None:
         self.logdir = logdir
         self.recorder = Recorder(logdir)
-        self.pulse = Pulse()
+        self.pulse = Pulse(age_s=age_s)
         self.on_hang: Callable[[], None] = _nothing
         self.on_end: Callable[[], None] = _nothing
         self._windows: Windows | None = None
@@ -133,15 +141,17 @@ class Guard:
 
     # ------------------------------------------------------------ last words
 
-    def exception(self, error: BaseException) -> None:
-        """Dump what an exception leaves behind; each one once, whoever sees it first."""
-        if getattr(error, REPORTED, False):
+    def exception(self, error: BaseException, uncaught: bool = False) -> None:
+        """Dump what an exception leaves behind; each one once, whoever sees it first. That it ends
+        the program is told in any case: the process may hang as it exits."""
+        if getattr(error, REPORTED, False) and not uncaught:
             return
         setattr(error, REPORTED, True)  # keeping the error itself would keep its tensors, too
         told = CapturedError(
             type(error).__name__,
             _both_ends(str(error)),
             thread_stacks.frames_of_traceback(error.__traceback__),
+            uncaught,
         )
         _quietly(lambda: self._witness.dump(StopReason.EXCEPTION, told))
         _within(lambda: self.recorder.flush(urgent=True), WRITE_S)
@@ -149,15 +159,17 @@ class Guard:
     def _uncaught(
         self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None
     ) -> None:
-        _quietly(lambda: self.exception(error))
+        _quietly(lambda: self.exception(error, uncaught=True))
         self._end_reason = StopReason.EXCEPTION
         self._hook(kind, error, traceback)
 
     def _heard(self, number: int, ends: bool) -> None:
         """A signal. `ends`: the process dies when this returns."""
         if number == signal.SIGINT:
-            hangs = self.pulse.phase != TrainingPhase.IDLE and self.pulse.idle_s() >= QUIET_S
-            if hangs:  # else KeyboardInterrupt will tell where it was
+            rests = self.pulse.phase == TrainingPhase.IDLE and thread_stacks.main_rests()
+            if (
+                self.pulse.idle_s() >= QUIET_S and not rests
+            ):  # else KeyboardInterrupt will tell where it was
                 self._witness.dump(StopReason.SIGINT)
                 self.recorder.flush(urgent=True)
             return
