@@ -95,13 +95,14 @@ class MarkRecord(CaptureRecord):
     """A fit, an epoch or a validation began or ended."""
 
     kind = "mark"
-    left_out = ("steps", "own_s")
+    left_out = ("steps", "own_s", "endless")
 
     what: str = ""  # a word of capture_format.MarkName
     epoch: int | None = None
     step: int | None = None  # steps that had finished
     steps: int | None = None  # of an epoch, where a fit begins that knows it
     own_s: float | None = None  # that the capture has taken of the training thread so far
+    endless: bool = False  # of a validation: its data repeat, and nobody said when to stop
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ class Loop:
     word: str = ""  # "while" or "for"
     line: int = 0  # the first of its lines, and the last
     last: int = 0
-    calls: bool = True  # it calls functions: one round may take any time
+    is_empty: bool = False  # but for a few operators: a round takes next to nothing
 
 
 @dataclass(frozen=True)
@@ -230,6 +231,8 @@ class NativeThreads:
     state: str = ""  # as in /proc: S sleeps, R runs, D waits for a disk
     wait: str = ""  # the kernel's function; empty where it does not say
     count: int = 1
+    on: str = ""  # what that call is about
+    python: bool = False  # they run Python as well
 
 
 @dataclass(frozen=True)

@@ -248,6 +248,12 @@ def _bucket(stall: Stall | None) -> Bucket:
 
 
 def _without_window(signals: Signals) -> Verdict:
+    if signals.capture is not None and not signals.capture.trains:
+        sentence = (
+            "No fit was seen in this process, and no step of a watch: only its memory and its end "
+            "are recorded, and nothing that hangs."
+        )
+        return Verdict("unknown", "unknown", sentence, 0.5)
     if signals.dump is None or not signals.dump.looked_at:
         return Verdict("unknown", "unknown", "Nothing could be read of this run.", 0.0)
     sentence = (

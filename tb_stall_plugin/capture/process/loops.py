@@ -4,6 +4,7 @@ need not."""
 from __future__ import annotations
 
 import dis
+from dataclasses import replace
 from functools import lru_cache
 from types import CodeType, FrameType
 
@@ -15,29 +16,35 @@ REMEMBERED = 256  # functions
 def loop_of(frame: FrameType) -> Loop | None:
     """The innermost one around what the frame is doing."""
     around = [
-        (end - begin, loop)
-        for begin, end, loop in _loops(frame.f_code)
+        (end - begin, jumps, loop)
+        for begin, end, jumps, loop in _loops(frame.f_code)
         if begin <= frame.f_lasti <= end
     ]
-    return min(around, key=lambda sized: sized[0])[1] if around else None
+    if not around:
+        return None
+    _, jumps, loop = min(around, key=lambda sized: sized[0])
+    # Python lets other threads run where a loop jumps back (since 3.11), and where C gives way. If
+    # a round took long, for its arrays say, it would be seen elsewhere.
+    return replace(loop, is_empty=loop.is_empty and frame.f_lasti in jumps)
 
 
 @lru_cache(REMEMBERED)
-def _loops(code: CodeType) -> tuple[tuple[int, int, Loop], ...]:
-    """Of each: where its instructions begin and end. A loop is what jumps backwards."""
+def _loops(code: CodeType) -> tuple[tuple[int, int, frozenset[int], Loop], ...]:
+    """Of each: where its instructions begin and end, and where it jumps back."""
     instructions = list(dis.get_instructions(code))
-    ends: dict[int, int] = {}
+    jumps: dict[int, set[int]] = {}
     for each in instructions:
         if each.opcode in _JUMPS and each.argval <= each.offset:
-            ends[each.argval] = max(ends.get(each.argval, 0), each.offset)
+            jumps.setdefault(each.argval, set()).add(each.offset)
     lines = dict(_lines(code, instructions))
     found = []
-    for begin, end in ends.items():
+    for begin, back in jumps.items():
+        end = max(back)
         body = [each for each in instructions if begin <= each.offset <= end]
         used = [lines[each.offset] for each in body]
         kind = "for" if body[0].opname in _ITERATES else "while"
-        calls = any(each.opname.startswith(_CALLS) for each in body)
-        found.append((begin, end, Loop(kind, min(used), max(used), calls)))
+        is_empty = not any(each.opname.startswith(_CALLS) for each in body)
+        found.append((begin, end, frozenset(back), Loop(kind, min(used), max(used), is_empty)))
     return tuple(found)
 
 
@@ -53,5 +60,4 @@ def _lines(code: CodeType, instructions: list[dis.Instruction]) -> list[tuple[in
 
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _ITERATES = ("FOR_ITER", "END_ASYNC_FOR", "SEND")
-# Operators may be slow as well, of arrays say; but a call can wait, or do anything.
 _CALLS = ("CALL", "PRECALL", "YIELD", "SEND", "GET_AWAITABLE", "IMPORT")

@@ -11,7 +11,7 @@ from types import CodeType, FrameType, TracebackType
 
 from stall_analyzer.captures.capture_records import NS_PER_S, Loop, NativeThreads, ThreadStack
 from stall_analyzer.captures.stack_frames import RESTS, Frame
-from tb_stall_plugin.capture.process.kernel_view import TASKS, Wait, call_of, run_time, wait_of
+from tb_stall_plugin.capture.process.kernel_view import TASKS, Wait, run_time, wait_of
 from tb_stall_plugin.capture.process.loops import loop_of
 from tb_stall_plugin.capture.process.thread_numbers import numbers_of
 
@@ -143,15 +143,21 @@ def native_threads() -> tuple[NativeThreads, ...]:
         tasks = set(os.listdir(TASKS)) - own  # noqa: PTH208 (names are all that is wanted)
     except OSError:
         return ()
-    counts = Counter(state for state in map(_state_of, tasks) if state is not None)
-    return tuple(NativeThreads(*state, count) for state, count in counts.most_common(MOST_THREADS))
+    python = set(numbers_of(sys._current_frames()).values())
+    states = ((_state_of(task), task in python) for task in tasks)
+    counts = Counter((*state, runs) for state, runs in states if state is not None)
+    return tuple(
+        NativeThreads(name, state, wait, count, on, runs)
+        for (name, state, wait, on, runs), count in counts.most_common(MOST_THREADS)
+    )
 
 
-def _state_of(task: str) -> tuple[str, str, str] | None:
+def _state_of(task: str) -> tuple[str, str, str, str] | None:
     try:
         # "12 (name) S …": the name may hold brackets and spaces.
         head, _, rest = (TASKS / task / "stat").read_text(errors="replace").rpartition(")")
     except OSError:  # it has just ended
         return None
     name, state = head.partition("(")[2], rest.split()[0]
-    return name, state, "" if state == "R" else call_of(TASKS / task)
+    wait = Wait() if state == "R" else wait_of(task)
+    return name, state, wait.call, wait.on

@@ -45,6 +45,7 @@ from stall_analyzer.captures.capture_format import StopReason
 from stall_analyzer.detectors.ending.what_to_do import (
     ASK_THE_PROCESS,
     STEPS_PER_EPOCH,
+    VALIDATION_STEPS,
     change_for,
 )
 from stall_analyzer.model.causes import BUCKETS
@@ -159,7 +160,7 @@ def _of_ending(signals: Signals, ending: Ending) -> Finding:
         severity="note" if finished or ending.reason == StopReason.SIGTERM else "consider",
         title=title,
         explanation=text + ("" if finished else " No epoch was finished."),
-        change=STEPS_PER_EPOCH
+        change=(VALIDATION_STEPS if signals.endless_data.of_validation else STEPS_PER_EPOCH)
         if signals.endless_data is not None
         else Change(
             "Give it more memory, or a smaller batch, shuffle buffer or cache."
@@ -189,11 +190,17 @@ def _of_event_files(signals: Signals) -> Finding | None:
     silent = _went_silent(progress)
     return Finding(
         severity="consider" if silent else "note",
-        title="No epoch was finished when this log ends: the run is slow, stuck or dead",
+        title="No epoch was finished when this log ends: the run is slow, stuck or dead, and "
+        f"nothing says which{_last_batch(progress)}",
         explanation=_explanation(progress, silent),
         change=ASK_THE_PROCESS,
         confidence=0.6,
     )
+
+
+def _last_batch(progress: LoggedProgress) -> str:
+    ns = progress.last_batch_ns
+    return f"; its last batch was logged at {moment(ns)}" if ns is not None else ""
 
 
 def _went_silent(progress: LoggedProgress) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from stall_analyzer.captures.how_to_capture import CALLBACK_LINES
 from stall_analyzer.model.findings import Change
 from stall_analyzer.signals.ending.blame import Blamed
+from stall_analyzer.signals.ending.python_stacks import stack_of
 from stall_analyzer.signals.ending.stalled import ENDLESS, SLOW, Stall
 from stall_analyzer.signals.ending.waits import WaitKind
 
@@ -22,6 +23,12 @@ STEPS_PER_EPOCH = Change(
     "model.fit(dataset.repeat())",
     "model.fit(dataset.repeat(), steps_per_epoch=n // batch_size)",
 )
+VALIDATION_STEPS = Change(
+    "Say how many steps a validation has, or leave out repeat(): Keras starts the data anew each "
+    "time by itself.",
+    "model.fit(data, validation_data=held_out.repeat())",
+    "model.fit(data, validation_data=held_out)",
+)
 _OR_FAIL = ':\n    raise RuntimeError("nobody answers")'
 _WAIT_FOR_IT = Change("Wait, or make that code faster: it was at work when the capture ended.")
 _SEE_ITS_LOOP = Change(
@@ -29,6 +36,18 @@ _SEE_ITS_LOOP = Change(
     "can, wait, or make that code faster.",
     "while error > tolerance:",
     "for _ in range(most_rounds):  # and stop early",
+)
+_SEE_THE_STEP = Change(
+    "Wait, if steps of this model take so long. If not, see whether its input gives anything (a "
+    "filter may drop every element), and whether each tf.while_loop in its graph can end.",
+    "",
+    "next(iter(dataset))  # does it ever come?",
+)
+_UNROLLED = Change(
+    "Wait, if the model is that large. A Python loop in a function that is traced is unrolled: "
+    "each round adds its ops to the graph. Loop in the graph instead.",
+    "for i in range(n):",
+    "for i in tf.range(n):",
 )
 _END_THE_LOOP = Change(
     "Let the loop end: its condition never becomes false. Numbers of floating point are seldom "
@@ -153,6 +172,12 @@ _BY_KIND: dict[WaitKind, Change] = {
         "",
         "for n, batch in enumerate(dataset):\n    print(n)",
     ),
+    "service": Change(
+        "Start the dispatcher of the tf.data service and its workers, and see that their address "
+        "is the one given to distribute().",
+        "",
+        "dispatcher = tf.data.experimental.service.DispatchServer()\nservice=dispatcher.target",
+    ),
     "batch": Change(
         "See what the input waits for: a queue that nobody fills any more, or a source that does "
         "not answer. Run it alone.",
@@ -166,6 +191,10 @@ def change_for(stall: Stall) -> Change:
     blamed = stall.blamed
     if stall.state == ENDLESS and blamed is not None:
         return _REGULAR_EXPRESSION if "regular expression" in blamed.waits_in else _END_THE_LOOP
+    if stall.state == SLOW and blamed is not None and blamed.bucket == "compile":
+        return _UNROLLED
+    if stall.state == SLOW and blamed is not None and stack_of(blamed.thread).is_inside_tensorflow:
+        return _SEE_THE_STEP
     if stall.state == SLOW:
         return _SEE_ITS_LOOP if _is_in_a_while_loop(blamed) else _WAIT_FOR_IT
     if blamed is None or not stall.never_goes_on:

@@ -17,15 +17,17 @@ from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.format import moment
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.ending.python_stacks import (
+    ASKS_SERVICE,
     CALLS_BACK,
     CALLS_PYTHON,
     GENERATES,
     SETS_UP_CLUSTER,
+    TRACES,
     Stack,
     proof,
     stack_of,
 )
-from stall_analyzer.signals.ending.waits import FOR_A_LOCK, Wait, WaitKind, wait_of
+from stall_analyzer.signals.ending.waits import FOR_A_LOCK, Wait, WaitKind, wait_in_call, wait_of
 
 COMMUNICATION: Bucket = "communication"
 # A capture writes every second. A worker that was heard of so much earlier has fallen silent; on
@@ -101,6 +103,8 @@ def blamed(scene: Scene) -> Blamed | None:
         return _python_of_main(scene, thread)
     if main.passes(SETS_UP_CLUSTER) and scene.last.step == 0:
         return _peers(scene, thread)
+    if main.passes(ASKS_SERVICE):
+        return _service(thread)
     called = [t for t in scene.last.threads if not t.main and is_called_by_tensorflow(stack_of(t))]
     if called:
         return _python_for_tensorflow(scene, called)
@@ -122,6 +126,8 @@ def _python_of_main(scene: Scene, thread: ThreadStack) -> Blamed | None:
     main = stack_of(thread)
     if main.passes(GENERATES):
         return _python(scene, thread, "input", "data")
+    if main.passes(TRACES):
+        return _python(scene, thread, "compile", "function that is being traced,")
     if main.passes(CALLS_BACK):
         return _python(scene, thread, "host", "callback")
     found = _python(scene, thread, "host", "training script")
@@ -189,15 +195,40 @@ def _fetch(thread: ThreadStack) -> Blamed:
     )
 
 
+def _service(thread: ThreadStack) -> Blamed:
+    main = stack_of(thread)
+    at = f" at {main.users.place}" if main.users is not None else ""
+    return Blamed(
+        bucket="input",
+        subject=f"the training script{at}",
+        waits_in="waits for the tf.data service, which does not answer,",
+        stack=proof(main, PROOF_LINES),
+        kind="service",
+        thread=thread,
+    )
+
+
 def _runtime(scene: Scene, thread: ThreadStack) -> Blamed | None:
     """Inside of TensorFlow, with no Python that could hold it up. A GPU may hang as well."""
     devices = scene.capture.environment.devices or ()
     only_cpu = bool(devices) and all("CPU" in device.upper() for device in devices)
     is_step = scene.last.phase in (TrainingPhase.TRAIN_BATCH, TrainingPhase.VALIDATION)
-    if not is_step or not only_cpu or not scene.has_pipeline:
-        return None
     main = stack_of(thread)
     at = f" of {main.users.place}" if main.users is not None else ""
+    wait = wait_in_call(thread.wait, thread.on) or _native_wait(scene)
+    if wait is not None:
+        return Blamed(
+            bucket="input" if is_step else "host",
+            subject=f"TensorFlow, in the {'step' if is_step else 'op'}{at},",
+            waits_in=wait.words,
+            stack=proof(main, PROOF_LINES),
+            kind=wait.kind,
+            confidence=0.8,
+            thread=thread,
+        )
+    if not is_step or not only_cpu or not scene.has_pipeline:
+        stack = proof(main, PROOF_LINES)
+        return Blamed("unknown", f"TensorFlow, in the step{at},", "", stack, thread=thread)
     return Blamed(
         bucket="input",
         subject=f"the step{at}",
@@ -207,6 +238,14 @@ def _runtime(scene: Scene, thread: ThreadStack) -> Blamed | None:
         kind="runtime",
         thread=thread,
     )
+
+
+def _native_wait(scene: Scene) -> Wait | None:
+    """Of a thread of TensorFlow's own that waits for one file or connection in all dumps."""
+    seen = [{(t.wait, t.on) for t in dump.native if not t.python} for dump in scene.dumps]
+    always = sorted(set.intersection(*seen)) if seen else []
+    waits = (wait_in_call(call, on) for call, on in always)
+    return next((wait for wait in waits if wait is not None), None)
 
 
 def _peers(scene: Scene, thread: ThreadStack) -> Blamed:
@@ -250,9 +289,9 @@ def _is_silent(capture: Capture, other: Capture) -> bool:
 def _wait(scene: Scene, thread: ThreadStack) -> Wait | None:
     """What it waits in; None where it may as well sleep or wait for a disk."""
     wait = wait_of(stack_of(thread), scene.last.children)
-    if wait is not None or thread.wait:
+    if wait is not None or thread.wait or thread.main or thread.turns is not None:
         return wait
-    # Of a thread whose number is not known, the kernel's view of all threads must do.
+    # Of a thread whose number was not known, the kernel's view of all threads must do.
     native = [threads for dump in scene.dumps[-1:] for threads in dump.native]
     if not any(threads.wait for threads in native) or any(t.state == DISK for t in native):
         return None

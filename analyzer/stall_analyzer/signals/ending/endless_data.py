@@ -31,16 +31,23 @@ SIZE_IS_KNOWN = re.compile(
 
 @dataclass(frozen=True)
 class EndlessData:
-    """Of the epoch under way when the capture ended."""
+    """Of the epoch or validation under way when the capture ended."""
 
     place: Frame | None = None  # the user's own line that called fit
+    of_validation: bool = False
+
+    @property
+    def argument(self) -> str:
+        """Of fit, that would end it."""
+        return "validation_steps" if self.of_validation else "steps_per_epoch"
 
     @property
     def sentence(self) -> str:
         at = f" at {self.place.place}" if self.place is not None else ""
+        what = "validation" if self.of_validation else "first epoch"
         return (
-            "Its first epoch could not end: the data repeat again and again (repeat()), and "
-            f"fit{at} was given no steps_per_epoch"
+            f"Its {what} could not end: the data repeat again and again (repeat()), and "
+            f"fit{at} was given no {self.argument}"
         )
 
 
@@ -48,6 +55,8 @@ def endless_data(capture: Capture | None, stages: Iterable[str]) -> EndlessData 
     """`stages`: paths of the training's input, such as "Root::Prefetch::ForeverRepeat"."""
     if capture is None or not capture.marks:
         return None
+    if capture.marks[-1].what == MarkName.VALIDATION_BEGIN and capture.marks[-1].endless:
+        return EndlessData(_place(capture), of_validation=True)
     begin = capture.first_fit[0]
     ended = {mark.what for mark in capture.marks} & {MarkName.EPOCH_END, MarkName.VALIDATION_BEGIN}
     knows_steps = begin.what != MarkName.FIT_BEGIN or begin.steps is not None

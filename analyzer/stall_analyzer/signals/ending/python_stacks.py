@@ -25,6 +25,10 @@ GENERATES = re.compile(
     r"/from_generator_op\.py$|/data_adapters?/|/data_adapter\.py$|/py_dataset_adapter\.py$"
     r"|/data_utils\.py$|/generator_data_adapter\.py$"
 )
+# The tf.data service is asked for something.
+ASKS_SERVICE = re.compile(r"/data_service_ops\.py$")
+# A graph is being built of a Python function.
+TRACES = re.compile(r"/framework/func_graph\.py$")
 CALLS_PYTHON = re.compile(r"/script_ops\.py$")
 CALLS_BACK = re.compile(r"/callback_list\.py$|/callbacks/|/callbacks\.py$")
 WAITS = frozenset(

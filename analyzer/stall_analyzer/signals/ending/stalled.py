@@ -91,7 +91,10 @@ class Stall:
             lasted = f"o step finished for {seconds(self.lasted_ps)} from {at} on"
         if self.state == SLOW:
             return f"Slow, not stuck: n{lasted}, and {self.why}"
-        return f"N{lasted}; whether it is stuck is not known, because {self.why}"
+        does = ""
+        if self.blamed is not None and self.blamed.waits_in:
+            does = f": {self.blamed.subject} {self.blamed.waits_in.rstrip(',')}"
+        return f"N{lasted}{does}; whether it is stuck is not known, because {self.why}"
 
     def _what_never_goes_on(self, reason: Blamed) -> str:
         if self.state == ENDLESS:

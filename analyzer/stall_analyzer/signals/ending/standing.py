@@ -98,9 +98,11 @@ def is_reading(scene: Scene) -> bool:
 
 
 def busy_child(scene: Scene) -> str:
-    """A process that it started, and that is at work: `process 4711, python`."""
-    first = {child.pid: child for child in scene.calm[0].children}
-    lasts_s = (scene.last.ns - scene.calm[0].ns) / NS_PER_S
+    """A process that it started, and that is at work: `process 4711, python`. It may have been
+    starting before that."""
+    middle = scene.calm[len(scene.calm) // 2]
+    first = {child.pid: child for child in middle.children}
+    lasts_s = (scene.last.ns - middle.ns) / NS_PER_S
     for child in scene.last.children:
         before = first.get(child.pid)
         if before is None or before.cpu_s is None or child.cpu_s is None or not lasts_s:
@@ -150,13 +152,19 @@ def _turns(scene: Scene, thread: ThreadStack) -> list[int]:
 
 
 def spins_in(scene: Scene, thread: ThreadStack) -> Loop | None:
-    """The loop of the user's own in which it computes without end: `while`, with no calls in it, so
-    that a round takes next to nothing, and yet it was in it whenever it was looked at."""
+    """The loop of the user's own in which it computes without end: `while`, with nothing in it that
+    takes time, and yet it was in it whenever it was looked at."""
     same = _same(scene.calm, thread)
     loops = {t.loop for t in same}
     loop = same[-1].loop if same and len(loops) == 1 else None
     ran = [t.ran_ns for t in same]
-    if loop is None or loop.word != "while" or loop.calls or None in ran or len(ran) < LEAST_LOOKS:
+    if (
+        loop is None
+        or loop.word != "while"
+        or not loop.is_empty
+        or None in ran
+        or len(ran) < LEAST_LOOKS
+    ):
         return None
     lasted_ns = scene.calm[-1].ns - scene.calm[0].ns
     return loop if (ran[-1] or 0) - (ran[0] or 0) >= SPINS_CORES * lasted_ns > 0 else None

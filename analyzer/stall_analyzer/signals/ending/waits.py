@@ -16,7 +16,7 @@ from stall_analyzer.signals.ending.python_stacks import Stack, module_of
 WaitKind: TypeAlias = Literal[
     "queue", "full_queue", "future", "pool", "lock", "event", "thread", "process", "connection",
     "socket", "file_lock", "open", "pipe", "user", "batch", "peers", "runtime", "polling", "exit",
-    "other",
+    "service", "other",
 ]  # fmt: skip
 
 # Whoever is awaited is no thread of this process: whatever that computes meanwhile, it does not
@@ -58,6 +58,11 @@ CALLS: dict[str, tuple[WaitKind, str]] = {
     "connect": ("socket", "waits for a connection"),
     **dict.fromkeys(("sendto", "sendmsg"), ("socket", "waits until it can send")),
 }  # fmt: skip
+# Threads of gRPC and of servers are always in one of the others.
+OF_ONE_FILE = frozenset(
+    {"open", "openat", "flock", "fcntl", "read", "readv", "write", "writev", "recvfrom", "recvmsg",
+     "connect"}
+)  # fmt: skip
 READS, WRITES = ("read", "readv"), ("write", "writev")
 
 
@@ -80,6 +85,11 @@ def wait_of(stack: Stack, children: Sequence[ChildProcess] = ()) -> Wait | None:
             return Wait(kind, f"waits in {stack.wait} for a worker process that does not answer")
         return Wait(kind, f"waits in {stack.wait}{f' ({on})' if on and on != A_PIPE else ''}")
     return _by_call(stack.system_call, on)
+
+
+def wait_in_call(call: str, on: str) -> Wait | None:
+    """Of native code: for one file or connection; None where it may wait for anything."""
+    return _by_call(call, on) if call in OF_ONE_FILE and on else None
 
 
 def _kind(calls: Sequence[Frame]) -> WaitKind:
