@@ -6,6 +6,7 @@ from __future__ import annotations
 import dis
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from types import CodeType, FrameType
 
 from stall_analyzer.captures.capture_records import Loop
@@ -33,9 +34,11 @@ def _loops(code: CodeType) -> tuple[tuple[int, int, frozenset[int], Loop], ...]:
     """Of each: where its instructions begin and end, and where it jumps back."""
     instructions = list(dis.get_instructions(code))
     jumps: dict[int, set[int]] = {}
-    for each in instructions:
+    for before, each in pairwise([instructions[0], *instructions]):
         if each.opcode in _JUMPS and each.argval <= each.offset:
-            jumps.setdefault(each.argval, set()).add(each.offset)
+            # Python makes one instruction of a comparison and the jump after it, if run often.
+            places = (before, each) if before.opname == _COMPARES else (each,)
+            jumps.setdefault(each.argval, set()).update(place.offset for place in places)
     lines = dict(_lines(code, instructions))
     found = []
     for begin, back in jumps.items():
@@ -58,6 +61,7 @@ def _lines(code: CodeType, instructions: list[dis.Instruction]) -> list[tuple[in
     return lines
 
 
+_COMPARES = "COMPARE_OP"
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _ITERATES = ("FOR_ITER", "END_ASYNC_FOR", "SEND")
 _CALLS = ("CALL", "PRECALL", "YIELD", "SEND", "GET_AWAITABLE", "IMPORT")

@@ -22,7 +22,7 @@ LEAST_SECONDS = 3.0
 # Of two readings that are closer, the looks themselves are most of what was at work.
 LEAST_GAP_NS = NS_PER_S // 2
 # On a machine that others keep busy, a thread that never waits gets at least so much of a core.
-SPINS_CORES = 0.2
+SPINS_CORES = 0.05
 # A thread that sleeps whenever it is looked at, or nearly so, watches something; it makes nothing.
 MOSTLY = 0.5
 SERVED_PER_S = 3.0  # polling with a timeout is seldom quicker than a few times a second
