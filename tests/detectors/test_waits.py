@@ -240,6 +240,21 @@ def test_an_interrupt_that_ends_the_fit_does_not_hide_the_hang(tmp_path: Path) -
     assert judged(log)[2].status == "stuck"
 
 
+def test_what_the_process_does_after_an_interrupt_is_not_what_hung(tmp_path: Path) -> None:
+    """It waits for a thread that is no daemon, before it exits."""
+    looks = stall(thread(*IN_A_CALLBACK, main=True, wait="flock", on="/data/lock"), seconds=18)
+    told = {"step": STEPS, "phase": "between_batches", "threads": [thread(main=True)]}
+    interrupt = write.record("dump", 28.0, reason="sigint", idle_s=18.0, **told)
+    error = {"type": "KeyboardInterrupt", "frames": list(IN_A_CALLBACK), "uncaught": True}
+    died = write.record("dump", 28.1, reason="exception", idle_s=18.1, error=error, **told)
+    exits = thread(f"{write.LIBRARY}/threading.py:1583 _shutdown", main=True, wait="futex")
+    later = write.record("beat", 29.0, idle_s=19.0, **{**told, "threads": [exits]})
+    left = write.mark("fit_end", 29.5)
+    log = write.read(tmp_path, [*before(), *looks, interrupt, died, later, left])
+    verdict = judged(log)[2]
+    assert verdict.status == "stuck" and "/data/lock" in verdict.sentence
+
+
 def test_a_signal_of_its_own_makes_no_stall_of_a_healthy_run(tmp_path: Path) -> None:
     dump = write.record(
         "dump", LAST_STEP_S + 0.1, reason="sigterm", step=STEPS, idle_s=0.1, phase="train_batch",

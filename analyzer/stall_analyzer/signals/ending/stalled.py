@@ -140,11 +140,17 @@ def _stall(scene: Scene, state: str, why: str, reason: Blamed | None, since_ns: 
 def _last_looks(capture: Capture) -> tuple[Look, ...]:
     """Looks since the last sign of life, if that is how the capture ends."""
     looks = [look for look in capture.looks if not _is_of_an_error(look)]
-    if not looks or _went_on(capture, looks[-1]):
+    same = _until_interrupted(capture, _of_one_pause(looks, looks[-1])) if looks else ()
+    if not same or _went_on(capture, same):
         return ()
-    same = _of_one_pause(looks, looks[-1])
     is_pause = same[-1].idle_s >= PAUSE_S or any(map(_is_over_its_limit, same))
     return same if is_pause else ()  # a signal makes a look of its own, at a healthy run too
+
+
+def _until_interrupted(capture: Capture, looks: tuple[Look, ...]) -> tuple[Look, ...]:
+    """Where Ctrl-C ended what hung, later looks show something else: how the process exits."""
+    errors = [d for d in capture.dumps if d.error.type in INTERRUPTS and d.ns > looks[0].ns]
+    return tuple(x for x in looks if not errors or x.ns <= errors[0].ns) or looks
 
 
 def _of_one_pause(looks: Sequence[Look], last: Look) -> tuple[Look, ...]:
@@ -155,16 +161,18 @@ def _of_one_pause(looks: Sequence[Look], last: Look) -> tuple[Look, ...]:
     )
 
 
-def _went_on(capture: Capture, last: Look) -> bool:
+def _went_on(capture: Capture, looks: Sequence[Look]) -> bool:
     """Whether something was finished after that, if only the program. Whoever interrupts a run
     that hangs ends the fit."""
-    interrupted = isinstance(last, DumpRecord) and last.reason == StopReason.SIGINT
+    last_ns = looks[-1].ns
+    reasons = {look.reason for look in looks if isinstance(look, DumpRecord)}
+    interrupted = StopReason.SIGINT in reasons
     steps = capture.series.get(STEP_SECONDS)
     signs = [m.ns for m in capture.marks if not (interrupted and m.what == MarkName.FIT_END)]
     signs += [int(steps.wall_ns[-1])] if steps else []
-    if max(signs, default=0) > last.ns:
+    if max(signs, default=0) > last_ns:
         return True
-    errors = {d.error.type for d in capture.dumps if _is_of_an_error(d) and d.ns > last.ns}
+    errors = {d.error.type for d in capture.dumps if _is_of_an_error(d) and d.ns > last_ns}
     by_itself = capture.end is not None and capture.end.reason == StopReason.EXIT
     return (by_itself and not interrupted) or bool(errors - INTERRUPTS)
 
