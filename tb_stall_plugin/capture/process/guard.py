@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +39,7 @@ END_AFTER_SIGTERM_S = 5.0  # to save the profile: clusters send SIGKILL soon aft
 END_AT_EXIT_S = 30.0
 # A disk that hangs must not keep a process from going on, nor from ending.
 WRITE_S = 3.0
+LISTENER_S = 0.1  # until it has heard of a signal, on a busy machine
 LAST_WORDS_S = 15.0
 MOST_ERROR_CHARACTERS = 4000  # TensorFlow's errors quote whole graphs, and say why at the end
 REPORTED = "_reported_by_stall"
@@ -92,6 +94,7 @@ class Guard:
         self._is_described = False
         self._making = threading.Lock()
         self._closing = threading.Lock()
+        self._telling = threading.Lock()
         self._closed = threading.Event()
 
     @property
@@ -166,12 +169,8 @@ class Guard:
     def _heard(self, number: int, ends: bool) -> None:
         """A signal. `ends`: the process dies when this returns."""
         if number == signal.SIGINT:
-            rests = self.pulse.phase == TrainingPhase.IDLE and thread_stacks.main_rests()
-            if (
-                self.pulse.idle_s() >= QUIET_S and not rests
-            ):  # else KeyboardInterrupt will tell where it was
-                self._witness.dump(StopReason.SIGINT)
-                self.recorder.flush(urgent=True)
+            with self._telling:
+                self._tell_if_it_hangs()
             return
         self._end_reason = StopReason.SIGTERM
         self._witness.dump(StopReason.SIGTERM)
@@ -181,8 +180,22 @@ class Guard:
         else:  # a handler of the user's waits for this, and decides; perhaps it goes on
             _within(self.on_hang, 0.0)
 
+    def _tell_if_it_hangs(self) -> None:
+        """At Ctrl-C; else KeyboardInterrupt will tell where it was."""
+        rests = self.pulse.phase == TrainingPhase.IDLE and thread_stacks.main_rests()
+        if self.pulse.idle_s() >= QUIET_S and not rests:
+            self._witness.dump(StopReason.SIGINT)
+            self.recorder.flush(urgent=True)
+
     def _exit(self) -> None:
         self._close(END_AT_EXIT_S)
+
+    def _let_listener_tell(self) -> None:
+        """What Ctrl-C interrupted, if that is why a program exits in which nothing happened."""
+        if self.pulse.idle_s() >= QUIET_S:
+            time.sleep(LISTENER_S)
+            if self._telling.acquire(timeout=WRITE_S):
+                self._telling.release()
 
     def close(self, reason: str) -> None:
         """Before the process ends: another guard takes over."""
@@ -192,6 +205,7 @@ class Guard:
     def _close(self, seconds: float) -> None:
         if os.getpid() != self._process:
             return
+        self._let_listener_tell()
         if not self._closing.acquire(blocking=False):
             # SIGTERM's last words, say: the process must not end before they are written.
             self._closed.wait(END_AFTER_SIGTERM_S)

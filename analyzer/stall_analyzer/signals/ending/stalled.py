@@ -154,11 +154,14 @@ def _until_interrupted(capture: Capture, looks: tuple[Look, ...]) -> tuple[Look,
 
 
 def _of_one_pause(looks: Sequence[Look], last: Look) -> tuple[Look, ...]:
-    return tuple(
-        look
-        for look in looks
-        if abs(look.sign_ns - last.sign_ns) <= SAME_SIGN_NS and look.ns <= last.ns
-    )
+    return tuple(look for look in looks if look.ns <= last.ns and _is_of_pause(look, last))
+
+
+def _is_of_pause(look: Look, last: Look) -> bool:
+    # What is known of steps is older than a dump that was written while no Python ran.
+    if _is_held(look) and look.ns >= last.sign_ns:
+        return True
+    return abs(look.sign_ns - last.sign_ns) <= SAME_SIGN_NS
 
 
 def _went_on(capture: Capture, looks: Sequence[Look]) -> bool:
@@ -355,7 +358,7 @@ def _is_over_the_limit(scene: Scene) -> bool:
         _is_over_its_limit(dump) and abs(dump.sign_ns - sign_ns) <= SAME_SIGN_NS
         for dump in scene.capture.dumps
     )
-    return dumped or scene.last.idle_s >= LONG_S
+    return dumped or _is_held(scene.last) or scene.last.idle_s >= LONG_S
 
 
 def _busy_worker(scene: Scene) -> str:
