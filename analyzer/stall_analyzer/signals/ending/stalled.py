@@ -47,7 +47,8 @@ PAUSE_S = 5.0
 LONG_S = 60.0
 # The last sign of life, of two looks at the same stall, is the same but for rounding.
 SAME_SIGN_NS = NS_PER_S
-INTERRUPTS = frozenset({"KeyboardInterrupt", "SystemExit"})  # somebody has waited long enough
+CTRL_C = "KeyboardInterrupt"
+INTERRUPTS = frozenset({CTRL_C, "SystemExit"})  # somebody has waited long enough
 # Here no step is expected: a program may do whatever it likes, as long as it does something.
 # What another process may end that this one started.
 OF_PROCESSES = ("process", "pool", "future", "connection", "pipe")
@@ -133,8 +134,10 @@ def _stall(scene: Scene, state: str, why: str, reason: Blamed | None, since_ns: 
     if reason is not None and scene.has_peers and reason.bucket != COMMUNICATION:
         reason = replace(reason, subject=f"{reason.subject} of {scene.me}")
     until_ns = max(scene.looks[-1].ns, since_ns)
-    threads = scene.last.threads
-    return Stall(state, since_ns, until_ns, scene.last.step, why, reason, threads)
+    step = scene.last.step
+    if _is_held(scene.last):  # it knows of no step that was made shortly before
+        step = max(look.step for look in scene.capture.looks)
+    return Stall(state, since_ns, until_ns, step, why, reason, scene.last.threads)
 
 
 def _last_looks(capture: Capture) -> tuple[Look, ...]:
@@ -168,8 +171,8 @@ def _went_on(capture: Capture, looks: Sequence[Look]) -> bool:
     """Whether something was finished after that, if only the program. Whoever interrupts a run
     that hangs ends the fit."""
     last_ns = looks[-1].ns
-    reasons = {look.reason for look in looks if isinstance(look, DumpRecord)}
-    interrupted = StopReason.SIGINT in reasons
+    since = [dump for dump in capture.dumps if dump.ns >= looks[0].ns]
+    interrupted = any(d.reason == StopReason.SIGINT or d.error.type == CTRL_C for d in since)
     steps = capture.series.get(STEP_SECONDS)
     signs = [m.ns for m in capture.marks if not (interrupted and m.what == MarkName.FIT_END)]
     signs += [int(steps.wall_ns[-1])] if steps else []
