@@ -248,9 +248,9 @@ def test_what_the_process_does_after_an_interrupt_is_not_what_hung(tmp_path: Pat
     error = {"type": "KeyboardInterrupt", "frames": list(IN_A_CALLBACK), "uncaught": True}
     died = write.record("dump", 28.1, reason="exception", idle_s=18.1, error=error, **told)
     exits = thread(f"{write.LIBRARY}/threading.py:1583 _shutdown", main=True, wait="futex")
-    later = write.record("beat", 29.0, idle_s=19.0, **{**told, "threads": [exits]})
     left = write.mark("fit_end", 29.5)
-    log = write.read(tmp_path, [*before(), *looks, interrupt, died, later, left])
+    later = write.record("beat", 35.0, idle_s=5.5, **{**told, "threads": [exits], "phase": "idle"})
+    log = write.read(tmp_path, [*before(), *looks, interrupt, died, left, later])
     verdict = judged(log)[2]
     assert verdict.status == "stuck" and "/data/lock" in verdict.sentence
 

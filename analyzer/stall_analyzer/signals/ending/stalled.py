@@ -143,17 +143,31 @@ def _stall(scene: Scene, state: str, why: str, reason: Blamed | None, since_ns: 
 def _last_looks(capture: Capture) -> tuple[Look, ...]:
     """Looks since the last sign of life, if that is how the capture ends."""
     looks = [look for look in capture.looks if not _is_of_an_error(look)]
-    same = _until_interrupted(capture, _of_one_pause(looks, looks[-1])) if looks else ()
-    if not same or _went_on(capture, same):
+    interrupted_ns = _interrupted_ns(capture)
+    if interrupted_ns is not None:  # later ones show something else: how the process exits
+        looks = [look for look in looks if look.ns <= interrupted_ns] or looks
+    same = _of_one_pause(looks, looks[-1]) if looks else ()
+    if not same or _went_on(capture, same[-1], interrupted_ns is not None):
         return ()
     is_pause = same[-1].idle_s >= PAUSE_S or any(map(_is_over_its_limit, same))
     return same if is_pause else ()  # a signal makes a look of its own, at a healthy run too
 
 
-def _until_interrupted(capture: Capture, looks: tuple[Look, ...]) -> tuple[Look, ...]:
-    """Where Ctrl-C ended what hung, later looks show something else: how the process exits."""
-    errors = [d for d in capture.dumps if d.error.type in INTERRUPTS and d.ns > looks[0].ns]
-    return tuple(x for x in looks if not errors or x.ns <= errors[0].ns) or looks
+def _interrupted_ns(capture: Capture) -> int | None:
+    """When somebody pressed Ctrl-C, if nothing was begun or finished after it but the fit."""
+    last_ns = max(_signs_of_life(capture, interrupted=True), default=0)
+    interrupts = (
+        dump.ns
+        for dump in capture.dumps
+        if dump.ns > last_ns and (dump.reason == StopReason.SIGINT or dump.error.type == CTRL_C)
+    )
+    return min(interrupts, default=None)
+
+
+def _signs_of_life(capture: Capture, interrupted: bool) -> list[int]:
+    steps = capture.series.get(STEP_SECONDS)
+    marks = [m.ns for m in capture.marks if not (interrupted and m.what == MarkName.FIT_END)]
+    return [*marks, *([int(steps.wall_ns[-1])] if steps else [])]
 
 
 def _of_one_pause(looks: Sequence[Look], last: Look) -> tuple[Look, ...]:
@@ -167,18 +181,11 @@ def _is_of_pause(look: Look, last: Look) -> bool:
     return abs(look.sign_ns - last.sign_ns) <= SAME_SIGN_NS
 
 
-def _went_on(capture: Capture, looks: Sequence[Look]) -> bool:
-    """Whether something was finished after that, if only the program. Whoever interrupts a run
-    that hangs ends the fit."""
-    last_ns = looks[-1].ns
-    since = [dump for dump in capture.dumps if dump.ns >= looks[0].ns]
-    interrupted = any(d.reason == StopReason.SIGINT or d.error.type == CTRL_C for d in since)
-    steps = capture.series.get(STEP_SECONDS)
-    signs = [m.ns for m in capture.marks if not (interrupted and m.what == MarkName.FIT_END)]
-    signs += [int(steps.wall_ns[-1])] if steps else []
-    if max(signs, default=0) > last_ns:
+def _went_on(capture: Capture, last: Look, interrupted: bool) -> bool:
+    """Whether something was finished after that, if only the program."""
+    if max(_signs_of_life(capture, interrupted), default=0) > last.ns:
         return True
-    errors = {d.error.type for d in capture.dumps if _is_of_an_error(d) and d.ns > last_ns}
+    errors = {d.error.type for d in capture.dumps if _is_of_an_error(d) and d.ns > last.ns}
     by_itself = capture.end is not None and capture.end.reason == StopReason.EXIT
     return (by_itself and not interrupted) or bool(errors - INTERRUPTS)
 
