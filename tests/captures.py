@@ -77,8 +77,11 @@ def steps(first_s: float, count: int, each_s: float) -> bytes:
     )
 
 
-def thread(*frames: str, main: bool = False, wait: str = "") -> dict[str, object]:
-    return {"name": "", "main": main, "frames": list(frames), "count": 1, "wait": wait}
+def thread(
+    *frames: str, main: bool = False, wait: str = "", name: str = "", **more: object
+) -> dict[str, object]:
+    usual = {"name": name, "main": main, "frames": list(frames), "count": 1, "wait": wait}
+    return {**usual, **more}
 
 
 def native(wait: str, name: str = "python3", state: str = "S", count: int = 1) -> dict[str, object]:

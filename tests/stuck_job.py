@@ -13,7 +13,7 @@ from pathlib import Path
 from tests import captures
 from tests import event_files as write
 from tests.captures import GENERATOR, IN_THE_STEP, QUEUE, thread
-from tests.detectors.test_stalled import before, stall
+from tests.detectors.stalls import before, stall
 
 
 def write_job(folder: Path) -> Path:

@@ -19,11 +19,18 @@ from tests.captures import GENERATOR, IN_THE_STEP, START_NS, native, thread
 
 LOOK = {
     "step": 3, "idle_s": 5.0, "limit_s": 60.0, "phase": "train_batch", "cpu_s": 1.5,
-    "threads": [{"name": "a", "main": True, "count": 1, "wait": "futex", "frames": ["a.py:1 f"]}],
+    "threads": [
+        {"name": "a", "main": True, "count": 1, "wait": "futex", "frames": ["a.py:1 f"], "on": "",
+         "keeps_alive": True, "ran_ns": 5, "turns": 2,
+         "loop": {"word": "while", "line": 1, "last": 2, "is_empty": False}},
+    ],
+    "children": [{"pid": 9, "name": "python", "state": "S", "wait": "read", "cpu_s": 0.5}],
 }  # fmt: skip
 DUMP = {
     **LOOK, "kind": "dump", "reason": "no_step", "memory": {"rss_bytes": 5e8},
-    "native": [{"name": "python3", "state": "S", "wait": "futex", "count": 2}],
+    "native": [
+        {"name": "python3", "state": "S", "wait": "futex", "count": 2, "on": "", "python": True},
+    ],
 }  # fmt: skip
 WINDOW = {"kind": "window", "reason": "start", "first_step": 0}
 CLOSED = {**WINDOW, "last_step": 0, "ended_by": "plan"}
@@ -44,7 +51,8 @@ ON_DISK: list[dict[str, object]] = [
     {"kind": "beat", **LOOK},
     DUMP,
     {**DUMP, "interpreter_held": True},
-    {**DUMP, "error": {"type": "ValueError", "text": "no", "frames": ["a.py:1 f"]}},
+    {**DUMP, "error": {"type": "ValueError", "text": "no", "frames": ["a.py:1 f"],
+                       "uncaught": True}},
     {"kind": "note", "level": "info", "text": "no gradients"},
     {"kind": "end", "reason": "exit"},
 ]  # fmt: skip

@@ -12,6 +12,8 @@ import inspect
 import logging
 import os
 import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -23,6 +25,10 @@ logger = logging.getLogger("stall")
 
 LOGDIR = "STALL_LOGDIR"
 HANG_AFTER = "STALL_HANG_AFTER"
+BELOW = "STALL_BELOW"  # set for whatever a captured program starts: it is no program of its own
+# A program that has not imported TensorFlow after so long is looked at all the same.
+LATE_S = 300.0
+IMPORTS_S = 20.0  # that imports take on a slow disk, whatever limit was set for the steps
 
 # Where each Keras has the `fit` that the others inherit.
 TRAINERS = {
@@ -36,6 +42,33 @@ NOT_TRAINING = ("tensorboard",)  # programs that import TensorFlow for other end
 def watch_imports() -> None:
     if os.environ.get(LOGDIR):
         sys.meta_path.insert(0, _AfterImport())
+        if not os.environ.get(BELOW):
+            os.environ[BELOW] = "1"
+            _begin_when_late()
+
+
+def _begin_when_late(age_s: float = 0.0) -> None:
+    """It may hang before TensorFlow is imported, in an import say."""
+    pause_s = max(_hang_after_s() or LATE_S, IMPORTS_S)
+    timer = threading.Timer(pause_s, _quietly, (_begin_late, age_s + pause_s))
+    timer.name, timer.daemon = "stall-late", True
+    timer.start()
+
+
+def _begin_late(age_s: float) -> None:
+    """Where no process of this command is captured yet: one that only starts others is of no
+    interest."""
+    from tb_stall_plugin.capture.process import guard  # noqa: PLC0415
+
+    if guard.is_on_duty():
+        return
+    if "tensorflow" in sys.modules and age_s < LATE_S:  # its import goes on
+        _begin_when_late(age_s)
+        return
+    folder, began_s = Path(os.environ[LOGDIR]), time.time() - age_s
+    files = folder.glob("*.stall") if folder.is_dir() else ()
+    if _is_training() and all(file.stat().st_mtime < began_s for file in files):
+        guard.guard(os.environ[LOGDIR], _hang_after_s(), age_s)
 
 
 class _AfterImport(MetaPathFinder):
@@ -79,9 +112,9 @@ def _found_by_others(
     return None
 
 
-def _quietly(action: Callable[[ModuleType], None], module: ModuleType) -> None:
+def _quietly(action: Callable[[Any], None], argument: Any) -> None:
     try:
-        action(module)
+        action(argument)
     except Exception:
         logger.warning("The capture could not be switched on.", exc_info=True)
 
@@ -105,7 +138,7 @@ def _begin(tensorflow: ModuleType) -> None:
     from tb_stall_plugin.capture.process.guard import guard  # noqa: PLC0415
 
     if _is_training():
-        guard(os.environ[LOGDIR], _hang_after_s())
+        guard(os.environ[LOGDIR], _hang_after_s()).pulse.alive()
 
 
 def _capture_fit(module: ModuleType) -> None:

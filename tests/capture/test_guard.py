@@ -84,7 +84,9 @@ def test_an_exception_hook_of_the_user_is_called(tmp_path: Path) -> None:
     assert len(records(tmp_path, "dump")) == 1
 
 
-def test_an_exception_that_was_told_before_is_not_told_twice(tmp_path: Path) -> None:
+def test_an_exception_that_was_told_before_is_told_again_if_it_ends_the_program(
+    tmp_path: Path,
+) -> None:
     fail = """
         try:
             1 / 0
@@ -93,7 +95,8 @@ def test_an_exception_that_was_told_before_is_not_told_twice(tmp_path: Path) -> 
             raise
     """
     run(program(BEGIN, fail), tmp_path)
-    assert len(records(tmp_path, "dump")) == 1
+    errors = [dump["error"]["uncaught"] for dump in records(tmp_path, "dump")]
+    assert errors == [False, True]
 
 
 def test_of_a_long_error_the_end_is_kept_where_tensorflow_says_why(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from stall_analyzer.captures.capture_format import Tag
 from tb_stall_plugin.capture import imports
+from tb_stall_plugin.capture.process import guard
 from tests.capture.capture_logs import records, scalars
 
 FIT = """
@@ -101,3 +102,40 @@ def test_fit_looks_as_before(fit: Any) -> None:
 def test_what_fit_refuses_is_refused_in_its_own_words(fit: Any) -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'epoch'"):
         fit(1, epoch=3)
+
+
+# ---------------------------------------------------------------- before TensorFlow is imported
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[float]:
+    """For how long the programs had run for which a guard was begun."""
+    ages: list[float] = []
+    monkeypatch.setenv(imports.LOGDIR, str(tmp_path))
+    monkeypatch.setattr(guard, "is_on_duty", lambda: False)
+    monkeypatch.setattr(guard, "guard", lambda logdir, hang_after_s, age_s: ages.append(age_s))
+    return ages
+
+
+def test_a_program_that_never_comes_to_tensorflow_is_looked_at(begun: list[float]) -> None:
+    imports._begin_late(imports.LATE_S)
+    assert begun == [imports.LATE_S]
+
+
+def test_a_program_that_only_starts_others_is_not(begun: list[float], tmp_path: Path) -> None:
+    (tmp_path / "events.out.tfevents.1.box.2.0.stall").touch()
+    imports._begin_late(imports.LATE_S)
+    assert begun == []
+
+
+def test_what_a_captured_program_starts_is_no_program_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(imports.LOGDIR, str(tmp_path))
+    monkeypatch.delenv(imports.BELOW, raising=False)
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    begun: list[int] = []
+    monkeypatch.setattr(imports, "_begin_when_late", lambda: begun.append(1))
+    imports.watch_imports()
+    imports.watch_imports()
+    assert begun == [1]

@@ -9,6 +9,7 @@ import pytest
 
 from stall_analyzer.captures.capture_format import HostMetric, Tag
 from stall_analyzer.captures.capture_records import CaptureRecord, DumpRecord, Look
+from tb_stall_plugin.capture.process import thread_stacks
 from tb_stall_plugin.capture.process.held_interpreter import HeldInterpreter
 from tb_stall_plugin.capture.process.host_sampler import HostSampler
 from tb_stall_plugin.capture.process.recorder import Recorder
@@ -138,11 +139,29 @@ def test_a_profile_that_cannot_be_saved_is_not_tried_twice_at_once() -> None:
     assert len(calls) == 1 and len(it.times_of("dump")) == 4
 
 
-def test_between_two_fits_nothing_is_expected() -> None:
+def test_between_two_fits_nothing_is_expected_of_a_notebook(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(thread_stacks, "main_rests", lambda: True)
     it = Watched(hang_after_s=8)
     it.pulse.begin("idle")
     it.stand_still(1000)
     assert it.notebook.records == []
+
+
+def test_a_program_that_hangs_after_fit_is_dumped_but_not_profiled() -> None:
+    it = Watched(hang_after_s=8)
+    it.pulse.begin("idle")
+    it.stand_still(20)
+    assert it.times_of("dump") == [8, 16]
+    assert not it.hangs.acquire(timeout=0.1)
+
+
+def test_after_fit_a_program_may_take_as_long_as_before_the_first_step() -> None:
+    it = Watched()
+    it.pulse.begin("idle")
+    it.stand_still(310)
+    assert it.times_of("dump") == [300]
 
 
 def test_a_hang_over_night_leaves_few_records() -> None:

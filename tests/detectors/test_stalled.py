@@ -5,68 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from stall_analyzer.align.align import align
-from stall_analyzer.detectors.ending import stuck_or_dead
 from stall_analyzer.model.event_log import EventLog
-from stall_analyzer.model.findings import Finding, Verdict
-from stall_analyzer.signals.ending.stalled import SLOW, STUCK, UNSURE, Stall, stall_of_run
+from stall_analyzer.signals.ending.stalled import (
+    SLOW,
+    STUCK,
+    UNSURE,
+    Stall,
+    stall_of_run,
+)
 from tests import captures as write
 from tests.captures import GENERATOR, IN_A_CALLBACK, IN_THE_STEP, NS, QUEUE, SITE, native, thread
-from tests.detectors.training import diagnosed, signals_for
-
-Json = dict[str, object]
-STEPS = 37
-LAST_STEP_S = 10.0
-MAIN_WAITS = thread(*IN_THE_STEP, main=True)
-STARVED = (MAIN_WAITS, thread(*QUEUE, *GENERATOR))
-WAITING = (native("futex", count=40), native("futex", name="tf_data_private"))
-
-
-def stall(
-    *threads: Json,
-    kernel: Sequence[Json] = WAITING,
-    phase: str = "train_batch",
-    cores: float = 0.004,
-    seconds: int = 20,
-    dumped: bool = True,
-    steps: int = STEPS,
-) -> list[bytes]:
-    """A look each second after five seconds without a step; a dump in the middle."""
-    records = []
-    for idle in range(5, seconds):
-        at = LAST_STEP_S + idle
-        kind, more = "beat", {}
-        if dumped and idle == 12:
-            kind = "dump"
-            more = {"reason": "no_step", "limit_s": 11.5, "native": list(kernel)}
-        records.append(
-            write.record(
-                kind, at, step=steps, idle_s=float(idle), phase=phase, cpu_s=3 + cores * idle,
-                threads=list(threads), **more,
-            )
-        )  # fmt: skip
-    return records
-
-
-def before(steps: int = STEPS, **start: Any) -> list[bytes]:
-    begun = [write.mark("fit_begin", 0.5), write.mark("epoch_begin", 1.0)]
-    each = (LAST_STEP_S - 1.0) / max(steps, 1)
-    return [write.start(**start), *(begun if steps else []), write.steps(1.0, steps, each)]
-
-
-def judged(log: EventLog) -> tuple[Stall | None, Finding | None, Verdict]:
-    timeline = align([], log)
-    signals = signals_for(timeline)
-    return signals.stall, stuck_or_dead.check(signals), diagnosed(timeline).verdict
-
-
-def state_of(log: EventLog) -> str | None:
-    stall = judged(log)[0]
-    return stall.state if stall is not None else None
+from tests.detectors.stalls import (
+    LAST_STEP_S,
+    MAIN_WAITS,
+    STARVED,
+    STEPS,
+    WAITING,
+    Json,
+    before,
+    held,
+    judged,
+    stall,
+    state_of,
+)
 
 
 def test_a_generator_that_waits_for_ever_is_stuck_on_input(tmp_path: Path) -> None:
@@ -152,7 +116,8 @@ def test_a_process_that_reads_is_slow(tmp_path: Path) -> None:
 def test_a_step_that_ended_after_all_was_only_slow(tmp_path: Path) -> None:
     ended = write.scalars(40.0, STEPS, step_seconds=30.0)
     found, _, verdict = judged(write.read(tmp_path, [*before(), *stall(*STARVED), ended]))
-    assert found is None
+    assert found is not None and (found.state, found.went_on) == (SLOW, True)
+    assert "no step finished for 30.0 s" in found.sentence
     assert verdict.status != "stuck"
 
 
@@ -197,6 +162,38 @@ def test_of_an_error_of_tensorflow_the_line_that_matters_is_said(tmp_path: Path)
     end = write.record("end", 34.0, reason="exception")
     sentence = judged(write.read(tmp_path, [*before(), dump, end]))[2].sentence
     assert "InvalidArgumentError: indices[3] = 9 is not in [0, 5) at train.py:41" in sentence
+
+
+def test_an_error_of_the_input_is_told_with_its_op_and_its_line(tmp_path: Path) -> None:
+    text = (
+        "Graph execution error:\n\nDetected at node IteratorGetNext defined at (most recent call "
+        'last):\n  File "/home/me/train.py", line 88, in <module>\n\n'
+        f'  File "{SITE}/keras/src/trainer.py", line 9, in fit\n\nno such file\n'
+        "\t [[{{node IteratorGetNext}}]] [Op:__inference_f]"
+    )
+    error = {"type": "NotFoundError", "text": text, "frames": list(IN_THE_STEP), "uncaught": True}
+    dump = write.record(
+        "dump", 33.0, reason="exception", step=STEPS, idle_s=0.0, phase="train_batch", error=error
+    )
+    end = write.record("end", 34.0, reason="exception")
+    _, finding, verdict = judged(write.read(tmp_path, [*before(), dump, end]))
+    assert (verdict.status, verdict.primary) == ("dead", "input")
+    assert "NotFoundError: no such file at train.py:88" in verdict.sentence
+    assert finding is not None
+    assert "in the op IteratorGetNext, defined at train.py:88" in finding.explanation
+
+
+def test_a_program_that_failed_and_does_not_exit_is_dead(tmp_path: Path) -> None:
+    error = {"type": "ValueError", "text": "bad", "frames": list(IN_A_CALLBACK), "uncaught": True}
+    dump = write.record(
+        "dump", 9.9, reason="exception", step=STEPS, idle_s=0.0, phase="train_batch", error=error
+    )
+    exiting = thread(f"{write.LIBRARY}/threading.py:1583 _shutdown", main=True, wait="futex")
+    keeps = thread(*QUEUE, name="uploader", wait="futex", keeps_alive=True)
+    looks = stall(exiting, keeps, phase="idle")
+    verdict = judged(write.read(tmp_path, [*before(), dump, *looks]))[2]
+    assert verdict.status == "dead"
+    assert "ValueError: bad" in verdict.sentence and "does not exit" in verdict.sentence
 
 
 def test_before_the_first_step(tmp_path: Path) -> None:
@@ -255,14 +252,6 @@ def test_a_peer_that_never_came_is_named(tmp_path: Path) -> None:
     verdict = judged(write.read(tmp_path, worker(0, *looks, steps=0)))[2]
     assert (verdict.status, verdict.primary) == ("stuck", "communication")
     assert "worker 0 waits for worker 1, which has left no record here" in verdict.sentence
-
-
-def held(*frames: str, steps: int = 0) -> bytes:
-    """What faulthandler left of a process in which no Python could run."""
-    return write.record(
-        "dump", LAST_STEP_S + 18, reason="no_step", step=steps, idle_s=18.0, phase="startup",
-        cpu_s=None, threads=[thread(*frames, main=True)], native=[], interpreter_held=True,
-    )  # fmt: skip
 
 
 def test_one_look_is_enough_where_tensorflow_waits_for_the_cluster(tmp_path: Path) -> None:

@@ -19,17 +19,25 @@ HOW_TO_SEE_ONE = "--run NAME shows a run in full, --full all of them."
 
 
 def as_text(
-    batch: Batch, judge: Judge, console: Console, summed_up: bool, in_full: bool
+    batch: Batch,
+    judge: Judge,
+    console: Console,
+    summed_up: bool,
+    in_full: bool,
+    threads: bool = False,
 ) -> Iterator[str]:
+    """`threads`: with the stack of every thread, as a capture last saw it."""
     if summed_up:
         yield _captured(console, lambda: _sums(batch, judge, in_full, Terminal(console)))
     if in_full:
         if summed_up:  # one at a time
             for entry in batch.entries():
-                yield "\n" + _captured(console, partial(text.render, document([entry]), console))
+                yield "\n" + _captured(
+                    console, partial(text.render, document([entry]), console, threads)
+                )
         else:
             report = document(list(batch.entries()), batch.notes)
-            yield _captured(console, lambda: text.render(report, console))
+            yield _captured(console, lambda: text.render(report, console, threads))
     tables = view.judgements(judge)
     if tables:
         yield "\n" + _captured(console, lambda: view.show(tables, Terminal(console)))

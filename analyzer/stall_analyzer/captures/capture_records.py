@@ -114,13 +114,14 @@ class MarkRecord(CaptureRecord):
     """A fit, an epoch or a validation began or ended."""
 
     kind = "mark"
-    left_out = ("steps", "own_s")
+    left_out = ("steps", "own_s", "endless")
 
     what: str = ""  # a word of capture_format.MarkName
     epoch: int | None = None
     step: int | None = None  # steps that had finished
     steps: int | None = None  # of an epoch, where a fit begins that knows it
     own_s: float | None = None  # that the capture has taken of the training thread so far
+    endless: bool = False  # of a validation: its data repeat, and nobody said when to stop
 
 
 @dataclass(frozen=True)
@@ -205,6 +206,16 @@ class WindowRecord(CaptureRecord):
 
 
 @dataclass(frozen=True)
+class Loop:
+    """The innermost loop, in the user's own code, that a thread is in."""
+
+    word: str = ""  # "while" or "for"
+    line: int = 0  # the first of its lines, and the last
+    last: int = 0
+    is_empty: bool = False  # but for a few operators: a round takes next to nothing
+
+
+@dataclass(frozen=True)
 class ThreadStack:
     """Python threads that are all in the same place."""
 
@@ -213,6 +224,22 @@ class ThreadStack:
     count: int = 1
     wait: str = ""  # the system call it is in; empty where that is not known
     frames: tuple[str, ...] = ()  # "path:line function", innermost first
+    on: str = ""  # what that call is about: a path, "the socket to 10.0.0.7:443"
+    keeps_alive: bool = False  # the process does not exit before it: it is no daemon
+    ran_ns: int | None = None  # on a core, of all of them together; None: not known
+    turns: int | None = None  # how often they got one
+    loop: Loop | None = None
+
+
+@dataclass(frozen=True)
+class ChildProcess:
+    """A process that the training started."""
+
+    pid: int = 0
+    name: str = ""
+    state: str = ""  # as in /proc: Z has ended, and nobody asked how
+    wait: str = ""  # the system call it is in
+    cpu_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -223,6 +250,8 @@ class NativeThreads:
     state: str = ""  # as in /proc: S sleeps, R runs, D waits for a disk
     wait: str = ""  # the kernel's function; empty where it does not say
     count: int = 1
+    on: str = ""  # what that call is about
+    python: bool = False  # they run Python as well
 
 
 @dataclass(frozen=True)
@@ -232,6 +261,7 @@ class CapturedError:
     type: str = ""
     text: str = ""
     frames: tuple[str, ...] = ()
+    uncaught: bool = False  # it ended the program, if not yet the process
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,8 +274,9 @@ class Look(CaptureRecord):
     idle_s: float  # since the last of them, or since the beginning
     limit_s: float | None = None
     phase: str = ""  # a word of capture_format.TrainingPhase
-    cpu_s: float | None = None  # used by the process so far
+    cpu_s: float | None = None  # used by the process so far, without the capture's own threads
     threads: tuple[ThreadStack, ...] = ()
+    children: tuple[ChildProcess, ...] = ()
 
     @property
     def main(self) -> ThreadStack | None:

@@ -16,6 +16,11 @@ STANDARD = re.compile(
 )
 INSTALLED = re.compile(r"/(site|dist)-packages/")
 TENSORFLOW = re.compile(r"/(tensorflow|keras|tf_keras|tensorflow_core)/(?!examples/)")
+# Programs that wait for their user, or for requests: nothing is expected to happen in them.
+RESTS = re.compile(
+    r"/asyncio/(base_events|runners)\.py$|/socketserver\.py$|/(pdb|bdb|cmd|code)\.py$|/idlelib/"
+    r"|/(ipykernel|IPython|tornado|debugpy|werkzeug|uvicorn|gunicorn|waitress|prompt_toolkit)/"
+)
 OURS = re.compile(r"/(tb_stall_plugin|stall_analyzer)/")
 
 

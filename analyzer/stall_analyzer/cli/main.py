@@ -297,7 +297,8 @@ def _pieces(
     in_full = arguments.full or not summed_up
     if arguments.markdown:
         return text_output.as_markdown(batch, judge, summed_up, in_full)
-    return text_output.as_text(batch, judge, _console(stream, arguments), summed_up, in_full)
+    console = _console(stream, arguments)
+    return text_output.as_text(batch, judge, console, summed_up, in_full, arguments.threads)
 
 
 def _console(stream: TextIO, arguments: argparse.Namespace) -> Console:

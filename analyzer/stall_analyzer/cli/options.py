@@ -118,6 +118,11 @@ def _add_outputs(made: argparse.ArgumentParser) -> None:
         help=f"every run in full, even when there are more than {MOST_IN_FULL}",
     )
     made.add_argument(
+        "--threads",
+        action="store_true",
+        help="what each thread was doing when a capture last looked; first the one to blame",
+    )
+    made.add_argument(
         "--jsonl", metavar="FILE", type=Path, help="write JSON lines, one run's entry each"
     )
     made.add_argument(

@@ -28,6 +28,7 @@ from stall_analyzer.model.ledger import HostLedger
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import Run
 from stall_analyzer.model.timeline import Timeline
+from stall_analyzer.signals.ending.seen_threads import seen_threads
 from stall_analyzer.signals.sampled import over_the_epoch, profiled_alone
 from stall_analyzer.signals.signals import Signals
 
@@ -63,6 +64,7 @@ def diagnose(run: Run, timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Rep
         lateness=signals.lateness,
         lines=signals.code_lines,
         stacks=signals.code_stacks,
+        threads=seen_threads(signals.capture, signals.stall),
         cluster=signals.cluster if signals.cluster.size > 1 else None,
     )
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from stall_analyzer.model.findings import Verdict
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.kinds import Bucket
-from stall_analyzer.signals.ending.still_running import StillRunning
+from stall_analyzer.model.units import PS_PER_S
+from stall_analyzer.signals.ending.still_running import PAUSES, StillRunning
 from stall_analyzer.signals.signals import Signals
 
 WAITED_FOR: tuple[Bucket, ...] = ("input", "compile", "memory", "communication", "host")
 # Below a fifth of what was profiled, nothing would be felt if it were gone.
 FELT_SHARE = 0.2
 SURELY, PROBABLY = 0.9, 0.5
+PAUSE_PS = 30 * PS_PER_S
 
 
 def judged_as_running(signals: Signals) -> Verdict | None:
@@ -34,13 +36,22 @@ def _how_far(running: StillRunning) -> str:
     if running.steps and running.step <= running.steps:
         share = f" of {running.steps:,} ({percent(running.step, running.steps)})"
     each = f" (about {seconds(running.step_ps)} a step)" if running.step_ps else ""
-    return f"step {running.step:,}{share} after {seconds(running.lasted_ps)}{each}"
+    return f"step {running.step:,}{share} after {seconds(running.lasted_ps)}{each}{_since(running)}"
+
+
+def _since(running: StillRunning) -> str:
+    """A pause that is longer than a few steps. Of short steps, not each is written down."""
+    if running.since_step_ps < max(PAUSE_PS, PAUSES * (running.step_ps or 0)):
+        return ""
+    return f", {seconds(running.since_step_ps)} ago"
 
 
 def _waits_for(signals: Signals) -> tuple[Bucket, str]:
     """As the last look at the process shows it or, else, what was profiled so far."""
     if signals.stall is not None:
         return signals.stall.bucket, f" {signals.stall.sentence}."
+    if signals.endless_data is not None:
+        return "unknown", f" {signals.endless_data.sentence}.".replace("could not", "cannot")
     profiled, buckets = signals.host.covered_ps, signals.buckets_ps
     most = max(WAITED_FOR, key=lambda bucket: buckets[bucket])
     if not profiled or buckets[most] < FELT_SHARE * profiled:

@@ -34,7 +34,7 @@ from stall_analyzer.model.kinds import Bucket, Status
 from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.signals.ending.process_end import KILLED
-from stall_analyzer.signals.ending.stalled import STUCK, Stall
+from stall_analyzer.signals.ending.stalled import Stall
 from stall_analyzer.signals.signals import Signals
 
 # What comes again is worth a word beside what comes once when it is felt in the first epoch, too.
@@ -60,9 +60,12 @@ def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
 def _beyond_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:
     """What matters more than where the time went: stuck, dead, learning nothing, nothing seen."""
     stall = signals.stall
-    if stall is not None and stall.state == STUCK and stall.blamed is not None:
-        sentence, blamed = f"{stall.sentence}.", stall.blamed
-        return Verdict("stuck", blamed.bucket, sentence, blamed.confidence, _absent(signals))
+    if stall is not None and stall.never_goes_on and not _failed_before(signals, stall):
+        sentence, confidence = (
+            f"{stall.sentence}.",
+            stall.blamed.confidence if stall.blamed else 0.5,
+        )
+        return Verdict("stuck", stall.bucket, sentence, confidence, _absent(signals))
     if signals.cluster.in_vain:
         return _never_joined(signals)
     hopeless = [f for f in findings if f.bucket == "numerics" and f.severity == "act"]
@@ -177,6 +180,13 @@ def _is_dead(signals: Signals) -> bool:
     return progress is None or not progress.finished
 
 
+def _failed_before(signals: Signals, stall: Stall) -> bool:
+    """The program had failed, and only its process did not exit."""
+    ending = signals.ending
+    failed = ending is not None and ending.process_lives and "Interrupt" not in ending.error
+    return failed and ending is not None and ending.ns <= stall.until_ns
+
+
 def _absent(signals: Signals) -> str:
     """The member of the cluster for which all others wait."""
     cluster, first = signals.cluster, signals.cluster.ended_first
@@ -219,6 +229,8 @@ def _dead(signals: Signals) -> Verdict:
     else:
         what = f"the process was told to end ({ending.reason.upper()})"
     slow = f" {stall.sentence}." if stall is not None else ""
+    if not slow:
+        slow = _why_it_could_not_end(signals)
     return Verdict(
         "dead",
         ending.bucket if ending.bucket != "unknown" else _bucket(stall),
@@ -227,11 +239,22 @@ def _dead(signals: Signals) -> Verdict:
     )
 
 
+def _why_it_could_not_end(signals: Signals) -> str:
+    endless = signals.endless_data
+    return f" {endless.sentence}." if endless is not None else ""
+
+
 def _bucket(stall: Stall | None) -> Bucket:
     return stall.bucket if stall is not None else "unknown"
 
 
 def _without_window(signals: Signals) -> Verdict:
+    if signals.capture is not None and not signals.capture.trains:
+        sentence = (
+            "No fit was seen in this process, and no step of a watch: only its memory and its end "
+            "are recorded, and nothing that hangs."
+        )
+        return Verdict("unknown", "unknown", sentence, 0.5)
     if signals.dump is None or not signals.dump.looked_at:
         return Verdict("unknown", "unknown", "Nothing could be read of this run.", 0.0)
     sentence = (

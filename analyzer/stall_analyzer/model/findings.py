@@ -157,6 +157,19 @@ class Lateness:
 
 
 @dataclass(frozen=True)
+class SeenThread:
+    """Threads that were all in the same place when a capture last looked."""
+
+    name: str
+    count: int
+    main: bool
+    blamed: bool  # it holds the training up
+    does: str  # "waits in queue.Queue.get()"; empty where nothing says
+    place: str  # "train.py:41": of the user's own code, or else of a library's
+    frames: tuple[str, ...]  # "path:line function", innermost first
+
+
+@dataclass(frozen=True)
 class Report:
     """All that is known about one run's first epoch."""
 
@@ -173,3 +186,4 @@ class Report:
     cluster: Cluster | None = None  # None where one process trains
     stacks: tuple[CodeStack, ...] = ()  # of all Python that was seen to run, costliest first
     lines: tuple[CodeLine, ...] = ()  # of the user's code that time went to, costliest first
+    threads: tuple[SeenThread, ...] = ()  # as a capture last saw them; the culprit first

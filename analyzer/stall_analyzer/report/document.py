@@ -116,6 +116,10 @@ def run_document(report: Report) -> ReportEntry:
         "cluster": _cluster(report.cluster) if report.cluster else None,
         "lines": [_line(line) for line in report.lines[:LINES_MOST]],
         "stacks": _stacks(report.stacks[:STACKS_MOST]) if report.stacks else None,
+        "threads": [
+            _fields(thread, frames=[_cut(frame, LONGEST_NAME) for frame in thread.frames])
+            for thread in report.threads
+        ],
         "evidence": _texts(reference.evidence),
         "notes": [note_entry(note) for note in report.notes],
     }  # fmt: skip

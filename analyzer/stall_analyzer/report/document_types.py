@@ -273,6 +273,18 @@ class ClusterEntry(TypedDict):
     others_waited_ps: Ps  # For the one that ended first, or never came, on average.
 
 
+class ThreadEntry(TypedDict):
+    """Python threads that were all in the same place when a capture last looked."""
+
+    name: str
+    count: Positive
+    main: bool
+    blamed: bool  # It holds the training up.
+    does: str  # What it waits in; empty where nothing says.
+    place: str  # File and line, of the user's own code or else of a library's.
+    frames: list[str]  # path:line function, innermost first
+
+
 class ReportEntry(TypedDict):
     """One run."""
 
@@ -303,6 +315,7 @@ class ReportEntry(TypedDict):
     # Of the user's code that time went to, costliest first; only of a capture.
     lines: Annotated[list[CodeLineEntry], ("maxItems", 50)]
     stacks: StacksEntry | None  # Null where no capture looked at Python.
+    threads: list[ThreadEntry]  # As a capture last saw them, the one that is blamed first.
     evidence: dict[str, str]  # Per subject one short sentence: what could be seen.
     notes: list[NoteEntry]
 

@@ -21,6 +21,7 @@ from stall_analyzer.report.palette import (
     STATUS_COLOURS,
 )
 from stall_analyzer.report.terminal import Terminal
+from stall_analyzer.report.threads_text import show_threads
 from stall_analyzer.report.words import (
     CAUSE_FROM_SHARE,
     bucket_range,
@@ -57,14 +58,14 @@ HOSTS_SHOWN = 16
 WHOLE = {"first epoch": "the epoch", "trace": "the window", "so far": "what has passed"}
 
 
-def render(document: Document, console: Console) -> None:
+def render(document: Document, console: Console, threads: bool = False) -> None:
     """Prints every run; where there are several, a table of all of them first."""
     terminal = Terminal(console)
     runs = document["runs"]
     if len(runs) > 1:
         _overview(terminal, runs)
     for run in runs:
-        _run(terminal, run)
+        _run(terminal, run, threads)
     if document["notes"]:
         terminal.heading("all paths")
         _notes(terminal, document["notes"])
@@ -118,7 +119,7 @@ def _swatch(terminal: Terminal, bucket: Bucket, count: int) -> Text:
 # ---------------------------------------------------------------- one run
 
 
-def _run(terminal: Terminal, run: ReportEntry) -> None:
+def _run(terminal: Terminal, run: ReportEntry, threads: bool) -> None:
     terminal.heading(shown_name(run["run"], run["attempt"]))
     verdict = run["verdict"]
     terminal.line(terminal.text(verdict["sentence"], f"bold {STATUS_COLOURS[verdict['status']]}"))
@@ -128,6 +129,7 @@ def _run(terminal: Terminal, run: ReportEntry) -> None:
         terminal.line(terminal.text(" · ".join(epoch_times(run)), "dim"))
         _buckets(terminal, run)
     show_findings(terminal, run)
+    show_threads(terminal, run["threads"], threads)
     if run["window"]["duration_ps"]:
         _code(terminal, run)
         _steps(terminal, run)

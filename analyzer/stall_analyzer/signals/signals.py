@@ -31,6 +31,7 @@ from stall_analyzer.signals.compile.functions import FunctionSignals, function_s
 from stall_analyzer.signals.compile.retraces import CapturedRetraces, captured_retraces
 from stall_analyzer.signals.coverage import covered_by_all_ps, recorded_spans
 from stall_analyzer.signals.ending.console_end import ConsoleSignals, console_signals
+from stall_analyzer.signals.ending.endless_data import EndlessData, endless_data
 from stall_analyzer.signals.ending.logged_progress import LoggedProgress, progress_of
 from stall_analyzer.signals.ending.process_end import Ending, ending_of
 from stall_analyzer.signals.ending.stalled import Stall, stall_of_run
@@ -283,6 +284,10 @@ class Signals(LedgerSignals):
         if self.events is None or not self.events.captures:
             return None
         return stall_of_run(self.events.captures, has_pipeline=bool(self.pipeline.stages))
+
+    @cached_property
+    def endless_data(self) -> EndlessData | None:
+        return endless_data(self.capture, (stage.path for stage in self.pipeline.stages))
 
     @cached_property
     def ending(self) -> Ending | None:

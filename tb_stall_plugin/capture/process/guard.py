@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +39,7 @@ END_AFTER_SIGTERM_S = 5.0  # to save the profile: clusters send SIGKILL soon aft
 END_AT_EXIT_S = 30.0
 # A disk that hangs must not keep a process from going on, nor from ending.
 WRITE_S = 3.0
+LISTENER_S = 0.1  # until it has heard of a signal, on a busy machine
 LAST_WORDS_S = 15.0
 MOST_ERROR_CHARACTERS = 4000  # TensorFlow's errors quote whole graphs, and say why at the end
 REPORTED = "_reported_by_stall"
@@ -46,8 +48,12 @@ _guard: Guard | None = None
 _lock = threading.Lock()
 
 
-def guard(logdir: str | os.PathLike[str], hang_after_s: float | None = None) -> Guard:
-    """The guard that writes into `logdir`: the present one if it does so, else a new one."""
+def guard(
+    logdir: str | os.PathLike[str], hang_after_s: float | None = None, age_s: float = 0.0
+) -> Guard:
+    """The guard that writes into `logdir`: the present one if it does so, else a new one.
+
+    `age_s`: how long the program has run already, if nothing was heard of it meanwhile."""
     global _guard  # noqa: PLW0603 (signals and hooks are the process's too)
     folder = os.fspath(logdir)
     if "://" not in folder:
@@ -59,16 +65,20 @@ def guard(logdir: str | os.PathLike[str], hang_after_s: float | None = None) -> 
             return _guard
         if _guard is not None:
             _guard.close(StopReason.EXIT)
-        _guard = Guard(folder, hang_after_s)
+        _guard = Guard(folder, hang_after_s, age_s)
         _guard.begin()
         return _guard
 
 
+def is_on_duty() -> bool:
+    return _guard is not None and _guard.is_open
+
+
 class Guard:
-    def __init__(self, logdir: str, hang_after_s: float | None) -> None:
+    def __init__(self, logdir: str, hang_after_s: float | None, age_s: float = 0.0) -> None:
         self.logdir = logdir
         self.recorder = Recorder(logdir)
-        self.pulse = Pulse()
+        self.pulse = Pulse(age_s=age_s)
         self.on_hang: Callable[[], None] = _nothing
         self.on_end: Callable[[], None] = _nothing
         self._windows: Windows | None = None
@@ -84,6 +94,7 @@ class Guard:
         self._is_described = False
         self._making = threading.Lock()
         self._closing = threading.Lock()
+        self._telling = threading.Lock()
         self._closed = threading.Event()
 
     @property
@@ -133,15 +144,17 @@ class Guard:
 
     # ------------------------------------------------------------ last words
 
-    def exception(self, error: BaseException) -> None:
-        """Dump what an exception leaves behind; each one once, whoever sees it first."""
-        if getattr(error, REPORTED, False):
+    def exception(self, error: BaseException, uncaught: bool = False) -> None:
+        """Dump what an exception leaves behind; each one once, whoever sees it first. That it ends
+        the program is told in any case: the process may hang as it exits."""
+        if getattr(error, REPORTED, False) and not uncaught:
             return
         setattr(error, REPORTED, True)  # keeping the error itself would keep its tensors, too
         told = CapturedError(
             type(error).__name__,
             _both_ends(str(error)),
             thread_stacks.frames_of_traceback(error.__traceback__),
+            uncaught,
         )
         _quietly(lambda: self._witness.dump(StopReason.EXCEPTION, told))
         _within(lambda: self.recorder.flush(urgent=True), WRITE_S)
@@ -149,17 +162,15 @@ class Guard:
     def _uncaught(
         self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None
     ) -> None:
-        _quietly(lambda: self.exception(error))
+        _quietly(lambda: self.exception(error, uncaught=True))
         self._end_reason = StopReason.EXCEPTION
         self._hook(kind, error, traceback)
 
     def _heard(self, number: int, ends: bool) -> None:
         """A signal. `ends`: the process dies when this returns."""
         if number == signal.SIGINT:
-            hangs = self.pulse.phase != TrainingPhase.IDLE and self.pulse.idle_s() >= QUIET_S
-            if hangs:  # else KeyboardInterrupt will tell where it was
-                self._witness.dump(StopReason.SIGINT)
-                self.recorder.flush(urgent=True)
+            with self._telling:
+                self._tell_if_it_hangs()
             return
         self._end_reason = StopReason.SIGTERM
         self._witness.dump(StopReason.SIGTERM)
@@ -169,8 +180,22 @@ class Guard:
         else:  # a handler of the user's waits for this, and decides; perhaps it goes on
             _within(self.on_hang, 0.0)
 
+    def _tell_if_it_hangs(self) -> None:
+        """At Ctrl-C; else KeyboardInterrupt will tell where it was."""
+        rests = self.pulse.phase == TrainingPhase.IDLE and thread_stacks.main_rests()
+        if self.pulse.idle_s() >= QUIET_S and not rests:
+            self._witness.dump(StopReason.SIGINT)
+            self.recorder.flush(urgent=True)
+
     def _exit(self) -> None:
         self._close(END_AT_EXIT_S)
+
+    def _let_listener_tell(self) -> None:
+        """What Ctrl-C interrupted, if that is why a program exits in which nothing happened."""
+        if self.pulse.idle_s() >= QUIET_S:
+            time.sleep(LISTENER_S)
+            if self._telling.acquire(timeout=WRITE_S):
+                self._telling.release()
 
     def close(self, reason: str) -> None:
         """Before the process ends: another guard takes over."""
@@ -180,6 +205,7 @@ class Guard:
     def _close(self, seconds: float) -> None:
         if os.getpid() != self._process:
             return
+        self._let_listener_tell()
         if not self._closing.acquire(blocking=False):
             # SIGTERM's last words, say: the process must not end before they are written.
             self._closed.wait(END_AFTER_SIGTERM_S)

@@ -34,6 +34,7 @@ class HeldInterpreter:
         self._process = os.getpid()
         self._file = -1
         self._is_over = False
+        self._is_taken = False  # what is in the file: it is left there until it must be on disk
         self._set_timer: Callable[..., None] = faulthandler.dump_traceback_later
         # A child that is forked while the timer runs would wait for its thread for ever.
         self._timer = threading.Lock()
@@ -63,7 +64,7 @@ class HeldInterpreter:
         due_s = max(seconds, 0.0) + LATE_S
         text = _header(due_s, look).ljust(STACKS_HEADER_BYTES)
         with self._using_file:
-            if self._file < 0:
+            if self._file < 0 or self._is_taken:
                 return
             with suppress(OSError):  # what was known a second ago must do
                 os.pwrite(self._file, text[:STACKS_HEADER_BYTES], 0)
@@ -73,13 +74,17 @@ class HeldInterpreter:
                     self._set_timer(due_s, file=self._file)
 
     def taken(self) -> DumpRecord | None:
-        """What was written while Python stood still, now that it runs again."""
+        """What was written while Python stood still, now that it runs again: once. It may run for
+        a moment only, too short for the dump to be recorded."""
         with self._using_file:
             if self._file < 0 or os.fstat(self._file).st_size <= STACKS_HEADER_BYTES:
                 return None
-            dump = parse(os.pread(self._file, MOST_BYTES, 0))
-            os.ftruncate(self._file, STACKS_HEADER_BYTES)
-            return dump
+            if self._is_taken:
+                os.ftruncate(self._file, STACKS_HEADER_BYTES)
+                self._is_taken = False
+                return None
+            self._is_taken = True
+            return parse(os.pread(self._file, MOST_BYTES, 0))
 
     def end(self) -> None:
         if self._path is None or self._file < 0 or os.getpid() != self._process:

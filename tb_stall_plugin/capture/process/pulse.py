@@ -12,7 +12,7 @@ from stall_analyzer.captures.capture_format import TrainingPhase
 NS = 1_000_000_000
 
 # Nothing is known before the first step, and tracing a large model, or the first batch of a
-# shuffled dataset, takes minutes.
+# shuffled dataset, takes minutes. Nor is it of what a program does after fit.
 LIMIT_BEFORE_FIRST_STEP_S = 300.0
 LEAST_LIMIT_S = 60.0
 LONGEST_TIMES = 3  # checkpoints and validations come again, and may take a little longer
@@ -27,11 +27,14 @@ class Pulse:
     Plain attributes: a lock would cost more than all the rest, and no reader needs two that agree.
     """
 
-    def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns, age_s: float = 0.0) -> None:
+        """`age_s`: so long ago the program began, and has not shown any sign of life since."""
         self._clock_ns = clock_ns
         self.phase = TrainingPhase.STARTUP
         self.steps_done = 0
-        self.last_step_ns = clock_ns()  # or when training began, before its first step
+        self.last_step_ns = clock_ns() - round(
+            age_s * NS
+        )  # or when training began, before its first step
         self.last_sign_ns = self.last_step_ns  # of life: when any of the three below was called
         self.longest_ns = 0  # between two signs of life, while training
         self.step_ns: deque[int] = deque(maxlen=STEPS_FOR_MEDIAN)
@@ -85,7 +88,7 @@ class Pulse:
     def limit_s(self) -> float:
         """How long nothing may finish, judging by what has been seen so far."""
         steps = tuple(self.step_ns)
-        if not steps:
+        if not steps or self.phase in NOT_TRAINING:
             return LIMIT_BEFORE_FIRST_STEP_S
         learned_ns = max(LONGEST_TIMES * self.longest_ns, MEDIAN_TIMES * statistics.median(steps))
         return max(LEAST_LIMIT_S, learned_ns / NS)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
 import threading
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
-from stall_analyzer.captures.capture_records import NativeThreads, ThreadStack
+from stall_analyzer.captures.capture_records import NS_PER_S, Loop, NativeThreads, ThreadStack
+from stall_analyzer.captures.stack_frames import RESTS, Frame
+from tb_stall_plugin.capture.process.kernel_view import TASKS, Wait, run_time, wait_of
+from tb_stall_plugin.capture.process.loops import loop_of
+from tb_stall_plugin.capture.process.thread_numbers import numbers_of
 
 OWN_THREADS = "stall-"  # names of the capture's threads begin so; they are of no interest
 MOST_FRAMES = 40
@@ -19,45 +21,87 @@ OUTERMOST_FRAMES = 10  # of those: they tell whose call it was, the innermost wh
 MOST_THREADS = 100  # in different places
 CUT = "…"
 HIDDEN: set[CodeType] = set()  # functions that interrupt a thread: what they call is not its own
-TASKS = Path("/proc/self/task")
-
-# Calls in which threads wait, by the kernel's number of them. Others are shown as a number.
-SYSCALLS = {
-    "x86_64": {
-        0: "read", 1: "write", 7: "poll", 9: "mmap", 11: "munmap", 16: "ioctl", 17: "pread64",
-        18: "pwrite64", 23: "select", 28: "madvise", 34: "pause", 35: "nanosleep", 42: "connect",
-        43: "accept", 45: "recvfrom", 47: "recvmsg", 61: "wait4", 74: "fsync", 75: "fdatasync",
-        128: "rt_sigtimedwait", 202: "futex", 230: "clock_nanosleep", 232: "epoll_wait",
-        247: "waitid", 257: "openat", 270: "pselect6", 271: "ppoll", 281: "epoll_pwait",
-        288: "accept4", 441: "epoll_pwait2",
-    },
-    "aarch64": {
-        22: "epoll_pwait", 29: "ioctl", 56: "openat", 63: "read", 64: "write", 67: "pread64",
-        68: "pwrite64", 72: "pselect6", 73: "ppoll", 82: "fsync", 83: "fdatasync", 95: "waitid",
-        98: "futex", 101: "nanosleep", 115: "clock_nanosleep", 137: "rt_sigtimedwait",
-        202: "accept", 203: "connect", 207: "recvfrom", 212: "recvmsg", 215: "munmap",
-        222: "mmap", 233: "madvise", 242: "accept4", 260: "wait4", 441: "epoll_pwait2",
-    },
-}  # fmt: skip
 
 
 def python_threads() -> tuple[ThreadStack, ...]:
     """Threads in the same place are one entry; the main thread comes first."""
     known = {thread.ident: thread for thread in threading.enumerate()}
     main = threading.main_thread().ident
-    found: dict[tuple[bool, tuple[str, ...]], ThreadStack] = {}
-    for ident, frame in sys._current_frames().items():
+    frames = sys._current_frames()
+    numbers = numbers_of(frames)
+    found: dict[tuple[object, ...], ThreadStack] = {}
+    for ident, frame in frames.items():
         # A thread that TensorFlow started, for a py_function say, is not among the known ones.
         thread = known.get(ident)
-        name = "" if thread is None else thread.name
-        if name.startswith(OWN_THREADS):
+        if thread is not None and thread.name.startswith(OWN_THREADS):
             continue
-        frames = frames_of(frame)
-        wait = "" if thread is None else _wait_of(str(thread.native_id))
-        place = ident == main, frames
-        entry = found.setdefault(place, ThreadStack(name, ident == main, 0, wait, frames))
-        found[place] = replace(entry, count=entry.count + 1)
+        seen = replace(
+            _seen(frame, numbers.get(ident)),
+            name="" if thread is None else thread.name,
+            main=ident == main,
+            keeps_alive=thread is not None and not thread.daemon,
+        )
+        place = seen.main, seen.frames, seen.wait, seen.on
+        before = found.get(place)
+        found[place] = seen if before is None else _together(before, seen)
     return tuple(sorted(found.values(), key=lambda entry: not entry.main)[:MOST_THREADS])
+
+
+def _seen(frame: FrameType, number: str | None) -> ThreadStack:
+    wait = Wait() if number is None else wait_of(number)
+    ran_ns, turns = (None if number is None else run_time(number)) or (None, None)
+    return ThreadStack(
+        wait=wait.call,
+        frames=frames_of(frame),
+        on=wait.on,
+        ran_ns=ran_ns,
+        turns=turns,
+        loop=_loop_of_user(frame),
+    )
+
+
+def _together(one: ThreadStack, other: ThreadStack) -> ThreadStack:
+    return replace(
+        one,
+        count=one.count + 1,
+        keeps_alive=one.keeps_alive or other.keeps_alive,
+        ran_ns=_sum(one.ran_ns, other.ran_ns),
+        turns=_sum(one.turns, other.turns),
+    )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
+
+
+def _loop_of_user(frame: FrameType | None) -> Loop | None:
+    """Of the innermost function of the user's own."""
+    while frame is not None and not _is_users(frame.f_code):
+        frame = frame.f_back
+    return None if frame is None else loop_of(frame)
+
+
+def _is_users(code: CodeType) -> bool:
+    return code not in HIDDEN and Frame(code.co_filename, 0, "").is_users
+
+
+def main_rests() -> bool:
+    """It waits for its user, as a notebook does, or serves; not for anything of its own."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    if frame is None:  # Python's prompt
+        return True
+    while frame is not None:
+        place = Frame(frame.f_code.co_filename, 0, "")
+        if place.is_of(RESTS) or not place.is_standard:
+            return place.is_of(RESTS)
+        frame = frame.f_back
+    return False
+
+
+def own_run_time_s() -> float:
+    """That the capture's own threads have been on a core."""
+    ours = [str(t.native_id) for t in threading.enumerate() if t.name.startswith(OWN_THREADS)]
+    return sum(ran[0] for number in ours if (ran := run_time(number)) is not None) / NS_PER_S
 
 
 def frames_of(frame: FrameType | None) -> tuple[str, ...]:
@@ -99,32 +143,21 @@ def native_threads() -> tuple[NativeThreads, ...]:
         tasks = set(os.listdir(TASKS)) - own  # noqa: PTH208 (names are all that is wanted)
     except OSError:
         return ()
-    counts = Counter(state for state in map(_state_of, tasks) if state is not None)
-    return tuple(NativeThreads(*state, count) for state, count in counts.most_common(MOST_THREADS))
+    python = set(numbers_of(sys._current_frames()).values())
+    states = ((_state_of(task), task in python) for task in tasks)
+    counts = Counter((*state, runs) for state, runs in states if state is not None)
+    return tuple(
+        NativeThreads(name, state, wait, count, on, runs)
+        for (name, state, wait, on, runs), count in counts.most_common(MOST_THREADS)
+    )
 
 
-def _state_of(task: str) -> tuple[str, str, str] | None:
+def _state_of(task: str) -> tuple[str, str, str, str] | None:
     try:
         # "12 (name) S …": the name may hold brackets and spaces.
         head, _, rest = (TASKS / task / "stat").read_text(errors="replace").rpartition(")")
     except OSError:  # it has just ended
         return None
     name, state = head.partition("(")[2], rest.split()[0]
-    return name, state, "" if state == "R" else _wait_of(task)
-
-
-def _wait_of(task: str) -> str:
-    """The system call, or else the kernel function, that a thread sleeps in."""
-    number = _word(task, "syscall")
-    if number.isdecimal():
-        known = SYSCALLS.get(platform.machine(), {})
-        return known.get(int(number), f"syscall {number}")
-    place = _word(task, "wchan")
-    return "" if place == "0" else place
-
-
-def _word(task: str, file: str) -> str:
-    try:
-        return (TASKS / task / file).read_text().partition(" ")[0].strip()
-    except OSError:  # containers may forbid it
-        return ""
+    wait = Wait() if state == "R" else wait_of(task)
+    return name, state, wait.call, wait.on

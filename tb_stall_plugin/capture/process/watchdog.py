@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from stall_analyzer.captures.capture_format import StopReason, TrainingPhase
+from tb_stall_plugin.capture.process import thread_stacks
 from tb_stall_plugin.capture.process.held_interpreter import HeldInterpreter
 from tb_stall_plugin.capture.process.witness import Witness
 
@@ -71,13 +72,9 @@ class Watchdog:
         held = self._held.taken()
         if held is not None:
             self._witness.recorder.record(held)
-        if (
-            self._pulse.phase == TrainingPhase.IDLE
-        ):  # between two fits nothing is expected to happen
-            self._held.put_off(A_DAY_S)
-            return
         idle_s = self._pulse.idle_s()
-        if idle_s >= QUIET_S and self._pulse.was_left():
+        if idle_s >= QUIET_S and self._nothing_is_expected():
+            self._held.put_off(A_DAY_S)
             return
         if idle_s >= QUIET_S and now_s >= self._next_beat_s:
             self._beats += 1
@@ -87,6 +84,12 @@ class Watchdog:
         self._dump_if_hanging(idle_s)
         self._held.put_off(self._dump_after_s - idle_s, self._witness.look())
 
+    def _nothing_is_expected(self) -> bool:
+        """Between two fits, a notebook waits for its user."""
+        return self._pulse.was_left() or (
+            self._pulse.phase == TrainingPhase.IDLE and thread_stacks.main_rests()
+        )
+
     def _dump_if_hanging(self, idle_s: float) -> None:
         if self._hang_ns != self._pulse.last_sign_ns:
             self._hang_ns = self._pulse.last_sign_ns
@@ -95,7 +98,8 @@ class Watchdog:
             # Twice as long each time: a hang over night leaves few of these large records.
             self._dump_after_s *= 2
             self._witness.dump(StopReason.NO_STEP)
-            self._save_profile()
+            if self._pulse.phase != TrainingPhase.IDLE:
+                self._save_profile()
 
     def _save_profile(self) -> None:
         """In a thread of its own: it may wait for the very thing that hangs."""

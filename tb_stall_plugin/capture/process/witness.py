@@ -8,6 +8,7 @@ from dataclasses import replace
 from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.captures.capture_records import CapturedError, DumpRecord, Look
 from tb_stall_plugin.capture.process import thread_stacks
+from tb_stall_plugin.capture.process.child_processes import child_processes
 from tb_stall_plugin.capture.process.host_sampler import HostSampler
 from tb_stall_plugin.capture.process.pulse import Pulse
 from tb_stall_plugin.capture.process.recorder import Recorder
@@ -61,8 +62,10 @@ class Witness:
             idle_s=self.pulse.idle_s(),
             limit_s=self.limit_s(),
             phase=self.pulse.phase,
-            cpu_s=time.process_time(),
+            cpu_s=time.process_time() - thread_stacks.own_run_time_s(),
         )
 
     def _look_into_threads(self) -> Look:
-        return replace(self.look(), threads=thread_stacks.python_threads())
+        return replace(
+            self.look(), threads=thread_stacks.python_threads(), children=child_processes()
+        )

@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from tb_stall_plugin.capture.training import keras_model
+from tb_stall_plugin.capture.training.endless_data import is_endless
 from tb_stall_plugin.capture.training.keras_model import Batches, Fit
 from tb_stall_plugin.capture.training.training_session import TrainingSession
 
@@ -155,7 +156,8 @@ class StallCallback(tf.keras.callbacks.Callback):
     def on_test_begin(self, session: TrainingSession, logs: Any = None) -> None:
         self._end_of_batches(session)
         self._test_batches.begin_anew()
-        session.validation_begins(self._epoch)
+        data = getattr(self.model, "_eval_epoch_iterator", None)
+        session.validation_begins(self._epoch, endless=is_endless(data))
 
     @_in_fit
     def on_test_end(self, session: TrainingSession, logs: Any = None) -> None:

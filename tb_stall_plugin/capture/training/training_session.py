@@ -230,9 +230,9 @@ class TrainingSession:
         """What Keras says after a batch of this epoch; maybe late, in another thread."""
         self._learning.logged(self._epoch_began_at + batch + 1, logs)
 
-    def validation_begins(self, epoch: int) -> None:
+    def validation_begins(self, epoch: int, endless: bool = False) -> None:
         self.drop_step()
-        self._mark(MarkName.VALIDATION_BEGIN, epoch)
+        self._mark(MarkName.VALIDATION_BEGIN, epoch, endless=endless)
         self._pulse.begin(TrainingPhase.VALIDATION)
         if self._windows is not None:
             self._windows.validation_begins()
@@ -321,11 +321,13 @@ class TrainingSession:
 
     # ------------------------------------------------------------ what is written
 
-    def _mark(self, what: str, epoch: int | None = None, steps: int | None = None) -> None:
+    def _mark(
+        self, what: str, epoch: int | None = None, steps: int | None = None, endless: bool = False
+    ) -> None:
         done = self._pulse.steps_done
         own_ns, at_ns = self.books.own_ns, self._bookkeeping.marked(what)
         self._recorder.record(
-            MarkRecord(ns=at_ns, what=what, epoch=epoch, step=done, steps=steps, own_s=own_ns / NS)
+            MarkRecord(at_ns, what, epoch, done, steps, own_s=own_ns / NS, endless=endless)
         )
 
     def _measured(self, was_due: bool, next_is_due: bool, step: int) -> dict[str, float]:

@@ -1,7 +1,8 @@
-"""The run ended, or stands still, before its time: slow, stuck or dead.
+"""The run ended, or stands still, before its time: slow, stuck, endless or dead.
 
 What it finds
-Runs that were killed, that failed or that stand still, and what they stand at. With a capture
+Runs that were killed, that failed, that stand still or that go round in a loop without an end, and
+what they stand at: in fit, before it and after it, up to the exit of the process. With a capture
 (StallCallback, watch or `stall-analyze capture`) it is known; from event files of Keras that hold
 no end of an epoch it can only be suspected. A loop of one's own need not log any.
 
@@ -12,7 +13,11 @@ that was killed.
 How it is measured
 A capture looks at the process once a second while no step finishes, and writes all stacks down when
 that lasts too long. Stuck is what was seen to stand still: less than 2 % of a core at work, nothing
-read, the same threads at the same lines, waiting. What computes, reads or sleeps is slow. A process
+read, the same threads at the same lines, waiting. A thread that never got a core, in a call that
+only somebody outside can end, is stuck whatever other threads do; so is one that sleeps and looks
+again in a `while` loop. What computes, reads or sleeps otherwise is slow, but for a `while` loop
+that calls nothing and a regular expression that holds the interpreter: those are endless. An epoch
+cannot end whose data repeat, if fit knows no number of steps. A process
 that is killed leaves no last word, so that the last record tells when. Without a capture: the last
 batch that was logged, the usual time between two of them, and how long after the last batch
 anything else was still written.
@@ -22,7 +27,8 @@ A generator fed by a thread that had failed: stuck since 14:02:31 (after step 37
 train.py:41 waits in queue.Queue.get() and never goes on.
 
 What to do
-Give waits a timeout that raises, so that the run fails where it would hang. If a worker of a
+Give waits a timeout that raises, so that the run fails where it would hang. `--threads` shows what
+all threads were doing. If a worker of a
 cluster is missing, look at that worker first. Without a capture, ask the process where it is
 (py-spy dump).
 
@@ -36,15 +42,21 @@ update_freq="batch"), and a log directory cannot say whether its process still r
 from __future__ import annotations
 
 from stall_analyzer.captures.capture_format import StopReason
-from stall_analyzer.captures.how_to_capture import CALLBACK_LINES
+from stall_analyzer.detectors.ending.what_to_do import (
+    ASK_THE_PROCESS,
+    STEPS_PER_EPOCH,
+    VALIDATION_STEPS,
+    change_for,
+)
 from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.findings import Change, Evidence, Finding
 from stall_analyzer.model.format import moment, seconds
 from stall_analyzer.model.units import PS_PER_NS
-from stall_analyzer.signals.ending.blame import Blamed
 from stall_analyzer.signals.ending.logged_progress import LoggedProgress
 from stall_analyzer.signals.ending.process_end import KILLED, Ending
-from stall_analyzer.signals.ending.stalled import SLOW, STUCK, Stall
+from stall_analyzer.signals.ending.python_stacks import stack_of
+from stall_analyzer.signals.ending.stalled import Stall
+from stall_analyzer.signals.ending.waits import wait_of
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST510"
@@ -53,14 +65,7 @@ BUCKET = "unknown"
 # A batch that takes this many times the usual one is no longer merely slow.
 SILENT_FACTOR = 20
 
-_ASK_THE_PROCESS = Change(
-    "Look whether the process still runs and the event file still grows. If it runs and "
-    "the file does not grow, ask the process where it is.",
-    "",
-    "py-spy dump --pid PID    # what each thread is doing\n"
-    "# next time, a capture writes that down by itself\n"
-    f"{CALLBACK_LINES}",
-)
+OTHERS_TOLD = 4
 
 
 def check(signals: Signals) -> Finding | None:
@@ -83,11 +88,12 @@ def _of_stall(signals: Signals, stall: Stall, ending: Ending | None) -> Finding:
     stack = blamed.stack if blamed is not None else ()
     shown = f"It stood at {', called from '.join(stack)}." if stack else ""
     what_shows_it = f"{stall.why[0].upper()}{stall.why[1:]}, for {seconds(stall.lasted_ps)}."
+    told = (what_shows_it, shown, _other_threads(stall), _how_it_ended(ending))
     return Finding(
-        severity="act" if stall.state == STUCK else "note",
+        severity="act" if stall.never_goes_on else "note",
         title=stall.sentence,
-        explanation=" ".join(filter(None, (what_shows_it, shown, _how_it_ended(ending)))),
-        change=_change(stall.state, blamed),
+        explanation=" ".join(filter(None, told)),
+        change=change_for(stall),
         lost_ps=end_ps - start_ps,
         blames=BUCKETS,
         confidence=blamed.confidence if blamed is not None else 0.5,
@@ -96,6 +102,18 @@ def _of_stall(signals: Signals, stall: Stall, ending: Ending | None) -> Finding:
         else (),
         stack=stack,
     )
+
+
+def _other_threads(stall: Stall) -> str:
+    """Those in the user's own code: one of them may hold what the blamed one waits for."""
+    blamed = stall.blamed.thread if stall.blamed is not None else None
+    told = []
+    for thread in stall.threads:
+        stack, wait = stack_of(thread), wait_of(stack_of(thread))
+        if thread is not blamed and stack.users is not None and not stack.is_inside_tensorflow:
+            does = f" {wait.words.rstrip(',')}" if wait is not None else ""
+            told.append(f"{thread.name or 'another thread'} at {stack.users.place}{does}")
+    return f"Meanwhile: {'; '.join(told[:OTHERS_TOLD])}." if told else ""
 
 
 def _in_window(signals: Signals, stall: Stall) -> tuple[int, int]:
@@ -118,65 +136,13 @@ def _how_it_ended(ending: Ending | None) -> str:
     return f"It failed at {at} with {ending.error}."
 
 
-def _change(state: str, blamed: Blamed | None) -> Change:
-    if blamed is None or state != STUCK:
-        return _ASK_THE_PROCESS if state != SLOW else _PROFILE_IT
-    if blamed.bucket == "communication":
-        return Change(
-            "Start every worker that TF_CONFIG names, with the same list on each and its own "
-            "index, and see that they reach each other's ports. A worker that stopped has its own "
-            "log: look there for the reason.",
-            "",
-            'os.environ["TF_CONFIG"] = json.dumps(\n'
-            '    {"cluster": {"worker": ["host0:2222", "host1:2222"]},\n'
-            '     "task": {"type": "worker", "index": 0}})',
-        )
-    if "get()" in blamed.waits_in:
-        return Change(
-            "Whoever fills the queue has stopped. Give the wait a timeout, and pass errors of the "
-            "filling thread on, so that the run fails instead of hanging.",
-            "item = queue.get()",
-            "item = queue.get(timeout=60)  # raises queue.Empty",
-        )
-    before, after = next(
-        (code for call, code in _WITH_TIMEOUT.items() if f"{call}()" in blamed.waits_in),
-        _WITH_TIMEOUT["acquire"],
-    )
-    return Change(
-        f"See who should wake {blamed.subject}: a thread that failed, a lock that is taken twice, "
-        "a server that does not answer. Give the wait a timeout.",
-        before,
-        after,
-    )
-
-
-_OR_FAIL = ':\n    raise RuntimeError("nobody answers")'
-# What Python's library calls are with a timeout, by the last part of their names.
-_WITH_TIMEOUT = {
-    "Queue.join": ("", ""),  # has none
-    "Popen.wait": ("process.wait()", "process.wait(timeout=60)  # raises TimeoutExpired"),
-    "_base.wait": ("wait(futures)", "done, late = wait(futures, timeout=60)"),
-    "result": ("future.result()", "future.result(timeout=60)  # raises TimeoutError"),
-    "communicate": ("process.communicate()", "process.communicate(timeout=60)"),
-    "join": ("thread.join()", f"thread.join(timeout=60)\nif thread.is_alive(){_OR_FAIL}"),
-    "recv": ("connection.recv()", f"if not connection.poll(60){_OR_FAIL}\nconnection.recv()"),
-    "wait": ("event.wait()", f"if not event.wait(timeout=60){_OR_FAIL}"),
-    "acquire": ("lock.acquire()", f"if not lock.acquire(timeout=60){_OR_FAIL}"),
-}
-
-
-_PROFILE_IT = Change(
-    "Wait, or make that code faster: it was at work when the capture ended.",
-)
-
-
 def _of_ending(signals: Signals, ending: Ending) -> Finding:
     at = moment(ending.ns)
     where = f" at {ending.place.place}" if ending.place is not None else ""
     finished = signals.progress is not None and signals.progress.finished
     if ending.reason == StopReason.EXCEPTION:
         title = f"Training failed at {at}{where}: {ending.error}"
-        text = "The process ended with this error. The stack is in the capture's last dump."
+        text = f"The process ended with this error.{_op(ending)}"
     elif ending.reason == KILLED:
         title = f"The process was killed at {at}, without a last word"
         text = (
@@ -187,18 +153,29 @@ def _of_ending(signals: Signals, ending: Ending) -> Finding:
     else:
         title = f"The process was told to end at {at} ({ending.reason.upper()})"
         text = "Steps were being made until then; it was not stuck."
+    if signals.endless_data is not None:
+        text = f"{text} {signals.endless_data.sentence}."
     memory = ending.out_of_memory
     return Finding(
         severity="note" if finished or ending.reason == StopReason.SIGTERM else "consider",
         title=title,
         explanation=text + ("" if finished else " No epoch was finished."),
-        change=Change(
+        change=(VALIDATION_STEPS if signals.endless_data.of_validation else STEPS_PER_EPOCH)
+        if signals.endless_data is not None
+        else Change(
             "Give it more memory, or a smaller batch, shuffle buffer or cache."
             if memory
             else "Look into the program's own output for what came last.",
         ),
         confidence=0.9,
     )
+
+
+def _op(ending: Ending) -> str:
+    if not ending.op:
+        return ""
+    at = f", defined at {ending.defined_at.place}" if ending.defined_at is not None else ""
+    return f" It failed in the op {ending.op}{at}."
 
 
 # ---------------------------------------------------------------- without
@@ -213,11 +190,17 @@ def _of_event_files(signals: Signals) -> Finding | None:
     silent = _went_silent(progress)
     return Finding(
         severity="consider" if silent else "note",
-        title="No epoch was finished when this log ends: the run is slow, stuck or dead",
+        title="No epoch was finished when this log ends: the run is slow, stuck or dead, and "
+        f"nothing says which{_last_batch(progress)}",
         explanation=_explanation(progress, silent),
-        change=_ASK_THE_PROCESS,
+        change=ASK_THE_PROCESS,
         confidence=0.6,
     )
+
+
+def _last_batch(progress: LoggedProgress) -> str:
+    ns = progress.last_batch_ns
+    return f"; its last batch was logged at {moment(ns)}" if ns is not None else ""
 
 
 def _went_silent(progress: LoggedProgress) -> bool:

@@ -9,22 +9,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from stall_analyzer.captures.capture_format import TrainingPhase
-from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look
+from stall_analyzer.captures.capture_format import StopReason, TrainingPhase
+from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look, ThreadStack
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.format import moment
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.ending.python_stacks import (
+    ASKS_SERVICE,
     CALLS_BACK,
     CALLS_PYTHON,
     GENERATES,
     SETS_UP_CLUSTER,
+    TRACES,
     Stack,
     proof,
     stack_of,
 )
+from stall_analyzer.signals.ending.waits import FOR_A_LOCK, Wait, WaitKind, wait_in_call, wait_of
 
 COMMUNICATION: Bucket = "communication"
 # A capture writes every second. A worker that was heard of so much earlier has fallen silent; on
@@ -35,18 +38,8 @@ SLEEPS = ("nanosleep", "clock_nanosleep", "hrtimer_nanosleep")
 # Before Python 3.11, time.sleep() was a select() without files.
 SLEEPS_OF_OLD_PYTHON = ("select", "pselect6")
 DISK = "D"
-# What a system call without a frame of its own waits for. A disk is left out: it may still answer.
-FOR_A_LOCK = "waits for a lock, or for another thread,"
-WAITS_FOR = {
-    "futex": FOR_A_LOCK,
-    **dict.fromkeys(("wait4", "waitid"), "waits for another process"),
-    **dict.fromkeys(
-        ("read", "recvfrom", "recvmsg", "poll", "ppoll", "select", "pselect6", "epoll_wait",
-         "epoll_pwait", "epoll_pwait2", "accept", "accept4", "connect"),
-        "waits for an answer from outside",
-    ),
-}  # fmt: skip
 PROOF_LINES = 6
+BY_A_SIGNAL = (StopReason.SIGTERM, StopReason.SIGINT)
 
 
 @dataclass(frozen=True)
@@ -59,6 +52,8 @@ class Blamed:
     stack: tuple[str, ...]  # the lines that prove it
     sleeps: bool = False
     confidence: float = 0.9
+    kind: WaitKind = "other"
+    thread: ThreadStack = field(default_factory=ThreadStack)  # that waits
 
 
 @dataclass(frozen=True)
@@ -71,8 +66,16 @@ class Scene:
     has_pipeline: bool = False  # a trace shows tf.data at work
 
     @property
+    def calm(self) -> tuple[Look, ...]:
+        """Without those that a signal brought about: it wakes threads from what they wait in."""
+        calm = [
+            x for x in self.looks if not (isinstance(x, DumpRecord) and x.reason in BY_A_SIGNAL)
+        ]
+        return tuple(calm) or self.looks
+
+    @property
     def last(self) -> Look:
-        return self.looks[-1]
+        return self.calm[-1]
 
     @property
     def me(self) -> str:
@@ -90,20 +93,24 @@ class Scene:
 
 
 def blamed(scene: Scene) -> Blamed | None:
-    if scene.last.main is None:
+    thread = scene.last.main
+    if thread is None:
         return None
-    main = stack_of(scene.last.main)
+    main = stack_of(thread)
+    if main.exits:
+        return _keeps_alive(scene)
     if not main.is_inside_tensorflow:
-        return _python_of_main(scene, main)
+        return _python_of_main(scene, thread)
     if main.passes(SETS_UP_CLUSTER) and scene.last.step == 0:
-        return _peers(scene, main)
-    called = [stack_of(thread) for thread in scene.last.threads if not thread.main]
-    called = [stack for stack in called if is_called_by_tensorflow(stack)]
+        return _peers(scene, thread)
+    if main.passes(ASKS_SERVICE):
+        return _service(thread)
+    called = [t for t in scene.last.threads if not t.main and is_called_by_tensorflow(stack_of(t))]
     if called:
         return _python_for_tensorflow(scene, called)
     if main.fetches:
-        return _fetch(main)
-    return _peers(scene, main) if scene.has_peers else _runtime(scene, main)
+        return _fetch(thread)
+    return _peers(scene, thread) if scene.has_peers else _runtime(scene, thread)
 
 
 def is_called_by_tensorflow(stack: Stack) -> bool:
@@ -115,61 +122,133 @@ def silent_workers(capture: Capture, others: Sequence[Capture]) -> list[Capture]
     return [other for other in others if _is_silent(capture, other)]
 
 
-def _python_of_main(scene: Scene, main: Stack) -> Blamed | None:
+def _python_of_main(scene: Scene, thread: ThreadStack) -> Blamed | None:
+    main = stack_of(thread)
     if main.passes(GENERATES):
-        return _python(scene, main, "input", "data")
-    return _python(
-        scene, main, "host", "callback" if main.passes(CALLS_BACK) else "training script"
-    )
+        return _python(scene, thread, "input", "data")
+    if main.passes(TRACES):
+        return _python(scene, thread, "compile", "function that is being traced,")
+    if main.passes(CALLS_BACK):
+        return _python(scene, thread, "host", "callback")
+    found = _python(scene, thread, "host", "training script")
+    if found is not None and found.kind == "queue" and thread.loop is not None:
+        return replace(found, bucket="input", confidence=0.7)  # what a loop takes is its data
+    return found
 
 
-def _python_for_tensorflow(scene: Scene, stacks: Sequence[Stack]) -> Blamed | None:
+def _python_for_tensorflow(scene: Scene, threads: Sequence[ThreadStack]) -> Blamed | None:
     """A generator or a function that TensorFlow called and that does not return."""
-    stack = next((stack for stack in stacks if stack.users is not None), stacks[0])
-    if stack.passes(GENERATES):
-        return _python(scene, stack, "input", "generator")
-    return _python(scene, stack, "input" if scene.has_pipeline else "host", "Python function")
+    thread = next((t for t in threads if stack_of(t).users is not None), threads[0])
+    if stack_of(thread).passes(GENERATES):
+        return _python(scene, thread, "input", "generator")
+    return _python(scene, thread, "input" if scene.has_pipeline else "host", "Python function")
 
 
-def _python(scene: Scene, stack: Stack, bucket: Bucket, what: str) -> Blamed | None:
+def _python(scene: Scene, thread: ThreadStack, bucket: Bucket, what: str) -> Blamed | None:
+    stack = stack_of(thread)
     place = stack.users or stack.owner
     if place is None:
         return None
+    wait = None if sleeps(scene, thread) else _wait(scene, thread)
     return Blamed(
         bucket=bucket,
         subject=f"the {what} at {place.place}",
-        waits_in=_wait(scene, stack),
+        waits_in=wait.words if wait is not None else "",
         stack=proof(stack, PROOF_LINES),
-        sleeps=_sleeps(scene, stack),
+        sleeps=sleeps(scene, thread),
+        kind=wait.kind if wait is not None else "other",
+        thread=thread,
     )
 
 
-def _fetch(main: Stack) -> Blamed:
+def _keeps_alive(scene: Scene) -> Blamed | None:
+    """The program is over; a thread that is no daemon is not."""
+    alive = [t for t in scene.last.threads if t.keeps_alive and not t.main]
+    thread = next(iter(alive), scene.last.main)
+    assert thread is not None
+    stack, wait = stack_of(thread), _wait(scene, thread)
+    at = f" at {stack.users.place}" if stack.users is not None else ""
+    name = (
+        f"the thread {thread.name or 'without a name'}{at}, which is no daemon," if alive else "it"
+    )
+    does = wait.words if wait is not None else "goes on"
+    return Blamed(
+        bucket="host",
+        subject="the process does not exit:",
+        waits_in=f"{name} {does}",
+        stack=proof(stack, PROOF_LINES),
+        kind="exit",
+        thread=thread,
+    )
+
+
+def _fetch(thread: ThreadStack) -> Blamed:
+    main = stack_of(thread)
     place = main.users
     return Blamed(
         bucket="input",
         subject=f"the training script at {place.place}" if place is not None else "the step",
         waits_in=f"waits for its next batch ({main.frames[0].name})",
         stack=proof(main, PROOF_LINES),
+        kind="batch",
+        thread=thread,
     )
 
 
-def _runtime(scene: Scene, main: Stack) -> Blamed | None:
+def _service(thread: ThreadStack) -> Blamed:
+    main = stack_of(thread)
+    at = f" at {main.users.place}" if main.users is not None else ""
+    return Blamed(
+        bucket="input",
+        subject=f"the training script{at}",
+        waits_in="waits for the tf.data service, which does not answer,",
+        stack=proof(main, PROOF_LINES),
+        kind="service",
+        thread=thread,
+    )
+
+
+def _runtime(scene: Scene, thread: ThreadStack) -> Blamed | None:
     """Inside of TensorFlow, with no Python that could hold it up. A GPU may hang as well."""
     devices = scene.capture.environment.devices or ()
     only_cpu = bool(devices) and all("CPU" in device.upper() for device in devices)
-    if scene.last.phase != TrainingPhase.TRAIN_BATCH or not only_cpu or not scene.has_pipeline:
-        return None
+    is_step = scene.last.phase in (TrainingPhase.TRAIN_BATCH, TrainingPhase.VALIDATION)
+    main = stack_of(thread)
+    at = f" of {main.users.place}" if main.users is not None else ""
+    wait = wait_in_call(thread.wait, thread.on) or _native_wait(scene)
+    if wait is not None:
+        return Blamed(
+            bucket="input" if is_step else "host",
+            subject=f"TensorFlow, in the {'step' if is_step else 'op'}{at},",
+            waits_in=wait.words,
+            stack=proof(main, PROOF_LINES),
+            kind=wait.kind,
+            confidence=0.8,
+            thread=thread,
+        )
+    if not is_step or not only_cpu or not scene.has_pipeline:
+        stack = proof(main, PROOF_LINES)
+        return Blamed("unknown", f"TensorFlow, in the step{at},", "", stack, thread=thread)
     return Blamed(
         bucket="input",
-        subject="the step",
+        subject=f"the step{at}",
         waits_in="waits inside TensorFlow, most likely for its next batch,",
         stack=proof(main, PROOF_LINES),
         confidence=0.6,
+        kind="runtime",
+        thread=thread,
     )
 
 
-def _peers(scene: Scene, main: Stack) -> Blamed:
+def _native_wait(scene: Scene) -> Wait | None:
+    """Of a thread of TensorFlow's own that waits for one file or connection in all dumps."""
+    seen = [{(t.wait, t.on) for t in dump.native if not t.python} for dump in scene.dumps]
+    always = sorted(set.intersection(*seen)) if seen else []
+    waits = (wait_in_call(call, on) for call, on in always)
+    return next((wait for wait in waits if wait is not None), None)
+
+
+def _peers(scene: Scene, thread: ThreadStack) -> Blamed:
     named = _missing(scene.capture, scene.others)
     unnamed = (
         "the other workers" if scene.last.step else "workers of its cluster that have not come"
@@ -178,8 +257,10 @@ def _peers(scene: Scene, main: Stack) -> Blamed:
         bucket=COMMUNICATION,
         subject=scene.me,
         waits_in=f"waits for {named or unnamed}",
-        stack=proof(main, PROOF_LINES),
+        stack=proof(stack_of(thread), PROOF_LINES),
         confidence=0.9 if named else 0.7,
+        kind="peers",
+        thread=thread,
     )
 
 
@@ -205,26 +286,25 @@ def _is_silent(capture: Capture, other: Capture) -> bool:
     return other.end is not None or other.last_ns < capture.last_ns - late_ns
 
 
-def _wait(scene: Scene, stack: Stack) -> str:
-    """What it waits in, in words; empty where it may as well sleep or wait for a disk."""
-    if stack.wait:
-        return f"waits in {stack.wait}"
-    if stack.system_call:
-        return WAITS_FOR.get(stack.system_call, "")
-    # Of a thread that TensorFlow started, the kernel's view of all threads must do.
+def _wait(scene: Scene, thread: ThreadStack) -> Wait | None:
+    """What it waits in; None where it may as well sleep or wait for a disk."""
+    wait = wait_of(stack_of(thread), scene.last.children)
+    if wait is not None or thread.wait or thread.main or thread.turns is not None:
+        return wait
+    # Of a thread whose number was not known, the kernel's view of all threads must do.
     native = [threads for dump in scene.dumps[-1:] for threads in dump.native]
     if not any(threads.wait for threads in native) or any(t.state == DISK for t in native):
-        return ""
-    sleeps = _sleep_calls(scene)
-    in_all = all(any(t.wait in sleeps for t in dump.native) for dump in scene.dumps)
-    return "" if in_all else FOR_A_LOCK
+        return None
+    calls = sleep_calls(scene)
+    in_all = all(any(t.wait in calls for t in dump.native) for dump in scene.dumps)
+    return None if in_all else Wait("lock", FOR_A_LOCK)
 
 
-def _sleeps(scene: Scene, stack: Stack) -> bool:
+def sleeps(scene: Scene, thread: ThreadStack) -> bool:
     """Whether it is in time.sleep(), which leaves no frame of its own."""
-    return not stack.wait and stack.system_call in _sleep_calls(scene)
+    return not stack_of(thread).wait and thread.wait in sleep_calls(scene)
 
 
-def _sleep_calls(scene: Scene) -> tuple[str, ...]:
+def sleep_calls(scene: Scene) -> tuple[str, ...]:
     is_old = re.match(r"3\.(\d|10)\b", scene.capture.environment.python)
     return (*SLEEPS, *SLEEPS_OF_OLD_PYTHON) if is_old else SLEEPS

@@ -21,6 +21,7 @@ class LoggedProgress:
     lasted_ps: int  # from the first sign of training to the last record
     usual_batch_ps: int | None  # between two logged batches
     silence_ps: int | None  # from the last batch to the last record of any kind
+    last_batch_ns: int | None = None
 
 
 def progress_of(events: EventLog | None) -> LoggedProgress | None:
@@ -37,4 +38,5 @@ def progress_of(events: EventLog | None) -> LoggedProgress | None:
         lasted_ps=max(last_ns - logged.start_ns, 0) * PS_PER_NS,
         usual_batch_ps=int(np.median(gaps)) if len(gaps) else None,
         silence_ps=max(last_ns - int(walls[-1]), 0) * PS_PER_NS if len(walls) else None,
+        last_batch_ns=int(walls[-1]) if len(walls) else None,
     )

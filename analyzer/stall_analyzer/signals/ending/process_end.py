@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stall_analyzer.captures.capture_format import HostMetric, StopReason, Tag
+from stall_analyzer.captures.capture_records import DumpRecord
 from stall_analyzer.captures.stack_frames import Frame
 from stall_analyzer.model.error_text import essential_line
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.tensorflow_error import read_error
 from stall_analyzer.signals.ending.python_stacks import stack_of_error
 
 NS = 1_000_000_000
@@ -34,12 +36,18 @@ class Ending:
     place: Frame | None = None  # of the error, in the user's own code
     out_of_memory: bool = False
     of_the_cluster: bool = False  # another worker is the reason
+    of_input: bool = False  # it came out of the input pipeline
+    op: str = ""  # of TensorFlow, that failed
+    defined_at: Frame | None = None  # the user's own line that made it
+    process_lives: bool = False  # the program failed, and its process did not exit
 
     @property
     def bucket(self) -> Bucket:
         if self.out_of_memory:
             return "memory"
-        return "communication" if self.of_the_cluster else "unknown"
+        if self.of_the_cluster:
+            return "communication"
+        return "input" if self.of_input else "unknown"
 
     @property
     def is_early(self) -> bool:
@@ -49,23 +57,35 @@ class Ending:
 
 def ending_of(capture: Capture, read_ns: int | None) -> Ending | None:
     """None while the process may still run."""
+    errors = [dump for dump in capture.dumps if dump.reason == StopReason.EXCEPTION]
+    uncaught = [dump for dump in errors if dump.error.uncaught]
+    if uncaught:
+        return _of_error(capture, uncaught[-1])
     if capture.end is None:
         is_silent = read_ns is not None and read_ns - capture.last_ns > SILENT_NS
         if not is_silent:
             return None
         return Ending(KILLED, capture.last_ns, out_of_memory=_was_full(_memory(capture)))
-    errors = [dump for dump in capture.dumps if dump.reason == StopReason.EXCEPTION]
     if capture.end.reason != StopReason.EXCEPTION or not errors:
         return Ending(capture.end.reason, capture.end.ns)
-    error = errors[-1].error
+    return _of_error(capture, errors[-1])
+
+
+def _of_error(capture: Capture, dump: DumpRecord) -> Ending:
+    error, said = dump.error, read_error(dump.error.text)
     kind = error.type.rpartition(".")[2]
+    is_over = capture.end is not None and capture.end.reason == StopReason.EXCEPTION
     return Ending(
         StopReason.EXCEPTION,
-        capture.end.ns,
+        capture.end.ns if capture.end is not None and is_over else dump.ns,
         error=": ".join(filter(None, (kind, essential_line(error.text)))),
-        place=stack_of_error(error.frames).users,
+        place=said.raised_at or stack_of_error(error.frames).users,
         out_of_memory=kind in OUT_OF_MEMORY,
         of_the_cluster=kind in OF_THE_CLUSTER and len(capture.environment.training_tasks) > 1,
+        of_input=said.of_input,
+        op=said.op,
+        defined_at=said.defined_at,
+        process_lives=not is_over,
     )
 
 

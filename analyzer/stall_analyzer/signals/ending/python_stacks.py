@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from stall_analyzer.captures.capture_records import ThreadStack
+from stall_analyzer.captures.capture_records import Loop, ThreadStack
 from stall_analyzer.captures.stack_frames import OURS, Frame, frame_of
 
 # TensorFlow has been handed an op or a graph, and does not come back.
@@ -25,13 +25,24 @@ GENERATES = re.compile(
     r"/from_generator_op\.py$|/data_adapters?/|/data_adapter\.py$|/py_dataset_adapter\.py$"
     r"|/data_utils\.py$|/generator_data_adapter\.py$"
 )
+# The tf.data service is asked for something.
+ASKS_SERVICE = re.compile(r"/data_service_ops\.py$")
+# A graph is being built of a Python function.
+TRACES = re.compile(r"/framework/func_graph\.py$")
 CALLS_PYTHON = re.compile(r"/script_ops\.py$")
 CALLS_BACK = re.compile(r"/callback_list\.py$|/callbacks/|/callbacks\.py$")
 WAITS = frozenset(
     {"wait", "wait_for", "acquire", "get", "put", "join", "_wait_for_tstate_lock", "result", "recv",
      "recv_bytes", "_recv", "_recv_bytes", "poll", "_poll", "select", "read", "readinto",
-     "communicate", "accept", "connect", "__enter__", "_try_wait", "_wait", "as_completed"}
+     "communicate", "accept", "connect", "__enter__", "_try_wait", "_wait", "as_completed",
+     "_shutdown", "serve_forever", "interaction", "next", "create_connection", "getaddrinfo"}
 )  # fmt: skip
+# The folder of Python's own modules; what follows is the name of one.
+LIBRARY = re.compile(r"^.*/(lib(64)?/python3[^/]*|Lib)/|^<frozen ")
+# Python's main thread has ended, and waits for the threads that are no daemons.
+EXITS = re.compile(r"/threading\.py$")
+# How Python begins a thread: what is outside of the thread's own function.
+STARTS_THREADS = frozenset({"run", "_bootstrap", "_bootstrap_inner"})
 
 
 @dataclass(frozen=True)
@@ -41,6 +52,8 @@ class Stack:
     frames: tuple[Frame, ...]
     texts: tuple[str, ...]  # as written down
     system_call: str = ""  # that it is in, where known
+    on: str = ""  # what that is about, in words
+    loop: Loop | None = None  # in the user's own code
 
     @property
     def owner(self) -> Frame | None:
@@ -64,22 +77,40 @@ class Stack:
     @property
     def wait(self) -> str:
         """`queue.Queue.get()`: the call of Python's library that it waits in; empty without one."""
-        calls: list[Frame] = []
-        for frame in self.frames:
-            if not frame.is_standard:
-                break
-            calls.append(frame)
+        calls = self.library_calls
         if not any(frame.name in WAITS for frame in calls):
             return ""
-        module = PurePosixPath(calls[-1].path.replace("\\", "/")).stem
-        return f"{module}.{calls[-1].function}()"
+        outermost = next((f for f in reversed(calls) if f.name not in STARTS_THREADS), calls[0])
+        return f"{module_of(outermost)}.{outermost.function}()"
+
+    @property
+    def library_calls(self) -> tuple[Frame, ...]:
+        """The innermost frames, as far as they are of Python's own library."""
+        count = next((n for n, f in enumerate(self.frames) if not f.is_standard), len(self.frames))
+        return self.frames[:count]
+
+    @property
+    def exits(self) -> bool:
+        """The program is over, and the process waits for its threads."""
+        calls = self.library_calls
+        return len(calls) == len(self.frames) and any(
+            frame.name == "_shutdown" and frame.is_of(EXITS) for frame in calls
+        )
 
     def passes(self, kind: re.Pattern[str]) -> bool:
         return any(frame.is_of(kind) for frame in self.frames)
 
 
 def stack_of(thread: ThreadStack) -> Stack:
-    return replace(stack_of_error(thread.frames), system_call=thread.wait)
+    stack = stack_of_error(thread.frames)
+    return replace(stack, system_call=thread.wait, on=thread.on, loop=thread.loop)
+
+
+def module_of(frame: Frame) -> str:
+    """`concurrent.futures`, of a frame of Python's own library. Private parts are left out."""
+    path = LIBRARY.sub("", frame.path.replace("\\", "/")).removesuffix(".py")
+    parts = [part for part in PurePosixPath(path).parts if not part.startswith("_")]
+    return ".".join(parts[-2:]) or PurePosixPath(path).name
 
 
 def stack_of_error(texts: tuple[str, ...]) -> Stack:

@@ -1,21 +1,19 @@
-"""A process in which no step finishes any more: is it slow or stuck?
+"""A process in which no step finishes any more: is it slow, stuck or in a loop without an end?
 
 A capture looks at such a process once a second. Stuck is only what was seen to stand still: no core
-at work, nothing read, and the thread in question waiting at the same line each time. Whatever
-computes, reads or merely sleeps is slow. Of the rest nothing is said.
+at work, nothing read, and the thread in question waiting at the same line each time. Endless is a
+loop that computes and cannot end. Whatever else computes, reads or merely sleeps is slow. Of the
+rest nothing is said.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-
-import numpy as np
 
 from stall_analyzer.align.logged_epoch import STEP_SECONDS
-from stall_analyzer.captures.capture_format import HostMetric, StopReason, Tag
-from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look, ThreadStack
+from stall_analyzer.captures.capture_format import MarkName, StopReason, TrainingPhase
+from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look, Loop, ThreadStack
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.format import moment, percent, seconds
 from stall_analyzer.model.kinds import Bucket
@@ -25,38 +23,54 @@ from stall_analyzer.signals.ending.blame import (
     Blamed,
     Scene,
     blamed,
-    is_called_by_tensorflow,
     silent_workers,
 )
-from stall_analyzer.signals.ending.python_stacks import stack_of
+from stall_analyzer.signals.ending.python_stacks import module_of, stack_of
+from stall_analyzer.signals.ending.standing import (
+    IDLE_CORES,
+    busy_child,
+    cores_at_work,
+    is_blocked,
+    is_reading,
+    is_served,
+    places,
+    spins_in,
+    stands_still,
+)
+from stall_analyzer.signals.ending.waits import FROM_OUTSIDE
 
-STUCK, SLOW, UNSURE = "stuck", "slow", "unsure"
+STUCK, ENDLESS, SLOW, UNSURE = "stuck", "endless", "slow", "unsure"
 
-# Less of a core than this is the capture itself, and threads that look around now and then.
-IDLE_CORES = 0.02
-# A process that reads this much in each half of the time is reading.
-READING_BYTES = 100_000
-# So many looks in which the thread stands at the same line, over so many seconds.
-LEAST_LOOKS = 3
-LEAST_SECONDS = 3.0
+# A capture begins to look after so long without a step; less is no pause worth a word.
+PAUSE_S = 5.0
 # Without a limit that was exceeded: nobody waits that long for a step.
 LONG_S = 60.0
 # The last sign of life, of two looks at the same stall, is the same but for rounding.
 SAME_SIGN_NS = NS_PER_S
-INTERRUPTS = frozenset({"KeyboardInterrupt", "SystemExit"})  # somebody has waited long enough
-CPU, READ = ((Tag.HOST + name).removeprefix(Tag.ALL) for name in (HostMetric.CPU, HostMetric.READ))
+CTRL_C = "KeyboardInterrupt"
+INTERRUPTS = frozenset({CTRL_C, "SystemExit"})  # somebody has waited long enough
+# Here no step is expected: a program may do whatever it likes, as long as it does something.
+# What another process may end that this one started.
+OF_PROCESSES = ("process", "pool", "future", "connection", "pipe")
+OUTSIDE_OF_FIT = (TrainingPhase.STARTUP, TrainingPhase.IDLE)
 
 
 @dataclass(frozen=True)
 class Stall:
     """The time without progress at the end of a capture."""
 
-    state: str  # STUCK, SLOW or UNSURE
+    state: str  # STUCK, ENDLESS, SLOW or UNSURE
     since_ns: int
     until_ns: int  # the last that is known of it
     step: int  # steps that had finished
     why: str  # in words: what shows the state
     blamed: Blamed | None
+    threads: tuple[ThreadStack, ...] = ()  # all of Python's, as they were last seen
+    went_on: bool = False  # after all
+
+    @property
+    def never_goes_on(self) -> bool:
+        return self.state in (STUCK, ENDLESS) and self.blamed is not None
 
     @property
     def lasted_ps(self) -> int:
@@ -71,148 +85,290 @@ class Stall:
         """Without its full stop."""
         place = f"after step {self.step:,}" if self.step else "before the first step"
         at = f"{moment(self.since_ns)} ({place})"
-        if self.state == STUCK and self.blamed is not None:
-            never = " and never goes on" if self.bucket != COMMUNICATION else ""
-            return f"Stuck since {at}: {self.blamed.subject} {self.blamed.waits_in}{never}"
+        if self.never_goes_on and self.blamed is not None:
+            return f"{self.state.capitalize()} since {at}: {self._what_never_goes_on(self.blamed)}"
         lasted = f"o step had finished for {seconds(self.lasted_ps)} since {at}"
+        if self.went_on:
+            lasted = f"o step finished for {seconds(self.lasted_ps)} from {at} on"
         if self.state == SLOW:
             return f"Slow, not stuck: n{lasted}, and {self.why}"
-        return f"N{lasted}; whether it is stuck is not known, because {self.why}"
+        does = ""
+        if self.blamed is not None and self.blamed.waits_in:
+            does = f": {self.blamed.subject} {self.blamed.waits_in.rstrip(',')}"
+        return f"N{lasted}{does}; whether it is stuck is not known, because {self.why}"
+
+    def _what_never_goes_on(self, reason: Blamed) -> str:
+        if self.state == ENDLESS:
+            return f"{reason.subject} {reason.waits_in}"
+        never = " and never goes on" if self.bucket != COMMUNICATION else ""
+        return f"{reason.subject} {reason.waits_in}{never}"
 
 
 def stall_of_run(captures: Sequence[Capture], has_pipeline: bool = False) -> Stall | None:
     """Of a cluster, the worker that stands still by itself: the others only wait for it."""
     found = (_stall_of(capture, captures, has_pipeline) for capture in captures)
     stalls = [stall for stall in found if stall is not None]
-    stuck = [stall for stall in stalls if stall.state == STUCK]
+    stuck = [stall for stall in stalls if stall.never_goes_on]
     own = [stall for stall in stuck if stall.bucket != COMMUNICATION]
     return next(iter((*own, *stuck, *stalls)), None)
 
 
 def _stall_of(capture: Capture, captures: Sequence[Capture], has_pipeline: bool) -> Stall | None:
     """How the capture ends, if it ends without progress."""
+    others = [other for other in captures if other is not capture]
     looks = _last_looks(capture)
     if not looks:
-        return None
-    others = [other for other in captures if other is not capture]
+        return _pause_before_the_end(Scene(capture, (), others, has_pipeline))
     scene = Scene(capture, looks, others, has_pipeline)
-    reason = blamed(scene)
-    state, why = _state(scene, reason)
+    outside = scene.last.phase in OUTSIDE_OF_FIT and not _is_held(scene.last)
+    if outside:
+        scene = replace(scene, looks=_still_at_the_end(looks))
+    state, why, reason = _judged(scene)
+    if outside and state in (SLOW, UNSURE) and not _is_worth_a_word(scene):
+        return None
+    since_ns = scene.looks[0].sign_ns if scene.looks[0] is looks[0] else scene.looks[0].ns
+    return _stall(scene, state, why, reason, since_ns)
+
+
+def _stall(scene: Scene, state: str, why: str, reason: Blamed | None, since_ns: int) -> Stall:
     if reason is not None and scene.has_peers and reason.bucket != COMMUNICATION:
         reason = replace(reason, subject=f"{reason.subject} of {scene.me}")
-    since_ns = looks[0].sign_ns
-    until_ns = max(looks[-1].ns, since_ns)
-    return Stall(state, since_ns, until_ns, looks[-1].step, why, reason)
+    until_ns = max(scene.looks[-1].ns, since_ns)
+    step = scene.last.step
+    if _is_held(scene.last):  # it knows of no step that was made shortly before
+        step = max(look.step for look in scene.capture.looks)
+    return Stall(state, since_ns, until_ns, step, why, reason, scene.last.threads)
 
 
 def _last_looks(capture: Capture) -> tuple[Look, ...]:
     """Looks since the last sign of life, if that is how the capture ends."""
     looks = [look for look in capture.looks if not _is_of_an_error(look)]
-    if not looks or _went_on(capture, looks[-1].ns):
+    interrupted_ns = _interrupted_ns(capture)
+    if interrupted_ns is not None:  # later ones show something else: how the process exits
+        looks = [look for look in looks if look.ns <= interrupted_ns] or looks
+    same = _of_one_pause(looks, looks[-1]) if looks else ()
+    if not same or _went_on(capture, same[-1], interrupted_ns is not None):
         return ()
-    sign_ns = looks[-1].sign_ns
-    return tuple(look for look in looks if abs(look.sign_ns - sign_ns) <= SAME_SIGN_NS)
+    is_pause = same[-1].idle_s >= PAUSE_S or any(map(_is_over_its_limit, same))
+    return same if is_pause else ()  # a signal makes a look of its own, at a healthy run too
 
 
-def _went_on(capture: Capture, ns: int) -> bool:
-    """Whether something was finished after that, if only the program."""
+def _interrupted_ns(capture: Capture) -> int | None:
+    """When somebody pressed Ctrl-C, if nothing was begun or finished after it but the fit."""
+    last_ns = max(_signs_of_life(capture, interrupted=True), default=0)
+    interrupts = (
+        dump.ns
+        for dump in capture.dumps
+        if dump.ns > last_ns and (dump.reason == StopReason.SIGINT or dump.error.type == CTRL_C)
+    )
+    return min(interrupts, default=None)
+
+
+def _signs_of_life(capture: Capture, interrupted: bool) -> list[int]:
     steps = capture.series.get(STEP_SECONDS)
-    signs = [mark.ns for mark in capture.marks] + ([int(steps.wall_ns[-1])] if steps else [])
-    if max(signs, default=0) > ns:
+    marks = [m.ns for m in capture.marks if not (interrupted and m.what == MarkName.FIT_END)]
+    return [*marks, *([int(steps.wall_ns[-1])] if steps else [])]
+
+
+def _of_one_pause(looks: Sequence[Look], last: Look) -> tuple[Look, ...]:
+    return tuple(look for look in looks if look.ns <= last.ns and _is_of_pause(look, last))
+
+
+def _is_of_pause(look: Look, last: Look) -> bool:
+    # What is known of steps is older than a dump that was written while no Python ran.
+    if _is_held(look) and look.ns >= last.sign_ns:
         return True
-    errors = {d.error.type for d in capture.dumps if _is_of_an_error(d) and d.ns > ns}
+    return abs(look.sign_ns - last.sign_ns) <= SAME_SIGN_NS
+
+
+def _went_on(capture: Capture, last: Look, interrupted: bool) -> bool:
+    """Whether something was finished after that, if only the program."""
+    if max(_signs_of_life(capture, interrupted), default=0) > last.ns:
+        return True
+    errors = {d.error.type for d in capture.dumps if _is_of_an_error(d) and d.ns > last.ns}
     by_itself = capture.end is not None and capture.end.reason == StopReason.EXIT
-    return by_itself or bool(errors - INTERRUPTS)
+    return (by_itself and not interrupted) or bool(errors - INTERRUPTS)
 
 
 def _is_of_an_error(look: Look) -> bool:
     return isinstance(look, DumpRecord) and look.reason == StopReason.EXCEPTION
 
 
+def _is_over_its_limit(look: Look) -> bool:
+    return isinstance(look, DumpRecord) and look.reason == StopReason.NO_STEP
+
+
+def _is_held(look: Look) -> bool:
+    return isinstance(look, DumpRecord) and look.interpreter_held
+
+
+# ---------------------------------------------------------------- outside of fit
+
+
+def _still_at_the_end(looks: tuple[Look, ...]) -> tuple[Look, ...]:
+    """A program does this and that before and after it trains: only its last place counts."""
+    calm = Scene(Capture(), looks).calm
+    last, begin = places(calm[-1]), len(calm) - 1
+    while begin > 0 and places(calm[begin - 1]) == last:
+        begin -= 1
+    return looks[looks.index(calm[begin]) :]
+
+
+def _is_worth_a_word(scene: Scene) -> bool:
+    """Before fit, one place that takes long. A loop of the program's own may train all the while,
+    without a mark; and after fit, nothing is waited for."""
+    if scene.last.phase == TrainingPhase.IDLE or scene.last.main is None:
+        return False
+    trains = stack_of(scene.last.main).is_inside_tensorflow and not scene.capture.trains
+    return stands_still(scene) and not trains
+
+
+# ---------------------------------------------------------------- a pause that ended
+
+
+def _pause_before_the_end(scene: Scene) -> Stall | None:
+    """Of a training that was ended, a pause between steps that was too long, if no longer ago than
+    it took: the next one was under way."""
+    dumps = [d for d in scene.capture.dumps if d.reason == StopReason.NO_STEP and d.step]
+    end = scene.capture.end
+    if not dumps or (end is not None and end.reason == StopReason.EXIT):
+        return None
+    dump = dumps[-1]
+    went_on_ns = _next_sign_ns(scene.capture, dump)
+    ended_ns = end.ns if end is not None else scene.capture.last_ns
+    if went_on_ns is None or ended_ns - went_on_ns > went_on_ns - dump.sign_ns:
+        return None
+    looks = [look for look in scene.capture.looks if not _is_of_an_error(look)]
+    last = max((x for x in looks if x.ns < went_on_ns), key=lambda x: x.ns)
+    scene = replace(scene, looks=_of_one_pause(looks, last))
+    reason = blamed(scene)
+    does = "sleeps" if reason is not None and reason.sleeps else "was the reason"
+    why = f"{reason.subject} {does}; then it went on" if reason is not None else "then it went on"
+    stall = _stall(scene, SLOW, why, reason, dump.sign_ns)
+    return replace(stall, until_ns=went_on_ns, went_on=True)
+
+
+def _next_sign_ns(capture: Capture, look: Look) -> int | None:
+    """When the next step ended."""
+    steps = capture.series.get(STEP_SECONDS)
+    later = steps.wall_ns[steps.wall_ns > look.ns] if steps else ()
+    return int(min(later)) if len(later) else None
+
+
 # ---------------------------------------------------------------- slow or stuck
 
 
+def _judged(scene: Scene) -> tuple[str, str, Blamed | None]:
+    reason = blamed(scene)
+    if _is_held(scene.last):
+        return _state_if_held(scene, reason)
+    if reason is not None and _is_over_the_limit(scene):
+        if (loop := spins_in(scene, reason.thread)) is not None:
+            why = f"in all of {len(scene.calm)} looks it was in this loop, which calls nothing"
+            return ENDLESS, why, replace(reason, waits_in=_goes_round(loop))
+        if (polled := _polled(scene, reason)) is not None:
+            return STUCK, POLLS, polled
+    state, why = _state(scene, reason)
+    return state, why, reason
+
+
+def _goes_round(loop: Loop) -> str:
+    lines = f"line {loop.line}" if loop.line == loop.last else f"lines {loop.line} to {loop.last}"
+    return f"goes round in a while loop ({lines}) that does not end"
+
+
+POLLS = "it slept again and again in one while loop, and nothing else happened"
+
+
+def _polled(scene: Scene, reason: Blamed) -> Blamed | None:
+    """One that looks again and again whether something has come. One long sleep is none."""
+    loop, frames = reason.thread.loop, stack_of(reason.thread).frames
+    in_its_own_code = bool(frames) and frames[0].is_users
+    is_polling = loop is not None and loop.word == "while" and in_its_own_code and reason.sleeps
+    if not is_polling or is_blocked(scene, reason.thread) or not stands_still(scene):
+        return None
+    cores = cores_at_work(scene)
+    if cores is None or cores >= IDLE_CORES or busy_child(scene) or is_reading(scene):
+        return None
+    does = "sleeps and looks again, in a while loop, for something that does not come"
+    return replace(reason, waits_in=does, sleeps=False, kind="polling", confidence=0.7)
+
+
 def _state(scene: Scene, reason: Blamed | None) -> tuple[str, str]:
-    if isinstance(scene.last, DumpRecord) and scene.last.interpreter_held:
-        return _state_if_held(reason)
-    cores = _cores(scene)
-    if cores is not None and cores >= IDLE_CORES:
-        return SLOW, f"the process was at work, with {percent(cores, 1)} of a core"
-    if _is_reading(scene):
-        return SLOW, "the process was reading from its disks"
-    if reason is not None and reason.sleeps:
-        return SLOW, f"{reason.subject} sleeps"
-    waits_for_others = reason is not None and reason.bucket == COMMUNICATION
-    if waits_for_others and (busy := _busy_worker(scene)):
-        return SLOW, f"{busy} was at work"
+    cores = cores_at_work(scene)
+    moves = _what_moves(scene, reason, cores)
+    if moves:
+        return SLOW, moves
     if not _is_over_the_limit(scene):
         return UNSURE, f"{scene.last.idle_s:.0f} s are not long enough to tell"
+    waits_for_others = reason is not None and reason.bucket == COMMUNICATION
     if cores is not None and waits_for_others and silent_workers(scene.capture, scene.others):
         return STUCK, "no core was at work, and another worker had fallen silent"
-    if cores is None or not _stands_still(scene):
+    if cores is None or not stands_still(scene):
         return UNSURE, "the threads were seen in different places, or only once"
     if reason is None or not reason.waits_in:
         return UNSURE, "what it waits for is not known"
-    return STUCK, (
-        f"no core was at work, and in all of {len(scene.looks)} looks the threads stood at the "
-        "same lines"
-    )
+    idle = "no core was at work, and " if cores < IDLE_CORES else ""
+    return STUCK, f"{idle}in all of {len(scene.calm)} looks the threads stood at the same lines"
 
 
-def _state_if_held(reason: Blamed | None) -> tuple[str, str]:
+def _what_moves(scene: Scene, reason: Blamed | None, cores: float | None) -> str:
+    """Who does something after all, so that the rest only has to wait; empty: nobody."""
+    if not _waits_for_nobody_here(scene, reason):
+        if cores is not None and cores >= IDLE_CORES:
+            return f"{_who(reason)} was at work, with {percent(cores, 1)} of a core"
+        if is_reading(scene):
+            return "the process was reading from its disks"
+    if reason is None:
+        return ""
+    if reason.sleeps:
+        return f"{reason.subject} sleeps"
+    if reason.kind in OF_PROCESSES and (busy := busy_child(scene)):
+        return f"{busy}, was at work"
+    if reason.kind == "socket" and is_served(scene, reason.thread):
+        return f"{reason.subject} still got something through its socket, now and then"
+    if reason.bucket == COMMUNICATION and (busy := _busy_worker(scene)):
+        return f"{busy} was at work"
+    return ""
+
+
+def _waits_for_nobody_here(scene: Scene, reason: Blamed | None) -> bool:
+    """Whether it stays in one call that no other thread of the process can end: then it says
+    nothing that those are at work."""
+    if reason is None or reason.kind not in FROM_OUTSIDE:
+        return False
+    return stands_still(scene) and is_blocked(scene, reason.thread)
+
+
+def _who(reason: Blamed | None) -> str:
+    """The thread in question, unless that waits for others which are at work."""
+    if reason is None or reason.waits_in or reason.sleeps:
+        return "the process"
+    return reason.subject
+
+
+def _state_if_held(scene: Scene, reason: Blamed | None) -> tuple[str, str, Blamed | None]:
     """One look is all there is. Only what is known to wait, and for what, is stuck."""
     if reason is not None and reason.bucket == COMMUNICATION:
-        return STUCK, "no Python could run, because TensorFlow held the interpreter meanwhile"
-    return UNSURE, "native code held the interpreter, and may have computed or waited"
-
-
-def _cores(scene: Scene) -> float | None:
-    """Cores at work, usually: saving a profile in the middle takes a moment's work."""
-    since_ns = scene.looks[0].sign_ns
-    seen = {look.ns: look.cpu_s for look in scene.looks if look.cpu_s is not None}
-    series = scene.capture.series.get(CPU)
-    if series is not None:
-        # The step itself may have ended within the second.
-        late = series.wall_ns > since_ns + NS_PER_S
-        seen |= dict(zip(series.wall_ns[late].tolist(), series.value[late].tolist(), strict=True))
-    times = sorted(seen)
-    rates = [(seen[b] - seen[a]) * NS_PER_S / (b - a) for a, b in pairwise(times)]
-    lasts_s = (times[-1] - times[0]) / NS_PER_S if times else 0.0
-    return float(np.median(rates)) if rates and lasts_s >= LEAST_SECONDS else None
-
-
-def _is_reading(scene: Scene) -> bool:
-    series = scene.capture.series.get(READ)
-    if series is None or len(series) == 0:
-        return False
-    halves = np.linspace(scene.looks[0].sign_ns, scene.last.ns, 3)
-    # Written only when it has changed: the value before holds.
-    at = np.searchsorted(series.wall_ns, halves, side="right") - 1
-    return bool((np.diff(series.value[np.maximum(at, 0)]) >= READING_BYTES).all())
+        why = "no Python could run, because TensorFlow held the interpreter meanwhile"
+        return STUCK, why, reason
+    main = scene.last.main
+    calls = stack_of(main).library_calls if main is not None else ()
+    if reason is not None and any(module_of(f).partition(".")[0] == "re" for f in calls):
+        why = "no Python could run meanwhile, because matching it holds the interpreter"
+        does = "matches a regular expression that takes for ever"
+        return ENDLESS, why, replace(reason, waits_in=does)
+    why = "native code held the interpreter, and may have computed or waited"
+    return UNSURE, why, reason
 
 
 def _is_over_the_limit(scene: Scene) -> bool:
+    sign_ns = scene.last.sign_ns
     dumped = any(
-        isinstance(look, DumpRecord) and look.reason == StopReason.NO_STEP for look in scene.looks
+        _is_over_its_limit(dump) and abs(dump.sign_ns - sign_ns) <= SAME_SIGN_NS
+        for dump in scene.capture.dumps
     )
-    return dumped or scene.last.idle_s >= LONG_S
-
-
-def _stands_still(scene: Scene) -> bool:
-    """The threads that count are at the same lines in all looks."""
-    lasts_s = (scene.last.ns - scene.looks[0].ns) / NS_PER_S
-    if len(scene.looks) < LEAST_LOOKS or lasts_s < LEAST_SECONDS:
-        return False
-    return len({frozenset(map(_place, _telling(look))) for look in scene.looks}) == 1
-
-
-def _telling(look: Look) -> list[ThreadStack]:
-    """The main thread, and those that run the user's code for TensorFlow."""
-    return [t for t in look.threads if t.main or is_called_by_tensorflow(stack_of(t))]
-
-
-def _place(thread: ThreadStack) -> tuple[bool, tuple[str, ...]]:
-    return thread.main, thread.frames
+    return dumped or _is_held(scene.last) or scene.last.idle_s >= LONG_S
 
 
 def _busy_worker(scene: Scene) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stall_analyzer.align.logged_epoch import STEP_SECONDS, batch_series
-from stall_analyzer.captures.capture_format import MarkName
+from stall_analyzer.captures.capture_format import HostMetric, MarkName, Tag
 from stall_analyzer.model.event_log import Capture, EventLog, Series
 from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.ending.process_end import NS, SILENT_NS
@@ -21,6 +21,7 @@ from stall_analyzer.signals.ending.process_end import NS, SILENT_NS
 RECENT_NS = 300 * NS
 # Steps of one run differ: what has been quiet for three times its longest pause has ended.
 PAUSES = 3
+CPU = (Tag.HOST + HostMetric.CPU).removeprefix(Tag.ALL)
 OVER = frozenset({MarkName.EPOCH_END, MarkName.FIT_END})
 
 
@@ -34,6 +35,7 @@ class StillRunning:
     silent_ps: int  # from its last record until it was read
     steps: int | None = None  # of an epoch
     surely: bool = False  # a capture says so
+    since_step_ps: int = 0  # from that step until the last record
 
 
 def still_running(events: EventLog | None) -> StillRunning | None:
@@ -63,6 +65,7 @@ def _of_capture(capture: Capture, read_ns: int) -> StillRunning | None:
     begin, series = capture.marks[0], capture.series.get(STEP_SECONDS)
     measured = int(series.step[-1]) + 1 if series else 0  # it is not there for each step
     step = max([measured, *(look.step for look in capture.looks[-1:])])
+    last_step_ns = _last_step_ns(capture, series)
     return StillRunning(
         step - (begin.step or 0),
         _ps((capture.last_ns if step else read_ns) - begin.ns),
@@ -70,7 +73,17 @@ def _of_capture(capture: Capture, read_ns: int) -> StillRunning | None:
         _ps(read_ns - capture.last_ns),
         steps=begin.steps,
         surely=True,
+        since_step_ps=_ps(capture.last_ns - last_step_ns) if last_step_ns else 0,
     )
+
+
+def _last_step_ns(capture: Capture, series: Series | None) -> int:
+    """Not each step is written down; but the samples of the host say how many had ended."""
+    ends = [int(series.wall_ns[-1])] if series else []
+    samples = capture.series.get(CPU)
+    if samples is not None and len(samples) and samples.step[-1] > 0:
+        ends.append(int(samples.wall_ns[samples.step == samples.step[-1]].min()))
+    return max(ends, default=0)
 
 
 def _ps(ns: int) -> int:

@@ -1,0 +1,47 @@
+"""What the text of a TensorFlow error says beyond its reason: the op, and lines of the program."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from stall_analyzer.captures.stack_frames import Frame
+
+DETECTED = re.compile(r"Detected at node '?(?P<op>[^'\s]+)'? defined at")
+NODE = re.compile(r"\[\[\{\{node (?P<op>[^}]+)\}\}")
+LINE = re.compile(
+    r'^\s*File "(?P<path>.+)", line (?P<line>\d+), in (?P<function>.+)$', re.MULTILINE
+)
+TRACEBACK = "Traceback (most recent call last)"
+# An op that takes the next element: what fails in it, or in a function below it, is the input.
+TAKES_NEXT = re.compile(r"(^|/)(Iterator\w*GetNext\w*|OptionalFromValue|ReduceDataset)$")
+BELOW_IT = re.compile(r"\[\[Iterator\w*GetNext\w*\]\]")
+
+
+@dataclass(frozen=True)
+class TensorFlowError:
+    op: str = ""  # that failed
+    defined_at: Frame | None = None  # the user's own line that made it
+    raised_at: Frame | None = None  # the user's own line, in a function that TensorFlow called
+    of_input: bool = False
+
+
+def read_error(text: str) -> TensorFlowError:
+    detected, node = DETECTED.search(text), NODE.search(text)
+    op = (detected or node)["op"] if detected or node else ""  # type: ignore[index]
+    before, _, after = text.partition(TRACEBACK)
+    defined = _users(before) if detected else []
+    raised = _users(after)
+    failed = node["op"] if node else op
+    return TensorFlowError(
+        op,
+        defined[-1] if defined else None,
+        raised[-1] if raised else None,
+        bool(TAKES_NEXT.search(failed) or BELOW_IT.search(text)),
+    )
+
+
+def _users(text: str) -> list[Frame]:
+    """Outermost first, as a traceback has them."""
+    frames = (Frame(m["path"], int(m["line"]), m["function"]) for m in LINE.finditer(text))
+    return [frame for frame in frames if frame.is_users]

@@ -1,0 +1,38 @@
+"""The threads of a process in a terminal: as a capture last saw them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from stall_analyzer.report.terminal import Terminal
+
+if TYPE_CHECKING:
+    from stall_analyzer.report.document_types import ThreadEntry
+
+
+def show_threads(terminal: Terminal, threads: Sequence[ThreadEntry], in_full: bool) -> None:
+    if not threads or not (in_full or threads[0]["blamed"]):
+        return
+    terminal.gap()
+    if not in_full:
+        many = sum(thread["count"] for thread in threads)
+        hint = f"--threads shows what its {many} Python threads were doing"
+        terminal.line(terminal.text(hint, "dim"), indent=2)
+        return
+    terminal.line(terminal.text("threads", "bold"), terminal.text(", as last seen", "dim"))
+    for thread in threads:
+        style = "bold" if thread["blamed"] else ""
+        terminal.line(terminal.text(_title(thread), style), indent=2)
+        for frame in thread["frames"]:
+            terminal.code(frame, " ", indent=4)
+
+
+def _title(thread: ThreadEntry) -> str:
+    """`MainThread (blamed), at train.py:41, waits in queue.Queue.get()`"""
+    many = f" × {thread['count']}" if thread["count"] > 1 else ""
+    blamed = ", which holds it up," if thread["blamed"] else ""
+    at = f" at {thread['place']}" if thread["place"] else ""
+    return (
+        f"{thread['name'] or 'a thread of TensorFlow'}{many}{blamed}{at} {thread['does']}".rstrip()
+    )

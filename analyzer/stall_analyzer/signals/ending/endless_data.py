@@ -1,0 +1,84 @@
+"""An epoch that cannot end: its data repeat for ever, and nobody told fit when to stop.
+
+tf.data runs `repeat()` as a stage of its own, ForeverRepeat. Keras knows the steps of an epoch from
+`steps_per_epoch` or from the size of the data; where it knows none, the epoch ends with the data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from stall_analyzer.captures.capture_format import MarkName
+from stall_analyzer.captures.stack_frames import Frame
+from stall_analyzer.model.event_log import Capture
+from stall_analyzer.signals.ending.python_stacks import stack_of
+
+# Stages after which endless data may end all the same: with those of another input, after so many
+# elements, or when a condition fails.
+MAY_END = re.compile(r"^(Zip|FiniteTake|Take|TakeWhile|Sample|Choose|Directed|Window|ParseExample)")
+FOREVER = "ForeverRepeat"
+# shuffle() and repeat(), made one by tf.data: how often it repeats cannot be seen. But where the
+# size of what it reads is known, Keras would know that of all, if it ended.
+FUSED = "ShuffleAndRepeat"
+SIZE_IS_KNOWN = re.compile(
+    r"^(TensorSlice|FromTensor|Tensor|Range|(Parallel)?Batch(V\d)?|PaddedBatch(V\d)?"
+    r"|(Parallel)?Map(V\d)?|MapAndBatch|Prefetch|MemoryCache(Impl)?|FileCache|Cache|Shuffle(V\d)?"
+    r"|FiniteSkip|FiniteRepeat|FiniteTake|Shard)$"
+)
+
+
+@dataclass(frozen=True)
+class EndlessData:
+    """Of the epoch or validation under way when the capture ended."""
+
+    place: Frame | None = None  # the user's own line that called fit
+    of_validation: bool = False
+
+    @property
+    def argument(self) -> str:
+        """Of fit, that would end it."""
+        return "validation_steps" if self.of_validation else "steps_per_epoch"
+
+    @property
+    def sentence(self) -> str:
+        at = f" at {self.place.place}" if self.place is not None else ""
+        what = "validation" if self.of_validation else "first epoch"
+        return (
+            f"Its {what} could not end: the data repeat again and again (repeat()), and "
+            f"fit{at} was given no {self.argument}"
+        )
+
+
+def endless_data(capture: Capture | None, stages: Iterable[str]) -> EndlessData | None:
+    """`stages`: paths of the training's input, such as "Root::Prefetch::ForeverRepeat"."""
+    if capture is None or not capture.marks:
+        return None
+    if capture.marks[-1].what == MarkName.VALIDATION_BEGIN and capture.marks[-1].endless:
+        return EndlessData(_place(capture), of_validation=True)
+    begin = capture.first_fit[0]
+    ended = {mark.what for mark in capture.marks} & {MarkName.EPOCH_END, MarkName.VALIDATION_BEGIN}
+    knows_steps = begin.what != MarkName.FIT_BEGIN or begin.steps is not None
+    paths = [*stages]
+    if ended or knows_steps or not any(_never_ends(path, paths) for path in paths):
+        return None
+    return EndlessData(_place(capture))
+
+
+def _never_ends(path: str, paths: Sequence[str]) -> bool:
+    *around, stage = path.split("::")
+    repeats = stage == FOREVER or (stage == FUSED and _size_is_known_below(path, paths))
+    return repeats and not any(map(MAY_END.match, around))
+
+
+def _size_is_known_below(path: str, paths: Sequence[str]) -> bool:
+    below = [other.rpartition("::")[2] for other in paths if other.startswith(f"{path}::")]
+    return bool(below) and all(map(SIZE_IS_KNOWN.match, below))
+
+
+def _place(capture: Capture) -> Frame | None:
+    """The outermost line of the user's, on any stack of the main thread."""
+    mains = [look.main for look in capture.looks if look.main is not None]
+    users = [f for main in mains for f in stack_of(main).frames if f.is_users]
+    return users[-1] if users else None

@@ -1,0 +1,41 @@
+"""All threads of a process as a capture last saw them; first the one that holds training up."""
+
+from __future__ import annotations
+
+from stall_analyzer.captures.capture_records import ThreadStack
+from stall_analyzer.model.event_log import Capture
+from stall_analyzer.model.findings import SeenThread
+from stall_analyzer.signals.ending.python_stacks import stack_of
+from stall_analyzer.signals.ending.stalled import Stall
+from stall_analyzer.signals.ending.waits import wait_of
+
+
+def seen_threads(capture: Capture | None, stall: Stall | None) -> tuple[SeenThread, ...]:
+    """Those that stand in the same place are one."""
+    blamed = stall.blamed.thread if stall is not None and stall.blamed is not None else None
+    looks = capture.looks if capture is not None else ()
+    threads = stall.threads if stall is not None else looks[-1].threads if looks else ()
+    seen = [_seen(thread, thread == blamed) for thread in threads]
+    return tuple(sorted(seen, key=lambda thread: (not thread.blamed, not thread.main)))
+
+
+def _seen(thread: ThreadStack, is_blamed: bool) -> SeenThread:
+    stack = stack_of(thread)
+    wait = wait_of(stack)
+    place = stack.users or stack.owner
+    does = (
+        wait.words.rstrip(",")
+        if wait is not None
+        else f"is in {thread.wait}"
+        if thread.wait
+        else ""
+    )
+    return SeenThread(
+        name=thread.name,
+        count=thread.count,
+        main=thread.main,
+        blamed=is_blamed,
+        does=does,
+        place=place.place if place is not None else "",
+        frames=thread.frames,
+    )

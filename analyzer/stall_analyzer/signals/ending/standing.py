@@ -1,0 +1,184 @@
+"""What the looks at a process show: whether a core is at work, whether a thread stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from stall_analyzer.captures.capture_format import HostMetric, Tag
+from stall_analyzer.captures.capture_records import NS_PER_S, Look, Loop, ThreadStack
+from stall_analyzer.signals.ending.blame import Scene, is_called_by_tensorflow, sleep_calls
+from stall_analyzer.signals.ending.python_stacks import stack_of
+
+# Less of a core than this is threads that look around now and then.
+IDLE_CORES = 0.02
+# A process that reads this much in each half of the time is reading.
+READING_BYTES = 100_000
+# So many looks in which the thread stands at the same line, over so many seconds.
+LEAST_LOOKS = 3
+LEAST_SECONDS = 3.0
+# Of two readings that are closer, the looks themselves are most of what was at work.
+LEAST_GAP_NS = NS_PER_S // 2
+# On a machine that others keep busy, a thread that never waits gets at least so much of a core.
+SPINS_CORES = 0.05
+# A thread that sleeps whenever it is looked at, or nearly so, watches something; it makes nothing.
+MOSTLY = 0.5
+SERVED_PER_S = 3.0  # polling with a timeout is seldom quicker than a few times a second
+CPU, READ = ((Tag.HOST + name).removeprefix(Tag.ALL) for name in (HostMetric.CPU, HostMetric.READ))
+
+
+def cores_at_work(scene: Scene) -> float | None:
+    """As many as were at work for half of the time or longer: saving a profile in the middle takes
+    a moment's work. None: it was not seen for long enough."""
+    seen = {look.ns: look.cpu_s for look in scene.looks if look.cpu_s is not None}
+    found = _usual_rate(seen)
+    if found is None:  # the looks know of the capture's own work, but there are too few of them
+        found = _usual_rate(seen | _samples(scene))
+    return None if found is None else max(found - _of_threads_that_sleep(scene), 0.0)
+
+
+def _samples(scene: Scene) -> dict[int, float]:
+    series = scene.capture.series.get(CPU)
+    if series is None:
+        return {}
+    # The step itself may have ended within the second.
+    late = series.wall_ns > scene.looks[0].sign_ns + NS_PER_S
+    return dict(zip(series.wall_ns[late].tolist(), series.value[late].tolist(), strict=True))
+
+
+def _usual_rate(seen: Mapping[int, float]) -> float | None:
+    """The median over time, of readings that are not too close to each other."""
+    times: list[int] = []
+    for ns in sorted(seen):
+        if not times or ns - times[-1] >= LEAST_GAP_NS:
+            times.append(ns)
+    if len(times) < 2 or times[-1] - times[0] < LEAST_SECONDS * NS_PER_S:
+        return None
+    rates = [((seen[b] - seen[a]) * NS_PER_S / (b - a), b - a) for a, b in pairwise(times)]
+    rates.sort()
+    lasted = np.cumsum([ns for _, ns in rates])
+    return rates[int(np.searchsorted(lasted, lasted[-1] / 2))][0]
+
+
+def _of_threads_that_sleep(scene: Scene) -> float:
+    """Cores that are due to threads which look around now and then, as monitors do."""
+    calls, looks = sleep_calls(scene), scene.calm
+    asleep: dict[str, int] = {}
+    for look in looks:
+        for thread in look.threads:
+            if thread.name and not thread.main and thread.wait in calls:
+                asleep[thread.name] = asleep.get(thread.name, 0) + 1
+    names = {name for name, count in asleep.items() if count >= MOSTLY * len(looks)}
+    return sum(_rate_of(scene, name) or 0.0 for name in names)
+
+
+def _rate_of(scene: Scene, name: str) -> float | None:
+    """Of a thread that can be told by its name."""
+    seen = [
+        (look.ns, thread.ran_ns)
+        for look in scene.calm
+        for thread in look.threads
+        if thread.name == name and thread.count == 1 and thread.ran_ns is not None
+    ]
+    if len(seen) < 2 or seen[-1][0] <= seen[0][0]:
+        return None
+    return (seen[-1][1] - seen[0][1]) / (seen[-1][0] - seen[0][0])
+
+
+def is_reading(scene: Scene) -> bool:
+    series = scene.capture.series.get(READ)
+    if series is None or len(series) == 0:
+        return False
+    halves = np.linspace(scene.looks[0].sign_ns, scene.looks[-1].ns, 3)
+    # Written only when it has changed: the value before holds.
+    at = np.searchsorted(series.wall_ns, halves, side="right") - 1
+    return bool((np.diff(series.value[np.maximum(at, 0)]) >= READING_BYTES).all())
+
+
+def busy_child(scene: Scene) -> str:
+    """A process that it started, and that is at work: `process 4711, python`. It may have been
+    starting before that."""
+    middle = scene.calm[len(scene.calm) // 2]
+    first = {child.pid: child for child in middle.children}
+    lasts_s = (scene.last.ns - middle.ns) / NS_PER_S
+    for child in scene.last.children:
+        before = first.get(child.pid)
+        if before is None or before.cpu_s is None or child.cpu_s is None or not lasts_s:
+            continue
+        if (child.cpu_s - before.cpu_s) / lasts_s >= IDLE_CORES:
+            return f"process {child.pid}, {child.name}"
+    return ""
+
+
+# ---------------------------------------------------------------- threads
+
+
+def stands_still(scene: Scene) -> bool:
+    """The threads that count are at the same lines in all looks."""
+    looks = scene.calm
+    if len(looks) < LEAST_LOOKS or (looks[-1].ns - looks[0].ns) / NS_PER_S < LEAST_SECONDS:
+        return False
+    return len({places(look) for look in looks}) == 1
+
+
+def places(look: Look) -> frozenset[tuple[object, ...]]:
+    """Of the main thread, and of those that run the user's code for TensorFlow."""
+    telling = [t for t in look.threads if t.main or is_called_by_tensorflow(stack_of(t))]
+    return frozenset((thread.main, *_place(thread)) for thread in telling)
+
+
+def _place(thread: ThreadStack) -> tuple[str, ...]:
+    """Its lines, but of Python's library only functions: a wait with a timeout goes round there."""
+    frames = stack_of(thread).frames
+    return tuple(f.function if f.is_standard else f"{f.path}:{f.line} {f.function}" for f in frames)
+
+
+def is_blocked(scene: Scene, thread: ThreadStack) -> bool:
+    """Whether it is known to stay in one call: it never got a core between the looks."""
+    turns = _turns(scene, thread)
+    return len(turns) >= LEAST_LOOKS and turns[-1] == turns[0]
+
+
+def is_served(scene: Scene, thread: ThreadStack) -> bool:
+    """Whether it is woken more often than somebody who looks at a clock."""
+    turns, lasts_s = _turns(scene, thread), (scene.calm[-1].ns - scene.calm[0].ns) / NS_PER_S
+    return len(turns) >= LEAST_LOOKS and turns[-1] - turns[0] > SERVED_PER_S * lasts_s
+
+
+def _turns(scene: Scene, thread: ThreadStack) -> list[int]:
+    return [t.turns for t in _same(scene.calm, thread) if t.turns is not None]
+
+
+def spins_in(scene: Scene, thread: ThreadStack) -> Loop | None:
+    """The loop of the user's own in which it computes without end: `while`, with nothing in it that
+    takes time, and yet it was in it whenever it was looked at."""
+    same = _same(scene.calm, thread)
+    loops = {t.loop for t in same}
+    loop = same[-1].loop if same and len(loops) == 1 else None
+    ran = [t.ran_ns for t in same]
+    if (
+        loop is None
+        or loop.word != "while"
+        or not loop.is_empty
+        or None in ran
+        or len(ran) < LEAST_LOOKS
+    ):
+        return None
+    lasted_ns = scene.calm[-1].ns - scene.calm[0].ns
+    return loop if (ran[-1] or 0) - (ran[0] or 0) >= SPINS_CORES * lasted_ns > 0 else None
+
+
+def _same(looks: Sequence[Look], thread: ThreadStack) -> list[ThreadStack]:
+    """The thread in each of the looks: the main one, or else the one in that function."""
+    owner = stack_of(thread).owner
+    found = []
+    for look in looks:
+        for other in look.threads:
+            its = stack_of(other).owner
+            same_place = its is not None and owner is not None and its.function == owner.function
+            if (thread.main and other.main) or (not thread.main and not other.main and same_place):
+                found.append(other)
+                break
+    return found

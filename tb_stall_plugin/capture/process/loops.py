@@ -1,0 +1,67 @@
+"""The loop that a line of Python is in, as its bytecode has it: `for` ends with its data, `while`
+need not."""
+
+from __future__ import annotations
+
+import dis
+from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
+from types import CodeType, FrameType
+
+from stall_analyzer.captures.capture_records import Loop
+
+REMEMBERED = 256  # functions
+
+
+def loop_of(frame: FrameType) -> Loop | None:
+    """The innermost one around what the frame is doing."""
+    around = [
+        (end - begin, jumps, loop)
+        for begin, end, jumps, loop in _loops(frame.f_code)
+        if begin <= frame.f_lasti <= end
+    ]
+    if not around:
+        return None
+    _, jumps, loop = min(around, key=lambda sized: sized[0])
+    # Python lets other threads run where a loop jumps back (since 3.11), and where C gives way. If
+    # a round took long, for its arrays say, it would be seen elsewhere.
+    return replace(loop, is_empty=loop.is_empty and frame.f_lasti in jumps)
+
+
+@lru_cache(REMEMBERED)
+def _loops(code: CodeType) -> tuple[tuple[int, int, frozenset[int], Loop], ...]:
+    """Of each: where its instructions begin and end, and where it jumps back."""
+    instructions = list(dis.get_instructions(code))
+    jumps: dict[int, set[int]] = {}
+    for before, each in pairwise([instructions[0], *instructions]):
+        if each.opcode in _JUMPS and each.argval <= each.offset:
+            # Python makes one instruction of a comparison and the jump after it, if run often.
+            places = (before, each) if before.opname == _COMPARES else (each,)
+            jumps.setdefault(each.argval, set()).update(place.offset for place in places)
+    lines = dict(_lines(code, instructions))
+    found = []
+    for begin, back in jumps.items():
+        end = max(back)
+        body = [each for each in instructions if begin <= each.offset <= end]
+        used = [lines[each.offset] for each in body]
+        kind = "for" if body[0].opname in _ITERATES else "while"
+        is_empty = not any(each.opname.startswith(_CALLS) for each in body)
+        found.append((begin, end, frozenset(back), Loop(kind, min(used), max(used), is_empty)))
+    return tuple(found)
+
+
+def _lines(code: CodeType, instructions: list[dis.Instruction]) -> list[tuple[int, int]]:
+    starts = [(start, line) for start, line in dis.findlinestarts(code) if line is not None]
+    lines, now = [], code.co_firstlineno
+    for each in instructions:
+        while starts and starts[0][0] <= each.offset:
+            now = starts.pop(0)[1]
+        lines.append((each.offset, now))
+    return lines
+
+
+_COMPARES = "COMPARE_OP"
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+_ITERATES = ("FOR_ITER", "END_ASYNC_FOR", "SEND")
+_CALLS = ("CALL", "PRECALL", "YIELD", "SEND", "GET_AWAITABLE", "IMPORT")

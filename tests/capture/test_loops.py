@@ -1,0 +1,85 @@
+"""The loop that a frame is in, as its bytecode has it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+import pytest
+
+from stall_analyzer.captures.capture_records import Loop
+from tb_stall_plugin.capture.process.loops import loop_of
+from tests.capture.capture_logs import until
+from tests.capture.test_kernel_view import needs_linux, waiting
+
+
+def here() -> Loop | None:
+    frame = sys._getframe(1)
+    loop = loop_of(frame)
+    return loop and Loop(
+        loop.word,
+        loop.line - frame.f_code.co_firstlineno,
+        loop.last - frame.f_code.co_firstlineno,
+        loop.is_empty,
+    )
+
+
+def in_a_while_loop() -> Loop | None:
+    found = None
+    while found is None:
+        found = here()
+    return found
+
+
+def after_a_loop() -> Loop | None:
+    for _ in range(3):
+        pass
+    return here()
+
+
+@pytest.mark.parametrize(
+    ("function", "word"),
+    [
+        (in_a_while_loop, "while"),
+        (after_a_loop, None),
+    ],
+)
+def test_the_innermost_loop_is_found(function: Callable[[], Loop | None], word: str | None) -> None:
+    found = function()
+    assert (found.word if found else None) == word
+
+
+def test_a_for_loop_ends_with_its_data() -> None:
+    def each() -> Iterator[Loop | None]:
+        for _ in range(3):
+            yield here()
+
+    assert [loop and loop.word for loop in each()] == ["for"] * 3
+
+
+def test_the_lines_of_a_loop_are_told() -> None:
+    found = in_a_while_loop()
+    assert found is not None and (found.line, found.last) == (2, 3)
+    assert not found.is_empty, "it calls a function"
+
+
+@needs_linux
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="it can be seen since Python 3.11")
+def test_a_loop_with_nothing_in_it_is_seen_where_it_jumps_back() -> None:
+    stop = False
+
+    def spin() -> None:
+        while not stop:
+            pass
+
+    def frame() -> FrameType | None:
+        frames = sys._current_frames().values()
+        return next((f for f in frames if f.f_code is spin.__code__), None)
+
+    with waiting(spin):
+        until(lambda: (f := frame()) is not None and loop_of(f) is not None)
+        seen = frame()
+        loop = loop_of(seen) if seen is not None else None
+        stop = True
+    assert loop is not None and loop.is_empty

@@ -1,0 +1,45 @@
+"""Every thread as a capture last saw it: the one to blame first."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from stall_analyzer.report.document import run_document
+from stall_analyzer.report.text import render
+from tests import captures as write
+from tests import event_files
+from tests.captures import GENERATOR, QUEUE, thread
+from tests.detectors.stalls import MAIN_WAITS, before, stall
+from tests.real_documents import analyzed, document
+
+UPLOADERS = {**thread(*QUEUE, "/home/me/train.py:9 upload", name="uploader"), "count": 3}
+
+
+def shown(folder: Path, threads: bool) -> str:
+    records = before() + stall(MAIN_WAITS, UPLOADERS, thread(*QUEUE, *GENERATOR))
+    path = folder / write.file_name()
+    path.write_bytes(event_files.framed(event_files.file_version()) + b"".join(records))
+    stream = io.StringIO()
+    report = document(run_document(analyzed(folder)))
+    render(report, Console(file=stream, width=100, color_system=None), threads)
+    return stream.getvalue()
+
+
+def test_all_threads_are_shown_on_demand_the_culprit_first(tmp_path: Path) -> None:
+    text = shown(tmp_path, threads=True)
+    titles = [line.strip() for line in text.partition("threads, as last seen")[2].splitlines()]
+    told = [line for line in titles if " at " in line][:3]
+    assert told[0].startswith(
+        "a thread of TensorFlow, which holds it up, at data.py:12 waits in queue.Queue.get()"
+    )
+    assert told[2] == "uploader × 3 at train.py:9 waits in queue.Queue.get()"
+    assert "/home/me/train.py:9 upload" in text
+
+
+def test_a_run_that_hangs_says_how_to_see_them(tmp_path: Path) -> None:
+    text = shown(tmp_path, threads=False)
+    assert "--threads shows what its 5 Python threads were doing" in text
+    assert "train.py:9 upload" not in text
