@@ -26,6 +26,7 @@ from stall_analyzer.captures.capture_records import (
     MarkRecord,
     ModelRecord,
     NoteRecord,
+    PreflightRecord,
     StacksRecord,
     WindowRecord,
 )
@@ -133,6 +134,7 @@ def capture_of(
         beats=tuple(_of(Look, records)),
         dumps=tuple(_of(DumpRecord, records)),
         notes=tuple(note for note in _of(NoteRecord, records) if note.text),
+        preflights=tuple(_of(PreflightRecord, records)),
         end=next(reversed(_of(EndRecord, records)), None),
         first_ns=min(times, default=0),
         last_ns=max(times, default=0),
