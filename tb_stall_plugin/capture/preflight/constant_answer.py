@@ -81,6 +81,19 @@ def constant_answer(loss: LossUsed | None, y: Any, weights: Any = None) -> float
     return cost(labels, loss.smoothing) * (1.0 if loss.is_mean else labels.shape[0])
 
 
+def least(loss: LossUsed | None, y: Any) -> float:
+    """What even the labels themselves cost as an answer, where they are no hard ones."""
+    if loss is None or loss.name not in (CATEGORICAL, BINARY):
+        return 0.0
+    labels = np.asarray(y, np.float64)
+    if loss.name == CATEGORICAL:
+        rows = labels.reshape(-1, labels.shape[-1])
+        cost = float(np.mean([_categorical(row[None], loss.smoothing) for row in rows]))
+    else:
+        cost = _binary(labels.reshape(1, -1), loss.smoothing)
+    return cost * (1.0 if loss.is_mean else labels.shape[0])
+
+
 def _sparse(labels: Numbers, _: float) -> float:
     counts = np.unique(labels, return_counts=True)[1]
     return _entropy(counts / counts.sum())

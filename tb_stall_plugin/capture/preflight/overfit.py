@@ -17,14 +17,15 @@ BY_HEART = 0.5  # no need to go on
 CLEARLY = 0.9  # below this the inputs are of use
 NOT_AT_ALL = 0.97  # above this they are not: noise of dropout or of averages is smaller
 STILL_FALLING = 0.01  # by this between two thirds of the steps: more steps might do it
+NO_SPREAD = 1e-6  # labels that differ by less are the same
 CAREFUL_RATE = 3e-3  # a loss that is lost at higher rates may be the rate's fault
 
 
 class Overfitted:
     """Training on few examples, at several rates, within a time."""
 
-    def __init__(self, constant: float | None, first: Look, seconds: float) -> None:
-        self._constant, self._first = constant, first
+    def __init__(self, constant: float | None, least: float, first: Look, seconds: float) -> None:
+        self._constant, self._least, self._first = constant, least, first
         self._until_s = time.perf_counter() + seconds
         self.runs: list[tuple[float, list[Look]]] = []
 
@@ -45,8 +46,12 @@ class Overfitted:
     @property
     def _enough(self) -> float:
         if self._constant:
-            return BY_HEART * self._constant
+            return self._at(BY_HEART)
         return self._first.data_loss - BY_HEART * abs(self._first.data_loss)
+
+    def _at(self, share: float) -> float:
+        assert self._constant is not None
+        return self._least + share * (self._constant - self._least)
 
     @staticmethod
     def _best(looks: Sequence[Look]) -> float:
@@ -61,7 +66,7 @@ class Overfitted:
             return failed(CheckName.OVERFIT, text, CheckFault.NOT_FINITE)
         if not self.runs:
             return not_checked(CheckName.OVERFIT, "there was no time for it")
-        if self._constant == 0:
+        if self._constant is not None and self._constant - self._least < NO_SPREAD:
             return not_checked(CheckName.OVERFIT, "all labels of these examples are the same")
         best_looks = min((looks for _, looks in self.runs), key=self._best)
         best = self._best(best_looks)
@@ -72,7 +77,7 @@ class Overfitted:
         if self._constant is None:
             return self._by_its_fall(best, text)
         text += f"; a constant answer costs {self._constant:.4g}"
-        if best < CLEARLY * self._constant:
+        if best < self._at(CLEARLY):
             return passed(CheckName.OVERFIT, text)
         if self._has_ended(best, best_looks):
             return failed(CheckName.OVERFIT, text, CheckFault.CANNOT_FIT)
@@ -91,5 +96,5 @@ class Overfitted:
         third = len(losses) // 3
         falls = np.mean(losses[third : 2 * third]) - np.mean(losses[2 * third :]) if third else 1
         had_time = all(len(run) == STEPS_OF_RATE for _, run in self.runs)
-        is_flat = falls < STILL_FALLING * self._constant
-        return bool(had_time and is_flat and best > NOT_AT_ALL * self._constant)
+        is_flat = falls < STILL_FALLING * (self._constant - self._least)
+        return bool(had_time and is_flat and best > self._at(NOT_AT_ALL))

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from stall_analyzer.captures.capture_format import CheckName, CheckResult
 from stall_analyzer.captures.capture_records import PreflightCheck, PreflightRecord
-from tb_stall_plugin.capture.preflight.constant_answer import constant_answer, loss_used
+from tb_stall_plugin.capture.preflight.constant_answer import constant_answer, least, loss_used
 from tb_stall_plugin.capture.preflight.copied_dataset import CannotCopy
 from tb_stall_plugin.capture.preflight.first_batches import (
     CannotRead,
@@ -158,7 +158,8 @@ def _try(
     trial = Trial(model, few)
     first = trial.look()
     trial.prepare()
-    overfitted = Overfitted(_constant_of(few, loss), first, SECONDS)
+    constant, floor = _constant_of(few, loss)
+    overfitted = Overfitted(constant, floor, first, SECONDS)
     if math.isfinite(first.loss) and trial.names:
         overfitted.run(trial, functools.partial(_do_all, begin_anew))
     at_end = abs(look.data_loss) < 1e-6
@@ -175,11 +176,12 @@ def _do_all(actions: list[PutBack]) -> None:
         action()
 
 
-def _constant_of(few: list[OneBatch], loss: Any) -> float | None:
-    """One answer for all of them, whatever batch they are in."""
+def _constant_of(few: list[OneBatch], loss: Any) -> tuple[float | None, float]:
+    """What one answer for all of them costs, and the best one: whatever batch they are in."""
     if any(not isinstance(batch.y, tf.Tensor) or batch.weights is not None for batch in few):
-        return None
-    return constant_answer(loss, tf.concat([batch.y for batch in few], axis=0))
+        return None, 0.0
+    labels = tf.concat([batch.y for batch in few], axis=0)
+    return constant_answer(loss, labels), least(loss, labels)
 
 
 def last_activation(model: Any) -> str | None:
