@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logdir = str(Path(logdir).absolute())
     began_s = time.time()
     try:
-        code = _run(command, environment(os.environ, logdir, options.hang_after))
+        code = run(command, environment(os.environ, logdir, options.hang_after))
     except OSError as error:
         _say(f"cannot run {command[0]}: {error.strerror}")
         return CANNOT_RUN
@@ -100,7 +100,7 @@ def environment(
     return {**given, "PYTHONPATH": path, LOGDIR: logdir, HANG_AFTER: hang_after}
 
 
-def _run(command: Sequence[str], variables: Mapping[str, str]) -> int:
+def run(command: Sequence[str], variables: Mapping[str, str]) -> int:
     """Its exit code; negative, when a signal ended it."""
     early: list[int] = []
     child: subprocess.Popen[bytes] | None = None

@@ -29,6 +29,8 @@ BELOW = "STALL_BELOW"  # set for whatever a captured program starts: it is no pr
 # A program that has not imported TensorFlow after so long is looked at all the same.
 LATE_S = 300.0
 IMPORTS_S = 20.0  # that imports take on a slow disk, whatever limit was set for the steps
+CHECK = "STALL_CHECK"  # one of these: run the checks before the first epoch,
+STOP, GO_ON = "stop", "go_on"  # and end the program, or let it train
 
 # Where each Keras has the `fit` that the others inherit.
 TRAINERS = {
@@ -164,8 +166,6 @@ def with_callback(fit: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _add_callback(call: inspect.BoundArguments) -> None:
-    from tb_stall_plugin.capture.training.callback import StallCallback  # noqa: PLC0415
-
     given = call.arguments.get("callbacks")
     if given is None:
         given = []
@@ -173,6 +173,22 @@ def _add_callback(call: inspect.BoundArguments) -> None:
         raise ValueError("it was given a CallbackList")
     elif not isinstance(given, (list, tuple)):
         given = [given]
-    if _is_training() and not any(isinstance(callback, StallCallback) for callback in given):
-        ours = StallCallback(os.environ[LOGDIR], hang_after_s=_hang_after_s())
-        call.arguments["callbacks"] = [ours, *given]
+    if _is_training():
+        ours = _preflight() if os.environ.get(CHECK) else _capture(given)
+        call.arguments["callbacks"] = [*ours, *given]
+
+
+def _capture(given: Sequence[Any]) -> list[Any]:
+    from tb_stall_plugin.capture.training.callback import StallCallback  # noqa: PLC0415
+
+    if any(isinstance(callback, StallCallback) for callback in given):
+        return []
+    return [StallCallback(os.environ[LOGDIR], hang_after_s=_hang_after_s())]
+
+
+def _preflight() -> list[Any]:
+    from tb_stall_plugin.capture.preflight.preflight_callback import (  # noqa: PLC0415
+        PreflightCallback,
+    )
+
+    return [PreflightCallback(os.environ[LOGDIR], os.environ[CHECK] == GO_ON)]

@@ -26,7 +26,7 @@ steps nor profiles. In a custom loop, these lines add them:
 
 
 def in_words(logdir: str, since_unix_s: float) -> str:
-    captures = _captures(logdir, since_unix_s)
+    captures = captures_since(logdir, since_unix_s)
     if not captures:
         return NO_TENSORFLOW.format(logdir=logdir)
     lines = []
@@ -49,7 +49,7 @@ def _many(count: int, word: str, plural: str) -> str:
     return f"{count} {word}{'' if count == 1 else plural}"
 
 
-def _captures(logdir: str, since_unix_s: float) -> tuple[Capture, ...]:
+def captures_since(logdir: str, since_unix_s: float) -> tuple[Capture, ...]:
     """Of all processes that wrote there since."""
     written = tuple(
         EventFile(files.join(folder.path, name), "run", 0)

@@ -158,6 +158,37 @@ class WindowEnd:
     END = "end"
 
 
+class CheckName:
+    """The checks before the first epoch, in their order."""
+
+    DATA = "data"
+    LABELS = "labels"
+    OUTPUTS = "outputs"
+    LOSS = "loss"
+    GRADIENTS = "gradients"
+    OVERFIT = "overfit"
+
+
+class CheckResult:
+    """`result` of one of them."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_CHECKED = "not_checked"
+
+
+class CheckFault:
+    """What was found by one that failed."""
+
+    NOT_FINITE = "not_finite"  # NaN or infinity
+    SAME_INPUTS = "same_inputs"
+    LABELS = "labels"  # that do not fit the loss, or the last layer
+    OUTPUTS = "outputs"  # that do not fit the loss
+    NO_GRADIENT = "no_gradient"  # nowhere
+    UNREACHED = "unreached"  # some layers get no gradient
+    CANNOT_FIT = "cannot_fit"  # a single batch
+
+
 class StopReason:
     """`reason` of a dump (the first four) and of the end (the last three)."""
 

@@ -303,6 +303,26 @@ class DumpRecord(Look):
 
 
 @dataclass(frozen=True)
+class PreflightCheck:
+    """One of the checks before the first epoch."""
+
+    name: str = ""  # these are words of capture_format.CheckName
+    result: str = ""  # and CheckResult
+    text: str = ""  # what was seen, or why it was not checked
+    fault: str = ""  # of one that failed, a word of CheckFault
+
+
+@dataclass(frozen=True)
+class PreflightRecord(CaptureRecord):
+    """What one batch showed before the first epoch, on trial."""
+
+    kind = "preflight"
+
+    seconds: float | None = None  # that it took
+    checks: tuple[PreflightCheck, ...] = ()
+
+
+@dataclass(frozen=True)
 class NoteRecord(CaptureRecord):
     """What is missing from the capture, and why."""
 
@@ -323,5 +343,5 @@ class EndRecord(CaptureRecord):
 
 RECORDS: tuple[type[CaptureRecord], ...] = (
     Environment, ModelRecord, WeightsRecord, MarkRecord, BooksRecord, StacksRecord, WindowRecord,
-    Look, DumpRecord, NoteRecord, EndRecord,
+    Look, DumpRecord, PreflightRecord, NoteRecord, EndRecord,
 )  # fmt: skip

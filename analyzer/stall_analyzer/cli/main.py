@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from stall_analyzer.results.result_store import ResultStore
 
 # The subcommands; a folder of that name can be given as ./capture.
-CAPTURE, WATCH = "capture", "watch"
+CAPTURE, CHECK, WATCH = "capture", "check", "watch"
 INTERNAL_ERROR = 1
 OVER_LIMIT = 5
 WORSE = 6
@@ -49,6 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv = sys.argv[1:]
     if argv and argv[0] == CAPTURE:
         return _capture(argv[1:])
+    if argv and argv[0] == CHECK:
+        return _capture(argv)
     if argv and argv[0] == WATCH:
         from stall_analyzer.cli import watch  # noqa: PLC0415
 

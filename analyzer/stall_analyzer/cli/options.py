@@ -51,6 +51,7 @@ how to capture the first epoch:
 examples:
   stall-analyze capture -- python train.py    record a run, and why it hangs;
                                          more: stall-analyze capture --help
+  stall-analyze check train.py           can it learn at all? tries one batch
   stall-analyze watch logs/              how are they doing, while they go on
   stall-analyze logs/                    every run under logs/
   stall-analyze logs/ --run 'resnet*'    only some of them

@@ -15,6 +15,7 @@ from stall_analyzer.captures.capture_records import (
     MarkRecord,
     ModelRecord,
     NoteRecord,
+    PreflightRecord,
     WeightsRecord,
     WindowRecord,
 )
@@ -76,6 +77,7 @@ class Capture:
     beats: tuple[Look, ...] = ()
     dumps: tuple[DumpRecord, ...] = ()
     notes: tuple[NoteRecord, ...] = ()
+    preflights: tuple[PreflightRecord, ...] = ()  # checks before the first epoch
     end: EndRecord | None = None  # None: it was killed, or still runs
     first_ns: int = 0  # of its first and of its last record or scalar
     last_ns: int = 0

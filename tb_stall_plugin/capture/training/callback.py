@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_stall_plugin.capture.process.guard import guard
 from tb_stall_plugin.capture.training import keras_model
 from tb_stall_plugin.capture.training.endless_data import is_endless
 from tb_stall_plugin.capture.training.keras_model import Batches, Fit
@@ -67,6 +68,7 @@ class StallCallback(tf.keras.callbacks.Callback):
     profile       profile the first epoch, slow steps and hangs
     report        print a line when the first epoch is over: how long it took, and what for
     source        record the text of the lines of your own that take time
+    preflight     before the first epoch, try one batch: can it be learned at all?
 
     Whatever fails in it is logged once, and training goes on. One callback may serve several fits.
     """
@@ -86,6 +88,7 @@ class StallCallback(tf.keras.callbacks.Callback):
         profile: bool = True,
         report: bool = True,
         source: bool = True,
+        preflight: bool = False,
     ) -> None:
         super().__init__()
         self._options: dict[str, Any] = {
@@ -97,6 +100,7 @@ class StallCallback(tf.keras.callbacks.Callback):
             "report": report,
             "source": source,
         }
+        self._is_to_check = preflight
         self._session: TrainingSession | None = None
         self._under_way: TrainingSession | None = None  # the session, while its fit is under way
         self._epoch = 0
@@ -180,6 +184,8 @@ class StallCallback(tf.keras.callbacks.Callback):
         fit = Fit(self)
         if self._session is None or not self._session.is_usable:
             self._session = TrainingSession(**self._options)
+        if self._is_to_check:
+            self._check()
         callback_list = fit.callback_list
         self._under_way = self._session
         self._train_batches = Batches(getattr(callback_list, "_async_train", False))
@@ -197,6 +203,15 @@ class StallCallback(tf.keras.callbacks.Callback):
             callbacks=[c for c in getattr(callback_list, "callbacks", ()) if c is not self],
             settings=fit.settings,
         )
+
+    def _check(self) -> None:
+        """Before the books are opened: its time is none of the epoch's."""
+        from tb_stall_plugin.capture.preflight.preflight import preflight, say  # noqa: PLC0415
+
+        self._is_to_check = False  # the first fit is enough
+        record = preflight(self.model, guard(self._options["logdir"]).recorder)
+        if self._options["report"]:
+            say(record)
 
     def _end_of_batches(self, session: TrainingSession) -> None:
         if self._train_batches.last_ended():

@@ -1,0 +1,141 @@
+"""`stall-analyze check`: runs a training script up to its first fit, and tries one batch there."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from stall_analyzer.captures.capture_format import CheckName, CheckResult
+from stall_analyzer.captures.capture_records import PreflightCheck, PreflightRecord
+from tb_stall_plugin.capture.command import CANNOT_RUN, environment, run
+from tb_stall_plugin.capture.imports import CHECK, GO_ON, STOP
+
+PROGRAM = "stall-analyze check"
+NOTHING_CHECKED = 3  # as where there is no run to analyze
+FOUND = 4
+
+DESCRIPTION = """\
+Runs a training script, unchanged, up to its first model.fit, and tries one
+batch there: is it finite, do labels, outputs and loss belong together, do
+gradients reach every layer, can a few examples be learned by heart? Then the
+program ends. It takes seconds.
+"""
+
+EPILOG = """\
+examples:
+  stall-analyze check train.py --epochs 3
+  stall-analyze check --go-on train.py    train afterwards, as if not checked
+  stall-analyze check -- python -m my_package.train
+
+exit codes:
+  0  nothing found    4  something found    3  nothing could be checked
+  2  usage            otherwise the script's own, where that failed
+
+where it cannot:
+  - A custom loop, with or without `watch`, has no fit that could be stopped
+    and no step that could be tried: nothing is checked.
+  - Own train_steps, distribution strategies and models of more than 100
+    million parameters are not tried; only the batch is looked at.
+"""
+
+TITLES = {
+    CheckName.DATA: "inputs and labels",
+    CheckName.LABELS: "labels fit the loss",
+    CheckName.OUTPUTS: "outputs fit the loss",
+    CheckName.LOSS: "first loss",
+    CheckName.GRADIENTS: "gradients",
+    CheckName.OVERFIT: "learns a few by heart",
+}
+WORDS = {
+    CheckResult.PASSED: "passed",
+    CheckResult.FAILED: "FAILED",
+    CheckResult.NOT_CHECKED: "not checked",
+}
+
+NO_FIT = """\
+nothing was checked: the script ended without a model.fit of Keras. A training
+loop of one's own, with `watch` or without, cannot be checked this way: nobody
+knows where its step begins. Let it train on a single batch for a hundred steps
+instead; the loss should fall far below its first value."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        usage=f"{PROGRAM} [--logdir DIR] [--go-on] SCRIPT [ARGUMENT …]",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--logdir", metavar="DIR", help="where to write (default: stall-logs/<date>-<time>)"
+    )
+    parser.add_argument(
+        "--go-on", action="store_true", help="let the program train after the checks"
+    )
+    parser.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    command = _command(options.command)
+    if not command:
+        parser.error("a script is required: train.py")
+    logdir = str(Path(options.logdir or time.strftime("stall-logs/%Y%m%d-%H%M%S")).absolute())
+    return _checked(command, logdir, GO_ON if options.go_on else STOP)
+
+
+def _command(given: Sequence[str]) -> list[str]:
+    if given[:1] == ["--"]:
+        return list(given[1:])
+    return [sys.executable, *given] if given else []
+
+
+def _checked(command: Sequence[str], logdir: str, mode: str) -> int:
+    began_s = time.time()
+    try:
+        code = run(command, {**environment(os.environ, logdir, None), CHECK: mode})
+    except OSError as error:
+        print(f"{PROGRAM}: cannot run {command[0]}: {error.strerror}", file=sys.stderr)
+        return CANNOT_RUN
+    from tb_stall_plugin.capture.left_behind import captures_since  # noqa: PLC0415
+
+    captures = captures_since(logdir, began_s)
+    records = [record for capture in captures for record in capture.preflights]
+    if not records:
+        why = f"the script ended with {code} before" if code else NO_FIT
+        print(f"{PROGRAM}: {why}{' any fit' if code else ''}", file=sys.stderr)
+        return code if code > 0 else NOTHING_CHECKED
+    print(in_words(records[0]))
+    return code if code > 0 else exit_code(records[0])
+
+
+def exit_code(record: PreflightRecord) -> int:
+    results = {check.result for check in record.checks}
+    if CheckResult.FAILED in results:
+        return FOUND
+    return 0 if CheckResult.PASSED in results else NOTHING_CHECKED
+
+
+def in_words(record: PreflightRecord) -> str:
+    lines = [_line(check) for check in record.checks]
+    return "\n".join([*lines, "", _verdict(record)])
+
+
+def _line(check: PreflightCheck) -> str:
+    word, title = WORDS.get(check.result, check.result), TITLES.get(check.name, check.name)
+    return f"{word:11}  {title:21}  {check.text}"
+
+
+def _verdict(record: PreflightRecord) -> str:
+    took = f"({record.seconds or 0:.1f} s)"
+    found = [check for check in record.checks if check.result == CheckResult.FAILED]
+    left = [check for check in record.checks if check.result == CheckResult.NOT_CHECKED]
+    if found:
+        names = ", ".join(TITLES.get(check.name, check.name) for check in found)
+        return f"Do not start this training yet: {names} {took}."
+    if len(left) == len(record.checks):
+        return f"Nothing could be checked {took}."
+    rest = f"; {len(left)} of {len(record.checks)} could not be checked" if left else ""
+    return f"Nothing speaks against this training{rest} {took}."

@@ -1,0 +1,236 @@
+"""What the checks find in a batch, in the model's answers to it, and in its gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from stall_analyzer.captures.capture_format import CheckFault, CheckName, CheckResult
+from stall_analyzer.captures.capture_records import PreflightCheck
+from tb_stall_plugin.capture.preflight.constant_answer import (
+    BINARY,
+    CATEGORICAL,
+    CROSS_ENTROPIES,
+    REGRESSIONS,
+    SPARSE,
+    LossUsed,
+)
+from tb_stall_plugin.capture.preflight.first_batches import FirstBatches, OneBatch
+from tb_stall_plugin.capture.preflight.trial import Look
+
+# What the last activation can produce; labels beyond cannot be reached.
+RANGES = {"sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0), "relu": (0.0, np.inf)}
+OUT_OF_REACH = 0.1  # share of the labels: single outliers do not spoil a training
+ROUNDED = 1e-3  # probabilities in half precision
+FAR = 5.0  # times the constant answer: worth a word, but many healthy models begin there
+MOST_NAMED = 4
+MOST_NUMBERS = 20_000_000  # to be looked through one by one: some hundredths of a second
+
+
+def passed(name: str, text: str) -> PreflightCheck:
+    return PreflightCheck(name, CheckResult.PASSED, text)
+
+
+def failed(name: str, text: str, fault: str) -> PreflightCheck:
+    return PreflightCheck(name, CheckResult.FAILED, text, fault)
+
+
+def not_checked(name: str, why: str) -> PreflightCheck:
+    return PreflightCheck(name, CheckResult.NOT_CHECKED, why)
+
+
+# ---------------------------------------------------------------- the batch
+
+
+def judged_data(data: FirstBatches) -> PreflightCheck:
+    looked_at = (
+        ("the inputs of the first batch", data.first.x),
+        ("the labels of the first batch", data.first.y),
+        ("all inputs", _small(data.all_inputs)),
+        ("all labels", _small(data.all_labels)),
+    )
+    for what, value in looked_at:
+        share = max(map(_not_finite, _numbers(value)), default=0.0)
+        if share > 0:
+            text = f"{share:.2g} of {what} (1 is all) are NaN or infinite"
+            return failed(CheckName.DATA, text, CheckFault.NOT_FINITE)
+    if _same(data.batches, "x") and not _same(data.batches, "y"):
+        text = f"all examples of the first batch are the same ({_described(data.first.x)})"
+        return failed(CheckName.DATA, text, CheckFault.SAME_INPUTS)
+    y = "" if data.first.y is None else f"; labels {_described(data.first.y)}"
+    return passed(CheckName.DATA, f"inputs {_described(data.first.x)}{y}")
+
+
+def _small(value: Any) -> list[Any]:
+    """Whole arrays, as far as they can be looked through in no time."""
+    leaves = [leaf for leaf in tf.nest.flatten(value) if leaf is not None]
+    return [leaf for leaf in leaves if math.prod(leaf.shape) <= MOST_NUMBERS]
+
+
+def _numbers(value: Any) -> list[Any]:
+    leaves = [np.asarray(leaf) for leaf in tf.nest.flatten(value) if leaf is not None]
+    return [leaf for leaf in leaves if leaf.dtype.kind in "fiu" or leaf.dtype.name == "bfloat16"]
+
+
+def _not_finite(values: Any) -> float:
+    """The share of them; whole numbers are finite."""
+    if not values.size or values.dtype.kind in "iu":
+        return 0.0
+    return float(1 - np.isfinite(values).mean())
+
+
+def _same(batches: Sequence[OneBatch], part: str) -> bool:
+    """Whether all examples are alike, of at least two."""
+    leaves = list(zip(*(tf.nest.flatten(getattr(b, part)) for b in batches), strict=True))
+    if any(leaf is None or not leaf.shape for of_batches in leaves for leaf in of_batches):
+        return False
+    columns = [np.concatenate([np.asarray(leaf) for leaf in of_batches]) for of_batches in leaves]
+    return all(len(rows) > 1 and bool((rows == rows[:1]).all()) for rows in columns)
+
+
+def _described(value: Any) -> str:
+    return ", ".join(map(_of_one, _numbers(value)[:MOST_NAMED])) or "that are no numbers"
+
+
+def _of_one(values: Any) -> str:
+    shape = "×".join(map(str, values.shape)) or "1"
+    if not values.size:
+        return f"{shape} {values.dtype}"
+    return f"{shape} {values.dtype} from {values.min():.4g} to {values.max():.4g}"
+
+
+# ---------------------------------------------------------------- labels and outputs
+
+
+def judged_labels(
+    data: FirstBatches, loss: LossUsed | None, outputs: Any, activation: str | None
+) -> PreflightCheck:
+    y = data.first.y
+    if not isinstance(y, tf.Tensor) or loss is None:
+        why = "there are none" if y is None else "the loss is not one of Keras' own"
+        return not_checked(CheckName.LABELS, why)
+    labels = np.asarray(y, np.float64)
+    fault = _wrong_labels(labels, loss, outputs) or _out_of_reach(labels, loss, activation)
+    if fault is None and loss.name in CROSS_ENTROPIES:
+        fault = _only_one_class(data.all_labels, loss)
+    if fault is not None:
+        return failed(CheckName.LABELS, fault, CheckFault.LABELS)
+    return passed(CheckName.LABELS, f"as {loss.name} needs them")
+
+
+def _wrong_labels(labels: Any, loss: LossUsed, outputs: Any) -> str | None:
+    low, high = float(labels.min()), float(labels.max())
+    if loss.name == SPARSE:
+        classes = outputs.shape[-1]
+        if low < 0 or high >= classes:
+            return f"classes from {low:g} to {high:g}, but the last layer has {classes} units"
+        return "numbers of classes are whole numbers" if (labels % 1).any() else None
+    if loss.name in CROSS_ENTROPIES and (low < 0 or high > 1):
+        return f"they go from {low:g} to {high:g}, but {loss.name} needs 0 to 1"
+    if loss.name != CATEGORICAL and labels.size != outputs.size:
+        shapes = "×".join(map(str, labels.shape)), "×".join(map(str, outputs.shape))
+        return f"labels of {shapes[0]} are compared with outputs of {shapes[1]}"
+    return None
+
+
+def _out_of_reach(labels: Any, loss: LossUsed, activation: str | None) -> str | None:
+    if loss.name not in REGRESSIONS or activation not in RANGES:
+        return None
+    low, high = RANGES[activation]
+    share = float(((labels < low - ROUNDED) | (labels > high + ROUNDED)).mean())
+    if share < OUT_OF_REACH:
+        return None
+    return f"{share:.0%} of them lie outside of what {activation} in the last layer can produce"
+
+
+def _only_one_class(labels: Any, loss: LossUsed) -> str | None:
+    """Of all the data, where it is at hand: one batch may well have only one."""
+    known = getattr(labels, "dtype", None)
+    if known is None or np.ndim(labels) == 0 or len(labels) < 2:
+        return None
+    every = np.asarray(labels)
+    if loss.name == CATEGORICAL or (loss.name == BINARY and every.ndim > 1 and every.shape[1] > 1):
+        return None
+    return f"all {len(every):,} labels are {every.flat[0]}" if np.ptp(every) == 0 else None
+
+
+def judged_outputs(outputs: list[Any], loss: LossUsed | None) -> PreflightCheck:
+    text = ", ".join(map(_of_one, outputs[:MOST_NAMED]))
+    if max(map(_not_finite, outputs), default=0.0) > 0:
+        text = "NaN or infinity comes out of the model with its first weights"
+        return failed(CheckName.OUTPUTS, text, CheckFault.NOT_FINITE)
+    fault = _no_probabilities(outputs[0], loss) if len(outputs) == 1 and loss else None
+    if fault is not None:
+        return failed(CheckName.OUTPUTS, f"{fault} (outputs {text})", CheckFault.OUTPUTS)
+    return passed(CheckName.OUTPUTS, text)
+
+
+def _no_probabilities(outputs: Any, loss: LossUsed) -> str | None:
+    if loss.name not in CROSS_ENTROPIES:
+        return None
+    if loss.name != BINARY and outputs.shape[-1] == 1:
+        return f"{loss.name} over a single unit is always 0"
+    if loss.from_logits:
+        return None
+    if outputs.min() < -ROUNDED or outputs.max() > 1 + ROUNDED:
+        return f"{loss.name} expects probabilities; add from_logits=True or the activation"
+    if loss.name != BINARY and outputs.ndim == 2 and len(outputs) > 1:
+        rows, columns = outputs.sum(-1), outputs.sum(0)
+        if _far_from_one(rows) and not _far_from_one(columns):
+            return "the softmax goes over the batch, not over the classes"
+    return None
+
+
+def _far_from_one(sums: Any) -> bool:
+    return bool((np.abs(sums - 1) > 10 * ROUNDED).any())
+
+
+# ---------------------------------------------------------------- loss and gradients
+
+
+def judged_loss(look: Look, constant: float | None, loss: LossUsed | None) -> PreflightCheck:
+    if not np.isfinite(look.loss):
+        return failed(CheckName.LOSS, f"the first loss is {look.loss}", CheckFault.NOT_FINITE)
+    if loss is not None and look.data_loss < -ROUNDED:
+        text = f"{loss.name} cannot be negative, and is {look.data_loss:.4g}"
+        return failed(CheckName.LOSS, text, CheckFault.LABELS)
+    if constant is None:
+        return passed(CheckName.LOSS, f"{look.loss:.4g}; what a constant answer costs is not known")
+    text = f"{look.data_loss:.4g}; an answer that is always the same costs {constant:.4g}"
+    if look.data_loss > FAR * constant > 0:
+        text += ": far above; are inputs and targets scaled?"
+    return passed(CheckName.LOSS, text)
+
+
+def judged_gradients(names: list[str], looks: Sequence[Look], at_end: bool) -> PreflightCheck:
+    """A layer may begin without a gradient: behind weights that begin at zero. Not for long."""
+    if not names:
+        return failed(CheckName.GRADIENTS, "nothing can be trained", CheckFault.NO_GRADIENT)
+    first = looks[0].largest
+    if not np.isfinite(first).all() and np.isfinite(looks[0].loss):
+        where = _named([name for name, g in zip(names, first, strict=True) if not np.isfinite(g)])
+        text = f"NaN or infinite in {where}, though the loss is not"
+        return failed(CheckName.GRADIENTS, text, CheckFault.NOT_FINITE)
+    if not np.isfinite(first).all():
+        return not_checked(CheckName.GRADIENTS, "the loss is not finite")
+    largest = np.nanmax([look.largest for look in looks], axis=0)
+    layers = list(dict.fromkeys(names))
+    reached = {name for name, g in zip(names, largest, strict=True) if g > 0}
+    missed = [layer for layer in layers if layer not in reached]
+    if not missed:
+        return passed(CheckName.GRADIENTS, f"they reach all {len(layers)} layers with weights")
+    if at_end:
+        return not_checked(CheckName.GRADIENTS, "the loss is at its minimum already")
+    if not reached:
+        return failed(CheckName.GRADIENTS, "zero in every layer", CheckFault.NO_GRADIENT)
+    return failed(CheckName.GRADIENTS, f"none in {_named(missed)}", CheckFault.UNREACHED)
+
+
+def _named(names: list[str]) -> str:
+    several = list(dict.fromkeys(names))
+    more = f" and {len(several) - MOST_NAMED} more" if len(several) > MOST_NAMED else ""
+    return ", ".join(several[:MOST_NAMED]) + more
