@@ -155,7 +155,8 @@ def _only_one_class(labels: Any, loss: LossUsed) -> str | None:
     every = np.asarray(labels)
     if loss.name == CATEGORICAL or (loss.name == BINARY and every.ndim > 1 and every.shape[1] > 1):
         return None
-    return f"all {len(every):,} labels are {every.flat[0]}" if np.ptp(every) == 0 else None
+    is_one = bool((every == every.flat[0]).all())
+    return f"all {len(every):,} labels are {every.flat[0]}" if is_one else None
 
 
 def judged_outputs(outputs: list[Any], loss: LossUsed | None) -> PreflightCheck:
