@@ -3,12 +3,14 @@ are gone."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from stall_analyzer.detectors.numerics import (
     learning_rate_too_low,
     loss_explodes,
+    no_progress,
     one_answer,
     unscaled_input,
 )
@@ -101,3 +103,17 @@ def test_a_huge_loss_that_hardly_falls_has_targets_that_are_not_scaled() -> None
     assert severity(unscaled_input, huge) == "note"
     learns = replace(of_epochs(loss=(3e8, 1e8, 3e7)), keras=REGRESSION)
     assert severity(unscaled_input, learns) is None
+
+
+def test_a_loop_that_comes_to_rest_at_a_guess_is_worth_a_note() -> None:
+    resting = events(loss=[math.log(2) + 0.02 * math.exp(-step / 30) for step in range(300)])
+    assert severity(no_progress, resting) == "note"
+    below = events(loss=[0.6 + 0.1 * math.exp(-step / 30) for step in range(300)])
+    assert severity(no_progress, below) is None
+
+
+def test_a_loop_that_hardly_leaves_the_guess_it_began_with_is_worth_a_note() -> None:
+    slow = events(loss=[math.log(4) - 1e-4 * step for step in range(200)])
+    assert severity(no_progress, slow) == "note"
+    learns = events(loss=[math.log(4) - 1e-3 * step for step in range(200)])
+    assert severity(no_progress, learns) is None

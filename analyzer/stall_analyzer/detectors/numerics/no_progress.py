@@ -106,6 +106,11 @@ SCATTER_MOST = 0.2
 USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
 # A model that is right so often need not learn any more.
 GOOD_ACCURACY = 0.9
+# One answer for all inputs may be right so much more often than a guess, where classes are not of
+# one size: a loss that hardly moves is worth a note.
+NEAR_CHANCE = 0.1
+# A loss that has come to rest at a guess is nearer to it than one that passes by.
+AT_GUESS = 0.002
 
 WHAT_WOULD_TELL = (
     "StallCallback measures the gradients and updates of each layer: a run with it says which."
@@ -142,9 +147,15 @@ def _standing(learning: LearningSignals) -> Finding | None:
         return None
     if baseline is not None and _stays_above(learning, baseline, course):
         return _constant_answer(learning, baseline, course)
-    if _is_good(learning, baseline, course) or has_decayed(learning):
+    if has_decayed(learning):
         return None
-    return _same_number(learning, course) or _hardly_moved(learning, course)
+    if _is_good(learning, baseline, course):
+        return _hardly_moved(learning, course) if _is_near_chance(learning) else None
+    return (
+        _same_number(learning, course)
+        or _hardly_moved(learning, course)
+        or _ends_at_a_guess(learning, course)
+    )
 
 
 def _guesses(learning: LearningSignals) -> bool:
@@ -194,6 +205,12 @@ def _is_good(learning: LearningSignals, baseline: Baseline | None, course: Cours
     )
 
 
+def _is_near_chance(learning: LearningSignals) -> bool:
+    """Better than a guess, but only as far as one answer for all inputs may be."""
+    classes, accuracies = learning.settings.classes, learning.accuracies
+    return bool(classes and len(accuracies) and accuracies[-1] < 1 / classes + NEAR_CHANCE)
+
+
 def _same_number(learning: LearningSignals, course: Course) -> Finding | None:
     """The loss of whole epochs is the same: it has one cause, whatever the loss is."""
     if course.error or len(course.levels) < LEAST_SAME or course.fall > HAD_FALLEN:
@@ -219,13 +236,29 @@ def _hardly_moved(learning: LearningSignals, course: Course) -> Finding | None:
     return _at_a_guess(course, classes) if classes is not None else _note(learning, level, course)
 
 
+def _ends_at_a_guess(learning: LearningSignals, course: Course) -> Finding | None:
+    """Of a loss of which nothing is known: at a guess since the middle of the run, or hardly away
+    from the one that it began with. Two networks that train against each other may end there,
+    and slow beginnings look alike, so it is only a note."""
+    if learning.settings.loss is not None:
+        return None
+    middle, ended = (_guess_near(float(level), AT_GUESS) for level in course.levels[-2:])
+    is_there = ended is not None and ended == middle
+    is_near = _guess_near(learning.first_loss or 0.0, STILL) and abs(course.fall) < HARDLY
+    return _note(learning, float(course.levels[-1]), course) if is_there or is_near else None
+
+
+def _guess_near(level: float, share: float) -> int | None:
+    """The number of classes whose guess costs as much."""
+    near = (n for n in USUAL_CLASSES if abs(level - math.log(n)) <= share * math.log(n))
+    return next(near, None)
+
+
 def _classes_by_level(course: Course, error: float) -> int | None:
     """Of a loop that says nothing about its loss: whose guess it can only be."""
     if course.spread + error > 2 * STILL:
         return None
-    level = float(course.levels[-1])
-    near = [n for n in USUAL_CLASSES if abs(level - math.log(n)) <= STILL * math.log(n)]
-    return near[0] if near else None
+    return _guess_near(float(course.levels[-1]), STILL)
 
 
 def _steps(learning: LearningSignals) -> int:

@@ -49,6 +49,8 @@ SAME = 1e-6  # what float32 leaves of one number
 GOOD_ACCURACY = 0.98
 # A loss that fell to this share of its start has learned something.
 LEARNED = 0.5
+# So many outputs of a regression are rarely equal to their targets.
+BY_CHANCE = 0.02
 OF_ONE_CLASS = ("recall", "precision", "f1", "fbeta", "iou", "io_u", "dice", "true_positives")
 
 
@@ -115,8 +117,10 @@ def _ends(learning: LearningSignals, name: str, values: Float64s) -> Iterator[Fl
 
 
 def _is_classification(learning: LearningSignals, name: str) -> bool:
-    """Regressions are given accuracies, too, which mean nothing."""
+    """Regressions are given accuracies, too, which mean nothing: they are 0 but for chance."""
     if learning.settings.classes is not None:
+        return True
+    if learning.settings.loss is None and learning.metrics[name][-1] > BY_CHANCE:
         return True
     losses = learning.metrics.get(_loss_of(name, learning.metrics), np.empty(0))
     return len(losses) > LEAST_EPOCHS and bool(losses[-1] > LEARNED * losses[0] > 0)
