@@ -77,6 +77,16 @@ def test_a_loop_that_sleeps_and_looks_again_is_stuck_and_one_long_sleep_is_slow(
     assert state_of(write.read(tmp_path, before() + asleep)) == SLOW
 
 
+def test_a_library_that_sleeps_and_looks_again_is_stuck(tmp_path: Path) -> None:
+    """As a database does whose table is locked: the line of the user's is one call."""
+
+    def locked(idle: int) -> Json:
+        return thread(*IN_A_CALLBACK, main=True, wait="clock_nanosleep", turns=10 * idle)
+
+    verdict = judged(write.read(tmp_path, before() + stall(locked)))[2]
+    assert verdict.status == "stuck" and "in the call of that line" in verdict.sentence
+
+
 def test_a_process_that_is_waited_for_and_computes_is_slow(tmp_path: Path) -> None:
     def child(cores: float) -> Callable[[int], list[Json]]:
         return lambda idle: [{"pid": 9, "name": "sh", "state": "R", "cpu_s": cores * idle}]

@@ -48,6 +48,9 @@ LEAST_DOUBT = 0.1
 LEARNS_NOTHING = frozenset({"numerics.nonfinite", "numerics.skipped_update"})
 # Over, as long as no new shape or number comes: later epochs may bring one.
 MAY_RETURN = frozenset({"compile.retracing"})
+# A run that was ended from outside had been slow if one of these took more than half of its time.
+SLOWING: tuple[Bucket, ...] = ("input", "host", "memory", "communication")
+MOST_OF_IT = 0.5
 NAMED_IN_TURN = 3  # stragglers in one sentence
 
 
@@ -231,12 +234,27 @@ def _dead(signals: Signals) -> Verdict:
     slow = f" {stall.sentence}." if stall is not None else ""
     if not slow:
         slow = _why_it_could_not_end(signals)
+    bucket = ending.bucket if ending.bucket != "unknown" else _bucket(stall)
+    if not slow and bucket == "unknown" and (slowed := _what_slowed_it(signals)) is not None:
+        bucket = slowed
+        part = signals.with_share(_spent_on(signals, slowed))
+        slow = f" Until then it was slow, not stuck: {part} went to {slowed}."
     return Verdict(
         "dead",
-        ending.bucket if ending.bucket != "unknown" else _bucket(stall),
+        bucket,
         f"Dead since {moment(ending.ns)} ({where}): {what}.{slow}",
         0.9,
     )
+
+
+def _what_slowed_it(signals: Signals) -> Bucket | None:
+    """What took most of the time until the end came from outside, where it comes in every step."""
+    most = max(SLOWING, key=lambda bucket: _spent_on(signals, bucket))
+    return most if signals.share(_spent_on(signals, most)) > MOST_OF_IT else None
+
+
+def _spent_on(signals: Signals, bucket: Bucket) -> int:
+    return sum(ps for cause, ps in signals.causes_ps.items() if bucket_of(cause) == bucket)
 
 
 def _why_it_could_not_end(signals: Signals) -> str:

@@ -36,6 +36,7 @@ ID = "ST318"
 BUCKET = "numerics"
 
 COMPARING = (*CROSS_ENTROPIES, "mean_squared_error", "mean_absolute_error", "huber")
+LEAST_STEPS = 50
 LEAST_SEEN = 32  # labels: fewer may be the same by chance
 
 
@@ -43,7 +44,9 @@ def check(signals: Signals) -> Finding | None:
     batches = signals.batches
     if batches is None or batches.labels is None or not _are_the_same(batches):
         return None
-    labels, is_compared = batches.labels, signals.learning.settings.loss in COMPARING
+    labels, learning = batches.labels, signals.learning
+    # Data of one class may come first by design, and the others in fits to come.
+    is_compared = learning.settings.loss in COMPARING and (learning.step_count or 0) >= LEAST_STEPS
     return Finding(
         severity="act" if is_compared else "note",
         title=f"All labels are the same: {labels.mean:.4g}",

@@ -33,6 +33,7 @@ from stall_analyzer.signals.ending.standing import (
     is_blocked,
     is_reading,
     is_served,
+    is_woken,
     places,
     spins_in,
     stands_still,
@@ -277,20 +278,24 @@ def _goes_round(loop: Loop) -> str:
     return f"goes round in a while loop ({lines}) that does not end"
 
 
-POLLS = "it slept again and again in one while loop, and nothing else happened"
+POLLS = "it slept again and again in one place, and nothing else happened"
 
 
 def _polled(scene: Scene, reason: Blamed) -> Blamed | None:
-    """One that looks again and again whether something has come. One long sleep is none."""
-    loop, frames = reason.thread.loop, stack_of(reason.thread).frames
+    """One that looks again and again whether something has come, in a loop of its own or inside of
+    the library that its line has called. One long sleep is none."""
+    thread, frames = reason.thread, stack_of(reason.thread).frames
     in_its_own_code = bool(frames) and frames[0].is_users
-    is_polling = loop is not None and loop.word == "while" and in_its_own_code and reason.sleeps
-    if not is_polling or is_blocked(scene, reason.thread) or not stands_still(scene):
+    in_a_library = thread.loop is None and is_woken(scene, thread)
+    is_looping = thread.loop is not None and thread.loop.word == "while"
+    is_polling = in_its_own_code and reason.sleeps and (is_looping or in_a_library)
+    if not is_polling or is_blocked(scene, thread) or not stands_still(scene):
         return None
     cores = cores_at_work(scene)
     if cores is None or cores >= IDLE_CORES or busy_child(scene) or is_reading(scene):
         return None
-    does = "sleeps and looks again, in a while loop, for something that does not come"
+    where = "in the call of that line" if in_a_library else "in a while loop"
+    does = f"sleeps and looks again, {where}, for something that does not come"
     return replace(reason, waits_in=does, sleeps=False, kind="polling", confidence=0.7)
 
 

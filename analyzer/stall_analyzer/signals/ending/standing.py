@@ -141,6 +141,12 @@ def is_blocked(scene: Scene, thread: ThreadStack) -> bool:
     return len(turns) >= LEAST_LOOKS and turns[-1] == turns[0]
 
 
+def is_woken(scene: Scene, thread: ThreadStack) -> bool:
+    """Whether it slept several times between two looks: one sleep has one end."""
+    turns = _turns(scene, thread)
+    return len(turns) >= LEAST_LOOKS and turns[-1] - turns[0] >= 2 * (len(turns) - 1)
+
+
 def is_served(scene: Scene, thread: ThreadStack) -> bool:
     """Whether it is woken more often than somebody who looks at a clock."""
     turns, lasts_s = _turns(scene, thread), (scene.calm[-1].ns - scene.calm[0].ns) / NS_PER_S
