@@ -33,6 +33,7 @@ from tb_stall_plugin.capture.training.measured_vector import (
     scalars_of,
     vector_length,
 )
+from tb_stall_plugin.capture.training.plain_gradients import demand_same_types, demand_shape
 from tb_stall_plugin.capture.training.strategies import outside_of_graphs_and_strategies
 from tb_stall_plugin.capture.training.watched_layers import WatchedLayer
 
@@ -105,8 +106,8 @@ class GradientMeter:
     def before_update(
         self, weights: Sequence[Any], biases: Sequence[Any], loss: Any, batch: Batch
     ) -> Any:
-        """Takes the gradients of the layers, None where there is none. Returns what `after_update`
-        needs: the loss scale."""
+        """Takes plain gradients of the layers, None where there is none. Returns what
+        `after_update` needs: the loss scale."""
         scale = _number(loss_scaling.scale_of(self._optimizer))
         loss = _number(loss) if _is_of_this_step(loss) else None
         replicas = tf.distribute.get_strategy().num_replicas_in_sync
@@ -116,7 +117,7 @@ class GradientMeter:
             (self._eager_losses if tf.executing_eagerly() else self._losses).put(loss)
         looked_at = tensors_of(batch, _is_number_of_this_step)
         roles = tuple(role for role, _ in looked_at)
-        tensors = [*map(_values, weights), *biases, scale, *(tensor for _, tensor in looked_at)]
+        tensors = [*weights, *biases, scale, *(tensor for _, tensor in looked_at)]
         if tf.executing_eagerly():
             if self._will_measure:
                 self._measure(tensors, replicas, roles)
@@ -125,6 +126,7 @@ class GradientMeter:
         is_given = tuple(tensor is not None for tensor in tensors)
         measure = self._measuring(is_given, replicas, roles).get_concrete_function(given)
         inputs = [*given, *measure.captured_inputs]
+        demand_same_types(inputs, measure.inputs)
         nothing = _doing_nothing(tuple(tensor.dtype for tensor in inputs))
         nothing.add_to_graph(tf.compat.v1.get_default_graph())
         raw.If(
@@ -167,6 +169,7 @@ class GradientMeter:
         halves = [NOT_MEASURED if g is None else raw.L2Loss(t=_float32(g)) for g in weights]
         parts = [tf.stack([*head, *halves]), self._zeros(weights, biases)]
         value = raw.ConcatV2(values=parts, axis=0)
+        demand_shape(value, self._vector.shape)
         raw.AssignVariableOp(resource=self._vector.handle, value=value)
         if batch:
             self._sample(head.number, roles, batch)
@@ -193,6 +196,7 @@ class GradientMeter:
         if not layers:
             return tf.zeros([0])
         gradients = tf.concat([_of_units(*layer) for layer in layers], axis=0)
+        demand_shape(gradients, [sum(watched.units for watched, *_ in layers)])
         is_zero = raw.Cast(x=raw.Equal(x=gradients, y=0.0), DstT=tf.int32)
         ends = [end - 1 for end in itertools.accumulate(watched.units for watched, *_ in layers)]
         zeros = raw.GatherV2(params=raw.Cumsum(x=is_zero, axis=0), indices=ends, axis=0)
@@ -216,11 +220,6 @@ def _of_units(watched: WatchedLayer, of_weight: Any, of_bias: Any) -> Any:
         return tf.ones([watched.units])
     axes = list(range(len(watched.shape) - 1))
     return raw.Max(input=raw.Abs(x=_float32(of_weight)), axis=axes)
-
-
-def _values(gradient: Any) -> Any:
-    """Of an embedding, the rows that were used; those used twice are not added up."""
-    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
 
 
 def _is_of_this_step(loss: Any) -> bool:

@@ -22,6 +22,7 @@ from tb_stall_plugin.capture.training.hook import Hook
 from tb_stall_plugin.capture.training.measured_steps import MeasuredSteps
 from tb_stall_plugin.capture.training.measured_vector import update_ratios
 from tb_stall_plugin.capture.training.own_time import shown
+from tb_stall_plugin.capture.training.plain_gradients import plain
 from tb_stall_plugin.capture.training.strategies import (
     outside_of_graphs_and_strategies,
     runs_elsewhere,
@@ -219,8 +220,11 @@ class Probe:
             return None  # an optimizer may serve several models
         self.is_in_step = True
         scale = meter.before_update(
-            [gradient_of[id(weight)] for weight in self._weights],
-            [gradient_of.get(id(bias)) for bias in self._biases],
+            [plain(gradient_of[id(weight)], weight.shape) for weight in self._weights],
+            [
+                None if bias is None else plain(gradient_of.get(id(bias)), bias.shape)
+                for bias in self._biases
+            ],
             loss,
             batch or Batch(),
         )

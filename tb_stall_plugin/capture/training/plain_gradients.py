@@ -1,0 +1,42 @@
+"""What an optimizer is given as gradients, as the tensors that can be measured without any risk.
+
+Loops give it whatever it takes: variables in which gradients were added up, arrays, slices. An op
+that is added to a step and fails there ends the training, so all that may go wrong when it runs is
+to be known before: kind, type and shape. What is not known is not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+TYPES = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
+
+
+def plain(gradient: Any, shape: Sequence[int | None]) -> Any:
+    """The gradient of a weight of this shape, or the rows of it that were used; None if it is
+    none, or none that is surely measured."""
+    if gradient is None:
+        return None
+    is_of_rows = isinstance(gradient, tf.IndexedSlices)
+    given = gradient.values if is_of_rows else gradient
+    # A variable would be handed on as what it is, and not as what is in it.
+    tensor = tf.convert_to_tensor(given)
+    known = tuple(tensor.shape) if tensor.shape.rank is not None else ()
+    fits = known[1:] == tuple(shape)[1:] if is_of_rows and known else known == tuple(shape)
+    return tensor if fits and tensor.dtype in TYPES else None
+
+
+def demand_same_types(given: Sequence[Any], expected: Sequence[Any]) -> None:
+    """Raises if a function expects other inputs than it is going to be given."""
+    found, wanted = ([each.dtype for each in inputs] for inputs in (given, expected))
+    if found != wanted:
+        raise TypeError(f"the step gives {found}, and what measures it expects {wanted}")
+
+
+def demand_shape(tensor: Any, shape: Sequence[int]) -> None:
+    """Raises unless the tensor surely has it when the step runs."""
+    if tensor.shape.rank is None or tuple(tensor.shape) != tuple(shape):
+        raise ValueError(f"the shape {tensor.shape} is not {list(shape)}")
