@@ -19,6 +19,7 @@ from tests.capture.small_trainings import keras, tf
 
 SHAPE = (6, 3)
 VALUES = np.linspace(-1, 1, 18, dtype="float32").reshape(SHAPE)
+ACCUMULATED: Any = tf.Variable(VALUES)
 
 
 def of_unknown_shape(value: Any) -> Any:
@@ -32,7 +33,6 @@ GIVEN: dict[str, Callable[[], Any]] = {
     "rows": lambda: tf.IndexedSlices(tf.constant(VALUES[:2]), tf.constant([4, 1]), SHAPE),
     "of a shape that is not known": lambda: of_unknown_shape(VALUES),
 }
-ACCUMULATED = tf.Variable(VALUES)
 
 
 def trained(give: Callable[[], Any], probe: bool) -> tuple[Any, Probe]:

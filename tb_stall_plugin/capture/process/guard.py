@@ -39,6 +39,7 @@ END_AFTER_SIGTERM_S = 5.0  # to save the profile: clusters send SIGKILL soon aft
 END_AT_EXIT_S = 30.0
 # A disk that hangs must not keep a process from going on, nor from ending.
 WRITE_S = 3.0
+WRITE_AFTER_FIT_S = 1.0
 LISTENER_S = 0.1  # until it has heard of a signal, on a busy machine
 LAST_WORDS_S = 15.0
 MOST_ERROR_CHARACTERS = 4000  # TensorFlow's errors quote whole graphs, and say why at the end
@@ -63,9 +64,13 @@ def guard(
             if hang_after_s is not None:
                 _guard.hang_after(hang_after_s)
             return _guard
-        if _guard is not None:
-            _guard.close(StopReason.EXIT)
+        before = _guard
+        if before is not None:
+            before.close(StopReason.EXIT)
         _guard = Guard(folder, hang_after_s, age_s)
+        if before is not None:
+            # They may yet be left, by an exception, and would keep their models for ever.
+            _guard.pulse.fits = before.pulse.fits
         _guard.begin()
         return _guard
 
@@ -143,6 +148,10 @@ class Guard:
         self.recorder.record(environment(self._witness.hang_after_s, initialised))
 
     # ------------------------------------------------------------ last words
+
+    def write_now(self) -> None:
+        """Training has ended: what comes next may end the process without a word."""
+        _within(self.recorder.flush, WRITE_AFTER_FIT_S)
 
     def exception(self, error: BaseException, uncaught: bool = False) -> None:
         """Dump what an exception leaves behind; each one once, whoever sees it first. That it ends

@@ -13,6 +13,7 @@ import json
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,9 @@ from stall_analyzer.captures.held_stacks import MOST_BYTES, StacksTimer, parse
 from tb_stall_plugin.capture.process.thread_stacks import OWN_THREADS
 
 WAIT_FOR_DISK_S = 1.0
+# A process has one timer. A child that is forked while it runs would wait for its thread for ever.
+_timer = threading.Lock()
+_users: weakref.WeakSet[HeldInterpreter] = weakref.WeakSet()
 LATE_S = 10.0  # the watchdog is not late by so much while Python runs, even if the machine swaps
 
 
@@ -36,9 +40,7 @@ class HeldInterpreter:
         self._is_over = False
         self._is_taken = False  # what is in the file: it is left there until it must be on disk
         self._set_timer: Callable[..., None] = faulthandler.dump_traceback_later
-        # A child that is forked while the timer runs would wait for its thread for ever.
-        self._timer = threading.Lock()
-        # Not the same: whoever forks must not wait for a disk. It keeps the file open.
+        # Not the timer's: whoever forks must not wait for a disk. It keeps the file open.
         self._using_file = threading.Lock()
 
     def begin(self) -> None:
@@ -50,11 +52,7 @@ class HeldInterpreter:
         except OSError:  # the recorder will say so
             return
         _replace_timer(self._set_by_script)
-        os.register_at_fork(
-            before=self._before_fork,
-            after_in_parent=self._timer.release,
-            after_in_child=self._after_fork,
-        )
+        _users.add(self)
 
     def put_off(self, seconds: float, look: Look | None = None) -> None:
         """For so many seconds from now nothing is to be written. Without a look nothing ever is
@@ -69,7 +67,7 @@ class HeldInterpreter:
             with suppress(OSError):  # what was known a second ago must do
                 os.pwrite(self._file, text[:STACKS_HEADER_BYTES], 0)
                 os.lseek(self._file, STACKS_HEADER_BYTES, os.SEEK_SET)
-            with self._timer:
+            with _timer:
                 if not self._is_over:
                     self._set_timer(due_s, file=self._file)
 
@@ -100,9 +98,10 @@ class HeldInterpreter:
             self._using_file.release()
 
     def _stop(self) -> None:
-        with self._timer:
+        with _timer:
             if not self._is_over:
                 self._is_over = True
+                _users.discard(self)
                 _replace_timer(self._set_timer)
                 faulthandler.cancel_dump_traceback_later()
 
@@ -111,13 +110,32 @@ class HeldInterpreter:
         self._set_timer(*arguments, **named)
 
     def _before_fork(self) -> None:
-        self._timer.acquire()
         if not self._is_over:
             faulthandler.cancel_dump_traceback_later()
 
     def _after_fork(self) -> None:
-        self._is_over = True
-        self._timer.release()
+        if not self._is_over:
+            self._is_over = True
+            _replace_timer(self._set_timer)
+
+
+def _before_fork() -> None:
+    _timer.acquire()
+    for user in tuple(_users):
+        user._before_fork()
+
+
+def _after_fork() -> None:
+    for user in tuple(_users):
+        user._after_fork()
+    _timer.release()
+
+
+# Once: it cannot be taken back, and must not keep a finished training in memory.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_timer.release, after_in_child=_after_fork
+    )
 
 
 def _header(due_s: float, look: Look | None) -> bytes:

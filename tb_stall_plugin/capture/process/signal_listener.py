@@ -13,7 +13,6 @@ program's own, and leave it to us to end the process: where there was none, it i
 from __future__ import annotations
 
 import ctypes
-import functools
 import logging
 import os
 import signal
@@ -51,6 +50,8 @@ WAKEUP_TAKEN = (
 # As they are without our stand-ins.
 _set_signal: Callable[..., Any] = signal.signal
 _get_signal: Callable[..., Any] = signal.getsignal
+# Never closed, since somebody may have kept the number of one to set it again; but used again.
+_free_pipes: list[tuple[int, int]] = []
 
 
 class SignalListener:
@@ -77,9 +78,7 @@ class SignalListener:
         native = self._previous is signal.SIG_DFL and _handler_address(signal.SIGTERM) != 0
         if self._previous is None or native:
             return NATIVE_HANDLER
-        # Never closed: somebody may have kept the number, to set it again.
-        self._reader, self._writer = os.pipe()
-        os.set_blocking(self._writer, False)
+        self._reader, self._writer = _free_pipes.pop() if _free_pipes else _new_pipe()
         self._thread.start()
         other = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         if other != -1:
@@ -89,8 +88,7 @@ class SignalListener:
         self._installed = True
         if self._previous is signal.SIG_DFL:
             _replace_functions(self._set_by_script, self._seen_by_script)
-        # It cannot be taken back, and must not keep a finished training in memory.
-        os.register_at_fork(after_in_child=functools.partial(_remove, weakref.ref(self)))
+        _installed.add(self)
         return WAKEUP_TAKEN if other != -1 else None
 
     def remove(self) -> None:
@@ -142,6 +140,7 @@ class SignalListener:
         while True:
             for number in os.read(self._reader, 64):
                 if number == STOP:
+                    _free_pipes.append((self._reader, self._writer))
                     return
                 now = time.monotonic()
                 if number in HEARD and now - last.get(number, -SAME_SIGNAL_S) >= SAME_SIGNAL_S:
@@ -165,10 +164,24 @@ class SignalListener:
 thread_stacks.HIDDEN.add(SignalListener._handle.__code__)
 
 
-def _remove(listener: weakref.ref[SignalListener]) -> None:
-    alive = listener()
-    if alive is not None:
-        alive.remove()
+_installed: weakref.WeakSet[SignalListener] = weakref.WeakSet()
+
+
+def _remove_in_child() -> None:
+    """Of a fork: the handlers are the parent's, and so are the pipes."""
+    _free_pipes.clear()
+    for listener in tuple(_installed):
+        listener.remove()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_remove_in_child)
+
+
+def _new_pipe() -> tuple[int, int]:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    return reader, writer
 
 
 def _replace_functions(set_signal: Callable[..., Any], get_signal: Callable[..., Any]) -> None:

@@ -73,6 +73,8 @@ class Watchdog:
         if held is not None:
             self._witness.recorder.record(held)
         idle_s = self._pulse.idle_s()
+        if idle_s >= TICK_S and self._pulse.was_left():  # soon: until then its model is kept
+            return
         if idle_s >= QUIET_S and self._nothing_is_expected():
             self._held.put_off(A_DAY_S)
             return
@@ -86,9 +88,7 @@ class Watchdog:
 
     def _nothing_is_expected(self) -> bool:
         """Between two fits, a notebook waits for its user."""
-        return self._pulse.was_left() or (
-            self._pulse.phase == TrainingPhase.IDLE and thread_stacks.main_rests()
-        )
+        return self._pulse.phase == TrainingPhase.IDLE and thread_stacks.main_rests()
 
     def _dump_if_hanging(self, idle_s: float) -> None:
         if self._hang_ns != self._pulse.last_sign_ns:

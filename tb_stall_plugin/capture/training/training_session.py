@@ -154,7 +154,8 @@ class TrainingSession:
             self._windows.plan.budget = self._budget
             self._windows.fit_begins(steps_in_epoch, others)
 
-    def end(self) -> None:
+    def end(self, write: bool = True) -> None:
+        """`write`: at once, and not within a second."""
         with self._beginning_or_ending:
             if self._fit is None:
                 return
@@ -171,6 +172,8 @@ class TrainingSession:
             self._pulse.begin(TrainingPhase.IDLE)
             if self._windows is not None:
                 self._windows.fit_ends()
+            if write:
+                self._guard.write_now()
             # Nothing of a finished training is kept in memory for us.
             self._when_left = self._model = self._optimizer = self._probe = None
             self._learning = LearningLog(self._recorder)
@@ -184,7 +187,7 @@ class TrainingSession:
                 return False
             text = "training was left before its end, by an exception that the program survived"
             self._recorder.note("info", text)
-            self.end()
+            self.end(write=False)
             return True
         finally:
             self._beginning_or_ending.release()

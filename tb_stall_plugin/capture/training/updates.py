@@ -37,10 +37,11 @@ class UpdateMeter:
         before, self._last = self._last, self._gathered()
         if before is None:
             return None
-        return [
-            (float(np.square(now - then).sum()), float(np.square(then).sum()))
-            for now, then in zip(self._last, before, strict=True)
-        ]
+        with np.errstate(all="ignore"):  # weights that are no number are not ours to warn of
+            return [
+                (float(np.square(now - then).sum()), float(np.square(then).sum()))
+                for now, then in zip(self._last, before, strict=True)
+            ]
 
     def _gathered(self) -> Sample:
         # All ops are started before the first result is waited for.
@@ -48,7 +49,8 @@ class UpdateMeter:
             tf.raw_ops.ResourceGatherNd(resource=weight.handle, indices=places, dtype=weight.dtype)
             for weight, places in zip(self._weights, self._places, strict=True)
         ]
-        return [elements.numpy().astype(np.float32) for elements in gathered]
+        with np.errstate(all="ignore"):
+            return [elements.numpy().astype(np.float32) for elements in gathered]
 
 
 def _on_device_of(weight: Any, places: npt.NDArray[np.int64]) -> Any:
