@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types check-python bench logging-cost fleet scenarios clusters faults
-.PHONY: hangs captured partial controls blind strangers accuracy docs schema sample-logs clean
+.PHONY: hangs harm captured partial controls blind strangers accuracy docs schema sample-logs clean
 .PHONY: frontend test-frontend test-browser screenshots test-versions
 
 help:  ## show this list
@@ -85,6 +85,22 @@ hangs: $(VENV)/.installed-test  ## trainings that hang, ended by SIGTERM and SIG
 	$(BIN)/python -m tests.scenarios.hangs.run --workdir build/hangs
 	$(BIN)/python -m tests.scenarios.hangs.score --workdir build/hangs
 
+HARM_PACKAGES := tf_keras ipykernel jax torch
+
+harm: $(VENV)/.installed-test $(HARM_PACKAGES:%=build/harm/packages/.%)  ## programs with and without a capture: does anything else differ? (30 minutes)
+	$(BIN)/python -m tests.scenarios.harm.run --workdir build/harm --write
+
+# Beside the environment of the tests, which needs none of them. One that cannot be had is skipped.
+build/harm/packages/.tf_keras: WHAT := --no-deps tf_keras
+build/harm/packages/.ipykernel: WHAT := ipykernel jupyter_client
+build/harm/packages/.jax: WHAT := --no-deps jax jaxlib scipy
+build/harm/packages/.torch: WHAT := --no-deps torch sympy networkx mpmath filelock
+
+build/harm/packages/.%: | $(VENV)/.installed-test
+	@echo "installing $* into build/harm/packages ..."
+	@$(PIP) install --target $(@D)/$* $(WHAT) || rm -rf $(@D)/$*
+	@touch $@
+
 controls: $(VENV)/.installed-test  ## what input takes from the steps, against ready batches (5 minutes)
 	$(BIN)/python -m tests.scenarios.controls.run --workdir build/controls
 
@@ -127,10 +143,10 @@ clean:  ## remove everything that make made
 	rm -rf .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -rf *.egg-info analyzer/*.egg-info
 	find analyzer tb_stall_plugin tests benchmarks scripts -name __pycache__ -prune -exec rm -rf {} +
-	find analyzer -name '*.so' -delete
+	find analyzer tb_stall_plugin -name '*.so' -delete
 
 # Stamps: pip runs again only when what it installs has changed.
-SOURCES := pyproject.toml $(wildcard analyzer/stall_analyzer/decode/*.c analyzer/stall_analyzer/decode/*.h)
+SOURCES := pyproject.toml $(wildcard analyzer/stall_analyzer/decode/*.[ch] tb_stall_plugin/capture/process/*.c)
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

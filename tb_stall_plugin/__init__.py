@@ -1,7 +1,7 @@
 """Stall: the TensorBoard tab, and what captures a training for it.
 
 Imports nothing: TensorBoard imports this package when it starts, and does not start if that fails.
-`StallCallback` and `watch` bring TensorFlow with them, and are loaded when they are asked for.
+`StallCallback` and `watch` bring TensorFlow or Keras with them, and are loaded when asked for.
 """
 
 from __future__ import annotations
@@ -16,12 +16,18 @@ __all__ = ["StallCallback", "watch"]
 
 
 def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tb_stall_plugin.capture.backend import trains_with_tensorflow  # noqa: PLC0415
+
+    if trains_with_tensorflow():
+        from tb_stall_plugin.capture.training import callback, watch  # noqa: PLC0415
+
+        return callback.StallCallback if name == "StallCallback" else watch.watch
     if name == "StallCallback":
-        from tb_stall_plugin.capture.training.callback import StallCallback  # noqa: PLC0415
+        from tb_stall_plugin.capture.without_tensorflow import callback as plain  # noqa: PLC0415
 
-        return StallCallback
-    if name == "watch":
-        from tb_stall_plugin.capture.training.watch import watch  # noqa: PLC0415
+        return plain.StallCallback
+    from tb_stall_plugin.capture.without_tensorflow.watch import watch as plain_watch  # noqa: PLC0415
 
-        return watch
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return plain_watch

@@ -35,6 +35,8 @@ STOP, GO_ON = "stop", "go_on"  # and end the program, or let it train
 # Where each Keras has the `fit` that the others inherit.
 TRAINERS = {
     "keras.src.backend.tensorflow.trainer": "TensorFlowTrainer",  # Keras 3
+    "keras.src.backend.jax.trainer": "JAXTrainer",
+    "keras.src.backend.torch.trainer": "TorchTrainer",
     "keras.src.engine.training": "Model",  # Keras 2, of TensorFlow 2.13 to 2.15
     "tf_keras.src.engine.training": "Model",  # Keras 2 beside Keras 3
 }
@@ -179,7 +181,7 @@ def _add_callback(call: inspect.BoundArguments) -> None:
 
 
 def _capture(given: Sequence[Any]) -> list[Any]:
-    from tb_stall_plugin.capture.training.callback import StallCallback  # noqa: PLC0415
+    from tb_stall_plugin import StallCallback  # noqa: PLC0415
 
     if any(isinstance(callback, StallCallback) for callback in given):
         return []

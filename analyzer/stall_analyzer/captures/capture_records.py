@@ -61,6 +61,7 @@ class Environment(CaptureRecord):
     python: str = ""
     tensorflow: str | None = None
     keras: str | None = None
+    backend: str | None = None  # that trains, as Keras names it: tensorflow, jax, torch
     devices: tuple[str, ...] | None = None  # not known before training begins
     cores: int | None = None
     threads: ThreadSettings | None = None

@@ -14,8 +14,10 @@ from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.signals import Signals
 
 NAMES: dict[Framework, str] = {"jax": "JAX", "pytorch_xla": "PyTorch/XLA"}
+OF_CAPTURES: dict[Framework, str] = {"jax": "JAX", "pytorch": "PyTorch"}
 # Findings about the logged loss alone. All others know how TensorFlow or Keras work.
 ABOUT_THE_LOSS = frozenset({"ST301", "ST302", "ST305", "ST306"})
+ABOUT_THE_END = frozenset({"ST510", "ST511"})  # what hangs or dies
 # What most of the time went to is worth naming even where nothing marks training.
 MOST = 0.5
 SEEN_IN_ANY: tuple[Bucket, ...] = ("compute", "compile")  # of XLA's programs
@@ -27,7 +29,7 @@ def without_our_frameworks(findings: Mapping[str, Finding]) -> dict[str, Finding
     return {
         id: replace(finding, change=Change(finding.change.text))
         for id, finding in findings.items()
-        if id in ABOUT_THE_LOSS
+        if id in ABOUT_THE_LOSS | ABOUT_THE_END
     }
 
 
@@ -36,6 +38,8 @@ def judged_as_foreign(signals: Signals) -> Verdict | None:
     timeline = signals.timeline
     if not timeline.is_foreign:
         return None
+    if timeline.events is not None and timeline.events.other_backend and not timeline.foreign:
+        return Verdict("unknown", "unknown", _of_a_capture(signals), 0.0)
     if timeline.foreign:
         return Verdict("unknown", "unknown", _of_pytorch(timeline.foreign), 0.0)
     if timeline.framework in NAMES:
@@ -43,6 +47,21 @@ def judged_as_foreign(signals: Signals) -> Verdict | None:
     if timeline.framework == "other" and timeline.window.duration_ps == 0 and signals.events:
         return Verdict("unknown", "unknown", _of_scalars(signals.events), 0.0)
     return None
+
+
+def _of_a_capture(signals: Signals) -> str:
+    """Of steps into which it cannot look: when they were is all that is known."""
+    timeline = signals.timeline
+    name = OF_CAPTURES.get(timeline.framework, "another framework")
+    took = ""
+    if timeline.window.epoch is not None:
+        later = sorted(timeline.later_epochs_ps)
+        median = f", later ones {seconds(later[len(later) // 2])}" if later else ""
+        took = f": the first epoch took {seconds(signals.window_ps)}{median}"
+    return (
+        f"Trained with {name}{took}. Where that time went is not known: a capture looks into "
+        "TensorFlow's steps only."
+    )
 
 
 def _of_pytorch(traces: tuple[ForeignTrace, ...]) -> str:

@@ -189,6 +189,12 @@ class EventLog:
         return self.keras is not None or bool(self.captures)
 
     @property
+    def other_backend(self) -> str:
+        """What a captured program trains with, as Keras names it, if that is not TensorFlow."""
+        backend = self.capture.environment.backend if self.capture is not None else None
+        return "" if backend in (None, "tensorflow") else backend
+
+    @property
     def is_foreign(self) -> bool:
         """Neither TensorFlow nor Keras wrote any of it: what its scalars mean is not known."""
         return self.foreign_writer and not self.speaks_keras

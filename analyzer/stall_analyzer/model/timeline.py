@@ -19,6 +19,9 @@ from stall_analyzer.model.trace import Trace, TraceSource
 from stall_analyzer.model.units import PS_PER_NS, Bools, Int32s, Int64s, UInt32s
 
 
+OF_BACKENDS: dict[str, Framework] = {"jax": "jax", "torch": "pytorch"}  # of Keras
+
+
 @dataclass(frozen=True)
 class FunctionRuns:
     """Runs of graph functions that the training thread waited for, ordered by id.
@@ -272,10 +275,13 @@ class Timeline:
         traced += [trace.framework for trace in self.foreign]
         if traced:
             return "tensorflow" if "tensorflow" in traced else traced[0]
+        if self.events is not None and self.events.other_backend:
+            return OF_BACKENDS.get(self.events.other_backend, "other")
         return "other" if self.events is not None and self.events.is_foreign else "tensorflow"
 
     @property
     def is_foreign(self) -> bool:
         """Neither TensorFlow nor Keras runs here: nothing that we know of them is of use."""
-        speaks_keras = self.events is not None and self.events.speaks_keras
+        events = self.events
+        speaks_keras = events is not None and events.speaks_keras and not events.other_backend
         return self.framework != "tensorflow" and not speaks_keras

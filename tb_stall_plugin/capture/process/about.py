@@ -34,6 +34,7 @@ def environment(hang_after_s: float | None, initialised: bool) -> Environment:
         python=platform.python_version(),
         tensorflow=_version("tensorflow"),
         keras=_version("keras"),
+        backend=_backend() or ("other" if initialised else None),
         devices=_devices(tensorflow),
         cores=_cores(),
         threads=_threads(tensorflow),
@@ -63,6 +64,16 @@ def leads_its_cluster() -> bool:
 
 def _version(module: str) -> str | None:
     return getattr(sys.modules.get(module), "__version__", None)
+
+
+def _backend() -> str | None:
+    """None while nobody can say. TF_USE_LEGACY_KERAS: Keras 2 trains, whatever Keras 3 would."""
+    keras: Any = getattr(sys.modules.get("keras"), "backend", None)
+    if "tensorflow" in sys.modules and os.environ.get("TF_USE_LEGACY_KERAS") == "1":
+        return "tensorflow"
+    if hasattr(keras, "backend"):
+        return str(keras.backend())
+    return "tensorflow" if "tensorflow" in sys.modules else None
 
 
 def _cores() -> int | None:

@@ -4,7 +4,8 @@ Python runs signal handlers in the main thread, between two bytecodes. A thread 
 TensorFlow never gets there. But the C half of every Python handler writes the signal's number to
 the wakeup descriptor at once, and a thread of ours reads the other end.
 
-With a handler of ours in place SIGTERM no longer ends the process, so that thread must. What was
+With a handler of ours in place SIGTERM no longer ends the process, so that thread must; and if C
+code lets no Python run, the kernel does (_deadline.c). What was
 there before us keeps its say: a handler of the user's is called as before, and where something
 native listens we step aside. A handler that comes later must not take ours for one of the
 program's own, and leave it to us to end the process: where there was none, it is told so.
@@ -22,16 +23,24 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from types import FrameType
 from typing import Any
 
 from tb_stall_plugin.capture.process import thread_stacks
+
+try:
+    _deadline: Any = import_module("tb_stall_plugin.capture.process._deadline")
+except ImportError:  # no compiler, or no Linux
+    _deadline = None
 
 logger = logging.getLogger("stall")
 
 HEARD = (signal.SIGTERM, signal.SIGINT)
 STOP = 0  # in the pipe: no more signals are wanted
 SAME_SIGNAL_S = 2.0  # both halves of our handler report the same one
+HEARD_WITHIN_S = 5.0  # by our thread: else no Python runs any more, and the process ends
+ENDS_WITHIN_S = 25.0  # if it was heard; clusters send SIGKILL after half a minute
 WAIT_FOR_EVIDENCE_S = 3.0  # before a handler of the user's may end the process
 
 ONLY_MAIN_THREAD = (
@@ -84,6 +93,8 @@ class SignalListener:
         if other != -1:
             signal.set_wakeup_fd(other)
         _set_signal(signal.SIGTERM, self._handle)
+        if self._previous is signal.SIG_DFL and _deadline is not None:
+            _deadline.put_in(signal.SIGTERM, HEARD_WITHIN_S)
         self._address = _handler_address(signal.SIGTERM)
         self._installed = True
         if self._previous is signal.SIG_DFL:
@@ -150,6 +161,8 @@ class SignalListener:
     def _report(self, number: int) -> None:
         ends = number == signal.SIGTERM and self._previous is signal.SIG_DFL and self._is_ours()
         try:
+            if number == signal.SIGTERM and _deadline is not None:
+                _deadline.put_off(ENDS_WITHIN_S if ends else 0.0)
             self._heard(number, ends)
         except Exception:
             logger.warning("The last words of the capture failed.", exc_info=True)
@@ -170,6 +183,8 @@ _installed: weakref.WeakSet[SignalListener] = weakref.WeakSet()
 def _remove_in_child() -> None:
     """Of a fork: the handlers are the parent's, and so are the pipes."""
     _free_pipes.clear()
+    if _deadline is not None:
+        _deadline.forget()
     for listener in tuple(_installed):
         listener.remove()
 

@@ -72,6 +72,8 @@ class Probe:
         """`model`: of a fit, whose losses show the batches that they are computed from."""
         if self._hooks:  # by another fit, which is still under way
             return
+        if not tf.compat.v1.executing_eagerly_outside_functions():
+            return  # TensorFlow 1: its sessions know nothing of our variables
         if self._gradients is not None:
             self._gradients.measure_next(self.measured_steps.is_due)
             self._gradients.losses()  # of steps that were none of ours
