@@ -166,7 +166,7 @@ def forks(capture: Capture) -> None:
     def fork(_: Any) -> None:
         ways: tuple[Callable[[], object], ...] = (
             lambda: os._exit(7),
-            lambda: sys.exit(8),
+            os.abort,
             lambda: os.kill(os.getpid(), signal.SIGTERM),
         )
         for way in ways:
