@@ -38,9 +38,11 @@ CLOSED = {**WINDOW, "last_step": 0, "ended_by": "plan"}
 ON_DISK: list[dict[str, object]] = [
     {
         "kind": "start", "format": 1, "tool": "0.1.0", "host": "box", "pid": 7, "parent": 1,
-        "python": "3.11.4", "tensorflow": "2.21.0", "keras": None, "devices": ["CPU:0"], "cores": 8,
-        "threads": {"intra_op": 0, "inter_op": 0}, "task": {"type": "worker", "index": 1},
-        "cluster": {"worker": ["a:1", "b:1"]}, "hang_after_s": None,
+        "python": "3.11.4", "tensorflow": "2.21.0", "keras": None,
+        "backend": "tensorflow", "devices": ["CPU:0"], "cores": 8,
+        "threads": {"intra_op": 0, "inter_op": 0},
+        "task": {"type": "worker", "index": 1}, "cluster": {"worker": ["a:1", "b:1"]},
+        "hang_after_s": None,
     },
     {"kind": "model", "optimizer": "Adam", "parameters": 9, "layers": ["a"], "probed": True,
      "why": None},
