@@ -69,7 +69,7 @@ class Kind:
     environment: tuple[tuple[str, str], ...] = ()
     arguments: tuple[str, ...] = ()  # of Python
     sends: int = 0  # a signal, when the program has said that it is ready
-    says: str = ""  # our own words on the console, beside the line on the first epoch
+    says: tuple[str, ...] = ()  # our own words on the console, beside the line on the first epoch
 
 
 KINDS: dict[str, Kind] = {}

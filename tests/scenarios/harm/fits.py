@@ -241,7 +241,7 @@ def retraces(capture: Capture) -> None:
     "tf_keras (Keras 2)",
     needs="tf_keras",
     environment=(("TF_USE_LEGACY_KERAS", "1"),),
-    says="is slow compared to the batch time",  # of hooks, where steps take microseconds
+    says=("is slow compared to the batch time",),  # of hooks, where steps take microseconds
 )
 def legacy_keras(capture: Capture) -> None:
     for options in ({}, {"jit_compile": True}, {"run_eagerly": True}):

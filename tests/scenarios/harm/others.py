@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from importlib import import_module
 from typing import Any
@@ -44,6 +45,7 @@ def own_profiler(capture: Capture) -> None:
     capture.weights(of)
 
 
+NUMBERS = re.compile(r"\d+")
 KERNEL_S = 200.0
 CELLS = (
     "import sys; from tests.scenarios.harm import small, capture; from pathlib import Path",
@@ -78,7 +80,9 @@ def _shown(client: Any, code: str) -> list[str]:
 
 def _text(message: Any) -> str:
     content = message["content"]
-    return str(content.get("text") or content.get("ename") or "")
+    text = str(content.get("text") or content.get("ename") or "")
+    # TensorFlow greets with the time and its process.
+    return " ".join(NUMBERS.sub("", text).split()) if content.get("name") == "stderr" else text
 
 
 def _without_tensorflow(capture: Capture) -> None:

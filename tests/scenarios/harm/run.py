@@ -134,7 +134,7 @@ def _send(child: subprocess.Popen[bytes], folder: Path, number: int) -> None:
             child.kill()
 
 
-def without_ours(text: str, says: str = "") -> list[str]:
+def without_ours(text: str, says: Sequence[str] = ()) -> list[str]:
     """Lines without those of the capture: its sentence on the first epoch, its own frames."""
     kept: list[str] = []
     skip = False
@@ -142,7 +142,7 @@ def without_ours(text: str, says: str = "") -> list[str]:
         if skip and line.startswith("    ") and not line.lstrip().startswith("File "):
             continue
         skip = bool(OUR_FRAME.match(line))
-        is_ours = skip or OUR_LINES.search(line) or (says and says in line)
+        is_ours = skip or OUR_LINES.search(line) or any(each in line for each in says)
         if not is_ours and line.strip():
             kept.append(" ".join(NUMBERS.sub("N", line).split()))
     return kept
