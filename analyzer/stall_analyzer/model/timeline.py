@@ -18,7 +18,6 @@ from stall_analyzer.model.notes import Note
 from stall_analyzer.model.trace import Trace, TraceSource
 from stall_analyzer.model.units import PS_PER_NS, Bools, Int32s, Int64s, UInt32s
 
-
 OF_BACKENDS: dict[str, Framework] = {"jax": "jax", "torch": "pytorch"}  # of Keras
 
 
