@@ -93,3 +93,26 @@ def test_a_shape_that_is_not_known_is_noticed_before_the_step_runs() -> None:
             demand_shape(anything, [3])
 
     step(tf.zeros([3]))
+
+
+def test_an_optimizer_of_the_users_own_is_converted_by_autograph_and_nothing_of_ours_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Own:
+        def apply_gradients(self, pairs: Any) -> None:
+            for gradient, weight in pairs:
+                if tf.reduce_sum(gradient) > 1e6:  # in a graph, that takes AutoGraph
+                    weight.assign_sub(gradient)
+                else:
+                    weight.assign_sub(2 * gradient)
+
+    optimizer, weight = Own(), tf.Variable(np.ones(SHAPE, "float32"))
+    probe = Probe(optimizer)
+    probe.put_in()
+    tf.get_logger().addHandler(caplog.handler)
+    try:
+        tf.function(lambda: optimizer.apply_gradients([(tf.constant(VALUES), weight)]))()
+    finally:
+        tf.get_logger().removeHandler(caplog.handler)
+    assert probe.failure is None and "AutoGraph" not in caplog.text
+    np.testing.assert_array_equal(weight.numpy(), 1 - 2 * VALUES)

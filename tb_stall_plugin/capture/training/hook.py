@@ -16,6 +16,9 @@ class Hook:
     A copy or a pickle of the owner gets the plain method: it must not act on the original.
     """
 
+    # AutoGraph takes it for its own work then, and converts neither it nor what it calls.
+    autograph_info__ = None
+
     def __init__(self, owner: Any, name: str, around: Around) -> None:
         self._owner = owner
         self._name = name

@@ -151,10 +151,10 @@ class Probe:
 
     def _take_loss(self, method: Method, *arguments: Any, **named: Any) -> Any:
         self._replica.loss = arguments[0] if arguments else named.get("loss")
-        return method(*arguments, **named)
+        return _as_autograph_has_it(method)(*arguments, **named)
 
     def _take_batch(self, method: Method, *arguments: Any, **named: Any) -> Any:
-        loss = method(*arguments, **named)
+        loss = _as_autograph_has_it(method)(*arguments, **named)
         given = dict(zip(Batch._fields, arguments, strict=False)) | named
         self._replica.batch = Batch(*(given.get(name) for name in Batch._fields))
         self._replica.loss = loss  # a train_step of one's own need not scale it
@@ -168,7 +168,7 @@ class Probe:
                 variables = getattr(self.optimizer, "_trainable_variables", ())
             return self._begin(_read_twice(gradients), _read_twice(variables))
 
-        return self._measured(begin, lambda: method(*arguments, **named))
+        return self._measured(begin, lambda: _as_autograph_has_it(method)(*arguments, **named))
 
     def _apply_gradients(self, method: Method, *arguments: Any, **named: Any) -> Any:
         # Often a zip, which can be read only once.
@@ -181,7 +181,7 @@ class Probe:
             pairs = _read_twice(arguments[0] if arguments else named["grads_and_vars"])
             return self._begin([gradient for gradient, _ in pairs], [v for _, v in pairs])
 
-        return self._measured(begin, lambda: method(*arguments, **named))
+        return self._measured(begin, lambda: _as_autograph_has_it(method)(*arguments, **named))
 
     def _measured(
         self, begin: Callable[[], Callable[[], None] | None], update: Callable[[], Any]
@@ -248,6 +248,15 @@ class Probe:
         self._gradients = outside_of_graphs_and_strategies(
             lambda: GradientMeter(self.optimizer, layers)
         )
+
+
+def _as_autograph_has_it(method: Method) -> Method:
+    """Methods of the user's own may have an `if` that only AutoGraph can put into a graph."""
+    if tf.executing_eagerly():
+        return method
+    autograph = tf.__internal__.autograph
+    converted: Method = autograph.tf_convert(method, autograph.control_status_ctx())
+    return converted
 
 
 def learning_rate_of(optimizer: Any) -> float | None:

@@ -19,7 +19,7 @@ from tests.scenarios.harm.capture import KINDS, Capture
 
 MODULES = ("fits", "loops", "odd_fits", "processes", "disks", "others")
 OURS = "tb_stall_plugin"
-SERIAL = re.compile(r"_\d+$")  # of a branch, in its graph
+SERIAL = re.compile(r"_\d+")  # of a branch, in its graph
 
 
 def main() -> None:

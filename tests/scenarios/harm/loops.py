@@ -152,7 +152,10 @@ def own_optimizer(capture: Capture) -> None:
     class Plain:
         def apply_gradients(self, pairs: Any) -> None:
             for gradient, weight in pairs:
-                weight.assign_sub(0.1 * gradient)
+                if tf().reduce_sum(gradient) > 0:  # which only AutoGraph can put into a graph
+                    weight.assign_sub(0.1 * gradient)
+                else:
+                    weight.assign_sub(0.2 * gradient)
 
     weight, optimizer = tf().Variable(np.ones((8, 1), "float32")), Plain()
 

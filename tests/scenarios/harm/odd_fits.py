@@ -294,8 +294,12 @@ def _fail(of: Any) -> None:
 
 
 def _in_use(models: list[weakref.ref[Any]]) -> dict[str, float]:
-    time.sleep(4)  # a watchdog looks each second, and a profile is saved
-    gc.collect()
+    until_s = time.monotonic() + 20
+    while time.monotonic() < until_s:  # a watchdog looks each second, and a profile is saved
+        time.sleep(4)
+        gc.collect()
+        if not any(each() is not None for each in models):
+            break
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return {
         "models": sum(each() is not None for each in models),
