@@ -280,7 +280,7 @@ def _many_fits(capture: Capture, count: int, raises: bool) -> None:
         with contextlib.suppress(ValueError):
             fit(of, [*callbacks, *([at_batch(4, _fail)] if raises else [])], epochs=1)
         capture.weights(of)
-        del of
+        del of, callbacks  # any callback keeps its model
         keras().backend.clear_session()
         if number == count // 2:
             before = _in_use(alive)
