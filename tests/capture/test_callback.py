@@ -291,7 +291,7 @@ def test_a_failing_part_is_logged_once_and_the_others_go_on(
     [note] = capture_logs.records(tmp_path, "note")
     assert "out of order" in note["text"]
     assert profiles(tmp_path)
-    assert len(capture_logs.scalars(tmp_path)[Tag.STEP_SECONDS]) == 16
+    assert len(capture_logs.scalars(tmp_path)[Tag.STEP_SECONDS]) >= 16  # long ones are added
 
 
 def test_models_are_saved_as_ever_during_the_training_and_after_it(tmp_path: Path) -> None:
