@@ -60,7 +60,8 @@ def test_accuracies_that_change_or_are_good_are_those_of_models_that_look() -> N
 
 def test_a_regression_may_have_any_accuracy() -> None:
     log = replace(of_epochs(loss=FALLING, accuracy=[0.0] * 6), keras=REGRESSION)
-    assert severity(one_answer, log) is None
+    assert severity(one_answer, log) == "note", "but it is worth a word that it means nothing"
+    assert severity(one_answer, replace(log, keras=BINARY)) == "consider"
 
 
 def test_an_output_among_several_is_named_with_its_own_metric() -> None:
@@ -117,3 +118,10 @@ def test_a_loop_that_hardly_leaves_the_guess_it_began_with_is_worth_a_note() -> 
     assert severity(no_progress, slow) == "note"
     learns = events(loss=[math.log(4) - 1e-3 * step for step in range(200)])
     assert severity(no_progress, learns) is None
+
+
+def test_what_any_model_learns_in_its_first_epoch_is_no_progress() -> None:
+    log = events(*[[level] * 20 for level in (1.06, 1.02, 1.01, 1.0, 1.0)], keras=REGRESSION)
+    assert severity(no_progress, log) == "note"
+    log = events(*[[level] * 20 for level in (1.5, 1.02, 1.01, 1.0, 1.0)], keras=REGRESSION)
+    assert severity(no_progress, log) is None, "it may have learned all there is"

@@ -41,7 +41,6 @@ the run would have left later looks the same while it lasts.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -55,6 +54,7 @@ from stall_analyzer.signals.numerics.baseline import (
     Course,
     accuracy_rises,
     baseline_of,
+    classes_near,
     course_of,
     has_decayed,
     is_never_below,
@@ -101,9 +101,6 @@ DONE = 1e-5
 # that large hides it.
 HARDLY = 0.05
 SCATTER_MOST = 0.2
-# Numbers of classes that data sets have. Within half a per cent of one of their logarithms, and
-# still, a loss is a guess.
-USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
 # A model that is right so often need not learn any more.
 GOOD_ACCURACY = 0.9
 # One answer for all inputs may be right so much more often than a guess, where classes are not of
@@ -225,13 +222,16 @@ def _same_number(learning: LearningSignals, course: Course) -> Finding | None:
 def _hardly_moved(learning: LearningSignals, course: Course) -> Finding | None:
     level, trend = float(course.levels[-1]), learning.trend
     error = 2 * course.error / level
-    if trend is not None and trend.fall > SURELY * trend.error:
-        return None
-    if abs(course.fall) > (max(error, STILL) if error else HARDLY) or error > SCATTER_MOST:
-        return None
-    noise = 2 * trend.error / level if trend is not None else 0.0
-    if not error and (abs(course.last_fall) > max(STILL, noise) or _steps(learning) < LEAST_STEPS):
-        return None
+    if error:  # thirds of the steps
+        falls = trend is not None and trend.fall > SURELY * trend.error
+        if falls or abs(course.fall) > max(error, STILL) or error > SCATTER_MOST:
+            return None
+    else:
+        since = course.since_second if len(course.levels) > LEAST_SAME else course
+        noise = 2 * trend.error / level if trend is not None else 0.0
+        is_still = abs(course.last_fall) <= max(STILL, noise) and abs(since.fall) <= HARDLY
+        if not is_still or abs(course.fall) > HAD_FALLEN or _steps(learning) < LEAST_STEPS:
+            return None
     classes = _classes_by_level(course, error) if learning.settings.loss is None else None
     return _at_a_guess(course, classes) if classes is not None else _note(learning, level, course)
 
@@ -242,23 +242,17 @@ def _ends_at_a_guess(learning: LearningSignals, course: Course) -> Finding | Non
     and slow beginnings look alike, so it is only a note."""
     if learning.settings.loss is not None:
         return None
-    middle, ended = (_guess_near(float(level), AT_GUESS) for level in course.levels[-2:])
+    middle, ended = (classes_near(float(level), AT_GUESS) for level in course.levels[-2:])
     is_there = ended is not None and ended == middle
-    is_near = _guess_near(learning.first_loss or 0.0, STILL) and abs(course.fall) < HARDLY
+    is_near = classes_near(learning.first_loss or 0.0, STILL) and abs(course.fall) < HARDLY
     return _note(learning, float(course.levels[-1]), course) if is_there or is_near else None
-
-
-def _guess_near(level: float, share: float) -> int | None:
-    """The number of classes whose guess costs as much."""
-    near = (n for n in USUAL_CLASSES if abs(level - math.log(n)) <= share * math.log(n))
-    return next(near, None)
 
 
 def _classes_by_level(course: Course, error: float) -> int | None:
     """Of a loop that says nothing about its loss: whose guess it can only be."""
     if course.spread + error > 2 * STILL:
         return None
-    return _guess_near(float(course.levels[-1]), STILL)
+    return classes_near(float(course.levels[-1]), STILL)
 
 
 def _steps(learning: LearningSignals) -> int:

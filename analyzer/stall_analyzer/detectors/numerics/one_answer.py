@@ -2,7 +2,8 @@
 
 What it finds
 A recall, precision or overlap (F1, IoU, dice) that is 0 at the end of training; or an accuracy that
-is the same number in epoch after epoch, below 1.
+is the same number in epoch after epoch, below 1. As a note, an accuracy of 0 in a model of which no
+number of classes is known.
 
 Why it stalls
 A model that never names a class has a recall of 0 for it, and one that always names the same class
@@ -34,6 +35,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.kinds import Severity
 from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.numerics.baseline import has_decayed
 from stall_analyzer.signals.numerics.learning import LearningSignals
@@ -65,7 +67,7 @@ def check(signals: Signals) -> Finding | None:
         )
     same = next(_always_the_same(learning), None)
     if same is None:
-        return None
+        return _never_equal(learning)
     name, accuracy = same
     return _finding(
         f"{name} is {accuracy:.4g} in epoch after epoch: the model gives one answer",
@@ -74,9 +76,26 @@ def check(signals: Signals) -> Finding | None:
     )
 
 
-def _finding(title: str, explanation: str) -> Finding:
+def _never_equal(learning: LearningSignals) -> Finding | None:
+    """An accuracy of 0, which no model has that guesses."""
+    if learning.settings.classes is not None or has_decayed(learning):
+        return None
+    for name, values in learning.metrics.items():
+        if "acc" in name.lower() and all(not last.any() for last in _ends(learning, name, values)):
+            return _finding(
+                f"{name} is 0 in the last {LEAST_EPOCHS} epochs",
+                "In a regression, accuracy counts outputs that are exactly equal to their targets "
+                "and means nothing. In a classification even a guess is right now and then: then "
+                f"the loss looks at something else than the metric{_although(learning)}, as with a "
+                "mask that is turned around, or labels in another form.",
+                "note",
+            )
+    return None
+
+
+def _finding(title: str, explanation: str, severity: Severity = "consider") -> Finding:
     return Finding(
-        severity="consider",
+        severity=severity,
         title=title,
         explanation=explanation,
         change=Change(

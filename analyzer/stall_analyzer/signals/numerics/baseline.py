@@ -37,6 +37,8 @@ SAME_ACCURACY = 1e-6
 # The entropy of classes of which only the largest is known is at most this bound, and rarely lower
 # than this share of it.
 OF_THE_BOUND = 0.8
+# Numbers of classes that data sets have.
+USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
 # A rate that has grown by so much since the first epoch is still being warmed up.
 WARMING = 1.5
 # One that is this small against its highest has done its work.
@@ -70,6 +72,11 @@ class Course:
         return float(self.levels[-2] - self.levels[-1]) / abs(float(self.levels[-2]))
 
     @property
+    def since_second(self) -> Course:
+        """Without the first stretch, in which any model learns what is usual."""
+        return Course(self.levels[1:], self.error)
+
+    @property
     def spread(self) -> float:
         """Between the highest and the lowest stretch, as a share of the last."""
         return float(np.ptp(self.levels)) / abs(float(self.levels[-1]))
@@ -91,6 +98,12 @@ def baseline_of(learning: LearningSignals) -> Baseline | None:
         return Baseline(bound, least, words, is_bound=settings.classes > 2)
     words = f"giving each of {settings.classes} classes the same chance"
     return Baseline(settings.guess_loss, (1 - CLEARLY) * settings.guess_loss, words)
+
+
+def classes_near(level: float, share: float) -> int | None:
+    """The usual number of classes whose guess costs as much, give or take a share of it."""
+    near = (n for n in USUAL_CLASSES if abs(level - math.log(n)) <= share * math.log(n))
+    return next(near, None)
 
 
 def course_of(learning: LearningSignals) -> Course | None:
