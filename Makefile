@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types check-python bench logging-cost fleet scenarios clusters faults
-.PHONY: hangs harm captured partial controls blind strangers accuracy docs schema sample-logs clean
+.PHONY: hangs harm captured partial controls blind blind-learning strangers accuracy docs schema sample-logs clean
 .PHONY: frontend test-frontend test-browser screenshots test-versions
 
 help:  ## show this list
@@ -112,6 +112,15 @@ partial: $(VENV)/.installed-test  ## those logs cut down to ordinary ones: what 
 
 blind: $(VENV)/.installed-test  ## programs whose authors knew nothing of the rules (15 minutes)
 	$(BIN)/python -m tests.scenarios.blind.run
+
+blind-learning: $(VENV)/.installed-test  ## those about learning and about hangs, run by $(STRANGERS) where it lies beside this
+	@if test -e $(STRANGERS)/run.py; then \
+	  run="$(PYTHON) $(STRANGERS)/run.py"; to="--python $(CURDIR)/$(BIN)/python --tool $(CURDIR)/$(BIN)/stall-analyze"; \
+	  for round in tests/scenarios/blind/learning/round*; do for mode in default stall; do \
+	    PYTHONPATH=$(abspath $(STRANGERS))/numerics $$run numerics --mode $$mode --set $$round $$to \
+	      --work build/blind/$$(basename $$round); done; done; \
+	  PYTHONPATH=$(abspath $(STRANGERS))/hangs $$run hangs --set tests/scenarios/blind/hanging $$to --work build/blind/hanging; \
+	else echo 'blind-learning: NOT RUN, because there is no $(STRANGERS)/run.py'; fi
 
 strangers: $(VENV)/.installed-test  ## the same with programs that are not in this repository, where they lie beside it
 	@if test -e $(STRANGERS)/run.py; then $(PYTHON) $(STRANGERS)/run.py time --python $(BIN)/python \
