@@ -68,6 +68,7 @@ class Stall:
     blamed: Blamed | None
     threads: tuple[ThreadStack, ...] = ()  # all of Python's, as they were last seen
     went_on: bool = False  # after all
+    attached: bool = False  # it was looked at from outside: of steps nothing is known
 
     @property
     def never_goes_on(self) -> bool:
@@ -84,6 +85,8 @@ class Stall:
     @property
     def sentence(self) -> str:
         """Without its full stop."""
+        if self.attached:
+            return self._as_seen_from_outside
         place = f"after step {self.step:,}" if self.step else "before the first step"
         at = f"{moment(self.since_ns)} ({place})"
         if self.never_goes_on and self.blamed is not None:
@@ -93,10 +96,24 @@ class Stall:
             lasted = f"o step finished for {seconds(self.lasted_ps)} from {at} on"
         if self.state == SLOW:
             return f"Slow, not stuck: n{lasted}, and {self.why}"
-        does = ""
-        if self.blamed is not None and self.blamed.waits_in:
-            does = f": {self.blamed.subject} {self.blamed.waits_in.rstrip(',')}"
+        does = f": {self._does}" if self._does else ""
         return f"N{lasted}{does}; whether it is stuck is not known, because {self.why}"
+
+    @property
+    def _does(self) -> str:
+        if self.blamed is None or not self.blamed.waits_in:
+            return ""
+        return f"{self.blamed.subject} {self.blamed.waits_in.rstrip(',')}"
+
+    @property
+    def _as_seen_from_outside(self) -> str:
+        if self.never_goes_on and self.blamed is not None:
+            since = f"{self.state.capitalize()} since {moment(self.since_ns)} or earlier"
+            return f"{since}: {self._what_never_goes_on(self.blamed)}"
+        if self.state == SLOW:
+            return f"Not stuck: {self.why}"
+        does = f"{self._does[0].upper()}{self._does[1:]}; w" if self._does else "W"
+        return f"{does}hether it is stuck is not known, because {self.why}"
 
     def _what_never_goes_on(self, reason: Blamed) -> str:
         if self.state == ENDLESS:
@@ -107,14 +124,16 @@ class Stall:
 
 def stall_of_run(captures: Sequence[Capture], has_pipeline: bool = False) -> Stall | None:
     """Of a cluster, the worker that stands still by itself: the others only wait for it."""
-    found = (_stall_of(capture, captures, has_pipeline) for capture in captures)
+    found = (stall_of(capture, captures, has_pipeline) for capture in captures)
     stalls = [stall for stall in found if stall is not None]
     stuck = [stall for stall in stalls if stall.never_goes_on]
     own = [stall for stall in stuck if stall.bucket != COMMUNICATION]
     return next(iter((*own, *stuck, *stalls)), None)
 
 
-def _stall_of(capture: Capture, captures: Sequence[Capture], has_pipeline: bool) -> Stall | None:
+def stall_of(
+    capture: Capture, captures: Sequence[Capture], has_pipeline: bool = False
+) -> Stall | None:
     """How the capture ends, if it ends without progress."""
     others = [other for other in captures if other is not capture]
     looks = _last_looks(capture)
@@ -138,7 +157,10 @@ def _stall(scene: Scene, state: str, why: str, reason: Blamed | None, since_ns: 
     step = scene.last.step
     if _is_held(scene.last):  # it knows of no step that was made shortly before
         step = max(look.step for look in scene.capture.looks)
-    return Stall(state, since_ns, until_ns, step, why, reason, scene.last.threads)
+    attached = scene.capture.environment.attached
+    return Stall(
+        state, since_ns, until_ns, step, why, reason, scene.last.threads, attached=attached
+    )
 
 
 def _last_looks(capture: Capture) -> tuple[Look, ...]:
@@ -306,6 +328,9 @@ def _state(scene: Scene, reason: Blamed | None) -> tuple[str, str]:
         return SLOW, moves
     if not _is_over_the_limit(scene):
         return UNSURE, f"{scene.last.idle_s:.0f} s are not long enough to tell"
+    main = scene.last.main
+    if scene.capture.environment.attached and main is not None and is_served(scene, main):
+        return UNSURE, "its main thread is woken again and again, and steps are not seen from here"
     waits_for_others = reason is not None and reason.bucket == COMMUNICATION
     if cores is not None and waits_for_others and silent_workers(scene.capture, scene.others):
         return STUCK, "no core was at work, and another worker had fallen silent"
@@ -380,7 +405,7 @@ def _busy_worker(scene: Scene) -> str:
     """Another worker that does something, for which this one only has to wait."""
     silent = silent_workers(scene.capture, scene.others)
     for other in scene.others:
-        stall = _stall_of(other, [other], scene.has_pipeline) if other not in silent else None
+        stall = stall_of(other, [other], scene.has_pipeline) if other not in silent else None
         if other not in silent and (stall is None or stall.state == SLOW):
             return str(other.environment.task or "another worker")
     return ""
