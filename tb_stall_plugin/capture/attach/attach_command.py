@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from tb_stall_plugin.capture.attach.attached_job import attached_job
 from tb_stall_plugin.capture.attach.job_views import as_json, as_text, kernel_view
@@ -45,12 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         _attach(options)
-    except StacksRefused as refused:
-        _say(str(refused))
-        _print(kernel_view(options.pid))
-        return REFUSED
     except Refused as refused:
         _say(str(refused))
+        if isinstance(refused, StacksRefused):
+            with suppress(Refused, OSError):  # it may just have ended
+                _print(kernel_view(options.pid))
         return REFUSED
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -56,7 +56,7 @@ def attached_job(pid: int, seconds: float, all_ranks: bool) -> AttachedJob:
         Member(observer, capture, stall_of(capture, captures))
         for observer, capture in zip(observers, captures, strict=True)
     )
-    culprit = _waited_for(members)
+    culprit = waited_for(members)
     shown = culprit or next(member for member in members if member.pid == pid)
     return AttachedJob(members, shown, culprit is not None, _report(shown, captures))
 
@@ -83,7 +83,7 @@ def _could_look(observer: Observer, is_asked: bool) -> bool:
     return True
 
 
-def _waited_for(members: Sequence[Member]) -> Member | None:
+def waited_for(members: Sequence[Member]) -> Member | None:
     """Of those that do not wait for others themselves, if the rest does: the one that is stuck."""
     own = [member for member in members if not member.waits_for_others]
     if len(own) == len(members):

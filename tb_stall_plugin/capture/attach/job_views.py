@@ -10,7 +10,7 @@ from rich.console import Console
 
 from stall_analyzer.captures.capture_format import HostMetric
 from stall_analyzer.captures.capture_records import NS_PER_S
-from stall_analyzer.model.format import percent
+from stall_analyzer.model.format import percent, size
 from stall_analyzer.report import text
 from tb_stall_plugin.capture.attach.attached_job import AttachedJob, Member
 from tb_stall_plugin.capture.attach.outside_looks import Sight
@@ -19,7 +19,6 @@ from tb_stall_plugin.capture.process.child_processes import child_processes
 from tb_stall_plugin.capture.process.thread_stacks import threads_in_kernel
 
 PLAIN_WIDTH = 80
-GIB = 1 << 30
 NOTHING_SEEN = "Nothing can be said about it"
 
 
@@ -93,8 +92,8 @@ def _figures(member: Member) -> str:
     first, last = member.observer.sights[0], member.observer.sights[-1]
     seconds = (last.ns - first.ns) / NS_PER_S
     said = [f"{percent(last.cpu_s - first.cpu_s, seconds)} of a core"]
-    if (size := last.host.get(HostMetric.RSS)) is not None:
-        said.append(f"{size / GIB:.1f} GiB of memory")
+    if (resident := last.host.get(HostMetric.RSS)) is not None:
+        said.append(f"{size(int(resident))} of memory")
     said.append(f"{_count(last)} threads")
     if last.children:
         said.append(f"children: {', '.join(f'{c.pid} {c.name}' for c in last.children)}")

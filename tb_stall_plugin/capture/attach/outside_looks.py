@@ -27,6 +27,7 @@ from stall_analyzer.model.event_log import Capture, Series
 from stall_analyzer.signals.ending.python_stacks import stack_of
 from tb_stall_plugin.capture.attach import py_spy
 from tb_stall_plugin.capture.attach.py_spy import PythonFrame, PythonThread
+from tb_stall_plugin.capture.attach.refusals import StacksRefused
 from tb_stall_plugin.capture.attach.source_code import loop_around
 from tb_stall_plugin.capture.attach.target import Target
 from tb_stall_plugin.capture.process.child_processes import child_processes, cpu_seconds, stat_of
@@ -68,10 +69,7 @@ class Observer:
         self._host = HostSampler(pid=target.pid)
 
     def look(self) -> None:
-        self.target.check()
-        found = py_spy.threads_of(self.target.pid)
-        if any(_may_be_endless(self._loop(thread.frames)) for thread in found):
-            found = py_spy.threads_of(self.target.pid, with_locals=True)
+        found = self._python_threads()
         self.target.check()
         folder = self.target.folder
         self.sights.append(
@@ -85,6 +83,16 @@ class Observer:
                 host=self._host.sample(),
             )
         )
+
+    def _python_threads(self) -> tuple[PythonThread, ...]:
+        try:
+            found = py_spy.threads_of(self.target.pid)
+            if any(_may_be_endless(self._loop(thread.frames)) for thread in found):
+                found = py_spy.threads_of(self.target.pid, with_locals=True)
+        except StacksRefused:
+            self.target.check()  # of one that has ended, that is the reason
+            raise
+        return found
 
     def _thread(self, thread: PythonThread) -> ThreadStack:
         is_main = thread.number == self.target.pid
@@ -106,7 +114,7 @@ class Observer:
     @property
     def capture(self) -> Capture:
         """As if it had been recorded inside: a dump, beats, and a dump."""
-        first, *between, last = self.sights
+        first, *between, last = _with_known_loops(self.sights)
         sign_ns = first.ns - round((first.idle_s or 0.0) * NS_PER_S)
         reason = StopReason.NO_STEP if self._hangs_for_long() else ""
         records: list[CaptureRecord] = [
@@ -120,6 +128,28 @@ class Observer:
         first, last = self.sights[0], self.sights[-1]
         stood = first.main.turns is not None and first.main.turns == last.main.turns
         return not stood or last.idle_s is None or last.idle_s >= HANG_S
+
+
+def _with_known_loops(sights: Sequence[Sight]) -> list[Sight]:
+    """A variable that changes while it is read is not known to be a number in that look."""
+    empty = {
+        _loop_place(thread)
+        for sight in sights
+        for thread in sight.threads
+        if thread.loop is not None and thread.loop.is_empty
+    }
+
+    def known(thread: ThreadStack) -> ThreadStack:
+        if thread.loop is None or _loop_place(thread) not in empty:
+            return thread
+        return replace(thread, loop=replace(thread.loop, is_empty=True))
+
+    return [replace(sight, threads=tuple(map(known, sight.threads))) for sight in sights]
+
+
+def _loop_place(thread: ThreadStack) -> tuple[object, ...]:
+    users, loop = stack_of(thread).users, thread.loop
+    return users and users.path, loop and (loop.line, loop.last)
 
 
 def _beat(sight: Sight, sign_ns: int) -> Look:

@@ -14,6 +14,7 @@ from tb_stall_plugin.capture.process.loops import loop_at, names_in
 
 LARGEST_BYTES = 1 << 20
 REMEMBERED = 64  # files
+CLOCKS_S = 1.0  # by so much the kernel's time of a start and that of a file may differ
 
 
 def loop_around(frame: PythonFrame, process: Path, began_unix_s: float) -> Loop | None:
@@ -22,7 +23,7 @@ def loop_around(frame: PythonFrame, process: Path, began_unix_s: float) -> Loop 
     path = base / frame.path.lstrip("/")
     try:
         about = path.stat()
-        if about.st_size > LARGEST_BYTES or about.st_mtime > began_unix_s:
+        if about.st_size > LARGEST_BYTES or about.st_mtime > began_unix_s + CLOCKS_S:
             return None
         code = _code_at(path, frame)
     except (OSError, ValueError, SyntaxError, RecursionError):
