@@ -56,8 +56,7 @@ train(lines.map(lambda line: (tf.ones((2, 4)), tf.ones((2, 1)))))
 """
 ENDLESS_LOOP = """\
 def halved(low, high, width):
-    while high - low != width:  # here
-        high = (low + high) / 2
+    while high - low != width: high = (low + high) / 2  # here
 print("hangs", flush=True)
 halved(0.0, 1.0, 0.3)
 """

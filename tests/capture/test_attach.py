@@ -130,7 +130,7 @@ def test_a_hang_is_judged_as_if_it_had_been_captured(
 ) -> None:
     hang, stall = HANGS[name], jobs[name].shown.stall
     assert stall is not None
-    assert (stall.state, stall.bucket) == (hang.state, hang.bucket)
+    assert (stall.state, stall.bucket) == (hang.state, hang.bucket), stall.sentence
     assert hang.says in stall.sentence
     assert hang.place in stall.sentence
     verdict = jobs[name].report["runs"][0]["verdict"]
