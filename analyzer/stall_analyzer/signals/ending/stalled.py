@@ -157,7 +157,7 @@ def _stall(scene: Scene, state: str, why: str, reason: Blamed | None, since_ns: 
     step = scene.last.step
     if _is_held(scene.last):  # it knows of no step that was made shortly before
         step = max(look.step for look in scene.capture.looks)
-    attached = scene.capture.environment.attached
+    attached = scene.is_attached
     return Stall(
         state, since_ns, until_ns, step, why, reason, scene.last.threads, attached=attached
     )
@@ -329,7 +329,7 @@ def _state(scene: Scene, reason: Blamed | None) -> tuple[str, str]:
     if not _is_over_the_limit(scene):
         return UNSURE, f"{scene.last.idle_s:.0f} s are not long enough to tell"
     main = scene.last.main
-    if scene.capture.environment.attached and main is not None and is_served(scene, main):
+    if scene.is_attached and main is not None and is_served(scene, main):
         return UNSURE, "its main thread is woken again and again, and steps are not seen from here"
     waits_for_others = reason is not None and reason.bucket == COMMUNICATION
     if cores is not None and waits_for_others and silent_workers(scene.capture, scene.others):
