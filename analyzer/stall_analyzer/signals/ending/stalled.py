@@ -34,9 +34,10 @@ from stall_analyzer.signals.ending.standing import (
     is_reading,
     is_served,
     is_woken,
-    places,
+    is_worth_a_word,
     spins_in,
     stands_still,
+    still_at_the_end,
 )
 from stall_analyzer.signals.ending.waits import FROM_OUTSIDE
 
@@ -142,9 +143,9 @@ def stall_of(
     scene = Scene(capture, looks, others, has_pipeline)
     outside = scene.last.phase in OUTSIDE_OF_FIT and not _is_held(scene.last)
     if outside:
-        scene = replace(scene, looks=_still_at_the_end(looks))
+        scene = replace(scene, looks=still_at_the_end(looks))
     state, why, reason = _judged(scene)
-    if outside and state in (SLOW, UNSURE) and not _is_worth_a_word(scene):
+    if outside and state in (SLOW, UNSURE) and not is_worth_a_word(scene):
         return None
     since_ns = scene.looks[0].sign_ns if scene.looks[0] is looks[0] else scene.looks[0].ns
     return _stall(scene, state, why, reason, since_ns)
@@ -223,27 +224,6 @@ def _is_over_its_limit(look: Look) -> bool:
 
 def _is_held(look: Look) -> bool:
     return isinstance(look, DumpRecord) and look.interpreter_held
-
-
-# ---------------------------------------------------------------- outside of fit
-
-
-def _still_at_the_end(looks: tuple[Look, ...]) -> tuple[Look, ...]:
-    """A program does this and that before and after it trains: only its last place counts."""
-    calm = Scene(Capture(), looks).calm
-    last, begin = places(calm[-1]), len(calm) - 1
-    while begin > 0 and places(calm[begin - 1]) == last:
-        begin -= 1
-    return looks[looks.index(calm[begin]) :]
-
-
-def _is_worth_a_word(scene: Scene) -> bool:
-    """Before fit, one place that takes long. A loop of the program's own may train all the while,
-    without a mark; and after fit, nothing is waited for."""
-    if scene.last.phase == TrainingPhase.IDLE or scene.last.main is None:
-        return False
-    trains = stack_of(scene.last.main).is_inside_tensorflow and not scene.capture.trains
-    return stands_still(scene) and not trains
 
 
 # ---------------------------------------------------------------- a pause that ended
