@@ -65,6 +65,20 @@ print("hangs", flush=True)
 while True:
     sorted(range(1000))
 """
+RESTS = """\
+import asyncio
+print("hangs", flush=True)
+asyncio.new_event_loop().run_forever()
+"""
+SLEEPS = """\
+import time
+print("hangs", flush=True)
+time.sleep(1000)
+"""
+TRAINS = f"""\
+{TRAINING}
+train({ONES}.repeat())
+"""
 ENDS_SOON = """\
 import time
 print("hangs", flush=True)

@@ -152,12 +152,26 @@ def test_memory_children_and_native_threads_are_told(jobs: dict[str, AttachedJob
     assert [thread["wait"] for thread in process["native"]] == ["wait4"]
 
 
-def test_a_process_that_computes_something_is_not_stuck(allowed: None, tmp_path: Path) -> None:
-    with started(hangs.AT_WORK, tmp_path) as process:
-        until_it_hangs(process, computes=True)
-        stall = attached_job(process.pid, SECONDS, all_ranks=False).shown.stall
-    assert stall is not None and stall.state == "slow"
-    assert stall.sentence.startswith("Not stuck: the training script at program.py:")
+HEALTHY = {
+    "computes": (hangs.AT_WORK, "was at work"),
+    "sleeps": (hangs.SLEEPS, "the training script at program.py:5 sleeps"),
+    "rests": (hangs.RESTS, "it waits for its user or for requests"),
+    "trains": (hangs.TRAINS, "was at work"),
+}
+
+
+def test_what_computes_sleeps_rests_or_trains_is_not_stuck(allowed: None, tmp_path: Path) -> None:
+    def attached(name: str) -> str:
+        with started(HEALTHY[name][0], tmp_path / name) as process:
+            until_it_hangs(process, computes=True)
+            stall = attached_job(process.pid, SECONDS, all_ranks=False).shown.stall
+        assert stall is not None and stall.state == "slow"
+        return stall.sentence
+
+    with ThreadPoolExecutor(len(HEALTHY)) as pool:
+        for name, sentence in zip(HEALTHY, pool.map(attached, HEALTHY), strict=True):
+            assert sentence.startswith("Not stuck: ")
+            assert HEALTHY[name][1] in sentence
 
 
 def test_what_stands_still_for_a_moment_only_is_not_called_stuck(

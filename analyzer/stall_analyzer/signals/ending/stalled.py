@@ -271,8 +271,14 @@ def _judged(scene: Scene) -> tuple[str, str, Blamed | None]:
             return ENDLESS, why, replace(reason, waits_in=_goes_round(loop))
         if (polled := _polled(scene, reason)) is not None:
             return STUCK, POLLS, polled
+    if scene.is_attached and reason is not None and _rests(reason):
+        return SLOW, RESTS, reason
     state, why = _state(scene, reason)
     return state, why, reason
+
+
+def _rests(reason: Blamed) -> bool:
+    return reason.kind != "user" and stack_of(reason.thread).rests  # a debugger is in the way
 
 
 def _goes_round(loop: Loop) -> str:
@@ -280,6 +286,7 @@ def _goes_round(loop: Loop) -> str:
     return f"goes round in a while loop ({lines}) that does not end"
 
 
+RESTS = "it waits for its user or for requests, as notebooks and servers do"
 POLLS = "it slept again and again in one place, and nothing else happened"
 
 
