@@ -19,7 +19,7 @@ from tb_stall_plugin.capture.attach.refusals import Refused
 from tb_stall_plugin.capture.attach.target import Target
 
 PAUSE_S = 1.0
-LEAST_SIGHTS = 4  # a machine may be slow
+LEAST_PAUSE_S = 0.1  # of a machine that is slow
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,12 @@ def attached_job(pid: int, seconds: float, all_ranks: bool) -> AttachedJob:
 
 def _observed(observers: list[Observer], asked: int, seconds: float) -> list[Observer]:
     """Without those that cannot be looked at, unless it is the one that was asked for."""
-    began_s, rounds = time.monotonic(), 0
     while True:
         round_s = time.monotonic()
         observers = [o for o in observers if _could_look(o, is_asked=o.target.pid == asked)]
-        rounds += 1
-        if round_s - began_s >= seconds and rounds >= LEAST_SIGHTS:
+        if all(observer.has_seen(seconds) for observer in observers):
             return observers
-        time.sleep(max(PAUSE_S - (time.monotonic() - round_s), 0.1))
+        time.sleep(max(PAUSE_S - (time.monotonic() - round_s), LEAST_PAUSE_S))
 
 
 def _could_look(observer: Observer, is_asked: bool) -> bool:

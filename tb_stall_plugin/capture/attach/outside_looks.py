@@ -41,6 +41,7 @@ from tb_stall_plugin.capture.process.thread_stacks import (
 # Whoever attaches says that it hangs. But where the kernel knows that its main thread was still at
 # work so shortly ago, that is too early to tell.
 HANG_S = 10.0
+LEAST_SIGHTS = 4  # one more than are needed to say that something stands still
 LAST_RAN = re.compile(r"^se\.exec_start\s*:\s*([\d.]+)", re.MULTILINE)  # milliseconds
 RUNS_A_FUNCTION = re.compile(r"/polymorphic_function/|/keras/.*trainer\.py$|/engine/training\.py$")
 
@@ -83,6 +84,11 @@ class Observer:
                 host=self._host.sample(),
             )
         )
+
+    def has_seen(self, seconds: float) -> bool:
+        """Whether it has looked for so long, and often enough."""
+        lasted_ns = self.sights[-1].ns - self.sights[0].ns
+        return lasted_ns >= seconds * NS_PER_S and len(self.sights) >= LEAST_SIGHTS
 
     def _python_threads(self) -> tuple[PythonThread, ...]:
         try:
