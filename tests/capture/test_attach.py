@@ -100,6 +100,12 @@ def until_it_hangs(process: subprocess.Popen[str], computes: bool = False) -> No
         time.sleep(0.5)
 
 
+def is_there(pid: int, place: str) -> bool:
+    """One that computes has said so a moment before."""
+    texts = [text for thread in py_spy.threads_of(pid) for text in thread.texts]
+    return any(f"{place} " in text for text in texts)
+
+
 @pytest.fixture(scope="module")
 def allowed(tmp_path_factory: pytest.TempPathFactory) -> None:
     with started(hangs.LOCK, tmp_path_factory.mktemp("allowed")) as process:
@@ -118,6 +124,7 @@ def jobs(allowed: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
         hang = HANGS[name]
         with started(hang.program, tmp_path_factory.mktemp(name)) as process:
             until_it_hangs(process, hang.computes)
+            until(lambda: is_there(process.pid, hang.place))
             return attached_job(process.pid, SECONDS, all_ranks=False)
 
     with ThreadPoolExecutor(len(HANGS)) as pool:
