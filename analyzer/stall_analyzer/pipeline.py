@@ -33,6 +33,15 @@ def analyze(run: Run, progress: Progress = ignore_progress) -> Report:
     timeline = replace(timeline, dump=_read_dump(run, notes), foreign=tuple(foreign))
     timeline = replace(timeline, consoles=_read_consoles(run, notes))
     timeline = replace(timeline, unread_hosts=_unread_hosts(run, timeline))
+    return _accounted(run, timeline, notes, progress)
+
+
+def analyze_log(run: Run, events: EventLog) -> Report:
+    """The same of what is in no file: a process that was looked at."""
+    return _accounted(run, align((), events), list(run.notes), ignore_progress)
+
+
+def _accounted(run: Run, timeline: Timeline, notes: list[Note], progress: Progress) -> Report:
     # Not above: the command loads them while it reads, see `cli`.
     from stall_analyzer.attribute.attribute import attribute  # noqa: PLC0415
     from stall_analyzer.diagnose.diagnose import diagnose  # noqa: PLC0415

@@ -108,5 +108,5 @@ def test_the_kernel_says_what_threads_wait_in() -> None:
 def test_where_there_is_no_proc_there_are_no_native_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(thread_stacks, "TASKS", Path("/nonexistent"))
+    monkeypatch.setattr(thread_stacks, "PROCESS", Path("/nonexistent"))
     assert thread_stacks.native_threads() == ()

@@ -52,6 +52,7 @@ class Environment(CaptureRecord):
     """What the process runs on."""
 
     kind = "start"
+    left_out = ("attached",)
 
     format: int | None = None
     tool: str = ""
@@ -68,6 +69,7 @@ class Environment(CaptureRecord):
     task: Task | None = None
     cluster: Mapping[str, tuple[str, ...]] | None = None  # addresses by type of task
     hang_after_s: float | None = None  # None: learned from the steps
+    attached: bool = False  # looked at from outside, when it ran already: of steps nothing is known
 
     @property
     def training_tasks(self) -> tuple[Task, ...]:

@@ -7,6 +7,7 @@ import os
 import platform
 import socket
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from stall_analyzer import __version__
@@ -84,8 +85,13 @@ def _cores() -> int | None:
 
 
 def _cluster() -> dict[str, Any]:
+    return cluster_in(os.environ)
+
+
+def cluster_in(variables: Mapping[str, str]) -> dict[str, Any]:
+    """What TF_CONFIG says."""
     try:
-        config = json.loads(os.environ.get("TF_CONFIG", "{}"))
+        config = json.loads(variables.get("TF_CONFIG", "{}"))
     except ValueError:  # TensorFlow will say so
         return {}
     return config if isinstance(config, dict) else {}

@@ -1,4 +1,5 @@
-"""The processes that this one started, as /proc has them: alive, dead, and what they wait in."""
+"""The processes that one started, this one unless another is named, as /proc has them:
+alive, dead, and what they wait in."""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 USER_TIME, SYSTEM_TIME = 11, 12  # fields of /proc/PID/stat, counted behind the name
 
 
-def child_processes() -> tuple[ChildProcess, ...]:
-    known = _names_of_multiprocessing()
-    found = (_child(number, known) for number in sorted(_numbers()))
+def child_processes(process: Path = kernel_view.PROCESS) -> tuple[ChildProcess, ...]:
+    known = _names_of_multiprocessing() if process == kernel_view.PROCESS else {}
+    found = (_child(number, known) for number in sorted(_numbers(process)))
     return tuple(child for child in found if child is not None)[:MOST_CHILDREN]
 
 
-def _numbers() -> Iterator[int]:
-    for task in (PROCESSES / "self/task").glob("*/children"):
+def _numbers(process: Path) -> Iterator[int]:
+    for task in (process / "task").glob("*/children"):
         try:
             yield from map(int, task.read_text().split())
         except OSError:  # noqa: PERF203 (the thread has ended, or the kernel was built without it)
@@ -33,13 +34,21 @@ def _numbers() -> Iterator[int]:
 def _child(number: int, known: dict[int, str]) -> ChildProcess | None:
     folder = PROCESSES / str(number)
     try:
-        head, _, rest = (folder / "stat").read_text(errors="replace").rpartition(")")
-        fields = rest.split()
-        cpu_s = (int(fields[USER_TIME]) + int(fields[SYSTEM_TIME])) / TICKS_PER_S
-        name = known.get(number) or head.partition("(")[2]
-        return ChildProcess(number, name, fields[0], kernel_view.call_of(folder), cpu_s)
+        name, fields = stat_of(folder)
+        call = kernel_view.call_of(folder)
+        return ChildProcess(number, known.get(number) or name, fields[0], call, cpu_seconds(fields))
     except (OSError, ValueError, IndexError):
         return None
+
+
+def stat_of(folder: Path) -> tuple[str, list[str]]:
+    """Of a process in /proc: its name, and the fields behind it, beginning with its state."""
+    head, _, rest = (folder / "stat").read_text(errors="replace").rpartition(")")
+    return head.partition("(")[2], rest.split()
+
+
+def cpu_seconds(fields: list[str]) -> float:
+    return (int(fields[USER_TIME]) + int(fields[SYSTEM_TIME])) / TICKS_PER_S
 
 
 def _names_of_multiprocessing() -> dict[int, str]:

@@ -1,4 +1,4 @@
-"""Memory, cores and files of this process, as the kernel tells. Each source may be missing."""
+"""Memory, cores and files of a process, as the kernel tells. Each source may be missing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from stall_analyzer.captures.capture_format import HostMetric
+from tb_stall_plugin.capture.process.child_processes import cpu_seconds, stat_of
 
 PROC = Path("/proc")
 CGROUPS = Path("/sys/fs/cgroup")
@@ -19,11 +20,13 @@ MAJOR_FAULTS_FIELD = 9  # of /proc/self/stat, counted behind the name
 class HostSampler:
     """Answers with what there is to know; a source that fails once is not asked again."""
 
-    def __init__(self, proc: Path = PROC, cgroups: Path = CGROUPS) -> None:
-        self._self = proc / "self"
+    def __init__(self, proc: Path = PROC, cgroups: Path = CGROUPS, pid: int | None = None) -> None:
+        """`pid`: of another process than this."""
+        self._self = proc / ("self" if pid is None else str(pid))
+        self._is_other = pid is not None
         self._meminfo = proc / "meminfo"
-        memory = list(_cgroup_folders(proc, cgroups, "memory"))
-        cores = list(_cgroup_folders(proc, cgroups, "cpu"))
+        memory = list(_cgroup_folders(self._self, cgroups, "memory"))
+        cores = list(_cgroup_folders(self._self, cgroups, "cpu"))
         self._limits = [
             path
             for folder in memory
@@ -60,7 +63,8 @@ class HostSampler:
         return found
 
     def _cpu(self) -> Mapping[str, float]:
-        return {HostMetric.CPU: time.process_time()}
+        used_s = cpu_seconds(stat_of(self._self)[1]) if self._is_other else time.process_time()
+        return {HostMetric.CPU: used_s}
 
     def _size(self) -> Mapping[str, float]:
         pages = (self._self / "statm").read_text().split()[1]
@@ -114,14 +118,14 @@ def _first_of(paths: list[Path]) -> Path:
     return next((path for path in paths if path.exists()), Path("/nonexistent"))
 
 
-def _cgroup_folders(proc: Path, cgroups: Path, controller: str) -> Iterator[Path]:
-    """This process's groups, innermost first: a limit of any of them holds.
+def _cgroup_folders(process: Path, cgroups: Path, controller: str) -> Iterator[Path]:
+    """A process's groups, innermost first: a limit of any of them holds.
 
     A container may show the path that its host sees, which does not exist inside; its own group
     is the root there, and so the way up ends at it.
     """
     try:
-        lines = (proc / "self/cgroup").read_text().splitlines()
+        lines = (process / "cgroup").read_text().splitlines()
     except OSError:
         return
     for line in lines:

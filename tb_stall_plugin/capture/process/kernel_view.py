@@ -1,4 +1,5 @@
-"""What the kernel says of the threads of this process: what each waits in and for, how long it ran.
+"""What the kernel says of the threads of a process, this one unless another is named: what each
+waits in and for, how long it ran.
 
 All of it is read from /proc, whose files never wait for a disk. Each may be missing or forbidden.
 """
@@ -14,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROCESS = Path("/proc/self")
-TASKS = PROCESS / "task"
 LONGEST_PATH = 1024
 MOST_SOCKETS = 20_000  # lines of a table of the kernel's; a machine with more is not searched
 STANDARD_INPUT = "standard input"
@@ -56,11 +56,11 @@ class Wait:
     on: str = ""  # what it is about, in words: "the socket to 10.0.0.7:443", "/data/lock"
 
 
-def wait_of(task: str) -> Wait:
-    """Of a thread of this process."""
-    call, arguments = _call(TASKS / task)
-    with suppress(OSError, ValueError, LookupError):
-        return Wait(call, _about(call, task, arguments))
+def wait_of(task: str, process: Path = PROCESS) -> Wait:
+    """Of a thread."""
+    call, arguments = _call(process / "task" / task)
+    with suppress(OSError, ValueError, LookupError, struct.error):
+        return Wait(call, _about(call, task, arguments, process))
     return Wait(call)
 
 
@@ -78,41 +78,42 @@ def _call(folder: Path) -> tuple[str, list[int]]:
     return call, [int(word, 16) for word in words[1:7]]
 
 
-def run_time(task: str) -> tuple[int, int] | None:
+def run_time(task: str, process: Path = PROCESS) -> tuple[int, int] | None:
     """Nanoseconds on a core, and how often it got one. One that stays in a call gets none."""
-    words = _text(TASKS / task / "schedstat").split()
+    words = _text(process / "task" / task / "schedstat").split()
     return (int(words[0]), int(words[2])) if len(words) == 3 else None
 
 
-def _about(call: str, task: str, arguments: list[int]) -> str:
+def _about(call: str, task: str, arguments: list[int], process: Path) -> str:
     if call in OF_FILES:
-        return _open_file(arguments[0])
+        return _open_file(arguments[0], process)
     if call in ("poll", "ppoll") and arguments[1] == 1:
-        return _open_file(struct.unpack("i", _memory(arguments[0], 4))[0])
+        return _open_file(struct.unpack("i", _memory(arguments[0], 4, process))[0], process)
     if call in ("open", "openat"):
-        path = _memory(arguments[call == "openat"], LONGEST_PATH).partition(b"\0")[0]
-        pipe = "the named pipe " if _kernel_function(TASKS / task) == FOR_A_PARTNER else ""
+        path = _memory(arguments[call == "openat"], LONGEST_PATH, process).partition(b"\0")[0]
+        waits_in = _kernel_function(process / "task" / task)
+        pipe = "the named pipe " if waits_in == FOR_A_PARTNER else ""
         return pipe + os.fsdecode(path)
-    process = arguments[0] if call == "wait4" else arguments[1] if call == "waitid" else 0
-    return f"process {process}" if 0 < process < 1 << 31 else ""
+    child = arguments[0] if call == "wait4" else arguments[1] if call == "waitid" else 0
+    return f"process {child}" if 0 < child < 1 << 31 else ""
 
 
-def _open_file(number: int) -> str:
+def _open_file(number: int, process: Path) -> str:
     number &= 0xFFFFFFFF  # of a register, only so many bits are the argument
     if number == 0:
         return STANDARD_INPUT
-    target = str((PROCESS / "fd" / str(number)).readlink())
+    target = str((process / "fd" / str(number)).readlink())
     kind, _, inode = target.partition(":[")
     if kind == "socket":
-        peer = _peer(inode.rstrip("]"))
+        peer = _peer(inode.rstrip("]"), process)
         return f"the socket to {peer}" if peer else "a socket"
     return "a pipe" if kind == "pipe" else target if target.startswith("/") else ""
 
 
-def _peer(inode: str) -> str:
+def _peer(inode: str, process: Path) -> str:
     """Of a TCP socket: `10.0.0.7:443`; empty where it has none."""
     for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
-        with (PROCESS / "net" / table).open() as lines:
+        with (process / "net" / table).open() as lines:
             for _, line in zip(range(MOST_SOCKETS), lines, strict=False):
                 fields = line.split()
                 if len(fields) > 9 and fields[9] == inode:
@@ -132,9 +133,9 @@ def _words(digits: str) -> list[int]:
     return [int(digits[i : i + 8], 16) for i in range(0, len(digits), 8)]
 
 
-def _memory(address: int, size: int) -> bytes:
-    """Of this process. Unlike a pointer, this raises where nothing is."""
-    with (PROCESS / "mem").open("rb", buffering=0) as memory:
+def _memory(address: int, size: int, process: Path) -> bytes:
+    """Unlike a pointer, this raises where nothing is."""
+    with (process / "mem").open("rb", buffering=0) as memory:
         return os.pread(memory.fileno(), size, address)
 
 

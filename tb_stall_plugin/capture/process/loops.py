@@ -29,6 +29,28 @@ def loop_of(frame: FrameType) -> Loop | None:
     return replace(loop, is_empty=loop.is_empty and frame.f_lasti in jumps)
 
 
+def loop_at(code: CodeType, line: int) -> Loop | None:
+    """The innermost one around a line, of a frame of which no more is known."""
+    loops = (loop for *_, loop in _loops(code) if loop.line <= line <= loop.last)
+    return min(loops, key=lambda loop: loop.last - loop.line, default=None)
+
+
+def names_in(code: CodeType, loop: Loop) -> frozenset[str]:
+    """The variables of a loop, if it applies operators to any."""
+    instructions = list(dis.get_instructions(code))
+    lines = dict(_lines(code, instructions))
+    body = [each for each in instructions if loop.line <= lines[each.offset] <= loop.last]
+    if not any(each.opname.startswith(_OPERATORS) for each in body):
+        return frozenset()
+    loads = (each for each in body if each.opname.startswith(_LOADS))
+    return frozenset(name for each in loads for name in _strings(each.argval))
+
+
+def _strings(names: object) -> tuple[str, ...]:
+    """An instruction of Python 3.13 may load two at once."""
+    return names if isinstance(names, tuple) else (str(names),)
+
+
 @lru_cache(REMEMBERED)
 def _loops(code: CodeType) -> tuple[tuple[int, int, frozenset[int], Loop], ...]:
     """Of each: where its instructions begin and end, and where it jumps back."""
@@ -65,3 +87,5 @@ _COMPARES = "COMPARE_OP"
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _ITERATES = ("FOR_ITER", "END_ASYNC_FOR", "SEND")
 _CALLS = ("CALL", "PRECALL", "YIELD", "SEND", "GET_AWAITABLE", "IMPORT")
+_OPERATORS = ("BINARY_", "COMPARE_OP", "CONTAINS_OP", "INPLACE_", "UNARY_NEG", "UNARY_INV")
+_LOADS = ("LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_ATTR")

@@ -1,4 +1,4 @@
-"""What the threads of this process are doing: their Python stacks, and what the kernel says."""
+"""What the threads of a process are doing: Python's stacks of this one, and the kernel's view."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import os
 import sys
 import threading
 from collections import Counter
+from collections.abc import Container, Iterable
 from dataclasses import replace
+from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
 from stall_analyzer.captures.capture_records import NS_PER_S, Loop, NativeThreads, ThreadStack
 from stall_analyzer.captures.stack_frames import RESTS, Frame
-from tb_stall_plugin.capture.process.kernel_view import TASKS, Wait, run_time, wait_of
+from tb_stall_plugin.capture.process.kernel_view import PROCESS, Wait, run_time, wait_of
 from tb_stall_plugin.capture.process.loops import loop_of
 from tb_stall_plugin.capture.process.thread_numbers import numbers_of
 
@@ -24,40 +26,43 @@ HIDDEN: set[CodeType] = set()  # functions that interrupt a thread: what they ca
 
 
 def python_threads() -> tuple[ThreadStack, ...]:
-    """Threads in the same place are one entry; the main thread comes first."""
     known = {thread.ident: thread for thread in threading.enumerate()}
     main = threading.main_thread().ident
     frames = sys._current_frames()
     numbers = numbers_of(frames)
-    found: dict[tuple[object, ...], ThreadStack] = {}
+    found = []
     for ident, frame in frames.items():
         # A thread that TensorFlow started, for a py_function say, is not among the known ones.
         thread = known.get(ident)
         if thread is not None and thread.name.startswith(OWN_THREADS):
             continue
-        seen = replace(
-            _seen(frame, numbers.get(ident)),
+        seen = ThreadStack(
             name="" if thread is None else thread.name,
             main=ident == main,
+            frames=frames_of(frame),
             keeps_alive=thread is not None and not thread.daemon,
+            loop=_loop_of_user(frame),
         )
+        found.append(seen_by_kernel(seen, numbers.get(ident)))
+    return grouped(found)
+
+
+def grouped(threads: Iterable[ThreadStack]) -> tuple[ThreadStack, ...]:
+    """Threads in the same place are one entry; the main thread comes first."""
+    found: dict[tuple[object, ...], ThreadStack] = {}
+    for seen in threads:
         place = seen.main, seen.frames, seen.wait, seen.on
         before = found.get(place)
         found[place] = seen if before is None else _together(before, seen)
     return tuple(sorted(found.values(), key=lambda entry: not entry.main)[:MOST_THREADS])
 
 
-def _seen(frame: FrameType, number: str | None) -> ThreadStack:
-    wait = Wait() if number is None else wait_of(number)
-    ran_ns, turns = (None if number is None else run_time(number)) or (None, None)
-    return ThreadStack(
-        wait=wait.call,
-        frames=frames_of(frame),
-        on=wait.on,
-        ran_ns=ran_ns,
-        turns=turns,
-        loop=_loop_of_user(frame),
-    )
+def seen_by_kernel(thread: ThreadStack, number: str | None, process: Path = PROCESS) -> ThreadStack:
+    """With what it waits in, and how long it ran."""
+    if number is None:
+        return thread
+    wait, (ran_ns, turns) = wait_of(number, process), run_time(number, process) or (None, None)
+    return replace(thread, wait=wait.call, on=wait.on, ran_ns=ran_ns, turns=turns)
 
 
 def _together(one: ThreadStack, other: ThreadStack) -> ThreadStack:
@@ -137,14 +142,20 @@ def cut(lines: list[str]) -> tuple[str, ...]:
 
 
 def native_threads() -> tuple[NativeThreads, ...]:
-    """Threads by name, kernel state and call they wait in; nothing where there is no /proc."""
     own = {str(t.native_id) for t in threading.enumerate() if t.name.startswith(OWN_THREADS)}
+    return threads_in_kernel(PROCESS, set(numbers_of(sys._current_frames()).values()), own)
+
+
+def threads_in_kernel(
+    process: Path, python: Container[str], left_out: Container[str] = ()
+) -> tuple[NativeThreads, ...]:
+    """Threads by name, kernel state and call they wait in; nothing where there is no /proc.
+    `python`: the numbers of those that run Python."""
     try:
-        tasks = set(os.listdir(TASKS)) - own  # noqa: PTH208 (names are all that is wanted)
+        tasks = os.listdir(process / "task")  # noqa: PTH208 (names are all that is wanted)
     except OSError:
         return ()
-    python = set(numbers_of(sys._current_frames()).values())
-    states = ((_state_of(task), task in python) for task in tasks)
+    states = ((_state_of(process, t), t in python) for t in tasks if t not in left_out)
     counts = Counter((*state, runs) for state, runs in states if state is not None)
     return tuple(
         NativeThreads(name, state, wait, count, on, runs)
@@ -152,12 +163,13 @@ def native_threads() -> tuple[NativeThreads, ...]:
     )
 
 
-def _state_of(task: str) -> tuple[str, str, str, str] | None:
+def _state_of(process: Path, task: str) -> tuple[str, str, str, str] | None:
     try:
         # "12 (name) S …": the name may hold brackets and spaces.
-        head, _, rest = (TASKS / task / "stat").read_text(errors="replace").rpartition(")")
+        text = (process / "task" / task / "stat").read_text(errors="replace")
     except OSError:  # it has just ended
         return None
+    head, _, rest = text.rpartition(")")
     name, state = head.partition("(")[2], rest.split()[0]
-    wait = Wait() if state == "R" else wait_of(task)
+    wait = Wait() if state == "R" else wait_of(task, process)
     return name, state, wait.call, wait.on

@@ -30,7 +30,7 @@ What to do
 Give waits a timeout that raises, so that the run fails where it would hang. `--threads` shows what
 all threads were doing. If a worker of a
 cluster is missing, look at that worker first. Without a capture, ask the process where it is
-(py-spy dump).
+(`stall-analyze attach PID`).
 
 Blind spots
 A wait in C code has no frame of its own; where the kernel does not say what the threads wait in, it

@@ -13,9 +13,12 @@ ASK_THE_PROCESS = Change(
     "Look whether the process still runs and the event file still grows. If it runs and "
     "the file does not grow, ask the process where it is.",
     "",
-    "py-spy dump --pid PID    # what each thread is doing\n"
+    "stall-analyze attach PID    # what each thread is doing, and whether it is stuck\n"
     "# next time, a capture writes that down by itself\n"
     f"{CALLBACK_LINES}",
+)
+_LOOK_LONGER = Change(
+    "Look again, and for longer.", "", "stall-analyze attach PID --seconds 60 --threads"
 )
 STEPS_PER_EPOCH = Change(
     "Say how many steps an epoch has, or leave out repeat(): Keras starts the data anew in each "
@@ -198,7 +201,7 @@ def change_for(stall: Stall) -> Change:
     if stall.state == SLOW:
         return _SEE_ITS_LOOP if _is_in_a_while_loop(blamed) else _WAIT_FOR_IT
     if blamed is None or not stall.never_goes_on:
-        return ASK_THE_PROCESS
+        return _LOOK_LONGER if stall.attached else ASK_THE_PROCESS
     if blamed.bucket == "communication":
         return _CLUSTER
     return _BY_KIND.get(blamed.kind) or Change(

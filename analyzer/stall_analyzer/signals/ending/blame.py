@@ -83,6 +83,11 @@ class Scene:
         return str(task) if task is not None else "this process"
 
     @property
+    def is_attached(self) -> bool:
+        """Looked at from outside: of steps nothing is known."""
+        return self.capture.environment.attached
+
+    @property
     def has_peers(self) -> bool:
         return len(self.capture.environment.training_tasks) > 1
 
@@ -250,9 +255,8 @@ def _native_wait(scene: Scene) -> Wait | None:
 
 def _peers(scene: Scene, thread: ThreadStack) -> Blamed:
     named = _missing(scene.capture, scene.others)
-    unnamed = (
-        "the other workers" if scene.last.step else "workers of its cluster that have not come"
-    )
+    begins = stack_of(thread).passes(SETS_UP_CLUSTER) if scene.is_attached else not scene.last.step
+    unnamed = "workers of its cluster that have not come" if begins else "the other workers"
     return Blamed(
         bucket=COMMUNICATION,
         subject=scene.me,
@@ -273,9 +277,9 @@ def _missing(capture: Capture, others: Sequence[Capture]) -> str:
         other = heard.get(task)
         if task == capture.environment.task:
             continue
-        if other is None:
+        if other is None and not capture.environment.attached:  # it need not run on this machine
             absent.append(f"{task}, which has left no record here")
-        elif _is_silent(capture, other):
+        elif other is not None and _is_silent(capture, other):
             silent.append(f"{task}, which was last heard of at {moment(other.last_ns)}")
     return " and ".join(absent or silent)
 

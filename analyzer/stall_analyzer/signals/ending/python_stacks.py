@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import PurePosixPath
 
 from stall_analyzer.captures.capture_records import Loop, ThreadStack
-from stall_analyzer.captures.stack_frames import OURS, Frame, frame_of
+from stall_analyzer.captures.stack_frames import OURS, RESTS, Frame, frame_of
 
 # TensorFlow has been handed an op or a graph, and does not come back.
 EXECUTES = re.compile(
@@ -96,6 +97,12 @@ class Stack:
         return len(calls) == len(self.frames) and any(
             frame.name == "_shutdown" and frame.is_of(EXITS) for frame in calls
         )
+
+    @property
+    def rests(self) -> bool:
+        """It waits for its user or for requests, as notebooks and servers do."""
+        telling = (f for f in self.frames if f.is_of(RESTS) or not f.is_standard)
+        return any(frame.is_of(RESTS) for frame in islice(telling, 1))
 
     def passes(self, kind: re.Pattern[str]) -> bool:
         return any(frame.is_of(kind) for frame in self.frames)

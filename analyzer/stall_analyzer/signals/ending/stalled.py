@@ -34,9 +34,10 @@ from stall_analyzer.signals.ending.standing import (
     is_reading,
     is_served,
     is_woken,
-    places,
+    is_worth_a_word,
     spins_in,
     stands_still,
+    still_at_the_end,
 )
 from stall_analyzer.signals.ending.waits import FROM_OUTSIDE
 
@@ -68,6 +69,7 @@ class Stall:
     blamed: Blamed | None
     threads: tuple[ThreadStack, ...] = ()  # all of Python's, as they were last seen
     went_on: bool = False  # after all
+    attached: bool = False  # it was looked at from outside: of steps nothing is known
 
     @property
     def never_goes_on(self) -> bool:
@@ -84,6 +86,8 @@ class Stall:
     @property
     def sentence(self) -> str:
         """Without its full stop."""
+        if self.attached:
+            return self._as_seen_from_outside
         place = f"after step {self.step:,}" if self.step else "before the first step"
         at = f"{moment(self.since_ns)} ({place})"
         if self.never_goes_on and self.blamed is not None:
@@ -93,10 +97,24 @@ class Stall:
             lasted = f"o step finished for {seconds(self.lasted_ps)} from {at} on"
         if self.state == SLOW:
             return f"Slow, not stuck: n{lasted}, and {self.why}"
-        does = ""
-        if self.blamed is not None and self.blamed.waits_in:
-            does = f": {self.blamed.subject} {self.blamed.waits_in.rstrip(',')}"
+        does = f": {self._does}" if self._does else ""
         return f"N{lasted}{does}; whether it is stuck is not known, because {self.why}"
+
+    @property
+    def _does(self) -> str:
+        if self.blamed is None or not self.blamed.waits_in:
+            return ""
+        return f"{self.blamed.subject} {self.blamed.waits_in.rstrip(',')}"
+
+    @property
+    def _as_seen_from_outside(self) -> str:
+        if self.never_goes_on and self.blamed is not None:
+            since = f"{self.state.capitalize()} since {moment(self.since_ns)} or earlier"
+            return f"{since}: {self._what_never_goes_on(self.blamed)}"
+        if self.state == SLOW:
+            return f"Not stuck: {self.why}"
+        does = f"{self._does[0].upper()}{self._does[1:]}; w" if self._does else "W"
+        return f"{does}hether it is stuck is not known, because {self.why}"
 
     def _what_never_goes_on(self, reason: Blamed) -> str:
         if self.state == ENDLESS:
@@ -107,14 +125,16 @@ class Stall:
 
 def stall_of_run(captures: Sequence[Capture], has_pipeline: bool = False) -> Stall | None:
     """Of a cluster, the worker that stands still by itself: the others only wait for it."""
-    found = (_stall_of(capture, captures, has_pipeline) for capture in captures)
+    found = (stall_of(capture, captures, has_pipeline) for capture in captures)
     stalls = [stall for stall in found if stall is not None]
     stuck = [stall for stall in stalls if stall.never_goes_on]
     own = [stall for stall in stuck if stall.bucket != COMMUNICATION]
     return next(iter((*own, *stuck, *stalls)), None)
 
 
-def _stall_of(capture: Capture, captures: Sequence[Capture], has_pipeline: bool) -> Stall | None:
+def stall_of(
+    capture: Capture, captures: Sequence[Capture], has_pipeline: bool = False
+) -> Stall | None:
     """How the capture ends, if it ends without progress."""
     others = [other for other in captures if other is not capture]
     looks = _last_looks(capture)
@@ -123,9 +143,9 @@ def _stall_of(capture: Capture, captures: Sequence[Capture], has_pipeline: bool)
     scene = Scene(capture, looks, others, has_pipeline)
     outside = scene.last.phase in OUTSIDE_OF_FIT and not _is_held(scene.last)
     if outside:
-        scene = replace(scene, looks=_still_at_the_end(looks))
+        scene = replace(scene, looks=still_at_the_end(looks))
     state, why, reason = _judged(scene)
-    if outside and state in (SLOW, UNSURE) and not _is_worth_a_word(scene):
+    if outside and state in (SLOW, UNSURE) and not is_worth_a_word(scene):
         return None
     since_ns = scene.looks[0].sign_ns if scene.looks[0] is looks[0] else scene.looks[0].ns
     return _stall(scene, state, why, reason, since_ns)
@@ -138,7 +158,10 @@ def _stall(scene: Scene, state: str, why: str, reason: Blamed | None, since_ns: 
     step = scene.last.step
     if _is_held(scene.last):  # it knows of no step that was made shortly before
         step = max(look.step for look in scene.capture.looks)
-    return Stall(state, since_ns, until_ns, step, why, reason, scene.last.threads)
+    attached = scene.is_attached
+    return Stall(
+        state, since_ns, until_ns, step, why, reason, scene.last.threads, attached=attached
+    )
 
 
 def _last_looks(capture: Capture) -> tuple[Look, ...]:
@@ -203,27 +226,6 @@ def _is_held(look: Look) -> bool:
     return isinstance(look, DumpRecord) and look.interpreter_held
 
 
-# ---------------------------------------------------------------- outside of fit
-
-
-def _still_at_the_end(looks: tuple[Look, ...]) -> tuple[Look, ...]:
-    """A program does this and that before and after it trains: only its last place counts."""
-    calm = Scene(Capture(), looks).calm
-    last, begin = places(calm[-1]), len(calm) - 1
-    while begin > 0 and places(calm[begin - 1]) == last:
-        begin -= 1
-    return looks[looks.index(calm[begin]) :]
-
-
-def _is_worth_a_word(scene: Scene) -> bool:
-    """Before fit, one place that takes long. A loop of the program's own may train all the while,
-    without a mark; and after fit, nothing is waited for."""
-    if scene.last.phase == TrainingPhase.IDLE or scene.last.main is None:
-        return False
-    trains = stack_of(scene.last.main).is_inside_tensorflow and not scene.capture.trains
-    return stands_still(scene) and not trains
-
-
 # ---------------------------------------------------------------- a pause that ended
 
 
@@ -269,8 +271,14 @@ def _judged(scene: Scene) -> tuple[str, str, Blamed | None]:
             return ENDLESS, why, replace(reason, waits_in=_goes_round(loop))
         if (polled := _polled(scene, reason)) is not None:
             return STUCK, POLLS, polled
+    if scene.is_attached and reason is not None and _rests(reason):
+        return SLOW, RESTS, reason
     state, why = _state(scene, reason)
     return state, why, reason
+
+
+def _rests(reason: Blamed) -> bool:
+    return reason.kind != "user" and stack_of(reason.thread).rests  # a debugger is in the way
 
 
 def _goes_round(loop: Loop) -> str:
@@ -278,6 +286,7 @@ def _goes_round(loop: Loop) -> str:
     return f"goes round in a while loop ({lines}) that does not end"
 
 
+RESTS = "it waits for its user or for requests, as notebooks and servers do"
 POLLS = "it slept again and again in one place, and nothing else happened"
 
 
@@ -306,6 +315,9 @@ def _state(scene: Scene, reason: Blamed | None) -> tuple[str, str]:
         return SLOW, moves
     if not _is_over_the_limit(scene):
         return UNSURE, f"{scene.last.idle_s:.0f} s are not long enough to tell"
+    main = scene.last.main
+    if scene.is_attached and main is not None and is_served(scene, main):
+        return UNSURE, "its main thread is woken again and again, and steps are not seen from here"
     waits_for_others = reason is not None and reason.bucket == COMMUNICATION
     if cores is not None and waits_for_others and silent_workers(scene.capture, scene.others):
         return STUCK, "no core was at work, and another worker had fallen silent"
@@ -380,7 +392,7 @@ def _busy_worker(scene: Scene) -> str:
     """Another worker that does something, for which this one only has to wait."""
     silent = silent_workers(scene.capture, scene.others)
     for other in scene.others:
-        stall = _stall_of(other, [other], scene.has_pipeline) if other not in silent else None
+        stall = stall_of(other, [other], scene.has_pipeline) if other not in silent else None
         if other not in silent and (stall is None or stall.state == SLOW):
             return str(other.environment.task or "another worker")
     return ""

@@ -7,8 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from stall_analyzer.captures.capture_format import HostMetric, Tag
+from stall_analyzer.captures.capture_format import HostMetric, Tag, TrainingPhase
 from stall_analyzer.captures.capture_records import NS_PER_S, Look, Loop, ThreadStack
+from stall_analyzer.model.event_log import Capture
 from stall_analyzer.signals.ending.blame import Scene, is_called_by_tensorflow, sleep_calls
 from stall_analyzer.signals.ending.python_stacks import stack_of
 
@@ -188,3 +189,24 @@ def _same(looks: Sequence[Look], thread: ThreadStack) -> list[ThreadStack]:
                 found.append(other)
                 break
     return found
+
+
+# ---------------------------------------------------------------- outside of fit
+
+
+def still_at_the_end(looks: tuple[Look, ...]) -> tuple[Look, ...]:
+    """A program does this and that before and after it trains: only its last place counts."""
+    calm = Scene(Capture(), looks).calm
+    last, begin = places(calm[-1]), len(calm) - 1
+    while begin > 0 and places(calm[begin - 1]) == last:
+        begin -= 1
+    return looks[looks.index(calm[begin]) :]
+
+
+def is_worth_a_word(scene: Scene) -> bool:
+    """Before fit, one place that takes long. A loop of the program's own may train all the while,
+    without a mark; and after fit, nothing is waited for."""
+    if scene.last.phase == TrainingPhase.IDLE or scene.last.main is None:
+        return False
+    trains = stack_of(scene.last.main).is_inside_tensorflow and not scene.capture.trains
+    return stands_still(scene) and not trains

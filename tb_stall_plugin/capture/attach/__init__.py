@@ -1,0 +1,1 @@
+"""Looks from outside at a process that was started without a capture."""

@@ -1,0 +1,58 @@
+"""The loop that a frame of another process is in. Its bytecode is there, but its source is here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from types import CodeType
+
+from stall_analyzer.captures.capture_records import Loop
+from tb_stall_plugin.capture.attach.py_spy import PythonFrame
+from tb_stall_plugin.capture.process.loops import loop_at, names_in
+
+LARGEST_BYTES = 1 << 20
+REMEMBERED = 64  # files
+CLOCKS_S = 1.0  # by so much the kernel's time of a start and that of a file may differ
+
+
+def loop_around(frame: PythonFrame, process: Path, began_unix_s: float) -> Loop | None:
+    """None where there is none, or where the source has changed since the process began."""
+    base = process / "root" if frame.path.startswith("/") else process / "cwd"
+    path = base / frame.path.lstrip("/")
+    try:
+        about = path.stat()
+        if about.st_size > LARGEST_BYTES or about.st_mtime > began_unix_s + CLOCKS_S:
+            return None
+        code = _code_at(path, frame)
+    except (OSError, ValueError, SyntaxError, RecursionError):
+        return None
+    loop = loop_at(code, frame.line) if code is not None else None
+    if code is None or loop is None:
+        return None
+    # Operators on arrays may take long; on plain numbers they take nothing.
+    return replace(loop, is_empty=loop.is_empty and names_in(code, loop) <= frame.numbers)
+
+
+def _code_at(path: Path, frame: PythonFrame) -> CodeType | None:
+    """The innermost one of that name around the line."""
+    name = frame.function.rpartition(".")[2]
+    around = [c for c in _codes(path) if c.co_name == name and frame.line in _lines(c)]
+    return max(around, key=lambda code: code.co_firstlineno, default=None)
+
+
+@lru_cache(REMEMBERED)
+def _codes(path: Path) -> tuple[CodeType, ...]:
+    return tuple(_all(compile(path.read_bytes(), str(path), "exec", dont_inherit=True)))
+
+
+def _all(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _all(each)
+
+
+def _lines(code: CodeType) -> set[int]:
+    return {line for *_, line in code.co_lines() if line is not None}

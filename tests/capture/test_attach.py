@@ -1,0 +1,294 @@
+"""`stall-analyze attach`: what is said of processes that were started without a capture."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from stall_analyzer.captures.capture_records import NS_PER_S
+from stall_analyzer.model.event_log import Capture
+from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.signals.ending.blame import Blamed
+from stall_analyzer.signals.ending.stalled import Stall, stall_of
+from tb_stall_plugin.capture.attach import attach_command, py_spy
+from tb_stall_plugin.capture.attach.attached_job import (
+    AttachedJob,
+    Member,
+    attached_job,
+    waited_for,
+)
+from tb_stall_plugin.capture.attach.job_views import as_json, as_text
+from tb_stall_plugin.capture.attach.local_job import job_of
+from tb_stall_plugin.capture.attach.outside_looks import HANG_S, Observer, idle_seconds
+from tb_stall_plugin.capture.attach.refusals import StacksRefused
+from tb_stall_plugin.capture.attach.target import Target
+from tests.capture import attached_hangs as hangs
+from tests.capture.capture_logs import until
+from tests.capture.test_kernel_view import needs_linux
+
+pytestmark = needs_linux
+SECONDS = 5.0
+PATIENCE_S = 180.0  # three of them import TensorFlow at once
+NOBODY = 65534
+
+
+@dataclass(frozen=True)
+class Hang:
+    program: str
+    state: str
+    bucket: str
+    says: str
+    computes: bool = False
+
+    @property
+    def place(self) -> str:
+        return f"program.py:{hangs.line_of_hang(self.program)}"
+
+
+HANGS = {
+    "lock": Hang(hangs.LOCK, "stuck", "host", "waits for a lock"),
+    "callback": Hang(
+        hangs.QUEUE_IN_A_CALLBACK, "stuck", "host", "waits in queue.Queue.get() and never goes on"
+    ),
+    "generator": Hang(hangs.GENERATOR_ON_A_SOCKET, "stuck", "input", "(the socket to 127.0.0.1:"),
+    "subprocess": Hang(
+        hangs.SUBPROCESS, "stuck", "host", "subprocess.Popen.communicate() (process "
+    ),
+    "native": Hang(hangs.NATIVE_INPUT, "stuck", "input", "waits to open the named pipe /"),
+    "loop": Hang(hangs.ENDLESS_LOOP, "endless", "host", "goes round in a while loop", True),
+}
+
+
+@contextmanager
+def started(program: str, folder: Path, **variables: str) -> Iterator[subprocess.Popen[str]]:
+    folder.mkdir(exist_ok=True)
+    path, pipe = folder / "program.py", folder / "pipe"
+    path.write_text(hangs.PRELUDE + program)
+    if not pipe.exists():
+        os.mkfifo(pipe)
+    process = subprocess.Popen(
+        [sys.executable, str(path), str(pipe)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", **variables},
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)  # with what it started
+        process.communicate()
+
+
+def until_it_hangs(process: subprocess.Popen[str], computes: bool = False) -> None:
+    """For long enough to say so."""
+    assert process.stdout is not None and process.stdout.readline() == "hangs\n"
+    began_s, folder = time.monotonic(), Path(f"/proc/{process.pid}")
+    while not computes and time.monotonic() - began_s < PATIENCE_S:
+        if (idle_seconds(folder, process.pid) or 0.0) >= HANG_S:
+            return
+        time.sleep(0.5)
+
+
+def is_there(pid: int, place: str) -> bool:
+    """One that computes has said so a moment before."""
+    texts = [text for thread in py_spy.threads_of(pid) for text in thread.texts]
+    return any(f"{place} " in text for text in texts)
+
+
+@pytest.fixture(scope="module")
+def allowed(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with started(hangs.LOCK, tmp_path_factory.mktemp("allowed")) as process:
+        until_it_hangs(process, computes=True)
+        try:
+            py_spy.threads_of(process.pid)
+        except StacksRefused as refused:
+            pytest.skip(str(refused))
+
+
+@pytest.fixture(scope="module")
+def jobs(allowed: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, AttachedJob]:
+    """All at once: each has to stand still for a while before anything is said of it."""
+
+    def attached(name: str) -> AttachedJob:
+        hang = HANGS[name]
+        with started(hang.program, tmp_path_factory.mktemp(name)) as process:
+            until_it_hangs(process, hang.computes)
+            until(lambda: is_there(process.pid, hang.place))
+            return attached_job(process.pid, SECONDS, all_ranks=False)
+
+    with ThreadPoolExecutor(len(HANGS)) as pool:
+        return dict(zip(HANGS, pool.map(attached, HANGS), strict=True))
+
+
+@pytest.mark.parametrize("name", HANGS)
+def test_a_hang_is_judged_as_if_it_had_been_captured(
+    name: str, jobs: dict[str, AttachedJob]
+) -> None:
+    hang, stall = HANGS[name], jobs[name].shown.stall
+    assert stall is not None
+    assert (stall.state, stall.bucket) == (hang.state, hang.bucket), stall.sentence
+    assert hang.says in stall.sentence
+    assert hang.place in stall.sentence
+    verdict = jobs[name].report["runs"][0]["verdict"]
+    assert (verdict["status"], verdict["sentence"]) == ("stuck", f"{stall.sentence}.")
+
+
+def test_the_thread_that_holds_it_up_is_shown_first(jobs: dict[str, AttachedJob]) -> None:
+    shown = as_text(jobs["generator"], StringIO(), threads=True, plain=True)
+    threads = jobs["generator"].report["runs"][0]["threads"]
+    assert threads[0]["blamed"] and not threads[0]["main"]
+    assert shown.index("which holds it up") < shown.index("MainThread")
+
+
+def test_memory_children_and_native_threads_are_told(jobs: dict[str, AttachedJob]) -> None:
+    (process,) = json.loads(as_json(jobs["subprocess"]))["processes"]
+    assert process["state"] == "stuck"
+    assert process["memory"]["rss_bytes"] > 0
+    assert [child["name"] for child in process["children"]] == ["sleep"]
+    assert [thread["wait"] for thread in process["native"]] == ["wait4"]
+
+
+HEALTHY = {
+    "computes": (hangs.AT_WORK, "was at work"),
+    "sleeps": (hangs.SLEEPS, "the training script at program.py:5 sleeps"),
+    "rests": (hangs.RESTS, "it waits for its user or for requests"),
+    "trains": (hangs.TRAINS, "was at work"),
+}
+
+
+def test_what_computes_sleeps_rests_or_trains_is_not_stuck(allowed: None, tmp_path: Path) -> None:
+    def attached(name: str) -> str:
+        with started(HEALTHY[name][0], tmp_path / name) as process:
+            until_it_hangs(process, computes=True)
+            stall = attached_job(process.pid, SECONDS, all_ranks=False).shown.stall
+        assert stall is not None and stall.state == "slow"
+        return stall.sentence
+
+    with ThreadPoolExecutor(len(HEALTHY)) as pool:
+        for name, sentence in zip(HEALTHY, pool.map(attached, HEALTHY), strict=True):
+            assert sentence.startswith("Not stuck: ")
+            assert HEALTHY[name][1] in sentence
+
+
+def test_what_stands_still_for_a_moment_only_is_not_called_stuck(
+    allowed: None, tmp_path: Path
+) -> None:
+    with started(hangs.LOCK, tmp_path) as process:
+        until_it_hangs(process, computes=True)
+        observer = Observer(Target(process.pid))
+        observer.look()
+        sight = replace(observer.sights[0], idle_s=0.0)
+        observer.sights = [
+            replace(sight, ns=sight.ns + second * NS_PER_S, idle_s=float(second))
+            for second in range(6)
+        ]
+        stall = stall_of(observer.capture, [observer.capture])
+    assert stall is not None and stall.state == "unsure"
+    assert "5 s are not long enough to tell" in stall.sentence
+
+
+def test_of_a_job_the_process_is_named_that_the_others_wait_for() -> None:
+    waiting, culprit = attached_member(1, "communication"), attached_member(2, "input")
+    assert waited_for([waiting, culprit]) is culprit
+    assert waited_for([waiting, waiting]) is None
+    assert waited_for([culprit, culprit]) is None
+
+
+def attached_member(pid: int, bucket: Bucket) -> Member:
+    blamed = Blamed(bucket, "it", "waits", ())
+    stall = Stall("stuck", 0, 0, 0, "", blamed, attached=True)
+    return Member(observer=None, capture=Capture(), stall=stall)  # type: ignore[arg-type]
+
+
+def test_a_job_is_all_processes_that_one_launcher_started(allowed: None, tmp_path: Path) -> None:
+    def ranks(index: int) -> dict[str, str]:
+        return {"OMPI_COMM_WORLD_RANK": str(index), "OMPI_COMM_WORLD_SIZE": "2"}
+
+    with (
+        started(hangs.LOCK, tmp_path, **ranks(0)) as one,
+        started(hangs.LOCK, tmp_path, **ranks(1)) as other,
+        started(hangs.SUBPROCESS, tmp_path / "another"),
+    ):
+        for process in (one, other):
+            until_it_hangs(process, computes=True)
+        job = job_of(Target(one.pid))
+        assert [target.pid for target in job] == sorted((one.pid, other.pid))
+        assert sorted(str(target.environment.task) for target in job) == ["worker 0", "worker 1"]
+
+
+# ---------------------------------------------------------------- what cannot be looked at
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What is said, in one line."""
+    assert attach_command.main(arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+def test_a_process_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "there is no process 99999999" in refused(capsys, "99999999")
+
+
+def test_a_zombie_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    child = subprocess.Popen(["true"])
+    until(lambda: " Z " in Path(f"/proc/{child.pid}/stat").read_text())
+    assert f"process {child.pid} has ended (a zombie" in refused(capsys, str(child.pid))
+    child.wait()
+
+
+def test_what_is_no_python_is_refused(allowed: None, capsys: pytest.CaptureFixture[str]) -> None:
+    with subprocess.Popen(["sleep", "100"]) as child:
+        assert f"process {child.pid} is not a Python process" in refused(capsys, str(child.pid))
+        child.kill()
+
+
+def test_a_process_of_another_user_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
+    monkeypatch.setattr(
+        Path, "stat", lambda path, **_: os.stat_result([0, 0, 0, 0, 12345] + [0] * 5)
+    )
+    assert "belongs to the user with the number 12345" in refused(capsys, str(os.getppid()))
+
+
+def test_a_process_that_ends_meanwhile_is_refused(
+    allowed: None, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with started(hangs.ENDS_SOON, tmp_path) as process:
+        until_it_hangs(process, computes=True)
+        assert f"process {process.pid} ended while" in refused(capsys, str(process.pid))
+
+
+def test_without_py_spy_it_says_so_and_what_the_kernel_knows(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(py_spy, "_program", lambda: None)
+    with started(hangs.LOCK, tmp_path) as process:
+        until_it_hangs(process, computes=True)
+        assert attach_command.main([str(process.pid)]) == 2
+    told = capsys.readouterr()
+    assert "pip install 'tensorboard-plugin-stall[attach]'" in told.err
+    assert "without Python's stacks" in told.out
+    assert "  thread python" in told.out
+
+
+@pytest.mark.parametrize("wrong", [["x"], ["-1"], ["0"], ["1", "--seconds", "2"]])
+def test_a_wrong_command_line_is_refused(
+    wrong: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit:
+        attach_command.main(wrong)
+    assert exit.value.code == 2
