@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from stall_analyzer.detectors.numerics import (
+    collapsed_latent,
     learning_rate_too_low,
     loss_explodes,
     no_progress,
@@ -125,3 +126,15 @@ def test_what_any_model_learns_in_its_first_epoch_is_no_progress() -> None:
     assert severity(no_progress, log) == "note"
     log = events(*[[level] * 20 for level in (1.5, 1.02, 1.01, 1.0, 1.0)], keras=REGRESSION)
     assert severity(no_progress, log) is None, "it may have learned all there is"
+
+
+def test_a_divergence_that_goes_to_nothing_leaves_a_code_without_information() -> None:
+    collapsed = of_epochs(loss=(6.5, 1.43, 0.73, 0.53), kl_loss=(5.9, 1.0, 0.3, 0.1))
+    assert "kl_loss has gone from 5.9 to 0.1" in found(checked(collapsed_latent, collapsed)).title
+
+
+def test_a_divergence_that_settles_or_a_loss_that_still_falls_is_healthy() -> None:
+    settles = of_epochs(loss=(90.0, 70.0, 60.0, 58.0), kl_loss=(40.0, 20.0, 10.0, 8.0))
+    assert severity(collapsed_latent, settles) is None
+    learns = of_epochs(loss=(0.6, 0.43, 0.3, 0.2), kl_loss=(5.9, 1.0, 0.3, 0.1))
+    assert severity(collapsed_latent, learns) is None
