@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-import tensorflow as tf
-
 CLOSE_BEFORE = 2  # steps before Keras starts its profiler, ours is closed
 FRAMES_TO_CALLBACK_LIST = 8
 LATE_END_S = 0.02
@@ -64,7 +62,7 @@ class Fit:
 
 def _settings(given: Mapping[str, Any]) -> FitSettings:
     """Keras shuffles and divides into batches what has a shape; all else it takes as it comes."""
-    is_array = any(hasattr(x, "shape") for x in tf.nest.flatten(given.get("x")))
+    is_array = any(hasattr(x, "shape") for x in _leaves(given.get("x")))
     weights, shuffle = given.get("class_weight"), given.get("shuffle")
     by_class = weights.items() if isinstance(weights, dict) else ()
     return FitSettings(
@@ -72,6 +70,17 @@ def _settings(given: Mapping[str, Any]) -> FitSettings:
         batch_size=(given.get("batch_size") or USUAL_BATCH) if is_array else None,
         shuffle=bool(shuffle) if is_array and shuffle is not None else None,
     )
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """Not by TensorFlow: Keras may train without it."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from _leaves(each)
+    else:
+        yield value
 
 
 def _has_returned(frame: FrameType, callback_list: Any) -> Callable[[], bool]:
