@@ -21,7 +21,7 @@ from stall_analyzer.detectors.numerics import (
 )
 from stall_analyzer.model.event_log import EventLog, KerasConfig, Series
 from tests.captures import NS, START_NS
-from tests.detectors.logged_losses import checked, model, severity
+from tests.detectors.logged_losses import checked, model, scalars, severity
 from tests.detectors.test_captured import EPOCH_S, LAYERS, MEASURED, at_steps, captured, norms
 from tests.detectors.training import found, signals_for
 
@@ -95,6 +95,12 @@ def test_labels_of_one_class_are_nothing_to_learn_from() -> None:
     placeholder = looked(0.0, keras=model(loss="<lambda>"), **same)
     assert severity(constant_labels, placeholder) == "note"
     assert checked(constant_labels, looked()) is None
+
+
+def test_a_run_of_one_epoch_may_have_placeholders_for_labels() -> None:
+    log = looked(0.01, labels__kinds=1.0, labels__spread=0.0, labels__mean=0.0)
+    one = {**log.train, "epoch_loss": scalars([0.01], EPOCH_S, EPOCH_S)}
+    assert severity(constant_labels, replace(log, train=one)) == "note"
 
 
 def test_labels_at_the_begin_of_an_epoch_do_not_speak_for_all_of_it() -> None:

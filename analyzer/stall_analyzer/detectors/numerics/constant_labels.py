@@ -10,8 +10,8 @@ which looks like success.
 How it is measured
 A capture looks at a sample of the labels of some batches on their way into the loss: the first
 sixteen, and more throughout the epoch. It must have seen a good part of the first epoch. Loud under
-a loss of Keras' own that compares with labels; under any other a note, because labels may be a
-placeholder there.
+a loss of Keras' own that compares with labels, from the second epoch on; else a note, because
+labels may be a placeholder there.
 
 Example
 The label column was read as strings and cast to integers: all are 0. The loss is 0.0004 after one
@@ -27,6 +27,7 @@ be said of the first (see ST319).
 
 from __future__ import annotations
 
+from stall_analyzer.detectors.numerics.loss_agrees import is_first_epoch_alone
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.signals.numerics.batch_look import BatchLook
 from stall_analyzer.signals.numerics.model_settings import CROSS_ENTROPIES
@@ -47,6 +48,7 @@ def check(signals: Signals) -> Finding | None:
     labels, learning = batches.labels, signals.learning
     # Data of one class may come first by design, and the others in fits to come.
     is_compared = learning.settings.loss in COMPARING and (learning.step_count or 0) >= LEAST_STEPS
+    is_compared &= not is_first_epoch_alone(signals)
     return Finding(
         severity="act" if is_compared else "note",
         title=f"All labels are the same: {labels.mean:.4g}",

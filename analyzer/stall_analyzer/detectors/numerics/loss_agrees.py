@@ -18,6 +18,8 @@ def learns_nothing(signals: Signals) -> bool:
     learning, batches = signals.learning, signals.batches
     if learning.not_finite is not None and learning.not_finite.to_the_end:
         return True
+    if is_first_epoch_alone(signals):
+        return False
     if signals.learned_nothing:
         return True
     last = learning.last_loss
@@ -29,3 +31,8 @@ def learns_nothing(signals: Signals) -> bool:
             return False
         return last > LEARNED * batches.baseline - 2 * batches.baseline_error
     return learning.is_flat(FLAT)
+
+
+def is_first_epoch_alone(signals: Signals) -> bool:
+    """Runs of one epoch are mostly made to measure their time, with whatever data was at hand."""
+    return len(signals.learning.epoch_losses) == 1
