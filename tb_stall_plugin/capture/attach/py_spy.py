@@ -65,6 +65,8 @@ def threads_of(pid: int, with_locals: bool = False) -> tuple[PythonThread, ...]:
             return _read(done.stdout)
         _refuse_for_good(pid, done.stderr)
         time.sleep(PAUSE_S)
+    if any(words in done.stderr.lower() for words in NO_PYTHON):
+        raise Refused(f"process {pid} is not a Python process, or one that has not begun yet")
     why = next(iter(done.stderr.strip().splitlines()), "no reason is known").removeprefix("Error: ")
     raise StacksRefused(f"py-spy could not read the stacks of process {pid}: {why}")
 
@@ -96,8 +98,6 @@ def _refuse_for_good(pid: int, said: str) -> None:
             f"stall-analyze attach {pid}), start a container with --cap-add SYS_PTRACE, or allow "
             "it until the next boot (sudo sysctl kernel.yama.ptrace_scope=0)"
         )
-    if any(words in said for words in NO_PYTHON):
-        raise Refused(f"process {pid} is not a Python process, or one that has not begun yet")
 
 
 def _read(text: str) -> tuple[PythonThread, ...]:
