@@ -158,6 +158,30 @@ def test_after_a_full_disk_nothing_is_lost_that_was_kept(
     assert "nothing could be written" in note["text"] and "No space left" in note["text"]
 
 
+def test_a_slow_disk_does_not_cost_the_end_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "WAIT_FOR_WRITER_S", 0.01)
+    is_writing, goes_on = threading.Event(), threading.Event()
+
+    class SlowDisk(DiskThatFills):
+        def append(self, data: bytes, urgent: bool) -> None:
+            is_writing.set()
+            goes_on.wait()
+            super().append(data, urgent)
+
+    recorder = Recorder(str(tmp_path), lambda *where: SlowDisk(open_event_file(*where)))
+    writer = threading.Thread(target=recorder.flush)
+    writer.start()
+    is_writing.wait()
+    closer = threading.Thread(target=recorder.close, args=("exit",))
+    closer.start()
+    goes_on.set()
+    writer.join()
+    closer.join()
+    assert [record["kind"] for record in records(tmp_path)] == ["end"]
+
+
 def test_while_nothing_can_be_written_memory_stays_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -222,6 +222,7 @@ class Guard:
         _within(self.on_end, seconds)
         self.on_hang = self.on_end = _nothing
         self._watchdog.stop()
+        _quietly(self._witness.sample)  # the watchdog may not have come to it in a short program
         _within(self._held.end, seconds)
         _within(lambda: self.recorder.close(self._end_reason), seconds)
         _quietly(self._restore)

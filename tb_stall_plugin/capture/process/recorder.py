@@ -33,6 +33,7 @@ KERAS_PLUGIN = "graph_keras_model"  # what TensorBoard knows a stored model by
 FLUSH_PAUSE_S = 1.0  # what a process that is killed loses at most
 RETRY_S = 5.0  # after a failure: soon enough to lose little, seldom enough to cost nothing
 WAIT_FOR_WRITER_S = 1.0  # whoever flushes while another thread writes need not wait longer
+WAIT_AT_THE_END_S = 5.0  # there is no later, and a slow disk may have a second's worth to write
 # While nothing can be written the oldest of these are kept (the start record among them) …
 MOST_UNWRITTEN_BYTES = 1 << 20
 # … and the newest of these; what lies between is lost.
@@ -134,10 +135,12 @@ class Recorder:
     def close(self, reason: str) -> None:
         """With the end record; its absence means that the process was killed."""
         self.record(EndRecord(reason=reason))
-        self.flush(urgent=True)
-        if os.getpid() != self._process or not self._writing.acquire(timeout=WAIT_FOR_WRITER_S):
+        if os.getpid() != self._process or not self._writing.acquire(timeout=WAIT_AT_THE_END_S):
             return
         try:
+            if not self._closed:
+                self._ask()
+                self._write(urgent=True)
             self._closed = True
             if self._file is not None:
                 self._file.close()
