@@ -176,6 +176,7 @@ def test_a_slow_disk_does_not_cost_the_end_record(
     is_writing.wait()
     closer = threading.Thread(target=recorder.close, args=("exit",))
     closer.start()
+    closer.join(0.05)  # by then it has asked for the lock
     goes_on.set()
     writer.join()
     closer.join()
