@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types check-python bench logging-cost fleet scenarios clusters faults
-.PHONY: hangs harm captured partial controls blind blind-learning strangers accuracy docs schema sample-logs clean
+.PHONY: hangs harm captured partial controls agreement blind blind-learning strangers accuracy docs schema sample-logs clean
 .PHONY: frontend test-frontend test-browser screenshots test-versions
 
 help:  ## show this list
@@ -103,6 +103,9 @@ build/harm/packages/.%: | $(VENV)/.installed-test
 
 controls: $(VENV)/.installed-test  ## what input takes from the steps, against ready batches (5 minutes)
 	$(BIN)/python -m tests.scenarios.controls.run --workdir build/controls
+
+agreement: $(VENV)/.installed-test  ## one epoch measured by the books and by the profiler at once: do they agree? (15 minutes)
+	$(BIN)/python -m tests.scenarios.agreement --workdir build/agreement
 
 captured: $(VENV)/.installed-test  ## trainings whose fault only StallCallback sees, and healthy ones (20 minutes)
 	$(BIN)/python -m tests.scenarios.captured.run --workdir build/captured

@@ -78,12 +78,14 @@ def seen(*samples: tuple[Any, ...], at_s: float = 0.0, **source: str) -> StacksR
     return StacksRecord(began_ns + NS, began_ns, frames, stacks, tuple(told), source)
 
 
-def lines_of(kept: BooksRecord, *looks: StacksRecord, epoch_s: float = 10.0) -> list[CodeLine]:
+def lines_of(
+    kept: BooksRecord, *looks: StacksRecord, epoch_s: float = 10.0, contention_s: float = 0.0
+) -> list[CodeLine]:
     read, _ = read_books([kept])
     capture = Capture(books=read, stacks=read_stacks(looks))
     window = Window(0, round(epoch_s * PS), "", "", clock_unix_ns=START_NS)
     source = capture.stacks.source if capture.stacks is not None else {}
-    return [*code_lines(code_stacks(capture, window), source)]
+    return [*code_lines(code_stacks(capture, window, round(contention_s * PS)), source)]
 
 
 def in_short(lines: list[CodeLine]) -> list[tuple[str, str, float]]:
@@ -155,6 +157,8 @@ def test_a_generator_that_nobody_waits_for_costs_nothing() -> None:
         (Account.STEP, "f", False, IN_THE_STEP, 1000), (Account.STEP, "f", True, GENERATOR, 900)
     )
     assert lines_of(books(step=4.0), samples) == []
+    (line,) = lines_of(books(step=4.0), samples, contention_s=1.0)
+    assert line.ps == PS, "but what makes the steps slower does"
 
 
 def test_the_line_that_calls_the_training_explains_nothing() -> None:
@@ -232,7 +236,7 @@ def test_a_line_is_told_by_file_function_and_seconds() -> None:
     assert code_place(ENTRY) == "train.py:41 Report.hook"
     assert code_cost(ENTRY) == "2.00 s"
     behind: Any = {**ENTRY, "background": True}
-    assert code_cost(behind) == "2.00 s in the background, while training waited"
+    assert code_cost(behind) == "2.00 s in the background, which held training up"
 
 
 def shown_in_a_terminal(run: Any) -> str:

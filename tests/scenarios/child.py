@@ -21,10 +21,11 @@ HOW = {
 }
 
 
-def main(name: str, folder: Path, captured: bool = False) -> None:
+def main(name: str, folder: Path, how: str = "") -> None:
     known = [*SCENARIOS, *(sample.scenario for sample in SAMPLES)]
     scenario = next(s for s in known if s.name == name)
-    instruments = Instruments(folder / "logs", captured)
+    books = folder / "books" if how == "books_beside" else None
+    instruments = Instruments(folder / "logs", how == "captured", books)
     module = importlib.import_module(f"tests.scenarios.{scenario.module}")
     getattr(module, name)(instruments)
     instruments.read_stamps()
@@ -56,4 +57,4 @@ def _truth(scenario: Scenario, instruments: Instruments) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), captured="captured" in sys.argv[3:])
+    main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])

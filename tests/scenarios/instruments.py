@@ -51,9 +51,12 @@ class StampLog:
 class Instruments:
     """The clocks of one program. Create it first: it puts stamps around every iterator read."""
 
-    def __init__(self, logdir: Path, captured: bool = False) -> None:
+    def __init__(
+        self, logdir: Path, captured: bool = False, books_beside: Path | None = None
+    ) -> None:
         self.logdir = logdir
         self.captured = captured  # by StallCallback or watch, instead of TensorFlow's profiler
+        self._books_beside = books_beside  # by both of them: a capture's books of the same epoch
         self._watched: stall.watch | None = None
         self.clocks = Clocks()
         self.knowledge = Knowledge()
@@ -119,16 +122,17 @@ class Instruments:
 
     @contextlib.contextmanager
     def profile(self, logdir: Path | None = None) -> Iterator[None]:
-        if self.captured:
-            with stall.watch(logdir or self.logdir, report=False) as self._watched:
-                yield
-            self._watched = None
-            return
-        tf.profiler.experimental.start(str(logdir or self.logdir))
-        try:
+        where = logdir or self.logdir
+        with contextlib.ExitStack() as stack:
+            if self.captured:
+                self._watched = stack.enter_context(stall.watch(where, report=False))
+            elif self._books_beside is not None:
+                books = stall.watch(self._books_beside, profile=False, report=False)
+                self._watched = stack.enter_context(books)
+            if not self.captured:
+                stack.enter_context(tf.profiler.experimental.Profile(str(where)))
             yield
-        finally:
-            tf.profiler.experimental.stop()
+        self._watched = None
 
     def fit(
         self,
@@ -147,7 +151,10 @@ class Instruments:
         bell = EpochBell(self.clocks)
         if self.captured:
             board, profiled = [stall.StallCallback(self.logdir, report=False)], False
-        with self.profile() if profiled else contextlib.nullcontext():
+        elif self._books_beside is not None:
+            board.append(stall.StallCallback(self._books_beside, profile=False, report=False))
+        profiler = tf.profiler.experimental.Profile(str(self.logdir))
+        with profiler if profiled else contextlib.nullcontext():
             model.fit(
                 data,
                 verbose=0,

@@ -57,7 +57,7 @@ def capture(scenario: Scenario, workdir: Path, how: Sequence[str] = ()) -> bool:
     """Runs one scenario, and once more if other programs took cores meanwhile."""
     for attempt in range(1, ATTEMPTS + 1):
         began_s, before_s = time.monotonic(), _taken_by_others_s()
-        finished = _capture_once(scenario, workdir, how)
+        finished = capture_once(scenario, workdir, how)
         core_s = (time.monotonic() - began_s) * (os.cpu_count() or 1)
         share = (_taken_by_others_s() - before_s) / core_s
         if share <= QUIET_SHARE:
@@ -76,7 +76,7 @@ def _taken_by_others_s() -> float:
     return used / os.sysconf("SC_CLK_TCK") - sum(usage.ru_utime + usage.ru_stime for usage in own)
 
 
-def _capture_once(scenario: Scenario, workdir: Path, how: Sequence[str]) -> bool:
+def capture_once(scenario: Scenario, workdir: Path, how: Sequence[str]) -> bool:
     folder = workdir / scenario.name
     command = ["tests.scenarios.child", scenario.name, str(folder), *how]
     try:

@@ -139,8 +139,8 @@ def code_place(line: CodeLineEntry) -> str:
 
 
 def code_cost(line: CodeLineEntry) -> str:
-    """`4.10 s`, and for what the training waited."""
-    beside = " in the background, while training waited" if line["background"] else ""
+    """`4.10 s`, and whether it ran beside the training."""
+    beside = " in the background, which held training up" if line["background"] else ""
     return f"{seconds(line['ps'])}{beside}"
 
 

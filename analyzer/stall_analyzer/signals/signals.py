@@ -325,7 +325,8 @@ class Signals(LedgerSignals):
     @cached_property
     def code_stacks(self) -> tuple[CodeStack, ...]:
         """All Python that was seen to run, costliest first."""
-        return code_stacks(self.capture, self.timeline.window)
+        contention_ps = self.causes_ps["input.contention"]
+        return code_stacks(self.capture, self.timeline.window, contention_ps)
 
     @cached_property
     def resident_memory(self) -> ResidentMemory | None:

@@ -2,7 +2,8 @@
 
 The books say exactly how long the training thread was in each account and each item of it. Samples
 of its stack divide that among lines. Of a wait for input no line of the training thread is the
-reason, but what ran meanwhile in the background: as much of the wait as something did run.
+reason, but what ran meanwhile in the background: as much of the wait as something did run. The same
+goes for steps that are slower because Python in the background holds the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -52,14 +53,17 @@ class _Epoch:
     calls: tuple[BookItem, ...]
 
 
-def code_stacks(capture: Capture | None, window: Window) -> tuple[CodeStack, ...]:
-    """Costliest first. Nothing, where a capture has not looked."""
+def code_stacks(
+    capture: Capture | None, window: Window, contention_ps: int = 0
+) -> tuple[CodeStack, ...]:
+    """Costliest first. Nothing, where a capture has not looked. `contention_ps`: by how much input
+    in the background made the steps slower."""
     start_ns = window.start_unix_ns
     if capture is None or capture.books is None or start_ns is None:
         return ()
     end_ns = start_ns + window.duration_ps // PS_PER_NS
     epoch = _epoch(capture.books, capture.stacks or SampledStacks(), start_ns, end_ns)
-    stacks = (*_of_the_thread(epoch), *_of_the_background(epoch))
+    stacks = (*_of_the_thread(epoch), *_of_the_background(epoch, contention_ps // PS_PER_NS))
     return tuple(sorted((s for s in stacks if s.ps > 0), key=lambda stack: -stack.ps))
 
 
@@ -131,15 +135,15 @@ def _as_a_whole(spent_ns: int, epoch: _Epoch, item: Item) -> Iterator[CodeStack]
         yield _stack((frame,), spent_ns, item)
 
 
-def _of_the_background(epoch: _Epoch) -> Iterator[CodeStack]:
+def _of_the_background(epoch: _Epoch, contention_ns: int) -> Iterator[CodeStack]:
     """Functions that were never seen have a clock, and their own place."""
-    waited_ns = sum(epoch.spent_ns[account] for account in WAITS)
+    held_up_ns = sum(epoch.spent_ns[account] for account in WAITS) + contention_ns
     behind = [s for s in epoch.seen if s.seen.account in MAY_WAIT and s.seen.background]
     calls = [call for call in epoch.calls if call.account in MAY_WAIT]
     clocked_ns = sum(call.spent_ns for call in calls)
     ran_ns = max(clocked_ns, _seen_to_run_ns(behind, epoch))
     unseen = _unseen(calls, behind)
-    part = min(waited_ns / ran_ns, 1.0) if ran_ns else 0.0
+    part = min(held_up_ns / ran_ns, 1.0) if ran_ns else 0.0
     for frame, spent_ns in unseen.items():
         yield _stack((frame,), round(part * spent_ns), BEHIND, background=True)
     if behind:
