@@ -74,6 +74,7 @@ def test_every_part_that_is_described_is_written(
     cli.main([str(logs), "--json", *options])
     written = json.loads(capsys.readouterr().out)
     written["runs"] += [
+        sample("healthy"),
         run_document(analyzed(write_job(tmp_path / "stuck"))),
         run_document(sampled_report(tmp_path)),
         run_document(analyzed(write_booked_run(tmp_path / "booked"))),

@@ -16,6 +16,7 @@ from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.diagnose.calibration import calibrated
 from stall_analyzer.diagnose.causes import weighed
 from stall_analyzer.diagnose.foreign import without_our_frameworks
+from stall_analyzer.diagnose.next_steps import computing
 from stall_analyzer.diagnose.plan import plan
 from stall_analyzer.diagnose.precedence import without_opposed, without_silenced
 from stall_analyzer.diagnose.sooner_ending import with_sooner_ending
@@ -65,6 +66,7 @@ def diagnose(run: Run, timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Rep
         lines=signals.code_lines,
         stacks=signals.code_stacks,
         threads=seen_threads(signals.capture, signals.stall),
+        computing=computing(signals) if verdict.status == "healthy" else None,
         cluster=signals.cluster if signals.cluster.size > 1 else None,
     )
 

@@ -10,6 +10,7 @@ from stall_analyzer.model.code_lines import CodeLine, CodeStack
 from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.kinds import Bucket, Knob, Severity, Status
 from stall_analyzer.model.ledger import HostLedger, Ledger
+from stall_analyzer.model.model_parts import Computing
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import Run
 from stall_analyzer.model.timeline import Timeline
@@ -187,3 +188,4 @@ class Report:
     stacks: tuple[CodeStack, ...] = ()  # of all Python that was seen to run, costliest first
     lines: tuple[CodeLine, ...] = ()  # of the user's code that time went to, costliest first
     threads: tuple[SeenThread, ...] = ()  # as a capture last saw them; the culprit first
+    computing: Computing | None = None  # only of a healthy run

@@ -17,6 +17,7 @@ from stall_analyzer.model.findings import Change, Finding, Forecast, Gain, Laten
 from stall_analyzer.model.intervals import time_in
 from stall_analyzer.model.kinds import WindowSource
 from stall_analyzer.model.ledger import HostLedger, Ledger
+from stall_analyzer.model.model_parts import Computing, ModelPart
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.timeline import Phase, Step, starts_and_ends
 
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
         ChangeEntry,
         ClusterEntry,
         CodeLineEntry,
+        ComputingEntry,
         Document,
         EstimateEntry,
         FindingEntry,
         ForecastEntry,
         HostLedgerEntry,
         LatenessEntry,
+        ModelPartEntry,
         NoteEntry,
         PlanEntry,
         RangeEntry,
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
         StacksEntry,
     )
 
-LINES_MOST, STACKS_MOST = 50, 300
+LINES_MOST, STACKS_MOST, PARTS_MOST = 50, 300, 20
 LATE_STEPS_MOST = 500  # as many as a screen can show
 # A trace may hold names of a megabyte, and each finding says one several times.
 LONGEST_NAME, LONGEST_TEXT = 300, 4000
@@ -120,6 +123,7 @@ def run_document(report: Report) -> ReportEntry:
             _fields(thread, frames=[_cut(frame, LONGEST_NAME) for frame in thread.frames])
             for thread in report.threads
         ],
+        "computing": _computing(report.computing) if report.computing else None,
         "evidence": _texts(reference.evidence),
         "notes": [note_entry(note) for note in report.notes],
     }  # fmt: skip
@@ -287,6 +291,20 @@ def _lateness(lateness: Lateness) -> LatenessEntry | None:
         ],
         "steps_left_out": max(len(lateness.steps) - LATE_STEPS_MOST, 0),
     }  # fmt: skip
+
+
+def _computing(computing: Computing) -> ComputingEntry:
+    parts = computing.parts
+    return {
+        "ops_ps": parts.ops_ps,
+        "layers": [_part(part) for part in parts.layers[:PARTS_MOST]],
+        "kinds": [_part(part) for part in parts.kinds[:PARTS_MOST]],
+        "next_steps": [_fields(step) for step in computing.next_steps],
+    }
+
+
+def _part(part: ModelPart) -> ModelPartEntry:
+    return {"name": _cut(part.name, LONGEST_NAME), "ps": part.ps, "ops": part.ops}
 
 
 def note_entry(note: Note) -> NoteEntry:

@@ -285,6 +285,29 @@ class ThreadEntry(TypedDict):
     frames: list[str]  # path:line function, innermost first
 
 
+class ModelPartEntry(TypedDict):
+    """A layer, or a kind of op."""
+
+    name: str
+    ps: Ps  # Of the threads that ran its ops.
+    ops: Count
+
+
+class NextStepEntry(TypedDict):
+    topic: str
+    helps: bool  # It is worth trying.
+    text: str
+
+
+class ComputingEntry(TypedDict):
+    """What the model's own computing consists of, and what could make it faster."""
+
+    ops_ps: Ps  # Of the threads that ran ops, in what was traced.
+    layers: Annotated[list[ModelPartEntry], ("maxItems", 20)]  # Costliest first.
+    kinds: Annotated[list[ModelPartEntry], ("maxItems", 20)]
+    next_steps: list[NextStepEntry]
+
+
 class ReportEntry(TypedDict):
     """One run."""
 
@@ -316,6 +339,7 @@ class ReportEntry(TypedDict):
     lines: Annotated[list[CodeLineEntry], ("maxItems", 50)]
     stacks: StacksEntry | None  # Null where no capture looked at Python.
     threads: list[ThreadEntry]  # As a capture last saw them, the one that is blamed first.
+    computing: ComputingEntry | None  # Null where the run is not healthy, or no op was traced.
     evidence: dict[str, str]  # Per subject one short sentence: what could be seen.
     notes: list[NoteEntry]
 

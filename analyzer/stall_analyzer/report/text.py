@@ -11,6 +11,7 @@ from rich.text import Text
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.kinds import Bucket, Status
 from stall_analyzer.model.timeline import off_at_both_ends
+from stall_analyzer.report.computing_text import show_computing
 from stall_analyzer.report.facts import by_size, figures, shown_name
 from stall_analyzer.report.findings_text import SHOWN_IN_FULL, show_findings, show_line
 from stall_analyzer.report.glyphs import bar, cells_per_part, sparkline
@@ -132,6 +133,7 @@ def _run(terminal: Terminal, run: ReportEntry, threads: bool) -> None:
     show_threads(terminal, run["threads"], threads)
     if run["window"]["duration_ps"]:
         _code(terminal, run)
+        show_computing(terminal, run)
         _steps(terminal, run)
         _phases(terminal, run)
         _hosts(terminal, run)

@@ -37,13 +37,13 @@ def op_signals(traces: Sequence[AlignedTrace]) -> OpSignals:
     op_ps = optimizer_ps = 0
     for trace in (aligned.trace for aligned in traces):
         spent = trace.totals.self_ps
-        ops = _graph_ops(trace)
+        ops = graph_ops(trace)
         op_ps += int(spent[ops].sum())
         optimizer_ps += int(spent[ops & names_where(trace, _updates)].sum())
     return OpSignals(op_ps, optimizer_ps)
 
 
-def _graph_ops(trace: Trace) -> Bools:
+def graph_ops(trace: Trace) -> Bools:
     """Names of ops that compute: not those that wait for input or for Python."""
     others = INPUT_OPS | PY_FUNC_OPS | {""}
     return names_where(

@@ -1,0 +1,81 @@
+"""What could still be won where the model's own computing takes the time.
+
+Nothing here is a fault, so none of it is a finding: each step says what it would act on, by how
+much at most, and whether that is worth trying. What a log does not tell is left out. Of a device
+nothing is said: what the host's ops take is how long they take to launch its kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stall_analyzer.detectors.larger_batch import room_for_larger_batch
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.model_parts import Computing, ModelParts, NextStep
+from stall_analyzer.signals.host.model_parts import model_parts
+from stall_analyzer.signals.host.overhead import step_overhead
+from stall_analyzer.signals.signals import Signals
+
+WORTH_TRYING = 0.1  # of the time that a step would act on; less is lost in the noise
+
+
+def computing(signals: Signals) -> Computing | None:
+    """None where no op was traced, or a device computes."""
+    if signals.devices.used:
+        return None
+    parts = model_parts(signals.traces)
+    if not parts.ops_ps:
+        return None
+    steps = (step(signals, parts) for step in NEXT_STEPS)
+    return Computing(parts, tuple(step for step in steps if step is not None))
+
+
+def _larger_batches(signals: Signals, _: ModelParts) -> NextStep | None:
+    """They share what a step costs however few rows it has."""
+    overhead = step_overhead(signals.host.ledger, signals.training_steps[1:])  # the first builds
+    if not overhead.steps or overhead.own_span_ps <= 0:
+        return None
+    fixed_ps = overhead.dispatch_ps + overhead.eager_ps + overhead.short_gaps_ps
+    helps = fixed_ps >= WORTH_TRYING * overhead.own_span_ps
+    each = seconds(overhead.own_span_ps // overhead.steps)
+    text = (
+        f"Starting a step takes {seconds(fixed_ps // overhead.steps)} of {each} "
+        f"({percent(fixed_ps, overhead.own_span_ps)}), however many rows it has: larger batches or "
+        f"steps_per_execution {'share that' if helps else 'would save no more than that'}."
+    )
+    return NextStep("batch size", helps, text + room_for_larger_batch(signals))
+
+
+def _xla(signals: Signals, parts: ModelParts) -> NextStep | None:
+    if signals.keras is not None and signals.keras.jit_compile is True:
+        return None
+    helps = parts.small_ps >= WORTH_TRYING * parts.ops_ps
+    share = percent(parts.small_ps, parts.ops_ps)
+    return NextStep(
+        "XLA",
+        helps,
+        f"Ops of less than 10 µs take {share} of the ops' time: "
+        + (
+            "jit_compile=True puts them into few large ones; compiling takes longer at first."
+            if helps
+            else "jit_compile=True would find little to put together."
+        ),
+    )
+
+
+def _threads(signals: Signals, _: ModelParts) -> NextStep | None:
+    """A single one is a finding."""
+    pools = signals.pools
+    if pools.cores is None or pools.intra_op_threads < 2:
+        return None
+    return NextStep(
+        "threads",
+        pools.intra_op_threads < pools.cores,
+        f"Large ops are divided among {pools.intra_op_threads} threads; the process may use "
+        f"{pools.cores} cores.",
+    )
+
+
+NEXT_STEPS: tuple[Callable[[Signals, ModelParts], NextStep | None], ...] = (
+    _larger_batches, _xla, _threads,
+)  # fmt: skip

@@ -1,0 +1,51 @@
+"""What a healthy run computes, and what could make it faster."""
+
+from __future__ import annotations
+
+import pytest
+
+from stall_analyzer.signals.host.model_parts import OUTSIDE, layer_of
+from tests.real_documents import sample
+
+
+@pytest.mark.parametrize(
+    ("op", "layer"),
+    [
+        ("StatefulPartitionedCall/sequential_1/dense_1/Relu:_MklNativeFusedMatMul",
+         "sequential_1/dense_1"),
+        ("StatefulPartitionedCall/gradient_tape/sequential_1/dense_1/MatMul/MatMul_1:MatMul",
+         "sequential_1/dense_1"),
+        ("while/body/_1/while/cond/then/_139/while/cond/StatefulPartitionedCall/functional_1/"
+         "dense_2/Add:AddV2", "functional_1/dense_2"),
+        ("StatefulPartitionedCall/sgd_1/AssignSubVariableOp_2:AssignSubVariableOp", "sgd_1"),
+        ("StatefulPartitionedCall/compile_loss/mean_squared_error/Mean:Mean",
+         "compile_loss/mean_squared_error"),
+        ("StatefulPartitionedCall/strided_slice:StridedSlice", OUTSIDE),
+    ],
+)  # fmt: skip
+def test_an_op_belongs_to_the_layer_in_whose_scope_it_was_made(op: str, layer: str) -> None:
+    assert layer_of(op) == layer
+
+
+def test_a_healthy_run_says_what_it_computes_costliest_first() -> None:
+    computing = sample("healthy")["computing"]
+    assert computing is not None
+    for parts in (computing["layers"], computing["kinds"]):
+        listed_ps = sum(part["ps"] for part in parts)  # the costliest
+        assert 0.99 * computing["ops_ps"] < listed_ps <= computing["ops_ps"]
+        assert parts == sorted(parts, key=lambda part: -part["ps"])
+    assert computing["kinds"][0]["name"] == "MatMul"
+    assert computing["layers"][0]["name"].startswith("sequential_1/dense_1")
+
+
+def test_of_large_products_neither_batches_nor_xla_would_save_much() -> None:
+    computing = sample("healthy")["computing"]
+    assert computing is not None
+    steps = {step["topic"]: step for step in computing["next_steps"]}
+    assert steps.keys() == {"batch size", "XLA", "threads"}
+    assert not any(step["helps"] for step in steps.values())
+    assert "however many rows it has" in steps["batch size"]["text"]
+
+
+def test_a_run_that_is_held_up_has_findings_instead() -> None:
+    assert sample("input_py_function")["computing"] is None
