@@ -79,6 +79,34 @@ def test_events_that_make_no_sense_are_left_out(tmp_path: Path) -> None:
     assert "3 damaged events were left out; 1 were read" in trace.notes[0].text
 
 
+@pytest.mark.parametrize("time", [[1.0] * 1000, "x", None, float("nan"), -1e300, 10**4000])
+def test_one_impossible_time_costs_its_own_event_only(tmp_path: Path, time: object) -> None:
+    steps = [event("EagerExecute", 10.0 * i, 5) for i in range(50)]
+    odd: dict[str, object] = {**event("EagerExecute", 0, 5), "ts": time}
+    trace = read(tmp_path, document(*steps, odd))
+    assert len(trace.events) == 50
+    assert trace.events.start_ps[-1] == 490_000_000
+    assert "1 damaged events were left out; 50 were read" in trace.notes[0].text
+
+
+@pytest.mark.parametrize("args", [5, "text", [1], "\ud800", 1e308])
+def test_arguments_that_are_none_cost_nothing(tmp_path: Path, args: object) -> None:
+    odd: dict[str, object] = {**event("EagerExecute", 0, 5), "args": args}
+    assert len(read(tmp_path, document(odd)).events) == 1
+
+
+def test_half_a_character_in_a_name_can_be_written_again(tmp_path: Path) -> None:
+    (name,) = read(tmp_path, document(event("a\ud800", 0, 2000))).names
+    assert name.encode() == b"a?"
+
+
+def test_what_is_nested_without_end_ends_the_reading(tmp_path: Path) -> None:
+    head = document(event("EagerExecute", 0, 5)).removesuffix(b", {}]}")
+    trace = read(tmp_path, head + b", " + b"[" * 100_000)
+    assert len(trace.events) == 1
+    assert "cut off" in trace.notes[0].text
+
+
 @pytest.mark.parametrize(
     "data", [b'{"traceE', b"[]", gzip.compress(b"{}"), gzip.compress(document())[:12]]
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from stall_analyzer.align.align import align
 from stall_analyzer.decode.decode import read_trace
@@ -22,16 +23,19 @@ from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.trace import TraceSource
 from stall_analyzer.progress import DIVIDING_SHARE, Progress, Reading, ignore_progress
 
+Result = TypeVar("Result")
+
 
 def analyze(run: Run, progress: Progress = ignore_progress) -> Report:
     """Read a run and account for its first epoch. Bad data become notes, never exceptions."""
     notes = list(run.notes)
     reading = Reading(run, progress)
-    events = _read_events(run, notes, reading)
+    events = _guarded(lambda: _read_events(run, notes, reading), "The event files", notes)
     foreign: list[ForeignTrace] = []
     timeline = align(_read_traces(run, notes, foreign, reading), events, _logging_host(run))
-    timeline = replace(timeline, dump=_read_dump(run, notes), foreign=tuple(foreign))
-    timeline = replace(timeline, consoles=_read_consoles(run, notes))
+    dump = _guarded(lambda: _read_dump(run, notes), "The dump of the debugger", notes)
+    consoles = _guarded(lambda: _read_consoles(run, notes), "The console's output", notes) or ()
+    timeline = replace(timeline, dump=dump, foreign=tuple(foreign), consoles=consoles)
     timeline = replace(timeline, unread_hosts=_unread_hosts(run, timeline))
     return _accounted(run, timeline, notes, progress)
 
@@ -71,8 +75,24 @@ def _read_traces(
             except UnreadableFile as error:  # one bad host hides no other
                 where, may_pass = f"{session.id}/{host.host}", isinstance(error, Unreachable)
                 notes.append(Note("error", str(error), where, may_pass))
+            except Exception as error:
+                notes.append(_fault(f"The trace of {host.host}", error))
             else:
                 yield session, trace
+
+
+def _guarded(read: Callable[[], Result], what: str, notes: list[Note]) -> Result | None:
+    """What one kind of file says. A fault of ours in reading it must not hide the others."""
+    try:
+        return read()
+    except Exception as error:
+        notes.append(_fault(what, error))
+        return None
+
+
+def _fault(what: str, error: Exception) -> Note:
+    reason = f"{type(error).__name__}: {error}"
+    return Note("error", f"{what} could not be read: {reason}. This is a fault of stall-analyze.")
 
 
 def _unread_hosts(run: Run, timeline: Timeline) -> tuple[str, ...]:

@@ -50,6 +50,7 @@ _SEPARATOR = re.compile(r"[\s,]*")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 HEADER_LIMIT = 1 << 16  # characters before the first event that are looked at
 FIRST_EVENTS = 100  # enough to tell whose they are
+MOST_EVENTS = 1_000_000  # as many as TensorFlow wrote at most; each takes some hundred bytes here
 
 
 def read(file: BinaryIO, host_file: HostFile, progress: BytesRead = lambda _: None) -> Trace:
@@ -62,6 +63,9 @@ def read(file: BinaryIO, host_file: HostFile, progress: BytesRead = lambda _: No
         _give_up(host_file, chain(first, items))
     for item in chain(first, items):
         document.add(item)
+        if document.good >= MOST_EVENTS:
+            source.cut = True
+            break
     if source.size == 0:
         raise UnreadableFile(f"{host_file.path} is empty")
     if not source.began:
@@ -72,11 +76,11 @@ def read(file: BinaryIO, host_file: HostFile, progress: BytesRead = lambda _: No
     if source.cut:
         text = "The trace is cut off: the file ends early. Everything before was read."
         notes.append(Note("warning", text, host_file.path))
+    assembler = Assembler()
+    document.assemble(assembler)
     if document.bad:
         text = f"{document.bad:,} damaged events were left out; {document.good:,} were read."
         notes.append(Note("warning", text, host_file.path))
-    assembler = Assembler()
-    document.assemble(assembler)
     return assembler.trace(host_file, Clock(), (), notes)
 
 
@@ -122,6 +126,9 @@ class _Source:
                     item, at = decoder.raw_decode(text, at)
                 except ValueError:
                     break  # it goes on in the next chunk
+                except RecursionError:  # nested deeper than anything that a profiler writes
+                    self.cut = True
+                    return
                 yield item
             if len(text) - at > ITEM_LIMIT:
                 break  # no event is that long: what follows is damage
@@ -185,18 +192,20 @@ class _Document:
     def _add_name(self, item: dict[str, Any]) -> None:
         if item["name"] == "process_name":
             process = self.processes.setdefault(int(item["pid"]), _JsonProcess())
-            process.name = str(item["args"]["name"])
+            process.name = _text(item["args"]["name"])
         elif item["name"] == "thread_name":
-            self._line(item).name = str(item["args"]["name"])
+            self._line(item).name = _text(item["args"]["name"])
 
     def _add_event(self, item: dict[str, Any]) -> None:
-        start_ps = round(item["ts"] * PS_PER_US)
-        duration_ps = round(item.get("dur", 0) * PS_PER_US)
-        if duration_ps < 0:
-            raise ValueError("an event ends before it begins")
-        args = item.get("args") or {}
+        start_ps = _ps(item["ts"])
+        duration_ps = _ps(item.get("dur", 0))
+        if not 0 <= duration_ps < TIME_LIMIT_PS:
+            raise ValueError("no event takes so long, or less than nothing")
+        args = item.get("args")
+        if not isinstance(args, dict):
+            args = {}
         # Where the shown name is an abbreviation, the whole one is an argument.
-        name = str(args.get("long_name", item["name"]))
+        name = _text(args.get("long_name", item["name"]))
         if args.get("step_name") == name:  # the root of a step is shown with the step's number
             name = name.removesuffix(f" {args.get('group_id')}")
         stats = tuple((_COLUMN[key], value) for key, value in args.items() if key in _COLUMN)
@@ -204,13 +213,27 @@ class _Document:
 
     def assemble(self, assembler: Assembler) -> None:
         """Times count from the earliest event: the format knows no absolute clock."""
-        base_ps = min(
-            (event[0] for process in self.processes.values() for line in process.lines.values()
-             for event in line.events),
-            default=0,
-        )  # fmt: skip
+        self._leave_out_far_ones()
+        base_ps = min((event[0] for line in self._lines() for event in line.events), default=0)
         for process in self.processes.values():
             self._assemble_process(assembler, process, base_ps)
+
+    def _lines(self) -> Iterator[_JsonThread]:
+        return (line for process in self.processes.values() for line in process.lines.values())
+
+    def _leave_out_far_ones(self) -> None:
+        """A profile takes minutes: a time that is days from the others' is damage."""
+        starts = sorted(event[0] for line in self._lines() for event in line.events)
+        near_ps = TIME_LIMIT_PS // 4
+        if not starts or starts[-1] - starts[0] < near_ps:
+            return
+        middle_ps = starts[len(starts) // 2]
+        for line in self._lines():
+            near = [event for event in line.events if abs(event[0] - middle_ps) < near_ps]
+            far = len(line.events) - len(near)
+            self.good -= far
+            self.bad += far
+            line.events = near
 
     def _assemble_process(self, assembler: Assembler, process: _JsonProcess, base_ps: int) -> None:
         lines = [line for line in process.lines.items()
@@ -230,8 +253,6 @@ class _Document:
                 pinned = any(STAT_NAMES[column] in PINNED_STATS for column, _ in stats)
                 if keep_from_ps[slot] < 0 and not pinned:
                     continue
-                if start_ps - base_ps + duration_ps >= TIME_LIMIT_PS:
-                    continue
                 kept = pinned or duration_ps >= keep_from_ps[slot]
                 resolved = tuple(
                     (column, *_stat_value(value, texts)) for column, value in stats if kept
@@ -245,6 +266,17 @@ class _Document:
             tables,
             PlaneResult(results, [], totals.to_bytes(len(slots)), list(texts)),
         )
+
+
+def _ps(microseconds: object) -> int:
+    if not isinstance(microseconds, int | float):
+        raise TypeError("a time is a number")
+    return round(microseconds * PS_PER_US)
+
+
+def _text(value: object) -> str:
+    """JSON may hold halves of characters, which no file could be written with."""
+    return str(value).encode("utf-8", "replace").decode()
 
 
 def _stat_value(value: object, texts: dict[bytes, int]) -> tuple[int, int]:

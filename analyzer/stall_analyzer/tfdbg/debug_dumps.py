@@ -249,15 +249,19 @@ def _of_one_program(dumps: Sequence[DumpFiles], notes: list[Note]) -> list[DumpF
     """The file sets of the program that dumped last: one for each of its hosts."""
     by_program: dict[str, list[DumpFiles]] = {}
     for files in sorted(dumps, key=lambda files: files.start_unix_s):
-        ids: list[Message] = []
-        read_part(files, "metadata", ids.append, notes)
         # A set without its metadata stands for itself.
-        by_program.setdefault(run_id_of(ids[0]) if ids else files.prefix, []).append(files)
+        by_program.setdefault(_run_id(files, notes) or files.prefix, []).append(files)
     *others, last = by_program.values()
     if others:
         text = f"{len(others) + 1} programs dumped into one folder: the last dump is used."
         notes.append(Note("info", text, last[0].prefix))
     return last
+
+
+def _run_id(files: DumpFiles, notes: list[Note]) -> str:
+    ids: list[str] = []
+    read_part(files, "metadata", lambda message: ids.append(run_id_of(message)), notes)
+    return next(iter(ids), "")
 
 
 def _health(mode: int, values: Float64s | None) -> _Health | None:
