@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import copy
 import pickle
+import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +73,39 @@ def test_what_steps_wait_for_their_batches_is_known_of_all_of_them(tmp_path: Pat
 def test_with_several_steps_per_execution(tmp_path: Path) -> None:
     model, callback = small_model(steps_per_execution=4), StallCallback(tmp_path, profile=False)
     # Keras 2 must be told how many steps there are.
-    model.fit(slow_batches(40, 0.02), steps_per_epoch=40, callbacks=[callback], verbose=0)
-    assert spent_s(tmp_path)[Account.WAIT] > 0.4
+    model.fit(slow_batches(16, 0.2), steps_per_epoch=16, callbacks=[callback], verbose=0)
+    assert spent_s(tmp_path)[Account.WAIT] > 1.0, "16 batches of 200 ms each"
+
+
+def test_batches_that_come_while_a_step_computes_are_not_waited_for(tmp_path: Path) -> None:
+    """Each step lasts until the next batch has been made, if its call needs one."""
+    together, steps = 8, 16
+    model = small_model(steps_per_execution=together)
+    forward, made, begun, making_s = model.call, threading.Semaphore(0), count(1), []
+
+    def batches_of_100_ms() -> Iterator[Any]:
+        for step in range(steps):
+            began = time.monotonic()
+            time.sleep(0.1)
+            making_s.append(time.monotonic() - began)
+            if step % together:
+                made.release()
+            yield np.zeros((4, FEATURES), np.float32), np.zeros((4, 1), np.float32)
+
+    def wait_for_the_next() -> None:
+        if next(begun) % together:
+            made.acquire()
+
+    def as_long_as_a_batch(x: Any, **named: Any) -> Any:
+        with tf.control_dependencies([tf.py_function(wait_for_the_next, [], [])]):
+            return forward(tf.identity(x), **named)
+
+    model.call = as_long_as_a_batch
+    shapes = tf.TensorSpec((4, FEATURES), tf.float32), tf.TensorSpec((4, 1), tf.float32)
+    data = tf.data.Dataset.from_generator(batches_of_100_ms, output_signature=shapes)
+    callback = StallCallback(tmp_path, profile=False)
+    model.fit(data, steps_per_epoch=steps, callbacks=[callback], verbose=0)
+    assert spent_s(tmp_path)[Account.WAIT] < sum(making_s) / 2, "for two of the sixteen"
 
 
 def test_a_loop_waits_in_next(tmp_path: Path) -> None:

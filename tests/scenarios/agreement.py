@@ -22,7 +22,7 @@ from tests.scenarios.runner import all_known, parser
 from tests.scenarios.score import PS_PER_S, analyze, as_clocked
 
 LIMIT = 0.03  # of the epoch
-INSIDE_A_CALL = ("host.dispatch", "compile.instantiate")
+INSIDE_A_CALL = ("host.dispatch", "compile.instantiate", "compile.xla")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

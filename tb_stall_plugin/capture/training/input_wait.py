@@ -1,7 +1,7 @@
 """What compiled steps wait for their batches, by clocks inside of their graphs.
 
 Four small ops around `get_next`, put in while the step is traced: the batch goes on unchanged, when
-the time has been taken.
+the time has been taken. A batch that is fetched while a step computes is not waited for.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_stall_plugin.capture.training.busy_steps import BusySteps
 from tb_stall_plugin.capture.training.seconds_in_steps import SecondsInSteps, now
 from tb_stall_plugin.capture.training.strategies import runs_elsewhere
 
@@ -21,6 +22,7 @@ raw = tf.raw_ops
 class InputWait(SecondsInSteps):
     def __init__(self) -> None:
         super().__init__()
+        self.busy = BusySteps()
         self._under_way = threading.local()
 
     def around(self, get_next: Callable[[], Any]) -> Any:
@@ -51,7 +53,9 @@ class InputWait(SecondsInSteps):
     def _timed(self, began: Any, batch: Any) -> Any:
         tensors = tf.nest.flatten(batch, expand_composites=True)
         with tf.control_dependencies(tensors):
-            waited = raw.Sub(x=now(), y=began)
+            arrived = now()
+            since = self.busy.since(began)
+        waited = raw.Maximum(x=raw.Sub(x=arrived, y=since), y=tf.zeros([], tf.float64))
         self.add(waited)
         with tf.control_dependencies([waited]):
             passed_on = [_identity(tensor) for tensor in tensors]

@@ -161,7 +161,7 @@ def _timed_call(call: Method) -> Method:
     def __call__(self: Any, *arguments: Any, **named: Any) -> Any:
         books = _keeping(Account.STEP)
         if books is None:
-            return call(self, *arguments, **named)
+            return _called(functools.partial(call, self, *arguments, **named), arguments)
         books.calls += 1
         books.enter(books.entry(Account.STEP, str(self._name)))
         try:
@@ -171,6 +171,13 @@ def _timed_call(call: Method) -> Method:
             books.call_ended()
 
     return __call__
+
+
+def _called(call: Callable[[], Any], arguments: Any) -> Any:
+    """A compiled function, by another that is being built or by what is timed already."""
+    if not tf.executing_eagerly() and _is_of_a_step(_of_this_thread()):
+        return input_wait.busy.around(call, arguments)
+    return call()
 
 
 def _timed_tracing(build: Method) -> Method:
