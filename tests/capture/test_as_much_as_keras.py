@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.pipeline import analyze
 from stall_analyzer.signals.numerics.learning import LearningSignals, learning_signals
 from tb_stall_plugin import StallCallback, watch
+from tests.capture import capture_logs
 from tests.capture.small_trainings import FEATURES, finish, keras, tf
 
 ROWS, BATCH, EPOCHS = 48, 4, 3
@@ -136,6 +138,19 @@ def test_class_weights_and_batches_are_known_from_a_capture_only(tmp_path: Path)
     assert (record.batch_size, record.shuffle) == (BATCH, False)
     settings = learning_signals(timeline).settings
     assert settings.classes == 3 and settings.guess_loss is None
+
+
+def test_the_call_that_finds_the_end_of_the_data_has_no_loss(tmp_path: Path) -> None:
+    """Nobody knows how many batches a filter leaves, so one more is asked for."""
+    model = keras.Sequential(layers(1))
+    model.compile("sgd", "mse")
+    data = tf.data.Dataset.from_tensor_slices((X, TARGETS)).filter(lambda *_: True).batch(BATCH)
+    callback = StallCallback(tmp_path, profile=False, report=False)
+    model.fit(data.map(lambda x, y: (x, y * float("nan"))), callbacks=[callback], verbose=0)
+    finish(tmp_path)
+    told = capture_logs.scalars(tmp_path)
+    assert [np.isfinite(value) for _, value in told[Tag.LOSS]] == [False] * STEPS
+    assert Tag.LOSS_LOWEST not in told
 
 
 def test_a_loop_tells_its_epochs_and_its_optimizer(tmp_path: Path) -> None:

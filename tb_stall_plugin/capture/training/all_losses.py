@@ -30,10 +30,11 @@ class LossRing:
         self._read = 0
 
     def put(self, loss: Any) -> None:
-        """Inside of the step."""
+        """Inside of the step. One that finds no batch any more has no loss, and does not count."""
         self._is_used = True
-        one = tf.constant(1, tf.int64)
-        raw.AssignAddVariableOp(resource=self._count.handle, value=one)
+        with tf.control_dependencies([loss]):
+            one = tf.constant(1, tf.int64)
+            raw.AssignAddVariableOp(resource=self._count.handle, value=one)
         count = raw.ReadVariableOp(resource=self._count.handle, dtype=tf.int64)
         place = raw.FloorMod(x=count, y=tf.constant(ROOM, tf.int64))
         raw.ResourceScatterUpdate(resource=self._ring.handle, indices=place, updates=loss)
