@@ -24,6 +24,7 @@ from stall_analyzer.signals.ending.python_stacks import (
     SETS_UP_CLUSTER,
     TRACES,
     Stack,
+    module_of,
     proof,
     stack_of,
 )
@@ -138,7 +139,16 @@ def _python_of_main(scene: Scene, thread: ThreadStack) -> Blamed | None:
     found = _python(scene, thread, "host", "training script")
     if found is not None and found.kind == "queue" and thread.loop is not None:
         return replace(found, bucket="input", confidence=0.7)  # what a loop takes is its data
+    if found is not None and found.kind == "socket" and _is_of_a_peer(main):
+        return replace(found, bucket=COMMUNICATION, confidence=0.7)
     return found
+
+
+def _is_of_a_peer(stack: Stack) -> bool:
+    """A socket that the script itself reads: it speaks with another process of its own, not with a
+    server through a library."""
+    innermost = next((f for f in stack.frames if module_of(f) != "socket"), None)
+    return innermost is not None and innermost.is_users
 
 
 def _python_for_tensorflow(scene: Scene, threads: Sequence[ThreadStack]) -> Blamed | None:
