@@ -79,6 +79,13 @@ def test_a_filter_that_still_lets_something_through_is_slow(tmp_path: Path) -> N
     assert state_of(write.read(tmp_path, hang(*looks))) == SLOW
 
 
+def test_a_filter_that_lets_little_through_is_told(tmp_path: Path) -> None:
+    looks = work(12, through_filter(3, 160_749, 749)), work(13, through_filter(4, 190_322, 4722))
+    found = judged(write.read(tmp_path, hang(*looks)))[0]
+    assert found is not None and found.bucket == "input"
+    assert "the filter at data.py:5 lets only 4 of 190,322 elements through" in found.sentence
+
+
 def test_a_filter_that_became_empty_in_the_middle_of_training_is_endless(tmp_path: Path) -> None:
     looks = work(12, through_filter(99, 160_749, 749)), work(13, through_filter(99, 190_322, 4722))
     verdict = judged(write.read(tmp_path, hang(*looks)))[2]

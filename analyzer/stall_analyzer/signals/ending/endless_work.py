@@ -19,6 +19,7 @@ from stall_analyzer.captures.capture_records import (
     NS_PER_S,
     GraphLoop,
     InputStage,
+    StageCount,
     WorkRecord,
 )
 from stall_analyzer.captures.stack_frames import Frame, frame_of
@@ -35,6 +36,9 @@ NESTS = re.compile(r"^(Parallel)?(FlatMap|Interleave|GroupByWindow)")
 FILLS = re.compile(r"^Shuffle")
 REPEATS = re.compile(r"Repeat")
 IGNORES = "IgnoreErrors"
+ROOT, AHEAD = "Root", "Prefetch"  # the name of the whole, and of the stage that works ahead
+# A stage that lets less than this through makes its input slow, whatever else does.
+LITTLE = 0.01
 # Calls of a library that go through all of their data.
 CALLS = {"evaluate": "steps", "predict": "steps", "adapt": "", "reduce": ""}
 # All of the data, whatever a shuffle holds back.
@@ -66,7 +70,8 @@ class Work:
     @property
     def is_ready(self) -> bool:
         """A batch waits for the step: its input is not what it waits for."""
-        return any(count.buffered > 0 for count in self.last.counts[:2])
+        first = next((c for c in self.last.counts if c.name != ROOT), None)
+        return first is not None and first.name.startswith(AHEAD) and first.buffered > 0
 
 
 def work_of(scene: Scene) -> Work | None:
@@ -95,6 +100,8 @@ def slow_work(scene: Scene) -> tuple[str, WaitKind, Bucket] | None:
         return None
     if (dropped := _dropped(scene, work, surely=False)) is not None:
         return f"{dropped.subject} {dropped.waits_in}", dropped.kind, "input"
+    if (little := _hardly_any(work)) is not None:
+        return little, "dropped", "input"
     if (filled := _filled(work)) is not None:
         words = f"a shuffle buffer is being filled, with {filled:,} elements so far"
         return words, "filling", "input"
@@ -109,6 +116,19 @@ def slow_work(scene: Scene) -> tuple[str, WaitKind, Bucket] | None:
         return "the step itself computes, with its next batch ready", "other", "compute"
     if work.innermost_at_rest is not None:
         return "its input pipeline is at work", "other", "input"
+    return None
+
+
+def _hardly_any(work: Work) -> str | None:
+    """A stage that lets little through, while its input works on and no batch comes of it."""
+    counts = work.last.counts
+    if work.innermost_at_rest is None:
+        return None
+    for stage, below in pairwise(counts):
+        if DROPS.match(stage.name) and stage.gave < LITTLE * below.gave:
+            name = _plain_name(stage)
+            through = f"{stage.gave:,} of {below.gave:,} elements"
+            return f"{_called(name)}{_at(work.last.stages, name)} lets only {through} through"
     return None
 
 
@@ -160,7 +180,7 @@ def _dropped(scene: Scene, work: Work, surely: bool) -> Blamed | None:
         return None
     stage, given = counts[resting[-1]], counts[at_rest + 1].gave
     got = given if stage.gave == 0 else work.grew(at_rest + 1)
-    name = stage.name.removeprefix("Parallel").rstrip("V0123456789")
+    name = _plain_name(stage)
     subject = f"{_called(name)}{_at(work.last.stages, name)}"
     does = f"has let none of {got:,} elements through{' so far' if not stage.gave else ' lately'}"
     if surely:
@@ -200,6 +220,10 @@ def _size_below_repeat(stages: Sequence[InputStage]) -> int:
         if stage.name == "Repeat" and stage.size == ENDLESS_SIZE:
             return max(below.size or 0, 0)
     return 0
+
+
+def _plain_name(stage: StageCount) -> str:
+    return stage.name.removeprefix("Parallel").rstrip("V0123456789")
 
 
 def _called(name: str) -> str:
