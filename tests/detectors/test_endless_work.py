@@ -237,7 +237,9 @@ def test_of_a_loop_in_python_its_lines_are_told(tmp_path: Path) -> None:
     [
         (("/home/me/train.py:30 allreduce", "/home/me/train.py:37 <module>"), "communication"),
         ((f"{write.LIBRARY}/socket.py:294 socket.accept",
-          "/home/me/train.py:9 <module>"), "communication"),
+          "/home/me/train.py:9 rendezvous"), "communication"),
+        (("/home/me/license.py:4 <module>", "<frozen importlib._bootstrap>:1147 _find_and_load",
+          "/home/me/train.py:3 <module>"), "host"),
         ((f"{write.LIBRARY}/socket.py:706 SocketIO.readinto",
           f"{write.LIBRARY}/http/client.py:292 HTTPResponse._read_status",
           "/home/me/train.py:5 download"), "host"),

@@ -21,7 +21,9 @@ from stall_analyzer.signals.ending.python_stacks import (
     CALLS_BACK,
     CALLS_PYTHON,
     GENERATES,
+    IMPORTS,
     SETS_UP_CLUSTER,
+    TOP_LEVEL,
     TRACES,
     Stack,
     module_of,
@@ -145,10 +147,13 @@ def _python_of_main(scene: Scene, thread: ThreadStack) -> Blamed | None:
 
 
 def _is_of_a_peer(stack: Stack) -> bool:
-    """A socket that the script itself reads: it speaks with another process of its own, not with a
-    server through a library."""
+    """A socket that a function or a loop of the script itself uses: it speaks with another process
+    of its own, not with a server through a library or while a module is imported."""
     innermost = next((f for f in stack.frames if module_of(f) != "socket"), None)
-    return innermost is not None and innermost.is_users
+    if innermost is None or not innermost.is_users or stack.passes(IMPORTS):
+        return False
+    is_called = stack.loop is not None or innermost.name != TOP_LEVEL
+    return is_called or stack.system_call.startswith("accept")
 
 
 def _python_for_tensorflow(scene: Scene, threads: Sequence[ThreadStack]) -> Blamed | None:

@@ -43,6 +43,9 @@ WAITS = frozenset(
      "communicate", "accept", "connect", "__enter__", "_try_wait", "_wait", "as_completed",
      "_shutdown", "serve_forever", "interaction", "next", "create_connection", "getaddrinfo"}
 )  # fmt: skip
+# A module is being imported.
+IMPORTS = re.compile(r"^<frozen importlib|/importlib/")
+TOP_LEVEL = "<module>"
 # The folder of Python's own modules; what follows is the name of one.
 LIBRARY = re.compile(r"^.*/(lib(64)?/python3[^/]*|Lib)/|^<frozen ")
 # Python's main thread has ended, and waits for the threads that are no daemons.
