@@ -21,7 +21,8 @@ from stall_analyzer.captures.capture_records import NS_PER_S
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.ending.blame import Blamed
-from stall_analyzer.signals.ending.stalled import Stall, stall_of
+from stall_analyzer.signals.ending.stall import Stall
+from stall_analyzer.signals.ending.stalled import stall_of
 from tb_stall_plugin.capture.attach import attach_command, py_spy
 from tb_stall_plugin.capture.attach.attached_job import (
     AttachedJob,

@@ -59,6 +59,14 @@ def test_threads_of_the_capture_are_left_out() -> None:
         assert not any("stall" in entry.name for entry in thread_stacks.python_threads())
 
 
+def test_a_deep_stack_keeps_the_lines_of_the_user_that_are_in_its_middle() -> None:
+    library = "/env/lib/python3.11/site-packages/tensorflow/python/ops/math_ops.py"
+    lines = [f"{library}:{n} multiply" for n in range(200)]
+    lines[60] = "/home/me/train.py:30 step"
+    kept = thread_stacks.cut(lines)
+    assert lines[60] in kept and len(kept) <= thread_stacks.MOST_FRAMES + 1
+
+
 def test_a_deep_stack_keeps_both_its_ends() -> None:
     def deep(levels: int) -> tuple[str, ...]:
         return deep(levels - 1) if levels else thread_stacks.frames_of(sys._getframe())

@@ -9,7 +9,7 @@ from stall_analyzer.align.align import align
 from stall_analyzer.detectors.ending import stuck_or_dead
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.findings import Finding, Verdict
-from stall_analyzer.signals.ending.stalled import Stall
+from stall_analyzer.signals.ending.stall import Stall
 from tests import captures as write
 from tests.captures import GENERATOR, IN_THE_STEP, QUEUE, native, thread
 from tests.detectors.training import diagnosed, signals_for

@@ -9,13 +9,8 @@ from pathlib import Path
 import pytest
 
 from stall_analyzer.model.event_log import EventLog
-from stall_analyzer.signals.ending.stalled import (
-    SLOW,
-    STUCK,
-    UNSURE,
-    Stall,
-    stall_of_run,
-)
+from stall_analyzer.signals.ending.stall import SLOW, STUCK, UNSURE, Stall
+from stall_analyzer.signals.ending.stalled import stall_of_run
 from tests import captures as write
 from tests.captures import GENERATOR, IN_A_CALLBACK, IN_THE_STEP, NS, QUEUE, SITE, native, thread
 from tests.detectors.stalls import (

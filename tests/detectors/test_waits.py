@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.signals.ending.stalled import ENDLESS, SLOW, STUCK
+from stall_analyzer.signals.ending.stall import ENDLESS, SLOW, STUCK
 from tests import captures as write
 from tests.captures import GENERATOR, IN_A_CALLBACK, NS, SITE, native, thread
 from tests.detectors.stalls import (

@@ -30,6 +30,7 @@ from stall_analyzer.captures.capture_records import (
     StacksRecord,
     WeightsRecord,
     WindowRecord,
+    WorkRecord,
 )
 from stall_analyzer.captures.record_json import read_record
 from stall_analyzer.captures.stacks_reader import read_stacks
@@ -135,6 +136,7 @@ def capture_of(
         windows=tuple(_of(WindowRecord, records)),
         beats=tuple(_of(Look, records)),
         dumps=tuple(_of(DumpRecord, records)),
+        works=tuple(_of(WorkRecord, records)),
         notes=tuple(note for note in _of(NoteRecord, records) if note.text),
         preflights=tuple(_of(PreflightRecord, records)),
         end=next(reversed(_of(EndRecord, records)), None),

@@ -306,6 +306,45 @@ class DumpRecord(Look):
 
 
 @dataclass(frozen=True)
+class InputStage:
+    """A stage of a tf.data pipeline as it was written."""
+
+    name: str = ""  # "Filter"
+    where: str = ""  # "path:line function" of the user's that it calls
+    size: int | None = None  # elements: -1 without end, -2 not known
+
+
+@dataclass(frozen=True)
+class StageCount:
+    """A stage as TensorFlow runs it, and how many elements it has given."""
+
+    id: int = 0  # each iterator that is made gets the next one
+    name: str = ""
+    gave: int = 0
+    buffered: int = 0
+
+
+@dataclass(frozen=True)
+class GraphLoop:
+    """A loop inside of a graph that only its condition can end."""
+
+    where: str = ""  # "path:line function"
+    of_input: bool = False  # in a function of tf.data; else in the step
+
+
+@dataclass(frozen=True)
+class WorkRecord(CaptureRecord):
+    """What TensorFlow was at for the main thread, in a process in which no step finishes."""
+
+    kind = "work"
+
+    steps: int | None = None  # that Keras was told to make
+    stages: tuple[InputStage, ...] = ()  # from the last one to the source
+    counts: tuple[StageCount, ...] = ()  # the same
+    loops: tuple[GraphLoop, ...] = ()
+
+
+@dataclass(frozen=True)
 class PreflightCheck:
     """One of the checks before the first epoch."""
 
@@ -346,5 +385,5 @@ class EndRecord(CaptureRecord):
 
 RECORDS: tuple[type[CaptureRecord], ...] = (
     Environment, ModelRecord, WeightsRecord, MarkRecord, BooksRecord, StacksRecord, WindowRecord,
-    Look, DumpRecord, PreflightRecord, NoteRecord, EndRecord,
+    Look, DumpRecord, WorkRecord, PreflightRecord, NoteRecord, EndRecord,
 )  # fmt: skip

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from stall_analyzer.captures.capture_format import StopReason
 from stall_analyzer.diagnose.causes import LINTS
 from stall_analyzer.diagnose.console_verdict import dead_by_console
 from stall_analyzer.diagnose.costliest import costliest_change
+from stall_analyzer.diagnose.dead import dead, ended_in_a_wait, is_dead
 from stall_analyzer.diagnose.foreign import judged_as_foreign
 from stall_analyzer.diagnose.how_sure import SLOWER_FIRST, noun_of, weighed
 from stall_analyzer.diagnose.primary import (
@@ -33,8 +33,7 @@ from stall_analyzer.model.format import listed, moment, percent, seconds, spoken
 from stall_analyzer.model.kinds import Bucket, Status
 from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.timeline import Timeline
-from stall_analyzer.signals.ending.process_end import KILLED
-from stall_analyzer.signals.ending.stalled import Stall
+from stall_analyzer.signals.ending.stall import Stall
 from stall_analyzer.signals.signals import Signals
 
 # What comes again is worth a word beside what comes once when it is felt in the first epoch, too.
@@ -48,9 +47,6 @@ LEAST_DOUBT = 0.1
 LEARNS_NOTHING = frozenset({"numerics.nonfinite", "numerics.skipped_update"})
 # Over, as long as no new shape or number comes: later epochs may bring one.
 MAY_RETURN = frozenset({"compile.retracing"})
-# A run that was ended from outside had been slow if one of these took more than half of its time.
-SLOWING: tuple[Bucket, ...] = ("input", "host", "memory", "communication")
-MOST_OF_IT = 0.5
 NAMED_IN_TURN = 3  # stragglers in one sentence
 
 
@@ -76,15 +72,15 @@ def _beyond_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | N
         return _learning_nothing(signals, hopeless[0])
     if signals.cluster.ended_first is not None:
         return _ended_first(signals.cluster.ended_first)
-    if _is_dead(signals):
-        return _dead(signals)
+    if is_dead(signals):
+        return dead(signals)
     if (died := dead_by_console(signals)) is not None:
         return died
     set_apart = judged_as_running(signals) or judged_as_foreign(signals)
     if set_apart is not None:
         return set_apart
-    if stall is not None and not signals.traces:
-        return Verdict("unknown", _bucket(stall), f"{stall.sentence}.", 0.5)
+    if stall is not None and (not signals.traces or ended_in_a_wait(signals)):
+        return Verdict("unknown", stall.bucket, f"{stall.sentence}.", 0.5)
     if signals.timeline.window.duration_ps == 0:
         return _without_window(signals)
     return _held_up(signals, findings)
@@ -175,14 +171,6 @@ def _from_a_sample(signals: Signals) -> str:
     return f", {signals.estimate.words}" if signals.estimate is not None else ""
 
 
-def _is_dead(signals: Signals) -> bool:
-    """It ended before its time, and before the first epoch was over."""
-    ending, progress = signals.ending, signals.progress
-    if ending is None or not ending.is_early:
-        return False
-    return progress is None or not progress.finished
-
-
 def _failed_before(signals: Signals, stall: Stall) -> bool:
     """The program had failed, and only its process did not exit."""
     ending = signals.ending
@@ -219,53 +207,6 @@ def _ended_first(first: EndedFirst) -> Verdict:
     return Verdict("dead", "communication", sentence, 0.85, first.name)
 
 
-def _dead(signals: Signals) -> Verdict:
-    ending, stall = signals.ending, signals.stall
-    assert ending is not None
-    steps = signals.capture_steps
-    where = f"after step {steps:,}" if steps else "before the first step"
-    if ending.reason == StopReason.EXCEPTION:
-        place = f" at {ending.place.place}" if ending.place is not None else ""
-        what = f"{ending.error}{place}"
-    elif ending.reason == KILLED:
-        what = "its memory was used up" if ending.out_of_memory else "the process was killed"
-    else:
-        what = f"the process was told to end ({ending.reason.upper()})"
-    slow = f" {stall.sentence}." if stall is not None else ""
-    if not slow:
-        slow = _why_it_could_not_end(signals)
-    bucket = ending.bucket if ending.bucket != "unknown" else _bucket(stall)
-    if not slow and bucket == "unknown" and (slowed := _what_slowed_it(signals)) is not None:
-        bucket = slowed
-        part = signals.with_share(_spent_on(signals, slowed))
-        slow = f" Until then it was slow, not stuck: {part} went to {slowed}."
-    return Verdict(
-        "dead",
-        bucket,
-        f"Dead since {moment(ending.ns)} ({where}): {what}.{slow}",
-        0.9,
-    )
-
-
-def _what_slowed_it(signals: Signals) -> Bucket | None:
-    """What took most of the time until the end came from outside, where it comes in every step."""
-    most = max(SLOWING, key=lambda bucket: _spent_on(signals, bucket))
-    return most if signals.share(_spent_on(signals, most)) > MOST_OF_IT else None
-
-
-def _spent_on(signals: Signals, bucket: Bucket) -> int:
-    return sum(ps for cause, ps in signals.causes_ps.items() if bucket_of(cause) == bucket)
-
-
-def _why_it_could_not_end(signals: Signals) -> str:
-    endless = signals.endless_data
-    return f" {endless.sentence}." if endless is not None else ""
-
-
-def _bucket(stall: Stall | None) -> Bucket:
-    return stall.bucket if stall is not None else "unknown"
-
-
 def _without_window(signals: Signals) -> Verdict:
     if signals.capture is not None and not signals.capture.trains:
         sentence = (
@@ -292,7 +233,9 @@ def _learning_nothing(signals: Signals, finding: Finding) -> Verdict:
     )
     # A title about the model does not say what comes of it.
     what = f"Nothing is learned: {finding.title}" if finding.id in LINTS else finding.title
-    return Verdict("learning_nothing", "numerics", f"{what}.{lost}", finding.confidence)
+    stall = signals.stall if ended_in_a_wait(signals) else None
+    ended = f" {stall.sentence}." if stall is not None else ""
+    return Verdict("learning_nothing", "numerics", f"{what}.{lost}{ended}", finding.confidence)
 
 
 def _stalled(

@@ -18,6 +18,7 @@ from stall_analyzer.captures.capture_records import (
     PreflightRecord,
     WeightsRecord,
     WindowRecord,
+    WorkRecord,
 )
 from stall_analyzer.model.books import Books
 from stall_analyzer.model.notes import Note
@@ -76,6 +77,7 @@ class Capture:
     windows: tuple[WindowRecord, ...] = ()
     beats: tuple[Look, ...] = ()
     dumps: tuple[DumpRecord, ...] = ()
+    works: tuple[WorkRecord, ...] = ()  # what TensorFlow was at, while it hung
     notes: tuple[NoteRecord, ...] = ()
     preflights: tuple[PreflightRecord, ...] = ()  # checks before the first epoch
     end: EndRecord | None = None  # None: it was killed, or still runs

@@ -34,7 +34,8 @@ from stall_analyzer.signals.ending.console_end import ConsoleSignals, console_si
 from stall_analyzer.signals.ending.endless_data import EndlessData, endless_data
 from stall_analyzer.signals.ending.logged_progress import LoggedProgress, progress_of
 from stall_analyzer.signals.ending.process_end import Ending, ending_of
-from stall_analyzer.signals.ending.stalled import Stall, stall_of_run
+from stall_analyzer.signals.ending.stall import Stall
+from stall_analyzer.signals.ending.stalled import stall_of_run
 from stall_analyzer.signals.ending.still_running import StillRunning, still_running
 from stall_analyzer.signals.estimate.booked import booked_sample
 from stall_analyzer.signals.estimate.estimate import estimate_of

@@ -12,7 +12,8 @@ from stall_analyzer.pipeline import analyze_log
 from stall_analyzer.report.document import document, run_document
 from stall_analyzer.report.document_types import Document
 from stall_analyzer.signals.ending.blame import COMMUNICATION
-from stall_analyzer.signals.ending.stalled import Stall, stall_of
+from stall_analyzer.signals.ending.stall import Stall
+from stall_analyzer.signals.ending.stalled import stall_of
 from tb_stall_plugin.capture.attach.local_job import job_of
 from tb_stall_plugin.capture.attach.outside_looks import Observer
 from tb_stall_plugin.capture.attach.refusals import Refused

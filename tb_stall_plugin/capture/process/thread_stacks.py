@@ -12,7 +12,8 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
 from stall_analyzer.captures.capture_records import NS_PER_S, Loop, NativeThreads, ThreadStack
-from stall_analyzer.captures.stack_frames import RESTS, Frame
+from stall_analyzer.captures.stack_frames import RESTS, Frame, frame_of
+from tb_stall_plugin.capture.process.generated_code import GENERATED, users_line
 from tb_stall_plugin.capture.process.kernel_view import PROCESS, Wait, run_time, wait_of
 from tb_stall_plugin.capture.process.loops import loop_of
 from tb_stall_plugin.capture.process.thread_numbers import numbers_of
@@ -20,6 +21,8 @@ from tb_stall_plugin.capture.process.thread_numbers import numbers_of
 OWN_THREADS = "stall-"  # names of the capture's threads begin so; they are of no interest
 MOST_FRAMES = 40
 OUTERMOST_FRAMES = 10  # of those: they tell whose call it was, the innermost where it is
+MOST_KEPT = 6  # of those between
+BUILDS_GRAPHS = ("func_graph_from_py_func", "_py_while_stmt", "_py_for_stmt")
 MOST_THREADS = 100  # in different places
 CUT = "…"
 HIDDEN: set[CodeType] = set()  # functions that interrupt a thread: what they call is not its own
@@ -116,9 +119,15 @@ def frames_of(frame: FrameType | None) -> tuple[str, ...]:
         if frame.f_code in HIDDEN:
             lines.clear()
         else:
-            lines.append(line_of(frame.f_code, frame.f_lineno))
+            lines.append(_line_as_written(frame))
         frame = frame.f_back
     return cut(lines)
+
+
+def _line_as_written(frame: FrameType) -> str:
+    """Code that AutoGraph made is told as the user's line that it was made from."""
+    line = users_line(frame) if GENERATED in frame.f_code.co_filename else None
+    return line or line_of(frame.f_code, frame.f_lineno)
 
 
 def frames_of_traceback(traceback: TracebackType | None) -> tuple[str, ...]:
@@ -138,7 +147,17 @@ def line_of(code: CodeType, number: int) -> str:
 def cut(lines: list[str]) -> tuple[str, ...]:
     if len(lines) <= MOST_FRAMES:
         return tuple(lines)
-    return (*lines[: MOST_FRAMES - OUTERMOST_FRAMES], CUT, *lines[-OUTERMOST_FRAMES:])
+    innermost = MOST_FRAMES - OUTERMOST_FRAMES - MOST_KEPT
+    middle = lines[innermost:-OUTERMOST_FRAMES]
+    telling = [line for line in middle if _tells_whose_call_it_is(line)]
+    kept = telling[:MOST_KEPT] or middle[:MOST_KEPT]
+    return (*lines[:innermost], *kept, CUT, *lines[-OUTERMOST_FRAMES:])
+
+
+def _tells_whose_call_it_is(line: str) -> bool:
+    """The user's own code, however deep below it a library is, and the building of a graph."""
+    frame = frame_of(line)
+    return frame is not None and (frame.is_users or frame.name in BUILDS_GRAPHS)
 
 
 def native_threads() -> tuple[NativeThreads, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -40,6 +41,7 @@ class Watchdog:
         self._began_s = clock_s()
         self._stopped = threading.Event()
         self._saving: threading.Thread | None = None
+        self._looking: threading.Thread | None = None
         self._next_sample_s = self._began_s
         self._beats = 0
         self._next_beat_s = self._began_s
@@ -98,8 +100,18 @@ class Watchdog:
             # Twice as long each time: a hang over night leaves few of these large records.
             self._dump_after_s *= 2
             self._witness.dump(StopReason.NO_STEP)
+            self._look_at_work()
             if self._pulse.phase != TrainingPhase.IDLE:
                 self._save_profile()
+
+    def _look_at_work(self) -> None:
+        """In a thread of its own, for the same reason."""
+        is_free = self._looking is None or not self._looking.is_alive()
+        if is_free and _is_imported("tensorflow"):
+            self._looking = threading.Thread(
+                target=_look_at_work, args=(self._witness,), name="stall-look-at-work", daemon=True
+            )
+            self._looking.start()
 
     def _save_profile(self) -> None:
         """In a thread of its own: it may wait for the very thing that hangs."""
@@ -108,3 +120,20 @@ class Watchdog:
                 target=self._on_hang, name="stall-save-profile", daemon=True
             )
             self._saving.start()
+
+
+def _is_imported(name: str) -> bool:
+    """To its end: an import may be what hangs."""
+    module = sys.modules.get(name)
+    return module is not None and not getattr(module.__spec__, "_initializing", False)
+
+
+def _look_at_work(witness: Witness) -> None:
+    try:
+        from tb_stall_plugin.capture.training.work_under_way import (  # noqa: PLC0415  TensorFlow
+            look_at_work,
+        )
+
+        look_at_work(witness.recorder.record)
+    except Exception:
+        logger.debug("What TensorFlow is at could not be seen.", exc_info=True)

@@ -16,7 +16,10 @@ that lasts too long. Stuck is what was seen to stand still: less than 2 % of a c
 read, the same threads at the same lines, waiting. A thread that never got a core, in a call that
 only somebody outside can end, is stuck whatever other threads do; so is one that sleeps and looks
 again in a `while` loop. What computes, reads or sleeps otherwise is slow, but for a `while` loop
-that calls nothing and a regular expression that holds the interpreter: those are endless. An epoch
+that calls nothing and a regular expression that holds the interpreter: those are endless. So is a
+filter that has dropped all of data which repeat, by tf.data's own counts; `evaluate`, `predict`,
+`adapt` or `reduce` of such data without a number of steps; and, most likely, a step of a thousand
+times the usual length with a `tf.while_loop` in it that has no `maximum_iterations`. An epoch
 cannot end whose data repeat, if fit knows no number of steps. A process
 that is killed leaves no last word, so that the last record tells when. Without a capture: the last
 batch that was logged, the usual time between two of them, and how long after the last batch
@@ -33,10 +36,12 @@ cluster is missing, look at that worker first. Without a capture, ask the proces
 (`stall-analyze attach PID`).
 
 Blind spots
-A wait in C code has no frame of its own; where the kernel does not say what the threads wait in, it
-cannot be told from a sleep. Waiting for a device that hangs looks like any other wait inside of
-TensorFlow. Without a capture, a healthy first epoch shows nothing until its end (unless
-update_freq="batch"), and a log directory cannot say whether its process still runs.
+A loop in Python that calls something, and the tracing of a function, may be long or endless: the
+report tells the lines, and both ways out. A wait in C code has no frame of its own; where the
+kernel does not say what the threads wait in, it cannot be told from a sleep. Waiting for a device
+that hangs looks like any other wait inside of TensorFlow. Without a capture, a healthy first epoch
+shows nothing until its end (unless update_freq="batch"), and a log directory cannot say whether its
+process still runs.
 """
 
 from __future__ import annotations
@@ -55,7 +60,7 @@ from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.ending.logged_progress import LoggedProgress
 from stall_analyzer.signals.ending.process_end import KILLED, Ending
 from stall_analyzer.signals.ending.python_stacks import stack_of
-from stall_analyzer.signals.ending.stalled import Stall
+from stall_analyzer.signals.ending.stall import Stall
 from stall_analyzer.signals.ending.waits import wait_of
 from stall_analyzer.signals.signals import Signals
 

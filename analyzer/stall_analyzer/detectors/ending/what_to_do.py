@@ -6,7 +6,7 @@ from stall_analyzer.captures.how_to_capture import CALLBACK_LINES
 from stall_analyzer.model.findings import Change
 from stall_analyzer.signals.ending.blame import Blamed
 from stall_analyzer.signals.ending.python_stacks import stack_of
-from stall_analyzer.signals.ending.stalled import ENDLESS, SLOW, Stall
+from stall_analyzer.signals.ending.stall import ENDLESS, SLOW, Stall
 from stall_analyzer.signals.ending.waits import WaitKind
 
 ASK_THE_PROCESS = Change(
@@ -52,6 +52,39 @@ _UNROLLED = Change(
     "for i in range(n):",
     "for i in tf.range(n):",
 )
+_RECURSION = Change(
+    "Replace the recursion by a loop: while a graph is built, both branches of tf.cond are traced, "
+    "so that a function which calls itself there is traced without end.",
+    "tf.cond(n <= 0, lambda: 0, lambda: 1 + depth(n - 1))",
+    "tf.while_loop(lambda i: i < n, lambda i: (i + 1,), (0,))",
+)
+# What TensorFlow is at, whether it can end or not.
+_OF_WORK: dict[WaitKind, Change] = {
+    "endless_data": Change(
+        "Say how many steps it has, or give it the data before repeat(): data that repeat have no "
+        "end that could be waited for.",
+        "model.evaluate(dataset.repeat())",
+        "model.evaluate(dataset)  # or steps=n; elsewhere dataset.take(n)",
+    ),
+    "dropped": Change(
+        "See what this stage is given: compare it with its condition, by type and by value. If "
+        "some elements do come through, choose them before repeat(), or from a list of their own.",
+        "dataset.repeat().filter(is_wanted)",
+        "print(next(iter(dataset)))  # what does is_wanted say to it?\n"
+        "dataset.filter(is_wanted).repeat()  # ends with an error, if it is empty",
+    ),
+    "filling": Change(
+        "Wait, or make the buffer smaller: nothing is given before it is full.",
+        "dataset.repeat().shuffle(10_000_000)",
+        "dataset.shuffle(10_000).repeat()",
+    ),
+    "graph_loop": Change(
+        "See whether the loop can end: a condition on numbers of floating point may never be met. "
+        "Give it a number of rounds. If it can, wait, or make a round faster.",
+        "tf.while_loop(is_far, closer, start)",
+        "tf.while_loop(is_far, closer, start, maximum_iterations=1000)",
+    ),
+}
 _END_THE_LOOP = Change(
     "Let the loop end: its condition never becomes false. Numbers of floating point are seldom "
     "equal to anything, and a flag that another thread sets needs a wait, not a loop.",
@@ -192,17 +225,19 @@ _BY_KIND: dict[WaitKind, Change] = {
 
 def change_for(stall: Stall) -> Change:
     blamed = stall.blamed
+    if blamed is not None and blamed.kind in _OF_WORK:
+        return _OF_WORK[blamed.kind]
     if stall.state == ENDLESS and blamed is not None:
         return _REGULAR_EXPRESSION if "regular expression" in blamed.waits_in else _END_THE_LOOP
     if stall.state == SLOW and blamed is not None and blamed.bucket == "compile":
-        return _UNROLLED
+        return _RECURSION if stack_of(blamed.thread).calls_itself else _UNROLLED
     if stall.state == SLOW and blamed is not None and stack_of(blamed.thread).is_inside_tensorflow:
         return _SEE_THE_STEP
     if stall.state == SLOW:
         return _SEE_ITS_LOOP if _is_in_a_while_loop(blamed) else _WAIT_FOR_IT
     if blamed is None or not stall.never_goes_on:
         return _LOOK_LONGER if stall.attached else ASK_THE_PROCESS
-    if blamed.bucket == "communication":
+    if blamed.bucket == "communication" and blamed.kind == "peers":
         return _CLUSTER
     return _BY_KIND.get(blamed.kind) or Change(
         f"See who should wake {blamed.subject}: a thread that failed, a lock that is taken twice, "

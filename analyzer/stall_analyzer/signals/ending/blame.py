@@ -21,9 +21,12 @@ from stall_analyzer.signals.ending.python_stacks import (
     CALLS_BACK,
     CALLS_PYTHON,
     GENERATES,
+    IMPORTS,
     SETS_UP_CLUSTER,
+    TOP_LEVEL,
     TRACES,
     Stack,
+    module_of,
     proof,
     stack_of,
 )
@@ -138,7 +141,19 @@ def _python_of_main(scene: Scene, thread: ThreadStack) -> Blamed | None:
     found = _python(scene, thread, "host", "training script")
     if found is not None and found.kind == "queue" and thread.loop is not None:
         return replace(found, bucket="input", confidence=0.7)  # what a loop takes is its data
+    if found is not None and found.kind == "socket" and _is_of_a_peer(main):
+        return replace(found, bucket=COMMUNICATION, confidence=0.7)
     return found
+
+
+def _is_of_a_peer(stack: Stack) -> bool:
+    """A socket that a function or a loop of the script itself uses: it speaks with another process
+    of its own, not with a server through a library or while a module is imported."""
+    innermost = next((f for f in stack.frames if module_of(f) != "socket"), None)
+    if innermost is None or not innermost.is_users or stack.passes(IMPORTS):
+        return False
+    is_called = stack.loop is not None or innermost.name != TOP_LEVEL
+    return is_called or stack.system_call.startswith("accept")
 
 
 def _python_for_tensorflow(scene: Scene, threads: Sequence[ThreadStack]) -> Blamed | None:

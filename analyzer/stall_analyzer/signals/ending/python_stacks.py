@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import PurePosixPath
@@ -30,6 +31,10 @@ GENERATES = re.compile(
 ASKS_SERVICE = re.compile(r"/data_service_ops\.py$")
 # A graph is being built of a Python function.
 TRACES = re.compile(r"/framework/func_graph\.py$")
+# AutoGraph runs a loop of the traced function in Python: it becomes a part of the graph each round.
+UNROLLS = re.compile(r"/autograph/operators/control_flow\.py$")
+UNROLLED = {"_py_while_stmt": "while", "_py_for_stmt": "for"}
+CALLS_ITSELF = 3  # times on one stack
 CALLS_PYTHON = re.compile(r"/script_ops\.py$")
 CALLS_BACK = re.compile(r"/callback_list\.py$|/callbacks/|/callbacks\.py$")
 WAITS = frozenset(
@@ -38,6 +43,9 @@ WAITS = frozenset(
      "communicate", "accept", "connect", "__enter__", "_try_wait", "_wait", "as_completed",
      "_shutdown", "serve_forever", "interaction", "next", "create_connection", "getaddrinfo"}
 )  # fmt: skip
+# A module is being imported.
+IMPORTS = re.compile(r"^<frozen importlib|/importlib/")
+TOP_LEVEL = "<module>"
 # The folder of Python's own modules; what follows is the name of one.
 LIBRARY = re.compile(r"^.*/(lib(64)?/python3[^/]*|Lib)/|^<frozen ")
 # Python's main thread has ended, and waits for the threads that are no daemons.
@@ -103,6 +111,17 @@ class Stack:
         """It waits for its user or for requests, as notebooks and servers do."""
         telling = (f for f in self.frames if f.is_of(RESTS) or not f.is_standard)
         return any(frame.is_of(RESTS) for frame in islice(telling, 1))
+
+    @property
+    def unrolls(self) -> str:
+        """`while` or `for`: the loop of a function that is traced, round by round."""
+        names = (f.name for f in self.frames if f.is_of(UNROLLS) and f.name in UNROLLED)
+        return next((UNROLLED[name] for name in names), "")
+
+    @property
+    def calls_itself(self) -> bool:
+        functions = Counter((f.path, f.line) for f in self.frames if f.is_users)
+        return max(functions.values(), default=0) >= CALLS_ITSELF
 
     def passes(self, kind: re.Pattern[str]) -> bool:
         return any(frame.is_of(kind) for frame in self.frames)

@@ -6,7 +6,7 @@ from stall_analyzer.captures.capture_records import ThreadStack
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.findings import SeenThread
 from stall_analyzer.signals.ending.python_stacks import stack_of
-from stall_analyzer.signals.ending.stalled import Stall
+from stall_analyzer.signals.ending.stall import Stall
 from stall_analyzer.signals.ending.waits import wait_of
 
 

@@ -9,15 +9,13 @@ rest nothing is said.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stall_analyzer.align.logged_epoch import STEP_SECONDS
 from stall_analyzer.captures.capture_format import MarkName, StopReason, TrainingPhase
-from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look, Loop, ThreadStack
+from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look, Loop
 from stall_analyzer.model.event_log import Capture
-from stall_analyzer.model.format import moment, percent, seconds
-from stall_analyzer.model.kinds import Bucket
-from stall_analyzer.model.units import PS_PER_NS
+from stall_analyzer.model.format import percent
 from stall_analyzer.signals.ending.blame import (
     COMMUNICATION,
     Blamed,
@@ -25,7 +23,9 @@ from stall_analyzer.signals.ending.blame import (
     blamed,
     silent_workers,
 )
+from stall_analyzer.signals.ending.endless_work import endless_work, slow_work
 from stall_analyzer.signals.ending.python_stacks import module_of, stack_of
+from stall_analyzer.signals.ending.stall import ENDLESS, SLOW, STUCK, UNSURE, Stall
 from stall_analyzer.signals.ending.standing import (
     IDLE_CORES,
     busy_child,
@@ -41,8 +41,6 @@ from stall_analyzer.signals.ending.standing import (
 )
 from stall_analyzer.signals.ending.waits import FROM_OUTSIDE
 
-STUCK, ENDLESS, SLOW, UNSURE = "stuck", "endless", "slow", "unsure"
-
 # A capture begins to look after so long without a step; less is no pause worth a word.
 PAUSE_S = 5.0
 # Without a limit that was exceeded: nobody waits that long for a step.
@@ -55,72 +53,6 @@ INTERRUPTS = frozenset({CTRL_C, "SystemExit"})  # somebody has waited long enoug
 # What another process may end that this one started.
 OF_PROCESSES = ("process", "pool", "future", "connection", "pipe")
 OUTSIDE_OF_FIT = (TrainingPhase.STARTUP, TrainingPhase.IDLE)
-
-
-@dataclass(frozen=True)
-class Stall:
-    """The time without progress at the end of a capture."""
-
-    state: str  # STUCK, ENDLESS, SLOW or UNSURE
-    since_ns: int
-    until_ns: int  # the last that is known of it
-    step: int  # steps that had finished
-    why: str  # in words: what shows the state
-    blamed: Blamed | None
-    threads: tuple[ThreadStack, ...] = ()  # all of Python's, as they were last seen
-    went_on: bool = False  # after all
-    attached: bool = False  # it was looked at from outside: of steps nothing is known
-
-    @property
-    def never_goes_on(self) -> bool:
-        return self.state in (STUCK, ENDLESS) and self.blamed is not None
-
-    @property
-    def lasted_ps(self) -> int:
-        return (self.until_ns - self.since_ns) * PS_PER_NS
-
-    @property
-    def bucket(self) -> Bucket:
-        return self.blamed.bucket if self.blamed is not None else "unknown"
-
-    @property
-    def sentence(self) -> str:
-        """Without its full stop."""
-        if self.attached:
-            return self._as_seen_from_outside
-        place = f"after step {self.step:,}" if self.step else "before the first step"
-        at = f"{moment(self.since_ns)} ({place})"
-        if self.never_goes_on and self.blamed is not None:
-            return f"{self.state.capitalize()} since {at}: {self._what_never_goes_on(self.blamed)}"
-        lasted = f"o step had finished for {seconds(self.lasted_ps)} since {at}"
-        if self.went_on:
-            lasted = f"o step finished for {seconds(self.lasted_ps)} from {at} on"
-        if self.state == SLOW:
-            return f"Slow, not stuck: n{lasted}, and {self.why}"
-        does = f": {self._does}" if self._does else ""
-        return f"N{lasted}{does}; whether it is stuck is not known, because {self.why}"
-
-    @property
-    def _does(self) -> str:
-        if self.blamed is None or not self.blamed.waits_in:
-            return ""
-        return f"{self.blamed.subject} {self.blamed.waits_in.rstrip(',')}"
-
-    @property
-    def _as_seen_from_outside(self) -> str:
-        if self.never_goes_on and self.blamed is not None:
-            since = f"{self.state.capitalize()} since {moment(self.since_ns)} or earlier"
-            return f"{since}: {self._what_never_goes_on(self.blamed)}"
-        if self.state == SLOW:
-            return f"Not stuck: {self.why}"
-        does = f"{self._does[0].upper()}{self._does[1:]}; w" if self._does else "W"
-        return f"{does}hether it is stuck is not known, because {self.why}"
-
-    def _what_never_goes_on(self, reason: Blamed) -> str:
-        if self.state == ENDLESS:
-            return f"{reason.subject} {reason.waits_in}"
-        never = " and never goes on" if self.bucket != COMMUNICATION else ""
-        return f"{reason.subject} {reason.waits_in}{never}"
 
 
 def stall_of_run(captures: Sequence[Capture], has_pipeline: bool = False) -> Stall | None:
@@ -158,9 +90,16 @@ def _stall(scene: Scene, state: str, why: str, reason: Blamed | None, since_ns: 
     step = scene.last.step
     if _is_held(scene.last):  # it knows of no step that was made shortly before
         step = max(look.step for look in scene.capture.looks)
-    attached = scene.is_attached
     return Stall(
-        state, since_ns, until_ns, step, why, reason, scene.last.threads, attached=attached
+        state,
+        since_ns,
+        until_ns,
+        step,
+        why,
+        reason,
+        scene.last.threads,
+        attached=scene.is_attached,
+        is_long=_is_over_the_limit(scene),
     )
 
 
@@ -265,6 +204,8 @@ def _judged(scene: Scene) -> tuple[str, str, Blamed | None]:
     reason = blamed(scene)
     if _is_held(scene.last):
         return _state_if_held(scene, reason)
+    if _is_over_the_limit(scene) and (endless := endless_work(scene)) is not None:
+        return ENDLESS, "it was at work all the while, and cannot come to an end", endless
     if reason is not None and _is_over_the_limit(scene):
         if (loop := spins_in(scene, reason.thread)) is not None:
             why = f"in all of {len(scene.calm)} looks it was in this loop, which calls nothing"
@@ -274,6 +215,9 @@ def _judged(scene: Scene) -> tuple[str, str, Blamed | None]:
     if scene.is_attached and reason is not None and _rests(reason):
         return SLOW, RESTS, reason
     state, why = _state(scene, reason)
+    if state == SLOW and reason is not None and (work := slow_work(scene)) is not None:
+        words, kind, bucket = work
+        return SLOW, f"{why}: {words}", replace(reason, kind=kind, bucket=bucket)
     return state, why, reason
 
 
@@ -333,7 +277,7 @@ def _what_moves(scene: Scene, reason: Blamed | None, cores: float | None) -> str
     """Who does something after all, so that the rest only has to wait; empty: nobody."""
     if not _waits_for_nobody_here(scene, reason):
         if cores is not None and cores >= IDLE_CORES:
-            return f"{_who(reason)} was at work, with {percent(cores, 1)} of a core"
+            return f"{_who(reason)} was at work, with {percent(cores, 1)} of a core{_in(reason)}"
         if is_reading(scene):
             return "the process was reading from its disks"
     if reason is None:
@@ -362,6 +306,22 @@ def _who(reason: Blamed | None) -> str:
     if reason is None or reason.waits_in or reason.sleeps:
         return "the process"
     return reason.subject
+
+
+def _in(reason: Blamed | None) -> str:
+    """The loop that its line is in, which may be what does not end."""
+    if reason is None or reason.waits_in or reason.sleeps:
+        return ""
+    stack, loop = stack_of(reason.thread), reason.thread.loop
+    if stack.calls_itself:
+        return ", in a function that calls itself again and again"
+    if stack.unrolls:
+        return f", unrolling a {stack.unrolls} loop"
+    if loop is None:
+        return ""
+    lines = f"line {loop.line}" if loop.line == loop.last else f"lines {loop.line} to {loop.last}"
+    only = ", which only its condition ends" if loop.word == "while" else ""
+    return f", in a {loop.word} loop ({lines}){only}"
 
 
 def _state_if_held(scene: Scene, reason: Blamed | None) -> tuple[str, str, Blamed | None]:

@@ -11,7 +11,7 @@ from stall_analyzer.captures.capture_format import HostMetric, Tag, TrainingPhas
 from stall_analyzer.captures.capture_records import NS_PER_S, Look, Loop, ThreadStack
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.signals.ending.blame import Scene, is_called_by_tensorflow, sleep_calls
-from stall_analyzer.signals.ending.python_stacks import stack_of
+from stall_analyzer.signals.ending.python_stacks import TRACES, stack_of
 
 # Less of a core than this is threads that look around now and then.
 IDLE_CORES = 0.02
@@ -132,7 +132,10 @@ def places(look: Look) -> frozenset[tuple[object, ...]]:
 
 def _place(thread: ThreadStack) -> tuple[str, ...]:
     """Its lines, but of Python's library only functions: a wait with a timeout goes round there."""
-    frames = stack_of(thread).frames
+    stack = stack_of(thread)
+    frames = stack.frames
+    if stack.passes(TRACES) and (stack.unrolls or stack.calls_itself):
+        frames = frames[-1:]  # round by round, it is elsewhere in the same function
     return tuple(f.function if f.is_standard else f"{f.path}:{f.line} {f.function}" for f in frames)
 
 

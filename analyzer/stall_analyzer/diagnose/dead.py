@@ -1,0 +1,84 @@
+"""The verdict on a run that was ended, or ended by itself, before its time."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from stall_analyzer.captures.capture_format import StopReason
+from stall_analyzer.model.causes import bucket_of
+from stall_analyzer.model.findings import Verdict
+from stall_analyzer.model.format import moment
+from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.signals.ending.process_end import KILLED
+from stall_analyzer.signals.signals import Signals
+
+# A run that was ended from outside had been slow if one of these took more than half of its time.
+SLOWING: tuple[Bucket, ...] = ("input", "host", "memory", "communication")
+MOST_OF_IT = 0.5
+
+
+def is_dead(signals: Signals) -> bool:
+    """It ended before its time, and before the first epoch was over."""
+    ending, progress = signals.ending, signals.progress
+    if ending is None or not ending.is_early:
+        return False
+    return progress is None or not progress.finished or ended_in_a_wait(signals)
+
+
+def ended_in_a_wait(signals: Signals) -> bool:
+    """Nobody asks about its first epoch who ended it because nothing went on any more."""
+    return signals.stall is not None and signals.stall.is_long
+
+
+def dead(signals: Signals) -> Verdict:
+    ending, stall = signals.ending, signals.stall
+    assert ending is not None
+    steps = signals.capture_steps
+    where = f"after step {steps:,}" if steps else "before the first step"
+    if ending.reason == StopReason.EXCEPTION:
+        place = f" at {ending.place.place}" if ending.place is not None else ""
+        what = f"{ending.error}{place}"
+    elif ending.reason == KILLED:
+        what = "its memory was used up" if ending.out_of_memory else "the process was killed"
+    else:
+        what = f"the process was told to end ({ending.reason.upper()})"
+    slow = f" {stall.sentence}." if stall is not None else ""
+    if not slow:
+        slow = _why_it_could_not_end(signals)
+    bucket = ending.bucket
+    if bucket == "unknown" and stall is not None:
+        bucket = stall.bucket
+    if not slow and bucket == "unknown" and (slowed := _what_slowed_it(signals)) is not None:
+        bucket = slowed
+        part = signals.with_share(_spent_on(signals, slowed))
+        line = _costliest_line(signals, slowed)
+        slow = f" Until then it was slow, not stuck: {part} went to {slowed}{line}."
+    return Verdict(
+        "dead",
+        bucket,
+        f"Dead since {moment(ending.ns)} ({where}): {what}.{slow}",
+        0.9,
+    )
+
+
+def _what_slowed_it(signals: Signals) -> Bucket | None:
+    """What took most of the time until the end came from outside, where it comes in every step."""
+    most = max(SLOWING, key=lambda bucket: _spent_on(signals, bucket))
+    return most if signals.share(_spent_on(signals, most)) > MOST_OF_IT else None
+
+
+def _costliest_line(signals: Signals, bucket: Bucket) -> str:
+    """Of the user's own; empty where none was seen."""
+    line = next((line for line in signals.code_lines if line.bucket == bucket), None)
+    if line is None:
+        return ""
+    return f", most of it in {line.function} ({PurePath(line.path).name}:{line.line})"
+
+
+def _spent_on(signals: Signals, bucket: Bucket) -> int:
+    return sum(ps for cause, ps in signals.causes_ps.items() if bucket_of(cause) == bucket)
+
+
+def _why_it_could_not_end(signals: Signals) -> str:
+    endless = signals.endless_data
+    return f" {endless.sentence}." if endless is not None else ""

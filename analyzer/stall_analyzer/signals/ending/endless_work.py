@@ -1,0 +1,291 @@
+"""Work of TensorFlow's that never ends, or need not: a stage of the input that drops everything, a
+call that goes through data which repeat, a loop inside of a graph.
+
+A capture looks at it several times when a training hangs: what each stage of tf.data has given, and
+which loops only their condition can end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from stall_analyzer.align.logged_epoch import STEP_SECONDS
+from stall_analyzer.captures.capture_records import (
+    NS_PER_S,
+    GraphLoop,
+    InputStage,
+    StageCount,
+    WorkRecord,
+)
+from stall_analyzer.captures.stack_frames import Frame, frame_of
+from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.signals.ending.blame import PROOF_LINES, Blamed, Scene
+from stall_analyzer.signals.ending.python_stacks import CALLS_BACK, proof, stack_of
+from stall_analyzer.signals.ending.waits import WaitKind
+
+ENDLESS_SIZE = -1  # as tf.data tells the size of a dataset
+# Stages that may give less than they get, as TensorFlow runs them; and those of them that make
+# iterators of their own all the time, so that numbers of iterators say nothing.
+DROPS = re.compile(r"^(Parallel)?(Filter|IgnoreErrors|FlatMap|Interleave)")
+NESTS = re.compile(r"^(Parallel)?(FlatMap|Interleave|GroupByWindow)")
+FILLS = re.compile(r"^Shuffle")
+REPEATS = re.compile(r"Repeat")
+IGNORES = "IgnoreErrors"
+ROOT, AHEAD = "Root", "Prefetch"  # the name of the whole, and of the stage that works ahead
+# A stage that lets less than this through makes its input slow, whatever else does.
+LITTLE = 0.01
+# Calls of a library that go through all of their data.
+CALLS = {"evaluate": "steps", "predict": "steps", "adapt": "", "reduce": ""}
+# All of the data, whatever a shuffle holds back.
+PASSES = 2
+# A step that is so much longer than usual is in a loop that does not end, if it has one that may.
+TIMES_USUAL = 1000
+
+
+@dataclass(frozen=True)
+class Work:
+    """Between the first and the last look at one pause."""
+
+    first: WorkRecord
+    last: WorkRecord
+
+    def grew(self, at: int) -> int:
+        """What a stage has given meanwhile; the same iterator, as long as its number is."""
+        now = self.last.counts[at]
+        before = next((c for c in self.first.counts if c.id == now.id), None)
+        return now.gave - before.gave if before is not None else now.gave
+
+    @property
+    def innermost_at_rest(self) -> int | None:
+        """Which stage gives nothing, although the one below does."""
+        moves = [self.grew(n) > 0 for n in range(len(self.last.counts))]
+        first = next((n for n, grew in enumerate(moves) if grew), None)
+        return first - 1 if first else None
+
+    @property
+    def is_ready(self) -> bool:
+        """A batch waits for the step: its input is not what it waits for."""
+        first = next((c for c in self.last.counts if c.name != ROOT), None)
+        return first is not None and first.name.startswith(AHEAD) and first.buffered > 0
+
+
+def work_of(scene: Scene) -> Work | None:
+    """None where nobody looked."""
+    begin_ns, end_ns = scene.looks[0].sign_ns, scene.looks[-1].ns + NS_PER_S
+    works = [work for work in scene.capture.works if begin_ns <= work.ns <= end_ns]
+    return Work(works[0], works[-1]) if works else None
+
+
+def endless_work(scene: Scene) -> Blamed | None:
+    """What cannot end, of what TensorFlow is at; None where it may end."""
+    work, main = work_of(scene), scene.last.main
+    if work is None or main is None:
+        return None
+    return (
+        _endless_call(scene, work.last)
+        or _dropped(scene, work, surely=True)
+        or _endless_loop(scene, work)
+    )
+
+
+def slow_work(scene: Scene) -> tuple[str, WaitKind, Bucket] | None:
+    """What it is at, where that may yet end; None where nobody looked, or Python runs."""
+    work = work_of(scene)
+    if work is None or not _is_in_tensorflow(scene):
+        return None
+    if (dropped := _dropped(scene, work, surely=False)) is not None:
+        return f"{dropped.subject} {dropped.waits_in}", dropped.kind, "input"
+    if (little := _hardly_any(work)) is not None:
+        return little, "dropped", "input"
+    if (filled := _filled(work)) is not None:
+        words = f"a shuffle buffer is being filled, with {filled:,} elements so far"
+        return words, "filling", "input"
+    loops, is_input = _places(_loops(work)), _is_input(work)
+    whose = "its input" if is_input else "the step"
+    if loops and not _moves(work):
+        words = (
+            f"{whose} has a loop in its graph, at {loops[0].place}, which only its condition ends"
+        )
+        return words, "graph_loop", "input" if is_input else "compute"
+    if work.is_ready:
+        return "the step itself computes, with its next batch ready", "other", "compute"
+    if work.innermost_at_rest is not None:
+        return "its input pipeline is at work", "other", "input"
+    return None
+
+
+def _hardly_any(work: Work) -> str | None:
+    """A stage that lets little through, while its input works on and no batch comes of it."""
+    counts = work.last.counts
+    if work.innermost_at_rest is None:
+        return None
+    for stage, below in pairwise(counts):
+        if DROPS.match(stage.name) and stage.gave < LITTLE * below.gave:
+            name = _plain_name(stage)
+            through = f"{stage.gave:,} of {below.gave:,} elements"
+            return f"{_called(name)}{_at(work.last.stages, name)} lets only {through} through"
+    return None
+
+
+def _filled(work: Work) -> int | None:
+    """Elements in a shuffle buffer that gives nothing yet."""
+    at_rest, counts = work.innermost_at_rest, work.last.counts
+    if at_rest is None or not FILLS.match(counts[at_rest].name):
+        return None
+    return max(counts[at_rest + 1].gave, counts[at_rest].buffered)
+
+
+def _is_in_tensorflow(scene: Scene) -> bool:
+    """For the training itself, not for a callback."""
+    main = stack_of(scene.last.main) if scene.last.main is not None else None
+    return main is not None and main.is_inside_tensorflow and not main.passes(CALLS_BACK)
+
+
+# ---------------------------------------------------------------- data that repeat
+
+
+def _endless_call(scene: Scene, work: WorkRecord) -> Blamed | None:
+    """`evaluate` and its like, of data that repeat, without a number of steps."""
+    is_endless = bool(work.stages) and work.stages[0].size == ENDLESS_SIZE and work.steps is None
+    main = scene.last.main
+    if not is_endless or main is None:
+        return None
+    frames = stack_of(main).frames
+    call = next((f.name for f in frames if f.is_tensorflow and f.name in CALLS), None)
+    if call is None or any(f.is_tensorflow and f.name == "fit" for f in frames):
+        return None  # its own validation is told by marks
+    users = stack_of(main).users
+    at = f" at {users.place}" if users is not None else ""
+    argument = f", and was given no {CALLS[call]}" if CALLS[call] else ""
+    does = f"goes through data that repeat for ever (repeat()){argument}"
+    return _blamed(scene, "input", f"{call}(){at}", does, kind="endless_data")
+
+
+# ---------------------------------------------------------------- stages that drop everything
+
+
+def _dropped(scene: Scene, work: Work, surely: bool) -> Blamed | None:
+    """A stage that lets nothing through. `surely`: all of the data has come, and comes again."""
+    at_rest = work.innermost_at_rest
+    if at_rest is None:
+        return None
+    counts = work.last.counts
+    resting = [n for n in range(at_rest + 1) if DROPS.match(counts[n].name)]
+    if not resting or (surely and not _has_come_again(work, resting[-1])):
+        return None
+    stage, given = counts[resting[-1]], counts[at_rest + 1].gave
+    got = given if stage.gave == 0 else work.grew(at_rest + 1)
+    name = _plain_name(stage)
+    subject = f"{_called(name)}{_at(work.last.stages, name)}"
+    does = f"has let none of {got:,} elements through{' so far' if not stage.gave else ' lately'}"
+    if surely:
+        does = f"drops everything: none of {got:,} elements came through, and the data begin anew"
+    return _blamed(scene, "input", subject, does, kind="dropped")
+
+
+def _has_come_again(work: Work, stage: int) -> bool:
+    counts = work.last.counts
+    repeat = next((n for n in range(stage, len(counts)) if REPEATS.search(counts[n].name)), None)
+    if repeat is None or repeat + 1 >= len(counts):
+        return False
+    never_gave = counts[stage].gave == 0
+    size = _size_below_repeat(work.last.stages)
+    if size:
+        came = counts[repeat].gave if never_gave else work.grew(repeat)
+        return came >= PASSES * size
+    if any(NESTS.match(count.name) for count in counts):
+        return False
+    return _passes(work, repeat, never_gave) >= PASSES
+
+
+def _passes(work: Work, repeat: int, never_gave: bool) -> int:
+    """Each time the data begin anew, all iterators below are made anew, with the next numbers."""
+    counts = work.last.counts
+    below = len(counts) - repeat - 1
+    if never_gave:
+        first = counts[repeat].id + 1
+    else:
+        first = min((c.id for c in work.first.counts if c.id > counts[repeat].id), default=0)
+    return (counts[repeat + 1].id - first) // below
+
+
+def _size_below_repeat(stages: Sequence[InputStage]) -> int:
+    """0: not known."""
+    for stage, below in pairwise(stages):
+        if stage.name == "Repeat" and stage.size == ENDLESS_SIZE:
+            return max(below.size or 0, 0)
+    return 0
+
+
+def _plain_name(stage: StageCount) -> str:
+    return stage.name.removeprefix("Parallel").rstrip("V0123456789")
+
+
+def _called(name: str) -> str:
+    return {IGNORES: "ignore_errors()", "Filter": "the filter"}.get(name, f"the stage {name}")
+
+
+def _at(stages: Sequence[InputStage], name: str) -> str:
+    """Where its function is; of errors, that which fails."""
+    own = [n for n, stage in enumerate(stages) if stage.name.startswith(name)]
+    tried = stages[own[-1] :] if own and name == IGNORES else [stages[n] for n in own[-1:]]
+    frames = [frame for stage in tried if (frame := frame_of(stage.where))]
+    if not frames:
+        return ""
+    where = f" at {frames[0].place}"
+    return f" behind the function{where}, which fails each time," if name == IGNORES else where
+
+
+# ---------------------------------------------------------------- loops of graphs
+
+
+def _endless_loop(scene: Scene, work: Work) -> Blamed | None:
+    """Most likely: of a step that is a thousand times as long as the others."""
+    loops = _places(_loops(work))
+    usual_ns = _usual_step_ns(scene)
+    lasted_ns = scene.looks[-1].ns - scene.looks[0].sign_ns
+    is_at_rest = work.innermost_at_rest is None and not _moves(work)
+    if not loops or not usual_ns or not is_at_rest or lasted_ns < TIMES_USUAL * usual_ns:
+        return None
+    if not _is_in_tensorflow(scene):
+        return None
+    does = "goes round in a loop of its graph, most likely without an end"
+    bucket: Bucket = "input" if _is_input(work) else "compute"
+    whose = "the input" if _is_input(work) else "the step"
+    found = _blamed(scene, bucket, f"{whose} at {loops[0].place}", does, kind="graph_loop")
+    return replace(found, confidence=0.7)
+
+
+def _moves(work: Work) -> bool:
+    return any(work.grew(n) for n in range(len(work.last.counts)))
+
+
+def _is_input(work: Work) -> bool:
+    return not work.is_ready and any(loop.of_input for loop in work.last.loops)
+
+
+def _loops(work: Work) -> list[GraphLoop]:
+    return [loop for loop in work.last.loops if loop.of_input == _is_input(work)]
+
+
+def _places(loops: Sequence[GraphLoop]) -> list[Frame]:
+    return [frame for loop in loops if (frame := frame_of(loop.where)) is not None]
+
+
+def _usual_step_ns(scene: Scene) -> float:
+    """0: not known."""
+    steps = scene.capture.series.get(STEP_SECONDS)
+    return float(np.median(steps.value)) * NS_PER_S if steps else 0.0
+
+
+def _blamed(
+    scene: Scene, bucket: Bucket, subject: str, does: str, kind: WaitKind = "other"
+) -> Blamed:
+    main = scene.last.main
+    assert main is not None
+    return Blamed(bucket, subject, does, proof(stack_of(main), PROOF_LINES), kind=kind, thread=main)

@@ -1,0 +1,80 @@
+"""The time without progress at the end of a capture, and the sentence about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stall_analyzer.captures.capture_records import ThreadStack
+from stall_analyzer.model.format import moment, seconds
+from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.units import PS_PER_NS
+from stall_analyzer.signals.ending.blame import Blamed
+
+STUCK, ENDLESS, SLOW, UNSURE = "stuck", "endless", "slow", "unsure"
+
+
+@dataclass(frozen=True)
+class Stall:
+    """The time without progress at the end of a capture."""
+
+    state: str  # STUCK, ENDLESS, SLOW or UNSURE
+    since_ns: int
+    until_ns: int  # the last that is known of it
+    step: int  # steps that had finished
+    why: str  # in words: what shows the state
+    blamed: Blamed | None
+    threads: tuple[ThreadStack, ...] = ()  # all of Python's, as they were last seen
+    went_on: bool = False  # after all
+    is_long: bool = False  # longer than the limit for such a time
+    attached: bool = False  # it was looked at from outside: of steps nothing is known
+
+    @property
+    def never_goes_on(self) -> bool:
+        return self.state in (STUCK, ENDLESS) and self.blamed is not None
+
+    @property
+    def lasted_ps(self) -> int:
+        return (self.until_ns - self.since_ns) * PS_PER_NS
+
+    @property
+    def bucket(self) -> Bucket:
+        return self.blamed.bucket if self.blamed is not None else "unknown"
+
+    @property
+    def sentence(self) -> str:
+        """Without its full stop."""
+        if self.attached:
+            return self._as_seen_from_outside
+        place = f"after step {self.step:,}" if self.step else "before the first step"
+        at = f"{moment(self.since_ns)} ({place})"
+        if self.never_goes_on and self.blamed is not None:
+            return f"{self.state.capitalize()} since {at}: {self._what_never_goes_on(self.blamed)}"
+        lasted = f"o step had finished for {seconds(self.lasted_ps)} since {at}"
+        if self.went_on:
+            lasted = f"o step finished for {seconds(self.lasted_ps)} from {at} on"
+        if self.state == SLOW:
+            return f"Slow, not stuck: n{lasted}, and {self.why}"
+        does = f": {self._does}" if self._does else ""
+        return f"N{lasted}{does}; whether it is stuck is not known, because {self.why}"
+
+    @property
+    def _does(self) -> str:
+        if self.blamed is None or not self.blamed.waits_in:
+            return ""
+        return f"{self.blamed.subject} {self.blamed.waits_in.rstrip(',')}"
+
+    @property
+    def _as_seen_from_outside(self) -> str:
+        if self.never_goes_on and self.blamed is not None:
+            since = f"{self.state.capitalize()} since {moment(self.since_ns)} or earlier"
+            return f"{since}: {self._what_never_goes_on(self.blamed)}"
+        if self.state == SLOW:
+            return f"Not stuck: {self.why}"
+        does = f"{self._does[0].upper()}{self._does[1:]}; w" if self._does else "W"
+        return f"{does}hether it is stuck is not known, because {self.why}"
+
+    def _what_never_goes_on(self, reason: Blamed) -> str:
+        if self.state == ENDLESS:
+            return f"{reason.subject} {reason.waits_in}"
+        never = " and never goes on" if reason.kind != "peers" else ""
+        return f"{reason.subject} {reason.waits_in}{never}"

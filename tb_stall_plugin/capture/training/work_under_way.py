@@ -1,0 +1,171 @@
+"""What TensorFlow is at in a process that hangs: how far its input has come, and which loops of its
+graphs may never end.
+
+tf.data counts what each stage has given, for its autotuning. A stage that gives nothing, while the
+one below gives more and more, drops everything. Nothing is looked at before a training hangs.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import tensorflow as tf
+
+from stall_analyzer.captures.capture_records import GraphLoop, InputStage, StageCount, WorkRecord
+from stall_analyzer.captures.stack_frames import Frame
+from tb_stall_plugin.capture.process.thread_stacks import line_of
+
+PAUSES_S = (0.0, 1.0, 2.0)  # the process may be ended soon, and a pass through its data takes time
+MOST_STAGES = 50
+ITERATOR = "OwnedIterator"  # of a tf.data.Dataset, in TensorFlow 2
+LOOPS = ("While", "StatelessWhile")
+COMPARES = ("Less", "LessEqual", "Greater", "GreaterEqual", "NotEqual")
+
+
+def look_at_work(record: Callable[[WorkRecord], None]) -> None:
+    """Again and again: what grows moves."""
+    for pause_s in PAUSES_S:
+        time.sleep(pause_s)
+        work = work_of_main_thread()
+        if work is not None:
+            record(work)
+
+
+def work_of_main_thread() -> WorkRecord | None:
+    """None where it is not in TensorFlow."""
+    steps, iterator, dataset, graph = None, None, None, None
+    for name, value in _held_by_libraries():
+        if iterator is None and type(value).__name__ == ITERATOR:
+            iterator, dataset = value, getattr(value, "_dataset", None)
+        if dataset is None and name == "self" and isinstance(value, tf.data.Dataset):
+            dataset = value
+        if graph is None and name == "self":
+            graph = _graph_of(value)
+        if steps is None:
+            steps = getattr(value, "steps_per_epoch", None) if _is_epoch(value) else None
+    if dataset is None and graph is None:
+        return None
+    datasets = list(_inside(dataset))[:MOST_STAGES] if dataset is not None else []
+    return WorkRecord(
+        steps=steps if isinstance(steps, int) else None,
+        stages=tuple(_stage(each) for each in datasets),
+        counts=tuple(_counts(iterator)) if iterator is not None else (),
+        loops=(
+            *_endless_loops(graph, of_input=False),
+            *(loop for each in datasets for loop in _loops_of(each)),
+        ),
+    )
+
+
+def _held_by_libraries() -> Iterator[tuple[str, Any]]:
+    """Variables of TensorFlow and Keras on the main thread's stack, innermost first; never those of
+    the user's own functions."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None:
+        if Frame(frame.f_code.co_filename, 0, "").is_tensorflow:
+            yield from tuple(frame.f_locals.items())
+        frame = frame.f_back
+
+
+def _is_epoch(value: Any) -> bool:
+    """Keras' own iterator over the batches of an epoch."""
+    return type(value).__name__ in ("EpochIterator", "TFEpochIterator")
+
+
+# ---------------------------------------------------------------- its input
+
+
+def _inside(dataset: Any) -> Iterator[Any]:
+    """From the last stage to the source, along the first input of each."""
+    while dataset is not None:
+        yield dataset
+        inputs = dataset._inputs()
+        dataset = inputs[0] if inputs else None
+
+
+def _stage(dataset: Any) -> InputStage:
+    name = type(dataset).__name__.strip("_").removesuffix("Dataset")
+    size = None
+    with suppress(Exception):
+        size = int(dataset.cardinality())
+    codes = [getattr(_python(function), "__code__", None) for function in _functions(dataset)]
+    where = next((line_of(code, code.co_firstlineno) for code in codes if code is not None), "")
+    return InputStage(name, where, size)
+
+
+def _functions(dataset: Any) -> list[Any]:
+    with suppress(Exception):
+        return list(dataset._functions())
+    return []
+
+
+def _python(function: Any) -> Any:
+    return getattr(function, "_func", None)
+
+
+def _counts(iterator: Any) -> Iterator[StageCount]:
+    """As TensorFlow runs it, which need not be as it was written."""
+    with suppress(Exception):  # without autotuning nothing is counted
+        nodes: Mapping[int, Any] = tf.data.experimental.get_model_proto(iterator).nodes
+        inputs = {number for node in nodes.values() for number in node.inputs}
+        number = next((each for each in sorted(nodes) if each not in inputs), None)
+        while number is not None and number in nodes:
+            node = nodes[number]
+            yield StageCount(number, node.name, node.num_elements, node.buffered_elements)
+            number = next(iter(node.inputs), None)
+
+
+# ---------------------------------------------------------------- loops of its graphs
+
+
+def _graph_of(value: Any) -> Any:
+    """Of a compiled function that is being called."""
+    is_function = type(value).__name__ in ("AtomicFunction", "ConcreteFunction")
+    return _built(value) if is_function else None
+
+
+def _built(function: Any) -> Any:
+    """The graph that it was made from, if that is still there: none is made for us."""
+    graph = getattr(function, "_cached_graph", None)
+    return graph if graph is not None else getattr(function, "_func_graph", None)
+
+
+def _loops_of(dataset: Any) -> Iterator[GraphLoop]:
+    for function in _functions(dataset):
+        yield from _endless_loops(_built(getattr(function, "function", None)), of_input=True)
+
+
+def _endless_loops(graph: Any, of_input: bool) -> tuple[GraphLoop, ...]:
+    """Those that only their condition can end: nobody gave them a number of rounds."""
+    if graph is None:
+        return ()
+    functions: Mapping[str, Any] = getattr(graph, "_functions", {})
+    graphs = [graph, *filter(None, map(_built, tuple(functions.values())))]
+    found = []
+    with suppress(Exception):
+        for each in graphs:
+            loops = [op for op in each.get_operations() if op.type in LOOPS]
+            for op in loops:
+                condition = _built(functions.get(op.get_attr("cond").name))
+                if condition is not None and not _counts_rounds(condition):
+                    found.append(GraphLoop(_place(op), of_input))
+    return tuple(dict.fromkeys(found))
+
+
+def _counts_rounds(condition: Any) -> bool:
+    """Whether whole numbers are compared in it: `maximum_iterations`, `for i in tf.range(n)`, or a
+    counter of the user's own."""
+    compared = (op for op in condition.get_operations() if op.type in COMPARES)
+    return any(op.inputs[0].dtype.is_integer for op in compared)
+
+
+def _place(op: Any) -> str:
+    frames = [Frame(path, line, name) for path, line, name, *_ in op.traceback or ()]
+    users = [frame for frame in frames if frame.is_users]
+    frame = users[-1] if users else None
+    return f"{frame.path}:{frame.line} {frame.function}" if frame is not None else ""

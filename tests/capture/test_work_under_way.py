@@ -1,0 +1,78 @@
+"""What TensorFlow is at, as the capture sees it from another thread."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import tensorflow as tf
+
+from stall_analyzer.captures.capture_records import WorkRecord
+from tb_stall_plugin.capture.training import work_under_way
+from tb_stall_plugin.capture.training.work_under_way import look_at_work, work_of_main_thread
+from tests.patience import PATIENCE_S, happens
+
+
+def seen_while_waiting(dataset: Any, go_on: threading.Event) -> list[WorkRecord]:
+    """The main thread asks for an element, which comes when it has been seen to wait for it."""
+    seen: list[WorkRecord] = []
+
+    def look() -> None:
+        def has_counts() -> bool:
+            work = work_of_main_thread()
+            return work is not None and bool(work.counts)
+
+        happens(has_counts)
+        look_at_work(seen.append)
+        go_on.set()
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    next(iter(dataset))
+    looking.join(PATIENCE_S)
+    return seen
+
+
+def test_the_stages_of_the_input_are_told_with_lines_sizes_and_counts() -> None:
+    go_on = threading.Event()
+
+    def wait_at_seven(n: Any) -> Any:
+        if int(n) == 7:
+            go_on.wait(PATIENCE_S)
+        return n
+
+    def is_seven(n: Any) -> Any:
+        return tf.equal(tf.py_function(wait_at_seven, [n], tf.int64), 7)
+
+    seen = seen_while_waiting(tf.data.Dataset.range(8).repeat().filter(is_seven), go_on)
+    assert len(seen) > 1
+    stages = {stage.name: stage for stage in seen[-1].stages}
+    assert [stage.name for stage in seen[-1].stages] == ["Filter", "Repeat", "Range"]
+    assert f"test_work_under_way.py:{is_seven.__code__.co_firstlineno}" in stages["Filter"].where
+    assert (stages["Repeat"].size, stages["Range"].size) == (-1, 8)
+    gave = {count.name: count.gave for count in seen[-1].counts}
+    assert gave["Filter"] == 0 and gave["ForeverRepeat"] == 8
+
+
+def test_nothing_is_told_of_a_main_thread_that_is_not_in_tensorflow() -> None:
+    assert work_of_main_thread() is None
+
+
+def test_loops_of_a_graph_are_told_unless_they_count_their_rounds() -> None:
+    @tf.function
+    def halved(x: Any) -> Any:
+        return tf.while_loop(lambda y: tf.reduce_sum(y) > 1.0, lambda y: (y / 2.0,), (x,))[0]
+
+    @tf.function
+    def counted(x: Any) -> Any:
+        for _ in tf.range(3):
+            x = x / 2.0
+        return x
+
+    x = tf.ones((2,))
+    loops = [
+        work_under_way._endless_loops(f.get_concrete_function(x).graph, of_input=False)
+        for f in (halved, counted)
+    ]
+    assert "test_work_under_way.py" in loops[0][0].where
+    assert loops[1] == ()
