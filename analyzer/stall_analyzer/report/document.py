@@ -299,7 +299,10 @@ def _computing(computing: Computing) -> ComputingEntry:
         "ops_ps": parts.ops_ps,
         "layers": [_part(part) for part in parts.layers[:PARTS_MOST]],
         "kinds": [_part(part) for part in parts.kinds[:PARTS_MOST]],
-        "next_steps": [_fields(step) for step in computing.next_steps],
+        "next_steps": [
+            {"topic": step.topic, "helps": step.helps, "text": step.text}
+            for step in computing.next_steps
+        ],
     }
 
 
