@@ -104,7 +104,7 @@ def is_there(pid: int, place: str) -> bool:
         found = py_spy.threads_of(pid)
     except StacksRefused:  # it changed while it was read
         return False
-    return any(f"{place} " in text for thread in found for text in thread.texts)
+    return any(f"{place} " in f"{text} " for thread in found for text in thread.texts)
 
 
 def has_been_still(pid: int) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tensorflow.python.eager import context
 
 from stall_analyzer.captures.capture_format import Tag
 from tb_stall_plugin import StallCallback
@@ -316,3 +317,21 @@ def test_a_callback_whose_folder_was_left_for_another_comes_back_to_it(tmp_path:
     finish(tmp_path / "a")
     begun = [m for m in capture_logs.records(tmp_path / "a", "mark") if m["what"] == "fit_begin"]
     assert len(begun) == 2
+
+
+def test_of_a_finished_training_no_function_of_ours_is_left(tmp_path: Path) -> None:
+    """TensorFlow keeps the graphs of its steps."""
+
+    def ours() -> set[str]:
+        gc.collect()
+        names = context.context().list_function_names()
+        return {name for name in names if "measure" in name or name.startswith("cond_")}
+
+    def train() -> None:
+        model = small_model()
+        model.fit(batches(3), verbose=0, callbacks=[StallCallback(tmp_path)])
+        assert ours() - before, "it is measured"
+
+    before = ours()
+    train()
+    capture_logs.until(lambda: not ours() - before)  # garbage is found bit by bit
