@@ -14,7 +14,7 @@ import pytest
 
 from stall_analyzer.batch import parallel
 from stall_analyzer.errors import ClusterError, UsageError
-from tests.batch.dask_cluster import cluster, environment
+from tests.batch.dask_cluster import cluster, variables
 from tests.batch.fleets import command, hold_from, lay_out, run_command
 from tests.patience import PATIENCE_S, happens
 
@@ -44,7 +44,7 @@ def test_relative_paths_begin_where_the_command_was_given(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lay_out(tmp_path / "logs", ["a"])
-    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
+    monkeypatch.setenv("PYTHONPATH", variables()["PYTHONPATH"])
     monkeypatch.chdir(tmp_path)
     finished = run_command("logs", "--scheduler", address, "--json")
     assert finished.returncode == 0, finished.stderr

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from tb_stall_plugin.capture.command import SWITCH, environment
-from tests.capture.capture_logs import PATIENCE_S, records, until
+from tests.capture.capture_logs import records, until
+from tests.patience import PATIENCE_S
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals")
 CAPTURE = [sys.executable, "-m", "stall_analyzer", "capture"]

@@ -17,8 +17,9 @@ from stall_analyzer.captures.capture_records import BooksRecord
 from stall_analyzer.live.first_epoch import first_epoch
 from tb_stall_plugin import StallCallback, watch
 from tb_stall_plugin.capture.training import first_epoch_line
-from tests.capture.capture_logs import PATIENCE_S, start
+from tests.capture.capture_logs import start
 from tests.capture.small_trainings import batches, keras, small_model
+from tests.patience import PATIENCE_S
 
 Capsys = pytest.CaptureFixture[str]
 NS = 1_000_000_000

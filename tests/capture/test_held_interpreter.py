@@ -15,8 +15,9 @@ from stall_analyzer.captures.held_stacks import parse, read_dump, stacks_file_of
 from stall_analyzer.events.event_files import read_events
 from stall_analyzer.model.runs import EventFile, Run
 from tb_stall_plugin.capture.process.recorder import Recorder
-from tests.capture.capture_logs import PATIENCE_S, records, run, start, until
+from tests.capture.capture_logs import records, run, start, until
 from tests.capture.test_guard import program
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and forks")
 

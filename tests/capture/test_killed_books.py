@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from stall_analyzer.captures.capture_format import Account
-from tests.capture.capture_logs import PATIENCE_S, records, start, until
+from tests.capture.capture_logs import records, start, until
+from tests.patience import PATIENCE_S
 
 TRAINING = """
     import sys, time
@@ -48,8 +49,10 @@ def _slept(record: dict[str, Any]) -> bool:
     return bool(sum(record["spent_ns"].get(Account.CALLBACK, ())) > 5e8)
 
 
-def _last_ns(books: list[dict[str, Any]]) -> int:
-    return max(record["began_ns"] + sum(record["lasted_ns"]) for record in books)
+def _last_ns(books: list[dict[str, Any]]) -> float:
+    return max(
+        (float(record["began_ns"] + sum(record["lasted_ns"])) for record in books), default=0.0
+    )
 
 
 def _books(folder: Path) -> list[dict[str, Any]]:

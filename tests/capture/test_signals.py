@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.capture.capture_logs import PATIENCE_S, records, run, start
+from tests.capture.capture_logs import records, run, start
 from tests.capture.test_guard import BEGIN, HANG_IN_NATIVE_CODE, program
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 

@@ -15,8 +15,9 @@ from tb_stall_plugin.capture.process.host_sampler import HostSampler
 from tb_stall_plugin.capture.process.recorder import Recorder
 from tb_stall_plugin.capture.process.watchdog import QUIET_S, Watchdog
 from tb_stall_plugin.capture.process.witness import Witness
-from tests.capture.capture_logs import PATIENCE_S, until
+from tests.capture.capture_logs import until
 from tests.capture.test_pulse import MovedClock, training
+from tests.patience import PATIENCE_S
 
 NIGHT_S = 10 * 3600
 
