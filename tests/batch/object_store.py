@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
+from tests.patience import PATIENCE_S
+
 HOST = "127.0.0.1"
 START_WITHIN_S = PATIENCE_S
 BUCKET = "bucket"

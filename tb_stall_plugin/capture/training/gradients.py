@@ -224,10 +224,10 @@ def _take_out(functions: Sequence[_PutIn]) -> None:
         inner: dict[str, Any] = {function.name: function for function in functions}
         for function in functions:
             inner |= function.graph._functions
-        for function in functions:
-            known = getattr(function.step(), "_functions", {})
-            for name in inner.keys() & known.keys():
-                del known[name]
+        steps = [graph for function in functions if (graph := function.step()) is not None]
+        for step, name in itertools.product(steps, inner):
+            if name in step._functions:
+                step._remove_function(name)
         for function in inner.values():
             func_graph.dismantle_func_graph(function.graph)
 
