@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT)]
 
 from fleet import make_fleet  # noqa: E402  beside this file
 
-from tests.batch.dask_cluster import ENVIRONMENT, cluster  # noqa: E402
+from tests.batch.dask_cluster import cluster, variables  # noqa: E402
 from tests.batch.object_store import BUCKET, object_store  # noqa: E402
 
 CUT_EVERY = 20
@@ -46,7 +46,7 @@ def timed(arguments: list[str], environment: dict[str, str]) -> float:
 def on_disk(folder: Path, fleet: Path) -> Path:
     output = folder / "disk.jsonl"
     arguments = command(fleet, "--store", folder / "disk", "--jsonl", output)
-    seconds = timed(arguments, dict(ENVIRONMENT))
+    seconds = timed(arguments, variables())
     print(f"disk, processes here     {seconds:7.1f} s", flush=True)
     return output
 
@@ -57,7 +57,7 @@ def on_dask(folder: Path, fleet: Path, runs: int) -> Path:
     with cluster(workers=2) as (address, workers):
         job = subprocess.Popen(
             command(fleet, "--store", store, "--jsonl", output, "--scheduler", address),
-            env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env=variables(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         while len(list(store.glob("*/[0-9a-f]*.result"))) < KILL_AFTER * runs:
             time.sleep(0.05)
@@ -75,7 +75,7 @@ def on_object_store(folder: Path, fleet: Path) -> tuple[Path, list[str]]:
     with object_store(fleet) as (proxy, environment):
         proxy.cut_every = CUT_EVERY
         arguments = command(f"s3://{BUCKET}", "--store", folder / "s3", "--jsonl", output)
-        seconds = timed(arguments, {**ENVIRONMENT, **environment})
+        seconds = timed(arguments, {**variables(), **environment})
     files = [path for pattern in ("*.xplane.pb", "*tfevents*") for path in fleet.rglob(pattern)]
     whole = sum(path.stat().st_size for path in files)
     fetched, twice = sum(proxy.fetched.values()), sum(n > 1 for n in proxy.gets.values())

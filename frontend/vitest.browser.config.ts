@@ -18,8 +18,9 @@ export default defineConfig({
     include: ["tests/browser/**/*.test.ts"],
     environment: "node",
     fileParallelism: false,
-    testTimeout: 60_000,
-    expect: { poll: { timeout: 20_000 } }, // a busy machine may take its time
-    hookTimeout: 180_000,
+    // They only guard against waiting for ever: a busy machine may take its time.
+    testTimeout: 600_000,
+    expect: { poll: { timeout: 300_000 } },
+    hookTimeout: 600_000,
   },
 });

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import stall_analyzer as stall
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_logs"
@@ -141,7 +142,10 @@ def test_the_notebook_in_examples_runs() -> None:
     path = ROOT / "examples" / "first_epoch.ipynb"
     notebook = nbformat.read(path, as_version=4)
     place = {"metadata": {"path": str(path.parent)}}
-    nbclient.NotebookClient(notebook, timeout=120, resources=place).execute()  # raises on an error
+    client = nbclient.NotebookClient(
+        notebook, timeout=round(PATIENCE_S), startup_timeout=round(PATIENCE_S), resources=place
+    )
+    client.execute()  # raises on an error
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert "input_py_function" in str(outputs)
 

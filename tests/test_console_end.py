@@ -22,6 +22,7 @@ from stall_analyzer.signals.ending.console_end import console_signals
 from stall_analyzer.signals.ending.process_end import KILLED, Ending
 from tests import console_texts as said
 from tests.event_files import START_S, file_name, file_version, model, record, scalar
+from tests.patience import PATIENCE_S
 
 DAY_S = 86_400
 MODEL = '{"class_name": "Sequential", "config": {"layers": []}}'
@@ -251,7 +252,7 @@ def test_a_real_fit_that_runs_out_of_memory_in_its_first_step(tmp_path: Path) ->
             [sys.executable, str(script), str(tmp_path / "logs")],
             stdout=console,
             stderr=subprocess.STDOUT,
-            timeout=120,
+            timeout=PATIENCE_S,
             check=False,
         )
     assert finished.returncode == 1

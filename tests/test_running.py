@@ -161,8 +161,12 @@ def test_the_verdict_says_how_far_it_is_and_never_how_long_the_epoch_took(tmp_pa
     assert entry["findings"] == []  # least of all that it may be stuck or dead
 
 
-def test_without_a_step_the_verdict_says_that_no_epoch_is_finished(tmp_path: Path) -> None:
-    sentence = analyzed(tmp_path, time.time() - 90).entry["verdict"]["sentence"]
+def test_without_a_step_the_verdict_says_that_no_epoch_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_ns = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now_ns)
+    sentence = analyzed(tmp_path, now_ns / NS - 90).entry["verdict"]["sentence"]
     assert "no epoch is finished after 1 min 30 s" in sentence
 
 

@@ -12,14 +12,18 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "analyzer"), str(ROOT)])}
+
+
+def variables() -> dict[str, str]:
+    paths = (os.environ.get("PYTHONPATH"), str(ROOT / "analyzer"), str(ROOT))
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 @contextmanager
 def process(*command: str, says: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A process of Dask, once it has said this; with what it said then."""
     started = subprocess.Popen(
-        [sys.executable, "-m", *command], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+        [sys.executable, "-m", *command], stderr=subprocess.PIPE, text=True, env=variables()
     )
     try:
         assert started.stderr is not None

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from stall_analyzer.batch import engines
 from stall_analyzer.batch.batch import Batch
 from stall_analyzer.batch.selection import Selection
@@ -24,6 +26,16 @@ ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_logs"
 LONG_AGO_S = 1_790_000_000  # nobody writes to such files any more
 SECONDS = 1000  # milliseconds, for `facts`
+HELD = """
+import os, time
+from stall_analyzer import outcome
+analyze_one = outcome.analyze_one
+def held(run, *more):
+    while run.name >= {name!r} and not os.path.exists({go_on!r}):
+        time.sleep(0.05)
+    return analyze_one(run, *more)
+outcome.analyze_one = held
+"""
 
 
 def copy_sample(sample: str, folder: Path, changed_unix_s: float = LONG_AGO_S) -> Path:
@@ -39,6 +51,17 @@ def lay_out(root: Path, names: Iterable[str], sample: str = "event_files_only") 
     for name in names:
         copy_sample(sample, root / name)
     return root
+
+
+def hold_from(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """From the run of this name on, processes that are started wait for the file whose path this
+    is: or a pass might be over before a test has come to disturb it."""
+    go_on, site = folder / "go on", folder / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(HELD.format(name=name, go_on=str(go_on)))
+    paths = (str(site), os.environ.get("PYTHONPATH"))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    return go_on
 
 
 def fake_run(name: str, changed_unix_s: float | None = LONG_AGO_S, stamp: str = "1") -> Run:

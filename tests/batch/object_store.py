@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
+from tests.patience import PATIENCE_S
+
 HOST = "127.0.0.1"
-START_WITHIN_S = 60
+START_WITHIN_S = PATIENCE_S
 BUCKET = "bucket"
 # Moto checks no signature, but takes the region out of this.
 AUTHORIZATION = "AWS4-HMAC-SHA256 Credential=testing/20260101/us-east-1/s3/aws4_request"

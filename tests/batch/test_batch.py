@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,22 +25,20 @@ from stall_analyzer.outcome import Outcome, analyze_one
 from stall_analyzer.progress import Progress
 from stall_analyzer.results.result_store import ResultStore
 from stall_analyzer.results.run_result import RunResult, analyze, result_of
-from stall_analyzer.results.worker_process import FOREVER_S
+from stall_analyzer.results.worker_process import FOREVER_S, WorkerProcess
 from tests.batch.fleets import (
     LONG_AGO_S,
     analyzed,
     command,
     copy_sample,
     fake_run,
+    hold_from,
     lay_out,
     lines_of,
     names_of,
     run_command,
 )
-from tests.patience import happens
-
-PATIENCE_S = 120
-
+from tests.patience import PATIENCE_S, happens
 
 # ---------------------------------------------------------------- incremental
 
@@ -110,7 +109,7 @@ def misbehaves(run: Run, progress: Progress) -> RunResult:
     if run.name.startswith("killed"):
         os.kill(os.getpid(), signal.SIGKILL)
     if run.name.startswith("hang"):
-        time.sleep(PATIENCE_S)
+        time.sleep(2 * PATIENCE_S)
     if run.name.startswith("raise"):
         raise RuntimeError("cursed")
     progress(0.5, "half way")
@@ -137,9 +136,19 @@ def test_a_process_that_dies_costs_only_its_own_run() -> None:
     assert all("could not be analysed" not in said[name] for name in "abc")
 
 
-def test_a_run_that_takes_too_long_is_given_up() -> None:
-    said = notes_after_misbehaviour(["hang", "a", "b"], deadline_s=10.0)
-    assert "it took longer than 10 s (--deadline)" in said["hang"]
+class Hurried(WorkerProcess):
+    """Only with what hangs: of a busy machine nobody knows how long the others take."""
+
+    def do(self, work: Any, run: Run, *more: Any, **named: Any) -> Any:
+        if run.name != "hang":
+            named["deadline_s"] = FOREVER_S
+        return super().do(work, run, *more, **named)
+
+
+def test_a_run_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "WorkerProcess", Hurried)
+    said = notes_after_misbehaviour(["hang", "a", "b"], deadline_s=2.0)
+    assert "it took longer than 2 s (--deadline)" in said["hang"]
     assert "could not be analysed" not in said["a"] + said["b"]
 
 
@@ -174,8 +183,11 @@ def test_the_work_is_done_in_other_processes_and_their_progress_is_heard() -> No
 # ---------------------------------------------------------------- killed half-way
 
 
-def test_a_pass_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_pass_that_was_killed_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The whole program, ended by a signal that it cannot see coming."""
+    go_on = hold_from("run-10", tmp_path, monkeypatch)
     names = [f"run-{number:02d}" for number in range(30)]
     root = lay_out(tmp_path / "logs", names, sample="compile_tracing")
     store, output = tmp_path / "store", tmp_path / "all.jsonl"
@@ -184,7 +196,7 @@ def test_a_pass_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     process = subprocess.Popen(
         command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    assert happens(lambda: len(results_in(store)) >= 5, PATIENCE_S)
+    assert happens(lambda: len(results_in(store)) >= 5)
     process.send_signal(signal.SIGKILL)
     process.wait()
     kept = results_in(store)
@@ -192,6 +204,7 @@ def test_a_pass_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert not output.exists()
     times = {path: path.stat().st_mtime_ns for path in kept}
 
+    go_on.touch()
     finished = run_command(*arguments)
     assert finished.returncode == 0, finished.stderr
     assert f"30 runs: {30 - len(kept)} to read, {len(kept)} unchanged" in finished.stderr
@@ -204,13 +217,16 @@ def test_a_pass_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
-def test_an_interrupted_pass_ends_at_once_and_leaves_no_process(tmp_path: Path) -> None:
-    root = lay_out(tmp_path / "logs", [f"run-{i:02d}" for i in range(60)], sample="compile_tracing")
+def test_an_interrupted_pass_ends_at_once_and_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold_from("run-05", tmp_path, monkeypatch)
+    root = lay_out(tmp_path / "logs", [f"run-{i:02d}" for i in range(20)], sample="compile_tracing")
     store = tmp_path / "store"
     process = subprocess.Popen(
         command(root, "--store", store, "--jobs", "2"), stderr=subprocess.PIPE, text=True
     )
-    assert happens(lambda: results_in(store), PATIENCE_S)
+    assert happens(lambda: results_in(store))
     tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
     children = [int(pid) for task in tasks for pid in task.read_text().split()]
     process.send_signal(signal.SIGINT)  # to it alone, as a batch system would

@@ -14,13 +14,11 @@ import pytest
 
 from stall_analyzer.batch import parallel
 from stall_analyzer.errors import ClusterError, UsageError
-from tests.batch.dask_cluster import ENVIRONMENT, cluster
-from tests.batch.fleets import command, lay_out, run_command
-from tests.patience import happens
+from tests.batch.dask_cluster import cluster, variables
+from tests.batch.fleets import command, hold_from, lay_out, run_command
+from tests.patience import PATIENCE_S, happens
 
 pytest.importorskip("distributed", reason="Dask comes with the extra [cluster]")
-
-PATIENCE_S = 120
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +44,7 @@ def test_relative_paths_begin_where_the_command_was_given(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lay_out(tmp_path / "logs", ["a"])
-    monkeypatch.setenv("PYTHONPATH", ENVIRONMENT["PYTHONPATH"])
+    monkeypatch.setenv("PYTHONPATH", variables()["PYTHONPATH"])
     monkeypatch.chdir(tmp_path)
     finished = run_command("logs", "--scheduler", address, "--json")
     assert finished.returncode == 0, finished.stderr
@@ -62,7 +60,7 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
             command(root, "--scheduler", address, "--store", store, "--jsonl", there),
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
         )  # fmt: skip
-        assert happens(lambda: len(list(store.glob("*/[0-9a-f]*.result"))) >= 4, PATIENCE_S)
+        assert happens(lambda: len(list(store.glob("*/[0-9a-f]*.result"))) >= 4)
         workers[0].send_signal(signal.SIGKILL)
         _, said = job.communicate(timeout=PATIENCE_S)
     assert job.returncode == 0, said
@@ -90,8 +88,11 @@ def test_workers_of_another_version_are_refused(
         pass
 
 
-def test_a_lost_scheduler_keeps_what_was_done(tmp_path: Path) -> None:
-    names = [f"run-{number:02d}" for number in range(40)]
+def test_a_lost_scheduler_keeps_what_was_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold_from("run-05", tmp_path, monkeypatch)
+    names = [f"run-{number:02d}" for number in range(20)]
     root = lay_out(tmp_path / "logs", names, sample="compile_tracing")
     store = tmp_path / "store"
     with ExitStack() as running:
@@ -100,7 +101,7 @@ def test_a_lost_scheduler_keeps_what_was_done(tmp_path: Path) -> None:
             command(root, "--scheduler", address, "--store", store),
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
         )  # fmt: skip
-        assert happens(lambda: len(list(store.glob("*/[0-9a-f]*.result"))) >= 2, PATIENCE_S)
+        assert happens(lambda: len(list(store.glob("*/[0-9a-f]*.result"))) >= 2)
         running.close()
         _, said = job.communicate(timeout=PATIENCE_S)
     assert job.returncode == ClusterError.exit_code, said

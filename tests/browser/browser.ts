@@ -43,6 +43,7 @@ export interface Watched {
   close: () => Promise<void>;
 }
 
+const PATIENCE_MS = 300_000; // of a busy machine
 export const WIDE = { width: 1440, height: 900 };
 
 export async function watchedPage(
@@ -50,6 +51,7 @@ export async function watchedPage(
   options: BrowserContextOptions = {},
 ): Promise<Watched> {
   const context = await browser.newContext({ viewport: WIDE, ...options });
+  context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on("pageerror", (error) => complaints.push(`exception: ${error.message}`));

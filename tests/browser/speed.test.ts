@@ -8,7 +8,7 @@ import { SAMPLES } from "./tensorboard";
 const INTERVALS = 100_000;
 const LANES = 10;
 const FRAMES = 60;
-const SLOW_FRAME_MS = 100; // generous: a busy machine without a graphics card
+const SLOW_FRAME_MS = 100; // of a core, whatever else the machine does
 
 const stage = setUpStage(() => ["--logdir", SAMPLES]);
 
@@ -26,28 +26,29 @@ it("zooms with short frames", async () => {
   await surface.scrollIntoViewIfNeeded();
   await surface.click({ position: { x: 400, y: 200 } });
 
-  const times = await frame.evaluate(async (count) => {
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send("Performance.enable", { timeDomain: "threadTicks" });
+  const atWorkMs = async () => {
+    const { metrics } = await devtools.send("Performance.getMetrics");
+    return 1000 * metrics.find(({ name }) => name === "TaskDuration")!.value;
+  };
+
+  const beganMs = await atWorkMs();
+  await frame.evaluate(async (count) => {
     const element = document.querySelector(".timeline-surface")!;
     const box = element.getBoundingClientRect();
-    const durations: number[] = [];
-    let last = await new Promise(requestAnimationFrame);
     for (let i = 0; i < count; i++) {
       const deltaY = i < count / 2 ? -60 : 60;
       const at = { clientX: box.left + 400, clientY: box.top + 200 };
       element.dispatchEvent(new WheelEvent("wheel", { deltaY, cancelable: true, ...at }));
-      const now = await new Promise(requestAnimationFrame);
-      durations.push((now as number) - (last as number));
-      last = now;
+      await new Promise(requestAnimationFrame);
     }
-    return durations;
   }, FRAMES);
+  const meanMs = ((await atWorkMs()) - beganMs) / FRAMES;
 
-  times.sort((a, b) => a - b);
-  const [median, worst] = [times[FRAMES >> 1]!, times[FRAMES - 1]!];
-  console.info(
-    `${INTERVALS} intervals: median frame ${median.toFixed(1)} ms, longest ${worst.toFixed(1)} ms`,
-  );
-  expect(median).toBeLessThan(SLOW_FRAME_MS);
+  console.info(`${INTERVALS} intervals: ${meanMs.toFixed(1)} ms of a core for a frame`);
+  expect(meanMs).toBeGreaterThan(0);
+  expect(meanMs).toBeLessThan(SLOW_FRAME_MS);
   await close();
 });
 

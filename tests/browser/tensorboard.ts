@@ -14,7 +14,7 @@ cpSync(join(REPOSITORY, "sample_logs"), SAMPLES, { recursive: true, preserveTime
 process.once("exit", () => rmSync(dirname(SAMPLES), { recursive: true, force: true }));
 export const BIN = join(REPOSITORY, ".venv", "bin");
 
-const START_MS = 120_000;
+const START_MS = 300_000;
 
 export interface TensorBoard {
   /** With the path prefix and a slash at the end. */

@@ -79,11 +79,6 @@ TRAINS = f"""\
 {TRAINING}
 train({ONES}.repeat())
 """
-ENDS_SOON = """\
-import time
-print("hangs", flush=True)
-time.sleep(2)
-"""
 
 
 def line_of_hang(program: str) -> int:

@@ -41,7 +41,6 @@ from tests.capture.test_kernel_view import needs_linux
 
 pytestmark = needs_linux
 SECONDS = 5.0
-PATIENCE_S = 180.0  # three of them import TensorFlow at once
 NOBODY = 65534
 
 
@@ -91,26 +90,34 @@ def started(program: str, folder: Path, **variables: str) -> Iterator[subprocess
         process.communicate()
 
 
-def until_it_hangs(process: subprocess.Popen[str], computes: bool = False) -> None:
-    """For long enough to say so."""
+def until_it_says_so(process: subprocess.Popen[str]) -> None:
     assert process.stdout is not None and process.stdout.readline() == "hangs\n"
-    began_s, folder = time.monotonic(), Path(f"/proc/{process.pid}")
-    while not computes and time.monotonic() - began_s < PATIENCE_S:
-        if (idle_seconds(folder, process.pid) or 0.0) >= HANG_S:
-            return
-        time.sleep(0.5)
+
+
+def until_it_is_there(process: subprocess.Popen[str], place: str) -> None:
+    """It has said so a moment before."""
+    until_it_says_so(process)
+    until(lambda: is_there(process.pid, place))
 
 
 def is_there(pid: int, place: str) -> bool:
-    """One that computes has said so a moment before."""
-    texts = [text for thread in py_spy.threads_of(pid) for text in thread.texts]
-    return any(f"{place} " in text for text in texts)
+    try:
+        found = py_spy.threads_of(pid)
+    except StacksRefused:  # it changed while it was read
+        return False
+    return any(f"{place} " in f"{text} " for thread in found for text in thread.texts)
+
+
+def has_been_still(pid: int) -> bool:
+    """For long enough to say so, if the kernel knows."""
+    idle_s = idle_seconds(Path(f"/proc/{pid}"), pid)
+    return idle_s is None or idle_s >= HANG_S
 
 
 @pytest.fixture(scope="module")
 def allowed(tmp_path_factory: pytest.TempPathFactory) -> None:
     with started(hangs.LOCK, tmp_path_factory.mktemp("allowed")) as process:
-        until_it_hangs(process, computes=True)
+        until_it_says_so(process)
         try:
             py_spy.threads_of(process.pid)
         except StacksRefused as refused:
@@ -124,8 +131,8 @@ def jobs(allowed: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
     def attached(name: str) -> AttachedJob:
         hang = HANGS[name]
         with started(hang.program, tmp_path_factory.mktemp(name)) as process:
-            until_it_hangs(process, hang.computes)
-            until(lambda: is_there(process.pid, hang.place))
+            until_it_is_there(process, hang.place)
+            until(lambda: hang.computes or has_been_still(process.pid))
             return attached_job(process.pid, SECONDS, all_ranks=False)
 
     with ThreadPoolExecutor(len(HANGS)) as pool:
@@ -161,17 +168,18 @@ def test_memory_children_and_native_threads_are_told(jobs: dict[str, AttachedJob
 
 
 HEALTHY = {
-    "computes": (hangs.AT_WORK, "was at work"),
-    "sleeps": (hangs.SLEEPS, "the training script at program.py:5 sleeps"),
-    "rests": (hangs.RESTS, "it waits for its user or for requests"),
-    "trains": (hangs.TRAINS, "was at work"),
+    "computes": (hangs.AT_WORK, "program.py:5", "was at work"),
+    "sleeps": (hangs.SLEEPS, "program.py:5", "the training script at program.py:5 sleeps"),
+    "rests": (hangs.RESTS, "select", "it waits for its user or for requests"),
+    "trains": (hangs.TRAINS, "program.py:8", "was at work"),
 }
 
 
 def test_what_computes_sleeps_rests_or_trains_is_not_stuck(allowed: None, tmp_path: Path) -> None:
     def attached(name: str) -> str:
-        with started(HEALTHY[name][0], tmp_path / name) as process:
-            until_it_hangs(process, computes=True)
+        program, place, _ = HEALTHY[name]
+        with started(program, tmp_path / name) as process:
+            until_it_is_there(process, place)
             stall = attached_job(process.pid, SECONDS, all_ranks=False).shown.stall
         assert stall is not None and stall.state == "slow"
         return stall.sentence
@@ -179,14 +187,14 @@ def test_what_computes_sleeps_rests_or_trains_is_not_stuck(allowed: None, tmp_pa
     with ThreadPoolExecutor(len(HEALTHY)) as pool:
         for name, sentence in zip(HEALTHY, pool.map(attached, HEALTHY), strict=True):
             assert sentence.startswith("Not stuck: ")
-            assert HEALTHY[name][1] in sentence
+            assert HEALTHY[name][2] in sentence
 
 
 def test_what_stands_still_for_a_moment_only_is_not_called_stuck(
     allowed: None, tmp_path: Path
 ) -> None:
     with started(hangs.LOCK, tmp_path) as process:
-        until_it_hangs(process, computes=True)
+        until_it_is_there(process, HANGS["lock"].place)
         observer = Observer(Target(process.pid))
         observer.look()
         sight = replace(observer.sights[0], idle_s=0.0)
@@ -222,7 +230,7 @@ def test_a_job_is_all_processes_that_one_launcher_started(allowed: None, tmp_pat
         started(hangs.SUBPROCESS, tmp_path / "another"),
     ):
         for process in (one, other):
-            until_it_hangs(process, computes=True)
+            until_it_says_so(process)
         job = job_of(Target(one.pid))
         assert [target.pid for target in job] == sorted((one.pid, other.pid))
         assert sorted(str(target.environment.task) for target in job) == ["worker 0", "worker 1"]
@@ -266,10 +274,18 @@ def test_a_process_of_another_user_is_refused(
 
 
 def test_a_process_that_ends_meanwhile_is_refused(
-    allowed: None, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    allowed: None,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    with started(hangs.ENDS_SOON, tmp_path) as process:
-        until_it_hangs(process, computes=True)
+    def end_it(_: float) -> None:
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+
+    with started(hangs.LOCK, tmp_path) as process:
+        until_it_is_there(process, HANGS["lock"].place)
+        monkeypatch.setattr(time, "sleep", end_it)  # between two looks
         assert f"process {process.pid} ended while" in refused(capsys, str(process.pid))
 
 
@@ -278,7 +294,7 @@ def test_without_py_spy_it_says_so_and_what_the_kernel_knows(
 ) -> None:
     monkeypatch.setattr(py_spy, "_program", lambda: None)
     with started(hangs.LOCK, tmp_path) as process:
-        until_it_hangs(process, computes=True)
+        until_it_says_so(process)
         assert attach_command.main([str(process.pid)]) == 2
     told = capsys.readouterr()
     assert "pip install 'tensorboard-plugin-stall[attach]'" in told.err

@@ -17,8 +17,9 @@ from stall_analyzer.captures.capture_records import BooksRecord
 from stall_analyzer.live.first_epoch import first_epoch
 from tb_stall_plugin import StallCallback, watch
 from tb_stall_plugin.capture.training import first_epoch_line
-from tests.capture.capture_logs import PATIENCE_S, start
+from tests.capture.capture_logs import start
 from tests.capture.small_trainings import batches, keras, small_model
+from tests.patience import PATIENCE_S
 
 Capsys = pytest.CaptureFixture[str]
 NS = 1_000_000_000
@@ -168,10 +169,15 @@ TRAINING = """
     from tb_stall_plugin import StallCallback
     from tests.capture.small_trainings import FEATURES, small_model, tf
 
+    began_s = time.monotonic()
+
     def load():
         random = np.random.default_rng(0)
-        for _ in range(150):
-            time.sleep(0.05)
+        pause_s = max(0.05, (time.monotonic() - began_s) / 50)  # all are longer than the rest
+        for n in range(150):
+            time.sleep(pause_s)
+            if n == 100:
+                sys.stdin.read()  # until somebody has seen it
             x = random.normal(size=(4, FEATURES)).astype("float32")
             yield x, x[:, :1]
 
@@ -187,14 +193,20 @@ def test_watch_follows_a_real_training_to_its_verdict(tmp_path: Path) -> None:
     logdir = tmp_path / "logs"
     command = [sys.executable, "-u", "-m", "stall_analyzer", "watch", str(logdir)]
     watching = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    training = start(TRAINING, logdir / "run1")
-    _, said = training.communicate(timeout=2 * PATIENCE_S)
-    assert training.returncode == 0 and "waiting for input" in said
-    assert watching.stdout is not None
     lines: list[str] = []
-    while not lines or not lines[-1].startswith("run1 has "):  # trained, or ended
-        lines.append(watching.stdout.readline())
-        assert lines[-1], "it ended before its time"
+
+    def follow(until: str) -> None:
+        assert watching.stdout is not None
+        while not lines or not lines[-1].startswith(until):
+            lines.append(watching.stdout.readline())
+            assert lines[-1], "it ended before its time"
+
+    follow(f"{logdir} does not exist yet")
+    training = start(TRAINING, logdir / "run1")
+    follow("run1: epoch 1, step ")
+    _, said = training.communicate(timeout=PATIENCE_S)
+    assert training.returncode == 0 and "waiting for input" in said
+    follow("run1 has ")  # trained, or ended
     watching.send_signal(signal.SIGINT)
     _, errors = watching.communicate(timeout=PATIENCE_S)
     assert (watching.returncode, errors) == (0, "")

@@ -17,6 +17,7 @@ from stall_analyzer.model.runs import EventFile, Run
 from tb_stall_plugin.capture.process.recorder import Recorder
 from tests.capture.capture_logs import records, run, start, until
 from tests.capture.test_guard import program
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and forks")
 
@@ -24,17 +25,26 @@ BEGIN = """
     import faulthandler
     import tb_stall_plugin.capture.process.held_interpreter as module
     module.LATE_S = 0.5
-    g = guard(sys.argv[1], hang_after_s=1.5)
+    put_off, has_looked = module.HeldInterpreter.put_off, threading.Event()
+    def put_off_and_tell(*arguments):
+        put_off(*arguments)
+        has_looked.set()
+    module.HeldInterpreter.put_off = put_off_and_tell
+    g = guard(sys.argv[1], hang_after_s=5)
 """
 # PyDLL, unlike CDLL, does not let go of the interpreter lock.
 HOLD = """
-    def wait_for_the_other_workers(seconds):
-        time.sleep(1.2)  # the watchdog has looked once
-        print("holds", flush=True)
-        ctypes.PyDLL(None).usleep(int(seconds * 1e6))
+    libc = ctypes.PyDLL(None)
+    sys.setswitchinterval(1000)  # from when it has looked, no other thread may come between
+    def wait_for_the_other_workers():
+        while not has_looked.is_set():
+            time.sleep(0.01)
+        libc.write(1, b"holds\\n", 6)
+        libc.read(0, ctypes.create_string_buffer(1), 1)  # until the test says something
+    wait_for_the_other_workers()
+    sys.setswitchinterval(0.005)
+    os.read(0, 1)
 """
-FOR_EVER = "wait_for_the_other_workers(600)\n"
-FOR_A_WHILE = "wait_for_the_other_workers(3)\ntime.sleep(1.5)\n"
 
 
 def event_file(folder: Path) -> str:
@@ -43,31 +53,38 @@ def event_file(folder: Path) -> str:
 
 
 def test_a_held_interpreter_leaves_its_stacks_though_no_python_runs(tmp_path: Path) -> None:
-    child = start(program(BEGIN, HOLD, FOR_EVER), tmp_path)
+    child = start(program(BEGIN, HOLD), tmp_path)
     until(lambda: any(tmp_path.glob("events.*")) and read_dump(event_file(tmp_path)))
     child.kill()
     child.communicate()
     dump = read_dump(event_file(tmp_path))
     assert dump is not None and dump.interpreter_held
     assert (dump.reason, dump.phase, dump.step) == ("no_step", "startup", 0)
-    assert dump.limit_s == 1.5 and 1.5 < dump.idle_s < 10
+    assert dump.limit_s == 5 and dump.idle_s > 5
     (thread,) = dump.threads  # ours are left out
     assert thread.main and thread.frames[0].endswith("wait_for_the_other_workers")
-    assert records(tmp_path, "dump") == []
+    assert records(tmp_path, "dump", was_killed=True) == []
 
 
 def test_when_python_runs_again_the_dump_is_recorded(tmp_path: Path) -> None:
-    assert run(program(BEGIN, HOLD, FOR_A_WHILE), tmp_path) == (0, "")
+    child = start(program(BEGIN, HOLD), tmp_path)
+    assert child.stdin is not None
+    until(lambda: any(tmp_path.glob("events.*")) and read_dump(event_file(tmp_path)))
+    child.stdin.write("!")
+    child.stdin.flush()
+    until(lambda: records(tmp_path, "dump"))
+    child.communicate(timeout=PATIENCE_S)
+    assert child.returncode == 0
     first, *_ = records(tmp_path, "dump")
     assert first["interpreter_held"] and first["ns"] < records(tmp_path, "end")[0]["ns"]
     assert len(list(tmp_path.iterdir())) == 1  # the file of the stacks is gone
 
 
 def test_sigterm_ends_such_a_process_before_training_begins(tmp_path: Path) -> None:
-    child = start(program(BEGIN, HOLD, FOR_EVER), tmp_path)
+    child = start(program(BEGIN, HOLD), tmp_path)
     assert child.stdout is not None and child.stdout.readline() == "holds\n"
     child.terminate()
-    child.communicate(timeout=30)
+    child.communicate(timeout=PATIENCE_S)
     assert child.returncode == -signal.SIGTERM
 
 
@@ -104,12 +121,14 @@ def test_whoever_forks_does_not_wait_for_a_disk_that_hangs(tmp_path: Path) -> No
 def test_a_script_that_sets_the_timer_itself_has_it(tmp_path: Path) -> None:
     own = """
         faulthandler.dump_traceback_later(2.2, file=sys.stderr)
-        time.sleep(2.6)
+        os.read(0, 1)
         g.close("exit")
         assert faulthandler.dump_traceback_later.__module__ == "faulthandler"
     """
-    code, said = run(program(BEGIN, own), tmp_path)
-    assert code == 0 and said.startswith("Timeout (0:00:02.2")
+    child = start(program(BEGIN, own), tmp_path)
+    assert child.stderr is not None and child.stderr.readline().startswith("Timeout (0:00:02.2")
+    child.communicate(timeout=PATIENCE_S)
+    assert child.returncode == 0
 
 
 def test_a_process_that_ends_leaves_no_file(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from stall_analyzer.captures.capture_format import CheckName, CheckResult
 from tb_stall_plugin import StallCallback
+from tb_stall_plugin.capture.preflight import preflight
 from tests.capture.capture_logs import records
 from tests.capture.small_trainings import IS_KERAS_3, finish, keras, tf
 
@@ -19,6 +20,12 @@ layers = keras.layers
 ROWS, FEATURES, CLASSES = 128, 6, 3
 LOSS_OF_CLASSES = "sparse_categorical_crossentropy"
 keras_3 = pytest.mark.skipif(not IS_KERAS_3, reason="Keras 3")
+
+
+@pytest.fixture(autouse=True)
+def enough_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is."""
+    monkeypatch.setattr(preflight, "SECONDS", 1e6)
 
 
 def data() -> tuple[Any, Any]:

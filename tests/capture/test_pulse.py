@@ -92,8 +92,11 @@ def test_a_batch_of_the_validation_is_a_sign_of_life_but_no_step() -> None:
 
 def test_a_step_costs_the_training_next_to_nothing() -> None:
     pulse = Pulse()
-    begin = time.perf_counter()
-    for _ in range(10_000):
-        pulse.begin("train_batch")
-        pulse.step_done()
-    assert (time.perf_counter() - begin) / 10_000 < 50e-6  # about 1 us when nothing else runs
+    took_s = []
+    for _ in range(100):
+        begin_s = time.thread_time()  # not of other programs, and the least of many
+        for _ in range(100):
+            pulse.begin("train_batch")
+            pulse.step_done()
+        took_s.append((time.thread_time() - begin_s) / 100)
+    assert min(took_s) < 50e-6  # about 1 us

@@ -10,6 +10,7 @@ import pytest
 
 from tests.capture.capture_logs import records, run, start
 from tests.capture.test_guard import BEGIN, HANG_IN_NATIVE_CODE, program
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 
@@ -26,7 +27,7 @@ def terminated(script: str, logdir: Path) -> tuple[int, str]:
     assert child.stdout is not None
     assert child.stdout.readline() == "hangs\n"
     child.terminate()
-    out, _ = child.communicate(timeout=30)
+    out, _ = child.communicate(timeout=PATIENCE_S)
     return child.returncode, out
 
 
@@ -53,8 +54,8 @@ def test_the_profile_is_saved_before_the_process_ends(tmp_path: Path) -> None:
 
 def test_a_profile_that_cannot_be_saved_does_not_keep_the_process_alive(tmp_path: Path) -> None:
     save = """
-        import tb_stall_plugin.capture.process.guard as module
-        module.END_AFTER_SIGTERM_S = 0.2
+        within = guards._within
+        guards._within = lambda act, s: within(act, 0.2 if act is g.on_end else s)
         g.on_end = lambda: time.sleep(600)
     """
     code, _ = terminated(program(BEGIN, save, HANG_IN_NATIVE_CODE), tmp_path)
@@ -122,8 +123,7 @@ def test_a_handler_that_comes_later_calls_the_users_earlier_one_through_ours(
 
 def test_a_disk_that_hangs_does_not_keep_sigterm_from_ending_the_process(tmp_path: Path) -> None:
     hanging = """
-        import tb_stall_plugin.capture.process.guard as module
-        module.LAST_WORDS_S = 0.2
+        guards.LAST_WORDS_S = 0.2
         g.recorder.flush = lambda urgent=False: time.sleep(600)
     """
     code, _ = terminated(program(BEGIN, hanging, HANG_IN_NATIVE_CODE), tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -22,22 +23,33 @@ LIBRARY = "/venv/lib/python3.11/site-packages/library.py"
 
 @contextmanager
 def thread_in(function: Any) -> Iterator[threading.Thread]:
-    over = threading.Event()
+    over = threading.Lock()
+    over.acquire()
     thread = threading.Thread(target=function, args=(over,))
     thread.start()
-    time.sleep(0.02)
+    assert happens(lambda: _is_there(thread))
     yield thread
-    over.set()
+    over.release()
     thread.join()
 
 
-def at_work(over: threading.Event) -> None:
-    while not over.is_set():
-        time.sleep(0.001)  # at work
+def _is_there(thread: threading.Thread) -> bool:
+    frame = sys._current_frames().get(thread.ident or 0)
+    return frame is not None and frame.f_code in (
+        at_work.__code__,
+        threading.Condition.__enter__.__code__,
+    )
 
 
-def waiting(over: threading.Event) -> None:
-    over.wait()
+def at_work(over: threading.Lock) -> None:
+    """So the sampler thinks, since no function of Python's waits."""
+    over.acquire()  # at work
+
+
+def waiting(over: threading.Lock) -> None:
+    condition = threading.Condition(over)
+    with condition:
+        pass
 
 
 def by_a_library(function: Any) -> Any:
@@ -153,7 +165,7 @@ def test_the_text_of_the_users_own_lines_is_recorded_once_unless_it_is_not_wante
     folded.add(Account.PYTHON, "", False, frames, 1)
     record = folded.taken()
     assert record is not None
-    assert record.source == {f"{here}:{line}": "time.sleep(0.001)  # at work"}
+    assert record.source == {f"{here}:{line}": "over.acquire()  # at work"}
     (record,) = seen(with_source=False)
     assert not record.source
 
@@ -178,19 +190,24 @@ def test_a_sampler_that_fails_says_so_once_and_ends() -> None:
 
 
 def test_it_looks_until_it_is_ended() -> None:
+    class Counting(StackSampler):
+        looks = 0
+
+        def look(self, passed_ns: int) -> None:
+            super().look(passed_ns)
+            self.looks += 1
+
     records: list[StacksRecord] = []
     doing = Doing(threading.get_ident(), Account.PYTHON, "")
-    sampler = StackSampler(lambda: doing, records.append, _fail)
+    sampler = Counting(lambda: doing, records.append, _fail)
     began_ns = time.perf_counter_ns()
     sampler.begin()
-    time.sleep(0.3)
+    assert happens(lambda: sampler.looks > 2)
     sampler.end()
     (record,) = records
     looked_ns = sum(s.seen_ns for s in record.samples if not s.background)
     assert 0 < looked_ns <= time.perf_counter_ns() - began_ns
-    time.sleep(0.1)
-    sampler.write()
-    assert len(records) == 1
+    assert happens(lambda: "stall-lines" not in {t.name for t in threading.enumerate()})
 
 
 class _Origin:

@@ -104,13 +104,14 @@ def test_an_exception_is_followed_to_where_it_was_raised() -> None:
 
 @linux
 def test_the_kernel_says_what_threads_wait_in() -> None:
-    with waiting("a", "b"):
-        until(lambda: any(entry.wait for entry in thread_stacks.native_threads()))
+    def is_seen() -> bool:
         found = thread_stacks.native_threads()
-    assert sum(entry.count for entry in found) >= 3
-    sleeping = [entry for entry in found if entry.state == "S"]
-    assert any("futex" in entry.wait for entry in sleeping)
-    assert any(entry.state == "R" and not entry.wait for entry in found)
+        waits = any(entry.state == "S" and "futex" in entry.wait for entry in found)
+        runs = any(entry.state == "R" and not entry.wait for entry in found)
+        return sum(entry.count for entry in found) >= 3 and waits and runs
+
+    with waiting("a", "b"):
+        until(is_seen)
 
 
 def test_where_there_is_no_proc_there_are_no_native_threads(

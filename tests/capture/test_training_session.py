@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tensorflow.python.eager import context
 
 from stall_analyzer.captures.capture_format import Tag
 from tb_stall_plugin import StallCallback
 from tb_stall_plugin.capture.process.guard import guard
+from tb_stall_plugin.capture.process.watchdog import Watchdog
 from tb_stall_plugin.capture.training.keras_model import Fit
 from tb_stall_plugin.capture.training.measured_steps import EVERY
 from tb_stall_plugin.capture.training.training_session import TrainingSession
@@ -25,6 +27,12 @@ from tests.capture.test_pulse import MovedClock
 def new_session(folder: Path, **options: Any) -> TrainingSession:
     defaults = {"budget": 0.05, "hang_after_s": None, "probe": False, "profile": False}
     return TrainingSession(str(folder), **{**defaults, **options})
+
+
+@pytest.fixture
+def no_watchdog(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the process's own might ask first which fits were left."""
+    monkeypatch.setattr(Watchdog, "look", lambda watchdog: None)
 
 
 def in_another_thread(action: Callable[[], None]) -> None:
@@ -41,6 +49,7 @@ def marks(folder: Path) -> list[str]:
 # ---------------------------------------------------------------- fits that are left
 
 
+@pytest.mark.usefixtures("no_watchdog")
 def test_a_watchdog_that_is_late_does_not_end_the_next_fit(tmp_path: Path) -> None:
     session = new_session(tmp_path)
     session.begin(None, None, was_left=lambda: True)
@@ -52,6 +61,7 @@ def test_a_watchdog_that_is_late_does_not_end_the_next_fit(tmp_path: Path) -> No
     assert marks(tmp_path) == ["fit_begin", "fit_end"] * 2
 
 
+@pytest.mark.usefixtures("no_watchdog")
 def test_the_watchdog_does_not_wait_for_a_fit_that_begins(tmp_path: Path) -> None:
     session = new_session(tmp_path)
     session.begin(None, None, was_left=lambda: True)
@@ -67,6 +77,7 @@ def test_the_watchdog_does_not_wait_for_a_fit_that_begins(tmp_path: Path) -> Non
     assert answers == [False, True]
 
 
+@pytest.mark.usefixtures("no_watchdog")
 def test_a_fit_inside_of_another_leaves_the_outer_one_to_be_watched(tmp_path: Path) -> None:
     outer, inner = new_session(tmp_path), new_session(tmp_path)
     is_left = {"outer": False, "inner": False}
@@ -81,6 +92,7 @@ def test_a_fit_inside_of_another_leaves_the_outer_one_to_be_watched(tmp_path: Pa
     assert not pulse.was_left()
 
 
+@pytest.mark.usefixtures("no_watchdog")
 def test_fits_that_were_left_are_ended_when_the_next_one_begins(tmp_path: Path) -> None:
     for _ in range(3):
         new_session(tmp_path).begin(None, None, was_left=lambda: True)
@@ -305,3 +317,21 @@ def test_a_callback_whose_folder_was_left_for_another_comes_back_to_it(tmp_path:
     finish(tmp_path / "a")
     begun = [m for m in capture_logs.records(tmp_path / "a", "mark") if m["what"] == "fit_begin"]
     assert len(begun) == 2
+
+
+def test_of_a_finished_training_no_function_of_ours_is_left(tmp_path: Path) -> None:
+    """TensorFlow keeps the graphs of its steps."""
+
+    def ours() -> set[str]:
+        gc.collect()
+        names = context.context().list_function_names()
+        return {name for name in names if "measure" in name or name.startswith("cond_")}
+
+    def train() -> None:
+        model = small_model()
+        model.fit(batches(3), verbose=0, callbacks=[StallCallback(tmp_path)])
+        assert ours() - before, "it is measured"
+
+    before = ours()
+    train()
+    capture_logs.until(lambda: not ours() - before)  # garbage is found bit by bit

@@ -17,6 +17,7 @@ from tb_stall_plugin.capture.process.watchdog import QUIET_S, Watchdog
 from tb_stall_plugin.capture.process.witness import Witness
 from tests.capture.capture_logs import until
 from tests.capture.test_pulse import MovedClock, training
+from tests.patience import PATIENCE_S
 
 NIGHT_S = 10 * 3600
 
@@ -121,7 +122,7 @@ def test_each_hang_is_dumped_anew() -> None:
 def test_the_profile_is_saved_after_the_dump_in_a_thread_of_its_own() -> None:
     it = Watched(hang_after_s=8)
     it.stand_still(8)
-    assert it.hangs.acquire(timeout=10)
+    assert it.hangs.acquire(timeout=PATIENCE_S)
 
 
 def test_a_profile_that_cannot_be_saved_is_not_tried_twice_at_once() -> None:
@@ -131,10 +132,11 @@ def test_a_profile_that_cannot_be_saved_is_not_tried_twice_at_once() -> None:
 
     def block() -> None:
         calls.append(1)
-        release.wait(30)
+        release.wait(PATIENCE_S)
 
     it.watchdog._on_hang = block
     it.stand_still(100)
+    until(lambda: calls)
     release.set()
     assert len(calls) == 1 and len(it.times_of("dump")) == 4
 

@@ -38,8 +38,8 @@ def test_progress_is_what_the_worker_says(run: Run) -> None:
     worker.may_go_on.clear()
     analyses = Analyses(lambda: worker)
     analyses.status(run)
-    assert happens(lambda: worker.runs)
-    assert analyses.status(run).progress == {"share": 0.5, "text": "half way"}
+    half_way = {"share": 0.5, "text": "half way"}
+    assert happens(lambda: analyses.status(run).progress == half_way)
     worker.may_go_on.set()
     settled(analyses, run)
 

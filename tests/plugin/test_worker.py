@@ -77,6 +77,7 @@ def test_a_worker_waits_for_the_next_question_for_a_while(
     read_anew(1)
     read_anew(2)
     assert [len(worker.runs) for worker in workers] == [2]
+    assert happens(lambda: analyses._changed._waiters)  # type: ignore[attr-defined]
     monkeypatch.setattr("tb_stall_plugin.analyses.IDLE_S", 0.01)
     read_anew(3)
     assert happens(lambda: workers[0].closed)
@@ -149,9 +150,12 @@ def test_a_worker_that_hangs_is_stopped_and_costs_only_its_own_run(
         f"    pathlib.Path({str(pid)!r}).write_text(str(os.getpid()))",
         "    time.sleep(600)",
     )
-    monkeypatch.setattr(plugin_analyses, "PATIENCE_S", 10.0)
+    copy_of("event_files_only", tmp_path / "logs" / "c")
     board = board_of_a_and_b(tmp_path / "logs")
-    failed = board.report("a")
+    assert board.report("c")["state"] == "ready"  # its process has begun
+    with monkeypatch.context() as hurried:
+        hurried.setattr(plugin_analyses, "PATIENCE_S", 5.0)
+        failed = board.report("a")
     assert failed["state"] == "failed"
     assert "it had not moved for" in failed["error"]
     assert happens(lambda: not is_alive(int(pid.read_text())))

@@ -17,7 +17,7 @@ from stall_analyzer.results.worker_process import TookTooLong, WorkerProcess, Wo
 from tests.batch.fleets import fake_run
 from tests.patience import happens
 
-LONG_S = 60
+LONG_S = 600
 
 
 @pytest.fixture

@@ -95,6 +95,6 @@ class Overfitted:
         losses = [look.data_loss for look in looks]
         third = len(losses) // 3
         falls = np.mean(losses[third : 2 * third]) - np.mean(losses[2 * third :]) if third else 1
-        had_time = all(len(run) == STEPS_OF_RATE for _, run in self.runs)
+        had_time = [len(run) for _, run in self.runs] == [STEPS_OF_RATE] * len(RATES)
         is_flat = falls < STILL_FALLING * (self._constant - self._least)
         return bool(had_time and is_flat and best > self._at(NOT_AT_ALL))

@@ -153,10 +153,10 @@ class SignalListener:
                 if number == STOP:
                     _free_pipes.append((self._reader, self._writer))
                     return
-                now = time.monotonic()
-                if number in HEARD and now - last.get(number, -SAME_SIGNAL_S) >= SAME_SIGNAL_S:
-                    last[number] = now
+                since_s = time.monotonic() - last.get(number, -SAME_SIGNAL_S)
+                if number in HEARD and since_s >= SAME_SIGNAL_S:
                     self._report(number)
+                    last[number] = time.monotonic()  # its other half has waited meanwhile
 
     def _report(self, number: int) -> None:
         ends = number == signal.SIGTERM and self._previous is signal.SIG_DFL and self._is_ours()

@@ -11,9 +11,11 @@ import functools
 import itertools
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import tensorflow as tf
+from tensorflow.python.framework import func_graph
 
 from tb_stall_plugin.capture.training import loss_scaling
 from tb_stall_plugin.capture.training.all_losses import KeptLosses, LossRing
@@ -61,6 +63,8 @@ class GradientMeter:
         self._will_measure = True
         self._last_number = 0.0
         self._losses, self._eager_losses = LossRing(), KeptLosses()
+        self._put_in: list[_PutIn] = []
+        weakref.finalize(self, _take_out, self._put_in).atexit = False
 
     @property
     def _optimizer(self) -> Any:
@@ -136,6 +140,8 @@ class GradientMeter:
             then_branch=measure,
             else_branch=tf.compat.v1.NameAttrList(name=nothing.name, attr=IN_THIS_THREAD),
         )
+        step = weakref.ref(tf.compat.v1.get_default_graph())
+        self._put_in.append(_PutIn(step, tf.compat.as_str(measure.name), measure.graph))
         return scale
 
     def after_update(self, scale: Any) -> None:
@@ -201,6 +207,29 @@ class GradientMeter:
         ends = [end - 1 for end in itertools.accumulate(watched.units for watched, *_ in layers)]
         zeros = raw.GatherV2(params=raw.Cumsum(x=is_zero, axis=0), indices=ends, axis=0)
         return raw.Cast(x=zeros, DstT=tf.float32)
+
+
+class _PutIn(NamedTuple):
+    """A function of ours, in the graph of a step."""
+
+    step: weakref.ref[Any]
+    name: str
+    graph: Any
+
+
+def _take_out(functions: Sequence[_PutIn]) -> None:
+    """The optimizer is gone, and with it all steps. TensorFlow keeps their graphs for ever, and in
+    them our functions; and it leaves graphs of functions like ours to whoever made them."""
+    with suppress(Exception):  # it is no part of what TensorFlow offers
+        inner: dict[str, Any] = {function.name: function for function in functions}
+        for function in functions:
+            inner |= function.graph._functions
+        steps = [graph for function in functions if (graph := function.step()) is not None]
+        for step, name in itertools.product(steps, inner):
+            if name in step._functions:
+                step._remove_function(name)
+        for function in inner.values():
+            func_graph.dismantle_func_graph(function.graph)
 
 
 @functools.cache

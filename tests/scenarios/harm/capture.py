@@ -69,6 +69,7 @@ class Kind:
     environment: tuple[tuple[str, str], ...] = ()
     arguments: tuple[str, ...] = ()  # of Python
     sends: int = 0  # a signal, when the program has said that it is ready
+    through: tuple[str, ...] = ()  # a command of stall-analyze that starts it, if not alone
     says: tuple[str, ...] = ()  # our own words on the console, beside the line on the first epoch
 
 

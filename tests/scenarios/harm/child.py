@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.scenarios.harm.capture import KINDS, Capture
 
-MODULES = ("fits", "loops", "odd_fits", "processes", "disks", "others")
+MODULES = ("fits", "loops", "odd_fits", "checks", "processes", "disks", "others")
 OURS = "tb_stall_plugin"
 SERIAL = re.compile(r"_\d+")  # of a branch, in its graph
 
