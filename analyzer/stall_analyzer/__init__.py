@@ -32,6 +32,8 @@ _HOMES = {
     "UsageError": "errors",
     "Verdict": "model.findings",
     "analyze": "api",
+    "load_ipython_extension": "cell_magic",  # %load_ext stall_analyzer asks for it
+    "unload_ipython_extension": "cell_magic",
 }
 
 __all__ = [  # noqa: RUF022  as docs/API.md has them

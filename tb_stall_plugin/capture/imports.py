@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -40,12 +40,14 @@ TRAINERS = {
     "keras.src.engine.training": "Model",  # Keras 2, of TensorFlow 2.13 to 2.15
     "tf_keras.src.engine.training": "Model",  # Keras 2 beside Keras 3
 }
+Ours = Callable[[Sequence[Any]], list[Any]]  # our callbacks, beside those that fit was given
 NOT_TRAINING = ("tensorboard",)  # programs that import TensorFlow for other ends
 
 
 def watch_imports() -> None:
     if os.environ.get(LOGDIR):
-        sys.meta_path.insert(0, _AfterImport())
+        actions = {"tensorflow": _begin, **dict.fromkeys(TRAINERS, _capture_fit)}
+        sys.meta_path.insert(0, AfterImport(actions))
         if not os.environ.get(BELOW):
             os.environ[BELOW] = "1"
             _begin_when_late()
@@ -75,14 +77,11 @@ def _begin_late(age_s: float) -> None:
         guard.guard(os.environ[LOGDIR], _hang_after_s(), age_s)
 
 
-class _AfterImport(MetaPathFinder):
+class AfterImport(MetaPathFinder):
     """Finds nothing itself. It lets the module's own loader do its work, and then ours is done."""
 
-    def __init__(self) -> None:
-        self._waiting: dict[str, Callable[[ModuleType], None]] = {
-            "tensorflow": _begin,
-            **dict.fromkeys(TRAINERS, _capture_fit),
-        }
+    def __init__(self, actions: Mapping[str, Callable[[ModuleType], None]]) -> None:
+        self._waiting = dict(actions)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -150,15 +149,15 @@ def _capture_fit(module: ModuleType) -> None:
     trainer.fit = with_callback(trainer.fit)
 
 
-def with_callback(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """`fit` with a StallCallback in front of the user's callbacks."""
+def with_callback(fit: Callable[..., Any], ours: Ours | None = None) -> Callable[..., Any]:
+    """`fit` with a StallCallback, or what `ours` makes, in front of the user's callbacks."""
     signature = inspect.signature(fit)
 
     @functools.wraps(fit)
     def captured_fit(*args: Any, **kwargs: Any) -> Any:
         try:
             call = signature.bind(*args, **kwargs)
-            _add_callback(call)
+            _add_callbacks(call, ours or _ours)
         except Exception as error:  # such as a call that fit will refuse in its own words
             logger.warning("This fit is not captured: %s", error)
             return fit(*args, **kwargs)
@@ -167,7 +166,7 @@ def with_callback(fit: Callable[..., Any]) -> Callable[..., Any]:
     return captured_fit
 
 
-def _add_callback(call: inspect.BoundArguments) -> None:
+def _add_callbacks(call: inspect.BoundArguments, ours: Ours) -> None:
     given = call.arguments.get("callbacks")
     if given is None:
         given = []
@@ -176,8 +175,11 @@ def _add_callback(call: inspect.BoundArguments) -> None:
     elif not isinstance(given, (list, tuple)):
         given = [given]
     if _is_training():
-        ours = _preflight() if os.environ.get(CHECK) else _capture(given)
-        call.arguments["callbacks"] = [*ours, *given]
+        call.arguments["callbacks"] = [*ours(given), *given]
+
+
+def _ours(given: Sequence[Any]) -> list[Any]:
+    return _preflight() if os.environ.get(CHECK) else _capture(given)
 
 
 def _capture(given: Sequence[Any]) -> list[Any]:
