@@ -31,6 +31,7 @@ LATE_S = 300.0
 IMPORTS_S = 20.0  # that imports take on a slow disk, whatever limit was set for the steps
 CHECK = "STALL_CHECK"  # one of these: run the checks before the first epoch,
 STOP, GO_ON = "stop", "go_on"  # and end the program, or let it train
+TRY = "STALL_TRY"  # what `stall-analyze try` wants to be done, instead of a capture
 
 # Where each Keras has the `fit` that the others inherit.
 TRAINERS = {
@@ -45,7 +46,11 @@ NOT_TRAINING = ("tensorboard",)  # programs that import TensorFlow for other end
 
 
 def watch_imports() -> None:
-    if os.environ.get(LOGDIR):
+    if os.environ.get(TRY):
+        from tb_stall_plugin.capture.tried import trial_run  # noqa: PLC0415
+
+        sys.meta_path.insert(0, AfterImport(trial_run.actions(os.environ[TRY])))
+    elif os.environ.get(LOGDIR):
         actions = {"tensorflow": _begin, **dict.fromkeys(TRAINERS, _capture_fit)}
         sys.meta_path.insert(0, AfterImport(actions))
         if not os.environ.get(BELOW):
@@ -73,7 +78,7 @@ def _begin_late(age_s: float) -> None:
         return
     folder, began_s = Path(os.environ[LOGDIR]), time.time() - age_s
     files = folder.glob("*.stall") if folder.is_dir() else ()
-    if _is_training() and all(file.stat().st_mtime < began_s for file in files):
+    if is_training() and all(file.stat().st_mtime < began_s for file in files):
         guard.guard(os.environ[LOGDIR], _hang_after_s(), age_s)
 
 
@@ -125,7 +130,7 @@ def _quietly(action: Callable[[Any], None], argument: Any) -> None:
 # ---------------------------------------------------------------- what is done then
 
 
-def _is_training() -> bool:
+def is_training() -> bool:
     """Whether this process may be the one that trains, and not a worker of its input."""
     processes = sys.modules.get("multiprocessing.process")
     is_child = processes is not None and processes.parent_process() is not None
@@ -140,7 +145,7 @@ def _hang_after_s() -> float | None:
 def _begin(tensorflow: ModuleType) -> None:
     from tb_stall_plugin.capture.process.guard import guard  # noqa: PLC0415
 
-    if _is_training():
+    if is_training():
         guard(os.environ[LOGDIR], _hang_after_s()).pulse.alive()
 
 
@@ -174,7 +179,7 @@ def _add_callbacks(call: inspect.BoundArguments, ours: Ours) -> None:
         raise ValueError("it was given a CallbackList")
     elif not isinstance(given, (list, tuple)):
         given = [given]
-    if _is_training():
+    if is_training():
         call.arguments["callbacks"] = [*ours(given), *given]
 
 
