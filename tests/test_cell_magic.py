@@ -157,6 +157,12 @@ def test_text_takes_the_color_of_the_notebook() -> None:
     assert '"color:' not in shown
 
 
+def test_a_run_is_named_where_there_may_be_others() -> None:
+    every = stall.analyze(SAMPLES)
+    assert "<b>healthy</b>" in every["healthy"]._repr_html_()
+    assert "<b>.</b>" not in stall.analyze(SAMPLES / "healthy")._repr_html_()
+
+
 def test_of_very_many_runs_a_cell_shows_the_first() -> None:
     run = stall.analyze(SAMPLES / "healthy").document["runs"][0]
     shown = view.render([run] * (view.MOST_RUNS + 7))

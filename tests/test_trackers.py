@@ -144,7 +144,7 @@ def test_a_run_is_named_or_begun(report: stall.Analysis, monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "mlflow", mlflow)
     assert stall.log_to("mlflow", report, "chosen") == mlflow.logged["run"] == "chosen"
     assert stall.log_to("mlflow", report) == mlflow.logged["run"] == "new"
-    assert mlflow.begun == [report.name]
+    assert mlflow.begun == ["input_py_function"]
     with pytest.raises(stall.UsageError, match="MLflow: Run 'gone' not found"):
         stall.log_to("mlflow", report, "gone")
 

@@ -71,10 +71,17 @@ def _to_mlflow(report: Analysis, run_id: str) -> str:
         active = mlflow.active_run()
         if run_id or active is not None:
             return _attach(mlflow, run_id or active.info.run_id, report, tags, scalars)
-        with mlflow.start_run(run_name=report.name) as begun:
+        with mlflow.start_run(run_name=_name(report)) as begun:
             return _attach(mlflow, begun.info.run_id, report, tags, scalars)
     except mlflow.exceptions.MlflowException as error:
         raise UsageError(f"MLflow: {error}") from error
+
+
+def _name(report: Analysis) -> str:
+    """A folder of one run has no name among others, but one of its own."""
+    if report.name != "." or not report.paths:
+        return report.name
+    return Path(report.paths[0]).absolute().name
 
 
 def _attach(

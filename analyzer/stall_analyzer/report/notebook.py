@@ -47,7 +47,9 @@ def _run(run: ReportEntry) -> Iterator[str]:
     verdict = run["verdict"]
     color = STATUS_COLOURS[verdict["status"]]
     yield f'<div style="{_RUN};border-left:4px solid {color}">'
-    yield f"<b>{escape(run['run'])}</b><br>{escape(verdict['sentence'])}"
+    if run["run"] != ".":  # a folder of one run has no other name, and the reader has just named it
+        yield f"<b>{escape(run['run'])}</b><br>"
+    yield escape(verdict["sentence"])
     yield f" <b>{undecided(run)}</b>" if undecided(run) else ""
     yield from _bar(run)
     if run["estimate"]:
