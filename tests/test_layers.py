@@ -25,7 +25,10 @@ STAGES = (
     "attribute", "signals", "detectors", "diagnose", "chart", "report",
 )  # fmt: skip
 # Right of every stage.
-COMPOSITION = ("pipeline", "outcome", "extras", "api", "results", "batch", "live", "cli")
+COMPOSITION = (
+    "pipeline", "outcome", "extras", "api", "cell_magic", "trackers", "results", "batch", "live",
+    "cli",
+)  # fmt: skip
 FOREIGN = ("tensorflow", "keras", "tensorboard", "tb_stall_plugin")
 PROTOS = "tensorboard.compat.proto"  # the one thing of TensorBoard that the analyzer uses
 # What Python loads on the way to them; none of it loads TensorFlow.

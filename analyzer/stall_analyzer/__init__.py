@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from stall_analyzer.api import Analysis, Finding, Step, analyze
     from stall_analyzer.errors import NothingFound, StallError, UsageError
     from stall_analyzer.model.findings import Change, Verdict
+    from stall_analyzer.trackers import log_to
 
 __version__ = "0.1.0"  # pyproject.toml reads it here: asking the installed package takes longer
 
@@ -32,10 +33,13 @@ _HOMES = {
     "UsageError": "errors",
     "Verdict": "model.findings",
     "analyze": "api",
+    "log_to": "trackers",
+    "load_ipython_extension": "cell_magic",  # %load_ext stall_analyzer asks for it
+    "unload_ipython_extension": "cell_magic",
 }
 
 __all__ = [  # noqa: RUF022  as docs/API.md has them
-    "__version__", "analyze",
+    "__version__", "analyze", "log_to",
     "Analysis", "Verdict", "Finding", "Change", "Step",
     "StallError", "NothingFound", "UsageError",
 ]  # fmt: skip

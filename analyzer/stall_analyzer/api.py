@@ -83,10 +83,12 @@ class Analysis(Sequence["Analysis"]):
         runs: Sequence[ReportEntry],
         timelines: Sequence[Sequence[Any] | None],
         notes: Sequence[Note],
+        paths: Sequence[str] = (),
     ) -> None:
         self._runs = tuple(runs)
         self._timelines = tuple(timelines)  # for the page, as plain data
         self._notes = tuple(notes)
+        self.paths = tuple(paths)  # that were read: nothing may be written there
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -101,7 +103,10 @@ class Analysis(Sequence["Analysis"]):
             numbers = range(len(self))[which]
             chosen = [numbers] if isinstance(numbers, int) else list(numbers)
         return Analysis(
-            [self._runs[i] for i in chosen], [self._timelines[i] for i in chosen], self._notes
+            [self._runs[i] for i in chosen],
+            [self._timelines[i] for i in chosen],
+            self._notes,
+            self.paths,
         )
 
     @property
@@ -221,7 +226,8 @@ def analyze(
     Raises NothingFound where there is none. Bad files become notes, never exceptions.
     """
     several = [paths] if isinstance(paths, (str, PathLike)) else paths
-    found = discover([fspath(path) for path in several])
+    read = [fspath(path) for path in several]
+    found = discover(read)
     if fspath(console):
         found = replace(found, runs=tuple(with_named_console(found.runs, fspath(console))))
     # The timelines of very many runs would fit neither into memory nor into one page.
@@ -231,6 +237,7 @@ def analyze(
         [outcome.entry for outcome in outcomes],
         [outcome.extra for outcome in outcomes],
         found.notes,
+        read,
     )
 
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import IO
 
 from tb_stall_plugin.capture.imports import HANG_AFTER, LOGDIR
 
@@ -100,8 +101,10 @@ def environment(
     return {**given, "PYTHONPATH": path, LOGDIR: logdir, HANG_AFTER: hang_after}
 
 
-def run(command: Sequence[str], variables: Mapping[str, str]) -> int:
-    """Its exit code; negative, when a signal ended it."""
+def run(
+    command: Sequence[str], variables: Mapping[str, str], output: IO[bytes] | None = None
+) -> int:
+    """Its exit code; negative, when a signal ended it. `output`: for all that it prints."""
     early: list[int] = []
     child: subprocess.Popen[bytes] | None = None
 
@@ -114,7 +117,7 @@ def run(command: Sequence[str], variables: Mapping[str, str]) -> int:
     for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), pass_on)
-    child = subprocess.Popen(command, env=variables)
+    child = subprocess.Popen(command, env=variables, stdout=output, stderr=output)
     for number in early:
         child.send_signal(number)
     return child.wait()

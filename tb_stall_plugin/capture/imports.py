@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -31,6 +31,7 @@ LATE_S = 300.0
 IMPORTS_S = 20.0  # that imports take on a slow disk, whatever limit was set for the steps
 CHECK = "STALL_CHECK"  # one of these: run the checks before the first epoch,
 STOP, GO_ON = "stop", "go_on"  # and end the program, or let it train
+TRY = "STALL_TRY"  # what `stall-analyze try` wants to be done, instead of a capture
 
 # Where each Keras has the `fit` that the others inherit.
 TRAINERS = {
@@ -40,12 +41,18 @@ TRAINERS = {
     "keras.src.engine.training": "Model",  # Keras 2, of TensorFlow 2.13 to 2.15
     "tf_keras.src.engine.training": "Model",  # Keras 2 beside Keras 3
 }
+Ours = Callable[[Sequence[Any]], list[Any]]  # our callbacks, beside those that fit was given
 NOT_TRAINING = ("tensorboard",)  # programs that import TensorFlow for other ends
 
 
 def watch_imports() -> None:
-    if os.environ.get(LOGDIR):
-        sys.meta_path.insert(0, _AfterImport())
+    if os.environ.get(TRY):
+        from tb_stall_plugin.capture.tried import trial_run  # noqa: PLC0415
+
+        sys.meta_path.insert(0, AfterImport(trial_run.actions(os.environ[TRY])))
+    elif os.environ.get(LOGDIR):
+        actions = {"tensorflow": _begin, **dict.fromkeys(TRAINERS, _capture_fit)}
+        sys.meta_path.insert(0, AfterImport(actions))
         if not os.environ.get(BELOW):
             os.environ[BELOW] = "1"
             _begin_when_late()
@@ -71,18 +78,15 @@ def _begin_late(age_s: float) -> None:
         return
     folder, began_s = Path(os.environ[LOGDIR]), time.time() - age_s
     files = folder.glob("*.stall") if folder.is_dir() else ()
-    if _is_training() and all(file.stat().st_mtime < began_s for file in files):
+    if is_training() and all(file.stat().st_mtime < began_s for file in files):
         guard.guard(os.environ[LOGDIR], _hang_after_s(), age_s)
 
 
-class _AfterImport(MetaPathFinder):
+class AfterImport(MetaPathFinder):
     """Finds nothing itself. It lets the module's own loader do its work, and then ours is done."""
 
-    def __init__(self) -> None:
-        self._waiting: dict[str, Callable[[ModuleType], None]] = {
-            "tensorflow": _begin,
-            **dict.fromkeys(TRAINERS, _capture_fit),
-        }
+    def __init__(self, actions: Mapping[str, Callable[[ModuleType], None]]) -> None:
+        self._waiting = dict(actions)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -126,7 +130,7 @@ def _quietly(action: Callable[[Any], None], argument: Any) -> None:
 # ---------------------------------------------------------------- what is done then
 
 
-def _is_training() -> bool:
+def is_training() -> bool:
     """Whether this process may be the one that trains, and not a worker of its input."""
     processes = sys.modules.get("multiprocessing.process")
     is_child = processes is not None and processes.parent_process() is not None
@@ -141,7 +145,7 @@ def _hang_after_s() -> float | None:
 def _begin(tensorflow: ModuleType) -> None:
     from tb_stall_plugin.capture.process.guard import guard  # noqa: PLC0415
 
-    if _is_training():
+    if is_training():
         guard(os.environ[LOGDIR], _hang_after_s()).pulse.alive()
 
 
@@ -150,15 +154,15 @@ def _capture_fit(module: ModuleType) -> None:
     trainer.fit = with_callback(trainer.fit)
 
 
-def with_callback(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """`fit` with a StallCallback in front of the user's callbacks."""
+def with_callback(fit: Callable[..., Any], ours: Ours | None = None) -> Callable[..., Any]:
+    """`fit` with a StallCallback, or what `ours` makes, in front of the user's callbacks."""
     signature = inspect.signature(fit)
 
     @functools.wraps(fit)
     def captured_fit(*args: Any, **kwargs: Any) -> Any:
         try:
             call = signature.bind(*args, **kwargs)
-            _add_callback(call)
+            _add_callbacks(call, ours or _ours)
         except Exception as error:  # such as a call that fit will refuse in its own words
             logger.warning("This fit is not captured: %s", error)
             return fit(*args, **kwargs)
@@ -167,7 +171,7 @@ def with_callback(fit: Callable[..., Any]) -> Callable[..., Any]:
     return captured_fit
 
 
-def _add_callback(call: inspect.BoundArguments) -> None:
+def _add_callbacks(call: inspect.BoundArguments, ours: Ours) -> None:
     given = call.arguments.get("callbacks")
     if given is None:
         given = []
@@ -175,9 +179,12 @@ def _add_callback(call: inspect.BoundArguments) -> None:
         raise ValueError("it was given a CallbackList")
     elif not isinstance(given, (list, tuple)):
         given = [given]
-    if _is_training():
-        ours = _preflight() if os.environ.get(CHECK) else _capture(given)
-        call.arguments["callbacks"] = [*ours, *given]
+    if is_training():
+        call.arguments["callbacks"] = [*ours(given), *given]
+
+
+def _ours(given: Sequence[Any]) -> list[Any]:
+    return _preflight() if os.environ.get(CHECK) else _capture(given)
 
 
 def _capture(given: Sequence[Any]) -> list[Any]:

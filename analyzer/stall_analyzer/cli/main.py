@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from stall_analyzer.results.result_store import ResultStore
 
 # The subcommands; a folder of that name can be given as ./capture.
-ATTACH, CAPTURE, CHECK, WATCH = "attach", "capture", "check", "watch"
+ATTACH, CAPTURE, CHECK, TRY, WATCH = "attach", "capture", "check", "try", "watch"
 INTERNAL_ERROR = 1
 OVER_LIMIT = 5
 WORSE = 6
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv = sys.argv[1:]
     if argv and argv[0] == CAPTURE:
         return _capture(argv[1:])
-    if argv and argv[0] in (ATTACH, CHECK):
+    if argv and argv[0] in (ATTACH, CHECK, TRY):
         return _capture(argv)
     if argv and argv[0] == WATCH:
         from stall_analyzer.cli import watch  # noqa: PLC0415

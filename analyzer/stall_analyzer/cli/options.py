@@ -52,6 +52,7 @@ examples:
   stall-analyze capture -- python train.py    record a run, and why it hangs;
                                          more: stall-analyze capture --help
   stall-analyze check train.py           can it learn at all? tries one batch
+  stall-analyze try ST109 -- python train.py  does the change help? measures it
   stall-analyze attach PID               it hangs, and nothing was recorded
   stall-analyze watch logs/              how are they doing, while they go on
   stall-analyze logs/                    every run under logs/

@@ -107,6 +107,10 @@ class StallCallback(tf.keras.callbacks.Callback):
         self._at_once = 1  # steps per execution
         self._train_batches = self._test_batches = Batches(told_later=False)
 
+    @property
+    def logdir(self) -> str:
+        return str(self._options["logdir"])
+
     def __getstate__(self) -> dict[str, Any]:
         """A copy begins anew: sessions have threads and files, and its model will be another."""
         anew = {"_session": None, "_under_way": None, "model": None, "_model": None}

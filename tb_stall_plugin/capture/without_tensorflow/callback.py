@@ -41,6 +41,10 @@ class StallCallback(keras.callbacks.Callback):
         self._epoch = 0
         self._loss = MeanOfEpoch()
 
+    @property
+    def logdir(self) -> str:
+        return self._logdir
+
     def __getstate__(self) -> dict[str, Any]:
         """A copy begins anew: sessions have threads and files, and its model will be another."""
         anew = {"_session": None, "_under_way": None, "model": None, "_model": None}

@@ -1,0 +1,92 @@
+"""Which changes can be made from outside of a program, for which finding, and why others cannot.
+
+Nothing here brings TensorFlow: the command that starts the program reads it as well as the program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Knob(str, Enum):
+    STEPS_PER_EXECUTION = "steps_per_execution"
+    PREFETCH = "prefetch"
+    INPUT_THREADS = "input_threads"
+    WORKERS = "workers"
+    XLA_OFF = "xla_off"
+    GRAPH = "graph"
+    THREADS_FREE = "threads_free"
+    CHECKS_OFF = "checks_off"
+    LOGGING_OFF = "logging_off"
+
+
+@dataclass(frozen=True)
+class TriedChange:
+    knob: Knob
+    words: str  # what is done, with {} for the number
+    value: int = 0
+    caution: str = ""  # what must hold for it, where nobody can check that from outside
+
+    def __str__(self) -> str:
+        return self.words.format(self.value)
+
+
+# As many as the finding advises: beyond these, hardly anything more is won.
+STEPS_PER_CALL_MOST = 32
+WORKERS = 4
+
+_XLA = TriedChange(Knob.XLA_OFF, "compile(jit_compile=False)")
+CHANGES = {
+    "ST109": TriedChange(
+        Knob.STEPS_PER_EXECUTION, "compile(steps_per_execution={})", STEPS_PER_CALL_MOST,
+        "Callbacks then see one batch in {}.",
+    ),
+    "ST004": TriedChange(Knob.PREFETCH, "dataset.prefetch(tf.data.AUTOTUNE) before fit()"),
+    "ST010": TriedChange(
+        Knob.INPUT_THREADS, "options.threading.private_threadpool_size = {} for the dataset", 1,
+        "The prediction is for input that costs less, by a cache say; this only slows it down.",
+    ),
+    "ST002": TriedChange(
+        Knob.WORKERS, "PyDataset(workers={}), in threads", WORKERS,
+        "Its __getitem__ must bear being called by several threads at once.",
+    ),
+    "ST105": _XLA,
+    "ST106": _XLA,
+    "ST112": _XLA,
+    "ST108": TriedChange(
+        Knob.GRAPH, "compile(run_eagerly=False)",
+        caution="Python in the step, such as a print, then runs only while it is traced.",
+    ),
+    "ST407": TriedChange(Knob.THREADS_FREE, "no limit to the threads of an op"),
+    "ST311": TriedChange(Knob.CHECKS_OFF, "no tf.debugging.enable_check_numerics()"),
+    "ST409": TriedChange(
+        Knob.LOGGING_OFF, "no profiler, and TensorBoard's callback writes once an epoch"
+    ),
+}  # fmt: skip
+
+# By the first digits of the id, longest first.
+_REFUSED = {
+    "ST40": "its change is in your own code, between the steps, and cannot be made from outside",
+    "ST0": "the pipeline is put together by your program, and its stages cannot be changed from "
+    "outside without changing what they do",
+    "ST1": "the step is your program's own: what it traces cannot be changed from outside",
+    "ST2": "how much memory is used follows from your model and data",
+    "ST3": "it would change what is learned, not only how fast",
+    "ST4": "nothing in the program would have to change for it",
+    "ST5": "it is about a cluster or about how a run ended, and a few steps tell nothing of that",
+}
+
+
+def refusal(finding: str) -> str:
+    """Why nothing can be tried for a finding."""
+    why = next(why for start, why in _REFUSED.items() if finding.startswith(start))
+    return f"{finding} cannot be tried: {why}. What can be: {', '.join(sorted(CHANGES))}."
+
+
+def steps_together(steps: int) -> int:
+    """How many steps a call may have, so that there are still a few calls."""
+    together = STEPS_PER_CALL_MOST
+    while together > 2 and together * 4 > steps:
+        together //= 2
+    return together

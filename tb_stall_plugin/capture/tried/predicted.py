@@ -1,0 +1,28 @@
+"""What the analyzer predicts that a change saves, of the steps that are tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stall_analyzer.api import Finding, analyze
+from stall_analyzer.model.units import PS_PER_S
+
+
+@dataclass(frozen=True)
+class Prediction:
+    low_ps: int
+    high_ps: int
+
+
+def predicted(logdir: str, finding: str, share: float) -> Prediction | None:
+    """From a capture; `share` of its steps are tried. None where it does not find that."""
+    found = [f for run in analyze(logdir) for f in run.findings if f.id == finding]
+    if not found:
+        return None
+    low_s, high_s = _range_s(found[0])
+    return Prediction(round(low_s * share * PS_PER_S), round(high_s * share * PS_PER_S))
+
+
+def _range_s(finding: Finding) -> tuple[float, float]:
+    """A finding about the measuring itself tells what that costs, not what is won."""
+    return finding.gain_s if finding.gain_s[1] else (0.0, finding.lost_s)
