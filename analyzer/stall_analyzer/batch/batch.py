@@ -22,7 +22,7 @@ from stall_analyzer.errors import NothingFound
 from stall_analyzer.files import files
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import Run
-from stall_analyzer.report.facts import Facts
+from stall_analyzer.report.facts import Facts, shown_name
 from stall_analyzer.results import run_result
 from stall_analyzer.results.result_store import ResultStore
 
@@ -51,6 +51,7 @@ class Batch:
         self.to_read = 0
         self.bytes_to_read = 0
         self.last_to_read = ""  # its name
+        self.root = ""  # the folder of the log directory, where that is a run itself
         self.not_new = 0  # runs that have not changed since the time asked for
 
     @property
@@ -97,6 +98,8 @@ class Batch:
             raise NothingFound(f"no run is called {wanted}; there are: {some}")
 
     def _add(self, run: Run, again: bool) -> None:
+        if run.name == ".":
+            self.root = run.folder
         self._keys.append((run.name, run.attempt, self._store.key(run)))
         head = None if again else self._store.known(run)
         if head is not None:
@@ -105,7 +108,7 @@ class Batch:
         pickle.dump(run, self._waiting)
         self.to_read += 1
         self.bytes_to_read += run.size
-        self.last_to_read = run.name
+        self.last_to_read = shown_name(run.name, run.attempt, run.folder)
 
     def analyze(
         self,

@@ -34,7 +34,7 @@ INTERNAL_ERROR = 1
 OVER_LIMIT = 5
 WORSE = 6
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
-PLAIN_WIDTH = 80
+PLAIN_WIDTH = 80  # of a pipe or a file, unless COLUMNS says otherwise
 # A process takes about half a second to start; below these one process is done sooner.
 WORTH_PROCESSES_BYTES = 64 << 20
 MOST_AT_ONCE = 20  # runs
@@ -310,9 +310,14 @@ def _console(stream: TextIO, arguments: argparse.Namespace) -> Console:
     return Console(
         file=stream,
         color_system=None if plain else "auto",
-        width=None if stream.isatty() else PLAIN_WIDTH,
+        width=None if stream.isatty() else _plain_width(),
         highlight=False,
     )
+
+
+def _plain_width() -> int:
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) if columns.isdecimal() and int(columns) else PLAIN_WIDTH
 
 
 def _say(message: str) -> None:

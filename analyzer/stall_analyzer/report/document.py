@@ -70,6 +70,7 @@ def run_document(report: Report) -> ReportEntry:
     in_phases, in_steps = _parts(ledger, timeline.phases), _parts(ledger, timeline.steps)
     return {
         "run": report.run.name,
+        "folder": _cut(report.run.folder, LONGEST_NAME),
         "attempt": report.run.attempt,
         "captured": timeline.events is not None and bool(timeline.events.captures),
         "sessions": [session.id for session in report.run.sessions],

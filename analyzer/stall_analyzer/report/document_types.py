@@ -312,6 +312,7 @@ class ReportEntry(TypedDict):
     """One run."""
 
     run: str  # As TensorBoard names it.
+    folder: str  # The name of its folder: what a run is called that TensorBoard names ".".
     attempt: Positive  # Counts restarts that wrote into the same directory.
     captured: bool  # StallCallback, watch or `stall-analyze capture` was there.
     sessions: list[str]  # As the Profile plugin names them.
