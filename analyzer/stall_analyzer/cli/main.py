@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TextIO
 
-from stall_analyzer.cli.options import MOST_IN_FULL, MOST_PROCESSES, PROGRAM, parser
+from stall_analyzer.cli.help_texts import MOST_IN_FULL
+from stall_analyzer.cli.options import JSON, MARKDOWN, MOST_PROCESSES, PROGRAM, TEXT, parser
 from stall_analyzer.errors import StallError, UnreadableFile, UsageError
 
 if TYPE_CHECKING:
@@ -262,7 +263,7 @@ def _write(batch: Batch, judge: Judge, extra: Extra | None, arguments: argparse.
         _write_tables(batch, arguments)
     if arguments.output:
         output.write_file(arguments.output, _pieces(batch, judge, io.StringIO(), arguments))
-    elif arguments.json or arguments.markdown or not extra:
+    elif arguments.format != TEXT or not extra:
         _print(_pieces(batch, judge, sys.stdout, arguments))
 
 
@@ -289,7 +290,7 @@ def _pieces(
     batch: Batch, judge: Judge, stream: TextIO, arguments: argparse.Namespace
 ) -> Iterator[str]:
     """The report as it fits `stream`: its width, colours and encoding."""
-    if arguments.json:
+    if arguments.format == JSON:
         from stall_analyzer.batch.json_output import as_json  # noqa: PLC0415
 
         return as_json(batch, judge)
@@ -297,7 +298,7 @@ def _pieces(
 
     summed_up = batch.runs > MOST_IN_FULL
     in_full = arguments.full or not summed_up
-    if arguments.markdown:
+    if arguments.format == MARKDOWN:
         return text_output.as_markdown(batch, judge, summed_up, in_full)
     console = _console(stream, arguments)
     return text_output.as_text(batch, judge, console, summed_up, in_full, arguments.threads)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from textwrap import indent
 from typing import TypeVar
 
 from stall_analyzer.batch.limits import parse as parse_limit
@@ -20,69 +19,15 @@ from stall_analyzer.batch.selection import (
     parse_share,
     parse_since,
 )
-from stall_analyzer.captures.how_to_capture import HOW_TO_CAPTURE
+from stall_analyzer.cli.help_texts import DESCRIPTION, EPILOG, MOST_IN_FULL, SHORT_HELP
 
 PROGRAM = "stall-analyze"
 MOST_PROCESSES = 8  # each may hold a large trace in memory
-MOST_IN_FULL = 20  # runs; of more, the sums say more than the reports
 TOLERANCE = 0.1
+TEXT, JSON, MARKDOWN, GITHUB, SARIF, JUNIT = "text", "json", "markdown", "github", "sarif", "junit"
+FORMATS = (TEXT, JSON, MARKDOWN, GITHUB, SARIF, JUNIT)
 
 Value = TypeVar("Value")
-
-DESCRIPTION = """\
-Why is my training stuck on the first epoch?
-
-Reads TensorFlow profiler traces and event files under each PATH (a log
-directory of TensorBoard, or a run in it) and divides the wall time of the
-first epoch exactly: waiting for input, compiling, memory, numerics,
-communication, Python on the host, and the model's own work. What the files
-do not show is called unknown. Nothing is written into a log directory.
-"""
-
-EPILOG = f"""\
-how to capture the first epoch:
-{indent(HOW_TO_CAPTURE, "  ")}
-
-  Event files alone are enough to see that the first epoch is slow; the
-  trace is what shows why. StallCallback takes it in pieces, and also writes
-  down where a run hangs. Profile is written when its block ends, so let a
-  very long epoch run with steps_per_epoch=200.
-
-examples:
-  stall-analyze capture -- python train.py    record a run, and why it hangs;
-                                         more: stall-analyze capture --help
-  stall-analyze check train.py           can it learn at all? tries one batch
-  stall-analyze attach PID               it hangs, and nothing was recorded
-  stall-analyze watch logs/              how are they doing, while they go on
-  stall-analyze logs/                    every run under logs/
-  stall-analyze logs/ --run 'resnet*'    only some of them
-  stall-analyze logs/ --json -o stall.json
-  stall-analyze logs/ --html stall.html  one file to pass on: the tab's page
-  stall-analyze logs/ --annotate out/    traces with our lines in them
-  stall-analyze --explain ST104          what a finding means, and what to do
-
-many runs (docs/CLUSTER.md has more):
-  stall-analyze s3://bucket/logs --jsonl all.jsonl --parquet tables/
-  stall-analyze logs/ --since 1d --fail-over input=20% --fail-over status=stuck
-  stall-analyze logs/ --baseline last.jsonl --jsonl new.jsonl
-  stall-analyze logs/ --scheduler tcp://head:8786
-
-  More than {MOST_IN_FULL} runs are summed up; --full or --run shows them in full. Results are
-  kept, and a run is read again only when its files have changed: a pass
-  that was killed goes on where it was when it is started again.
-
-exit codes:
-  0    a report was made, whatever its verdict
-  1    internal error
-  2    the command line, or the output file, cannot be used
-  3    no run was found
-  4    a file or a run could not be read; the rest is in the report
-  5    a run is over a limit of --fail-over
-  6    a run is worse than in the --baseline
-  7    the cluster of --scheduler cannot be used, or was lost
-  130  interrupted
-  Of 4, 5 and 6, the first of 5, 6, 4 that holds.
-"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -91,7 +36,10 @@ def parser() -> argparse.ArgumentParser:
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
     )
+    made.add_argument("-h", "--help", action=_ShortHelp, nargs=0, help="what is used most")
+    made.add_argument("--help-all", action="help", help="this list")
     made.add_argument("paths", metavar="PATH", nargs="*", help="log directory, or a run in it")
     _add_outputs(made)
     _add_selection(made.add_argument_group("which runs"))
@@ -111,8 +59,21 @@ def parser() -> argparse.ArgumentParser:
 
 def _add_outputs(made: argparse.ArgumentParser) -> None:
     form = made.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print one JSON document instead")
-    form.add_argument("--markdown", action="store_true", help="print Markdown, for issues and chat")
+    form.add_argument(
+        "--format",
+        choices=FORMATS,
+        default=TEXT,
+        help="what to print: text, one JSON document, Markdown for issues and chat, annotations "
+        "of a GitHub workflow, SARIF or JUnit (docs/CI.md)",
+    )
+    for same in (JSON, MARKDOWN):
+        form.add_argument(
+            f"--{same}",
+            dest="format",
+            action="store_const",
+            const=same,
+            help=f"the same as --format {same}",
+        )
     made.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE")
     made.add_argument(
         "--full",
@@ -231,6 +192,12 @@ def _add_checks(group: argparse._ArgumentGroup) -> None:
             "%", "%%"
         ),
     )
+
+
+class _ShortHelp(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> None:
+        print(SHORT_HELP, end="")
+        parser.exit()
 
 
 class _Version(argparse.Action):
