@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stall_analyzer.batch.baseline import Comparison, Worse
+from stall_analyzer.batch.baseline import Changed, Comparison
 from stall_analyzer.batch.judge import Judge
 from stall_analyzer.batch.limits import Excess
 from stall_analyzer.model.format import percent, seconds
@@ -190,7 +190,11 @@ def judgements(judge: Judge, root: str = "") -> list[Table]:
     if judge.limits.exceeded:
         tables.append(_excess_table(judge.limits.in_order(), root))
     if judge.comparison:
-        tables.append(_worse_table(judge.comparison, root))
+        found = judge.comparison
+        tables.append(_changed_table("worse than the baseline", found.in_order(), root, found))
+        if found.better:
+            better = found.better_in_order()
+            tables.append(_changed_table("better than the baseline", better, root, found))
     return tables
 
 
@@ -202,28 +206,18 @@ def _excess_table(exceeded: Sequence[Excess], root: str) -> Table:
     return Table(title, columns, rows[:ROWS_SHOWN], (), _rest(rows), ends_in_name=True)
 
 
-def _worse_table(comparison: Comparison, root: str) -> Table:
+def _changed_table(
+    title: str, changed: Sequence[Changed], root: str, comparison: Comparison
+) -> Table:
     rows = [
-        (
-            seconds(one.before_ps),
-            seconds(one.now_ps),
-            _what(one),
-            shown_name(one.run, one.attempt, root),
-        )
-        for one in comparison.in_order()
-    ]
+        (shown_name(one.run, one.attempt, root), seconds(one.before_ps), seconds(one.now_ps),
+         one.sentence)
+        for one in changed
+    ]  # fmt: skip
     said = f"{comparison.compared:,} compared, {comparison.new:,} new, {comparison.gone:,} gone."
-    title = f"worse than the baseline: {_count(len(rows), 'run')}"
-    columns = ("was", "is", "what is worse", "run")
+    columns = ("run", "was", "is", "what has changed")
     more = f"{_rest(rows)} {said}".strip()
-    return Table(title, columns, rows[:ROWS_SHOWN], (0, 1), more, ends_in_name=True)
-
-
-def _what(one: Worse) -> str:
-    parts = [f"{name} +{seconds(ps)}" for name, ps in one.grown_ps.items()]
-    if one.status != one.status_before:
-        parts.append(f"{_spoken(one.status_before)} -> {_spoken(one.status)}")
-    return ", ".join(parts) or "first epoch"
+    return Table(f"{title}: {_count(len(rows), 'run')}", columns, rows[:ROWS_SHOWN], (1, 2), more)
 
 
 def _rest(rows: Sequence[object]) -> str:

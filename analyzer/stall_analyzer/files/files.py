@@ -56,8 +56,8 @@ def absolute(path: str) -> str:
 
 
 def did_you_mean(path: str) -> str:
-    """` (did you mean logs/run1?)`, for a path of which a part is misspelled; empty where nothing is
-    like it, or is behind a URL."""
+    """` (did you mean logs/run1?)`, for a path of which a part is misspelled; empty where nothing
+    is like it, or it is behind a URL."""
     if is_url(path) or not path:
         return ""
     try:

@@ -58,6 +58,7 @@ def document(entries: list[ReportEntry], notes: Sequence[Note] = ()) -> Document
         "fleet": None,
         "over_limit": None,
         "worse": None,
+        "better": None,
     }
 
 
