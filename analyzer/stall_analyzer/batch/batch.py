@@ -35,13 +35,19 @@ NAMES_SHOWN = 10
 
 
 class Batch:
-    """`take` hears the facts of each run, in no order, once its result is in the store."""
+    """`take` hears the facts of each run, in no order, once its result is in the store; of those
+    that are not `wanted` it hears nothing, and nobody else does."""
 
     def __init__(
-        self, store: ResultStore, take: Callable[[Facts], None] = lambda facts: None
+        self,
+        store: ResultStore,
+        take: Callable[[Facts], None] = lambda facts: None,
+        wanted: Callable[[Facts], bool] | None = None,
     ) -> None:
         self._store = store
-        self._take = take
+        self._hear = take
+        self._wanted_facts = wanted
+        self._unwanted: set[tuple[str, int]] = set()
         self._keys: list[tuple[str, int, str]] = []  # name, attempt, key in the store
         # Closed with the batch itself: it has no name that could be left behind.
         self._waiting: IO[bytes] = tempfile.SpooledTemporaryFile(WAITING_IN_MEMORY_BYTES)  # noqa: SIM115
@@ -56,7 +62,22 @@ class Batch:
 
     @property
     def runs(self) -> int:
-        return len(self._keys)
+        return len(self._keys) - len(self._unwanted)
+
+    @property
+    def left_out(self) -> int:
+        return len(self._unwanted)
+
+    def _take(self, facts: Facts) -> None:
+        if self._wanted_facts is None or self._wanted_facts(facts):
+            self._hear(facts)
+        else:
+            self._unwanted.add((facts["run"], facts["attempt"]))
+
+    def _wanted_keys(self) -> Iterator[str]:
+        for run, attempt, key in self._keys:
+            if (run, attempt) not in self._unwanted:
+                yield key
 
     def find(
         self,
@@ -135,12 +156,12 @@ class Batch:
     # ------------------------------------------------------------ results, by name
 
     def facts(self) -> Iterator[Facts]:
-        for *_, key in self._keys:
+        for key in self._wanted_keys():
             yield self._store.head(key).facts
 
     def lines(self) -> Iterator[str]:
         """The runs' entries of the document, as JSON."""
-        for *_, key in self._keys:
+        for key in self._wanted_keys():
             yield self._store.entry(key)
 
     def entries(self) -> Iterator[ReportEntry]:
@@ -149,4 +170,4 @@ class Batch:
 
     def extras(self) -> list[Any]:
         """What `extra_of` made of each run."""
-        return [self._extras.get(key) for *_, key in self._keys]
+        return [self._extras.get(key) for key in self._wanted_keys()]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from stall_analyzer.batch.limits import BUCKETS, STATUSES
 from stall_analyzer.batch.limits import parse as parse_limit
 from stall_analyzer.batch.selection import (
     ALL,
@@ -20,12 +21,17 @@ from stall_analyzer.batch.selection import (
     parse_since,
 )
 from stall_analyzer.cli.help_texts import DESCRIPTION, EPILOG, MOST_IN_FULL, SHORT_HELP
+from stall_analyzer.cli.settings import DEADLINE, TOLERANCE, positive
 
 PROGRAM = "stall-analyze"
+# The subcommands; a folder of that name can be given as ./capture.
+ATTACH, CAPTURE, CHECK, WATCH = "attach", "capture", "check", "watch"
+SUBCOMMANDS = (ATTACH, CAPTURE, CHECK, WATCH)
+SHELLS = ("bash", "zsh", "tcsh")
 MOST_PROCESSES = 8  # each may hold a large trace in memory
-TOLERANCE = 0.1
 TEXT, JSON, MARKDOWN, GITHUB, SARIF, JUNIT = "text", "json", "markdown", "github", "sarif", "junit"
-FORMATS = (TEXT, JSON, MARKDOWN, GITHUB, SARIF, JUNIT)
+BUILD_FORMATS = (GITHUB, SARIF, JUNIT)
+FORMATS = (TEXT, JSON, MARKDOWN, *BUILD_FORMATS)
 
 Value = TypeVar("Value")
 
@@ -46,10 +52,22 @@ def parser() -> argparse.ArgumentParser:
     _add_batch(made.add_argument_group("many runs"))
     _add_checks(made.add_argument_group("for builds that should fail"))
     made.add_argument(
+        "--config",
+        metavar="FILE",
+        type=Path,
+        help="settings, instead of the nearest stall.toml or [tool.stall] of a pyproject.toml; "
+        "docs/CI.md lists them",
+    )
+    made.add_argument(
         "--explain", metavar="ID", help="the manual page of a finding, by id or name; needs no PATH"
     )
     made.add_argument(
         "--list-findings", action="store_true", help="everything that can be found; needs no PATH"
+    )
+    made.add_argument(
+        "--completion",
+        choices=SHELLS,
+        help="the script by which a shell completes this command; needs the extra [completion]",
     )
     made.add_argument("--no-color", action="store_true", help="no colour; NO_COLOR does the same")
     made.add_argument("-v", "--verbose", action="store_true", help="tracebacks of internal errors")
@@ -78,6 +96,7 @@ def _add_outputs(made: argparse.ArgumentParser) -> None:
     made.add_argument(
         "--full",
         action="store_true",
+        default=None,
         help=f"every run in full, even when there are more than {MOST_IN_FULL}",
     )
     made.add_argument(
@@ -122,6 +141,27 @@ def _add_selection(group: argparse._ArgumentGroup) -> None:
         help="only runs with a file that changed since then: 2026-11-01, or 3d for three days",
     )
     group.add_argument(
+        "--status",
+        choices=STATUSES,
+        action="append",
+        default=[],
+        help="only runs of this verdict; may be given more than once",
+    )
+    group.add_argument(
+        "--bucket",
+        choices=BUCKETS,
+        action="append",
+        default=[],
+        help="only runs that this costs most; may be given more than once",
+    )
+    group.add_argument(
+        "--finding",
+        metavar="ID",
+        action="append",
+        default=[],
+        help="only runs with this finding, by id or name; may be given more than once",
+    )
+    group.add_argument(
         "--shard",
         metavar="I/N",
         type=_value(parse_shard),
@@ -141,7 +181,7 @@ def _add_batch(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--jobs",
         metavar="N",
-        type=_positive,
+        type=_value(positive),
         help=f"processes (default: as many as pay off, at most {MOST_PROCESSES})",
     )
     group.add_argument(
@@ -153,8 +193,8 @@ def _add_batch(group: argparse._ArgumentGroup) -> None:
         "--deadline",
         metavar="TIME",
         type=_value(parse_duration),
-        default=parse_duration("30m"),
-        help="give a run up that takes longer (default: 30m); not where a few are read at once",
+        help=f"give a run up that takes longer (default: {DEADLINE}); not where a few are read "
+        "at once",
     )
     group.add_argument(
         "--store",
@@ -173,7 +213,6 @@ def _add_checks(group: argparse._ArgumentGroup) -> None:
         metavar="LIMIT",
         type=_value(parse_limit),
         action="append",
-        default=[],
         help="exit with 5 when a run is over it: input=20%% of the first epoch, compile.xla=30s, "
         "epoch=10m, status=stuck; may be given more than once",
     )
@@ -187,7 +226,6 @@ def _add_checks(group: argparse._ArgumentGroup) -> None:
         "--tolerance",
         metavar="SHARE",
         type=_value(parse_share),
-        default=TOLERANCE,
         help=f"of the former epoch by which a run may be slower (default: {TOLERANCE:.0%})".replace(
             "%", "%%"
         ),
@@ -219,9 +257,3 @@ def _value(parse: Callable[[str], Value]) -> Callable[[str], Value]:
             raise argparse.ArgumentTypeError(str(error)) from error
 
     return convert
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return int(text)
