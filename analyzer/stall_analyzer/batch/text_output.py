@@ -42,6 +42,10 @@ def as_text(
 
 
 def as_markdown(batch: Batch, judge: Judge, summed_up: bool, in_full: bool) -> Iterator[str]:
+    """Read from its top: what was judged comes first."""
+    judged = view.markdown(view.judgements(judge, batch.root)).lstrip()
+    if judged:
+        yield f"{judged}\n"
     if summed_up:
         fleet = judge.fleet.summary()
         yield f"**{markdown.plain(view.headline(fleet))}**\n"
@@ -52,7 +56,6 @@ def as_markdown(batch: Batch, judge: Judge, summed_up: bool, in_full: bool) -> I
                 yield "\n" + markdown.render(document([entry]))
         else:
             yield markdown.render(document(list(batch.entries()), batch.notes))
-    yield view.markdown(view.judgements(judge, batch.root))
 
 
 def _sums(batch: Batch, judge: Judge, in_full: bool, terminal: Terminal) -> None:
