@@ -46,6 +46,12 @@ def test_every_setting_is_an_option_of_the_command(filled: Filled) -> None:
     assert {f"--{name}" for name in settings.SETTINGS} <= known
 
 
+def test_every_setting_is_in_the_manual() -> None:
+    manual = (ROOT / "docs" / "CI.md").read_text("utf-8")
+    for name in settings.SETTINGS:
+        assert f"| `{name}` | `{settings.variable(name)}` |" in manual
+
+
 def test_the_command_line_beats_the_environment_and_that_the_file(
     filled: Filled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
