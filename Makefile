@@ -24,7 +24,7 @@ demo: $(VENV)/.installed  ## install, analyse the sample logs, say what to do ne
 	@$(BIN)/stall-analyze sample_logs || test $$? -eq 4
 	@printf '\nThe Stall tab:  %s --logdir sample_logs, then open http://localhost:6006/#stall\n' '$(BIN)/tensorboard'
 	@printf 'Your own logs:  %s path/to/logdir\n' '$(BIN)/stall-analyze'
-	@printf 'How to capture: %s --help\n' '$(BIN)/stall-analyze'
+	@printf 'How to capture: %s --help-all\n' '$(BIN)/stall-analyze'
 
 test: lint types check-python test-frontend test-browser  ## everything that must pass before a commit
 

@@ -373,9 +373,9 @@ def test_nothing_new_is_no_error(world: Any, capsys: Capsys) -> None:
 # ---------------------------------------------------------------- the real program
 
 
-def test_help_teaches_the_capture_and_the_exit_codes(capsys: Capsys) -> None:
+def test_help_all_teaches_the_capture_and_the_exit_codes(capsys: Capsys) -> None:
     with pytest.raises(SystemExit) as stopped:
-        cli.main(["--help"])
+        cli.main(["--help-all"])
     text = capsys.readouterr().out
     assert stopped.value.code == OK
     assert "tf.profiler.experimental.Profile(" in text

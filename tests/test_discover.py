@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import fsspec
 import pytest
 
-from stall_analyzer.captures.how_to_capture import HOW_TO_CAPTURE
+from stall_analyzer.captures.how_to_capture import HOW_TO_GO_ON
 from stall_analyzer.discover.discover import discover, stream_runs
 from stall_analyzer.errors import NothingFound
 from tests import corpus
@@ -134,13 +134,21 @@ def test_local_paths_do_not_import_fsspec(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- nothing, and bad things
 
 
-def test_nothing_found_says_what_was_looked_for_and_how_to_capture(tmp_path: Path) -> None:
+def test_nothing_found_says_what_was_looked_for_and_the_way_on(tmp_path: Path) -> None:
     with pytest.raises(NothingFound) as caught:
         discover([str(tmp_path), str(tmp_path / "absent")])
     message = str(caught.value)
     assert f"{tmp_path / 'absent'} could not be read: it does not exist." in message
     assert "xplane.pb" in message
-    assert all(line in message for line in HOW_TO_CAPTURE.splitlines())
+    assert message.splitlines()[1:] == [HOW_TO_GO_ON]
+
+
+def test_a_misspelled_path_is_told_what_it_may_have_meant(tmp_path: Path) -> None:
+    (tmp_path / "experiments").mkdir()
+    with pytest.raises(NothingFound, match=r"did you mean .*/experiments\?"):
+        discover([str(tmp_path / "expriments" / "run1")])
+    with pytest.raises(NothingFound, match="it does not exist\\.\n"):
+        discover([str(tmp_path / "logs")])
 
 
 @pytest.mark.parametrize("path", ["", "a\0b", "x" * 5000])

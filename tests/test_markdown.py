@@ -18,7 +18,7 @@ SAMPLES = ROOT / "sample_logs"
 def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([str(SAMPLES / "input_py_function"), "--markdown"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("## the log directory\n\n**Slow in every epoch: 1.51 s of 2.01 s")
+    assert text.startswith("## input_py_function\n\n**Slow in every epoch: 1.51 s of 2.01 s")
     assert "| input | 1.51 s | 75 % |" in text
     assert "### act `ST001`" in text
     assert "```diff\n- ds.map(" in text
@@ -42,7 +42,7 @@ def test_a_run_without_a_window_is_no_division_by_zero() -> None:
     (run,) = discover([str(SAMPLES / "healthy")]).runs
     empty = failure(run, "its process was killed").entry
     text = render(document(empty, sample("healthy")))
-    assert "| the log directory | unknown | – | – |" in text
+    assert "| healthy | unknown | – | – |" in text
 
 
 @pytest.mark.parametrize(

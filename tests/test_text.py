@@ -283,23 +283,83 @@ def test_hosts_are_compared_and_the_one_without_training_is_named() -> None:
     assert "communication 79 %, compile 12 %, compute 7 %, no training thread" in text
 
 
-def test_many_runs_begin_with_a_table_of_all_of_them() -> None:
+def test_hosts_that_are_alike_share_a_row_and_the_late_one_stands_out() -> None:
+    entry = sample("communication_straggler")
+    waits, late = sorted(entry["host_ledgers"], key=lambda ledger: str(ledger["host"]))
+    entry["host_ledgers"] = [late, *(waits | {"host": f"worker-{n}"} for n in range(63))]
+    lines = shown(document(entry), width=100).splitlines()
+    start = lines.index("hosts  64: 63 wait, 1 is late")
+    assert lines[start + 1].split()[0] == "host-worker-1"
+    assert lines[start + 2].startswith("  63 alike       c=xxxxxxxxxx  communication 79 %")
+    assert lines[start + 3] == ""
+
+
+def test_hosts_that_differ_have_a_row_each() -> None:
+    entry = sample("communication_straggler", lateness=None)
+    lines = shown(document(entry)).splitlines()
+    assert "  host-worker-0" in lines[lines.index("hosts  2") + 1]
+
+
+def test_a_narrow_terminal_shows_figures_without_bars_and_ranges_below_them() -> None:
+    lines = shown(document(sample("event_files_only")), width=40).splitlines()
+    at = lines.index("compile tracing            676 ms   48 %")
+    assert lines[at + 1].strip() == "(203 ms to 1.08 s)"
+    assert "█████" not in "".join(lines)
+
+
+def test_a_figure_and_its_unit_stay_on_one_line() -> None:
+    lines = shown(every_sample(), width=40).splitlines()
+    assert not [line for line in lines if line.split()[:1] in (["s"], ["ms"], ["%"])]
+
+
+def test_paragraphs_are_no_wider_than_can_be_read_but_names_and_code_are() -> None:
+    name = "experiments/2026/" + "very_long_directory/" * 6 + "lr_0.01"
+    few = shown(document(sample("input_py_function")), width=200)
+    assert all(len(line) <= 100 for line in few.splitlines())
+    lines = shown(document(sample("compile_tracing", run=name), sample("healthy")), width=200)
+    assert f"\n{name}  slow once" in lines
+
+
+def test_many_runs_end_with_a_table_of_all_of_them() -> None:
     runs = [sample("healthy", run=f"sweep/{i}", attempt=i) for i in range(1, 13)]
     lines = shown(document(*runs)).splitlines()
-    assert lines[0].startswith("12 runs")
-    assert lines[1].split()[:5] == ["sweep/1", "healthy", "4.45", "s", "compute"]
-    assert lines[2].startswith("sweep/2 (attempt 2)")
-    assert lines[13] == "i input  c compile  = compute  h host  p profiler"
+    assert lines[-15].startswith("12 runs")
+    assert lines[-13].split()[:5] == ["sweep/1", "healthy", "4.45", "s", "compute"]
+    assert lines[-12].startswith("sweep/2 (attempt 2)")
+    assert lines[-1] == "i input  c compile  = compute  h host  p profiler"
+
+
+def test_runs_in_need_come_before_healthy_ones_and_costly_before_cheap_ones() -> None:
+    names = (
+        "healthy",
+        "compile_tracing",
+        "input_py_function",
+        "numerics_nan",
+        "mixed_host_and_input",
+    )
+    lines = shown(document(*(sample(name) for name in names)), width=100).splitlines()
+    (start,) = (number for number, line in enumerate(lines) if line.startswith("5 runs"))
+    assert [line.split()[0] for line in lines[start + 2 : start + 7]] == [
+        "numerics_nan", "input_py_function", "mixed_host_and_input", "compile_tracing", "healthy",
+    ]  # fmt: skip
+    headings = [line.split()[0] for line in lines[:start] if "────" in line]
+    assert headings[0] == "numerics_nan" and headings[-1] == "healthy"
+
+
+def test_a_log_directory_that_is_a_run_is_called_by_its_folder() -> None:
+    entry = sample("healthy", run=".", folder="run1")
+    assert shown(document(entry)).startswith("run1 ──")
+    assert shown(document(entry | {"attempt": 2})).startswith("run1 (attempt 2) ──")
 
 
 def test_a_long_run_name_keeps_its_end() -> None:
     name = "experiments/2026/" + "very_long_directory/" * 6 + "lr_0.01"
     text = shown(document(sample("healthy", run=name), sample("event_files_only")))
     assert all(len(line) <= 80 for line in text.splitlines())
-    assert "lr_0.01  " in text.splitlines()[1]
+    assert "lr_0.01  slow" in text or "lr_0.01  healthy" in text
 
 
-@pytest.mark.parametrize("width", [72, 80, 200])
+@pytest.mark.parametrize("width", [40, 56, 72, 80, 200])
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "cp1252"])
 def test_every_sample_fits_its_terminal(width: int, encoding: str) -> None:
     lines = shown(every_sample(), width=width, encoding=encoding).splitlines()
@@ -312,9 +372,9 @@ def test_candidates_that_do_not_fit_into_the_table_are_cut_at_their_end() -> Non
     undecided["verdict"]["candidates"] = ["communication", "numerics", "compute"]
     healthy = sample("healthy")
     healthy["verdict"]["status"] = "learning_nothing"
-    row = shown(document(undecided, healthy), width=72).splitlines()[1]
-    assert len(row) <= 72
-    assert "communication … " in row
+    lines = shown(document(undecided, healthy), width=72).splitlines()
+    assert all(len(line) <= 72 for line in lines)
+    assert any("communication … " in line for line in lines[-5:])
 
 
 def test_names_out_of_log_files_can_neither_steer_the_terminal_nor_be_markup() -> None:

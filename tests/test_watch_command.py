@@ -90,7 +90,7 @@ def test_a_run_that_is_over_is_summed_up_by_the_usual_verdict(
     log.append(captures.record("end", 21.0, reason="exit"))
     assert cli.main(["watch", str(log.folder), "--once"]) == 0
     said = capsys.readouterr().out
-    assert f"{log.folder} has ended. " in said and "compile" in said
+    assert f"{log.folder.name} has ended. " in said and "compile" in said
 
 
 def test_nothing_to_watch_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

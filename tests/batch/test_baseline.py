@@ -89,6 +89,42 @@ def test_a_verdict_may_fall(tmp_path: Path, before: str, now: str, is_worse: boo
     assert bool(made.worse) is is_worse
 
 
+def said(tmp_path: Path, now_ms: dict[str, int], **more: Any) -> str:
+    made = compared(tmp_path, divided("r", BEFORE), {"name": "r", "causes_ms": now_ms, **more})
+    (one,) = made.worse or made.better
+    return one.sentence
+
+
+def test_what_has_changed_is_said_by_cause(tmp_path: Path) -> None:
+    assert said(tmp_path, BEFORE | {"compile.retracing": 3100}) == (
+        "slower by 3.10 s: retracing is new (3.10 s)"
+    )
+    assert said(tmp_path, BEFORE | {"input.wait": 2500}) == "slower by 1.50 s: input wait +1.50 s"
+    assert said(tmp_path, BEFORE | {"compute.step": 4400, "input.wait": 0}) == (
+        "faster by 5.40 s: compute step -4.40 s, input wait is gone (1.00 s)"
+    )
+
+
+def test_what_is_a_small_part_of_the_change_does_not_explain_it(tmp_path: Path) -> None:
+    now = BEFORE | {"host.callback": 9000, "compile.tracing": 260}
+    assert said(tmp_path, now) == "slower by 9.06 s: callback is new (9.00 s)"
+
+
+def test_a_verdict_that_has_changed_is_told(tmp_path: Path) -> None:
+    assert said(tmp_path, BEFORE, status="stuck") == "as fast as before: slow always -> stuck"
+
+
+def test_a_run_is_better_only_beyond_the_tolerance(tmp_path: Path) -> None:
+    made = compared(
+        tmp_path, divided("r", BEFORE), {"name": "r", "causes_ms": BEFORE | {"input.wait": 500}}
+    )
+    assert not made.better and not made.worse
+    now = {"name": "r", "causes_ms": BEFORE, "status": "healthy"}
+    assert [one.status for one in compared(tmp_path, divided("r", BEFORE), now).better] == [
+        "healthy"
+    ]
+
+
 def test_runs_are_matched_by_name_and_attempt(tmp_path: Path) -> None:
     path = written(
         tmp_path / "before.json",

@@ -1,10 +1,14 @@
-"""What has become worse since an earlier result, run by run, matched by name and attempt.
+"""What has changed since an earlier result, run by run, matched by name and attempt.
 
 A run is worse when its verdict is, or when its first epoch, a later epoch or a bucket takes longer
 by more than the tolerance. For a bucket, the tolerance is a share of the former first epoch: one
 that goes from a hundredth of it to two hundredths is noise, not twice as bad. `unknown` is left
 out: a run that was traced less than before has not become slower. Buckets that were measured are
-not held against buckets that are estimated.
+not held against buckets that are estimated. What has changed is said by cause
+(`what_changed`): "slower by 3.10 s: retracing is new (2.90 s)".
+
+A run is better when nothing of it is worse, and its verdict has risen or its first epoch is shorter
+by more than the tolerance.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from stall_analyzer.errors import UsageError
+from stall_analyzer.model.format import seconds
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.report.facts import Facts, figures
 
@@ -31,6 +36,19 @@ BUCKETS_COMPARED: tuple[Bucket, ...] = (
     "input", "compile", "memory", "numerics", "compute", "communication", "host",
 )  # fmt: skip
 RESULTS = (".json", ".jsonl")
+NOTHING = 0.005  # of the former epoch: less than this was not there
+EXPLAINS = 0.1  # of the largest change: less than this explains nothing
+CAUSES_TOLD = 3
+# Causes whose name says enough without that of their bucket.
+SAY_ALONE = (
+    "retracing",
+    "tracing",
+    "shuffle_fill",
+    "first_element",
+    "checkpoint",
+    "callback",
+    "xla",
+)
 
 Identity: TypeAlias = tuple[str, int]
 
@@ -44,11 +62,12 @@ class Former:
     later_epoch_ps: int | None
     estimated: bool
     buckets_ps: Mapping[Bucket, int]
+    causes_ps: Mapping[str, int]
 
 
 @dataclass(frozen=True)
-class Worse:
-    """A run that lost more than before."""
+class Changed:
+    """A run that has become worse, or better."""
 
     run: str
     attempt: int
@@ -57,6 +76,7 @@ class Worse:
     before_ps: int  # the first epoch
     now_ps: int
     grown_ps: Mapping[str, int]  # what takes longer, largest first: buckets, "later epochs"
+    sentence: str  # by how much, and by which cause
 
 
 @dataclass
@@ -67,7 +87,8 @@ class Comparison:
     tolerance: float
     compared: int = 0
     new: int = 0
-    worse: list[Worse] = field(default_factory=list)
+    worse: list[Changed] = field(default_factory=list)
+    better: list[Changed] = field(default_factory=list)
 
     def check(self, facts: Facts) -> None:
         before = self.former.get((facts["run"], facts["attempt"]))
@@ -75,14 +96,31 @@ class Comparison:
             self.new += 1
             return
         self.compared += 1
-        found = compare(before, facts, self.tolerance)
-        if found is not None:
-            self.worse.append(found)
+        made = Changed(
+            facts["run"],
+            facts["attempt"],
+            before.status,
+            facts["status"],
+            before.duration_ps,
+            facts["duration_ps"],
+            grown(before, facts, self.tolerance),
+            what_changed(before, facts),
+        )
+        if _is_worse(made, self.tolerance):
+            self.worse.append(made)
+        elif _is_better(made, self.tolerance):
+            self.better.append(made)
 
-    def in_order(self) -> list[Worse]:
+    def in_order(self) -> list[Changed]:
         """What has grown most first."""
         return sorted(
             self.worse, key=lambda one: (one.before_ps - one.now_ps, one.run, one.attempt)
+        )
+
+    def better_in_order(self) -> list[Changed]:
+        """What has shrunk most first."""
+        return sorted(
+            self.better, key=lambda one: (one.now_ps - one.before_ps, one.run, one.attempt)
         )
 
     @property
@@ -90,34 +128,91 @@ class Comparison:
         return len(self.former) - self.compared
 
 
-def compare(before: Former, facts: Facts, tolerance: float) -> Worse | None:
-    """None where the run is not worse."""
+def grown(before: Former, facts: Facts, tolerance: float) -> dict[str, int]:
+    """What takes longer than before by more than the tolerance, largest first."""
+    if not before.duration_ps:  # nothing was known: nothing can have grown
+        return {}
     least_ps = tolerance * before.duration_ps
     comparable = BUCKETS_COMPARED if facts["estimated"] == before.estimated else ()
-    grown: dict[str, int] = {
+    found: dict[str, int] = {
         bucket: facts["buckets_ps"][bucket] - before.buckets_ps.get(bucket, 0)
         for bucket in comparable
     }
-    grown = {bucket: ps for bucket, ps in grown.items() if ps > least_ps}
+    found = {bucket: ps for bucket, ps in found.items() if ps > least_ps}
     later, later_before = facts["later_epoch_ps"], before.later_epoch_ps
     if later is not None and later_before and later - later_before > tolerance * later_before:
-        grown["later epochs"] = later - later_before
-    longer = facts["duration_ps"] - before.duration_ps > least_ps
-    if not before.duration_ps:  # nothing was known: nothing can have grown
-        grown, longer = {}, False
-    ranks = RANKS.get(before.status), RANKS.get(facts["status"])
-    fell = ranks[0] is not None and ranks[1] is not None and ranks[1] > ranks[0]
-    if not (grown or longer or fell):
-        return None
-    return Worse(
-        facts["run"],
-        facts["attempt"],
-        before.status,
-        facts["status"],
-        before.duration_ps,
-        facts["duration_ps"],
-        dict(sorted(grown.items(), key=lambda item: -item[1])),
-    )
+        found["later epochs"] = later - later_before
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _is_worse(one: Changed, tolerance: float) -> bool:
+    longer = one.before_ps and one.now_ps - one.before_ps > tolerance * one.before_ps
+    return bool(one.grown_ps or longer or _fell(one.status_before, one.status))
+
+
+def _is_better(one: Changed, tolerance: float) -> bool:
+    if not one.before_ps or not one.now_ps:
+        return False
+    shorter = one.before_ps - one.now_ps > tolerance * one.before_ps
+    return shorter or _fell(one.status, one.status_before)
+
+
+def _fell(before: str, now: str) -> bool:
+    ranks = RANKS.get(before), RANKS.get(now)
+    return ranks[0] is not None and ranks[1] is not None and ranks[1] > ranks[0]
+
+
+# ---------------------------------------------------------------- in words
+
+
+def what_changed(before: Former, facts: Facts) -> str:
+    """`slower by 3.10 s: retracing is new (2.90 s), input wait +210 ms`"""
+    change_ps = facts["duration_ps"] - before.duration_ps
+    if not before.duration_ps or not facts["duration_ps"]:
+        said = "the first epoch cannot be compared"
+    elif not change_ps:
+        said = "as fast as before"
+    else:
+        said = f"{'slower' if change_ps > 0 else 'faster'} by {seconds(abs(change_ps))}"
+    causes = _causes(before, facts)
+    fell = before.status != facts["status"]
+    verdict = f"{_words(before.status)} -> {_words(facts['status'])}" if fell else ""
+    return ": ".join(filter(None, (said, ", ".join(filter(None, (*causes, verdict))))))
+
+
+def _causes(before: Former, facts: Facts) -> list[str]:
+    """Those that explain the change: largest first, and none that is a small part of it."""
+    if facts["estimated"] != before.estimated:
+        return ["only one of the two was measured in full"]
+    was, now = before.causes_ps, facts["causes_ps"]
+    names = [name for name in {*was, *now} if not name.startswith("unknown.")]
+    changes = {name: now.get(name, 0) - was.get(name, 0) for name in names}
+    largest_ps = max((abs(ps) for ps in changes.values()), default=0)
+    least_ps = max(EXPLAINS * largest_ps, NOTHING * before.duration_ps)
+    told = [name for name, ps in changes.items() if abs(ps) > least_ps]
+    told.sort(key=lambda name: (-abs(changes[name]), name))
+    nothing_ps = NOTHING * before.duration_ps
+    return [
+        _cause(name, was.get(name, 0), now.get(name, 0), nothing_ps) for name in told[:CAUSES_TOLD]
+    ]
+
+
+def _cause(name: str, was_ps: int, now_ps: int, nothing_ps: float) -> str:
+    bucket, _, what = name.partition(".")
+    called = _words(what) if what in SAY_ALONE else f"{bucket} {_words(what)}"
+    if was_ps <= nothing_ps:
+        return f"{called} is new ({seconds(now_ps)})"
+    if now_ps <= nothing_ps:
+        return f"{called} is gone ({seconds(was_ps)})"
+    sign = "+" if now_ps > was_ps else "-"
+    return f"{called} {sign}{seconds(abs(now_ps - was_ps))}"
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+# ---------------------------------------------------------------- an earlier result
 
 
 def read(path: Path) -> dict[Identity, Former]:
@@ -149,6 +244,7 @@ def _former(entry: ReportEntry) -> Former:
         entry["later_epochs"]["median_ps"],
         entry["estimate"] is not None,
         figures(entry)["buckets_ps"],
+        figures(entry)["causes_ps"],
     )
 
 

@@ -22,7 +22,7 @@ from stall_analyzer.errors import NothingFound
 from stall_analyzer.files import files
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import Run
-from stall_analyzer.report.facts import Facts
+from stall_analyzer.report.facts import Facts, shown_name
 from stall_analyzer.results import run_result
 from stall_analyzer.results.result_store import ResultStore
 
@@ -35,13 +35,19 @@ NAMES_SHOWN = 10
 
 
 class Batch:
-    """`take` hears the facts of each run, in no order, once its result is in the store."""
+    """`take` hears the facts of each run, in no order, once its result is in the store; of those
+    that are not `wanted` it hears nothing, and nobody else does."""
 
     def __init__(
-        self, store: ResultStore, take: Callable[[Facts], None] = lambda facts: None
+        self,
+        store: ResultStore,
+        take: Callable[[Facts], None] = lambda facts: None,
+        wanted: Callable[[Facts], bool] | None = None,
     ) -> None:
         self._store = store
-        self._take = take
+        self._hear = take
+        self._wanted_facts = wanted
+        self._unwanted: set[tuple[str, int]] = set()
         self._keys: list[tuple[str, int, str]] = []  # name, attempt, key in the store
         # Closed with the batch itself: it has no name that could be left behind.
         self._waiting: IO[bytes] = tempfile.SpooledTemporaryFile(WAITING_IN_MEMORY_BYTES)  # noqa: SIM115
@@ -51,11 +57,27 @@ class Batch:
         self.to_read = 0
         self.bytes_to_read = 0
         self.last_to_read = ""  # its name
+        self.root = ""  # the folder of the log directory, where that is a run itself
         self.not_new = 0  # runs that have not changed since the time asked for
 
     @property
     def runs(self) -> int:
-        return len(self._keys)
+        return len(self._keys) - len(self._unwanted)
+
+    @property
+    def left_out(self) -> int:
+        return len(self._unwanted)
+
+    def _take(self, facts: Facts) -> None:
+        if self._wanted_facts is None or self._wanted_facts(facts):
+            self._hear(facts)
+        else:
+            self._unwanted.add((facts["run"], facts["attempt"]))
+
+    def _wanted_keys(self) -> Iterator[str]:
+        for run, attempt, key in self._keys:
+            if (run, attempt) not in self._unwanted:
+                yield key
 
     def find(
         self,
@@ -97,6 +119,8 @@ class Batch:
             raise NothingFound(f"no run is called {wanted}; there are: {some}")
 
     def _add(self, run: Run, again: bool) -> None:
+        if run.name == ".":
+            self.root = run.folder
         self._keys.append((run.name, run.attempt, self._store.key(run)))
         head = None if again else self._store.known(run)
         if head is not None:
@@ -105,7 +129,7 @@ class Batch:
         pickle.dump(run, self._waiting)
         self.to_read += 1
         self.bytes_to_read += run.size
-        self.last_to_read = run.name
+        self.last_to_read = shown_name(run.name, run.attempt, run.folder)
 
     def analyze(
         self,
@@ -132,12 +156,12 @@ class Batch:
     # ------------------------------------------------------------ results, by name
 
     def facts(self) -> Iterator[Facts]:
-        for *_, key in self._keys:
+        for key in self._wanted_keys():
             yield self._store.head(key).facts
 
     def lines(self) -> Iterator[str]:
         """The runs' entries of the document, as JSON."""
-        for *_, key in self._keys:
+        for key in self._wanted_keys():
             yield self._store.entry(key)
 
     def entries(self) -> Iterator[ReportEntry]:
@@ -146,4 +170,4 @@ class Batch:
 
     def extras(self) -> list[Any]:
         """What `extra_of` made of each run."""
-        return [self._extras.get(key) for *_, key in self._keys]
+        return [self._extras.get(key) for key in self._wanted_keys()]

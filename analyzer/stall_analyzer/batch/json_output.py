@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from stall_analyzer.batch.baseline import Worse
+from stall_analyzer.batch.baseline import Changed
 from stall_analyzer.batch.batch import Batch
 from stall_analyzer.batch.judge import Judge
 from stall_analyzer.batch.limits import Excess
@@ -23,6 +23,7 @@ def as_json(batch: Batch, judge: Judge) -> Iterator[str]:
         shell["over_limit"] = [_plain(excess) for excess in judge.limits.in_order()]
     if judge.comparison:
         shell["worse"] = [_plain(one) for one in judge.comparison.in_order()]
+        shell["better"] = [_plain(one) for one in judge.comparison.better_in_order()]
     before, after = json.dumps(shell, allow_nan=False).split('"runs": []', 1)
     yield f'{before}"runs": ['
     for number, line in enumerate(batch.lines()):
@@ -30,5 +31,5 @@ def as_json(batch: Batch, judge: Judge) -> Iterator[str]:
     yield f"]{after}\n"
 
 
-def _plain(one: Excess | Worse) -> Any:
+def _plain(one: Excess | Changed) -> Any:
     return asdict(one)  # its fields are those of its entry; a test validates the document

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stall_analyzer.model.runs import Run
+    from stall_analyzer.report.facts import Facts
 
 _UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _DURATION = re.compile(r"(?P<number>\d+(\.\d+)?) ?(?P<unit>ms|s|m|min|h|d|w)")
@@ -43,6 +44,23 @@ class Selection:
         """All attempts of a run are in one shard, and every machine agrees in which."""
         index, count = self.shard
         return zlib.crc32(run.name.encode(errors="replace")) % count == index
+
+
+@dataclass(frozen=True)
+class Interest:
+    """Which of the runs that were read are wanted: any of the words of each kind will do."""
+
+    statuses: Sequence[str] = ()
+    buckets: Sequence[str] = ()  # that costs most
+    findings: Sequence[str] = ()  # ids
+
+    def holds(self, facts: Facts) -> bool:
+        found = {finding["id"] for finding in facts["findings"]}
+        return (
+            (not self.statuses or facts["status"] in self.statuses)
+            and (not self.buckets or facts["primary"] in self.buckets)
+            and (not self.findings or not found.isdisjoint(self.findings))
+        )
 
 
 def parse_duration(text: str) -> float:

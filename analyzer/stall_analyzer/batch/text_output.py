@@ -27,40 +27,41 @@ def as_text(
     threads: bool = False,
 ) -> Iterator[str]:
     """`threads`: with the stack of every thread, as a capture last saw it."""
+    if in_full and summed_up:  # one at a time
+        for entry in batch.entries():
+            shown = partial(text.render, document([entry]), console, threads)
+            yield _captured(console, shown) + "\n"
+    elif in_full:
+        report = document(list(batch.entries()), batch.notes)
+        yield _captured(console, lambda: text.render(report, console, threads))
     if summed_up:
         yield _captured(console, lambda: _sums(batch, judge, in_full, Terminal(console)))
-    if in_full:
-        if summed_up:  # one at a time
-            for entry in batch.entries():
-                yield "\n" + _captured(
-                    console, partial(text.render, document([entry]), console, threads)
-                )
-        else:
-            report = document(list(batch.entries()), batch.notes)
-            yield _captured(console, lambda: text.render(report, console, threads))
-    tables = view.judgements(judge)
+    tables = view.judgements(judge, batch.root)
     if tables:
         yield "\n" + _captured(console, lambda: view.show(tables, Terminal(console)))
 
 
 def as_markdown(batch: Batch, judge: Judge, summed_up: bool, in_full: bool) -> Iterator[str]:
+    """Read from its top: what was judged comes first."""
+    judged = view.markdown(view.judgements(judge, batch.root)).lstrip()
+    if judged:
+        yield f"{judged}\n"
     if summed_up:
         fleet = judge.fleet.summary()
         yield f"**{markdown.plain(view.headline(fleet))}**\n"
-        yield view.markdown(view.fleet_tables(fleet))
+        yield view.markdown(view.fleet_tables(fleet, batch.root))
     if in_full:
         if summed_up:
             for entry in batch.entries():
                 yield "\n" + markdown.render(document([entry]))
         else:
             yield markdown.render(document(list(batch.entries()), batch.notes))
-    yield view.markdown(view.judgements(judge))
 
 
 def _sums(batch: Batch, judge: Judge, in_full: bool, terminal: Terminal) -> None:
     fleet = judge.fleet.summary()
     terminal.line(terminal.text(view.headline(fleet), "bold"))
-    view.show(view.fleet_tables(fleet), terminal)
+    view.show(view.fleet_tables(fleet, batch.root), terminal)
     notes = [note for note in batch.notes if note.level != "info"]
     if notes:
         view.show([view.notes_table(notes[:NOTES_SHOWN], len(notes))], terminal)

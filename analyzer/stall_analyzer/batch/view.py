@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stall_analyzer.batch.baseline import Comparison, Worse
+from stall_analyzer.batch.baseline import Changed, Comparison
 from stall_analyzer.batch.judge import Judge
 from stall_analyzer.batch.limits import Excess
 from stall_analyzer.model.format import percent, seconds
@@ -28,6 +28,7 @@ DAYS_SHOWN = 14
 ERRORS_SHOWN = 5
 ROWS_SHOWN = 20
 BAR_CELLS = 20
+SHORTEST_NAME = 12
 INDENT = GAP = 2  # cells before a table, and between its columns
 
 
@@ -53,7 +54,8 @@ def show(tables: Sequence[Table], terminal: Terminal) -> None:
             columns = list(zip(*rows, strict=True))[:-1]
             taken = sum(max(cell.cell_len for cell in column) + GAP for column in columns)
             for row in rows:
-                row[-1] = terminal.name(row[-1].plain, terminal.width - taken - INDENT)
+                room = terminal.width - taken - INDENT
+                row[-1] = terminal.name(row[-1].plain, max(room, SHORTEST_NAME))
         terminal.rows(rows, right=table.figures, indent=INDENT)
         if table.more:
             terminal.line(terminal.text(table.more, "dim"), indent=INDENT)
@@ -88,9 +90,13 @@ def headline(fleet: FleetEntry) -> str:
     )
 
 
-def fleet_tables(fleet: FleetEntry) -> list[Table]:
-    made = (_verdicts, _buckets, _findings, _runs, _days, _errors)
-    return [table for make in made for table in make(fleet) if table.rows]
+def fleet_tables(fleet: FleetEntry, root: str = "") -> list[Table]:
+    """`root`: what the log directory is called where it is a run itself."""
+    made = (
+        _verdicts(fleet), _buckets(fleet), _findings(fleet, root), _runs(fleet, root),
+        _days(fleet), _errors(fleet, root),
+    )  # fmt: skip
+    return [table for tables in made for table in tables if table.rows]
 
 
 def _verdicts(fleet: FleetEntry) -> Iterator[Table]:
@@ -115,12 +121,12 @@ def _buckets(fleet: FleetEntry) -> Iterator[Table]:
     yield Table("where the first epochs went", columns, rows, (1, 2, 3))
 
 
-def _findings(fleet: FleetEntry) -> Iterator[Table]:
+def _findings(fleet: FleetEntry, root: str) -> Iterator[Table]:
     # What was not traced may have been anything: it is no cost of what was found.
     costly = [one for one in fleet["findings"] if one["machine_ps"] and one["bucket"] != "unknown"]
     rows = [
         (found["id"], _spoken(found["name"]), f"{found['runs']:,}", seconds(found["machine_ps"]),
-         shown_name(found["worst"]["run"], found["worst"]["attempt"]))
+         shown_name(found["worst"]["run"], found["worst"]["attempt"], root))
         for found in costly[:FINDINGS_SHOWN]
     ]  # fmt: skip
     more = "Two findings may blame the same time: their times do not add up."
@@ -130,10 +136,10 @@ def _findings(fleet: FleetEntry) -> Iterator[Table]:
     yield Table("costliest findings", columns, rows, (2, 3), more, ends_in_name=True)
 
 
-def _runs(fleet: FleetEntry) -> Iterator[Table]:
+def _runs(fleet: FleetEntry, root: str) -> Iterator[Table]:
     rows = [
         (about(seconds(run["machine_ps"]), run["estimated"]), _spoken(run["status"]),
-         run["primary"], shown_name(run["run"], run["attempt"]))
+         run["primary"], shown_name(run["run"], run["attempt"], root))
         for run in fleet["costliest_runs"]
         if run["machine_ps"]
     ]  # fmt: skip
@@ -155,9 +161,9 @@ def _days(fleet: FleetEntry) -> Iterator[Table]:
     yield Table("by day (UTC)", columns, rows if len(days) > 1 else [], (1, 2, 3, 4))
 
 
-def _errors(fleet: FleetEntry) -> Iterator[Table]:
+def _errors(fleet: FleetEntry, root: str) -> Iterator[Table]:
     rows = [
-        (shown_name(one["run"], one["attempt"]), one["text"])
+        (shown_name(one["run"], one["attempt"], root), one["text"])
         for one in fleet["errors"][:ERRORS_SHOWN]
     ]
     left = fleet["runs_with_errors"] - len(rows)
@@ -178,41 +184,40 @@ def notes_table(notes: Sequence[Note], count: int) -> Table:
 # ---------------------------------------------------------------- limits and baseline
 
 
-def judgements(judge: Judge) -> list[Table]:
+def judgements(judge: Judge, root: str = "") -> list[Table]:
     """Only what was asked for; the comparison also when nothing is worse."""
     tables = []
     if judge.limits.exceeded:
-        tables.append(_excess_table(judge.limits.in_order()))
+        tables.append(_excess_table(judge.limits.in_order(), root))
     if judge.comparison:
-        tables.append(_worse_table(judge.comparison))
+        found = judge.comparison
+        tables.append(_changed_table("worse than the baseline", found.in_order(), root, found))
+        if found.better:
+            better = found.better_in_order()
+            tables.append(_changed_table("better than the baseline", better, root, found))
     return tables
 
 
-def _excess_table(exceeded: Sequence[Excess]) -> Table:
-    rows = [(one.limit, one.measured, shown_name(one.run, one.attempt)) for one in exceeded]
+def _excess_table(exceeded: Sequence[Excess], root: str) -> Table:
+    rows = [(one.limit, one.measured, shown_name(one.run, one.attempt, root)) for one in exceeded]
     runs = len({(one.run, one.attempt) for one in exceeded})
     title = f"over a limit: {_count(runs, 'run')}"
     columns = ("limit", "measured", "run")
     return Table(title, columns, rows[:ROWS_SHOWN], (), _rest(rows), ends_in_name=True)
 
 
-def _worse_table(comparison: Comparison) -> Table:
+def _changed_table(
+    title: str, changed: Sequence[Changed], root: str, comparison: Comparison
+) -> Table:
     rows = [
-        (seconds(one.before_ps), seconds(one.now_ps), _what(one), shown_name(one.run, one.attempt))
-        for one in comparison.in_order()
-    ]
+        (shown_name(one.run, one.attempt, root), seconds(one.before_ps), seconds(one.now_ps),
+         one.sentence)
+        for one in changed
+    ]  # fmt: skip
     said = f"{comparison.compared:,} compared, {comparison.new:,} new, {comparison.gone:,} gone."
-    title = f"worse than the baseline: {_count(len(rows), 'run')}"
-    columns = ("was", "is", "what is worse", "run")
+    columns = ("run", "was", "is", "what has changed")
     more = f"{_rest(rows)} {said}".strip()
-    return Table(title, columns, rows[:ROWS_SHOWN], (0, 1), more, ends_in_name=True)
-
-
-def _what(one: Worse) -> str:
-    parts = [f"{name} +{seconds(ps)}" for name, ps in one.grown_ps.items()]
-    if one.status != one.status_before:
-        parts.append(f"{_spoken(one.status_before)} -> {_spoken(one.status)}")
-    return ", ".join(parts) or "first epoch"
+    return Table(f"{title}: {_count(len(rows), 'run')}", columns, rows[:ROWS_SHOWN], (1, 2), more)
 
 
 def _rest(rows: Sequence[object]) -> str:

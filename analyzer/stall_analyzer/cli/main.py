@@ -14,7 +14,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TextIO
 
-from stall_analyzer.cli.options import MOST_IN_FULL, MOST_PROCESSES, PROGRAM, parser
+from stall_analyzer.cli import settings
+from stall_analyzer.cli.help_texts import MOST_IN_FULL
+from stall_analyzer.cli.options import (
+    BUILD_FORMATS,
+    CAPTURE,
+    GITHUB,
+    JSON,
+    JUNIT,
+    MARKDOWN,
+    MOST_PROCESSES,
+    PROGRAM,
+    SARIF,
+    SUBCOMMANDS,
+    TEXT,
+    WATCH,
+    parser,
+)
 from stall_analyzer.errors import StallError, UnreadableFile, UsageError
 
 if TYPE_CHECKING:
@@ -25,16 +41,15 @@ if TYPE_CHECKING:
     from stall_analyzer.batch.batch import Batch
     from stall_analyzer.batch.engines import Engine, Watch
     from stall_analyzer.batch.judge import Judge
+    from stall_analyzer.batch.selection import Interest
     from stall_analyzer.extras import Extra
     from stall_analyzer.results.result_store import ResultStore
 
-# The subcommands; a folder of that name can be given as ./capture.
-ATTACH, CAPTURE, CHECK, TRY, WATCH = "attach", "capture", "check", "try", "watch"
 INTERNAL_ERROR = 1
 OVER_LIMIT = 5
 WORSE = 6
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
-PLAIN_WIDTH = 80
+PLAIN_WIDTH = 80  # of a pipe or a file, unless COLUMNS says otherwise
 # A process takes about half a second to start; below these one process is done sooner.
 WORTH_PROCESSES_BYTES = 64 << 20
 MOST_AT_ONCE = 20  # runs
@@ -47,21 +62,15 @@ SWITCH_S = 0.001  # reading asks for the interpreter now and then, and should no
 def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         argv = sys.argv[1:]
-    if argv and argv[0] == CAPTURE:
-        return _capture(argv[1:])
-    if argv and argv[0] in (ATTACH, CHECK, TRY):
-        return _capture(argv)
-    if argv and argv[0] == WATCH:
-        from stall_analyzer.cli import watch  # noqa: PLC0415
-
-        return watch.main(argv[1:])
+    if argv and argv[0] in SUBCOMMANDS:
+        return _subcommand(argv)
     known = parser()
     arguments = known.parse_args(argv)
-    needs_path = arguments.explain is None and not arguments.list_findings
-    if needs_path and not arguments.paths:
+    asks = arguments.explain is not None or arguments.list_findings or arguments.completion
+    if not asks and not arguments.paths:
         known.error("a PATH is required: a log directory, or a run in it")
     try:
-        return _analyze(arguments) if needs_path else _show_manual(arguments)
+        return _answer(arguments) if asks else _analyze(arguments)
     except StallError as error:
         _say(str(error))
         return error.exit_code
@@ -77,6 +86,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERNAL_ERROR
 
 
+def _subcommand(argv: Sequence[str]) -> int:
+    if argv[0] == WATCH:
+        from stall_analyzer.cli import watch  # noqa: PLC0415
+
+        return watch.main(argv[1:])
+    return _capture(argv[1:] if argv[0] == CAPTURE else argv)
+
+
 def _capture(arguments: Sequence[str]) -> int:
     """Of the plugin, which the analyzer starts but does not import: it stands without it."""
     from importlib.util import find_spec  # noqa: PLC0415
@@ -90,10 +107,15 @@ def _capture(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _show_manual(arguments: argparse.Namespace) -> int:
+def _answer(arguments: argparse.Namespace) -> int:
+    """What needs no PATH."""
     from stall_analyzer.detectors import manual  # noqa: PLC0415
 
-    if arguments.explain is not None:
+    if arguments.completion:
+        from stall_analyzer.cli import completion  # noqa: PLC0415
+
+        _print([completion.script(arguments.completion)])
+    elif arguments.explain is not None:
         page = manual.page(arguments.explain)
         _print([f"{page.id} {page.name} ({page.bucket})\n\n{page.text}\n"])
     else:
@@ -104,6 +126,7 @@ def _show_manual(arguments: argparse.Namespace) -> int:
 
 
 def _analyze(arguments: argparse.Namespace) -> int:
+    settings.fill(arguments)
     gc.set_threshold(GARBAGE_AFTER)
     extra = _check_outputs(arguments)
     store = _store(arguments)
@@ -122,6 +145,7 @@ def _analyze(arguments: argparse.Namespace) -> int:
         _write_extra(extra, batch, costly)
     if arguments.verbose:
         sys.stderr.writelines(batch.tracebacks)
+    _say_left_out(batch)
     _write(batch, judge, extra, arguments)
     if arguments.store is None and batch.runs > MOST_IN_FULL:
         store.prune()
@@ -170,11 +194,22 @@ def _find(store: ResultStore, arguments: argparse.Namespace, again: bool) -> tup
     from stall_analyzer.cli.progress_bar import finding  # noqa: PLC0415
 
     judge = Judge(arguments.fail_over, arguments.baseline, arguments.tolerance)
-    batch = Batch(store, judge.take)
+    of_interest = _of_interest(arguments)
+    batch = Batch(store, judge.take, of_interest.holds if of_interest else None)
     wanted = Selection(arguments.run, arguments.since, arguments.shard, arguments.console)
     with finding() as seen:
         batch.find(arguments.paths, wanted, again, seen)
     return batch, judge
+
+
+def _of_interest(arguments: argparse.Namespace) -> Interest | None:
+    from stall_analyzer.batch.selection import Interest  # noqa: PLC0415
+    from stall_analyzer.detectors import manual  # noqa: PLC0415
+
+    if not (arguments.status or arguments.bucket or arguments.finding):
+        return None
+    ids = [manual.page(found).id for found in arguments.finding]
+    return Interest(arguments.status, arguments.bucket, ids)
 
 
 def _costliest(batch: Batch, most: int, store: ResultStore, arguments: argparse.Namespace) -> Batch:
@@ -215,6 +250,11 @@ def _read(batch: Batch, arguments: argparse.Namespace, extra: Extra | None = Non
         _engine(batch, arguments, bar.share) as engine,
     ):
         batch.analyze(engine, extra.extra_of if extra else None, bar.done)
+
+
+def _say_left_out(batch: Batch) -> None:
+    if batch.left_out:
+        _say(f"{batch.left_out:,} other runs are not of the verdict, bucket or finding asked for")
 
 
 def _engine(
@@ -262,7 +302,7 @@ def _write(batch: Batch, judge: Judge, extra: Extra | None, arguments: argparse.
         _write_tables(batch, arguments)
     if arguments.output:
         output.write_file(arguments.output, _pieces(batch, judge, io.StringIO(), arguments))
-    elif arguments.json or arguments.markdown or not extra:
+    elif arguments.format != TEXT or not extra:
         _print(_pieces(batch, judge, sys.stdout, arguments))
 
 
@@ -289,15 +329,24 @@ def _pieces(
     batch: Batch, judge: Judge, stream: TextIO, arguments: argparse.Namespace
 ) -> Iterator[str]:
     """The report as it fits `stream`: its width, colours and encoding."""
-    if arguments.json:
+    if arguments.format == JSON:
         from stall_analyzer.batch.json_output import as_json  # noqa: PLC0415
 
         return as_json(batch, judge)
+    if arguments.format in BUILD_FORMATS:
+        from stall_analyzer.batch import build_output  # noqa: PLC0415
+
+        render = {
+            GITHUB: build_output.as_github,
+            SARIF: build_output.as_sarif,
+            JUNIT: build_output.as_junit,
+        }
+        return render[arguments.format](batch, judge)
     from stall_analyzer.batch import text_output  # noqa: PLC0415
 
     summed_up = batch.runs > MOST_IN_FULL
     in_full = arguments.full or not summed_up
-    if arguments.markdown:
+    if arguments.format == MARKDOWN:
         return text_output.as_markdown(batch, judge, summed_up, in_full)
     console = _console(stream, arguments)
     return text_output.as_text(batch, judge, console, summed_up, in_full, arguments.threads)
@@ -310,9 +359,14 @@ def _console(stream: TextIO, arguments: argparse.Namespace) -> Console:
     return Console(
         file=stream,
         color_system=None if plain else "auto",
-        width=None if stream.isatty() else PLAIN_WIDTH,
+        width=None if stream.isatty() else _plain_width(),
         highlight=False,
     )
+
+
+def _plain_width() -> int:
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) if columns.isdecimal() and int(columns) else PLAIN_WIDTH
 
 
 def _say(message: str) -> None:

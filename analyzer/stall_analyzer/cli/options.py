@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from textwrap import indent
 from typing import TypeVar
 
+from stall_analyzer.batch.limits import BUCKETS, STATUSES
 from stall_analyzer.batch.limits import parse as parse_limit
 from stall_analyzer.batch.selection import (
     ALL,
@@ -20,70 +20,20 @@ from stall_analyzer.batch.selection import (
     parse_share,
     parse_since,
 )
-from stall_analyzer.captures.how_to_capture import HOW_TO_CAPTURE
+from stall_analyzer.cli.help_texts import DESCRIPTION, EPILOG, MOST_IN_FULL, SHORT_HELP
+from stall_analyzer.cli.settings import DEADLINE, TOLERANCE, positive
 
 PROGRAM = "stall-analyze"
+# The subcommands; a folder of that name can be given as ./capture.
+ATTACH, CAPTURE, CHECK, TRY, WATCH = "attach", "capture", "check", "try", "watch"
+SUBCOMMANDS = (ATTACH, CAPTURE, CHECK, TRY, WATCH)
+SHELLS = ("bash", "zsh", "tcsh")
 MOST_PROCESSES = 8  # each may hold a large trace in memory
-MOST_IN_FULL = 20  # runs; of more, the sums say more than the reports
-TOLERANCE = 0.1
+TEXT, JSON, MARKDOWN, GITHUB, SARIF, JUNIT = "text", "json", "markdown", "github", "sarif", "junit"
+BUILD_FORMATS = (GITHUB, SARIF, JUNIT)
+FORMATS = (TEXT, JSON, MARKDOWN, *BUILD_FORMATS)
 
 Value = TypeVar("Value")
-
-DESCRIPTION = """\
-Why is my training stuck on the first epoch?
-
-Reads TensorFlow profiler traces and event files under each PATH (a log
-directory of TensorBoard, or a run in it) and divides the wall time of the
-first epoch exactly: waiting for input, compiling, memory, numerics,
-communication, Python on the host, and the model's own work. What the files
-do not show is called unknown. Nothing is written into a log directory.
-"""
-
-EPILOG = f"""\
-how to capture the first epoch:
-{indent(HOW_TO_CAPTURE, "  ")}
-
-  Event files alone are enough to see that the first epoch is slow; the
-  trace is what shows why. StallCallback takes it in pieces, and also writes
-  down where a run hangs. Profile is written when its block ends, so let a
-  very long epoch run with steps_per_epoch=200.
-
-examples:
-  stall-analyze capture -- python train.py    record a run, and why it hangs;
-                                         more: stall-analyze capture --help
-  stall-analyze check train.py           can it learn at all? tries one batch
-  stall-analyze try ST109 -- python train.py  does the change help? measures it
-  stall-analyze attach PID               it hangs, and nothing was recorded
-  stall-analyze watch logs/              how are they doing, while they go on
-  stall-analyze logs/                    every run under logs/
-  stall-analyze logs/ --run 'resnet*'    only some of them
-  stall-analyze logs/ --json -o stall.json
-  stall-analyze logs/ --html stall.html  one file to pass on: the tab's page
-  stall-analyze logs/ --annotate out/    traces with our lines in them
-  stall-analyze --explain ST104          what a finding means, and what to do
-
-many runs (docs/CLUSTER.md has more):
-  stall-analyze s3://bucket/logs --jsonl all.jsonl --parquet tables/
-  stall-analyze logs/ --since 1d --fail-over input=20% --fail-over status=stuck
-  stall-analyze logs/ --baseline last.jsonl --jsonl new.jsonl
-  stall-analyze logs/ --scheduler tcp://head:8786
-
-  More than {MOST_IN_FULL} runs are summed up; --full or --run shows them in full. Results are
-  kept, and a run is read again only when its files have changed: a pass
-  that was killed goes on where it was when it is started again.
-
-exit codes:
-  0    a report was made, whatever its verdict
-  1    internal error
-  2    the command line, or the output file, cannot be used
-  3    no run was found
-  4    a file or a run could not be read; the rest is in the report
-  5    a run is over a limit of --fail-over
-  6    a run is worse than in the --baseline
-  7    the cluster of --scheduler cannot be used, or was lost
-  130  interrupted
-  Of 4, 5 and 6, the first of 5, 6, 4 that holds.
-"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -92,17 +42,32 @@ def parser() -> argparse.ArgumentParser:
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
     )
+    made.add_argument("-h", "--help", action=_ShortHelp, nargs=0, help="what is used most")
+    made.add_argument("--help-all", action="help", help="this list")
     made.add_argument("paths", metavar="PATH", nargs="*", help="log directory, or a run in it")
     _add_outputs(made)
     _add_selection(made.add_argument_group("which runs"))
     _add_batch(made.add_argument_group("many runs"))
     _add_checks(made.add_argument_group("for builds that should fail"))
     made.add_argument(
+        "--config",
+        metavar="FILE",
+        type=Path,
+        help="settings, instead of the nearest stall.toml or [tool.stall] of a pyproject.toml; "
+        "docs/CI.md lists them",
+    )
+    made.add_argument(
         "--explain", metavar="ID", help="the manual page of a finding, by id or name; needs no PATH"
     )
     made.add_argument(
         "--list-findings", action="store_true", help="everything that can be found; needs no PATH"
+    )
+    made.add_argument(
+        "--completion",
+        choices=SHELLS,
+        help="the script by which a shell completes this command; needs the extra [completion]",
     )
     made.add_argument("--no-color", action="store_true", help="no colour; NO_COLOR does the same")
     made.add_argument("-v", "--verbose", action="store_true", help="tracebacks of internal errors")
@@ -112,12 +77,26 @@ def parser() -> argparse.ArgumentParser:
 
 def _add_outputs(made: argparse.ArgumentParser) -> None:
     form = made.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print one JSON document instead")
-    form.add_argument("--markdown", action="store_true", help="print Markdown, for issues and chat")
+    form.add_argument(
+        "--format",
+        choices=FORMATS,
+        default=TEXT,
+        help="what to print: text, one JSON document, Markdown for issues and chat, annotations "
+        "of a GitHub workflow, SARIF or JUnit (docs/CI.md)",
+    )
+    for same in (JSON, MARKDOWN):
+        form.add_argument(
+            f"--{same}",
+            dest="format",
+            action="store_const",
+            const=same,
+            help=f"the same as --format {same}",
+        )
     made.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE")
     made.add_argument(
         "--full",
         action="store_true",
+        default=None,
         help=f"every run in full, even when there are more than {MOST_IN_FULL}",
     )
     made.add_argument(
@@ -162,6 +141,27 @@ def _add_selection(group: argparse._ArgumentGroup) -> None:
         help="only runs with a file that changed since then: 2026-11-01, or 3d for three days",
     )
     group.add_argument(
+        "--status",
+        choices=STATUSES,
+        action="append",
+        default=[],
+        help="only runs of this verdict; may be given more than once",
+    )
+    group.add_argument(
+        "--bucket",
+        choices=BUCKETS,
+        action="append",
+        default=[],
+        help="only runs that this costs most; may be given more than once",
+    )
+    group.add_argument(
+        "--finding",
+        metavar="ID",
+        action="append",
+        default=[],
+        help="only runs with this finding, by id or name; may be given more than once",
+    )
+    group.add_argument(
         "--shard",
         metavar="I/N",
         type=_value(parse_shard),
@@ -181,7 +181,7 @@ def _add_batch(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--jobs",
         metavar="N",
-        type=_positive,
+        type=_value(positive),
         help=f"processes (default: as many as pay off, at most {MOST_PROCESSES})",
     )
     group.add_argument(
@@ -193,8 +193,8 @@ def _add_batch(group: argparse._ArgumentGroup) -> None:
         "--deadline",
         metavar="TIME",
         type=_value(parse_duration),
-        default=parse_duration("30m"),
-        help="give a run up that takes longer (default: 30m); not where a few are read at once",
+        help=f"give a run up that takes longer (default: {DEADLINE}); not where a few are read "
+        "at once",
     )
     group.add_argument(
         "--store",
@@ -213,7 +213,6 @@ def _add_checks(group: argparse._ArgumentGroup) -> None:
         metavar="LIMIT",
         type=_value(parse_limit),
         action="append",
-        default=[],
         help="exit with 5 when a run is over it: input=20%% of the first epoch, compile.xla=30s, "
         "epoch=10m, status=stuck; may be given more than once",
     )
@@ -227,11 +226,16 @@ def _add_checks(group: argparse._ArgumentGroup) -> None:
         "--tolerance",
         metavar="SHARE",
         type=_value(parse_share),
-        default=TOLERANCE,
         help=f"of the former epoch by which a run may be slower (default: {TOLERANCE:.0%})".replace(
             "%", "%%"
         ),
     )
+
+
+class _ShortHelp(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> None:
+        print(SHORT_HELP, end="")
+        parser.exit()
 
 
 class _Version(argparse.Action):
@@ -253,9 +257,3 @@ def _value(parse: Callable[[str], Value]) -> Callable[[str], Value]:
             raise argparse.ArgumentTypeError(str(error)) from error
 
     return convert
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return int(text)

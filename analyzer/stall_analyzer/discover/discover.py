@@ -11,10 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from textwrap import indent
 
 from stall_analyzer.captures.capture_format import STAGING
-from stall_analyzer.captures.how_to_capture import HOW_TO_CAPTURE
+from stall_analyzer.captures.how_to_capture import HOW_TO_GO_ON
 from stall_analyzer.discover.attempts import FoundSession, place_dumps, split_attempts, writer_of
 from stall_analyzer.discover.console_files import (
     FoundConsoles,
@@ -175,7 +174,7 @@ def _run_folders(root: str, notes: list[Note]) -> Iterator[tuple[PathParts, _Run
     """Run folders under `root`, each when it is complete, with the parts that lead to it."""
     kind = files.kind(root) if root else None
     if kind is None:
-        raise UnreadableFile("it does not exist")
+        raise UnreadableFile(f"it does not exist{files.did_you_mean(root)}")
     root = files.tidied(root)
     if kind == "file":  # given by itself, it is a logdir that holds nothing else
         folder_path, name = files.split(root)
@@ -386,12 +385,11 @@ def _prefixes(roots: Sequence[str]) -> list[str]:
 
 
 def nothing_found(paths: Sequence[str], notes: Sequence[Note]) -> str:
-    """What to tell whoever expected a run there."""
+    """What to tell whoever expected a run there: what is wrong, and the way on."""
     roots = list(dict.fromkeys(paths))
-    reasons = "".join(f"\n  {note.text}" for note in notes if note.level == "error")
-    return (
-        f"No training run found in {', '.join(roots) or 'no path at all'}.{reasons}\n"
-        f"Looked for plugins/profile/<session>/<host>{XPLANE} (or {TRACE_JSON}) and for\n"
-        "events.out.tfevents.* in every folder below.\n"
-        f"How to capture the first epoch:\n{indent(HOW_TO_CAPTURE, '    ')}"
-    )
+    reasons = [note.text for note in notes if note.level == "error"]
+    if len(reasons) < len(roots):
+        where = ", ".join(roots)
+        reasons = [f"There is no trace (*{XPLANE}, *{TRACE_JSON}) and no event file "
+                   f"({EVENT_FILE}*) in {where} or below.", *reasons]  # fmt: skip
+    return f"No training run found. {' '.join(reasons)}\n{HOW_TO_GO_ON}"

@@ -55,6 +55,24 @@ def absolute(path: str) -> str:
     return path if is_url(path) or not path else os.path.abspath(path)  # noqa: PTH100  links stay links
 
 
+def did_you_mean(path: str) -> str:
+    """` (did you mean logs/run1?)`, for a path of which a part is misspelled; empty where nothing
+    is like it, or it is behind a URL."""
+    if is_url(path) or not path:
+        return ""
+    try:
+        missing = Path(absolute(path))
+        while not missing.parent.is_dir():
+            missing = missing.parent
+        names = [entry.name for entry in missing.parent.iterdir()]
+    except (OSError, ValueError):
+        return ""
+    from difflib import get_close_matches  # noqa: PLC0415  few are ever misspelled
+
+    like = get_close_matches(missing.name, names, n=1)
+    return f" (did you mean {missing.parent / like[0]}?)" if like else ""
+
+
 def kind(path: str) -> str | None:
     """What lies at a path: "folder", "file" or None for nothing."""
     if is_url(path):

@@ -51,6 +51,7 @@ class RecordFile:
         self.position = position
         self._lengths: dict[bytes, int] = {}  # by header: summaries of one kind have one length
         self.damage: str | None = None
+        self.is_foreign = False  # not even its first bytes are those of a record
 
     def __iter__(self) -> Iterator[Record]:
         # The size now: a file that is being written may grow while we read, and the end that we
@@ -72,6 +73,7 @@ class RecordFile:
                 length = self._lengths[header] = _length_in(header)
             if length < 0:
                 self.damage = f"the record at byte {position + at:,} is damaged"
+                self.is_foreign = position + at == 0
                 break
             begin = at + _HEADER.size
             end = begin + length
@@ -120,7 +122,12 @@ def read_records(
         return
     if damaged:
         notes.append(Note("warning", f"Damaged records in {what} were skipped: {damaged}.", path))
-    if records.damage is not None:
+    if records.is_foreign:
+        text = (
+            f"{begin} could not be read: it does not begin with a record, so it is something else."
+        )
+        notes.append(Note("error", text, path))
+    elif records.damage is not None:
         text = f"{begin} was read only in part: {records.damage}. The records before that are used."
         notes.append(Note("warning", text, path))
 

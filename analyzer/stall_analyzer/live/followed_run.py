@@ -29,8 +29,7 @@ class RunState:
     @property
     def title(self) -> str:
         """A run that is the log directory itself has no name in it."""
-        name = self.run.path if self.run.name == "." else self.run.name
-        return shown_name(name, self.run.attempt)
+        return shown_name(self.run.name, self.run.attempt, self.run.folder)
 
     @property
     def trains(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from stall_analyzer.model.notes import Note
@@ -79,6 +80,14 @@ class Run:
     dumps: tuple[DumpFiles, ...] = ()
     consoles: tuple[ConsoleFile, ...] = ()
     changed_unix_s: float | None = None  # the newest of its files; None where nothing tells
+
+    @property
+    def folder(self) -> str:
+        """The name of its folder; of a profile session given by itself, that of its run."""
+        path = self.path if "://" in self.path else os.path.abspath(self.path)  # noqa: PTH100
+        parts = [part for part in path.replace(os.sep, "/").split("/") if part]
+        owner = parts[:-3] if parts[-3:-1] == ["plugins", "profile"] else parts
+        return (owner or [path])[-1]
 
     @property
     def size(self) -> int:

@@ -58,6 +58,7 @@ def document(entries: list[ReportEntry], notes: Sequence[Note] = ()) -> Document
         "fleet": None,
         "over_limit": None,
         "worse": None,
+        "better": None,
     }
 
 
@@ -70,6 +71,7 @@ def run_document(report: Report) -> ReportEntry:
     in_phases, in_steps = _parts(ledger, timeline.phases), _parts(ledger, timeline.steps)
     return {
         "run": report.run.name,
+        "folder": _cut(report.run.folder, LONGEST_NAME),
         "attempt": report.run.attempt,
         "captured": timeline.events is not None and bool(timeline.events.captures),
         "sessions": [session.id for session in report.run.sessions],

@@ -312,6 +312,7 @@ class ReportEntry(TypedDict):
     """One run."""
 
     run: str  # As TensorBoard names it.
+    folder: str  # The name of its folder: what a run is called that TensorBoard names ".".
     attempt: Positive  # Counts restarts that wrote into the same directory.
     captured: bool  # StallCallback, watch or `stall-analyze capture` was there.
     sessions: list[str]  # As the Profile plugin names them.
@@ -414,7 +415,7 @@ class ExcessEntry(TypedDict):
     measured: str
 
 
-class WorseEntry(TypedDict):
+class ChangedEntry(TypedDict):
     run: str
     attempt: Positive
     status_before: Status
@@ -422,6 +423,7 @@ class WorseEntry(TypedDict):
     before_ps: Ps  # The first epoch.
     now_ps: Ps
     grown_ps: dict[str, Ps]  # What takes longer: buckets, and `later epochs`.
+    sentence: str  # By how much it is slower or faster, and by which cause.
 
 
 class Document(TypedDict):
@@ -434,4 +436,5 @@ class Document(TypedDict):
     notes: list[NoteEntry]  # What the reader must know about the log directory as a whole.
     fleet: FleetEntry | None  # Sums over the runs, where there are several.
     over_limit: list[ExcessEntry] | None  # With --fail-over: the runs over a limit.
-    worse: list[WorseEntry] | None  # With --baseline: the runs that are worse than before.
+    worse: list[ChangedEntry] | None  # With --baseline: the runs that are worse than before.
+    better: list[ChangedEntry] | None  # With --baseline: those that are better.

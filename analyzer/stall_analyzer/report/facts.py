@@ -32,6 +32,11 @@ LOST_BUCKETS: tuple[Bucket, ...] = (
     "input", "compile", "memory", "numerics", "communication", "host",
 )  # fmt: skip
 ERRORS_KEPT = 3
+# Those first whose training is in vain, then those that cost time.
+BY_NEED: tuple[Status, ...] = (
+    "dead", "stuck", "learning_nothing", "slow_always", "slow_once", "running", "unknown",
+    "healthy",
+)  # fmt: skip
 DETAILS = (
     "blames",
     "estimated",
@@ -132,11 +137,17 @@ def machine_loss_ps(facts: Facts) -> int:
     return machines(facts) * lost_ps(facts)
 
 
+def need(status: Status, buckets_ps: Mapping[Bucket, int]) -> tuple[int, int]:
+    """The order in which runs want to be looked at: the verdict, then the seconds lost."""
+    return BY_NEED.index(status), -lost_in(buckets_ps)
+
+
 def by_size(parts_ps: Mapping[Name, int]) -> list[tuple[Name, int]]:
     """Those that are not zero, largest first."""
     return sorted(((name, ps) for name, ps in parts_ps.items() if ps), key=lambda part: -part[1])
 
 
-def shown_name(run: str, attempt: int) -> str:
-    """With its attempt, where there were several."""
-    return f"{run} (attempt {attempt})" if attempt > 1 else run
+def shown_name(run: str, attempt: int, folder: str = "") -> str:
+    """With its attempt, where there were several; `folder`: for a log directory that is a run."""
+    name = folder if run == "." and folder else run
+    return f"{name} (attempt {attempt})" if attempt > 1 else name

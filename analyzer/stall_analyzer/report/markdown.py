@@ -94,8 +94,7 @@ def _run(run: ReportEntry) -> Iterator[str]:
 
 
 def _name(run: ReportEntry) -> str:
-    name = "the log directory" if run["run"] == "." else plain(run["run"])
-    return shown_name(name, run["attempt"])
+    return plain(shown_name(run["run"], run["attempt"], run["folder"]))
 
 
 def _window(run: ReportEntry) -> str:

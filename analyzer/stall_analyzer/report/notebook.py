@@ -11,7 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from stall_analyzer.model.format import percent, seconds
-from stall_analyzer.report.facts import figures
+from stall_analyzer.report.facts import figures, shown_name
 from stall_analyzer.report.palette import BUCKET_COLOURS, STATUS_COLOURS
 from stall_analyzer.report.words import (
     bucket_range,
@@ -47,9 +47,8 @@ def _run(run: ReportEntry) -> Iterator[str]:
     verdict = run["verdict"]
     color = STATUS_COLOURS[verdict["status"]]
     yield f'<div style="{_RUN};border-left:4px solid {color}">'
-    if run["run"] != ".":  # a folder of one run has no other name, and the reader has just named it
-        yield f"<b>{escape(run['run'])}</b><br>"
-    yield escape(verdict["sentence"])
+    name = shown_name(run["run"], run["attempt"], run["folder"])
+    yield f"<b>{escape(name)}</b><br>{escape(verdict['sentence'])}"
     yield f" <b>{undecided(run)}</b>" if undecided(run) else ""
     yield from _bar(run)
     if run["estimate"]:

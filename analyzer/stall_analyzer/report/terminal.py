@@ -6,6 +6,7 @@ and since everything printed is a `Text`, no name is ever read as markup.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rich.cells import cell_len
@@ -14,9 +15,14 @@ from rich.text import Text
 
 from stall_analyzer.report.glyphs import ASCII
 
-NARROWEST = 72  # what the columns need; a narrower terminal wraps the lines itself
-WIDEST = 100  # a bar across a very wide terminal is harder to read, not easier
+NARROWEST = 40  # what words and figures need; a narrower terminal wraps the lines itself
+WIDEST = 200  # for names and code
+WIDEST_TEXT = 100  # longer lines, and bars across them, are harder to read, not easier
 COLUMN_GAP = "  "
+# `1.63 s` stays on one line: rich would wrap at a no-break space too.
+FIGURE = re.compile(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|%)\b|%)")
+GLUE = "\ue000"  # of no meaning to anybody
+SHORTEST_LAST = 12  # cells, of words that are wrapped
 
 
 class Terminal:
@@ -25,6 +31,7 @@ class Terminal:
         self._ascii_only = console.options.ascii_only
         self._is_empty = True
         self.width = max(NARROWEST, min(console.width, WIDEST))
+        self.text_width = min(self.width, WIDEST_TEXT)
 
     def text(self, string: str, style: str = "") -> Text:
         clean = "".join(char if char.isprintable() else "?" for char in string)
@@ -32,13 +39,14 @@ class Terminal:
 
     def line(self, *parts: Text, indent: int = 0) -> None:
         """One paragraph: wrapped lines hang under the first."""
-        self._hang(Text(" " * indent), Text.assemble(*parts))
+        self._hang(Text(" " * indent), Text.assemble(*parts), self.text_width - indent)
 
     def code(self, line: str, sign: str, indent: int) -> None:
         """A line of code after a sign of its own; the code's indentation stays."""
         body = line.lstrip(" ")
-        depth = len(line) - len(body)
-        self._hang(Text(f"{' ' * indent}{sign} {' ' * depth}"), self.text(body))
+        depth = min(len(line) - len(body), self.width // 4)
+        head = Text(f"{' ' * indent}{sign} {' ' * depth}")
+        self._hang(head, self.text(body), self.width - head.cell_len)
 
     def gap(self) -> None:
         """An empty line, but not at the very top."""
@@ -46,23 +54,33 @@ class Terminal:
             self._console.print()
 
     def heading(self, title: str) -> None:
-        name = self.text(self._shortened(title, self.width - 4), "bold")
-        rule = "─" * (self.width - name.cell_len - 1)
+        name = self.text(self._shortened(title, self.text_width - 4), "bold")
+        rule = "─" * (self.text_width - name.cell_len - 1)
         self.gap()
         self.line(name, self.text(f" {rule}", "dim"))
 
     def rows(
         self, rows: Sequence[Sequence[Text]], right: Sequence[int] = (), indent: int = 0
     ) -> None:
-        """Columns as wide as their content; the last one takes the rest of the line and wraps."""
+        """Columns as wide as their content; the last one takes the rest of the line and wraps.
+
+        Where the others leave it no room, each row is one paragraph.
+        """
         widths = [max(cell.cell_len for cell in column) for column in zip(*rows, strict=True)]
+        left = self.width - indent - sum(width + len(COLUMN_GAP) for width in widths[:-1])
+        if left < min(widths[-1], SHORTEST_LAST):
+            between = self.text(" · ", "dim")
+            for row in rows:
+                cells = [cell for cell in row if cell.plain.strip()]
+                self._hang(Text(" " * indent), between.join(cells), self.text_width - indent)
+            return
         for row in rows:
             head = Text(" " * indent)
             for column, cell in enumerate(row[:-1]):
                 padding = Text(" " * (widths[column] - cell.cell_len))
                 head += padding + cell if column in right else cell + padding
                 head += Text(COLUMN_GAP)
-            self._hang(head, row[-1])
+            self._hang(head, row[-1], min(left, WIDEST_TEXT))
 
     def name(self, name: str, width: int, style: str = "") -> Text:
         """A name cut at its beginning when it is too long: paths differ at their ends."""
@@ -72,7 +90,8 @@ class Terminal:
         """The same, without its end where it is too long."""
         if text.cell_len <= width:
             return text
-        return self.text(f"{text.plain[: width - 3].rstrip(' ,')} …", str(text.style))
+        kept = text.plain[: width - 2].rstrip(" ,")
+        return text[: len(kept)] + self.text(" …")
 
     def _shortened(self, name: str, width: int) -> str:
         if cell_len(name) <= width:
@@ -81,11 +100,12 @@ class Terminal:
             name = name[1:]
         return f"…{name}"
 
-    def _hang(self, head: Text, body: Text) -> None:
+    def _hang(self, head: Text, body: Text, room: int) -> None:
         self._is_empty = False
-        room = max(self.width - head.cell_len, 10)
-        wrapped = body.wrap(self._console, room) or [Text()]
+        body.plain = FIGURE.sub(GLUE, body.plain)
+        wrapped = body.wrap(self._console, max(room, SHORTEST_LAST)) or [Text()]
         for number, line in enumerate(wrapped):
+            line.plain = line.plain.replace(GLUE, " ")
             start = head if number == 0 else Text(" " * head.cell_len)
             whole = start + line
             whole.rstrip()

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
 from stall_analyzer.model.format import percent, seconds
-from stall_analyzer.model.kinds import Bucket, Status
+from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.timeline import off_at_both_ends
 from stall_analyzer.report.computing_text import show_computing
-from stall_analyzer.report.facts import by_size, figures, shown_name
+from stall_analyzer.report.facts import by_size, figures, need, shown_name
 from stall_analyzer.report.findings_text import SHOWN_IN_FULL, show_findings, show_line
-from stall_analyzer.report.glyphs import bar, cells_per_part, sparkline
+from stall_analyzer.report.glyphs import bar, sparkline
+from stall_analyzer.report.hosts_text import show_hosts
+from stall_analyzer.report.overview_text import show_overview
 from stall_analyzer.report.palette import (
     BUCKET_COLOURS,
-    BUCKET_LETTERS,
     NOTE_COLOURS,
     STATUS_COLOURS,
 )
 from stall_analyzer.report.terminal import Terminal
 from stall_analyzer.report.threads_text import show_threads
 from stall_analyzer.report.words import (
-    CAUSE_FROM_SHARE,
     bucket_range,
     causes_in,
     costly_lines,
     epoch_times,
-    first_epoch,
-    main_cost,
+    largest_parts,
     traced_exactly,
     undecided,
     window_noun,
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from stall_analyzer.report.document_types import (
         Document,
         EstimateEntry,
-        LateHostEntry,
         NoteEntry,
         PhaseEntry,
         ReportEntry,
@@ -48,80 +46,38 @@ if TYPE_CHECKING:
     )
 
 NAME_WIDTH = 26
+SHORTEST_BAR = 8
 FIGURES_WIDTH = 19  # time and share
-SMALL_BAR = 12
-SHORTEST_NAME = 12
-LEGEND_ENTRIES = 5  # on a line
 CAUSES_SHOWN = 4
 SLOW_STEP = 2  # times the median
 SLOW_STEPS_SHOWN = 5
-HOSTS_SHOWN = 16
 WHOLE = {"first epoch": "the epoch", "trace": "the window", "so far": "what has passed"}
 
 
 def render(document: Document, console: Console, threads: bool = False) -> None:
-    """Prints every run; where there are several, a table of all of them first."""
+    """Prints every run; where there are several, at last a table of all of them, which is what
+    stands above the prompt then."""
     terminal = Terminal(console)
-    runs = document["runs"]
-    if len(runs) > 1:
-        _overview(terminal, runs)
+    runs = sorted(document["runs"], key=_need)
     for run in runs:
         _run(terminal, run, threads)
     if document["notes"]:
         terminal.heading("all paths")
         _notes(terminal, document["notes"])
+    if len(runs) > 1:
+        terminal.heading(f"{len(runs)} runs, those in need first")
+        show_overview(terminal, runs)
 
 
-# ---------------------------------------------------------------- many runs
-
-
-def _overview(terminal: Terminal, runs: Sequence[ReportEntry]) -> None:
-    titles = (f"{len(runs)} runs", "verdict", "epoch 1", "main cost", "where it went")
-    table = [[terminal.text(title, "dim") for title in titles]]
-    used: set[Bucket] = set()
-    for run in runs:
-        verdict, buckets_ps = run["verdict"], figures(run)["buckets_ps"]
-        used.update(bucket for bucket, ps in buckets_ps.items() if ps)
-        table.append(
-            [
-                terminal.text(shown_name(run["run"], run["attempt"])),
-                _status(terminal, verdict["status"]),
-                terminal.text(first_epoch(run)),
-                terminal.text(main_cost(run)),
-                _small_bar(terminal, buckets_ps),
-            ]
-        )
-    fixed = sum(max(row[column].cell_len for row in table) + 2 for column in (1, 2, 4))
-    for row in table:  # several candidates may need more room than a narrow terminal has
-        row[3] = terminal.cut(row[3], terminal.width - fixed - SHORTEST_NAME - 2)
-    room = terminal.width - fixed - max(row[3].cell_len for row in table) - 2
-    for row in table:
-        row[0] = terminal.name(row[0].plain, room, str(row[0].style))
-    terminal.rows(table, right=[2])
-    legend = [
-        Text.assemble(_swatch(terminal, bucket, 1), terminal.text(f" {bucket}  ", "dim"))
-        for bucket in BUCKET_LETTERS
-        if bucket in used
-    ]
-    for entries in (legend[:LEGEND_ENTRIES], legend[LEGEND_ENTRIES:]):
-        if entries:
-            terminal.line(*entries)
-
-
-def _small_bar(terminal: Terminal, buckets_ps: Mapping[Bucket, int]) -> Text:
-    cells = cells_per_part({name: buckets_ps.get(name, 0) for name in BUCKET_LETTERS}, SMALL_BAR)
-    return Text.assemble(*(_swatch(terminal, bucket, count) for bucket, count in cells.items()))
-
-
-def _swatch(terminal: Terminal, bucket: Bucket, count: int) -> Text:
-    return terminal.text(BUCKET_LETTERS[bucket] * count, f"black on {BUCKET_COLOURS[bucket]}")
+def _need(run: ReportEntry) -> tuple[int, int]:
+    return need(run["verdict"]["status"], figures(run)["buckets_ps"])
 
 
 # ---------------------------------------------------------------- one run
 
 
 def _run(terminal: Terminal, run: ReportEntry, threads: bool) -> None:
-    terminal.heading(shown_name(run["run"], run["attempt"]))
+    terminal.heading(shown_name(run["run"], run["attempt"], run["folder"]))
     verdict = run["verdict"]
     terminal.line(terminal.text(verdict["sentence"], f"bold {STATUS_COLOURS[verdict['status']]}"))
     if undecided(run):
@@ -136,15 +92,11 @@ def _run(terminal: Terminal, run: ReportEntry, threads: bool) -> None:
         show_computing(terminal, run)
         _steps(terminal, run)
         _phases(terminal, run)
-        _hosts(terminal, run)
+        show_hosts(terminal, run)
     _evidence(terminal, run)
     if run["notes"]:
         terminal.gap()
         _notes(terminal, run["notes"])
-
-
-def _status(terminal: Terminal, status: Status) -> Text:
-    return terminal.text(status.replace("_", " "), f"bold {STATUS_COLOURS[status]}")
 
 
 def _buckets(terminal: Terminal, run: ReportEntry) -> None:
@@ -152,22 +104,31 @@ def _buckets(terminal: Terminal, run: ReportEntry) -> None:
     spent = by_size(figures(run)["buckets_ps"])
     ranges = {bucket: bucket_range(run, bucket) for bucket, _ in spent}
     longest = max(map(len, ranges.values()), default=0)
-    width = terminal.width - NAME_WIDTH - FIGURES_WIDTH - (longest + len("  ()") if longest else 0)
-    width = max(width, 1)
+    beside = longest + len("  ()") if longest else 0
+    width = terminal.text_width - NAME_WIDTH - FIGURES_WIDTH - beside
+    below = width < SHORTEST_BAR and beside > 0  # then ranges stand under their figures
+    if below:
+        width += beside
+    if width < SHORTEST_BAR:
+        width = 0
+    name_width = min(NAME_WIDTH, terminal.text_width - FIGURES_WIDTH)
 
     def row(name: Text, ps: int, filled: Text, style: str = "", known: str = "") -> None:
-        name.pad_right(NAME_WIDTH - name.cell_len)
+        name = terminal.cut(name, name_width - 1)
+        name.pad_right(name_width - name.cell_len)
         filled.pad_right(width - filled.cell_len)
         said = f"{seconds(ps):>12}{percent(ps, window_ps):>7}"
-        between = f"  ({known})" if known else ""
+        between = f"  ({known})" if known and not below else ""
         terminal.line(name, filled, terminal.text(said, style), terminal.text(between, "dim"))
+        if known and below:
+            terminal.line(terminal.text(f"{f'({known})':>{name_width + 12}}", "dim"))
 
     terminal.gap()
     for bucket, ps in spent:
         causes = causes_in(run, bucket)
         alone = f" {causes.pop()[0]}" if len(causes) == 1 else ""  # not said twice
         name = Text.assemble(terminal.text(bucket, "bold"), terminal.text(alone, "dim"))
-        filled = terminal.text(bar(ps, window_ps, width), BUCKET_COLOURS[bucket])
+        filled = terminal.text(bar(ps, window_ps, width) if width else "", BUCKET_COLOURS[bucket])
         row(name, ps, filled, known=ranges[bucket])
         for cause, cause_ps in causes[:CAUSES_SHOWN]:
             row(terminal.text(f"  {cause}", "dim"), cause_ps, Text(), "dim")
@@ -208,7 +169,7 @@ def _steps(terminal: Terminal, run: ReportEntry) -> None:
     terminal.line(terminal.text("steps", "bold"), terminal.text(summary))
     strip = (
         terminal.text(cell, _colour(steps[tallest]))
-        for cell, tallest in sparkline(durations, terminal.width - 2)
+        for cell, tallest in sparkline(durations, terminal.text_width - 2)
     )
     terminal.line(*strip, indent=2)
     slow = [step for step in steps if _duration(step) > SLOW_STEP * typical_ps]
@@ -278,51 +239,12 @@ def _traced_of(phase: PhaseEntry, estimated: bool) -> str:
     """What a phase went to. Beside an estimate, what was not traced is no cost: it says so."""
     parts_ps, whole_ps = phase["buckets_ps"], _duration(phase)
     if not estimated or "unknown" not in parts_ps:
-        return _largest_parts(parts_ps, whole_ps)
+        return largest_parts(parts_ps, whole_ps)
     known_ps = {**parts_ps, "unknown": 0}
     if not any(known_ps.values()):
         return "not traced"
     traced = percent(sum(known_ps.values()), whole_ps)
-    return f"traced {traced}: {_largest_parts(known_ps, whole_ps)}"
-
-
-def _largest_parts(buckets_ps: Mapping[Bucket, int], whole_ps: int) -> str:
-    largest = by_size(buckets_ps)[:3]
-    return ", ".join(f"{name} {percent(ps, whole_ps)}" for name, ps in largest)
-
-
-def _hosts(terminal: Terminal, run: ReportEntry) -> None:
-    """A line for each; of many, those that the others wait for first."""
-    ledgers = run["host_ledgers"]
-    if len(ledgers) < 2:
-        return
-    late = {entry["host"]: entry for entry in (run["lateness"] or {"hosts": []})["hosts"]}
-    cost = {host: entry["cost_ps"] for host, entry in late.items()}
-    ordered = sorted(ledgers, key=lambda ledger: -cost.get(ledger["host"], 0))
-    terminal.gap()
-    terminal.line(terminal.text("hosts, as traced" if run["estimate"] else "hosts", "bold"))
-    table = []
-    for ledger in ordered[:HOSTS_SHOWN]:
-        buckets_ps = ledger["buckets_ps"]
-        parts = _largest_parts(buckets_ps, sum(buckets_ps.values()))
-        thread = "" if ledger["training_thread"] else "no training thread"
-        waited = _waited_for(late.get(ledger["host"]), run["window"]["duration_ps"])
-        table.append(
-            [
-                terminal.name(ledger["host"], terminal.width // 3),
-                _small_bar(terminal, buckets_ps),
-                terminal.text(", ".join(filter(None, (waited, parts, thread))), "dim"),
-            ]
-        )
-    terminal.rows(table, indent=2)
-    if len(ledgers) > HOSTS_SHOWN:
-        terminal.line(terminal.text(f"and {len(ledgers) - HOSTS_SHOWN} more", "dim"), indent=2)
-
-
-def _waited_for(late: LateHostEntry | None, window_ps: int) -> str:
-    if late is None or late["cost_ps"] < window_ps // CAUSE_FROM_SHARE:
-        return ""
-    return f"the others waited {seconds(late['cost_ps'])} for it"
+    return f"traced {traced}: {largest_parts(known_ps, whole_ps)}"
 
 
 def _evidence(terminal: Terminal, run: ReportEntry) -> None:

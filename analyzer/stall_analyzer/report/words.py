@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from stall_analyzer.model.format import between, percent, seconds
@@ -148,3 +149,9 @@ def costly_lines(run: ReportEntry) -> list[CodeLineEntry]:
     """Those worth showing."""
     least_ps = run["window"]["duration_ps"] // CAUSE_FROM_SHARE
     return [line for line in run["lines"] if line["ps"] >= least_ps][:LINES_SHOWN]
+
+
+def largest_parts(buckets_ps: Mapping[Bucket, int], whole_ps: int) -> str:
+    """`input 62 %, compile 20 %, host 9 %`"""
+    largest = by_size(buckets_ps)[:3]
+    return ", ".join(f"{name} {percent(ps, whole_ps)}" for name, ps in largest)

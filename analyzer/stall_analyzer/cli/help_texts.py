@@ -1,0 +1,97 @@
+"""What `--help` and `--help-all` say besides the options themselves."""
+
+from __future__ import annotations
+
+from textwrap import indent
+
+from stall_analyzer.captures.how_to_capture import HOW_TO_CAPTURE
+
+MOST_IN_FULL = 20  # runs; of more, the sums say more than the reports
+
+# What fits a screen: a person reads it. The rest is in --help-all.
+SHORT_HELP = f"""\
+usage: stall-analyze PATH… [options]
+
+Why is my training stuck on the first epoch? Reads the TensorFlow traces and
+event files under each PATH (a log directory of TensorBoard, or a run in it)
+and says where the wall time of the first epoch went, and what to change.
+
+  stall-analyze logs/                         every run under logs/
+  stall-analyze logs/ --run 'resnet*'         only some of them
+  stall-analyze logs/ --html stall.html       one file to pass on
+  stall-analyze --explain ST104               what a finding means
+
+record a run, or look at one:
+  stall-analyze capture -- python train.py    record it, and why it hangs
+  stall-analyze check train.py                can it learn? tries one batch
+  stall-analyze try ST109 -- python train.py  does the change help? measures it
+  stall-analyze attach PID                    it hangs; nothing was recorded
+  stall-analyze watch logs/                   how are they doing just now
+
+most used:
+  --run NAME        only runs of this name or pattern
+  --since 3d        only runs with files that changed since
+  --format FORM     text, json, markdown, github, sarif or junit
+  -o FILE           write the report to FILE
+  --full            every run in full; more than {MOST_IN_FULL} are summed up
+  --fail-over LIMIT exit with 5 over input=20%, epoch=10m, status=stuck …
+  --baseline FILE   exit with 6 where a run is worse than in this result
+  --list-findings   everything that can be found
+  --help-all        all options, how to capture with TensorFlow, exit codes
+"""
+
+DESCRIPTION = """\
+Why is my training stuck on the first epoch?
+
+Reads TensorFlow profiler traces and event files under each PATH (a log
+directory of TensorBoard, or a run in it) and divides the wall time of the
+first epoch exactly: waiting for input, compiling, memory, numerics,
+communication, Python on the host, and the model's own work. What the files
+do not show is called unknown. Nothing is written into a log directory.
+"""
+
+EPILOG = f"""\
+how to capture the first epoch:
+{indent(HOW_TO_CAPTURE, "  ")}
+
+  Event files alone are enough to see that the first epoch is slow; the
+  trace is what shows why. StallCallback takes it in pieces, and also writes
+  down where a run hangs. Profile is written when its block ends, so let a
+  very long epoch run with steps_per_epoch=200.
+
+examples:
+  stall-analyze capture -- python train.py    record a run, and why it hangs;
+                                         more: stall-analyze capture --help
+  stall-analyze check train.py           can it learn at all? tries one batch
+  stall-analyze try ST109 -- python train.py  does the change help? measures it
+  stall-analyze attach PID               it hangs, and nothing was recorded
+  stall-analyze watch logs/              how are they doing, while they go on
+  stall-analyze logs/                    every run under logs/
+  stall-analyze logs/ --run 'resnet*'    only some of them
+  stall-analyze logs/ --json -o stall.json
+  stall-analyze logs/ --html stall.html  one file to pass on: the tab's page
+  stall-analyze logs/ --annotate out/    traces with our lines in them
+  stall-analyze --explain ST104          what a finding means, and what to do
+
+many runs (docs/CLUSTER.md has more):
+  stall-analyze s3://bucket/logs --jsonl all.jsonl --parquet tables/
+  stall-analyze logs/ --since 1d --fail-over input=20% --fail-over status=stuck
+  stall-analyze logs/ --baseline last.jsonl --jsonl new.jsonl
+  stall-analyze logs/ --scheduler tcp://head:8786
+
+  More than {MOST_IN_FULL} runs are summed up; --full or --run shows them in full. Results are
+  kept, and a run is read again only when its files have changed: a pass
+  that was killed goes on where it was when it is started again.
+
+exit codes:
+  0    a report was made, whatever its verdict
+  1    internal error
+  2    the command line, or the output file, cannot be used
+  3    no run was found
+  4    a file or a run could not be read; the rest is in the report
+  5    a run is over a limit of --fail-over
+  6    a run is worse than in the --baseline
+  7    the cluster of --scheduler cannot be used, or was lost
+  130  interrupted
+  Of 4, 5 and 6, the first of 5, 6, 4 that holds.
+"""

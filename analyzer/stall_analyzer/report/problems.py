@@ -1,0 +1,107 @@
+"""What builds and reviews are told of runs: one problem each, with the user's file and line.
+
+A view of the document, as GitHub's annotations, SARIF and JUnit want it. Notes are no problems.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Literal
+
+from stall_analyzer.report.facts import shown_name
+from stall_analyzer.report.words import worth
+
+if TYPE_CHECKING:
+    from stall_analyzer.report.document_types import FindingEntry, NoteEntry, ReportEntry
+
+Gravity = Literal["error", "warning", "note"]
+
+# Besides the findings: what a build fails on, and what nobody could read.
+OVER_LIMIT, WORSE, VERDICT, UNREADABLE = "over-limit", "worse", "verdict", "unreadable"
+OTHER_RULES = {
+    OVER_LIMIT: "A run is over a limit that was set for it.",
+    WORSE: "A run has become worse than in the baseline.",
+    VERDICT: "The training is in vain: it is dead, stuck, or learns nothing.",
+    UNREADABLE: "A file or a run could not be read.",
+}
+# A build fails on what it was told to fail on; what a finding costs is advice.
+GRAVITIES: dict[str, Gravity] = {"act": "warning", "consider": "note"}
+IN_VAIN = ("dead", "stuck", "learning_nothing")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the user's code; in the checkout where it is known there."""
+
+    path: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    run: str  # as views call it
+    rule: str  # of a finding its id
+    gravity: Gravity
+    title: str
+    text: str
+    place: Place | None = None
+
+
+def problems_of(entry: ReportEntry, checkout: Path) -> Iterator[Problem]:
+    """Those of one run, in the order of its findings."""
+    run = shown_name(entry["run"], entry["attempt"], entry["folder"])
+    told = [found for found in entry["findings"] if found["severity"] in GRAVITIES]
+    verdict = entry["verdict"]
+    if verdict["status"] in IN_VAIN and not any(found["severity"] == "act" for found in told):
+        title = verdict["status"].replace("_", " ")
+        yield Problem(run, VERDICT, "warning", f"{run} is {title}", verdict["sentence"])
+    for found in told:
+        text = " ".join(filter(None, (_sentence(worth(found)), found["change"]["text"])))
+        gravity = GRAVITIES[found["severity"]]
+        yield Problem(run, found["id"], gravity, found["title"], text, _place(found, checkout))
+    yield from unreadable(run, entry["notes"])
+
+
+def unreadable(run: str, notes: Sequence[NoteEntry]) -> Iterator[Problem]:
+    for note in notes:
+        if note["level"] == "error":
+            text = f"{note['text']} ({note['where']})" if note["where"] else note["text"]
+            yield Problem(run, UNREADABLE, "warning", "not read, or not in full", text)
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}." if words else ""
+
+
+def _place(found: FindingEntry, checkout: Path) -> Place | None:
+    """The costliest line; of a hang, the innermost of those that are in the checkout."""
+    for line in found["lines"]:
+        return Place(in_checkout(line["path"], checkout) or line["path"], line["line"])
+    for frame in found["stack"]:
+        path, _, line_and_function = frame.rpartition(":")
+        number = line_and_function.partition(" ")[0]
+        known = in_checkout(path, checkout)
+        if known and number.isdecimal():
+            return Place(known, int(number))
+    return None
+
+
+def in_checkout(path: str, checkout: Path) -> str:
+    """A path of the machine that trained, from the top of the checkout on; empty where it is not
+    there. `/home/me/project/src/train.py` is `src/train.py` where that is a file."""
+    parts = PurePosixPath(path.replace("\\", "/")).parts
+    for start in range(len(parts)):
+        tail = PurePosixPath(*parts[start:])
+        if tail.is_absolute() or ".." in tail.parts:
+            continue
+        if (checkout / tail).is_file():
+            return str(tail)
+    return ""
+
+
+def checkout() -> Path:
+    """Where the sources lie that are built: the job's folder, or the present one."""
+    return Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())

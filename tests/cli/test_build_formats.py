@@ -1,0 +1,190 @@
+"""What builds and reviews get: annotations of GitHub, SARIF, JUnit."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from jsonschema.validators import validator_for
+
+from stall_analyzer.cli import main as cli
+from stall_analyzer.report import github, junit, sarif
+from stall_analyzer.report.problems import Place, Problem, in_checkout, problems_of
+from tests.junit_rules import broken_rules
+from tests.published_schemas import published
+from tests.real_documents import ROOT, SAMPLES, finding, sample
+
+Capsys = pytest.CaptureFixture[str]
+LOGS = ROOT / "sample_logs"
+OVER_LIMIT, WORSE = 5, 6
+HOSTILE = "a]]>\x00\x1b[2J<&\"'\n::stop-commands::x\ud800, 100%: é"
+
+
+def line(path: str, number: int = 25) -> dict[str, Any]:
+    return {
+        "bucket": "input", "cause": "input.wait", "path": path, "line": number,
+        "function": "load", "ps": 10**12, "source": "", "name": "", "background": False,
+    }  # fmt: skip
+
+
+def problem(**changes: Any) -> Problem:
+    fields = {"run": "r", "rule": "ST001", "gravity": "warning", "title": "slow", "text": "why"}
+    return Problem(**(fields | changes))
+
+
+def printed(capsys: Capsys, *arguments: str) -> str:
+    cli.main(arguments)
+    return capsys.readouterr().out
+
+
+def checked_sarif(text: str) -> Any:
+    document = json.loads(text)
+    schema = published("sarif-2.1.0")
+    assert list(validator_for(schema)(schema).iter_errors(document)) == []
+    return document["runs"][0]
+
+
+def checked_junit(text: str) -> ElementTree.Element:
+    root = ElementTree.fromstring(text.encode())
+    assert broken_rules(root) == []
+    return root
+
+
+# ---------------------------------------------------------------- problems
+
+
+def test_a_finding_is_at_the_costliest_line_of_the_users_code(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "train.py").touch()
+    found = finding(lines=[line("/home/me/project/src/train.py"), line("other.py")])
+    (made,) = problems_of(sample("input_py_function", findings=[found]), tmp_path)
+    assert made.place == Place("src/train.py", 25)
+
+
+def test_a_line_that_is_not_in_the_checkout_keeps_its_path(tmp_path: Path) -> None:
+    assert in_checkout("/home/me/train.py", tmp_path) == ""
+    assert in_checkout("../../etc/passwd", tmp_path) == ""
+    found = finding(lines=[line("/home/me/train.py")])
+    (made,) = problems_of(sample("input_py_function", findings=[found]), tmp_path)
+    assert made.place == Place("/home/me/train.py", 25)
+
+
+def test_a_hang_is_at_the_innermost_line_in_the_checkout(tmp_path: Path) -> None:
+    (tmp_path / "data.py").touch()
+    stack = ["/usr/lib/python3.11/queue.py:171 Queue.get", "/home/me/data.py:12 batches"]
+    (made,) = problems_of(sample("healthy", findings=[finding(stack=stack)]), tmp_path)
+    assert made.place == Place("data.py", 12)
+
+
+def test_a_training_in_vain_is_a_problem_even_without_a_finding(tmp_path: Path) -> None:
+    dead = sample("healthy", findings=[])
+    dead["verdict"] |= {"status": "dead", "sentence": "It was killed."}
+    assert [one.rule for one in problems_of(dead, tmp_path)] == ["verdict"]
+    assert list(problems_of(sample("healthy", findings=[]), tmp_path)) == []
+
+
+# ---------------------------------------------------------------- formats
+
+
+def test_github_shows_a_finding_beside_its_line() -> None:
+    (command,) = github.render([problem(place=Place("src/train.py", 25))])
+    assert command == "::warning file=src/train.py,line=25,title=ST001 slow::r: why\n"
+
+
+def test_github_gets_what_fails_the_build_first() -> None:
+    many = [problem(gravity="note"), problem(), problem(gravity="error")]
+    assert [one.split()[0] for one in github.render(many)] == ["::error", "::warning", "::notice"]
+
+
+def test_nothing_in_a_log_can_be_a_command_or_end_a_document() -> None:
+    strange = problem(run=HOSTILE, title=HOSTILE, text=HOSTILE, place=Place(HOSTILE, 0))
+    (command,) = github.render([strange])
+    assert command.count("\n") == 1
+    assert re.match(r"::warning file=[^,:]+,line=0,title=[^,:]+::", command)
+    checked_sarif(sarif.render([strange]))
+    root = checked_junit("".join(junit.render([(HOSTILE, 1.0, [strange])])))
+    assert "<&\"'" in root[0].attrib["name"]
+
+
+def test_sarif_has_a_rule_with_the_manual_page_of_each_finding() -> None:
+    run = checked_sarif(sarif.render([problem(), problem(rule="over-limit", gravity="error")]))
+    rules = run["tool"]["driver"]["rules"]
+    assert [rules[result["ruleIndex"]]["id"] for result in run["results"]] == [
+        "ST001", "over-limit",
+    ]  # fmt: skip
+    assert "What to do" in rules[0]["help"]["text"]
+
+
+def test_sarif_names_the_line_from_the_top_of_the_checkout() -> None:
+    def place(path: str) -> Any:
+        run = checked_sarif(sarif.render([problem(place=Place(path, 7))]))
+        return run["results"][0]["locations"][0]["physicalLocation"]
+
+    assert place("src/my train.py") == {
+        "artifactLocation": {"uri": "src/my%20train.py", "uriBaseId": "%SRCROOT%"},
+        "region": {"startLine": 7},
+    }
+    assert place("/home/me/train.py")["artifactLocation"] == {"uri": "file:///home/me/train.py"}
+    assert place("C:\\me\\train.py")["artifactLocation"] == {"uri": "file:///C:/me/train.py"}
+
+
+def test_sarif_knows_a_finding_again_when_its_line_has_moved() -> None:
+    def fingerprint(**changes: Any) -> Any:
+        run = checked_sarif(sarif.render([problem(**changes)]))
+        return run["results"][0]["partialFingerprints"]
+
+    assert fingerprint(place=Place("a.py", 1)) == fingerprint(place=Place("a.py", 9))
+    assert fingerprint(rule="ST002") != fingerprint()
+
+
+def test_junit_has_a_suite_for_each_run_and_fails_what_is_worth_acting_on() -> None:
+    runs: Sequence[tuple[str, float, list[Problem]]] = [
+        ("well", 4.4504, []),
+        ("slow", 2.0, [problem(place=Place("a.py", 3)), problem(gravity="note")]),
+    ]
+    well, slow = checked_junit("".join(junit.render(runs)))
+    assert (well.attrib["time"], well.attrib["failures"]) == ("4.450", "0")
+    assert slow.attrib["failures"] == "1"
+    (failure,) = slow.iter("failure")
+    assert failure.attrib["message"] == "a.py:3: slow"
+
+
+# ---------------------------------------------------------------- the command
+
+
+@pytest.mark.parametrize("folder", SAMPLES, ids=lambda path: path.name)
+def test_every_sample_is_valid_in_every_format(folder: Path, capsys: Capsys) -> None:
+    run = checked_sarif(printed(capsys, str(folder), "--format", "sarif"))
+    root = checked_junit(printed(capsys, str(folder), "--format", "junit"))
+    commands = printed(capsys, str(folder), "--format", "github").splitlines()
+    assert len(run["results"]) == len(commands) == len(root.findall("testsuite/testcase/*"))
+    assert all(re.match("::(error|warning|notice) ", command) for command in commands)
+
+
+def test_what_is_over_a_limit_or_worse_is_an_error(tmp_path: Path, capsys: Capsys) -> None:
+    before = tmp_path / "before.jsonl"
+    healthy = sample("healthy", run=".")
+    before.write_text(json.dumps(healthy) + "\n")
+    slow = str(LOGS / "input_py_function")
+    checks = ("--fail-over", "input=20%", "--baseline", str(before))
+    assert cli.main([slow, "--format", "github", *checks]) == OVER_LIMIT
+    errors = [one for one in capsys.readouterr().out.splitlines() if one.startswith("::error")]
+    limit, worse = errors
+    assert limit.startswith("::error title=over-limit over the limit input=20%25::")
+    assert limit.endswith("input_py_function: It is 75 %25, 1.51 s.")
+    assert "title=worse worse than the baseline::input_py_function: Faster by 2.4" in worse
+    assert "input wait is new" in worse
+    assert cli.main([slow, "--format", "junit", *checks[2:]]) == WORSE
+    checked_junit(capsys.readouterr().out)
+
+
+def test_a_path_that_cannot_be_read_is_told_too(tmp_path: Path, capsys: Capsys) -> None:
+    absent = str(tmp_path / "absent")
+    root = checked_junit(printed(capsys, str(LOGS / "healthy"), absent, "--format", "junit"))
+    (failure,) = root.iter("failure")
+    assert failure.attrib["type"] == "unreadable" and "does not exist" in (failure.text or "")
