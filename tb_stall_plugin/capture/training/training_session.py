@@ -298,7 +298,8 @@ class TrainingSession:
         is_busy = self._windows is not None and self._windows.is_busy
         self._is_to_let_go = self._probe is not None and self._probe.holds_much
         self._looked_at = self._steps
-        self._look_at = self._steps + (1 if is_busy else self._measured_steps.rest())
+        usual_s = statistics.median(seconds)
+        self._look_at = self._steps + (1 if is_busy else self._measured_steps.rest(usual_s))
 
     def drop_step(self) -> None:
         """It began, but there was no more data."""
