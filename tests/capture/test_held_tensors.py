@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tb_stall_plugin import StallCallback
 from tb_stall_plugin.capture.training import gradients, held_tensors
 from tb_stall_plugin.capture.training.batch_sample import (
     INPUTS,
@@ -18,7 +20,7 @@ from tb_stall_plugin.capture.training.batch_sample import (
 )
 from tb_stall_plugin.capture.training.held_tensors import HeldTensors
 from tb_stall_plugin.capture.training.probe import Probe
-from tests.capture.small_trainings import small_model, tf
+from tests.capture.small_trainings import finish, small_model, tf
 from tests.capture.test_probe import X, Y
 
 RANDOM = np.random.default_rng(5)
@@ -135,3 +137,21 @@ def test_what_xla_compiles_is_measured_inside() -> None:
     assert probe.after_step(was_due=True, next_is_due=True)
     probe.take_out()
     assert probe.failure is None
+
+
+def test_much_is_let_go_of_after_each_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(held_tensors, "MUCH_BYTES", 0)
+    let_go, ended = HeldTensors.let_go, 0
+
+    def counted(self: HeldTensors) -> None:
+        nonlocal ended
+        ended += 1
+        let_go(self)
+
+    monkeypatch.setattr(HeldTensors, "let_go", counted)
+    steps = 40  # most of which are not measured
+    data = tf.data.Dataset.from_tensors((X, Y)).repeat()
+    callback = StallCallback(tmp_path, profile=False, report=False)
+    small_model().fit(data, steps_per_epoch=steps, verbose=0, callbacks=[callback])
+    finish(tmp_path)
+    assert ended >= steps
