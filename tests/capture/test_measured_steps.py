@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from tb_stall_plugin.capture.training.measured_steps import EVERY, SHARE_OF_TIME, MeasuredSteps
+from itertools import pairwise
+
+from tb_stall_plugin.capture.process.pulse import STEPS_FOR_MEDIAN
+from tb_stall_plugin.capture.training.measured_steps import (
+    EVERY,
+    REST_S,
+    SHARE_OF_TIME,
+    MeasuredSteps,
+)
 
 
-def measured(steps: int, step_s: float, cost_s: float) -> list[int]:
+def measured(steps: int, step_s: float, cost_s: float, looks: list[int] | None = None) -> list[int]:
+    """Their numbers. `looks`: after which steps they were asked for."""
     chosen, ended, found = MeasuredSteps(), 0, []
     while ended < steps:
-        count = chosen.rest()
+        count = chosen.rest(step_s)
         ended += count
+        if looks is not None:
+            looks.append(ended)
         was_due, _ = chosen.steps_ended(count)
         if was_due:
             found.append(ended - 1)
@@ -44,3 +55,20 @@ def test_a_look_in_between_changes_nothing() -> None:
     assert chosen.rest() == EVERY - 1 - 3
     assert chosen.steps_ended(chosen.rest()) == (False, True)
     assert chosen.rest() == 1
+
+
+def test_short_steps_are_left_alone_for_longer_but_none_is_missed() -> None:
+    looks: list[int] = []
+    found = measured(4096, step_s=0.001, cost_s=0.001, looks=looks)
+    rests = [later - earlier for earlier, later in pairwise(looks)]
+    assert EVERY < max(rests) <= REST_S / 0.001
+    assert (
+        max(later - earlier for earlier, later in pairwise(found)) <= 1 / SHARE_OF_TIME + 2 * EVERY
+    )
+    assert {1023, 2047, 4095} <= set(found)
+
+
+def test_no_more_steps_pass_than_are_remembered() -> None:
+    looks: list[int] = []
+    measured(10_000, step_s=1e-5, cost_s=0.001, looks=looks)
+    assert max(later - earlier for earlier, later in pairwise(looks)) <= STEPS_FOR_MEDIAN

@@ -78,6 +78,40 @@ def is_numeric(tensor: Any) -> bool:
     return is_number and tensor.shape is not None and len(_shape(tensor) or ()) > 0
 
 
+class RowsOf(NamedTuple):
+    """What is known of a tensor when a step is traced."""
+
+    role: int
+    rank: int
+    last: int
+    columns: int
+
+
+def rows_of(role: int, tensor: Any) -> RowsOf | None:
+    """None where its rows have no known length."""
+    shape = _shape(tensor) or []
+    columns = _columns(shape)
+    if columns is None:
+        return None
+    return RowsOf(role, len(shape), int(UNKNOWN) if shape[-1] is None else shape[-1], columns)
+
+
+def narrowed(rows: RowsOf, tensor: Any) -> Any:
+    """The tensor, with no more columns than a sample has."""
+    if rows.columns <= COLUMNS:
+        return tensor
+    flat = raw.Reshape(tensor=tensor, shape=[-1, rows.columns])
+    return raw.GatherV2(params=flat, indices=_places(COLUMNS, rows.columns), axis=1)
+
+
+def part_of(rows: RowsOf, narrow: npt.NDArray[Any]) -> Part:
+    """The sample, outside of the step."""
+    count = len(narrow)
+    places = _places(min(count, ROWS_OF_NUMBERS if rows.columns == 1 else ROWS), count)
+    sample = narrow.reshape(count, -1)[places].astype(np.float32)
+    return Part(rows.role, rows.rank, rows.last, count, rows.columns, sample)
+
+
 def packed(roles: Sequence[int], tensors: Sequence[Any]) -> Any:
     """The vector: for each tensor a head, then its sample row by row."""
     parts = []
@@ -128,10 +162,15 @@ def _packed(role: int, tensor: Any) -> list[Any]:
 def _sampled(tensor: Any) -> tuple[int, int]:
     """How many rows, and how many columns."""
     shape = _shape(tensor) or []
-    columns = None if None in shape[1:] else math.prod(n for n in shape[1:] if n is not None)
+    columns = _columns(shape)
     most_rows = ROWS_OF_NUMBERS if columns == 1 else ROWS
     rows = most_rows if shape[0] is None else max(min(shape[0], most_rows), 1)
     return rows, COLUMNS if columns is None else max(min(columns, COLUMNS), 1)
+
+
+def _columns(shape: Sequence[int | None]) -> int | None:
+    """Of a row, flat."""
+    return None if None in shape[1:] else math.prod(n for n in shape[1:] if n is not None)
 
 
 def _spread(count: int, of: Any) -> Any:

@@ -1,14 +1,17 @@
 """Gradients, measured by ops inside the step, and the losses of all steps.
 
-The ops are in a function behind an If: a step that is not measured pays for the If only, and a step
-that is traced twice has the function traced once. All results are one vector; what can be worked
-out from it outside is not worked out in the graph.
+Where gradients are small and in the memory of this machine, the step only keeps what is measured,
+and all else is done outside, after the few steps that are looked at. Elsewhere the ops are in a
+function behind an If: a step that is not measured pays for the If only, and a step that is traced
+twice has the function traced once. All results are one vector; what can be worked out from it
+outside is not worked out in the graph.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+import math
 import weakref
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,24 +19,31 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.python.framework import func_graph
+from tensorflow.python.ops import control_flow_util
 
 from tb_stall_plugin.capture.training import loss_scaling
 from tb_stall_plugin.capture.training.all_losses import KeptLosses, LossRing
 from tb_stall_plugin.capture.training.batch_sample import (
     Batch,
     Part,
+    RowsOf,
     is_numeric,
+    narrowed,
     packed,
     packed_length,
+    part_of,
+    rows_of,
     tensors_of,
     unpacked,
 )
+from tb_stall_plugin.capture.training.held_tensors import Arrays, HeldTensors
 from tb_stall_plugin.capture.training.measured_vector import (
     NOT_MEASURED,
     VectorHead,
     head_of,
     scalars_of,
     vector_length,
+    vector_of,
 )
 from tb_stall_plugin.capture.training.plain_gradients import demand_same_types, demand_shape
 from tb_stall_plugin.capture.training.strategies import outside_of_graphs_and_strategies
@@ -43,6 +53,16 @@ raw = tf.raw_ops  # a fourth of the time of their usual names, in tracing and in
 
 # How a function is run: else each of its inputs is handed to the thread pool, for nothing.
 IN_THIS_THREAD = {"executor_type": tf.compat.v1.AttrValue(s=b"SINGLE_THREADED_EXECUTOR")}
+
+MOST_HELD_BYTES = 16 << 20  # of gradients, which would be gone by the end of the step
+
+
+class _Measured(NamedTuple):
+    """What a step keeps to be measured outside."""
+
+    is_given: tuple[bool, ...]  # of gradients of weights and biases, and the loss scale
+    replicas: int
+    batch: tuple[RowsOf, ...]
 
 
 class GradientMeter:
@@ -65,6 +85,8 @@ class GradientMeter:
         self._losses, self._eager_losses = LossRing(), KeptLosses()
         self._put_in: list[_PutIn] = []
         weakref.finalize(self, _take_out, self._put_in).atexit = False
+        self._held = HeldTensors()
+        self._parts: list[Part] = []  # of the batch that was held last
 
     @property
     def _optimizer(self) -> Any:
@@ -76,13 +98,26 @@ class GradientMeter:
         """Of all steps since they were last asked for."""
         return self._losses.taken() or self._eager_losses.taken()
 
+    @property
+    def holds_much(self) -> bool:
+        return self._held.are_much
+
+    def let_go(self) -> None:
+        self._held.let_go()
+
     def measure_next(self, is_due: bool) -> None:
+        if is_due:
+            self._held.let_go()  # of steps that were not
         if is_due != self._will_measure:
             self._will_measure = is_due
             raw.AssignVariableOp(resource=self._is_due.handle, value=is_due)
 
     def read(self) -> dict[str, float]:
-        """Scalars of the last measured step by tag, if they are new. Waits for the step to end."""
+        """Scalars of the last measured step by tag, if they are new. Waits for the step to end.
+        To be asked before `measure_next`."""
+        held = self._held.taken() if self._will_measure else None
+        if held is not None:
+            return self._of_held(*held)
         held = raw.ReadVariableOp(resource=self._vector.handle, dtype=tf.float32)
         vector: list[float] = held.numpy().tolist()
         number = head_of(vector).number
@@ -91,8 +126,28 @@ class GradientMeter:
         self._last_number = number
         return scalars_of(vector, self._layers)
 
+    def _of_held(self, what: _Measured, arrays: Arrays) -> dict[str, float]:
+        left = iter(arrays)
+        tensors = [next(left) if each else None for each in what.is_given]
+        self._parts = [part_of(*each) for each in zip(what.batch, left, strict=True)]
+        if not all(part.sample.size for part in self._parts):
+            self._parts = []  # one of several replicas may get no rows
+        count = len(self._layers)
+        scale = tensors[-1]
+        is_scaled = scale is not None and loss_scaling.scales_gradients(self._optimizer)
+        head = VectorHead(
+            number=0,  # they are taken but once
+            loss_scale=NOT_MEASURED if scale is None else float(scale),
+            factor=(float(scale) if scale is not None and is_scaled else 1.0) / what.replicas,
+        )
+        weights, biases = tensors[:count], tensors[count:-1]
+        return scalars_of(vector_of(head, self._layers, weights, biases), self._layers)
+
     def batch(self) -> list[Part]:
         """A sample of the batch of the last measured step."""
+        if self._parts:
+            parts, self._parts = self._parts, []
+            return parts
         for variable in self._samples.values():
             vector = raw.ReadVariableOp(resource=variable.handle, dtype=tf.float32).numpy()
             if vector[0] == self._last_number:
@@ -120,6 +175,8 @@ class GradientMeter:
             loss = loss if replicas == 1 else loss * float(replicas)
             (self._eager_losses if tf.executing_eagerly() else self._losses).put(loss)
         looked_at = tensors_of(batch, _is_number_of_this_step)
+        if self._is_held([*weights, *biases, scale], replicas, looked_at):
+            return scale
         roles = tuple(role for role, _ in looked_at)
         tensors = [*weights, *biases, scale, *(tensor for _, tensor in looked_at)]
         if tf.executing_eagerly():
@@ -143,6 +200,24 @@ class GradientMeter:
         step = weakref.ref(tf.compat.v1.get_default_graph())
         self._put_in.append(_PutIn(step, tf.compat.as_str(measure.name), measure.graph))
         return scale
+
+    def _is_held(
+        self, tensors: Sequence[Any], replicas: int, batch: Sequence[tuple[int, Any]]
+    ) -> bool:
+        """Whether it could be left to others, outside of the step, to measure them."""
+        given = [tensor for tensor in tensors if tensor is not None]
+        rows = [rows_of(*each) for each in batch]
+        known = tuple(each for each in rows if each is not None)
+        if not given or len(known) < len(rows):
+            return False
+        if _known_bytes(given) > MOST_HELD_BYTES or _is_elsewhere():
+            return False
+        if tf.executing_eagerly() and not self._will_measure:
+            return True
+        what = _Measured(tuple(tensor is not None for tensor in tensors), replicas, known)
+        narrow = [narrowed(of, tensor) for of, (_, tensor) in zip(known, batch, strict=True)]
+        self._held.put(what, [*given, *narrow])
+        return True
 
     def after_update(self, scale: Any) -> None:
         """A skipped update sets the count of finite steps to 0. So does raising the scale."""
@@ -230,6 +305,21 @@ def _take_out(functions: Sequence[_PutIn]) -> None:
                 step._remove_function(name)
         for function in inner.values():
             func_graph.dismantle_func_graph(function.graph)
+
+
+def _is_elsewhere() -> bool:
+    """What is computed on another device, or compiled as a whole by XLA, stays there."""
+    if any(device.device_type != "CPU" for device in tf.config.list_logical_devices()):
+        return True
+    graph = tf.compat.v1.get_default_graph()
+    return not tf.executing_eagerly() and control_flow_util.GraphOrParentsInXlaContext(graph)
+
+
+def _known_bytes(tensors: Sequence[Any]) -> int:
+    """Of rows that an embedding used, nobody knows how many there are: as few as in the batch."""
+    return sum(
+        tensor.dtype.size * math.prod(n or 1 for n in tensor.shape.as_list()) for tensor in tensors
+    )
 
 
 @functools.cache

@@ -7,9 +7,13 @@ this layer had a gradient of exactly zero.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from stall_analyzer.captures.capture_format import Tag
 from tb_stall_plugin.capture.training.watched_layers import WatchedLayer
@@ -52,6 +56,40 @@ def scalars_of(vector: Sequence[float], layers: Sequence[WatchedLayer]) -> dict[
             values[Tag.DEAD_UNITS_OF + watched.layer] = (zeros - zeros_before) / watched.units
             zeros_before = zeros
     return values
+
+
+Gradient = npt.NDArray[Any]
+
+
+def vector_of(
+    head: VectorHead,
+    layers: Sequence[WatchedLayer],
+    weights: Sequence[Gradient | None],
+    biases: Sequence[Gradient | None],
+) -> list[float]:
+    """The same vector, where it is worked out from gradients after the step."""
+    with np.errstate(all="ignore"):  # gradients that are no number are not ours to warn of
+        halves = [NOT_MEASURED if g is None else _half_square(g) for g in weights]
+        zeros = [
+            _zeros(watched, weight, bias)
+            for watched, weight, bias in zip(layers, weights, biases, strict=True)
+            if watched.units
+        ]
+    return [*head, *halves, *itertools.accumulate(zeros)]
+
+
+def _half_square(gradient: Gradient) -> float:
+    return float(np.square(gradient, dtype=np.float32).sum()) / 2
+
+
+def _zeros(watched: WatchedLayer, of_weight: Gradient | None, of_bias: Gradient | None) -> float:
+    """How many units have learned nothing from the batch."""
+    if of_bias is not None:
+        return float(of_bias.size - np.count_nonzero(of_bias))
+    if of_weight is None:
+        return 0.0
+    axes = tuple(range(len(watched.shape) - 1))
+    return float(watched.units - np.count_nonzero(of_weight.any(axis=axes)))
 
 
 def update_ratios(

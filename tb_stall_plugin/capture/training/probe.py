@@ -100,6 +100,7 @@ class Probe:
             self._updates.forget()
         if self._gradients is not None:
             self._gradients.measure_next(False)
+            self._gradients.let_go()
 
     def after_step(self, was_due: bool, next_is_due: bool) -> dict[str, float]:
         """What was measured, if it was due: scalars by tag."""
@@ -107,6 +108,7 @@ class Probe:
             raise RuntimeError(self.failure)
         if self._gradients is None:
             return {}
+        measured = self._gradients.read() if was_due else {}
         self._gradients.measure_next(next_is_due)
         if self._updates is None and self._dense:
             layers, weights = zip(*self._dense, strict=True)
@@ -117,18 +119,28 @@ class Probe:
                 squares = self._updates.look()
             if not next_is_due:
                 self._updates.forget()
-        return self._values(self._gradients, squares) if was_due else {}
+        return self._values(self._gradients, measured, squares) if measured else {}
+
+    @property
+    def holds_much(self) -> bool:
+        """Of a step that is over: it is to be let go of before the next one needs as much."""
+        return self._gradients is not None and self._gradients.holds_much
+
+    def let_go(self) -> None:
+        if self._gradients is not None:
+            self._gradients.let_go()
 
     def taken_losses(self) -> list[float]:
         """Of all steps since they were last asked for."""
         return self._gradients.losses() if self._gradients is not None else []
 
     def _values(
-        self, gradients: GradientMeter, squares: list[tuple[float, float]] | None
+        self,
+        gradients: GradientMeter,
+        measured: dict[str, float],
+        squares: list[tuple[float, float]] | None,
     ) -> dict[str, float]:
-        values = gradients.read()
-        if not values:
-            return {}
+        values = dict(measured)
         self.batch = gradients.batch()
         rate = learning_rate_of(self.optimizer)
         if rate is not None:

@@ -1,0 +1,76 @@
+"""Tensors of a compiled step, kept until somebody looks at them after the step.
+
+Two small ops, however many tensors there are: one puts all of them into a value, which a variable
+refers to from then on. Nothing is copied, and nothing is computed from them inside of the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from tb_stall_plugin.capture.training.strategies import outside_of_graphs_and_strategies
+
+raw = tf.raw_ops
+MUCH_BYTES = 64 << 20  # to be let go of before the next step makes as much again
+
+Arrays = list[npt.NDArray[Any]]
+
+
+class HeldTensors:
+    """It must live as long as the steps that were traced with it, for its variables' sake."""
+
+    def __init__(self) -> None:
+        # One for each kind of what is kept: only those of the same types can be told apart.
+        self._variables: dict[tuple[Hashable, tuple[Any, ...]], Any] = {}
+        self._eager: tuple[Hashable, list[Any]] | None = None
+        self._nothing: Any = None
+        self.are_much = False
+
+    def put(self, what: Hashable, tensors: Sequence[Any]) -> None:
+        """Inside of the step; `what` says what they are."""
+        if tf.executing_eagerly():
+            self._eager = what, list(tensors)
+            return
+        key = what, tuple(tensor.dtype for tensor in tensors)
+        if key not in self._variables:
+            self._variables[key] = outside_of_graphs_and_strategies(self._variable)
+        value = raw.OptionalFromValue(components=tensors)
+        raw.AssignVariableOp(resource=self._variables[key].handle, value=value)
+
+    def taken(self) -> tuple[Any, Arrays] | None:
+        """Those that were put there last, and what they are. Waits for the step to end."""
+        found = self._found()
+        if found is None:
+            return None
+        what, tensors = found
+        arrays = [np.asarray(tensor) for tensor in tensors]
+        self.are_much = sum(array.nbytes for array in arrays) > MUCH_BYTES
+        self.let_go()
+        return what, arrays
+
+    def let_go(self) -> None:
+        self._eager = None
+        for variable in self._variables.values():
+            raw.AssignVariableOp(resource=variable.handle, value=self._nothing)
+
+    def _found(self) -> tuple[Hashable, Sequence[Any]] | None:
+        if self._eager is not None:
+            return self._eager
+        for (what, types), variable in self._variables.items():
+            held = raw.ReadVariableOp(resource=variable.handle, dtype=tf.variant)
+            if raw.OptionalHasValue(optional=held).numpy():
+                shapes = [tf.TensorShape(None)] * len(types)
+                return what, raw.OptionalGetValue(
+                    optional=held, output_types=types, output_shapes=shapes
+                )
+        return None
+
+    def _variable(self) -> Any:
+        with tf.device("CPU:0"):
+            self._nothing = raw.OptionalNone()
+            return tf.Variable(self._nothing, trainable=False)
