@@ -15,6 +15,7 @@ import { ClusterMembers } from "./cluster";
 import { CodeLines } from "./code_lines";
 import { Hosts } from "./hosts";
 import { MissingEvidence, WhenReady } from "./states";
+import { Threads } from "./threads";
 import { TimeSpent } from "./time_spent";
 import { Verdict } from "./verdict";
 
@@ -46,6 +47,7 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
   const hasTimeline = report.window.duration_ps > 0;
   const hasSeveralHosts = report.host_ledgers.length > 1;
   const shownHost = place.host ?? report.host;
+  const isHeldUp = report.threads.some(({ blamed }) => blamed);
 
   const show = (next: Focus | null) => {
     setFocus(next);
@@ -78,6 +80,7 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
       {answer.progress && <ProgressBar progress={answer.progress} />}
       <Verdict report={report} />
       <Notes notes={report.notes.filter(({ level }) => level === "error")} />
+      {isHeldUp && <Threads threads={report.threads} />}
       <MissingEvidence report={report} capture={props.capture} />
       <div class="columns run-columns">
         {hasTimeline && (
@@ -100,6 +103,7 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
         />
       </div>
       <CodeLines report={report} />
+      {!isHeldUp && <Threads threads={report.threads} />}
       <Hosts
         ledgers={report.host_ledgers}
         lateness={report.lateness}
