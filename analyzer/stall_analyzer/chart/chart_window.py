@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
 
 from stall_analyzer.chart.chart_columns import Chart, Curve, Lane, name_of_rank
 from stall_analyzer.chart.detail import Items, merged, thinned
+from stall_analyzer.chart.event_lanes import THREADS
 from stall_analyzer.chart.lanes import LEDGER
 from stall_analyzer.model.units import Bools, Int64s
 
+# A machine has hundreds of threads. The busiest are shown; the others when somebody asks for them.
+FEW_THREADS = 16
+EVERY_THREAD = "threads"
 
-def timeline(chart: Chart, start_ps: int, end_ps: int, pixels: int) -> dict[str, Any]:
-    """Lanes and curves of [start_ps, end_ps), in as much detail as `pixels` can show."""
+
+def timeline(
+    chart: Chart, start_ps: int, end_ps: int, pixels: int, opened: Collection[str] = ()
+) -> dict[str, Any]:
+    """Lanes and curves of [start_ps, end_ps), in as much detail as `pixels` can show. Of threads
+    only the outermost events, unless their lanes are among the `opened`."""
     pixel_ps = max(-(-(end_ps - start_ps) // pixels), 1)
     names = _UsedNames(chart.names)
-    lanes = [_lane(lane, start_ps, end_ps, pixel_ps, names) for lane in chart.lanes]
+    lanes = [
+        _lane(lane, depth, (start_ps, end_ps, pixel_ps), names)
+        for lane, depth in _shown(chart, opened)
+    ]
+    threads = sum(lane.group == THREADS for lane in chart.lanes)
     return {
         "host": chart.host,
         "duration_ps": chart.duration_ps,
@@ -26,6 +39,7 @@ def timeline(chart: Chart, start_ps: int, end_ps: int, pixels: int) -> dict[str,
         "pixels": pixels,
         "names": names.in_order,
         "lanes": lanes,
+        "threads": threads,
         "series": [_series(curve, start_ps, end_ps, pixel_ps) for curve in chart.curves],
     }
 
@@ -59,6 +73,17 @@ def _named(lane: Lane, matches: Bools) -> Int64s:
     return np.flatnonzero(matches[name_of_rank(lane.rank)])
 
 
+def _shown(chart: Chart, opened: Collection[str]) -> Iterator[tuple[Lane, int]]:
+    """The lanes that are sent, each with how many of its rows."""
+    room = len(chart.lanes) if EVERY_THREAD in opened else FEW_THREADS
+    for lane in chart.lanes:
+        if lane.group != THREADS or lane.id in opened:
+            yield lane, lane.depth
+        elif room > 0:
+            yield lane, min(1, lane.depth)
+        room -= lane.group == THREADS
+
+
 class _UsedNames:
     """Only the names that occur in a window are sent with it."""
 
@@ -75,13 +100,13 @@ class _UsedNames:
 
 
 def _lane(
-    lane: Lane, start_ps: int, end_ps: int, pixel_ps: int, names: _UsedNames
+    lane: Lane, depth: int, window: tuple[int, int, int], names: _UsedNames
 ) -> dict[str, Any]:
     items: list[list[Any]] = []
-    for row in range(lane.depth):
+    for row in range(depth):
         mine = slice(int(lane.rows[row]), int(lane.rows[row + 1]))
         columns = lane.start_ps[mine], lane.end_ps[mine], lane.rank[mine]
-        shown = merged(*columns, start_ps, end_ps, pixel_ps)
+        shown = merged(*columns, *window)
         numbers = [names.place(name) for name in name_of_rank(shown.rank).tolist()]
         rows = [row] * len(numbers)
         items += map(
@@ -96,6 +121,7 @@ def _lane(
         "title": lane.title,
         "group": lane.group,
         "depth": lane.depth,
+        "rows": depth,
         "items": items,
     }
 
