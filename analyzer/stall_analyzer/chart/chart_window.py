@@ -49,21 +49,28 @@ def search(chart: Chart, text: str, limit: int) -> dict[str, Any]:
     wanted = text.casefold()
     matches = np.array([wanted in name.casefold() for name in chart.names], dtype=np.bool_)
     total = 0
-    hits: list[tuple[int, int, int, Lane]] = []
+    hits: list[tuple[int, int, int, Lane, int]] = []
     for lane in chart.lanes if matches.any() else ():
         found = _named(lane, matches)
         total += len(found)
         earliest = found[np.argsort(lane.start_ps[found], kind="stable")][:limit]
         names = name_of_rank(lane.rank[earliest])
+        rows = np.searchsorted(lane.rows, earliest, side="right") - 1
         hits += [
-            (int(lane.start_ps[i]), int(lane.end_ps[i]), int(name), lane)
-            for i, name in zip(earliest, names, strict=True)
+            (int(lane.start_ps[i]), int(lane.end_ps[i]), int(name), lane, int(row))
+            for i, name, row in zip(earliest, names, rows, strict=True)
         ]
     hits.sort(key=lambda hit: (hit[0], -hit[1]))
     return {
         "hits": [
-            {"name": chart.names[name], "lane": lane.id, "start_ps": start, "end_ps": end}
-            for start, end, name, lane in hits[:limit]
+            {
+                "name": chart.names[name],
+                "lane": lane.id,
+                "row": row,
+                "start_ps": start,
+                "end_ps": end,
+            }
+            for start, end, name, lane, row in hits[:limit]
         ],
         "total": total,
     }
