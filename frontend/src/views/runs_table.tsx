@@ -58,8 +58,8 @@ export function RunsTable({
   const { onUnread, onReadAll } = wishes;
   const only = onlyFromLink(link ?? null);
   const areMany = runs.length > PAGE_ROWS;
-  // Of many in a log directory most are not read: there is no gain yet to sort them by.
-  const [key, setKey] = useState<SortKey>(() => (areMany && hasUnread(runs) ? "run" : "gain"));
+  // Of many in a log directory most are not read: there is no verdict yet to sort them by.
+  const [key, setKey] = useState<SortKey>(() => (areMany && hasUnread(runs) ? "run" : "status"));
   const [isReversed, setReversed] = useState(false);
   const [text, setText] = useState("");
   const [pageNumber, setPageNumber] = useState(0);
