@@ -19,6 +19,14 @@ export interface Axis {
   ticks: number[];
 }
 
+/** With as many decimals as tell the ticks of the axis apart. */
+export function tickText({ ticks, isLog }: Axis, tick: number): string {
+  const step = Math.abs((ticks[1] ?? 1) - (ticks[0] ?? 0));
+  if (isLog || step >= 1 || Math.abs(tick) >= 1e5) return figure(tick);
+  const decimals = Math.ceil(-Math.log10(step) - 1e-9);
+  return decimals > 6 ? figure(tick, "", 6) : tick.toFixed(decimals);
+}
+
 const LOG_FROM = 50; // times the lowest value: on a plain axis all but the peak would lie flat
 const TICKS = 5;
 

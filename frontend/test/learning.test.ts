@@ -6,6 +6,7 @@ import {
   learningSentence,
   roundNumbers,
   share,
+  tickText,
 } from "../src/learning";
 import type { Learning } from "../src/types";
 import { reportOf } from "./samples";
@@ -40,6 +41,12 @@ describe("how a run learned", () => {
 describe("axes", () => {
   it("have round numbers", () =>
     expect(roundNumbers(0.13, 1.02, 5)).toEqual([0.2, 0.4, 0.6, 0.8, 1]));
+  it("tell their ticks apart", () => {
+    const axis = axisOf([2.3026, 2.3032]);
+    const texts = axis.ticks.map((tick) => tickText(axis, tick));
+    expect(new Set(texts).size).toBe(texts.length);
+    expect(tickText(axisOf([0, 10]), 10)).toBe("10");
+  });
   it("hold all values", () => {
     const axis = axisOf([2, 3]);
     expect(share(axis, 2)).toBeGreaterThan(0);

@@ -2,7 +2,15 @@
 
 import { useRef } from "preact/hooks";
 import { figure } from "../format";
-import { type Axis, axisOf, layerBars, learningSentence, roundNumbers, share } from "../learning";
+import {
+  type Axis,
+  axisOf,
+  layerBars,
+  learningSentence,
+  roundNumbers,
+  share,
+  tickText,
+} from "../learning";
 import { BUCKET_COLOURS } from "../palette";
 import type { Learning as Curves } from "../types";
 import { useWidth } from "../ui/hooks";
@@ -57,7 +65,7 @@ function LossChart({ learning }: { learning: Curves }) {
               ({ at, value }) =>
                 value !== null && <circle class="loss-dot" r="2.5" cx={x(at)} cy={y(value)} />,
             )}
-          <NotNumbers {...{ loss, x, per }} />
+          <NotNumbers {...{ loss, x, per, width }} />
         </svg>
       )}
     </div>
@@ -81,7 +89,7 @@ function Axes(props: {
         <g key={tick}>
           <line x1={LEFT} x2={width - RIGHT} y1={y(tick)} y2={y(tick)} />
           <text x={LEFT - 6} y={y(tick) + 4} text-anchor="end">
-            {figure(tick)}
+            {tickText(axis, tick)}
           </text>
         </g>
       ))}
@@ -101,20 +109,34 @@ function Axes(props: {
 }
 
 /** Values that are no numbers have no height; they stand at the foot of the chart. */
-function NotNumbers(props: { loss: Curves["loss"]; x: (at: number) => number; per: string }) {
+function NotNumbers(props: {
+  loss: Curves["loss"];
+  x: (at: number) => number;
+  per: string;
+  width: number;
+}) {
   const lost = props.loss.filter(({ value }) => value === null);
   const foot = HEIGHT - BOTTOM - 6;
   if (lost.length === 0) return null;
+  const from = props.x(lost[0]!.at);
   return (
     <g class="not-numbers">
+      <path class="lost-from" d={`M${from} ${TOP}V${foot - 5}`} />
       {lost.map(({ at }) => (
         <path key={at} d={`M${props.x(at) - 3} ${foot - 3}l6 6m0 -6l-6 6`} />
       ))}
-      <text x={props.x(lost[0]!.at)} y={foot - 8} text-anchor="end">
-        NaN from {props.per} {lost[0]!.at}
+      <text {...labelBeside(from, props.width)} y={TOP + 10}>
+        NaN or infinite from {props.per} {lost[0]!.at}
       </text>
     </g>
   );
+}
+
+/** To the side of a line that has more room. */
+function labelBeside(x: number, width: number) {
+  return x < width / 2
+    ? { x: x + 6, "text-anchor": "start" as const }
+    : { x: x - 6, "text-anchor": "end" as const };
 }
 
 function pathOf(
