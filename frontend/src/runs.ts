@@ -62,6 +62,14 @@ function byName(a: RunSummary, b: RunSummary): number {
   return collator.compare(a.run, b.run);
 }
 
+/** Where something is wrong, that is what a line of the list says, not what could be won besides. */
+const GRAVE: readonly Status[] = ["stuck", "dead", "learning_nothing"];
+
+export function inShort({ status, sentence, findings }: RunSummary): string | null {
+  const isGrave = status !== null && GRAVE.includes(status);
+  return (isGrave ? null : findings?.[0]?.title) ?? sentence;
+}
+
 /** How long it took: `4.20 s`, `> 4.20 s` where it goes on. */
 export function firstEpoch({ duration_ps, status }: RunSummary): string {
   if (!duration_ps) return "–";

@@ -107,6 +107,7 @@ it.each(["input_py_function", "numerics_nan"])(
     const { page, close } = await watchedPage(stage.browser, phone);
     const frame = await openTab(page, stage.board.url, { run });
     await frame.waitForSelector(".lane-title");
+    await frame.locator("#timeline").evaluate((element) => element.scrollIntoView());
     await frame.locator(".timeline-surface").click({ position: { x: 120, y: 15 } });
     await frame.waitForSelector(".event-panel dl");
     const tooWide = await frame.evaluate(

@@ -54,6 +54,7 @@ it("tells of an event and of a stretch what it holds", async () => {
   await page.reload();
   await page.waitForSelector(".lane-title");
   const surface = page.locator(".timeline-surface");
+  await page.locator("#timeline").evaluate((element) => element.scrollIntoView());
   await surface.click({ position: { x: 200, y: 15 } });
   await expect.poll(() => page.locator(".event-panel").innerText()).toContain("compile: tracing");
   expect(complaints).toEqual([]);

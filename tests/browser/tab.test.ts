@@ -346,6 +346,15 @@ describe("comparing", () => {
   });
 });
 
+describe("a healthy run", () => {
+  it("says what its computing consists of, and what could make it faster", async () => {
+    const frame = await openRun("healthy");
+    const text = await frame.locator("#computing").innerText();
+    expect(text).toMatch(/Kinds of ops\s+MatMul/);
+    expect(text).toMatch(/saves little|worth trying/);
+  });
+});
+
 describe("a run that learns nothing", () => {
   it("shows its loss on the first screen, and where it was lost", async () => {
     const frame = await openRun("numerics_nan");

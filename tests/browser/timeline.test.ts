@@ -20,7 +20,7 @@ const panel = (frame: Frame) => frame.locator(".event-panel");
 /** In the middle of the lane's first row, at a share of its width. */
 async function placeIn(frame: Frame, lane: string, share: number) {
   const surface = frame.locator(".timeline-surface");
-  await surface.scrollIntoViewIfNeeded();
+  await frame.locator("#timeline").evaluate((element) => element.scrollIntoView());
   const title = frame.locator(".lane-title", { hasText: lane }).first();
   await title.scrollIntoViewIfNeeded();
   const [area, box] = [(await surface.boundingBox())!, (await title.boundingBox())!];

@@ -14,6 +14,7 @@ import { useReport } from "../use_data";
 import { Changes } from "./changes";
 import { ClusterMembers } from "./cluster";
 import { CodeLines } from "./code_lines";
+import { Computing } from "./computing";
 import { Hosts } from "./hosts";
 import { Learning } from "./learning";
 import { MissingEvidence, WhenReady } from "./states";
@@ -83,6 +84,7 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
       <Verdict report={report} />
       <Notes notes={report.notes.filter(({ level }) => level === "error")} />
       {report.learning && isAboutLearning(report) && <Learning learning={report.learning} />}
+      {report.computing && <Computing computing={report.computing} />}
       {isHeldUp && <Threads threads={report.threads} />}
       <MissingEvidence report={report} capture={props.capture} />
       <div class={`columns run-columns ${hasTimeline ? "with-timeline" : ""}`}>

@@ -7,6 +7,7 @@ import {
   type SortKey,
   firstEpoch,
   hasUnread,
+  inShort,
   matchingRuns,
   onlyFromLink,
   pageOf,
@@ -176,9 +177,7 @@ function RunRow({ run, onRun }: { run: RunSummary; onRun: (run: string) => void 
         <button type="button" class="link" onClick={() => onRun(run.run)}>
           {run.run}
         </button>
-        {run.state === "ready" && (
-          <span class="run-sentence faint">{best?.title ?? run.sentence}</span>
-        )}
+        {run.state === "ready" && <span class="run-sentence faint">{inShort(run)}</span>}
       </th>
       {run.state === "ready" ? (
         <>
