@@ -45,13 +45,13 @@ export function Head(props: Props) {
       <div class="timeline-titles" style={{ height: `${RULER_HEIGHT}px` }} />
       <canvas ref={canvas} aria-hidden="true" />
       <div class="timeline-titles">
-        <span class="lane-title overview-title">all of it</span>
+        <span class="head-title overview-title">all of it</span>
       </div>
       <Minimap findings={report.findings} {...{ windowPs, view, width, setView: props.setView }} />
       {rows > 0 && (
         <>
           <div class="timeline-titles">
-            <span class="lane-title">findings</span>
+            <span class="head-title">findings</span>
           </div>
           <div class="timeline-flags" style={{ height: `${flagsHeight}px` }}>
             <Flags
