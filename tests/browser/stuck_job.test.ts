@@ -50,6 +50,7 @@ it("the cluster lists its members, who ended first and who is missing", async ()
 it("every thread is shown on demand, the culprit first and open at its line", async () => {
   const frame = await open();
   const threads = frame.locator("#threads .thread");
+  await threads.first().waitFor();
   expect(await threads.count()).toBe(2);
   expect(await threads.first().locator("summary").innerText()).toMatch(
     /holds the training up.*waits in queue\.Queue\.get\(\)/,
