@@ -15,7 +15,7 @@ export default defineConfig({
     },
   },
   test: {
-    include: ["tests/browser/**/*.test.ts"],
+    include: process.env["BENCHMARKS"] ? ["benchmarks/*.bench.ts"] : ["tests/browser/**/*.test.ts"],
     environment: "node",
     fileParallelism: false,
     // They only guard against waiting for ever: a busy machine may take its time.

@@ -12,7 +12,7 @@ from tensorboard.backend import http_util
 from tensorboard.plugins import base_plugin
 from werkzeug import wrappers
 
-from stall_analyzer.chart import chart_window
+from stall_analyzer.chart import chart_event, chart_range, chart_window
 from stall_analyzer.chart.chart_columns import Chart
 from stall_analyzer.detectors import manual
 from stall_analyzer.errors import UsageError
@@ -55,6 +55,8 @@ class StallPlugin(base_plugin.TBPlugin):
             "/runs": _json(self._runs),
             "/report": _json(self._report),
             "/timeline": _json(self._timeline),
+            "/event": _json(self._event),
+            "/range": _json(self._range),
             "/search": _json(self._search),
             "/manual": _json(lambda request: self.manual_impl(_text(request, "id"))),
         }
@@ -101,23 +103,41 @@ class StallPlugin(base_plugin.TBPlugin):
         return page.report_answer(analysis.report(), analysis.version, status.progress)
 
     def timeline_impl(
-        self, run: str, host: str | None, start_ps: int, end_ps: int, pixels: int
+        self,
+        run: str,
+        host: str | None,
+        start_ps: int,
+        end_ps: int,
+        pixels: int,
+        opened: Collection[str] = (),
     ) -> Json:
         if not 1 <= pixels <= MOST_PIXELS:
             raise errors.InvalidArgumentError(f"pixels must be between 1 and {MOST_PIXELS}.")
-        if start_ps >= end_ps:
-            raise errors.InvalidArgumentError("start_ps must be less than end_ps.")
         status = self._status(run)
         if status.analysis is None or not status.analysis.has_charts():
             return _no_charts(status)
         shown = _chart(status.analysis, host)
-        start, end = max(start_ps, 0), min(end_ps, shown.duration_ps)
-        if shown.duration_ps and start >= end:
-            raise errors.InvalidArgumentError(
-                f"Nothing of that window lies in the first epoch, 0 to {shown.duration_ps} ps."
-            )
-        answer = chart_window.timeline(shown, start, max(start, end), pixels)
+        start, end = _inside(shown, start_ps, end_ps)
+        answer = chart_window.timeline(shown, start, end, pixels, opened)
         return answer | {"version": status.analysis.version}
+
+    def event_impl(
+        self, run: str, host: str | None, lane: str, row: int, start_ps: int, end_ps: int
+    ) -> Json:
+        status = self._status(run)
+        if status.analysis is None or not status.analysis.has_charts():
+            return _no_charts(status)
+        found = chart_event.event(_chart(status.analysis, host), lane, row, start_ps, end_ps)
+        if found is None:
+            raise errors.NotFoundError("there is no such event.")
+        return found
+
+    def range_impl(self, run: str, host: str | None, start_ps: int, end_ps: int) -> Json:
+        status = self._status(run)
+        if status.analysis is None or not status.analysis.has_charts():
+            return _no_charts(status)
+        shown = _chart(status.analysis, host)
+        return chart_range.sums(shown, *_inside(shown, start_ps, end_ps))
 
     def search_impl(self, run: str, host: str | None, text: str, limit: int) -> Json:
         if not text.strip():
@@ -152,6 +172,25 @@ class StallPlugin(base_plugin.TBPlugin):
             _number(request, "start_ps"),
             _number(request, "end_ps"),
             _number(request, "pixels"),
+            request.args.getlist("open"),
+        )
+
+    def _event(self, request: wrappers.Request) -> Json:
+        return self.event_impl(
+            _text(request, "run"),
+            request.args.get("host"),
+            _text(request, "lane"),
+            _number(request, "row"),
+            _number(request, "start_ps"),
+            _number(request, "end_ps"),
+        )
+
+    def _range(self, request: wrappers.Request) -> Json:
+        return self.range_impl(
+            _text(request, "run"),
+            request.args.get("host"),
+            _number(request, "start_ps"),
+            _number(request, "end_ps"),
         )
 
     def _search(self, request: wrappers.Request) -> Json:
@@ -206,6 +245,18 @@ def _chart(analysis: StoredAnalysis, host: str | None) -> Chart:
     if found is None:
         raise errors.NotFoundError("there is no such host in the run.")
     return found
+
+
+def _inside(chart: Chart, start_ps: int, end_ps: int) -> tuple[int, int]:
+    """The part of a stretch that lies in the first epoch."""
+    if start_ps >= end_ps:
+        raise errors.InvalidArgumentError("start_ps must be less than end_ps.")
+    start, end = max(start_ps, 0), min(end_ps, chart.duration_ps)
+    if chart.duration_ps and start >= end:
+        raise errors.InvalidArgumentError(
+            f"Nothing of that window lies in the first epoch, 0 to {chart.duration_ps} ps."
+        )
+    return start, max(start, end)
 
 
 def _json(answer: Callable[[wrappers.Request], Json]) -> Application:

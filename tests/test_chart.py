@@ -11,7 +11,8 @@ import pytest
 from stall_analyzer.chart import chart_files
 from stall_analyzer.chart.chart_columns import Chart, Lane, name_of_rank
 from stall_analyzer.chart.chart_window import search, timeline
-from stall_analyzer.chart.lanes import MOST_ROWS, charts_of, phase_name
+from stall_analyzer.chart.event_lanes import MOST_ROWS
+from stall_analyzer.chart.lanes import charts_of, phase_name
 from stall_analyzer.model.causes import CAUSES
 from stall_analyzer.model.findings import Report
 from stall_analyzer.model.timeline import Phase, off_at_both_ends

@@ -132,7 +132,7 @@ def test_panning_regroups_nothing() -> None:
 def test_two_sessions_that_saw_the_same_time_do_not_overlap() -> None:
     start = np.array([0, 5, 50])
     end = np.array([10, 20, 60])
-    lane = lane_of("x", "x", "training", 100, start, end, np.zeros(3, dtype=np.int64))
+    lane = lane_of(("x", "x", "training"), 100, start, end, np.zeros(3, dtype=np.int64))
     assert lane.start_ps.tolist() == [0, 10, 50]
     assert lane.end_ps.tolist() == [10, 20, 60]
 
@@ -140,7 +140,7 @@ def test_two_sessions_that_saw_the_same_time_do_not_overlap() -> None:
 def test_a_lane_ends_with_the_window_and_sorts_its_rows() -> None:
     start, end = np.array([90, -10, 40, 200]), np.array([120, 10, 50, 210])
     row = np.array([1, 0, 1, 0])
-    lane = lane_of("x", "x", "training", 100, start, end, np.arange(4), row)
+    lane = lane_of(("x", "x", "training"), 100, start, end, np.arange(4), row)
     assert lane.rows.tolist() == [0, 1, 3]
     assert lane.start_ps.tolist() == [0, 40, 90]
     assert lane.end_ps.tolist() == [10, 50, 100]

@@ -16,6 +16,7 @@ from stall_analyzer.discover.discover import discover
 from stall_analyzer.outcome import analyze_one, failure
 from stall_analyzer.report.document import run_document
 from stall_analyzer.report.facts import facts_of
+from tests import captures
 from tests.batch.fleets import copy_sample
 from tests.captures import write_booked_run
 from tests.corpus import CORPUS
@@ -78,12 +79,25 @@ def test_every_part_that_is_described_is_written(
         run_document(analyzed(write_job(tmp_path / "stuck"))),
         run_document(sampled_report(tmp_path)),
         run_document(analyzed(write_booked_run(tmp_path / "booked"))),
+        run_document(analyzed(write_learning(tmp_path / "learning"))),
     ]
     validate(written)
     facts = facts_of(sample("input_py_function"))
     validate(facts, "facts")
     in_facts = shapes_in(facts, {"$ref": "#/$defs/facts"})
     assert {*shapes_in(written, SCHEMA), *in_facts} == set(SHAPES)
+
+
+def write_learning(folder: Path) -> Path:
+    """A captured run that looked at the gradients of a layer."""
+    records = [captures.start(), captures.mark("epoch_begin", 0.0)]
+    for step in range(1, 4):
+        values = {"loss": 2.0, "gradient_norm__dense": 0.1}
+        records.append(captures.scalars(step / 2, step, **values))
+    records += [captures.mark("epoch_end", 3.0), captures.mark("fit_end", 3.0)]
+    folder.mkdir()
+    (folder / captures.file_name()).write_bytes(b"".join(records))
+    return folder
 
 
 def shapes_in(value: Any, schema: Any) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from stall_analyzer import __version__
 from stall_analyzer.cli import main as cli
 from stall_analyzer.report import html
 from tests.real_documents import ROOT, document, sample
@@ -69,6 +70,18 @@ def test_it_holds_all_that_the_page_asks_for(tmp_path: Path) -> None:
         assert [part["start_ps"] for part in eighths[1:]] == [p["end_ps"] for p in eighths[:-1]]
     found = {f["id"] for a in data["reports"].values() for f in a["report"]["findings"]}
     assert set(data["manuals"]) == found
+
+
+def test_the_page_says_of_what_when_and_by_what_it_was_written(tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    logdir = str(SAMPLES / "healthy")
+    cli.main([logdir, "--html", str(target)])
+    text = target.read_text(encoding="utf-8")
+    data = data_in(text)
+    assert data["runs"]["logdir"] == logdir
+    assert data["runs"]["version"] == __version__
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", data["written"])
+    assert f"<title>Stall: {logdir}</title>" in text
 
 
 def test_nothing_is_fetched_and_nothing_may_be(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ class Extra:
     most_runs: float = math.inf  # of more, only those that cost most are in the document
 
 
-def page_in(path: Path) -> Extra:
+def page_in(path: Path, logdirs: Sequence[str] = ()) -> Extra:
     """Raises UsageError, before the work, where the page cannot be made or written."""
     from stall_analyzer.report import html  # noqa: PLC0415  only whoever wants it waits for it
 
@@ -38,7 +38,7 @@ def page_in(path: Path) -> Extra:
     html.bundle_path()
 
     def write(document: Document, made: Sequence[Any], listed: Iterable[Facts]) -> list[Path]:
-        write_file(path, [html.render(document, made, list(listed))])
+        write_file(path, [html.render(document, made, list(listed), ", ".join(logdirs))])
         return [path]
 
     return Extra(html.timelines_of, write, html.MOST_RUNS)

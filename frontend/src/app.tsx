@@ -56,6 +56,12 @@ export function App({ source }: { source: DataSource }) {
     <>
       <TopBar runs={runs} place={shown} move={move} />
       <main>
+        {source.written && (
+          <p class="file-about faint">
+            {answer.logdir && <code>{answer.logdir}</code>} analyzed {source.written} with Stall{" "}
+            {answer.version}
+          </p>
+        )}
         <PaperTitle place={shown} />
         <Notes notes={problems} most={NOTES_ABOVE} />
         {shown.view === "runs" && (

@@ -1,6 +1,6 @@
 /** From sampled stacks to the boxes of a flame graph: who called whom, as wide as it cost. */
 
-import type { Bucket, Ps, Stacks } from "./types";
+import type { Bucket, Ps, RangeAnswer, Stacks } from "./types";
 
 const NARROWEST = 0.003; // of the graph: what is narrower cannot be seen
 
@@ -34,6 +34,19 @@ export function flamesOf(stacks: Stacks, bucket: Bucket): Flame {
     }
   }
   return { ...root, children: pastTheTrunk(root, new Set(stacks.users)).children };
+}
+
+/** The same of a range of the timeline; frames are places in the list. */
+export function flamesOfRange(nodes: RangeAnswer["flames"]): Flame {
+  const root: Flame = { frame: -1, ps: 0, children: [] };
+  const all: Flame[] = [];
+  nodes.forEach(([around, , ps], frame) => {
+    const flame = { frame, ps, children: [] };
+    all.push(flame);
+    (all[around] ?? root).children.push(flame);
+    if (around < 0) root.ps += ps;
+  });
+  return root;
 }
 
 /** The innermost frame before stacks part. Where they never do, the user's last line is kept. */

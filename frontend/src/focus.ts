@@ -15,6 +15,8 @@ export interface Focus {
   /** The bucket whose colour marks the spans. */
   bucket?: Bucket;
   findingId?: string;
+  /** One event of the timeline. */
+  event?: Hit & { row: number };
 }
 
 export function focusOnFinding(finding: Finding, at: number | null = null): Focus {
@@ -34,7 +36,8 @@ export function focusOnStep(step: Step): Focus {
 }
 
 export function focusOnHit(hit: Hit): Focus {
-  return { title: hit.name, spans: [{ ...hit, label: hit.name }], at: 0 };
+  const focus = { title: hit.name, spans: [{ ...hit, label: hit.name }], at: 0 };
+  return hit.row === undefined ? focus : { ...focus, event: { ...hit, row: hit.row } };
 }
 
 const STRETCHES_MOST = 20;

@@ -43,6 +43,7 @@ export const GROUP_COLOURS: Record<LaneGroup, string> = {
   input: BUCKET_COLOURS.input,
   compile: BUCKET_COLOURS.compile,
   device: BUCKET_COLOURS.compute,
+  threads: "#5B7083",
 };
 
 export function bucketOf(cause: string): Bucket {

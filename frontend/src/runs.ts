@@ -44,16 +44,30 @@ export function sortedRuns(
   const direction = isReversed ? -1 : 1;
   return [...runs].sort((a, b) => {
     const [left, right] = [value(a), value(b)];
+    if (left === right && key === "status") return byGain(a, b) || byName(a, b);
     if (left === right) return (key === "run" ? direction : 1) * byName(a, b);
     if (left === null || right === null) return left === null ? 1 : -1;
     return direction * (left - right);
   });
 }
 
+/** Of those with the same verdict, the one with most to win. */
+function byGain(a: RunSummary, b: RunSummary): number {
+  return (KEYS.gain(a) ?? 0) - (KEYS.gain(b) ?? 0);
+}
+
 const collator = new Intl.Collator("en", { numeric: true }); // one: making it is what takes time
 
 function byName(a: RunSummary, b: RunSummary): number {
   return collator.compare(a.run, b.run);
+}
+
+/** Where something is wrong, that is what a line of the list says, not what could be won besides. */
+const GRAVE: readonly Status[] = ["stuck", "dead", "learning_nothing"];
+
+export function inShort({ status, sentence, findings }: RunSummary): string | null {
+  const isGrave = status !== null && GRAVE.includes(status);
+  return (isGrave ? null : findings?.[0]?.title) ?? sentence;
 }
 
 /** How long it took: `4.20 s`, `> 4.20 s` where it goes on. */

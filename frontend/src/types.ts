@@ -73,13 +73,15 @@ export type Item = [
   division?: Division,
 ];
 
-export type LaneGroup = "attribution" | "training" | "input" | "compile" | "device";
+export type LaneGroup = "attribution" | "training" | "input" | "compile" | "device" | "threads";
 
 export interface Lane {
   id: string;
   title: string;
   group: LaneGroup;
+  /** How many rows it has, and how many of them are here. */
   depth: number;
+  rows: number;
   items: Item[];
 }
 
@@ -94,15 +96,43 @@ export interface TimelineAnswer extends Span {
   host: string;
   names: string[];
   lanes: Lane[];
+  /** How many there are; not all of their lanes need be here. */
+  threads: number;
   series: Series[];
   /** How many pixels it was made for. */
   pixels?: number;
   version: string;
 }
 
+export type CauseTime = [cause: string, ps: Ps];
+
+/** One event in full. */
+export interface EventAnswer extends Span {
+  name: string;
+  lane: string;
+  row: number;
+  /** How many begin where it was asked for; this is the longest. */
+  count: number;
+  arguments: [name: string, value: number | string][];
+  /** Outermost first. */
+  around: string[];
+  inside: [name: string, count: number, ps: Ps][];
+  /** What the training went to meanwhile. */
+  causes: CauseTime[];
+}
+
+/** A stretch in sums. */
+export interface RangeAnswer extends Span {
+  causes: CauseTime[];
+  ops: [name: string, count: number, ps: Ps, ownPs: Ps][];
+  /** A tree: each names the one around it, or -1. */
+  flames: [around: number, name: string, ps: Ps][];
+}
+
 export interface Hit extends Span {
   name: string;
   lane: string;
+  row?: number;
 }
 
 export interface SearchAnswer {
@@ -124,4 +154,6 @@ export interface EmbeddedData {
   reports: Record<string, ReportAnswer>;
   timelines: Record<string, TimelineAnswer[]>;
   manuals: Record<string, ManualPage>;
+  /** When. */
+  written: string;
 }

@@ -61,6 +61,7 @@ export const GROUP_WORDS: Record<LaneGroup, string> = {
   input: "Input pipeline",
   compile: "Compile",
   device: "Devices",
+  threads: "Other threads",
 };
 
 export const STATE_WORDS: Record<RunState, string> = {

@@ -94,4 +94,29 @@ describe("a one-file report", () => {
       source.timeline({ run: "a", host: "other", start_ps: 0, end_ps: 1, pixels: 1 }),
     ).rejects.toThrow("without this timeline");
   });
+
+  it("sums up a stretch by cause and by event, as far as it can", async () => {
+    const ranged = await source.range({ run: "a", host: null, start_ps: 3 * S, end_ps: 5 * S });
+    expect(ranged.causes).toEqual([
+      ["compile.tracing", S],
+      ["input.wait", S],
+    ]);
+    expect(ranged.flames).toEqual([]);
+  });
+  it("tells of an event what its items say", async () => {
+    const request = {
+      run: "a",
+      host: null,
+      lane: "ledger",
+      row: 0,
+      start_ps: 4 * S,
+      end_ps: 5 * S,
+    };
+    expect(await source.event(request)).toMatchObject({
+      name: "input.wait",
+      end_ps: 5 * S,
+      causes: [["input.wait", S]],
+    });
+    await expect(source.event({ ...request, lane: "nobody" })).rejects.toThrow("no more about");
+  });
 });

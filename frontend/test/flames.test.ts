@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { boxesOf, flamesOf } from "../src/flames";
+import { boxesOf, flamesOf, flamesOfRange } from "../src/flames";
 import type { Stacks } from "../src/types";
 
 const stacks: Stacks = {
@@ -45,5 +45,21 @@ describe("boxesOf", () => {
     const thin = { ...stacks.stacks[0]!, frames: [0, 5], ps: 0.1 };
     const root = flamesOf({ ...stacks, stacks: [...stacks.stacks, thin] }, "compile");
     expect(boxesOf(root).some(({ flame }) => flame.frame === 5)).toBe(false);
+  });
+});
+
+describe("the flames of a range", () => {
+  it("hang below who ran them", () => {
+    const root = flamesOfRange([
+      [-1, "pool", 10],
+      [0, "map", 8],
+      [-1, "python", 5],
+    ]);
+    expect(root.ps).toBe(15);
+    expect(root.children.map(({ frame, ps }) => [frame, ps])).toEqual([
+      [0, 10],
+      [2, 5],
+    ]);
+    expect(root.children[0]!.children[0]).toMatchObject({ frame: 1, ps: 8 });
   });
 });

@@ -4,6 +4,7 @@ import {
   dayOf,
   firstEpoch,
   firstRun,
+  inShort,
   isBusy,
   linkTo,
   matchingRuns,
@@ -15,7 +16,7 @@ import {
   spokenOnly,
   unreadNames,
 } from "../src/runs";
-import { S, finding, summary } from "./samples";
+import { S, data, finding, summary } from "./samples";
 
 const runs = [
   summary("run10", { duration_ps: 3 * S, status: "healthy" }),
@@ -133,5 +134,30 @@ describe("runs that have something in common", () => {
   it("a run without a clock, or with one that was never set, is of no day", () => {
     expect(dayOf(null)).toBeNull();
     expect(dayOf(1e300)).toBeNull();
+  });
+});
+
+describe("a line of the list", () => {
+  const change = data.runs.runs.find(({ run }) => run === "input_py_function")!.findings;
+  it("says what could be changed", () =>
+    expect(inShort(summary("a", { status: "slow_always", findings: change }))).toBe(
+      change![0]!.title,
+    ));
+  it("says what is wrong with a run that is stuck, dead or learns nothing", () =>
+    expect(inShort(summary("a", { status: "stuck", sentence: "Stuck.", findings: change }))).toBe(
+      "Stuck.",
+    ));
+  it("is the verdict where nothing is found", () =>
+    expect(inShort(summary("a", { sentence: "Well.", findings: [] }))).toBe("Well."));
+});
+
+describe("runs by verdict", () => {
+  it("those with the same verdict stand in the order of what can be won", () => {
+    const [most] = data.runs.runs.find(({ run }) => run === "input_py_function")!.findings!;
+    const rich = summary("z", { status: "slow_always", findings: [most!] });
+    const poor = summary("a", { status: "slow_always", findings: [] });
+    const stuck = summary("m", { status: "stuck", findings: [] });
+    const inOrder = sortedRuns([poor, rich, stuck], "status", false);
+    expect(inOrder.map(({ run }) => run)).toEqual(["m", "z", "a"]);
   });
 });

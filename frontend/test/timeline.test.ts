@@ -1,8 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { flagLeft, placeFlags, rowsNeeded } from "../src/timeline/annotations";
 import { bestFor, isGoodEnough, kept, requestFor } from "../src/timeline/answers";
+import { type Chosen, neighbour, viewAround } from "../src/timeline/chosen";
+import { traceAt } from "../src/timeline/clock";
 import { hoveredAt } from "../src/timeline/hit";
 import { layOut, withContents } from "../src/timeline/layout";
+import { visibleOfRow } from "../src/timeline/rows";
+import { lineBelow, lineOfCause } from "../src/timeline/users_line";
+import type { CodeLine, EventAnswer, Lane, Trace } from "../src/types";
 import { Scale, clamped, isWhole, panned, ticks, whole, zoomed } from "../src/timeline/view";
 import { S, evidence, finding, timeline } from "./samples";
 
@@ -75,7 +80,7 @@ describe("answers at hand", () => {
 describe("the layout", () => {
   const lane = timeline().lanes[0]!;
   const thread = { ...lane, id: "thread", group: "training" as const, depth: 3, items: [] };
-  const layout = layOut(timeline({ lanes: [lane, thread], series: [] }), 100);
+  const layout = layOut(timeline({ lanes: [lane, thread], series: [] }));
 
   it("puts lanes below each other, with a heading above each group but the first", () => {
     expect(layout.headings.map(({ title }) => title)).toEqual(["Training"]);
@@ -92,10 +97,122 @@ describe("the layout", () => {
     const y = layout.boxes[0]!.top + 5;
     expect(hoveredAt(layout, scale, 450, y)).toMatchObject({ item: [4 * S, 5 * S, 0, 0, 1] });
     expect(hoveredAt(layout, scale, 450, layout.boxes[1]!.top + 1)).toBeNull();
-    expect(hoveredAt(layout, scale, 450, 5)).toBeNull();
-    const thin = layOut(timeline({ lanes: [{ ...lane, items: [[S, S, 0, 0, 1]] }] }), 0);
+    expect(hoveredAt(layout, scale, 450, layout.boxes[1]!.top - 2)).toBeNull();
+    const thin = layOut(timeline({ lanes: [{ ...lane, items: [[S, S, 0, 0, 1]] }] }));
     expect(hoveredAt(thin, scale, 101, thin.boxes[0]!.top + 1)).not.toBeNull();
     expect(hoveredAt(thin, scale, 110, thin.boxes[0]!.top + 1)).toBeNull();
+  });
+});
+
+describe("lanes of threads", () => {
+  const real = timeline().lanes[0]!;
+  const deep: Lane = {
+    ...real,
+    id: "thread/a/1",
+    group: "threads",
+    depth: 3,
+    rows: 3,
+    items: [
+      [0, 9 * S, 0, 0, 1],
+      [1 * S, 3 * S, 1, 1, 1],
+      [4 * S, 8 * S, 1, 1, 1],
+      [5 * S, 6 * S, 2, 2, 1],
+    ],
+  };
+  const answer = timeline({ lanes: [real, deep], threads: 5, series: [] });
+
+  it("show one row until they are opened", () => {
+    expect(layOut(answer).boxes[1]).toMatchObject({ rows: 1, fold: "closed" });
+    expect(layOut(answer, new Set([deep.id])).boxes[1]).toMatchObject({ rows: 3, fold: "open" });
+  });
+  it("tell how many more there are", () => {
+    expect(layOut(answer).headings.at(-1)).toMatchObject({ title: "Other threads", hidden: 4 });
+  });
+
+  const open = layOut(answer, new Set([deep.id]));
+  const at = (row: number, start: number, end: number): Chosen => ({
+    lane: deep.id,
+    row,
+    ...span(start, end),
+  });
+  it("are walked along by arrow keys: in a row, and from row to row", () => {
+    expect(neighbour(open, at(1, 1, 3), "right")).toEqual(at(1, 4, 8));
+    expect(neighbour(open, at(1, 4, 8), "left")).toEqual(at(1, 1, 3));
+    expect(neighbour(open, at(1, 4, 8), "down")).toEqual(at(2, 5, 6));
+    expect(neighbour(open, at(1, 4, 8), "up")).toEqual(at(0, 0, 9));
+    expect(neighbour(open, at(1, 4, 8), "right")).toBeNull();
+    expect(neighbour(open, at(2, 5, 6), "down")).toBeNull();
+  });
+  it("lead up into the lane above, to what lies there at that time", () => {
+    expect(neighbour(open, at(0, 0, 9), "up")).toMatchObject({ lane: "ledger", ...span(4, 5) });
+  });
+  it("find what a view shows of a row without looking at the rest", () => {
+    expect(visibleOfRow(deep, 1, span(3.5, 10))).toEqual([2, 3]);
+    expect(visibleOfRow(deep, 1, span(3.2, 3.8))).toEqual([2, 2]);
+    expect(visibleOfRow(deep, 0, span(2, 3))).toEqual([0, 1]);
+    expect(visibleOfRow(deep, 7, span(0, 10))).toEqual([4, 4]);
+  });
+});
+
+describe("the view follows the chosen event", () => {
+  const event = (start: number, end: number) => ({ lane: "a", row: 0, ...span(start, end) });
+  it("only where it has to", () => {
+    expect(viewAround(span(2, 4), event(2.5, 3), WINDOW)).toEqual(span(2, 4));
+    const after = viewAround(span(2, 4), event(5, 5.5), WINDOW);
+    expect(after.start_ps).toBeLessThan(5 * S);
+    expect(after.end_ps).toBeGreaterThan(5.5 * S);
+    const long = viewAround(span(2, 4), event(6, 10), WINDOW);
+    expect(long.start_ps).toBeLessThanOrEqual(6 * S);
+    expect(long.end_ps - long.start_ps).toBeCloseTo(2 * S);
+  });
+});
+
+describe("curves", () => {
+  const curve = (...values: (number | null)[]) => ({
+    id: "rate",
+    title: "rate",
+    unit: "",
+    points: values.map((value, i): [number, number | null] => [i * S, value]),
+  });
+  const flat = (...values: (number | null)[]) =>
+    layOut(timeline({ series: [curve(...values)] })).boxes.at(-1) as { isFlat: boolean };
+  it("that never move take a line, not a picture", () => {
+    expect(flat(1, 1, 1).isFlat).toBe(true);
+    expect(flat(1, 2, 1).isFlat).toBe(false);
+    expect(flat(1, null, 1).isFlat).toBe(false);
+  });
+});
+
+describe("the trace viewer's clock", () => {
+  const trace = (start: number, host = "vm"): Trace => ({
+    session: "s",
+    host,
+    start_ps: start * S,
+    clock: { source: "own clock", shared: 0, ahead_ps: null, error_ps: null },
+  });
+  it("is that of the last trace that had begun", () => {
+    const traces = [trace(4), trace(-1), trace(2, "other")];
+    expect(traceAt(traces, "vm", 5 * S)).toBe(traces[0]);
+    expect(traceAt(traces, "vm", 3 * S)).toBe(traces[1]);
+    expect(traceAt([trace(4)], "vm", S)).toMatchObject({ start_ps: 4 * S });
+    expect(traceAt([], "vm", S)).toBeNull();
+  });
+});
+
+describe("the user's line of an event", () => {
+  const event = (name: string, around: string[], cause: string): EventAnswer => ({
+    ...{ name, around, lane: "a", row: 0, count: 1, arguments: [], inside: [], ...span(0, 1) },
+    causes: [[cause, S]],
+  });
+  it("is the innermost that the Python tracer saw outside of libraries", () => {
+    const around = ["$train.py:10 main", "$/x/site-packages/keras/a.py:5 fit"];
+    expect(lineBelow(event("MatMul", around, "compute.step"))).toBe("train.py:10 main");
+    expect(lineBelow(event("MatMul", [], "compute.step"))).toBeNull();
+  });
+  it("is else the one that the cause's time went to", () => {
+    const line = { cause: "input.wait", path: "a.py", line: 3 } as CodeLine;
+    expect(lineOfCause(event("x", [], "input.wait"), [line])).toBe(line);
+    expect(lineOfCause(event("x", [], "host.python"), [line])).toBeNull();
   });
 });
 

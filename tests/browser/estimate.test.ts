@@ -78,6 +78,7 @@ it("the page of a run has one bar, of the estimate, with ranges and what it rest
 it("what comes once and what comes back is estimated, too", async () => {
   await partlyTraced();
   const frame = await open();
+  await frame.waitForSelector("#verdict .fact");
   const facts = await frame.locator("#verdict .fact").allInnerTexts();
   const told = facts.map((fact) => fact.replace(/\s*\n\s*/g, " "));
   expect(told).toContain("Once ~5.00 s");

@@ -40,6 +40,26 @@ it("shows runs, a verdict, a timeline and a manual page without any network", as
   expect(complaints).toEqual([]);
 });
 
+it("says of what, when and with what it was written", async () => {
+  const { page } = watched;
+  await page.goto(pathToFileURL(file).href);
+  expect(await page.locator(".file-about").innerText()).toMatch(
+    /sample_logs analyzed \d{4}-\d\d-\d\d \d\d:\d\d UTC with Stall \d/,
+  );
+});
+
+it("tells of an event and of a stretch what it holds", async () => {
+  const { page, complaints } = watched;
+  await page.goto(`${pathToFileURL(file).href}#stall&p.stall.run=compile_tracing`);
+  await page.reload();
+  await page.waitForSelector(".lane-title");
+  const surface = page.locator(".timeline-surface");
+  await page.locator("#timeline").evaluate((element) => element.scrollIntoView());
+  await surface.click({ position: { x: 200, y: 15 } });
+  await expect.poll(() => page.locator(".event-panel").innerText()).toContain("compile: tracing");
+  expect(complaints).toEqual([]);
+});
+
 it("sums up all of its runs", async () => {
   const { page, complaints } = watched;
   await page.goto(`${pathToFileURL(file).href}#stall&p.stall.view=fleet`);

@@ -3,7 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Page } from "playwright-core";
 import { beforeAll, describe, it } from "vitest";
@@ -106,7 +106,8 @@ describe.skipIf(!TARGET)("screenshots", () => {
 
   it("paper", async () => {
     const report = join(mkdtempSync(join(tmpdir(), "stall-paper-")), "report.html");
-    spawnSync(join(BIN, "stall-analyze"), [join(SAMPLES, "input_py_function"), "--html", report]);
+    const options = ["sample_logs/input_py_function", "--html", report];
+    spawnSync(join(BIN, "stall-analyze"), options, { cwd: dirname(SAMPLES) });
     const { page, close } = await watchedPage(stage.browser);
     await page.goto(pathToFileURL(report).href);
     await page.waitForSelector(".lane-title");

@@ -47,6 +47,20 @@ it("the cluster lists its members, who ended first and who is missing", async ()
   expect(await section.innerText()).toContain("3 members, by TF_CONFIG");
 });
 
+it("every thread is shown on demand, the culprit first and open at its line", async () => {
+  const frame = await open();
+  const threads = frame.locator("#threads .thread");
+  await threads.first().waitFor();
+  expect(await threads.count()).toBe(2);
+  expect(await threads.first().locator("summary").innerText()).toMatch(
+    /holds the training up.*waits in queue\.Queue\.get\(\)/,
+  );
+  expect(await threads.first().locator(".frame.here").innerText()).toContain("data.py:12 batches");
+  expect(await threads.last().locator(".stack").isVisible()).toBe(false);
+  await threads.last().locator("summary").click();
+  expect(await threads.last().locator(".stack").isVisible()).toBe(true);
+});
+
 it.each(["light", "dark"])("both can be read by everybody, %s", async (look) => {
   const frame = await open();
   await frame.waitForSelector("#cluster");

@@ -123,6 +123,8 @@ describe("a run", () => {
     await frame.locator(".manual summary").first().click();
     await frame.waitForSelector(".manual h4");
     expect(await frame.locator(".manual h4").allInnerTexts()).toContain("Blind spots");
+    expect(await frame.locator(".manual p > code").first().innerText()).toBe("tf.py_function");
+    expect(await frame.locator(".manual").first().innerText()).not.toContain("`");
   });
 });
 
@@ -173,7 +175,7 @@ describe("from the verdict to the events", () => {
 });
 
 describe("the timeline", () => {
-  it("is zoomed by wheel, by dragging and by keys, and fits again", async () => {
+  it("is zoomed and moved by wheel and by keys, and fits again", async () => {
     const frame = await openRun("compile_tracing");
     const surface = frame.locator(".timeline-surface");
     const lengths: string[] = [await range(frame)];
@@ -182,19 +184,14 @@ describe("the timeline", () => {
       lengths.push(await range(frame));
     };
     await surface.scrollIntoViewIfNeeded();
-    await surface.click({ position: { x: 300, y: 120 } });
+    await surface.focus();
+    await surface.hover({ position: { x: 300, y: 60 } });
     await watched.page.mouse.wheel(0, -400);
     await expectChange();
-    const box = (await surface.boundingBox())!;
-    await watched.page.mouse.move(box.x + 200, box.y + 120);
-    await watched.page.mouse.down();
-    await watched.page.mouse.move(box.x + 400, box.y + 120, { steps: 4 });
-    await watched.page.mouse.up();
-    await expectChange();
-    await surface.press("-");
-    await expectChange();
-    await surface.press("ArrowRight");
-    await expectChange();
+    for (const key of ["s", "w", "d", "a", "-", "ArrowRight"]) {
+      await surface.press(key);
+      await expectChange();
+    }
     await surface.press("0");
     await expect.poll(() => range(frame)).toMatch(/^All of it/);
   });
@@ -204,7 +201,7 @@ describe("the timeline", () => {
     await frame.getByRole("button", { name: "Zoom in" }).click();
     await expect.poll(() => range(frame)).toMatch(/ from /);
     const before = await range(frame);
-    await frame.locator(".minimap").click({ position: { x: 900, y: 10 } });
+    await frame.locator(".minimap").click({ position: { x: 900, y: 6 } });
     await expect.poll(() => range(frame)).not.toBe(before);
   });
 
@@ -212,7 +209,7 @@ describe("the timeline", () => {
     const frame = await openRun("compile_tracing");
     const surface = frame.locator(".timeline-surface");
     await surface.scrollIntoViewIfNeeded();
-    await surface.hover({ position: { x: 300, y: 100 } });
+    await surface.hover({ position: { x: 300, y: 60 } });
     await watched.page.mouse.wheel(0, -10);
     await expect.poll(() => frame.locator(".timeline-help").innerText()).toContain("hold Ctrl");
     expect(await range(frame)).toMatch(/^All of it/);
@@ -346,6 +343,33 @@ describe("comparing", () => {
     await frame.waitForSelector("#compare");
     await frame.getByRole("button", { name: "⇄ Swap" }).click();
     await expect.poll(() => frame.locator("#compare-new").innerText()).toContain("ST001");
+  });
+});
+
+describe("a healthy run", () => {
+  it("says what its computing consists of, and what could make it faster", async () => {
+    const frame = await openRun("healthy");
+    const text = await frame.locator("#computing").innerText();
+    expect(text).toMatch(/Kinds of ops\s+MatMul/);
+    expect(text).toMatch(/saves little|worth trying/);
+  });
+});
+
+describe("a run that learns nothing", () => {
+  it("shows its loss on the first screen, and where it was lost", async () => {
+    const frame = await openRun("numerics_nan");
+    const box = (await frame.locator("#learning svg").boundingBox())!;
+    expect(box.y).toBeLessThan(700);
+    expect(await frame.locator("#learning .axes text").count()).toBeGreaterThan(6);
+    expect(await frame.locator("#learning").innerText()).toMatch(/NaN or infinite from step \d+/);
+  });
+
+  it("stands before those that are only slow, in the list", async () => {
+    const frame = await open();
+    await expect.poll(() => frame.locator(".runs-table .stacked-bar").count()).toBe(RUNS);
+    const names = await frame.locator(".runs-table tbody th button").allInnerTexts();
+    expect(names[0]).toBe("numerics_nan");
+    expect(names.at(-1)).toBe("healthy");
   });
 });
 

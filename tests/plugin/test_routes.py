@@ -169,6 +169,36 @@ def test_an_impossible_window_is_a_bad_request(samples: Board, wrong: dict[str, 
     assert response.get_json()["error"]
 
 
+# ---------------------------------------------------------------- one event, a range of them
+
+
+def test_an_item_of_the_timeline_can_be_looked_at_alone(samples: Board) -> None:
+    answer = whole(samples)
+    lane = next(lane for lane in answer["lanes"] if lane["id"] == "thread")
+    start, end, name, row, _ = lane["items"][0]
+    where = {"lane": lane["id"], "row": row, "start_ps": start, "end_ps": end}
+    found = samples.answer("event", run=RUN, **where)
+    assert found["name"] == answer["names"][name]
+    assert sum(ps for _, ps in found["causes"]) == found["end_ps"] - found["start_ps"]
+    assert samples.ask("event", run=RUN, **{**where, "lane": "nobody"}).status_code == 404
+
+
+def test_the_sums_of_all_of_it_are_those_of_the_report(samples: Board) -> None:
+    report = samples.report(RUN)["report"]
+    window_ps = report["window"]["duration_ps"]
+    answer = samples.answer("range", run=RUN, start_ps=0, end_ps=window_ps)
+    causes = dict(answer["causes"])
+    assert causes == {cause: ps for cause, ps in report["causes_ps"].items() if ps}
+    assert all(len(op) == 4 for op in answer["ops"])
+    assert samples.ask("range", run=RUN, start_ps=5, end_ps=5).status_code == 400
+
+
+def test_a_python_function_of_the_input_has_a_lane_of_its_own(samples: Board) -> None:
+    found = samples.answer("search", run="input_py_function", text="EagerPyFunc")
+    assert found["total"] > 0
+    assert all(hit["lane"].startswith("thread/") for hit in found["hits"])
+
+
 # ---------------------------------------------------------------- search and manual
 
 

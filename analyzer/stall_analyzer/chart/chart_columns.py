@@ -7,7 +7,7 @@ them than a window needs.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -21,6 +21,16 @@ OTHER_NAME = "(one of too many names)"
 
 
 @dataclass(frozen=True)
+class Argument:
+    """What the profiler noted beside some events of a lane: `at` are their intervals, in order."""
+
+    name: str
+    kind: str  # "int" | "text" | "double", as in StatColumn; texts are numbers of names
+    at: Int64s
+    value: Int64s
+
+
+@dataclass(frozen=True)
 class Lane:
     """Rows of intervals. The intervals of a row are in order and do not overlap.
 
@@ -30,11 +40,12 @@ class Lane:
 
     id: str
     title: str
-    group: str  # "attribution" | "training" | "input" | "compile" | "device"
+    group: str  # "attribution" | "training" | "input" | "compile" | "device" | "threads"
     rows: Int64s  # row r holds the intervals [rows[r], rows[r + 1])
     start_ps: Int64s
     end_ps: Int64s
     rank: Int64s
+    arguments: tuple[Argument, ...] = ()
 
     @property
     def depth(self) -> int:
@@ -93,16 +104,17 @@ def name_of_rank(rank: Int64s) -> Int64s:
 
 
 def lane_of(
-    id: str,
-    title: str,
-    group: str,
+    label: tuple[str, str, str],
     duration_ps: int,
     start: Int64s,
     end: Int64s,
     name: Int64s,
     row: Int64s | Int32s | None = None,
+    arguments: Iterable[Argument] = (),
 ) -> Lane:
-    """A lane from intervals in any order; what lies outside of the window is cut off."""
+    """A lane from intervals in any order; what lies outside of the window is cut off.
+    `label` is its id, title and group."""
+    count = len(start)
     row = np.zeros(len(start), dtype=np.int64) if row is None else row.astype(np.int64)
     start, end = np.clip(start, 0, duration_ps), np.clip(end, 0, duration_ps)
     order = np.lexsort((start, row))
@@ -115,7 +127,18 @@ def lane_of(
     left = end > start
     start, end, name = start[left], end[left], name[left]
     rows = np.array(_bounds(row[left]), dtype=np.int64)
-    return Lane(id, title, group, rows, start, end, rank_of(start, end, name))
+    place = np.full(count, -1, dtype=np.int64)
+    place[order[left]] = np.arange(len(start))
+    moved = tuple(_moved(argument, place) for argument in arguments)
+    return Lane(*label, rows, start, end, rank_of(start, end, name), moved)
+
+
+def _moved(argument: Argument, place: Int64s) -> Argument:
+    """To where the intervals lie now; those that are gone take it with them."""
+    at = place[argument.at]
+    order = np.argsort(at, kind="stable")
+    order = order[at[order] >= 0]
+    return replace(argument, at=at[order], value=argument.value[order])
 
 
 def _bounds(row: Int64s) -> list[int]:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from stall_analyzer.chart.chart_columns import Chart, Curve, Lane
+from stall_analyzer.chart.chart_columns import Argument, Chart, Curve, Lane
 from stall_analyzer.model.units import Int64s
 
 WORD_BYTES = 8  # all columns are of int64 or float64
@@ -56,6 +56,9 @@ def _columns(chart: Chart) -> Iterator[Any]:
     for lane in chart.lanes:
         for column in (lane.start_ps, lane.end_ps, lane.rank):
             yield column.astype(np.int64, copy=False)
+        for argument in lane.arguments:
+            yield argument.at.astype(np.int64, copy=False)
+            yield argument.value.astype(np.int64, copy=False)
     for curve in chart.curves:
         yield curve.at_ps.astype(np.int64, copy=False)
         yield curve.value.astype(np.float64, copy=False)
@@ -67,7 +70,13 @@ def _about(chart: Chart) -> dict[str, Any]:
         "duration_ps": chart.duration_ps,
         "names": chart.names,
         "lanes": [
-            {"id": lane.id, "title": lane.title, "group": lane.group, "rows": lane.rows.tolist()}
+            {
+                "id": lane.id,
+                "title": lane.title,
+                "group": lane.group,
+                "rows": lane.rows.tolist(),
+                "arguments": [[one.name, one.kind, len(one.at)] for one in lane.arguments],
+            }
             for lane in chart.lanes
         ],
         "curves": [
@@ -87,7 +96,10 @@ def _lane(about: dict[str, Any], take: Take) -> Lane:
     rows = np.array(about["rows"], dtype=np.int64)
     length = int(rows[-1])
     start, end, rank = take(length), take(length), take(length)
-    return Lane(about["id"], about["title"], about["group"], rows, start, end, rank)
+    arguments = tuple(
+        Argument(name, kind, take(count), take(count)) for name, kind, count in about["arguments"]
+    )
+    return Lane(about["id"], about["title"], about["group"], rows, start, end, rank, arguments)
 
 
 def _curve(about: dict[str, Any], take: Take) -> Curve:

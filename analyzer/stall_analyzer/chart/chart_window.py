@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
 
 from stall_analyzer.chart.chart_columns import Chart, Curve, Lane, name_of_rank
 from stall_analyzer.chart.detail import Items, merged, thinned
+from stall_analyzer.chart.event_lanes import THREADS
 from stall_analyzer.chart.lanes import LEDGER
 from stall_analyzer.model.units import Bools, Int64s
 
+# A machine has hundreds of threads. The busiest are shown; the others when somebody asks for them.
+FEW_THREADS = 16
+EVERY_THREAD = "threads"
 
-def timeline(chart: Chart, start_ps: int, end_ps: int, pixels: int) -> dict[str, Any]:
-    """Lanes and curves of [start_ps, end_ps), in as much detail as `pixels` can show."""
+
+def timeline(
+    chart: Chart, start_ps: int, end_ps: int, pixels: int, opened: Collection[str] = ()
+) -> dict[str, Any]:
+    """Lanes and curves of [start_ps, end_ps), in as much detail as `pixels` can show. Of threads
+    only the outermost events, unless their lanes are among the `opened`."""
     pixel_ps = max(-(-(end_ps - start_ps) // pixels), 1)
     names = _UsedNames(chart.names)
-    lanes = [_lane(lane, start_ps, end_ps, pixel_ps, names) for lane in chart.lanes]
+    lanes = [
+        _lane(lane, depth, (start_ps, end_ps, pixel_ps), names)
+        for lane, depth in _shown(chart, opened)
+    ]
+    threads = sum(lane.group == THREADS for lane in chart.lanes)
     return {
         "host": chart.host,
         "duration_ps": chart.duration_ps,
@@ -26,6 +39,7 @@ def timeline(chart: Chart, start_ps: int, end_ps: int, pixels: int) -> dict[str,
         "pixels": pixels,
         "names": names.in_order,
         "lanes": lanes,
+        "threads": threads,
         "series": [_series(curve, start_ps, end_ps, pixel_ps) for curve in chart.curves],
     }
 
@@ -35,21 +49,28 @@ def search(chart: Chart, text: str, limit: int) -> dict[str, Any]:
     wanted = text.casefold()
     matches = np.array([wanted in name.casefold() for name in chart.names], dtype=np.bool_)
     total = 0
-    hits: list[tuple[int, int, int, Lane]] = []
+    hits: list[tuple[int, int, int, Lane, int]] = []
     for lane in chart.lanes if matches.any() else ():
         found = _named(lane, matches)
         total += len(found)
         earliest = found[np.argsort(lane.start_ps[found], kind="stable")][:limit]
         names = name_of_rank(lane.rank[earliest])
+        rows = np.searchsorted(lane.rows, earliest, side="right") - 1
         hits += [
-            (int(lane.start_ps[i]), int(lane.end_ps[i]), int(name), lane)
-            for i, name in zip(earliest, names, strict=True)
+            (int(lane.start_ps[i]), int(lane.end_ps[i]), int(name), lane, int(row))
+            for i, name, row in zip(earliest, names, rows, strict=True)
         ]
     hits.sort(key=lambda hit: (hit[0], -hit[1]))
     return {
         "hits": [
-            {"name": chart.names[name], "lane": lane.id, "start_ps": start, "end_ps": end}
-            for start, end, name, lane in hits[:limit]
+            {
+                "name": chart.names[name],
+                "lane": lane.id,
+                "row": row,
+                "start_ps": start,
+                "end_ps": end,
+            }
+            for start, end, name, lane, row in hits[:limit]
         ],
         "total": total,
     }
@@ -57,6 +78,17 @@ def search(chart: Chart, text: str, limit: int) -> dict[str, Any]:
 
 def _named(lane: Lane, matches: Bools) -> Int64s:
     return np.flatnonzero(matches[name_of_rank(lane.rank)])
+
+
+def _shown(chart: Chart, opened: Collection[str]) -> Iterator[tuple[Lane, int]]:
+    """The lanes that are sent, each with how many of its rows."""
+    room = len(chart.lanes) if EVERY_THREAD in opened else FEW_THREADS
+    for lane in chart.lanes:
+        if lane.group != THREADS or lane.id in opened:
+            yield lane, lane.depth
+        elif room > 0:
+            yield lane, min(1, lane.depth)
+        room -= lane.group == THREADS
 
 
 class _UsedNames:
@@ -75,13 +107,13 @@ class _UsedNames:
 
 
 def _lane(
-    lane: Lane, start_ps: int, end_ps: int, pixel_ps: int, names: _UsedNames
+    lane: Lane, depth: int, window: tuple[int, int, int], names: _UsedNames
 ) -> dict[str, Any]:
     items: list[list[Any]] = []
-    for row in range(lane.depth):
+    for row in range(depth):
         mine = slice(int(lane.rows[row]), int(lane.rows[row + 1]))
         columns = lane.start_ps[mine], lane.end_ps[mine], lane.rank[mine]
-        shown = merged(*columns, start_ps, end_ps, pixel_ps)
+        shown = merged(*columns, *window)
         numbers = [names.place(name) for name in name_of_rank(shown.rank).tolist()]
         rows = [row] * len(numbers)
         items += map(
@@ -96,6 +128,7 @@ def _lane(
         "title": lane.title,
         "group": lane.group,
         "depth": lane.depth,
+        "rows": depth,
         "items": items,
     }
 

@@ -174,7 +174,7 @@ def _check_outputs(arguments: argparse.Namespace) -> Extra | None:
 
         check_parquet(arguments.parquet)
     if arguments.html:
-        return extras.page_in(arguments.html)
+        return extras.page_in(arguments.html, arguments.paths)
     if arguments.annotate:
         return extras.annotated_traces_in(arguments.annotate, arguments.paths)
     return None

@@ -30,11 +30,14 @@ SLOW = Note(
 )
 
 
-def read_trace(host_file: HostFile, progress: BytesRead = lambda _: None) -> Trace:
+def read_trace(
+    host_file: HostFile, progress: BytesRead = lambda _: None, in_full: bool = False
+) -> Trace:
     """The trace in `host_file`; what was cut or damaged is told in its notes.
 
-    `progress` hears how many bytes are read so far. Raises UnreadableFile when nothing in the file
-    can be used.
+    `progress` hears how many bytes are read so far. `in_full`: with a row for each event that a
+    reader could look for, however short; an analysis needs few of them. Raises UnreadableFile when
+    nothing in the file can be used.
     """
     try:
         with files.open_binary(host_file.path, progress) as file:
@@ -43,7 +46,7 @@ def read_trace(host_file: HostFile, progress: BytesRead = lambda _: None) -> Tra
 
                 return trace_json.read(file, host_file, progress)
             core, notes = _core()
-            trace = xplane.read(file.fileno(), host_file, core, progress)
+            trace = xplane.read(file.fileno(), host_file, core, progress, in_full)
     except (Unreachable, OSError) as error:
         raise Unreachable(f"{host_file.path} cannot be read: {reason(error)}") from error
     return dataclasses.replace(trace, notes=trace.notes + notes)

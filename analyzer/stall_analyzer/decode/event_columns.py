@@ -74,12 +74,22 @@ class Tables:
     stat_column: bytes  # index into STAT_NAMES or NO_COLUMN
 
     @classmethod
-    def of(cls, plane_name: str, names: Mapping[int, str], stats: Mapping[int, str]) -> Tables:
+    def of(
+        cls,
+        plane_name: str,
+        names: Mapping[int, str],
+        stats: Mapping[int, str],
+        shortest_ps: int | None = None,
+    ) -> Tables:
+        """`shortest_ps`: events as long as this get a row, whether an analysis needs it or not."""
         column = {name: i for i, name in enumerate(STAT_NAMES)}
+        keep_from_ps = (vocabulary.keep_from_ps(plane_name, name) for name in names.values())
+        if shortest_ps is not None:
+            keep_from_ps = (min(from_ps, shortest_ps) for from_ps in keep_from_ps)
         return cls(
             names=tuple(names.values()),
             event_ids=_int64s(names),
-            keep_from_ps=_int64s(vocabulary.keep_from_ps(plane_name, n) for n in names.values()),
+            keep_from_ps=_int64s(keep_from_ps),
             join_gap_ps=_int64s(map(vocabulary.join_gap_ps, names.values())),
             fold_bits=array("I", map(vocabulary.fold_bits, names.values())).tobytes(),
             stat_names=tuple(stats.values()),

@@ -22,6 +22,10 @@ OTHER_KEEP_FROM_PS = 200 * PS_PER_US  # names we have no rule for, HLO ops among
 PYTHON_KEEP_FROM_PS = PS_PER_MS  # `$file.py:12 function` of the Python tracer
 DELETE_KEEP_FROM_PS = PS_PER_MS  # deleting a handle takes this long only when an iterator ends
 
+# Decoded, each event with a row of its own, a trace takes about as much memory as its file.
+SHOWN_IN_FULL_BYTES = 128 << 20
+LARGE_SHOWN_FROM_PS = 5 * PS_PER_US  # of a file as large; half of its events are shorter
+
 # An executor writes an event for each handful of ops, a microsecond apart, 96 of 100 within this.
 EXECUTOR_JOIN_GAP_PS = 5 * PS_PER_US
 
@@ -152,6 +156,13 @@ def _is_outermost_stage(name: str) -> bool:
     """Stages that see whole batches, however quick: their parameters say what makes a batch."""
     *around, _ = name.split("::")
     return len(around) > 1 and set(around) <= PASSING_ON
+
+
+def shortest_shown_ps(file_bytes: int) -> int:
+    """How long an event must be to be shown to a reader: of a file that fits into memory, all are;
+    of a larger one those that a screen might show, so that it fits too."""
+    times_too_large = file_bytes // SHOWN_IN_FULL_BYTES
+    return times_too_large * LARGE_SHOWN_FROM_PS
 
 
 def join_gap_ps(name: str) -> int:

@@ -36,9 +36,16 @@ ABSOLUTE_FROM_NS = 10**18  # the year 2001: timestamps beyond are unix times
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 
 
-def read(fd: int, host_file: HostFile, core: Core, progress: BytesRead = lambda _: None) -> Trace:
+def read(
+    fd: int,
+    host_file: HostFile,
+    core: Core,
+    progress: BytesRead = lambda _: None,
+    in_full: bool = False,
+) -> Trace:
     """Raises UnreadableFile when nothing in the file can be used."""
     size = os.fstat(fd).st_size
+    shortest_ps = vocabulary.shortest_shown_ps(size) if in_full else None
     if size == 0:
         raise UnreadableFile(f"{host_file.path} is empty")
     scanned = scan(fd, size)
@@ -51,7 +58,7 @@ def read(fd: int, host_file: HostFile, core: Core, progress: BytesRead = lambda 
     damage = _Damage(scanned.cut, scanned.damaged)
     for plane in scanned.planes:
         lines = [line for line in plane.lines if not vocabulary.drop_line(plane.name, line.name)]
-        tables = Tables.of(plane.name, plane.event_names, plane.stat_names)
+        tables = Tables.of(plane.name, plane.event_names, plane.stat_names, shortest_ps)
         ranges = [(line.begin, line.end, _shift_ps(line, base_ns)) for line in lines]
         result = reader.read(ranges, tables, max(0, UNNAMED_ROWS - damage.unnamed_events))
         damage.add(fd, lines, result, len(tables.names))

@@ -30,6 +30,7 @@ from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import Run
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.signals.ending.seen_threads import seen_threads
+from stall_analyzer.signals.numerics.learning_curves import learning_curves
 from stall_analyzer.signals.sampled import over_the_epoch, profiled_alone
 from stall_analyzer.signals.signals import Signals
 
@@ -67,6 +68,7 @@ def diagnose(run: Run, timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Rep
         stacks=signals.code_stacks,
         threads=seen_threads(signals.capture, signals.stall),
         computing=computing(signals) if verdict.status == "healthy" else None,
+        learning=learning_curves(signals.learning, signals.layers.gradients),
         cluster=signals.cluster if signals.cluster.size > 1 else None,
     )
 

@@ -9,6 +9,7 @@ from stall_analyzer.model.cluster import Cluster
 from stall_analyzer.model.code_lines import CodeLine, CodeStack
 from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.kinds import Bucket, Knob, Severity, Status
+from stall_analyzer.model.learning_curves import LearningCurves
 from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.model_parts import Computing
 from stall_analyzer.model.notes import Note
@@ -189,3 +190,4 @@ class Report:
     lines: tuple[CodeLine, ...] = ()  # of the user's code that time went to, costliest first
     threads: tuple[SeenThread, ...] = ()  # as a capture last saw them; the culprit first
     computing: Computing | None = None  # only of a healthy run
+    learning: LearningCurves | None = None  # None where no loss was logged

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.findings import Change, Finding, Forecast, Gain, Lateness, Plan, Report
 from stall_analyzer.model.intervals import time_in
 from stall_analyzer.model.kinds import WindowSource
+from stall_analyzer.model.learning_curves import LearningCurves
 from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.model_parts import Computing, ModelPart
 from stall_analyzer.model.notes import Note
@@ -34,9 +36,11 @@ if TYPE_CHECKING:
         ForecastEntry,
         HostLedgerEntry,
         LatenessEntry,
+        LearningEntry,
         ModelPartEntry,
         NoteEntry,
         PlanEntry,
+        PointEntry,
         RangeEntry,
         ReportEntry,
         StackEntry,
@@ -126,6 +130,7 @@ def run_document(report: Report) -> ReportEntry:
             for thread in report.threads
         ],
         "computing": _computing(report.computing) if report.computing else None,
+        "learning": _learning(report.learning) if report.learning else None,
         "evidence": _texts(reference.evidence),
         "notes": [note_entry(note) for note in report.notes],
     }  # fmt: skip
@@ -293,6 +298,23 @@ def _lateness(lateness: Lateness) -> LatenessEntry | None:
         ],
         "steps_left_out": max(len(lateness.steps) - LATE_STEPS_MOST, 0),
     }  # fmt: skip
+
+
+def _learning(learning: LearningCurves) -> LearningEntry:
+    return {
+        "per": learning.per,
+        "loss": _points(learning.loss),
+        "baseline": learning.baseline,
+        "baseline_words": learning.baseline_words,
+        "gradients": [
+            {"layer": _cut(layer, LONGEST_NAME), "norms": _points(points)}
+            for layer, points in learning.gradients
+        ],
+    }
+
+
+def _points(points: Sequence[tuple[int, float]]) -> list[PointEntry]:
+    return [{"at": at, "value": value if math.isfinite(value) else None} for at, value in points]
 
 
 def _computing(computing: Computing) -> ComputingEntry:

@@ -308,6 +308,26 @@ class ComputingEntry(TypedDict):
     next_steps: list[NextStepEntry]
 
 
+class PointEntry(TypedDict):
+    at: int  # A step or epoch.
+    value: float | None  # Null where it is no number.
+
+
+class LayerGradientsEntry(TypedDict):
+    layer: str
+    norms: Annotated[list[PointEntry], ("maxItems", 40)]
+
+
+class LearningEntry(TypedDict):
+    """How the run learned, in as many points as a chart can show."""
+
+    per: Literal["step", "epoch"]  # What the points of `loss` are of.
+    loss: Annotated[list[PointEntry], ("maxItems", 310)]
+    baseline: float | None  # What the best answer costs that is the same for all inputs.
+    baseline_words: str  # Which answer that is; empty where no cost is known.
+    gradients: list[LayerGradientsEntry]  # In the model's order; only of a capture.
+
+
 class ReportEntry(TypedDict):
     """One run."""
 
@@ -341,6 +361,7 @@ class ReportEntry(TypedDict):
     stacks: StacksEntry | None  # Null where no capture looked at Python.
     threads: list[ThreadEntry]  # As a capture last saw them, the one that is blamed first.
     computing: ComputingEntry | None  # Null where the run is not healthy, or no op was traced.
+    learning: LearningEntry | None  # Null where no loss was logged.
     evidence: dict[str, str]  # Per subject one short sentence: what could be seen.
     notes: list[NoteEntry]
 

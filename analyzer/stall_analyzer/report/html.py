@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timezone
+from html import escape
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -54,7 +56,7 @@ PAGE = """\
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Stall: where the first epoch went</title>
+<title>{title}</title>
 </head>
 <body>
 <noscript>This report needs JavaScript.</noscript>
@@ -106,9 +108,10 @@ def render(
     document: Document,
     timelines: Sequence[Sequence[Any] | None],
     listed: Sequence[Facts] | None = None,
+    logdir: str = "",
 ) -> str:
     """The page for a JSON document; `timelines` of each of its runs, in order. `listed`: all runs,
-    where the document holds only some of them."""
+    where the document holds only some of them. `logdir`: as the page calls it."""
     runs = document["runs"]
     known = [facts_of(run) for run in runs] if listed is None else listed
     names = run_ids(map(_key, known))
@@ -121,16 +124,19 @@ def render(
         "runs": runs_answer(
             [run_summary(name, READY, facts) for name, facts in zip(names, known, strict=True)],
             document["notes"],
-            logdir="",
+            logdir=logdir,
             profile_plugin=False,
         ),
         "reports": {
             run_id: report_answer(run, version="") for run_id, run in zip(ids, runs, strict=True)
         },
         "timelines": dict(zip(ids, _that_fit(timelines), strict=True)),
+        "written": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "manuals": {page.id: manual_answer(page) for page in manual.pages() if page.id in found},
     }
-    return PAGE.format(policy=POLICY, data=_inside_html(data), script=_script())
+    title = f"Stall: {logdir}" if logdir else "Stall: where the first epoch went"
+    page = {"title": escape(title), "data": _inside_html(data), "script": _script()}
+    return PAGE.format(policy=POLICY, **page)
 
 
 def _key(run: ReportEntry | Facts) -> tuple[str, int]:

@@ -2,15 +2,25 @@
 
 import type {
   EmbeddedData,
+  EventAnswer,
   Hit,
   ManualPage,
+  RangeAnswer,
   ReportAnswer,
   RunsAnswer,
   SearchAnswer,
   TimelineAnswer,
 } from "../types";
 import { bestFor } from "../timeline/answers";
-import type { DataSource, Detail, SearchRequest, TimelineRequest } from "./source";
+import type {
+  DataSource,
+  Detail,
+  EventRequest,
+  RangeRequest,
+  SearchRequest,
+  TimelineRequest,
+} from "./source";
+import { storedEvent, storedRange } from "./stored_sums";
 
 const HITS_MOST = 50;
 const STORED_PIXELS = 4000; // of a stored timeline that does not say
@@ -19,6 +29,10 @@ export class EmbeddedSource implements DataSource {
   readonly isLive = false;
 
   constructor(private readonly data: EmbeddedData) {}
+
+  get written(): string {
+    return this.data.written;
+  }
 
   async runs(): Promise<RunsAnswer> {
     return this.data.runs;
@@ -39,6 +53,16 @@ export class EmbeddedSource implements DataSource {
       psPerPixel: (answer.end_ps - answer.start_ps) / (answer.pixels ?? STORED_PIXELS),
     }));
     return bestFor(stored, request) ?? missing("This report was written without this timeline.");
+  }
+
+  async event(request: EventRequest): Promise<EventAnswer> {
+    const { answer } = await this.timeline({ ...request, pixels: 1 });
+    return storedEvent(answer, request) ?? missing("This report holds no more about this event.");
+  }
+
+  async range(request: RangeRequest): Promise<RangeAnswer> {
+    const { answer } = await this.timeline({ ...request, pixels: 1 });
+    return storedRange(answer, request);
   }
 
   async search({ run, host, text }: SearchRequest): Promise<SearchAnswer> {
@@ -69,9 +93,9 @@ function* hitsIn(timeline: TimelineAnswer, text: string): Iterable<Hit> {
     timeline.names.flatMap((name, index) => (name.toLowerCase().includes(wanted) ? [index] : [])),
   );
   for (const lane of timeline.lanes) {
-    for (const [start_ps, end_ps, name] of lane.items) {
+    for (const [start_ps, end_ps, name, row] of lane.items) {
       if (matching.has(name)) {
-        yield { name: timeline.names[name] ?? "", lane: lane.id, start_ps, end_ps };
+        yield { name: timeline.names[name] ?? "", lane: lane.id, row, start_ps, end_ps };
       }
     }
   }

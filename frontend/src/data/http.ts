@@ -1,9 +1,20 @@
 /** The data of a running TensorBoard. */
 
-import type { ManualPage, ReportAnswer, RunsAnswer, SearchAnswer, TimelineAnswer } from "../types";
+import type {
+  EventAnswer,
+  ManualPage,
+  RangeAnswer,
+  ReportAnswer,
+  RunsAnswer,
+  SearchAnswer,
+  Span,
+  TimelineAnswer,
+} from "../types";
 import type {
   DataSource,
   Detail,
+  EventRequest,
+  RangeRequest,
   Reason,
   RunsWish,
   SearchRequest,
@@ -28,17 +39,26 @@ export class HttpSource implements DataSource {
   }
 
   async timeline(request: TimelineRequest, signal?: AbortSignal): Promise<Detail> {
-    const { run, host, start_ps, end_ps, pixels } = request;
-    const query = {
-      run,
-      ...hostQuery(host),
-      start_ps: String(Math.floor(start_ps)),
-      end_ps: String(Math.ceil(end_ps)),
-      pixels: String(Math.min(Math.ceil(pixels), PIXELS_MOST)),
-    };
+    const { run, host, start_ps, end_ps, pixels, opened } = request;
+    const query = [
+      ...Object.entries({ run, ...hostQuery(host), ...spanQuery(request) }),
+      ["pixels", String(Math.min(Math.ceil(pixels), PIXELS_MOST))],
+      ...(opened ?? []).map((lane) => ["open", lane]),
+    ];
     const answer = await this.get<TimelineAnswer | { state: string }>("timeline", query, signal);
     if ("state" in answer) throw new Error("The timeline is still being made.");
     return { answer, psPerPixel: (end_ps - start_ps) / pixels };
+  }
+
+  event(request: EventRequest, signal?: AbortSignal): Promise<EventAnswer> {
+    const { run, host, lane, row } = request;
+    const query = { run, ...hostQuery(host), lane, row: String(row), ...spanQuery(request) };
+    return this.get("event", query, signal);
+  }
+
+  range(request: RangeRequest, signal?: AbortSignal): Promise<RangeAnswer> {
+    const { run, host } = request;
+    return this.get("range", { run, ...hostQuery(host), ...spanQuery(request) }, signal);
   }
 
   search({ run, host, text }: SearchRequest, signal?: AbortSignal): Promise<SearchAnswer> {
@@ -77,6 +97,10 @@ function flags(all: Record<string, boolean | undefined>): string[][] {
 /** A host that is not named is the one that trains. */
 function hostQuery(host: string | null): Record<string, string> {
   return host === null ? {} : { host };
+}
+
+function spanQuery({ start_ps, end_ps }: Span): Record<string, string> {
+  return { start_ps: String(Math.floor(start_ps)), end_ps: String(Math.ceil(end_ps)) };
 }
 
 function reason(answer: unknown, response: Response): string {

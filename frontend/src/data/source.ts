@@ -1,8 +1,10 @@
 /** Where the page's data come from. Views know this interface and nothing behind it. */
 
 import type {
+  EventAnswer,
   ManualPage,
   Ps,
+  RangeAnswer,
   ReportAnswer,
   RunsAnswer,
   SearchAnswer,
@@ -16,6 +18,20 @@ export interface TimelineRequest extends Span {
   run: string;
   host: string | null;
   pixels: number;
+  /** Lanes of threads that are shown in all their depth. */
+  opened?: readonly string[];
+}
+
+export interface EventRequest extends Span {
+  run: string;
+  host: string | null;
+  lane: string;
+  row: number;
+}
+
+export interface RangeRequest extends Span {
+  run: string;
+  host: string | null;
 }
 
 export interface SearchRequest {
@@ -45,9 +61,13 @@ export interface RunsWish {
 export interface DataSource {
   /** False for a file: nothing will ever change, so nothing is asked twice. */
   readonly isLive: boolean;
+  /** When a file was written. */
+  readonly written?: string;
   runs(wish?: RunsWish, reason?: Reason): Promise<RunsAnswer>;
   report(run: string, reason?: Reason): Promise<ReportAnswer>;
   timeline(request: TimelineRequest, signal?: AbortSignal): Promise<Detail>;
+  event(request: EventRequest, signal?: AbortSignal): Promise<EventAnswer>;
+  range(request: RangeRequest, signal?: AbortSignal): Promise<RangeAnswer>;
   search(request: SearchRequest, signal?: AbortSignal): Promise<SearchAnswer>;
   manual(id: string): Promise<ManualPage>;
 }

@@ -2,7 +2,6 @@
 
 import { BUCKET_COLOURS } from "../palette";
 import { ANNOTATION_ROW_HEIGHT, type Flag, flagLeft } from "./annotations";
-import { RULER_HEIGHT } from "./layout";
 
 interface Props {
   flags: readonly Flag[];
@@ -20,14 +19,14 @@ export function Flags({ flags, width, rows, chosen, onChoose }: Props) {
         const left = Math.max(flag.x, 0);
         const extent = Math.max(Math.min(flag.endX, width) - left, 2);
         const key = `${flag.findingId} ${flag.evidenceIndex}`;
-        const top = RULER_HEIGHT + (flag.row ?? 0) * ANNOTATION_ROW_HEIGHT;
+        const top = (flag.row ?? 0) * ANNOTATION_ROW_HEIGHT;
         return flag.row === null ? (
           <i
             key={key}
             class="flag-place"
             style={{
               left: `${left}px`,
-              top: `${RULER_HEIGHT + rows * ANNOTATION_ROW_HEIGHT}px`,
+              top: `${rows * ANNOTATION_ROW_HEIGHT}px`,
               width: `${extent}px`,
               background: colour,
             }}
@@ -44,10 +43,6 @@ export function Flags({ flags, width, rows, chosen, onChoose }: Props) {
               maxWidth: `${flag.labelWidth}px`,
               borderColor: colour,
             }}
-            // The lanes below would take the press for the beginning of a drag.
-            onPointerDown={(event) => event.stopPropagation()}
-            onPointerUp={(event) => event.stopPropagation()}
-            onDblClick={(event) => event.stopPropagation()}
             onClick={() => onChoose(flag)}
           >
             {flag.label}

@@ -1,7 +1,8 @@
 /** What lies under the pointer. Pure. */
 
 import type { Item } from "../types";
-import { type Layout, type LaneBox, type SeriesBox, rowTop } from "./layout";
+import { type Layout, type LaneBox, type SeriesBox, rowAt } from "./layout";
+import { visibleOfRow } from "./rows";
 import type { Scale } from "./view";
 
 const NEAR_PX = 3; // an interval thinner than a pixel can still be hit
@@ -17,11 +18,12 @@ export function hoveredAt(layout: Layout, scale: Scale, x: number, y: number): H
 }
 
 function itemAt(box: LaneBox, scale: Scale, x: number, y: number): Hovered | null {
+  const near = { start_ps: scale.ps(x - NEAR_PX), end_ps: scale.ps(x + NEAR_PX) };
+  const [from, to] = visibleOfRow(box.lane, rowAt(box, y), near);
   let nearest: Item | null = null;
   let distance = NEAR_PX;
-  for (const item of box.lane.items) {
-    const top = rowTop(box, item[3]);
-    if (y < top || y >= top + box.rowHeight) continue;
+  for (let i = from; i < to; i++) {
+    const item = box.lane.items[i]!;
     const away = Math.max(scale.x(item[0]) - x, x - scale.x(item[1]), 0);
     if (away < distance) [nearest, distance] = [item, away];
     if (away === 0) break;

@@ -3,14 +3,19 @@
 import { GROUP_WORDS } from "../words";
 import type { Lane, Series, TimelineAnswer } from "../types";
 
-export const RULER_HEIGHT = 26;
+export const RULER_HEIGHT = 22;
 const HEADING_HEIGHT = 22;
 const ROW_HEIGHT = 16;
 const ROW_GAP = 1;
 const LANE_GAP = 5;
 const SERIES_HEIGHT = 54;
-const ROWS_MOST = 12; // deeper nesting than this tells nothing at the size of a lane
+const FLAT_SERIES_HEIGHT = 18;
+const ROWS_CLOSED = 6; // of a lane that nobody has opened
+const ROWS_MOST = 24;
 const TALLER: Record<string, number> = { ledger: 30, steps: 20 };
+
+/** Opened like a lane: all threads are shown, however many there are. */
+export const EVERY_THREAD = "threads";
 
 export interface Box {
   id: string;
@@ -24,16 +29,21 @@ export interface LaneBox extends Box {
   lane: Lane;
   rows: number;
   rowHeight: number;
+  /** Whether it can be opened or closed, and which it is. */
+  fold: "none" | "closed" | "open";
 }
 
 export interface SeriesBox extends Box {
   kind: "series";
   series: Series;
+  isFlat: boolean;
 }
 
 export interface Heading {
   title: string;
   top: number;
+  /** Threads that are not shown. */
+  hidden: number;
 }
 
 export interface Layout {
@@ -42,44 +52,61 @@ export interface Layout {
   height: number;
 }
 
-/** `top` is where the lanes begin: below the ruler and the annotations. */
-export function layOut(answer: TimelineAnswer, top: number): Layout {
+export function layOut(answer: TimelineAnswer, opened: ReadonlySet<string> = new Set()): Layout {
   const boxes: (LaneBox | SeriesBox)[] = [];
   const headings: Heading[] = [];
-  let y = top;
+  let y = 0;
   let group: string | null = null;
 
-  const startGroup = (title: string) => {
+  const startGroup = (title: string, hidden = 0) => {
     if (title === group) return;
     group = title;
     if (!title) return;
-    headings.push({ title, top: y });
+    headings.push({ title, top: y, hidden });
     y += HEADING_HEIGHT;
   };
+  const shownThreads = answer.lanes.filter((lane) => lane.group === "threads").length;
   for (const lane of answer.lanes) {
-    startGroup(GROUP_WORDS[lane.group] ?? lane.group);
-    const rows = Math.min(Math.max(1, lane.depth), ROWS_MOST);
-    const rowHeight = TALLER[lane.id] ?? ROW_HEIGHT;
-    const height = rows * (rowHeight + ROW_GAP) - ROW_GAP;
-    boxes.push({
-      kind: "lane",
-      id: lane.id,
-      title: lane.title,
-      top: y,
-      height,
-      lane,
-      rows,
-      rowHeight,
-    });
-    y += height + LANE_GAP;
+    const hidden = lane.group === "threads" ? answer.threads - shownThreads : 0;
+    startGroup(GROUP_WORDS[lane.group] ?? lane.group, hidden);
+    const box = laneBox(lane, y, opened.has(lane.id));
+    boxes.push(box);
+    y += box.height + LANE_GAP;
   }
   for (const series of answer.series) {
     startGroup("Curves");
     const { id, title } = series;
-    boxes.push({ kind: "series", id, title, top: y, height: SERIES_HEIGHT, series });
-    y += SERIES_HEIGHT + LANE_GAP;
+    const isFlat = isConstant(series);
+    const height = isFlat ? FLAT_SERIES_HEIGHT : SERIES_HEIGHT;
+    boxes.push({ kind: "series", id, title, top: y, height, series, isFlat });
+    y += height + LANE_GAP;
   }
   return { boxes, headings, height: y };
+}
+
+function laneBox(lane: Lane, top: number, isOpen: boolean): LaneBox {
+  const closedRows = lane.group === "threads" ? 1 : ROWS_CLOSED;
+  const canFold = lane.depth > closedRows;
+  const rows = Math.max(1, Math.min(lane.depth, isOpen ? ROWS_MOST : closedRows));
+  const rowHeight = TALLER[lane.id] ?? ROW_HEIGHT;
+  return {
+    kind: "lane",
+    id: lane.id,
+    title: lane.title,
+    top,
+    height: rows * (rowHeight + ROW_GAP) - ROW_GAP,
+    lane,
+    rows,
+    rowHeight,
+    fold: !canFold ? "none" : isOpen ? "open" : "closed",
+  };
+}
+
+/** A line without a rise or a fall says no more than its value does. */
+function isConstant({ points }: Series): boolean {
+  return (
+    points.length > 0 && points.every(([, value]) => value !== null && value === points[0]![1])
+  );
 }
 
 /** The same places with the contents of a finer answer; lanes that it lacks are empty in it. */
@@ -95,5 +122,9 @@ export function withContents(layout: Layout, answer: TimelineAnswer): Layout {
 }
 
 export function rowTop(box: LaneBox, row: number): number {
-  return box.top + Math.min(row, box.rows - 1) * (box.rowHeight + ROW_GAP);
+  return box.top + row * (box.rowHeight + ROW_GAP);
+}
+
+export function rowAt(box: LaneBox, y: number): number {
+  return Math.min(box.rows - 1, Math.floor((y - box.top) / (box.rowHeight + ROW_GAP)));
 }

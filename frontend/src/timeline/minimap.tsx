@@ -1,36 +1,21 @@
-/** The whole window in one strip, with the part on the screen as a frame that can be dragged. */
+/** All of the window as a track, with the part on the screen as a frame that can be dragged. */
 
-import { useEffect, useRef } from "preact/hooks";
 import { seconds } from "../format";
-import type { Ps, Span, TimelineAnswer } from "../types";
-import { paintLane } from "./paint";
+import { BUCKET_COLOURS } from "../palette";
+import type { Finding, Ps, Span } from "../types";
 import { Scale, clamped, whole } from "./view";
-import { paintCanvas } from "../ui/canvas";
 
-const HEIGHT = 28;
+const MARKS_MOST = 200;
 
 interface Props {
-  answer: TimelineAnswer | null;
+  findings: readonly Finding[];
   windowPs: Ps;
   view: Span;
   width: number;
   setView: (view: Span) => void;
 }
 
-export function Minimap({ answer, windowPs, view, width, setView }: Props) {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  useEffect(() => {
-    if (!canvas.current || !answer || width === 0) return;
-    paintCanvas(canvas.current, width, HEIGHT, (context) => {
-      context.clearRect(0, 0, width, HEIGHT);
-      const lane = answer.lanes.find(({ id }) => id === "ledger");
-      if (!lane) return;
-      const box = { top: 0, height: HEIGHT, rows: 1, rowHeight: HEIGHT, title: lane.title };
-      const scale = new Scale(whole(windowPs), width);
-      paintLane(context, { kind: "lane", id: lane.id, lane, ...box }, scale, answer.names, null);
-    });
-  }, [answer, width, windowPs]);
-
+export function Minimap({ findings, windowPs, view, width, setView }: Props) {
   const scale = new Scale(whole(windowPs), Math.max(width, 1));
   const [left, right] = [scale.x(view.start_ps), scale.x(view.end_ps)];
 
@@ -52,13 +37,29 @@ export function Minimap({ answer, windowPs, view, width, setView }: Props) {
       }}
       onPointerMove={centreOn}
     >
-      <canvas ref={canvas} aria-hidden="true" />
-      <div class="minimap-shade" style={{ left: 0, width: `${left}px` }} />
-      <div class="minimap-shade" style={{ left: `${right}px`, right: 0 }} />
+      {marksOf(findings).map(({ bucket, start_ps, end_ps }, index) => (
+        <i
+          key={index}
+          class="minimap-mark"
+          style={{
+            left: `${scale.x(start_ps)}px`,
+            width: `${Math.max(scale.x(end_ps) - scale.x(start_ps), 2)}px`,
+            background: BUCKET_COLOURS[bucket],
+          }}
+        />
+      ))}
       <div
         class="minimap-frame"
-        style={{ left: `${left}px`, width: `${Math.max(right - left, 4)}px` }}
+        style={{ left: `${left}px`, width: `${Math.max(right - left, 6)}px` }}
       />
     </div>
   );
+}
+
+/** Where the findings have their evidence. */
+function marksOf(findings: readonly Finding[]) {
+  const marks = findings.flatMap(({ bucket, evidence }) =>
+    evidence.map(({ start_ps, end_ps }) => ({ bucket, start_ps, end_ps })),
+  );
+  return marks.slice(0, MARKS_MOST);
 }

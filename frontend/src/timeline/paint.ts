@@ -8,8 +8,10 @@ import { BUCKET_COLOURS, GROUP_COLOURS, bucketOf, inkOn } from "../palette";
 import { spokenCause } from "../words";
 import type { Bucket, Division, Ps, Span } from "../types";
 import { bucketFill } from "../ui/canvas";
+import type { Chosen } from "./chosen";
 import { type LaneBox, type Layout, RULER_HEIGHT, rowTop } from "./layout";
 import { paintSeries } from "./paint_series";
+import { visibleOfRow } from "./rows";
 import { type Scale, ticks } from "./view";
 
 export interface Theme {
@@ -22,13 +24,16 @@ export interface Picture {
   layout: Layout;
   names: readonly string[];
   scale: Scale;
+  /** The part of the lanes that is on the screen. */
+  top: number;
   height: number;
   theme: Theme;
   marked: readonly Span[];
   markedBucket: Bucket | null;
-  /** The cursor, and the stretch that is being dragged open. */
+  /** The cursor, and the stretch that is or has been dragged open. */
   cursorPs: Ps | null;
   selection: Span | null;
+  chosen: Chosen | null;
 }
 
 const FONT = "11px Roboto, 'Helvetica Neue', Arial, sans-serif";
@@ -38,27 +43,48 @@ const TICK_EVERY_PX = 110;
 const TICK_LABEL_PX = 48; // nearer to the edge a label would be cut
 
 export function paint(context: CanvasRenderingContext2D, picture: Picture): void {
-  const { layout, scale, height, theme } = picture;
+  const { layout, scale, top, height, theme } = picture;
   context.clearRect(0, 0, scale.width, height);
   context.font = FONT;
   context.textBaseline = "middle";
-  paintRuler(context, picture);
+  paintGrid(context, picture);
+  context.save();
+  context.translate(0, -top);
   for (const box of layout.boxes) {
+    if (box.top > top + height || box.top + box.height < top) continue;
     if (box.kind === "lane") paintLane(context, box, scale, picture.names, theme);
     else paintSeries(context, box, scale, theme);
   }
+  paintChosen(context, picture);
+  context.restore();
   paintMarks(context, picture);
 }
 
-function paintRuler(context: CanvasRenderingContext2D, { scale, height, theme }: Picture): void {
-  const { stepPs, at } = ticks(scale.view, scale.width / TICK_EVERY_PX);
+function paintGrid(context: CanvasRenderingContext2D, { scale, height, theme }: Picture): void {
+  context.fillStyle = theme.line;
+  for (const ps of ticks(scale.view, scale.width / TICK_EVERY_PX).at) {
+    context.fillRect(Math.round(scale.x(ps)), 0, 1, height);
+  }
+}
+
+/** Times count from `originPs`: the first epoch's start, or a trace's. */
+export function paintRuler(
+  context: CanvasRenderingContext2D,
+  { scale, theme, originPs }: { scale: Scale; theme: Theme; originPs: Ps },
+): void {
+  context.clearRect(0, 0, scale.width, RULER_HEIGHT);
+  context.font = FONT;
+  context.textBaseline = "middle";
+  const { start_ps, end_ps } = scale.view;
+  const view = { start_ps: start_ps - originPs, end_ps: end_ps - originPs };
+  const { stepPs, at } = ticks(view, scale.width / TICK_EVERY_PX);
   for (const ps of at) {
-    const x = Math.round(scale.x(ps)) + 0.5;
+    const x = Math.round(scale.x(ps + originPs));
     context.fillStyle = theme.line;
-    context.fillRect(x - 0.5, RULER_HEIGHT - 6, 1, height);
+    context.fillRect(x, RULER_HEIGHT - 6, 1, 6);
     if (x > scale.width - TICK_LABEL_PX) continue;
     context.fillStyle = theme.faint;
-    context.fillText(tickLabel(ps, stepPs), x + 4, RULER_HEIGHT / 2 - 1);
+    context.fillText(tickLabel(ps, stepPs), x + 4, RULER_HEIGHT / 2);
   }
 }
 
@@ -71,28 +97,29 @@ export function paintLane(
   theme: Theme | null,
 ): void {
   const fillFor = fillsOf(context, box, names);
-  const paintedTo = new Float64Array(box.rows).fill(-1); // per row: where the colour ends
-  for (const item of box.lane.items) {
-    const endX = scale.x(item[1]);
-    const startX = scale.x(item[0]);
-    if (endX < 0 || startX > scale.width) continue;
-    const row = Math.min(item[3], box.rows - 1);
-    if (endX < paintedTo[row]!) continue; // inside a pixel that is painted already
-    // Whole pixels: sharper to the eye, and several times faster to paint.
-    const left = Math.max(Math.round(startX), 0);
-    const right = Math.max(Math.min(Math.round(endX), scale.width), left + 1);
-    const width = right - left;
-    paintedTo[row] = right;
-    const top = rowTop(box, item[3]);
-    if (item[5] && !isNearlyOne(item[5])) {
-      paintDivision(context, item[5], fillFor, { left, top, width, height: box.rowHeight });
-      continue;
-    }
-    context.fillStyle = fillFor(item[2]);
-    // A gap of a pixel between neighbours, as long as there is one to spare.
-    context.fillRect(left, top, width > 3 ? width - 1 : width, box.rowHeight);
-    if (theme && width >= TEXT_LEAST_PX) {
-      paintName(context, box, names[item[2]] ?? "", left, top, width, theme);
+  for (let row = 0; row < box.rows; row++) {
+    const top = rowTop(box, row);
+    const [from, to] = visibleOfRow(box.lane, row, scale.view);
+    let paintedTo = -1; // where the colour ends
+    for (let i = from; i < to; i++) {
+      const item = box.lane.items[i]!;
+      const endX = scale.x(item[1]);
+      if (endX < paintedTo) continue; // inside a pixel that is painted already
+      // Whole pixels: sharper to the eye, and several times faster to paint.
+      const left = Math.max(Math.round(scale.x(item[0])), 0);
+      const right = Math.max(Math.min(Math.round(endX), scale.width), left + 1);
+      const width = right - left;
+      paintedTo = right;
+      if (item[5] && !isNearlyOne(item[5])) {
+        paintDivision(context, item[5], fillFor, { left, top, width, height: box.rowHeight });
+        continue;
+      }
+      context.fillStyle = fillFor(item[2]);
+      // A gap of a pixel between neighbours, as long as there is one to spare.
+      context.fillRect(left, top, width > 3 ? width - 1 : width, box.rowHeight);
+      if (theme && width >= TEXT_LEAST_PX) {
+        paintName(context, box, names[item[2]] ?? "", left, top, width, theme);
+      }
     }
   }
 }
@@ -161,6 +188,19 @@ function fillsOf(
 
 // ---------------------------------------------------------------- marks over everything
 
+function paintChosen(context: CanvasRenderingContext2D, picture: Picture): void {
+  const { chosen, layout, scale, theme } = picture;
+  const box = layout.boxes.find(({ id }) => id === chosen?.lane);
+  if (!chosen || box?.kind !== "lane" || chosen.row >= box.rows) return;
+  const left = Math.max(Math.round(scale.x(chosen.start_ps)), -2);
+  const right = Math.min(Math.round(scale.x(chosen.end_ps)), scale.width + 2);
+  if (right < 0 || left > scale.width) return;
+  context.strokeStyle = theme.ink;
+  context.lineWidth = 2;
+  const top = rowTop(box, chosen.row);
+  context.strokeRect(left - 1, top - 1, Math.max(right - left, 2) + 1, box.rowHeight + 2);
+}
+
 function paintMarks(context: CanvasRenderingContext2D, picture: Picture): void {
   const { scale, height, theme, marked, markedBucket, cursorPs, selection } = picture;
   const colour = markedBucket ? BUCKET_COLOURS[markedBucket] : theme.ink;
@@ -168,7 +208,7 @@ function paintMarks(context: CanvasRenderingContext2D, picture: Picture): void {
   if (selection) paintBand(context, selection, theme.ink, "1F", scale, height);
   if (cursorPs !== null) {
     context.fillStyle = theme.faint;
-    context.fillRect(Math.round(scale.x(cursorPs)), RULER_HEIGHT - 6, 1, height);
+    context.fillRect(Math.round(scale.x(cursorPs)), 0, 1, height);
   }
 }
 
@@ -183,10 +223,9 @@ function paintBand(
   const left = Math.max(scale.x(span.start_ps), -2);
   const right = Math.min(scale.x(span.end_ps), scale.width + 2);
   if (right < -1 || left > scale.width + 1) return;
-  const top = RULER_HEIGHT - 6;
   context.fillStyle = colour + alpha;
-  context.fillRect(left, top, Math.max(right - left, 1), height - top);
+  context.fillRect(left, 0, Math.max(right - left, 1), height);
   context.fillStyle = colour;
-  context.fillRect(left, top, 1, height - top);
-  context.fillRect(right - 1, top, 1, height - top);
+  context.fillRect(left, 0, 1, height);
+  context.fillRect(right - 1, 0, 1, height);
 }

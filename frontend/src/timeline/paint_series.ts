@@ -15,6 +15,7 @@ export function paintSeries(
   scale: Scale,
   theme: Theme,
 ): void {
+  if (box.isFlat) return; // its title tells its value
   const values = box.series.points.flatMap(([, value]) => (value === null ? [] : [value]));
   const low = values.reduce((least, value) => Math.min(least, value), Infinity);
   const high = values.reduce((most, value) => Math.max(most, value), -Infinity);

@@ -1,34 +1,35 @@
 /** The first epoch from start to end: lanes on a canvas, titles beside them, findings above them. */
 
-import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { DataSource } from "../data/source";
-import { type Focus, focusOnFinding, viewOf } from "../focus";
+import { type Focus, viewOf } from "../focus";
 import { seconds } from "../format";
-import type { Report, Span } from "../types";
-import { paintCanvas } from "../ui/canvas";
+import type { Report, Span, Trace } from "../types";
 import { useSettled, useWidth } from "../ui/hooks";
-import { ANNOTATION_ROW_HEIGHT, placeFlags, rowsNeeded } from "./annotations";
 import { isGoodEnough } from "./answers";
-import { Flags } from "./flags";
+import { type Chosen, type Direction, chosenOf, neighbour, viewAround } from "./chosen";
+import { traceAt } from "./clock";
+import { EventPanel } from "./event_panel";
+import { Head } from "./head";
 import { hoveredAt } from "./hit";
-import { RULER_HEIGHT, layOut, withContents } from "./layout";
-import { Minimap } from "./minimap";
-import { type Theme, paint } from "./paint";
-import { Titles } from "./titles";
+import { Lanes } from "./lanes";
+import { layOut, withContents } from "./layout";
+import type { Theme } from "./paint";
+import { RangePanel } from "./range_panel";
 import { Toolbar, stepped } from "./toolbar";
-import { Tooltip } from "./tooltip";
 import { useAnswers } from "./use_answers";
-import { useControls } from "./use_controls";
+import { type Pointer, useControls } from "./use_controls";
 import { useView } from "./use_view";
 import { Scale, isWhole, whole, zoomed } from "./view";
 
-const FLAGS_GAP = 8;
-const EMPTY_HEIGHT = 240;
 const LINK_AFTER_MS = 400;
 
 interface Props {
   source: DataSource;
   report: Report;
+  /** Empty where there is no trace viewer to be linked to. */
+  traces: readonly Trace[];
+  hasTraceViewer: boolean;
   runKey: string;
   version: string;
   host: string | null;
@@ -43,10 +44,14 @@ export function Timeline(props: Props) {
   const { source, report, runKey, version, host, isDark, focus, setFocus, onRange } = props;
   const windowPs = report.window.duration_ps;
   const surface = useRef<HTMLDivElement>(null);
-  const canvas = useRef<HTMLCanvasElement>(null);
   const width = useWidth(surface);
+  const [opened, setOpened] = useState<readonly string[]>([]);
+  const [chosen, setChosen] = useState<Chosen | null>(null);
+  const [range, setRange] = useState<Span | null>(null);
+  const [isTraceClock, setTraceClock] = useState(false);
   const { view, setView, glideTo } = useView(windowPs, props.initialRange);
-  const answers = useAnswers(source, { run: runKey, host, version }, windowPs, view, width);
+  const shown = { run: runKey, host, version, opened };
+  const answers = useAnswers(source, shown, windowPs, view, width);
   useSettled(view, LINK_AFTER_MS, () => onRange(isWhole(view, windowPs) ? null : view));
 
   const isFirstFocus = useRef(props.initialRange !== null);
@@ -54,114 +59,137 @@ export function Timeline(props: Props) {
     // A link that names both a finding and a range means the range.
     if (focus && !isFirstFocus.current) glideTo(viewOf(focus, windowPs));
     isFirstFocus.current = false;
+    if (focus?.event) choose(focus.event);
   }, [focus]);
 
   const scale = new Scale(view, Math.max(width, 1));
-  const flagRows = useMemo(
-    () => rowsNeeded(report.findings, windowPs, Math.max(width, 1)),
-    [report, windowPs, width],
+  const places = useMemo(
+    () => answers.whole && layOut(answers.whole.answer, new Set(opened)),
+    [answers.whole, opened],
   );
-  const places = useMemo(() => {
-    const top = RULER_HEIGHT + flagRows * ANNOTATION_ROW_HEIGHT + FLAGS_GAP;
-    return answers.whole ? layOut(answers.whole.answer, top) : null;
-  }, [answers.whole, flagRows]);
   const layout = useMemo(
     () => (places && answers.best ? withContents(places, answers.best.answer) : null),
     [places, answers.best],
   );
-  const names = answers.best?.answer.names ?? [];
-  const height = layout?.height ?? EMPTY_HEIGHT;
   const theme = useMemo(() => themeOf(surface.current), [isDark, width === 0]);
+  const trace = traceAt(props.traces, host ?? report.host, view.start_ps);
+  const originPs = isTraceClock && trace ? trace.start_ps : 0;
+
+  const choose = (next: Chosen | null) => {
+    setChosen(next);
+    if (next) setRange(null);
+  };
+  const itemUnder = ({ x, y }: Pointer) => {
+    const hit = layout && hoveredAt(layout, scale, x, y);
+    return hit?.kind === "item" ? chosenOf(hit.box, hit.item) : null;
+  };
+  const go = (direction: Direction): boolean => {
+    if (!chosen || !layout) return false;
+    const next = neighbour(layout, chosen, direction);
+    if (next) {
+      choose(next);
+      setView(viewAround(view, next, windowPs));
+    }
+    return true;
+  };
+  const zoomTo = (span: Span) =>
+    glideTo(viewOf({ title: "", spans: [{ ...span, label: "" }], at: 0 }, windowPs));
+  const toggle = (lane: string) =>
+    setOpened(opened.includes(lane) ? opened.filter((one) => one !== lane) : [...opened, lane]);
 
   const controls = useControls(surface, view, windowPs, width, {
     setView,
-    onClick: () => surface.current?.focus(),
-    onDoubleClick: ({ x, y }) => {
-      const hit = layout && hoveredAt(layout, scale, x, y);
-      if (hit?.kind !== "item") return glideTo(whole(windowPs));
-      const [start_ps, end_ps] = hit.item;
-      glideTo(viewOf({ title: "", spans: [{ start_ps, end_ps, label: "" }], at: 0 }, windowPs));
+    onClick: (pointer) => {
+      surface.current?.focus({ preventScroll: true });
+      setRange(null);
+      choose(itemUnder(pointer));
     },
-    onEscape: () => setFocus(null),
+    onDoubleClick: (pointer) => {
+      const item = itemUnder(pointer);
+      if (item) zoomTo(item);
+      else glideTo(whole(windowPs));
+    },
+    onEscape: () => {
+      if (!chosen && !range) setFocus(null);
+      setChosen(null);
+      setRange(null);
+    },
     onNext: (by) => focus && setFocus(stepped(focus, by)),
+    onGo: go,
+    onRange: (span) => {
+      setChosen(null);
+      setRange(span);
+    },
+    onZoomIn: () => {
+      const span = range ?? chosen;
+      if (span) zoomTo(span);
+    },
   });
-  const { pointer, selection } = controls;
+  const { pointer } = controls;
 
-  useLayoutEffect(() => {
-    if (!canvas.current || !layout || width === 0) return;
-    paintCanvas(canvas.current, width, height, (context) =>
-      paint(context, {
-        layout,
-        names,
-        scale,
-        height,
-        theme,
-        marked: focus?.spans ?? [],
-        markedBucket: focus?.bucket ?? null,
-        cursorPs: pointer ? scale.ps(pointer.x) : null,
-        selection,
-      }),
-    );
-  });
-
-  const hovered = pointer && layout && !selection && hoveredAt(layout, scale, pointer.x, pointer.y);
   const lacksDetail = !source.isLive && !isGoodEnough(answers.best, scale.psPerPixel);
+  const laneTitle = (id: string) =>
+    answers.whole?.answer.lanes.find((lane) => lane.id === id)?.title ?? id;
+  const about = { source, run: runKey, host, report, originPs };
   return (
     <div class="timeline">
       <Toolbar
-        {...{ source, run: runKey, host, view, focus, setFocus }}
+        {...{ source, run: runKey, host, view, focus, setFocus, originPs }}
         isWhole={isWhole(view, windowPs)}
         lanes={answers.whole?.answer.lanes ?? []}
+        clock={trace && { isTrace: isTraceClock, onChange: setTraceClock }}
         onZoom={(factor) => glideTo(zoomed(view, 0.5, factor, windowPs))}
         onFit={() => glideTo(whole(windowPs))}
       />
-      <div class="timeline-grid">
-        <div class="timeline-titles timeline-titles-minimap">overview</div>
-        <Minimap {...{ windowPs, view, width, setView, answer: answers.whole?.answer ?? null }} />
-        <Titles layout={layout} height={height} hasFlags={flagRows > 0} />
-        <div
-          class="timeline-surface"
-          ref={surface}
-          style={{ height: `${height}px` }}
-          tabIndex={0}
-          role="application"
-          aria-label={`Timeline of the first epoch, showing ${seconds(view.start_ps)} to ${seconds(view.end_ps)}. Arrow keys move, plus and minus zoom, 0 shows all, n and p walk along the evidence.`}
-          onKeyDown={controls.onKeyDown}
-        >
-          <canvas ref={canvas} aria-hidden="true" />
-          <Flags
-            flags={placeFlags(report.findings, scale, flagRows)}
-            rows={flagRows}
-            width={width}
-            chosen={focus?.findingId ?? null}
-            onChoose={({ findingId, evidenceIndex }) => {
-              const finding = report.findings.find(({ id }) => id === findingId);
-              if (finding) setFocus(focusOnFinding(finding, evidenceIndex));
-            }}
-          />
-          {hovered && <Tooltip {...{ hovered, names, windowPs, pointer, surfaceWidth: width }} />}
-          {selection && (
-            <span
-              class="selection-length figures"
-              style={{ left: `${scale.x(selection.start_ps)}px` }}
-            >
-              {seconds(selection.end_ps - selection.start_ps)}
-            </span>
-          )}
-          {!layout && <p class="timeline-message">{answers.error ?? "Reading the timeline …"}</p>}
-        </div>
-      </div>
+      <Head {...{ report, windowPs, view, width, theme, originPs, setView, focus, setFocus }} />
+      <Lanes
+        surface={surface}
+        {...{ layout, theme, scale, focus, chosen, pointer, windowPs }}
+        names={answers.best?.answer.names ?? []}
+        selection={controls.selection ?? range}
+        isDragging={controls.selection !== null}
+        error={answers.error}
+        label={`Timeline of the first epoch, showing ${seconds(view.start_ps)} to ${seconds(view.end_ps)}. ${KEYS_HELP}`}
+        onKeyDown={controls.onKeyDown}
+        onToggle={toggle}
+      />
+      {chosen && (
+        <EventPanel
+          {...about}
+          {...{ chosen, windowPs }}
+          traces={props.hasTraceViewer ? props.traces : []}
+          title={laneTitle(chosen.lane)}
+          onZoom={() => zoomTo(chosen)}
+          onClose={() => setChosen(null)}
+        />
+      )}
+      {range && (
+        <RangePanel
+          {...about}
+          range={range}
+          onZoom={() => {
+            glideTo(range);
+            setRange(null);
+          }}
+          onClose={() => setRange(null)}
+        />
+      )}
       <p class="timeline-help faint">
         {controls.needsHint
           ? "Click the timeline first, or hold Ctrl, to zoom with the wheel."
           : lacksDetail
             ? "This file holds no more detail than this; the tab in TensorBoard does."
-            : "Drag to zoom into a stretch, Shift and drag to move, double-click an event to see it alone, double-click beside it to see all."}
+            : HELP}
         {layout && answers.error && ` ${answers.error}`}
       </p>
     </div>
   );
 }
+
+const HELP =
+  "Click an event for its details, arrow keys go on from there. Drag over a stretch to sum it up. W and S zoom, A and D move, 0 shows all.";
+const KEYS_HELP =
+  "W and S zoom, A and D move, 0 shows all. Arrow keys go from a chosen event to those beside, above and below it, Enter zooms to it; n and p walk along the evidence.";
 
 /** The canvas paints with the colours of the style sheet. */
 function themeOf(element: HTMLElement | null): Theme {

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { DataSource } from "../data/source";
 import { type Focus, focusOnHit } from "../focus";
 import { counted, cut, seconds, shortened } from "../format";
-import type { Lane, SearchAnswer, Span } from "../types";
+import type { Lane, Ps, SearchAnswer, Span } from "../types";
 
 interface Props {
   source: DataSource;
@@ -13,6 +13,10 @@ interface Props {
   lanes: readonly Lane[];
   view: Span;
   isWhole: boolean;
+  /** Where the clock that is shown begins. */
+  originPs: Ps;
+  /** Null where there is no other one. */
+  clock: { isTrace: boolean; onChange: (isTrace: boolean) => void } | null;
   focus: Focus | null;
   setFocus: (focus: Focus | null) => void;
   onZoom: (factor: number) => void;
@@ -20,15 +24,27 @@ interface Props {
 }
 
 export function Toolbar(props: Props) {
-  const { view, isWhole, focus, setFocus, onZoom, onFit } = props;
+  const { view, isWhole, originPs, clock, focus, setFocus, onZoom, onFit } = props;
   const length = seconds(view.end_ps - view.start_ps);
   return (
     <div class="timeline-toolbar">
       <span class="timeline-range" aria-live="polite">
-        {isWhole ? `All of it, ${length}` : `${length} from ${seconds(view.start_ps)}`}
+        {isWhole
+          ? `All of it, ${length}`
+          : `${length} from ${seconds(Math.max(0, view.start_ps - originPs))}`}
       </span>
       {focus && <FocusWalk focus={focus} setFocus={setFocus} />}
       <span class="spacer" />
+      {clock && (
+        <label class="clock" title="From where times are counted">
+          <input
+            type="checkbox"
+            checked={clock.isTrace}
+            onChange={(event) => clock.onChange(event.currentTarget.checked)}
+          />{" "}
+          trace viewer's clock
+        </label>
+      )}
       <Search {...props} />
       <span class="button-group">
         <button type="button" aria-label="Zoom in" title="Zoom in (+)" onClick={() => onZoom(0.5)}>

@@ -15,9 +15,17 @@ export interface Answers {
   error: string | null;
 }
 
+interface Shown {
+  run: string;
+  host: string | null;
+  version: string;
+  /** Lanes that are shown in all their depth. */
+  opened: readonly string[];
+}
+
 export function useAnswers(
   source: DataSource,
-  { run, host, version }: { run: string; host: string | null; version: string },
+  { run, host, version, opened }: Shown,
   windowPs: Ps,
   view: Span,
   width: number,
@@ -31,7 +39,7 @@ export function useAnswers(
     const request = new AbortController();
     requested.current = request;
     try {
-      const detail = await source.timeline({ run, host, ...span, pixels }, request.signal);
+      const detail = await source.timeline({ run, host, ...span, pixels, opened }, request.signal);
       if (request.signal.aborted) return;
       setError(null);
       keep(detail);
@@ -41,13 +49,17 @@ export function useAnswers(
   };
 
   const isMeasured = width > 0;
+  const key = JSON.stringify([run, host, version, windowPs]);
+  const shownKey = useRef("");
   useEffect(() => {
     if (!isMeasured) return;
-    setDetails([]);
+    // A lane that is opened stays as it is until its rows have come.
+    if (shownKey.current !== key) setDetails([]);
+    shownKey.current = key;
     const span = { start_ps: 0, end_ps: windowPs };
     void ask(span, Math.max(width, LEAST_PIXELS), (whole) => setDetails([whole]));
     return () => requested.current?.abort();
-  }, [source, run, host, version, windowPs, isMeasured]);
+  }, [source, key, opened.join("\n"), isMeasured]);
 
   const best = bestFor(details, view);
   const psPerPixel = (view.end_ps - view.start_ps) / Math.max(1, width);

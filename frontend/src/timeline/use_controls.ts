@@ -3,6 +3,7 @@
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Ps, Span } from "../types";
+import type { Direction } from "./chosen";
 import { Scale, panned, whole, zoomed } from "./view";
 
 const WHEEL_FACTOR = 1.0018; // per pixel of wheel: a notch of 100 zooms by a fifth
@@ -29,6 +30,10 @@ interface Wishes {
   onDoubleClick: (pointer: Pointer) => void;
   onEscape: () => void;
   onNext: (by: 1 | -1) => void;
+  /** To the event beside the chosen one; false where none is chosen. */
+  onGo: (direction: Direction) => boolean;
+  onRange: (range: Span) => void;
+  onZoomIn: () => void;
 }
 
 export function useControls(
@@ -93,7 +98,7 @@ export function useControls(
       const at = position(event);
       if (pressedAt && Math.abs(at.x - pressedAt.x) < DRAG_LEAST_PX) wishes.onClick(at);
       else if (pressedAt && !pressedAt.isPan) {
-        wishes.setView(between(pressedAt.x, at.x, new Scale(pressedAt.view, width), windowPs));
+        wishes.onRange(between(pressedAt.x, at.x, new Scale(pressedAt.view, width), windowPs));
       }
       onCancel();
     };
@@ -124,9 +129,12 @@ export function useControls(
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const zoom = (factor: number) => wishes.setView(zoomed(view, 0.5, factor, windowPs));
     const pan = (share: number) => wishes.setView(panned(view, share, windowPs));
-    const keys: Record<string, () => void> = {
-      ArrowLeft: () => pan(-KEY_PAN),
-      ArrowRight: () => pan(KEY_PAN),
+    const keys: Record<string, () => unknown> = {
+      ArrowLeft: () => wishes.onGo("left") || pan(-KEY_PAN),
+      ArrowRight: () => wishes.onGo("right") || pan(KEY_PAN),
+      ArrowUp: () => wishes.onGo("up"),
+      ArrowDown: () => wishes.onGo("down"),
+      Enter: wishes.onZoomIn,
       a: () => pan(-KEY_PAN),
       d: () => pan(KEY_PAN),
       "+": () => zoom(1 / KEY_ZOOM),
@@ -140,7 +148,7 @@ export function useControls(
       p: () => wishes.onNext(-1),
       Escape: wishes.onEscape,
     };
-    const action = keys[event.key];
+    const action = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key];
     if (!action) return;
     event.preventDefault();
     action();

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { type Flame, boxesOf, flamesOf } from "../flames";
 import { percent, seconds } from "../format";
 import { BUCKET_COLOURS } from "../palette";
-import type { Bucket, Stacks } from "../types";
+import type { Stacks } from "../types";
 
 const ROW_PIXELS = 20;
 
@@ -15,30 +15,39 @@ export function FlameGraphs({ stacks }: { stacks: Stacks }) {
       {buckets.map((bucket) => (
         <details key={bucket} class="flames">
           <summary>Flame graph of {bucket}</summary>
-          <FlameGraph {...{ stacks, bucket }} />
+          <FlameGraph
+            whole={flamesOf(stacks, bucket)}
+            label={(frame) => stacks.frames[frame] ?? `all of ${bucket}`}
+            colour={BUCKET_COLOURS[bucket]}
+            isStrong={(frame) => stacks.users.includes(frame)}
+          />
         </details>
       ))}
     </>
   );
 }
 
-function FlameGraph({ stacks, bucket }: { stacks: Stacks; bucket: Bucket }) {
-  const whole = flamesOf(stacks, bucket);
+interface Props {
+  whole: Flame;
+  /** What stands on a box; of -1, on the one for all of it. */
+  label: (frame: number) => string;
+  colour: string;
+  /** The user's own. */
+  isStrong: (frame: number) => boolean;
+}
+
+export function FlameGraph({ whole, label, colour, isStrong }: Props) {
   const [chosen, setChosen] = useState<Flame | null>(null);
   const boxes = boxesOf(chosen ?? whole);
   const rows = 1 + Math.max(...boxes.map(({ depth }) => depth));
-  const users = new Set(stacks.users);
   return (
-    <div
-      class="flame-graph"
-      style={{ height: `${rows * ROW_PIXELS}px`, "--bucket": BUCKET_COLOURS[bucket] }}
-    >
+    <div class="flame-graph" style={{ height: `${rows * ROW_PIXELS}px`, "--bucket": colour }}>
       {boxes.map(({ flame, left, width, depth }, index) => {
-        const text = stacks.frames[flame.frame] ?? `all of ${bucket}`;
+        const text = label(flame.frame);
         return (
           <button
             key={index}
-            class={users.has(flame.frame) ? "flame users" : "flame"}
+            class={isStrong(flame.frame) ? "flame users" : "flame"}
             style={{
               left: `${100 * left}%`,
               width: `${100 * width}%`,

@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { DataSource } from "../data/source";
+import { type Piece, blocksOf } from "../markup";
 import type { ManualPage } from "../types";
 
 export function Manual({ source, id }: { source: DataSource; id: string }) {
@@ -18,11 +19,39 @@ export function Manual({ source, id }: { source: DataSource; id: string }) {
       {page?.sections.map(({ heading, text }) => (
         <>
           <h4>{heading}</h4>
-          {text.split(/\n\s*\n/).map((paragraph) => (
-            <p>{paragraph}</p>
-          ))}
+          <Blocks text={text} />
         </>
       ))}
     </details>
   );
+}
+
+function Blocks({ text }: { text: string }) {
+  return (
+    <>
+      {blocksOf(text).map((block) => {
+        if (block.kind === "code") return <pre tabIndex={0}>{block.text}</pre>;
+        if (block.kind === "paragraph") {
+          return (
+            <p>
+              <Line pieces={block.pieces} />
+            </p>
+          );
+        }
+        return (
+          <ul>
+            {block.items.map((pieces) => (
+              <li>
+                <Line pieces={pieces} />
+              </li>
+            ))}
+          </ul>
+        );
+      })}
+    </>
+  );
+}
+
+function Line({ pieces }: { pieces: readonly Piece[] }) {
+  return <>{pieces.map(({ text, isCode }) => (isCode ? <code>{text}</code> : text))}</>;
 }

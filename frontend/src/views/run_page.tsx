@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { DataSource } from "../data/source";
 import { type Focus, focusOnBucket, focusOnFinding, focusOnStep } from "../focus";
+import { isAboutLearning } from "../learning";
 import type { Place } from "../links";
 import { rootUrl } from "../root";
 import { Timeline } from "../timeline/timeline";
@@ -13,8 +14,11 @@ import { useReport } from "../use_data";
 import { Changes } from "./changes";
 import { ClusterMembers } from "./cluster";
 import { CodeLines } from "./code_lines";
+import { Computing } from "./computing";
 import { Hosts } from "./hosts";
+import { Learning } from "./learning";
 import { MissingEvidence, WhenReady } from "./states";
+import { Threads } from "./threads";
 import { TimeSpent } from "./time_spent";
 import { Verdict } from "./verdict";
 
@@ -46,6 +50,7 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
   const hasTimeline = report.window.duration_ps > 0;
   const hasSeveralHosts = report.host_ledgers.length > 1;
   const shownHost = place.host ?? report.host;
+  const isHeldUp = report.threads.some(({ blamed }) => blamed);
 
   const show = (next: Focus | null) => {
     setFocus(next);
@@ -78,8 +83,11 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
       {answer.progress && <ProgressBar progress={answer.progress} />}
       <Verdict report={report} />
       <Notes notes={report.notes.filter(({ level }) => level === "error")} />
+      {report.learning && isAboutLearning(report) && <Learning learning={report.learning} />}
+      {report.computing && <Computing computing={report.computing} />}
+      {isHeldUp && <Threads threads={report.threads} />}
       <MissingEvidence report={report} capture={props.capture} />
-      <div class="columns run-columns">
+      <div class={`columns run-columns ${hasTimeline ? "with-timeline" : ""}`}>
         {hasTimeline && (
           <TimeSpent
             report={report}
@@ -98,8 +106,26 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
             showAndGo(focusOnFinding(finding, index));
           }}
         />
+        {hasTimeline && (
+          <Section
+            id="timeline"
+            title={hasSeveralHosts && shownHost ? `Timeline of ${shownHost}` : "Timeline"}
+          >
+            <Timeline
+              key={answer.version}
+              {...{ source, report, isDark, focus, version: answer.version, host: place.host }}
+              traces={answer.traces}
+              hasTraceViewer={hasTraceViewer}
+              runKey={run}
+              setFocus={show}
+              initialRange={place.range}
+              onRange={(range) => move({ range })}
+            />
+          </Section>
+        )}
       </div>
       <CodeLines report={report} />
+      {!isHeldUp && <Threads threads={report.threads} />}
       <Hosts
         ledgers={report.host_ledgers}
         lateness={report.lateness}
@@ -112,21 +138,6 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
         }}
       />
       <ClusterMembers cluster={report.cluster} />
-      {hasTimeline && (
-        <Section
-          id="timeline"
-          title={hasSeveralHosts && shownHost ? `Timeline of ${shownHost}` : "Timeline"}
-        >
-          <Timeline
-            key={answer.version}
-            {...{ source, report, isDark, focus, version: answer.version, host: place.host }}
-            runKey={run}
-            setFocus={show}
-            initialRange={place.range}
-            onRange={(range) => move({ range })}
-          />
-        </Section>
-      )}
       <EvidenceNotes report={report} />
     </>
   );

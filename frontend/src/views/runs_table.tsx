@@ -7,6 +7,7 @@ import {
   type SortKey,
   firstEpoch,
   hasUnread,
+  inShort,
   matchingRuns,
   onlyFromLink,
   pageOf,
@@ -58,8 +59,8 @@ export function RunsTable({
   const { onUnread, onReadAll } = wishes;
   const only = onlyFromLink(link ?? null);
   const areMany = runs.length > PAGE_ROWS;
-  // Of many in a log directory most are not read: there is no gain yet to sort them by.
-  const [key, setKey] = useState<SortKey>(() => (areMany && hasUnread(runs) ? "run" : "gain"));
+  // Of many in a log directory most are not read: there is no verdict yet to sort them by.
+  const [key, setKey] = useState<SortKey>(() => (areMany && hasUnread(runs) ? "run" : "status"));
   const [isReversed, setReversed] = useState(false);
   const [text, setText] = useState("");
   const [pageNumber, setPageNumber] = useState(0);
@@ -176,9 +177,7 @@ function RunRow({ run, onRun }: { run: RunSummary; onRun: (run: string) => void 
         <button type="button" class="link" onClick={() => onRun(run.run)}>
           {run.run}
         </button>
-        {run.state === "ready" && (
-          <span class="run-sentence faint">{best?.title ?? run.sentence}</span>
-        )}
+        {run.state === "ready" && <span class="run-sentence faint">{inShort(run)}</span>}
       </th>
       {run.state === "ready" ? (
         <>

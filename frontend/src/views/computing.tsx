@@ -1,0 +1,64 @@
+/** A healthy run's next step: what its computing consists of, and what could make that faster. */
+
+import { percent } from "../format";
+import { BUCKET_COLOURS } from "../palette";
+import type { Computing as Entry } from "../types";
+import { Section } from "../ui/parts";
+
+const PARTS_SHOWN = 6;
+
+export function Computing({ computing }: { computing: Entry }) {
+  const { layers, kinds, ops_ps: wholePs, next_steps: steps } = computing;
+  return (
+    <Section id="computing" title="What it computes, and what could make it faster">
+      <div class="columns computing-columns">
+        <Parts title="Layers" parts={layers} wholePs={wholePs} />
+        <Parts title="Kinds of ops" parts={kinds} wholePs={wholePs} />
+        <dl class="next-steps">
+          {steps.map(({ topic, helps, text }) => (
+            <div key={topic}>
+              <dt>
+                {topic}: <strong class={helps ? "won" : "faint"}>{verdictOn(helps)}</strong>
+              </dt>
+              <dd class="faint">{text}</dd>
+            </div>
+          ))}
+        </dl>
+      </div>
+    </Section>
+  );
+}
+
+function verdictOn(helps: boolean): string {
+  return helps ? "worth trying" : "saves little";
+}
+
+function Parts(props: { title: string; parts: Entry["layers"]; wholePs: number }) {
+  const { title, parts, wholePs } = props;
+  if (parts.length === 0) return null;
+  return (
+    <div>
+      <h3>{title}</h3>
+      <table class="layer-table">
+        <tbody>
+          {parts.slice(0, PARTS_SHOWN).map(({ name, ps }) => (
+            <tr key={name}>
+              <th scope="row" title={name}>
+                {name}
+              </th>
+              <td class="layer-bar">
+                <span
+                  style={{
+                    width: `${(100 * ps) / Math.max(wholePs, 1)}%`,
+                    background: BUCKET_COLOURS.compute,
+                  }}
+                />
+              </td>
+              <td class="figures">{percent(ps, wholePs)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
