@@ -256,6 +256,18 @@ def test_whose_socket_it_is_decides_what_the_wait_is(
     assert finding is not None and "TF_CONFIG" not in finding.change.text
 
 
+@pytest.mark.parametrize(
+    ("call", "bucket"), [("268 Condition.wait", "communication"), ("95 Lock.__enter__", "host")]
+)
+def test_where_processes_meet_is_communication_and_what_they_lock_is_not(
+    tmp_path: Path, call: str, bucket: str
+) -> None:
+    frames = (f"{write.LIBRARY}/multiprocessing/synchronize.py:{call}", "/home/me/train.py:18 run")
+    looks = stall(thread(*frames, main=True, wait="futex"))
+    found, *_ = judged(write.read(tmp_path, before() + looks))
+    assert found is not None and (found.state, found.bucket) == (STUCK, bucket)
+
+
 # ---------------------------------------------------------------- after the first epoch
 
 

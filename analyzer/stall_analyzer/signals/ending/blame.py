@@ -33,6 +33,7 @@ from stall_analyzer.signals.ending.python_stacks import (
 from stall_analyzer.signals.ending.waits import FOR_A_LOCK, Wait, WaitKind, wait_in_call, wait_of
 
 COMMUNICATION: Bucket = "communication"
+MEETS = ("wait", "wait_for")  # a lock between processes is not met at, but held
 # A capture writes every second. A worker that was heard of so much earlier has fallen silent; on
 # another machine the clock may differ.
 SILENT_NS = 3 * NS_PER_S
@@ -141,16 +142,29 @@ def _python_of_main(scene: Scene, thread: ThreadStack) -> Blamed | None:
     found = _python(scene, thread, "host", "training script")
     if found is not None and found.kind == "queue" and thread.loop is not None:
         return replace(found, bucket="input", confidence=0.7)  # what a loop takes is its data
-    if found is not None and found.kind == "socket" and _is_of_a_peer(main):
+    if found is not None and (_meets_processes(main) or _speaks_with_a_peer(found, main)):
         return replace(found, bucket=COMMUNICATION, confidence=0.7)
     return found
 
 
-def _is_of_a_peer(stack: Stack) -> bool:
+def _meets_processes(stack: Stack) -> bool:
+    """At a barrier, or for a condition or an event, that processes share."""
+    return any(
+        module_of(frame) == "multiprocessing.synchronize" and frame.name in MEETS
+        for frame in stack.library_calls
+    )
+
+
+def _speaks_with_a_peer(found: Blamed, stack: Stack) -> bool:
     """A socket that a function or a loop of the script itself uses: it speaks with another process
     of its own, not with a server through a library or while a module is imported."""
     innermost = next((f for f in stack.frames if module_of(f) != "socket"), None)
-    if innermost is None or not innermost.is_users or stack.passes(IMPORTS):
+    if (
+        found.kind != "socket"
+        or innermost is None
+        or not innermost.is_users
+        or stack.passes(IMPORTS)
+    ):
         return False
     is_called = stack.loop is not None or innermost.name != TOP_LEVEL
     return is_called or stack.system_call.startswith("accept")
@@ -248,7 +262,8 @@ def _runtime(scene: Scene, thread: ThreadStack) -> Blamed | None:
         )
     if not is_step or not only_cpu or not scene.has_pipeline:
         stack = proof(main, PROOF_LINES)
-        return Blamed("unknown", f"TensorFlow, in the step{at},", "", stack, thread=thread)
+        bucket: Bucket = "host" if main.passes(CALLS_BACK) else "unknown"
+        return Blamed(bucket, f"TensorFlow, in the step{at},", "", stack, thread=thread)
     return Blamed(
         bucket="input",
         subject=f"the step{at}",
