@@ -122,7 +122,8 @@ blind-learning: $(VENV)/.installed-test  ## those about learning and about hangs
 	  for round in tests/scenarios/blind/learning/round*; do for mode in default stall; do \
 	    PYTHONPATH=$(abspath $(STRANGERS))/numerics $$run numerics --mode $$mode --set $$round $$to \
 	      --work build/blind/$$(basename $$round); done; done; \
-	  PYTHONPATH=$(abspath $(STRANGERS))/hangs $$run hangs --set tests/scenarios/blind/hanging $$to --work build/blind/hanging; \
+	  for round in tests/scenarios/blind/hanging/round*; do \
+	    PYTHONPATH=$(abspath $(STRANGERS))/hangs $$run hangs --set $$round $$to --work build/blind/hanging/$$(basename $$round); done; \
 	else echo 'blind-learning: NOT RUN, because there is no $(STRANGERS)/run.py'; fi
 
 strangers: $(VENV)/.installed-test  ## the same with programs that are not in this repository, where they lie beside it
