@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import random
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +20,7 @@ from typing import NamedTuple
 from stall_analyzer.captures.capture_format import Account
 from stall_analyzer.captures.capture_records import BookItem, StacksRecord
 from stall_analyzer.captures.stack_frames import OURS, Frame
+from tb_stall_plugin.capture.process.current_frames import current_frames
 from tb_stall_plugin.capture.process.folded_stacks import FoldedStacks
 from tb_stall_plugin.capture.process.generated_code import GENERATED, users_line
 from tb_stall_plugin.capture.process.thread_stacks import (
@@ -141,7 +141,7 @@ class StackSampler:
         doing = self._doing()
         if not doing.thread or doing.account == Account.CAPTURE:
             return
-        frames = sys._current_frames()
+        frames = current_frames()
         mine = frames.pop(doing.thread, None)
         if mine is None:
             return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections import Counter
 from collections.abc import Container, Iterable
@@ -13,6 +12,7 @@ from types import CodeType, FrameType, TracebackType
 
 from stall_analyzer.captures.capture_records import NS_PER_S, Loop, NativeThreads, ThreadStack
 from stall_analyzer.captures.stack_frames import RESTS, Frame, frame_of
+from tb_stall_plugin.capture.process.current_frames import current_frames
 from tb_stall_plugin.capture.process.generated_code import GENERATED, users_line
 from tb_stall_plugin.capture.process.kernel_view import PROCESS, Wait, run_time, wait_of
 from tb_stall_plugin.capture.process.loops import loop_of
@@ -25,13 +25,14 @@ MOST_KEPT = 6  # of those between
 BUILDS_GRAPHS = ("func_graph_from_py_func", "_py_while_stmt", "_py_for_stmt")
 MOST_THREADS = 100  # in different places
 CUT = "…"
-HIDDEN: set[CodeType] = set()  # functions that interrupt a thread: what they call is not its own
+# Functions that interrupt a thread: what they call is not its own.
+HIDDEN: set[CodeType] = {current_frames.__code__}
 
 
 def python_threads() -> tuple[ThreadStack, ...]:
     known = {thread.ident: thread for thread in threading.enumerate()}
     main = threading.main_thread().ident
-    frames = sys._current_frames()
+    frames = current_frames()
     numbers = numbers_of(frames)
     found = []
     for ident, frame in frames.items():
@@ -95,7 +96,7 @@ def _is_users(code: CodeType) -> bool:
 
 def main_rests() -> bool:
     """It waits for its user, as a notebook does, or serves; not for anything of its own."""
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    frame = current_frames().get(threading.main_thread().ident or 0)
     if frame is None:  # Python's prompt
         return True
     while frame is not None:
@@ -162,7 +163,7 @@ def _tells_whose_call_it_is(line: str) -> bool:
 
 def native_threads() -> tuple[NativeThreads, ...]:
     own = {str(t.native_id) for t in threading.enumerate() if t.name.startswith(OWN_THREADS)}
-    return threads_in_kernel(PROCESS, set(numbers_of(sys._current_frames()).values()), own)
+    return threads_in_kernel(PROCESS, set(numbers_of(current_frames()).values()), own)
 
 
 def threads_in_kernel(

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from tb_stall_plugin.capture.process.current_frames import current_frames
+
 CLOSE_BEFORE = 2  # steps before Keras starts its profiler, ours is closed
 FRAMES_TO_CALLBACK_LIST = 8
 LATE_END_S = 0.02
@@ -92,7 +94,7 @@ def _has_returned(frame: FrameType, callback_list: Any) -> Callable[[], bool]:
 
     def has_returned() -> bool:
         callbacks = known()
-        fits = (f for f in _frames(sys._current_frames().get(thread)) if f.f_code is code)
+        fits = (f for f in _frames(current_frames().get(thread)) if f.f_code is code)
         return callbacks is None or not any(_holds(fit, callbacks) for fit in fits)
 
     return has_returned

@@ -7,7 +7,6 @@ one below gives more and more, drops everything. Nothing is looked at before a t
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +17,7 @@ import tensorflow as tf
 
 from stall_analyzer.captures.capture_records import GraphLoop, InputStage, StageCount, WorkRecord
 from stall_analyzer.captures.stack_frames import Frame
+from tb_stall_plugin.capture.process.current_frames import current_frames
 from tb_stall_plugin.capture.process.thread_stacks import line_of
 
 PAUSES_S = (0.0, 1.0, 2.0)  # the process may be ended soon, and a pass through its data takes time
@@ -65,7 +65,7 @@ def work_of_main_thread() -> WorkRecord | None:
 def _held_by_libraries() -> Iterator[tuple[str, Any]]:
     """Variables of TensorFlow and Keras on the main thread's stack, innermost first; never those of
     the user's own functions."""
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    frame = current_frames().get(threading.main_thread().ident or 0)
     while frame is not None:
         if Frame(frame.f_code.co_filename, 0, "").is_tensorflow:
             yield from tuple(frame.f_locals.items())
