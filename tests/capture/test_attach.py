@@ -280,7 +280,8 @@ def test_a_process_that_ends_meanwhile_is_refused(
     tmp_path: Path,
 ) -> None:
     def end_it(_: float) -> None:
-        process.kill()
+        """It stays a zombie, as of a parent that does not ask: `process.kill` would ask."""
+        os.kill(process.pid, signal.SIGKILL)
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
     with started(hangs.LOCK, tmp_path) as process:
