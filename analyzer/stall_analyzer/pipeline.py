@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TypeVar
 
 from stall_analyzer.align.align import align
 from stall_analyzer.decode.decode import read_trace
@@ -12,6 +11,7 @@ from stall_analyzer.decode.trace_cache import TraceCache
 from stall_analyzer.discover.attempts import writer_of
 from stall_analyzer.errors import ForeignFile, Unreachable, UnreadableFile
 from stall_analyzer.events.event_files import read_events
+from stall_analyzer.files.guard import guarded, note_of
 from stall_analyzer.model.console_log import ConsoleLog
 from stall_analyzer.model.debug_dump import DebugDump
 from stall_analyzer.model.event_log import EventLog
@@ -23,18 +23,21 @@ from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.trace import TraceSource
 from stall_analyzer.progress import DIVIDING_SHARE, Progress, Reading, ignore_progress
 
-Result = TypeVar("Result")
-
 
 def analyze(run: Run, progress: Progress = ignore_progress) -> Report:
     """Read a run and account for its first epoch. Bad data become notes, never exceptions."""
     notes = list(run.notes)
     reading = Reading(run, progress)
-    events = _guarded(lambda: _read_events(run, notes, reading), "The event files", notes)
+    events, dump = None, None
+    consoles: tuple[ConsoleLog, ...] = ()
+    with guarded("The event files", notes):
+        events = _read_events(run, notes, reading)
     foreign: list[ForeignTrace] = []
     timeline = align(_read_traces(run, notes, foreign, reading), events, _logging_host(run))
-    dump = _guarded(lambda: _read_dump(run, notes), "The dump of the debugger", notes)
-    consoles = _guarded(lambda: _read_consoles(run, notes), "The console's output", notes) or ()
+    with guarded("The dump of the debugger", notes):
+        dump = _read_dump(run, notes)
+    with guarded("The console's output", notes):
+        consoles = _read_consoles(run, notes)
     timeline = replace(timeline, dump=dump, foreign=tuple(foreign), consoles=consoles)
     timeline = replace(timeline, unread_hosts=_unread_hosts(run, timeline))
     return _accounted(run, timeline, notes, progress)
@@ -76,23 +79,9 @@ def _read_traces(
                 where, may_pass = f"{session.id}/{host.host}", isinstance(error, Unreachable)
                 notes.append(Note("error", str(error), where, may_pass))
             except Exception as error:
-                notes.append(_fault(f"The trace of {host.host}", error))
+                notes.append(note_of(f"The trace of {host.host}", error, session.id))
             else:
                 yield session, trace
-
-
-def _guarded(read: Callable[[], Result], what: str, notes: list[Note]) -> Result | None:
-    """What one kind of file says. A fault of ours in reading it must not hide the others."""
-    try:
-        return read()
-    except Exception as error:
-        notes.append(_fault(what, error))
-        return None
-
-
-def _fault(what: str, error: Exception) -> Note:
-    reason = f"{type(error).__name__}: {error}"
-    return Note("error", f"{what} could not be read: {reason}. This is a fault of stall-analyze.")
 
 
 def _unread_hosts(run: Run, timeline: Timeline) -> tuple[str, ...]:

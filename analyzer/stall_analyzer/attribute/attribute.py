@@ -29,11 +29,10 @@ from stall_analyzer.attribute.tracing_cost import with_tracing
 from stall_analyzer.attribute.untrained import untrained_tiling
 from stall_analyzer.attribute.wasted_steps import wasted_from_ps
 from stall_analyzer.attribute.xla import xla_regions
-from stall_analyzer.errors import UnreadableFile
+from stall_analyzer.files.guard import note_of
 from stall_analyzer.model.causes import code, codes, codes_of_bucket
 from stall_analyzer.model.intervals import NOTHING, Tiling, overlay
 from stall_analyzer.model.ledger import HostLedger, Ledger
-from stall_analyzer.model.notes import Note
 from stall_analyzer.model.timeline import AlignedTrace, Timeline, TrainingThread, starts_and_ends
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import rows_named, rows_of_line
@@ -56,8 +55,8 @@ def attribute(timeline: Timeline) -> tuple[HostLedger, ...]:
 def _readable_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -> HostLedger:
     try:
         return _host_ledger(host, parts, timeline)
-    except UnreadableFile as error:  # it was readable once; one bad host hides no other
-        notes = (Note("error", str(error)),)
+    except Exception as error:  # it was readable once; one bad host hides no other
+        notes = (note_of(f"The time of {host}", error),)
         return HostLedger(host, _untraced_ledger(timeline), 0, None, {}, notes)
 
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from stall_analyzer.captures.capture_format import STACKS_HEADER_BYTES, StopReason
 from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look, ThreadStack
 from stall_analyzer.captures.record_json import from_json
-from stall_analyzer.errors import UnreadableFile
 from stall_analyzer.files import files
 
 MOST_BYTES = 1 << 20  # a hundred threads of a hundred frames
@@ -43,15 +42,12 @@ def stacks_file_of(event_file: str) -> str | None:
 
 
 def read_dump(event_file: str) -> DumpRecord | None:
-    """The dump that the process of an event file could not record itself, if there is one."""
+    """The dump that the process of an event file could not record itself, if there is one. Raises
+    UnreadableFile."""
     path = stacks_file_of(event_file)
-    try:
-        if path is None or files.kind(path) != "file":
-            return None
-        with files.open_binary(path) as stream:
-            return parse(stream.read(MOST_BYTES))
-    except (UnreadableFile, OSError):
+    if path is None or files.kind(path) != "file":
         return None
+    return parse(files.read_head(path, MOST_BYTES))
 
 
 def parse(data: bytes) -> DumpRecord | None:

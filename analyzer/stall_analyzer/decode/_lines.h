@@ -156,20 +156,28 @@ typedef struct {
 } Sorter;
 
 enum { FAILED = -1, DONE = 0, UNSORTED = 1 };
+enum { CHECK_EVERY = 1 << 16 }; /* events that are put in order between two looks at signals */
 
 /* False where the call raised, or Ctrl-C was pressed. */
 static bool tell_progress(Reader *reader, int64_t position) {
     reader->tell_at = position + TELL_EVERY;
     PyEval_RestoreThread(reader->thread);
-    PyObject *answer = PyObject_CallFunction(reader->progress, "L", (long long)position);
-    bool goes_on = answer && !PyErr_CheckSignals();
+    PyObject *answer = reader->progress
+                           ? PyObject_CallFunction(reader->progress, "L", (long long)position)
+                           : NULL;
+    bool goes_on = (answer || !reader->progress) && !PyErr_CheckSignals();
     Py_XDECREF(answer);
     reader->thread = PyEval_SaveThread();
     return goes_on;
 }
 
+/* What no event can be read after. */
+static bool has_failed(const Reader *reader) {
+    return reader->no_memory || reader->window.error || reader->far.error;
+}
+
 /* One pass over the line. Events go straight to add_event while they are in order; with a sorter
- * they are only collected. FAILED means no memory (or a Python error is set). */
+ * they are only collected. FAILED means no memory, a read error, or that a Python error is set. */
 static int walk_line(Reader *reader, LineRange line, LineResult *result, Sorter *sorter) {
     int64_t position = line.begin, last_start = 0, last_duration = TIME_LIMIT_PS;
     Event event;
@@ -182,7 +190,7 @@ static int walk_line(Reader *reader, LineRange line, LineResult *result, Sorter 
         size_t wanted = left < LINE_HEADER_BYTES ? (size_t)left : LINE_HEADER_BYTES;
         if (position >= reader->tell_at && !tell_progress(reader, position)) return FAILED;
         if (!window_get(&reader->window, position, wanted, &header, &reader->no_memory))
-            return reader->no_memory ? FAILED : DONE;
+            return has_failed(reader) ? FAILED : DONE;
         const uint8_t *first = header.at;
         if (!read_field_header(&header, &field)) return DONE;
         position += header.at - first;
@@ -196,7 +204,7 @@ static int walk_line(Reader *reader, LineRange line, LineResult *result, Sorter 
             if (field.size <= EVENT_LIMIT) {
                 if (!window_get(&reader->window, position, (size_t)field.size, &body,
                                 &reader->no_memory))
-                    return reader->no_memory ? FAILED : DONE;
+                    return has_failed(reader) ? FAILED : DONE;
                 found = parse_event(reader, body, line.shift_ps, &event);
                 if (reader->no_memory) return FAILED;
             }
@@ -265,8 +273,9 @@ static bool read_line(Reader *reader, LineRange line, LineResult *result) {
         if (sorter.count) qsort(sorter.events, sorter.count, sizeof *sorter.events, by_time);
         for (size_t i = 0; i < sorter.count && status == DONE; i++) {
             const Event *event = &sorter.events[i];
+            if (i % CHECK_EVERY == 0 && !tell_progress(reader, line.end)) status = FAILED;
             find_stats_again(reader, event);
-            if (reader->no_memory || !add_event(reader, event)) status = FAILED;
+            if (status == FAILED || has_failed(reader) || !add_event(reader, event)) status = FAILED;
         }
         free(sorter.events);
     }

@@ -19,8 +19,15 @@ static bool make_room(void **items, size_t count, size_t *capacity, size_t item_
     return true;
 }
 
-static inline uint64_t mix(uint64_t key) { /* spreads consecutive ids over the high bits */
-    return (key * 0x9E3779B97F4A7C15u) >> 32;
+/* Of this process: nobody can write a file whose ids or texts all fall into one slot. What is read
+ * never depends on it, because ids and texts are numbered in the order in which they come. */
+static uint64_t hash_seed;
+
+static inline uint64_t mix(uint64_t key) {
+    key ^= hash_seed;
+    key = (key ^ (key >> 32)) * 0x9E3779B97F4A7C15u;
+    key = (key ^ (key >> 29)) * 0xD6E8FEB86659FD93u;
+    return key >> 32;
 }
 
 /* ---- ids: int64 -> 0, 1, 2 … in order of insertion ---- */
@@ -108,7 +115,7 @@ static bool text_rehash(TextMap *map) {
 }
 
 static int32_t text_number(TextMap *map, const uint8_t *bytes, size_t size) { /* -1: no memory */
-    uint64_t hash = 0xCBF29CE484222325u;
+    uint64_t hash = 0xCBF29CE484222325u ^ hash_seed;
     for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 0x100000001B3u;
     if (map->count * 2 >= map->slot_count && !text_rehash(map)) return -1;
     size_t mask = map->slot_count - 1, i = mix(hash) & mask;

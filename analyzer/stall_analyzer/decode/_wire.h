@@ -6,6 +6,7 @@
 #ifndef STALL_WIRE_H
 #define STALL_WIRE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,7 +18,6 @@ static int64_t read_at(int fd, void *into, size_t size, int64_t position) {
     return _lseeki64(fd, position, SEEK_SET) < 0 ? -1 : _read(fd, into, (unsigned)size);
 }
 #else
-#include <errno.h>
 #include <unistd.h>
 static int64_t read_at(int fd, void *into, size_t size, int64_t position) {
     int64_t got;
@@ -104,10 +104,11 @@ typedef struct {
     uint8_t *data;
     size_t size, capacity;
     int64_t position; /* of data[0] in the file */
+    int error;        /* errno, once the file could not be read: that is no end of it */
 } Window;
 
-/* `size` bytes of the file at `position`, all in memory until the next call.
- * False when the file ends before, or (with *no_memory set) when there is no room for them. */
+/* `size` bytes of the file at `position`, all in memory until the next call. False when the file
+ * ends before, when it cannot be read (`error`), or (with *no_memory set) when there is no room. */
 static inline bool window_get(Window *window, int64_t position, size_t size, Span *span,
                               bool *no_memory) {
     int64_t skip = position - window->position;
@@ -127,7 +128,11 @@ static inline bool window_get(Window *window, int64_t position, size_t size, Spa
         while (window->size < wanted) {
             int64_t got = read_at(window->fd, window->data + window->size, wanted - window->size,
                                   position + (int64_t)window->size);
-            if (got <= 0) break; /* an error is treated as the end: the file is cut there */
+            if (got < 0) {
+                window->error = errno;
+                return false;
+            }
+            if (got == 0) break;
             window->size += (size_t)got;
         }
         if (window->size < size) return false;

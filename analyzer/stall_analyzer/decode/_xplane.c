@@ -59,6 +59,11 @@ static bool read_lines(Reader *reader, const LineRange *ranges, Py_ssize_t count
         bool ok = read_line(reader, ranges[i], &line);
         PyEval_RestoreThread(reader->thread);
         if (!ok) {
+            int error = reader->window.error ? reader->window.error : reader->far.error;
+            if (error && !PyErr_Occurred()) {
+                errno = error;
+                PyErr_SetFromErrno(PyExc_OSError);
+            }
             if (!PyErr_Occurred()) PyErr_NoMemory();
             return false;
         }
@@ -114,7 +119,6 @@ static PyObject *read_plane(PyObject *module, PyObject *args) {
     reader.identity_column = identity_column;
     reader.unnamed_rows_left = unnamed_rows;
     reader.progress = progress;
-    reader.tell_at = progress ? 0 : INT64_MAX;
     reader.stat_table_count = (size_t)pinned_size;
     reader.stat_tables = calloc(reader.stat_table_count + 1, sizeof *reader.stat_tables);
     lines = PyList_New(0);
@@ -167,6 +171,10 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__xplane(void) {
     PyObject *module = PyModule_Create(&definition);
+    PyObject *text = PyUnicode_FromString("seed"); /* Python's hash of a text is seeded at random */
+    if (!text) PyErr_Clear();
+    else hash_seed = (uint64_t)PyObject_Hash(text) ^ (uint64_t)(uintptr_t)text;
+    Py_XDECREF(text);
     if (module && PyModule_AddIntConstant(module, "INTERFACE", INTERFACE)) {
         Py_DECREF(module);
         return NULL;

@@ -87,7 +87,8 @@ class _RunFolder:
         try:
             found = folder.listed.get(name) or files.info(path)
         except UnreadableFile as error:
-            self.notes.append(Note("warning", f"A file could not be read: {error}.", path))
+            text = f"A file could not be read: {error}."
+            self.notes.append(Note("warning", text, path, may_pass=True))
             return None
         times_s = (self.changed_unix_s, found.modified_unix_s)
         self.changed_unix_s = max(

@@ -28,6 +28,7 @@ from stall_analyzer.events.histogram_sums import HistogramReader
 from stall_analyzer.events.keras_config import parse_keras_config
 from stall_analyzer.events.tensors import parsed, scalar_of, text_of
 from stall_analyzer.files import wire
+from stall_analyzer.files.guard import guarded
 from stall_analyzer.files.tfrecord import Record, RecordFile, is_intact, read_records
 from stall_analyzer.model.event_log import EventLog, KerasConfig, Series
 from stall_analyzer.model.notes import Note
@@ -130,10 +131,12 @@ class _Reader:
             elif not content.take_usual(record):
                 self._take_event(content, record)
 
-        read_records(file.path, "an event file", take, self.notes)
-        held = read_dump(file.path)
-        if held is not None:
-            content.texts.append(to_json(held))
+        with guarded("An event file", self.notes, file.path):
+            read_records(file.path, "an event file", take, self.notes)
+        with guarded("Stacks that a capture wrote", self.notes, file.path):
+            held = read_dump(file.path)
+            if held is not None:
+                content.texts.append(to_json(held))
         self._keep(content)
 
     def _keep(self, content: _Content) -> None:

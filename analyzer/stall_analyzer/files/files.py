@@ -103,9 +103,18 @@ def open_binary(path: str, fetched: Callable[[int], None] = lambda _: None) -> B
     if is_url(path):
         return remote.open_binary(path, fetched)
     try:
-        return Path(path).open("rb")
+        return _opened(path)
     except OSError as error:
         raise Unreachable(reason(error)) from error
+
+
+def _opened(path: str) -> BinaryIO:
+    """Without waiting: a pipe or a device that bears the name of a file is refused."""
+    fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise Unreachable("is not a regular file")
+    return os.fdopen(fd, "rb")
 
 
 def read_head(path: str, count: int) -> bytes:
@@ -113,7 +122,7 @@ def read_head(path: str, count: int) -> bytes:
     if is_url(path):
         return remote.read_head(path, count)
     try:
-        with Path(path).open("rb") as stream:
+        with _opened(path) as stream:
             return stream.read(count)
     except OSError as error:
         raise Unreachable(reason(error)) from error
@@ -124,7 +133,7 @@ def read_part(path: str, start: int, count: int) -> bytes:
     if is_url(path):
         return remote.read_part(path, start, count)
     try:
-        with Path(path).open("rb") as stream:
+        with _opened(path) as stream:
             stream.seek(start)
             return stream.read(count)
     except OSError as error:

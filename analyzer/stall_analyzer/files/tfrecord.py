@@ -25,6 +25,7 @@ HEAD_BYTES = 64 * 1024
 MAX_RECORD_BYTES = 256 * 1024 * 1024
 # Read at once, for what may be thousands of records; more than the head of one.
 CHUNK_BYTES = 1024 * 1024
+SHRANK = "it became shorter while it was read"
 
 _HEADER = struct.Struct("<QI")
 _CRC = struct.Struct("<I")
@@ -112,7 +113,7 @@ def read_records(
     try:
         with files.open_binary(path) as stream:
             records = RecordFile(stream)
-            damaged = _take_all(records, take)
+            damaged, fault = _take_all(records, take)
     except UnreadableFile as error:
         notes.append(Note("error", f"{begin} could not be read: {error}.", path, may_pass=True))
         return
@@ -120,6 +121,9 @@ def read_records(
         text = f"{begin} could be read only in part: {error.strerror or error}."
         notes.append(Note("error", text, path, may_pass=True))
         return
+    if fault:
+        text = f"Records of {what} could not be read: {fault}. This is a fault of stall-analyze."
+        notes.append(Note("error", text, path))
     if damaged:
         notes.append(Note("warning", f"Damaged records in {what} were skipped: {damaged}.", path))
     if records.is_foreign:
@@ -129,20 +133,25 @@ def read_records(
         notes.append(Note("error", text, path))
     elif records.damage is not None:
         text = f"{begin} was read only in part: {records.damage}. The records before that are used."
-        notes.append(Note("warning", text, path))
+        notes.append(Note("warning", text, path, may_pass=records.damage == SHRANK))
 
 
-def _take_all(records: RecordFile, take: Callable[[RecordFile, Record], None]) -> int:
-    """How many were damaged: `take` raised, the last two errors where it left a record's head."""
-    damaged = 0
+def _take_all(records: RecordFile, take: Callable[[RecordFile, Record], None]) -> tuple[int, str]:
+    """How many were damaged: `take` raised, the last two errors where it left a record's head. And
+    the first fault of ours: even that costs its record alone."""
+    damaged, fault = 0, ""
     remaining = iter(records)
     while True:
         try:
             for record in remaining:
                 take(records, record)
-            return damaged
+            return damaged, fault
         except (WireError, IndexError, struct.error):  # noqa: PERF203 (for a damaged record only)
             damaged += 1
+        except (OSError, MemoryError, UnreadableFile):
+            raise
+        except Exception as error:
+            fault = fault or f"{type(error).__name__}: {error}"
 
 
 def _length_in(header: bytes) -> int:
@@ -153,7 +162,7 @@ def _length_in(header: bytes) -> int:
 
 def _why_it_ends(got: int, left: int) -> str:
     if got < min(left, CHUNK_BYTES):
-        return "it became shorter while it was read"
+        return SHRANK
     return "it ends inside a record" + ("'s header" if left < _HEADER.size else "")
 
 
