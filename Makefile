@@ -159,7 +159,7 @@ clean:  ## remove everything that make made
 	find analyzer tb_stall_plugin -name '*.so' -delete
 
 # Stamps: pip runs again only when what it installs has changed.
-SOURCES := pyproject.toml $(wildcard analyzer/stall_analyzer/decode/*.[ch] tb_stall_plugin/capture/process/*.c)
+SOURCES := pyproject.toml $(wildcard analyzer/stall_analyzer/decode/*.[ch] analyzer/stall_analyzer/events/*.c tb_stall_plugin/capture/process/*.c)
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

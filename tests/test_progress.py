@@ -12,8 +12,8 @@ import pytest
 from stall_analyzer.decode import decode, pure
 from stall_analyzer.decode.event_columns import TELL_EVERY, Core
 from stall_analyzer.discover.discover import discover
-from stall_analyzer.events.event_files import TELL_EVERY as TELL_EVERY_RECORDS
 from stall_analyzer.files import remote
+from stall_analyzer.files.tfrecord import CHUNK_BYTES
 from stall_analyzer.model.runs import EventFile, HostFile, ProfileSession, Run
 from stall_analyzer.pipeline import analyze
 from stall_analyzer.progress import READING_SHARE, Reading
@@ -124,10 +124,8 @@ def test_the_progress_of_an_analysis_moves_inside_one_file_and_never_back(large:
 
 
 def test_the_progress_moves_inside_an_event_file(tmp_path: Path) -> None:
-    records = [
-        record(scalar("batch_loss", 1.0), step=step) for step in range(3 * TELL_EVERY_RECORDS)
-    ]
-    (tmp_path / file_name()).write_bytes(b"".join(records))
+    records = b"".join(record(scalar("batch_loss", 1.0), step=step) for step in range(2000))
+    (tmp_path / file_name()).write_bytes(records * (3 * CHUNK_BYTES // len(records)))
     (run,) = discover([str(tmp_path)]).runs
     heard = Heard()
     analyze(run, heard)

@@ -12,8 +12,9 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, TypeAlias
 
 from stall_analyzer.errors import UnreadableFile, WireError
 from stall_analyzer.files import files
@@ -43,12 +44,26 @@ class Record(NamedTuple):
         return len(self.data) == self.length
 
 
-class RecordFile:
-    """Iterates over the records of a stream; `damage` then says why it ended early, if it did, and
-    `position` where that was: behind the last whole record."""
+# Takes what it knows of a chunk of a file, and says where that ends. Given the chunk, where in it a
+# record begins, and the chunk's own place in the file.
+Skip: TypeAlias = Callable[[bytes, int, int], int]
 
-    def __init__(self, stream: BinaryIO, position: int = 0) -> None:
+
+@dataclass
+class ReadSoFar:
+    """How far a file was read."""
+
+    position: int = 0  # behind the last whole record
+    damaged: int = 0  # records
+
+
+class RecordFile:
+    """Iterates over the records of a stream but for those that `skip` takes; `damage` then says why
+    it ended early, if it did, and `position` where that was: behind the last whole record."""
+
+    def __init__(self, stream: BinaryIO, position: int = 0, skip: Skip | None = None) -> None:
         self._stream = stream
+        self._skip = skip
         self.position = position
         self._lengths: dict[bytes, int] = {}  # by header: summaries of one kind have one length
         self.damage: str | None = None
@@ -68,7 +83,12 @@ class RecordFile:
     def _records_in(self, chunk: bytes, position: int, size: int) -> Generator[Record, None, int]:
         """Those in a chunk of the file, of long ones the heads; returns the place behind them."""
         at = 0
-        while len(header := chunk[at : at + _HEADER.size]) == _HEADER.size:
+        while True:
+            if self._skip is not None:
+                at = self._skip(chunk, at, position)
+            header = chunk[at : at + _HEADER.size]
+            if len(header) < _HEADER.size:
+                break
             length = self._lengths.get(header)
             if length is None:
                 length = self._lengths[header] = _length_in(header)
@@ -103,17 +123,26 @@ class RecordFile:
 
 
 def read_records(
-    path: str, what: str, take: Callable[[RecordFile, Record], None], notes: list[Note]
+    path: str,
+    what: str,
+    take: Callable[[RecordFile, Record], None],
+    notes: list[Note],
+    so_far: ReadSoFar | None = None,
+    skip: Skip | None = None,
 ) -> None:
-    """Give each record of a file to `take`; what cannot be read of it becomes notes.
+    """Give each record of a file to `take`, but for those that `skip` takes; what cannot be read of
+    it becomes notes. Goes on where `so_far` ends, and moves that on.
 
     `what` is the kind of file in words, with its article. `take` raises on a damaged record.
     """
     begin = what[0].upper() + what[1:]
+    so_far = so_far or ReadSoFar()
     try:
         with files.open_binary(path) as stream:
-            records = RecordFile(stream)
+            records = RecordFile(stream, so_far.position, skip)
             damaged, fault = _take_all(records, take)
+            so_far.damaged += damaged
+            so_far.position = records.position
     except UnreadableFile as error:
         notes.append(Note("error", f"{begin} could not be read: {error}.", path, may_pass=True))
         return
@@ -124,8 +153,9 @@ def read_records(
     if fault:
         text = f"Records of {what} could not be read: {fault}. This is a fault of stall-analyze."
         notes.append(Note("error", text, path))
-    if damaged:
-        notes.append(Note("warning", f"Damaged records in {what} were skipped: {damaged}.", path))
+    if so_far.damaged:
+        text = f"Damaged records in {what} were skipped: {so_far.damaged}."
+        notes.append(Note("warning", text, path))
     if records.is_foreign:
         text = (
             f"{begin} could not be read: it does not begin with a record, so it is something else."

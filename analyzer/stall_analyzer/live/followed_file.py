@@ -11,8 +11,8 @@ from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.captures.capture_records import CaptureRecord
 from stall_analyzer.captures.record_json import read_record
 from stall_analyzer.errors import UnreadableFile, WireError
-from stall_analyzer.events.event_files import wall_ns_of
 from stall_analyzer.events.tensors import parsed, text_of
+from stall_analyzer.events.wall_times import wall_ns_of
 from stall_analyzer.files import files
 from stall_analyzer.files.tfrecord import RecordFile, is_intact
 

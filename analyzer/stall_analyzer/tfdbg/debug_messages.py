@@ -21,8 +21,8 @@ from typing import NamedTuple
 from tensorboard.compat.proto.tensor_pb2 import TensorProto
 
 from stall_analyzer.errors import WireError
-from stall_analyzer.events.event_files import wall_ns_of
 from stall_analyzer.events.tensors import floats_of, parsed
+from stall_analyzer.events.wall_times import wall_ns_of
 from stall_analyzer.files import wire
 from stall_analyzer.files.tfrecord import Record, RecordFile, is_intact, read_records
 from stall_analyzer.model.notes import Note
