@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import gc
 import logging
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,15 @@ from tb_stall_plugin.capture.training import window_plan
 from tb_stall_plugin.capture.training.gradients import GradientMeter
 from tb_stall_plugin.capture.training.tracing_counts import tracing_counts
 from tests.capture import capture_logs
-from tests.capture.small_trainings import batches, finish, keras, profiles, small_model, tf
+from tests.capture.small_trainings import (
+    FEATURES,
+    batches,
+    finish,
+    keras,
+    profiles,
+    small_model,
+    tf,
+)
 
 STEPS = 24
 
@@ -322,6 +332,29 @@ class Named(StallCallback):
     def __init__(self, folder: Path, name: str) -> None:
         super().__init__(folder / name, budget=0.01)
         self.name = name
+
+
+def test_the_iterator_is_let_go_of_when_fit_returns(tmp_path: Path) -> None:
+    """And not with the garbage: one over Python code that is taken down when Python itself ends
+    waits for ever, for threads that may run no more Python."""
+
+    def endless() -> Iterator[Any]:
+        while True:
+            yield np.ones((4, FEATURES)), np.ones((4, 1))
+
+    def iterators() -> int:
+        return sum(type(each).__name__ == "OwnedIterator" for each in gc.get_objects())
+
+    gc.collect()
+    before = iterators()
+    gc.disable()
+    try:
+        callback = StallCallback(tmp_path)
+        small_model().fit(endless(), steps_per_epoch=3, verbose=0, callbacks=[callback])
+        assert iterators() == before
+    finally:
+        gc.enable()
+        finish(tmp_path)
 
 
 def test_copies_of_the_callback_begin_anew(tmp_path: Path) -> None:

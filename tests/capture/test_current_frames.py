@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
+from types import FrameType
 
 import pytest
 
-from tb_stall_plugin.capture.process.current_frames import current_frames
+from tb_stall_plugin.capture.process.current_frames import with_current_frames
+from tb_stall_plugin.capture.process.stack_sampler import Doing, StackSampler
+from tb_stall_plugin.capture.process.thread_stacks import (
+    main_rests,
+    native_threads,
+    python_threads,
+)
+
+
+def _has_me(frames: dict[int, FrameType]) -> bool:
+    return threading.get_ident() in frames
 
 
 @pytest.fixture
@@ -39,7 +51,7 @@ def test_no_garbage_is_collected_meanwhile(
         return dict(enumerate(made))
 
     monkeypatch.setattr("sys._current_frames", frames)
-    current_frames()
+    with_current_frames(len)
     assert seen == [0]
     assert gc.isenabled()
 
@@ -47,7 +59,7 @@ def test_no_garbage_is_collected_meanwhile(
 def test_a_collector_that_was_off_stays_off() -> None:
     gc.disable()
     try:
-        assert threading.get_ident() in current_frames()
+        assert with_current_frames(_has_me)
         assert not gc.isenabled()
     finally:
         gc.enable()
@@ -61,6 +73,63 @@ def test_it_is_answered_though_nobody_gives_the_lock_back() -> None:
     holder.start()
     holder.join()
     try:
-        assert threading.get_ident() in current_frames()
+        assert with_current_frames(_has_me)
     finally:
         module._lock = threading.RLock()
+
+
+class Kept:
+    """What a function holds in a variable."""
+
+
+def _sampled(thread: int) -> None:
+    sampler = StackSampler(lambda: Doing(thread, "python", ""), lambda record: None, pytest.fail)
+    sampler.look(passed_ns=1)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        _sampled,
+        lambda thread: python_threads(),
+        lambda thread: native_threads(),
+        lambda thread: main_rests(),
+    ],
+    ids=["the sampler", "Python's threads", "native threads", "does main rest"],
+)
+def test_nothing_that_was_seen_is_kept_alive(look: Callable[[int], object]) -> None:
+    """Without a collection: programs switch the collector off, and what TensorFlow ends too late
+    may wait for ever."""
+    seen, is_over = threading.Event(), threading.Event()
+    kept: list[weakref.ref[Kept]] = []
+
+    def looked_at() -> None:
+        variable = Kept()
+        kept.append(weakref.ref(variable))
+        seen.set()
+        is_over.wait()
+
+    gc.disable()
+    try:
+        thread = threading.Thread(target=looked_at)
+        thread.start()
+        seen.wait()
+        look(thread.ident or 0)
+        is_over.set()
+        thread.join()
+        assert kept[0]() is None
+    finally:
+        gc.enable()
+
+
+def test_nor_is_who_looks() -> None:
+    def looks() -> weakref.ref[Kept]:
+        variable = Kept()
+        python_threads()
+        return weakref.ref(variable)
+
+    gc.disable()
+    try:
+        assert looks()() is None
+    finally:
+        gc.enable()

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from stall_analyzer.captures.capture_format import Account
 from stall_analyzer.captures.capture_records import BookItem, StacksRecord
 from stall_analyzer.captures.stack_frames import OURS, Frame
-from tb_stall_plugin.capture.process.current_frames import current_frames
+from tb_stall_plugin.capture.process.current_frames import with_current_frames
 from tb_stall_plugin.capture.process.folded_stacks import FoldedStacks
 from tb_stall_plugin.capture.process.generated_code import GENERATED, users_line
 from tb_stall_plugin.capture.process.thread_stacks import (
@@ -141,17 +141,19 @@ class StackSampler:
         doing = self._doing()
         if not doing.thread or doing.account == Account.CAPTURE:
             return
-        frames = current_frames()
-        mine = frames.pop(doing.thread, None)
-        if mine is None:
+        stack, others = with_current_frames(functools.partial(self._seen, doing.thread))
+        if stack is None:
             return
-        stack = self._stack(mine)
         self._folded.add(doing.account, doing.item, False, stack.frames, passed_ns)
-        others = [*self._others(frames)]
         chosen = _who_runs(others, stack.waits)
         for other in chosen:
             part_ns = passed_ns // len(chosen)
             self._folded.add(doing.account, doing.item, True, other.frames, part_ns)
+
+    def _seen(self, thread: int, frames: dict[int, FrameType]) -> tuple[Stack | None, list[Stack]]:
+        """Of this thread, and of the others."""
+        mine = frames.pop(thread, None)
+        return (None, []) if mine is None else (self._stack(mine), [*self._others(frames)])
 
     def _others(self, frames: Mapping[int, FrameType]) -> Iterator[Stack]:
         if frames.keys() != self._idents:

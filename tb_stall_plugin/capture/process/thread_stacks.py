@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
 from stall_analyzer.captures.capture_records import NS_PER_S, Loop, NativeThreads, ThreadStack
 from stall_analyzer.captures.stack_frames import RESTS, Frame, frame_of
-from tb_stall_plugin.capture.process.current_frames import current_frames
+from tb_stall_plugin.capture.process.current_frames import with_current_frames
 from tb_stall_plugin.capture.process.generated_code import GENERATED, users_line
 from tb_stall_plugin.capture.process.kernel_view import PROCESS, Wait, run_time, wait_of
 from tb_stall_plugin.capture.process.loops import loop_of
@@ -26,13 +26,16 @@ BUILDS_GRAPHS = ("func_graph_from_py_func", "_py_while_stmt", "_py_for_stmt")
 MOST_THREADS = 100  # in different places
 CUT = "…"
 # Functions that interrupt a thread: what they call is not its own.
-HIDDEN: set[CodeType] = {current_frames.__code__}
+HIDDEN: set[CodeType] = {with_current_frames.__code__}
 
 
 def python_threads() -> tuple[ThreadStack, ...]:
+    return grouped(with_current_frames(_seen_threads))
+
+
+def _seen_threads(frames: Mapping[int, FrameType]) -> list[ThreadStack]:
     known = {thread.ident: thread for thread in threading.enumerate()}
     main = threading.main_thread().ident
-    frames = current_frames()
     numbers = numbers_of(frames)
     found = []
     for ident, frame in frames.items():
@@ -48,7 +51,7 @@ def python_threads() -> tuple[ThreadStack, ...]:
             loop=_loop_of_user(frame),
         )
         found.append(seen_by_kernel(seen, numbers.get(ident)))
-    return grouped(found)
+    return found
 
 
 def grouped(threads: Iterable[ThreadStack]) -> tuple[ThreadStack, ...]:
@@ -96,7 +99,11 @@ def _is_users(code: CodeType) -> bool:
 
 def main_rests() -> bool:
     """It waits for its user, as a notebook does, or serves; not for anything of its own."""
-    frame = current_frames().get(threading.main_thread().ident or 0)
+    return with_current_frames(_rests_in)
+
+
+def _rests_in(frames: Mapping[int, FrameType]) -> bool:
+    frame = frames.get(threading.main_thread().ident or 0)
     if frame is None:  # Python's prompt
         return True
     while frame is not None:
@@ -163,7 +170,7 @@ def _tells_whose_call_it_is(line: str) -> bool:
 
 def native_threads() -> tuple[NativeThreads, ...]:
     own = {str(t.native_id) for t in threading.enumerate() if t.name.startswith(OWN_THREADS)}
-    return threads_in_kernel(PROCESS, set(numbers_of(current_frames()).values()), own)
+    return threads_in_kernel(PROCESS, set(with_current_frames(numbers_of).values()), own)
 
 
 def threads_in_kernel(

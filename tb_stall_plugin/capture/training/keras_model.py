@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 import threading
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from tb_stall_plugin.capture.process.current_frames import current_frames
+from tb_stall_plugin.capture.process.current_frames import with_current_frames
 
 CLOSE_BEFORE = 2  # steps before Keras starts its profiler, ours is closed
 FRAMES_TO_CALLBACK_LIST = 8
@@ -50,7 +51,8 @@ class Fit:
         self.callback_list: Any = None
         self.was_left: Callable[[], bool] | None = None  # where it can be known
         self.settings = FitSettings()
-        for frame in itertools.islice(_frames(sys._getframe()), FRAMES_TO_CALLBACK_LIST):
+        # From the caller on: a frame in a variable of its own would be kept alive, and fit with it.
+        for frame in itertools.islice(_frames(sys._getframe(1)), FRAMES_TO_CALLBACK_LIST):
             caller = frame.f_locals.get("self")
             callbacks = getattr(caller, "callbacks", None)
             if isinstance(callbacks, list) and any(each is callback for each in callbacks):
@@ -92,12 +94,12 @@ def _has_returned(frame: FrameType, callback_list: Any) -> Callable[[], bool]:
     # memory, but has a list of callbacks of its own.
     known = weakref.ref(callback_list)
 
-    def has_returned() -> bool:
+    def is_gone(frames: Mapping[int, FrameType]) -> bool:
         callbacks = known()
-        fits = (f for f in _frames(current_frames().get(thread)) if f.f_code is code)
+        fits = (f for f in _frames(frames.get(thread)) if f.f_code is code)
         return callbacks is None or not any(_holds(fit, callbacks) for fit in fits)
 
-    return has_returned
+    return functools.partial(with_current_frames, is_gone)
 
 
 def _holds(frame: FrameType, value: Any) -> bool:

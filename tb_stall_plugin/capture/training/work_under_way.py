@@ -11,13 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 import tensorflow as tf
 
 from stall_analyzer.captures.capture_records import GraphLoop, InputStage, StageCount, WorkRecord
 from stall_analyzer.captures.stack_frames import Frame
-from tb_stall_plugin.capture.process.current_frames import current_frames
+from tb_stall_plugin.capture.process.current_frames import with_current_frames
 from tb_stall_plugin.capture.process.thread_stacks import line_of
 
 PAUSES_S = (0.0, 1.0, 2.0)  # the process may be ended soon, and a pass through its data takes time
@@ -39,7 +40,7 @@ def look_at_work(record: Callable[[WorkRecord], None]) -> None:
 def work_of_main_thread() -> WorkRecord | None:
     """None where it is not in TensorFlow."""
     steps, iterator, dataset, graph = None, None, None, None
-    for name, value in _held_by_libraries():
+    for name, value in with_current_frames(_held_by_libraries):
         if iterator is None and type(value).__name__ == ITERATOR:
             iterator, dataset = value, getattr(value, "_dataset", None)
         if dataset is None and name == "self" and isinstance(value, tf.data.Dataset):
@@ -62,14 +63,16 @@ def work_of_main_thread() -> WorkRecord | None:
     )
 
 
-def _held_by_libraries() -> Iterator[tuple[str, Any]]:
+def _held_by_libraries(frames: Mapping[int, FrameType]) -> list[tuple[str, Any]]:
     """Variables of TensorFlow and Keras on the main thread's stack, innermost first; never those of
     the user's own functions."""
-    frame = current_frames().get(threading.main_thread().ident or 0)
+    frame = frames.get(threading.main_thread().ident or 0)
+    held: list[tuple[str, Any]] = []
     while frame is not None:
         if Frame(frame.f_code.co_filename, 0, "").is_tensorflow:
-            yield from tuple(frame.f_locals.items())
+            held += frame.f_locals.items()
         frame = frame.f_back
+    return held
 
 
 def _is_epoch(value: Any) -> bool:
