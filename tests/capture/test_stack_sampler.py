@@ -13,6 +13,7 @@ from typing import Any
 from stall_analyzer.captures.capture_format import Account
 from stall_analyzer.captures.capture_records import StacksRecord
 from tb_stall_plugin.capture.process import folded_stacks, generated_code
+from tb_stall_plugin.capture.process.current_frames import stack_of
 from tb_stall_plugin.capture.process.folded_stacks import FoldedStacks
 from tb_stall_plugin.capture.process.stack_sampler import MOST_COST, Doing, StackSampler
 from tests.patience import happens
@@ -236,7 +237,7 @@ class _Frames:
         self._found = found
 
     def append(self, frame: Any) -> None:
-        self._found.append(generated_code.users_line(frame))
+        self._found.append(generated_code.users_line(stack_of(frame), 0))
 
 
 def _ignore(record: StacksRecord) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tb_stall_plugin.capture.process import thread_stacks
+from tb_stall_plugin.capture.process.current_frames import stack_of
 from tests.capture.capture_logs import until
 
 HERE = __file__
@@ -69,7 +70,7 @@ def test_a_deep_stack_keeps_the_lines_of_the_user_that_are_in_its_middle() -> No
 
 def test_a_deep_stack_keeps_both_its_ends() -> None:
     def deep(levels: int) -> tuple[str, ...]:
-        return deep(levels - 1) if levels else thread_stacks.frames_of(sys._getframe())
+        return deep(levels - 1) if levels else thread_stacks.frames_of(stack_of(sys._getframe()))
 
     frames = deep(500)
     assert len(frames) == thread_stacks.MOST_FRAMES + 1 and frames.count(thread_stacks.CUT) == 1
@@ -81,7 +82,7 @@ def test_an_interrupted_thread_is_shown_as_it_was() -> None:
         return inner()
 
     def inner() -> tuple[str, ...]:
-        return thread_stacks.frames_of(sys._getframe())
+        return thread_stacks.frames_of(stack_of(sys._getframe()))
 
     thread_stacks.HIDDEN.add(handler.__code__)
     try:

@@ -9,7 +9,11 @@ import tensorflow as tf
 
 from stall_analyzer.captures.capture_records import WorkRecord
 from tb_stall_plugin.capture.training import work_under_way
-from tb_stall_plugin.capture.training.work_under_way import look_at_work, work_of_main_thread
+from tb_stall_plugin.capture.training.work_under_way import (
+    held_by_libraries,
+    look_at_work,
+    work_at,
+)
 from tests.patience import PATIENCE_S, happens
 
 
@@ -19,7 +23,7 @@ def seen_while_waiting(dataset: Any, go_on: threading.Event) -> list[WorkRecord]
 
     def look() -> None:
         def has_counts() -> bool:
-            work = work_of_main_thread()
+            work = work_at(held_by_libraries())
             return work is not None and bool(work.counts)
 
         happens(has_counts)
@@ -55,7 +59,7 @@ def test_the_stages_of_the_input_are_told_with_lines_sizes_and_counts() -> None:
 
 
 def test_nothing_is_told_of_a_main_thread_that_is_not_in_tensorflow() -> None:
-    assert work_of_main_thread() is None
+    assert work_at(held_by_libraries()) is None
 
 
 def test_loops_of_a_graph_are_told_unless_they_count_their_rounds() -> None:

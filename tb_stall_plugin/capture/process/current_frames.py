@@ -1,9 +1,15 @@
-"""`sys._current_frames()`, asked in a way that harms no thread.
+"""The frames of all threads, asked for in a way that harms none of them.
 
-Without the garbage collector: up to Python 3.12.2 it holds a lock of the interpreter while it makes
-its frames. If that makes Python collect garbage, a destructor may let other threads run,
-TensorFlow's do; and the first one that needs the same lock, to begin a new thread say, waits for it
-for ever with the interpreter in its hands: the whole process stands still.
+Without the garbage collector. Up to Python 3.11 whatever makes an object may collect garbage first,
+and a destructor may then let other threads run; TensorFlow's do.
+
+- `sys._current_frames()` holds a lock of the interpreter (up to 3.12.2). The first thread that
+  needs it meanwhile, to begin a new thread say, waits for it for ever with the interpreter in its
+  hands: the whole process stands still.
+- `f_back` makes an object for the frame of the caller (3.11). If another thread, whose frame it is,
+  has returned from it meanwhile, that object refers to memory which is something else by now, and
+  Python crashes. So nobody asks a frame of another thread for its `f_back`, or its variables, but
+  here.
 
 And letting go of all frames afterwards: who asks is among those who are seen, so a frame that is
 kept in a variable is a cycle, and keeps the variables of all functions that were seen alive until
@@ -16,9 +22,10 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Seen = TypeVar("Seen")
 
@@ -29,24 +36,50 @@ _lock = threading.RLock()
 LONGEST_WAIT_S = 1.0
 
 
-def with_current_frames(look: Callable[[dict[int, FrameType]], Seen]) -> Seen:
-    """What `look` makes of the innermost frames by thread. It must not give any of them back."""
+def with_current_stacks(look: Callable[[dict[int, list[FrameType]]], Seen]) -> Seen:
+    """What `look` makes of the frames by thread, innermost first. It must not give any of them
+    back."""
     is_mine = _lock.acquire(timeout=LONGEST_WAIT_S)
-    frames: dict[int, FrameType] = {}
+    stacks: dict[int, list[FrameType]] = {}
     try:
-        frames = _without_collecting()
-        return look(frames)
+        stacks = _taken()
+        return look(stacks)
     finally:
-        frames.clear()
+        for stack in stacks.values():
+            stack.clear()
+        stacks.clear()
         if is_mine:
             _lock.release()
 
 
-def _without_collecting() -> dict[int, FrameType]:
+def _taken() -> dict[int, list[FrameType]]:
+    with _nothing_collected():
+        return {ident: stack_of(frame) for ident, frame in sys._current_frames().items()}
+
+
+def stack_of(frame: FrameType | None) -> list[FrameType]:
+    """From a frame of the calling thread on, whose callers stay where they are."""
+    frames = []
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.f_back
+    return frames
+
+
+def locals_of(frame: FrameType) -> dict[str, Any]:
+    """Of another thread. Up to Python 3.12 a frame keeps what it was asked for last, and lets go of
+    it while it is asked again: whoever asks twice must keep the first answer until then, or
+    destructors run at the same wrong moment."""
+    with _nothing_collected():
+        return dict(frame.f_locals)
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
     collects = gc.isenabled()
     gc.disable()
     try:
-        return sys._current_frames()
+        yield
     finally:
         if collects:
             gc.enable()

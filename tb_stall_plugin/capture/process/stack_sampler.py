@@ -20,7 +20,7 @@ from typing import NamedTuple
 from stall_analyzer.captures.capture_format import Account
 from stall_analyzer.captures.capture_records import BookItem, StacksRecord
 from stall_analyzer.captures.stack_frames import OURS, Frame
-from tb_stall_plugin.capture.process.current_frames import with_current_frames
+from tb_stall_plugin.capture.process.current_frames import with_current_stacks
 from tb_stall_plugin.capture.process.folded_stacks import FoldedStacks
 from tb_stall_plugin.capture.process.generated_code import GENERATED, users_line
 from tb_stall_plugin.capture.process.thread_stacks import (
@@ -141,7 +141,7 @@ class StackSampler:
         doing = self._doing()
         if not doing.thread or doing.account == Account.CAPTURE:
             return
-        stack, others = with_current_frames(functools.partial(self._seen, doing.thread))
+        stack, others = with_current_stacks(functools.partial(self._seen, doing.thread))
         if stack is None:
             return
         self._folded.add(doing.account, doing.item, False, stack.frames, passed_ns)
@@ -150,34 +150,32 @@ class StackSampler:
             part_ns = passed_ns // len(chosen)
             self._folded.add(doing.account, doing.item, True, other.frames, part_ns)
 
-    def _seen(self, thread: int, frames: dict[int, FrameType]) -> tuple[Stack | None, list[Stack]]:
+    def _seen(
+        self, thread: int, stacks: dict[int, list[FrameType]]
+    ) -> tuple[Stack | None, list[Stack]]:
         """Of this thread, and of the others."""
-        mine = frames.pop(thread, None)
-        return (None, []) if mine is None else (self._stack(mine), [*self._others(frames)])
+        mine = stacks.pop(thread, None)
+        return (None, []) if mine is None else (self._stack(mine), [*self._others(stacks)])
 
-    def _others(self, frames: Mapping[int, FrameType]) -> Iterator[Stack]:
-        if frames.keys() != self._idents:
-            self._idents = set(frames)
+    def _others(self, stacks: Mapping[int, list[FrameType]]) -> Iterator[Stack]:
+        if stacks.keys() != self._idents:
+            self._idents = set(stacks)
             known = threading.enumerate()
             self._own = {t.ident or 0 for t in known if t.name.startswith(OWN_THREADS)}
-        for ident, frame in frames.items():
+        for ident, frames in stacks.items():
             if ident not in self._own:
-                stack = self._stack(frame)
+                stack = self._stack(frames)
                 if stack.is_users:
                     yield stack
 
-    def _stack(self, frame: FrameType) -> Stack:
+    def _stack(self, frames: list[FrameType]) -> Stack:
         """Lines are only looked up for what has not been seen yet: that costs most."""
-        key: list[object] = []
-        at: FrameType | None = frame
-        while at is not None:
-            key += (at.f_code, at.f_lasti)
-            at = at.f_back
-        stack = self._known.get(tuple(key))
+        key = tuple((frame.f_code, frame.f_lasti) for frame in frames)
+        stack = self._known.get(key)
         if stack is None:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            stack = self._known[tuple(key)] = _stack_of(frame)
+            stack = self._known[key] = _stack_of(frames)
         return stack
 
 
@@ -192,20 +190,18 @@ def _who_runs(others: list[Stack], training_waits: bool) -> list[Stack]:
     return (helpers if called or training_waits else []) or called
 
 
-def _stack_of(frame: FrameType) -> Stack:
+def _stack_of(frames: list[FrameType]) -> Stack:
     lines: list[str] = []
     whose: list[Whose] = []
-    at: FrameType | None = frame
-    while at is not None:
-        code = at.f_code
+    for n, frame in enumerate(frames):
+        code = frame.f_code
         owner = _whose(code.co_filename)
         if code in HIDDEN:
             lines.clear()
             whose.clear()
         elif owner is not Whose.OURS:
-            lines.append(_line(at))
+            lines.append(_line(frames, n))
             whose.append(owner)
-        at = at.f_back
     return Stack(
         frames=cut(lines),
         is_users=Whose.USERS in whose,
@@ -232,10 +228,11 @@ def _whose(path: str) -> Whose:
     return Whose.USERS if frame.is_users and GENERATED not in path else Whose.LIBRARYS
 
 
-def _line(frame: FrameType) -> str:
+def _line(frames: list[FrameType], n: int) -> str:
+    frame = frames[n]
     code = frame.f_code
     if GENERATED in code.co_filename:
-        return users_line(frame) or line_of(code, frame.f_lineno)
+        return users_line(frames, n) or line_of(code, frame.f_lineno)
     return _line_at(code, frame.f_lasti, frame)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
 from stall_analyzer.captures.capture_records import NS_PER_S, Loop, NativeThreads, ThreadStack
 from stall_analyzer.captures.stack_frames import RESTS, Frame, frame_of
-from tb_stall_plugin.capture.process.current_frames import with_current_frames
+from tb_stall_plugin.capture.process.current_frames import with_current_stacks
 from tb_stall_plugin.capture.process.generated_code import GENERATED, users_line
 from tb_stall_plugin.capture.process.kernel_view import PROCESS, Wait, run_time, wait_of
 from tb_stall_plugin.capture.process.loops import loop_of
@@ -26,19 +26,19 @@ BUILDS_GRAPHS = ("func_graph_from_py_func", "_py_while_stmt", "_py_for_stmt")
 MOST_THREADS = 100  # in different places
 CUT = "…"
 # Functions that interrupt a thread: what they call is not its own.
-HIDDEN: set[CodeType] = {with_current_frames.__code__}
+HIDDEN: set[CodeType] = {with_current_stacks.__code__}
 
 
 def python_threads() -> tuple[ThreadStack, ...]:
-    return grouped(with_current_frames(_seen_threads))
+    return grouped(with_current_stacks(_seen_threads))
 
 
-def _seen_threads(frames: Mapping[int, FrameType]) -> list[ThreadStack]:
+def _seen_threads(stacks: Mapping[int, list[FrameType]]) -> list[ThreadStack]:
     known = {thread.ident: thread for thread in threading.enumerate()}
     main = threading.main_thread().ident
-    numbers = numbers_of(frames)
+    numbers = numbers_of(stacks)
     found = []
-    for ident, frame in frames.items():
+    for ident, stack in stacks.items():
         # A thread that TensorFlow started, for a py_function say, is not among the known ones.
         thread = known.get(ident)
         if thread is not None and thread.name.startswith(OWN_THREADS):
@@ -46,9 +46,9 @@ def _seen_threads(frames: Mapping[int, FrameType]) -> list[ThreadStack]:
         seen = ThreadStack(
             name="" if thread is None else thread.name,
             main=ident == main,
-            frames=frames_of(frame),
+            frames=frames_of(stack),
             keeps_alive=thread is not None and not thread.daemon,
-            loop=_loop_of_user(frame),
+            loop=_loop_of_user(stack),
         )
         found.append(seen_by_kernel(seen, numbers.get(ident)))
     return found
@@ -86,10 +86,9 @@ def _sum(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
 
 
-def _loop_of_user(frame: FrameType | None) -> Loop | None:
+def _loop_of_user(stack: Sequence[FrameType]) -> Loop | None:
     """Of the innermost function of the user's own."""
-    while frame is not None and not _is_users(frame.f_code):
-        frame = frame.f_back
+    frame = next((frame for frame in stack if _is_users(frame.f_code)), None)
     return None if frame is None else loop_of(frame)
 
 
@@ -99,18 +98,17 @@ def _is_users(code: CodeType) -> bool:
 
 def main_rests() -> bool:
     """It waits for its user, as a notebook does, or serves; not for anything of its own."""
-    return with_current_frames(_rests_in)
+    return with_current_stacks(_rests_in)
 
 
-def _rests_in(frames: Mapping[int, FrameType]) -> bool:
-    frame = frames.get(threading.main_thread().ident or 0)
-    if frame is None:  # Python's prompt
+def _rests_in(stacks: Mapping[int, list[FrameType]]) -> bool:
+    stack = stacks.get(threading.main_thread().ident or 0)
+    if stack is None:  # Python's prompt
         return True
-    while frame is not None:
+    for frame in stack:
         place = Frame(frame.f_code.co_filename, 0, "")
         if place.is_of(RESTS) or not place.is_standard:
             return place.is_of(RESTS)
-        frame = frame.f_back
     return False
 
 
@@ -120,21 +118,21 @@ def own_run_time_s() -> float:
     return sum(ran[0] for number in ours if (ran := run_time(number)) is not None) / NS_PER_S
 
 
-def frames_of(frame: FrameType | None) -> tuple[str, ...]:
+def frames_of(stack: Sequence[FrameType]) -> tuple[str, ...]:
     """Of a running thread, innermost first."""
     lines: list[str] = []
-    while frame is not None:
+    for n, frame in enumerate(stack):
         if frame.f_code in HIDDEN:
             lines.clear()
         else:
-            lines.append(_line_as_written(frame))
-        frame = frame.f_back
+            lines.append(_line_as_written(stack, n))
     return cut(lines)
 
 
-def _line_as_written(frame: FrameType) -> str:
+def _line_as_written(stack: Sequence[FrameType], n: int) -> str:
     """Code that AutoGraph made is told as the user's line that it was made from."""
-    line = users_line(frame) if GENERATED in frame.f_code.co_filename else None
+    frame = stack[n]
+    line = users_line(stack, n) if GENERATED in frame.f_code.co_filename else None
     return line or line_of(frame.f_code, frame.f_lineno)
 
 
@@ -170,7 +168,7 @@ def _tells_whose_call_it_is(line: str) -> bool:
 
 def native_threads() -> tuple[NativeThreads, ...]:
     own = {str(t.native_id) for t in threading.enumerate() if t.name.startswith(OWN_THREADS)}
-    return threads_in_kernel(PROCESS, set(with_current_frames(numbers_of).values()), own)
+    return threads_in_kernel(PROCESS, set(with_current_stacks(numbers_of).values()), own)
 
 
 def threads_in_kernel(

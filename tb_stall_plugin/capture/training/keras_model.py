@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import sys
 import threading
 import time
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from tb_stall_plugin.capture.process.current_frames import with_current_frames
+from tb_stall_plugin.capture.process.current_frames import stack_of, with_current_stacks
 
 CLOSE_BEFORE = 2  # steps before Keras starts its profiler, ours is closed
 FRAMES_TO_CALLBACK_LIST = 8
@@ -52,7 +51,7 @@ class Fit:
         self.was_left: Callable[[], bool] | None = None  # where it can be known
         self.settings = FitSettings()
         # From the caller on: a frame in a variable of its own would be kept alive, and fit with it.
-        for frame in itertools.islice(_frames(sys._getframe(1)), FRAMES_TO_CALLBACK_LIST):
+        for frame in stack_of(sys._getframe(1))[:FRAMES_TO_CALLBACK_LIST]:
             caller = frame.f_locals.get("self")
             callbacks = getattr(caller, "callbacks", None)
             if isinstance(callbacks, list) and any(each is callback for each in callbacks):
@@ -89,27 +88,15 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 def _has_returned(frame: FrameType, callback_list: Any) -> Callable[[], bool]:
     """To be asked by another thread: an exception leaves a fit without a word to callbacks."""
-    thread, code = threading.get_ident(), frame.f_code
+    thread = threading.get_ident()
     # No reference to the frame: it would keep the data alive. Another fit may get its place in
-    # memory, but has a list of callbacks of its own.
-    known = weakref.ref(callback_list)
+    # memory; by then the list of callbacks, which fit makes for itself, is gone as well.
+    place, known = id(frame), weakref.ref(callback_list)
 
-    def is_gone(frames: Mapping[int, FrameType]) -> bool:
-        callbacks = known()
-        fits = (f for f in _frames(frames.get(thread)) if f.f_code is code)
-        return callbacks is None or not any(_holds(fit, callbacks) for fit in fits)
+    def is_gone(stacks: Mapping[int, list[FrameType]]) -> bool:
+        return known() is None or all(id(each) != place for each in stacks.get(thread, ()))
 
-    return functools.partial(with_current_frames, is_gone)
-
-
-def _holds(frame: FrameType, value: Any) -> bool:
-    return any(held is value for held in frame.f_locals.values())
-
-
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
+    return functools.partial(with_current_stacks, is_gone)
 
 
 def profiled_by_keras(callback_list: Any) -> range:

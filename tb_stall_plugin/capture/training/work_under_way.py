@@ -18,29 +18,32 @@ import tensorflow as tf
 
 from stall_analyzer.captures.capture_records import GraphLoop, InputStage, StageCount, WorkRecord
 from stall_analyzer.captures.stack_frames import Frame
-from tb_stall_plugin.capture.process.current_frames import with_current_frames
+from tb_stall_plugin.capture.process.current_frames import locals_of, with_current_stacks
 from tb_stall_plugin.capture.process.thread_stacks import line_of
 
 PAUSES_S = (0.0, 1.0, 2.0)  # the process may be ended soon, and a pass through its data takes time
 MOST_STAGES = 50
 ITERATOR = "OwnedIterator"  # of a tf.data.Dataset, in TensorFlow 2
 LOOPS = ("While", "StatelessWhile")
+Held = list[tuple[str, Any]]
 COMPARES = ("Less", "LessEqual", "Greater", "GreaterEqual", "NotEqual")
 
 
 def look_at_work(record: Callable[[WorkRecord], None]) -> None:
     """Again and again: what grows moves."""
+    held: Held = []
     for pause_s in PAUSES_S:
         time.sleep(pause_s)
-        work = work_of_main_thread()
+        held = held_by_libraries()  # not before that are the last ones let go of, see locals_of
+        work = work_at(held)
         if work is not None:
             record(work)
 
 
-def work_of_main_thread() -> WorkRecord | None:
-    """None where it is not in TensorFlow."""
+def work_at(held: Held) -> WorkRecord | None:
+    """None where the main thread is not in TensorFlow."""
     steps, iterator, dataset, graph = None, None, None, None
-    for name, value in with_current_frames(_held_by_libraries):
+    for name, value in held:
         if iterator is None and type(value).__name__ == ITERATOR:
             iterator, dataset = value, getattr(value, "_dataset", None)
         if dataset is None and name == "self" and isinstance(value, tf.data.Dataset):
@@ -63,16 +66,16 @@ def work_of_main_thread() -> WorkRecord | None:
     )
 
 
-def _held_by_libraries(frames: Mapping[int, FrameType]) -> list[tuple[str, Any]]:
+def held_by_libraries() -> Held:
     """Variables of TensorFlow and Keras on the main thread's stack, innermost first; never those of
     the user's own functions."""
-    frame = frames.get(threading.main_thread().ident or 0)
-    held: list[tuple[str, Any]] = []
-    while frame is not None:
-        if Frame(frame.f_code.co_filename, 0, "").is_tensorflow:
-            held += frame.f_locals.items()
-        frame = frame.f_back
-    return held
+    return with_current_stacks(_held_by_libraries)
+
+
+def _held_by_libraries(stacks: Mapping[int, list[FrameType]]) -> Held:
+    stack = stacks.get(threading.main_thread().ident or 0, [])
+    frames = (f for f in stack if Frame(f.f_code.co_filename, 0, "").is_tensorflow)
+    return [item for frame in frames for item in locals_of(frame).items()]
 
 
 def _is_epoch(value: Any) -> bool:
