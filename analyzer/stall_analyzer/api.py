@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,6 +20,7 @@ from stall_analyzer.model.findings import Change, Verdict
 from stall_analyzer.model.format import listed
 from stall_analyzer.model.kinds import Bucket, Severity, StepPhase
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.outcome import analyze_one
 from stall_analyzer.progress import Progress, ignore_progress

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stall_analyzer.files.output import check_file, write_file
+from stall_analyzer.model.records import dataclass
 
 if TYPE_CHECKING:
     from stall_analyzer.outcome import ExtraOf

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ from stall_analyzer.files.remote import copies_kept
 from stall_analyzer.model.findings import Report, Verdict
 from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import Run
 from stall_analyzer.model.timeline import Timeline, Window
 from stall_analyzer.pipeline import analyze

@@ -7,7 +7,7 @@ meetings, to which each came by as much before the end as it waited for the othe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from stall_analyzer.align.host_clocks import STEPS_AGREE_PS, median_difference
 from stall_analyzer.captures.capture_format import Account
 from stall_analyzer.model.books import Books
 from stall_analyzer.model.event_log import Capture, EventLog
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import HostClock, Meetings, Window
 from stall_analyzer.model.units import PS_PER_NS, Int64s
 

@@ -7,10 +7,10 @@ time. Its group and instance keys are the same on every host.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import Meetings
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import ABSENT, rows_called, rows_named, stat_of

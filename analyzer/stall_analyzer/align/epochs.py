@@ -7,11 +7,10 @@ a data set, or asks for the size of its user's. A custom loop only makes the ite
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stall_analyzer.align.traced_steps import Landmarks
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import TracedSteps
 from stall_analyzer.model.units import Int64s
 

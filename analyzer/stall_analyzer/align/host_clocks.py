@@ -8,7 +8,7 @@ serve the same way. Else each host's own clock must do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from stall_analyzer.align.placed_trace import PlacedTrace
 from stall_analyzer.model.format import seconds
 from stall_analyzer.model.kinds import ClockSource
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import HostClock
 from stall_analyzer.model.units import NEVER, PS_PER_MS, PS_PER_NS, Int64s
 

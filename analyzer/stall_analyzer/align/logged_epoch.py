@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise, takewhile
 
 import numpy as np
@@ -13,6 +13,7 @@ from stall_analyzer.captures.capture_format import MarkName, Tag
 from stall_analyzer.captures.capture_records import MarkRecord
 from stall_analyzer.events.fits import is_same_model
 from stall_analyzer.model.event_log import Capture, EventLog, Series
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import NS_PER_S, PS_PER_S, Int64s
 
 MARKED = "the capture marked it"

@@ -8,11 +8,11 @@ validation ends. The profiler itself begins with a batch. Each says: by now so m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from stall_analyzer.model.event_log import EventLog, Series
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import FirstStep
 from stall_analyzer.model.units import NS_PER_S, PS_PER_NS, Int64s
 

@@ -6,8 +6,6 @@ memory at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stall_analyzer.align.collectives import Collectives, collectives_of
 from stall_analyzer.align.epochs import RESET, Epoch, find_epochs
 from stall_analyzer.align.side_work import with_side_work
@@ -20,6 +18,7 @@ from stall_analyzer.align.traced_steps import device_steps, find_landmarks, find
 from stall_analyzer.align.training_thread import follow_training
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.kinds import Framework
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import ProfileSession
 from stall_analyzer.model.timeline import HostClock, TracedSteps, TrainingThread
 from stall_analyzer.model.trace import Trace, TraceSource

@@ -14,7 +14,7 @@ the fetches are the loop's, and only what Keras names can be told from it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 from itertools import groupby, takewhile
 from operator import itemgetter
@@ -29,6 +29,7 @@ from stall_analyzer.align.traced_steps import (
 )
 from stall_analyzer.decode.vocabulary import PREDICT_STEPS, TEST_STEPS, TRAIN_STEPS
 from stall_analyzer.model.intervals import covered, union
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import SideWork, TrainingThread
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import name_of, rows_called, rows_inside, rows_of_line

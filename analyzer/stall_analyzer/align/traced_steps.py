@@ -7,7 +7,7 @@ train function are the steps. In eager training each fetch of a batch begins one
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from stall_analyzer.decode.vocabulary import (
     UPDATE_OPS,
 )
 from stall_analyzer.model.intervals import covered, enclosing
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import Calls, TracedSteps, TrainingThread
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import (

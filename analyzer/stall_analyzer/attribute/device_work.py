@@ -7,13 +7,12 @@ not used, and stays empty when it was used but could not be traced.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stall_analyzer.decode.vocabulary import DERIVED_DEVICE_LINES
 from stall_analyzer.model.causes import code
 from stall_analyzer.model.intervals import NOTHING, Layer, Tiling, paint
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import names_where
 from stall_analyzer.model.units import Bools

@@ -8,7 +8,7 @@ input only while none of its own ops run.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from stall_analyzer.model.intervals import (
     paint,
     simplify,
 )
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import TrainingThread
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import ABSENT, rows_called, rows_named, stat_of, text_is

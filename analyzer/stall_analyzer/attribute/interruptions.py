@@ -19,13 +19,12 @@ counts only where the thread lost much of its time beside it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stall_analyzer.decode.vocabulary import PIPELINE_KEEP_FROM_PS
 from stall_analyzer.model.causes import code, codes_of_bucket
 from stall_analyzer.model.intervals import Tiling, covered_time, union
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_MS, Bools, Float64s, Int64s
 
 Spans = tuple[Int64s, Int64s]

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from stall_analyzer.errors import UsageError
 from stall_analyzer.model.format import seconds
 from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.report.facts import Facts, figures
 
 if TYPE_CHECKING:

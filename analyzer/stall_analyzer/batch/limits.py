@@ -9,11 +9,12 @@ status = word               never this verdict: status=stuck
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, cast
 
 from stall_analyzer.batch.selection import parse_duration, parse_share
 from stall_analyzer.errors import UsageError
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.report.palette import BUCKET_COLOURS, STATUS_COLOURS
 
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ import re
 import time
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
+
+from stall_analyzer.model.records import dataclass
 
 if TYPE_CHECKING:
     from stall_analyzer.model.runs import Run

@@ -6,7 +6,6 @@ The last column of a table holds what may be long, such as the name of a run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stall_analyzer.batch.baseline import Changed, Comparison
@@ -14,6 +13,7 @@ from stall_analyzer.batch.judge import Judge
 from stall_analyzer.batch.limits import Excess
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.report.facts import shown_name
 from stall_analyzer.report.glyphs import bar
 from stall_analyzer.report.markdown import plain

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from stall_analyzer.captures.capture_records import BooksRecord
 from stall_analyzer.model.books import Books, DatedItem
+from stall_analyzer.model.records import dataclass
 
 MOST_NS = 1 << 62  # times that no clock shows
 

@@ -7,7 +7,7 @@ is not understood becomes a note; all the rest is used.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from typing import TypeVar
 
@@ -36,6 +36,7 @@ from stall_analyzer.captures.record_json import read_record
 from stall_analyzer.captures.stacks_reader import read_stacks
 from stall_analyzer.model.event_log import Capture, Series
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.records import dataclass
 
 R = TypeVar("R", bound=CaptureRecord)
 

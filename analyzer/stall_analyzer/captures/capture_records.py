@@ -8,10 +8,11 @@ is None, or empty. Light to import: this runs inside of the user's training.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from stall_analyzer.model.kinds import Level
+from stall_analyzer.model.records import dataclass
 
 NS_PER_S = 1_000_000_000
 # The tasks of a cluster that run training steps; the others serve variables or evaluate.

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 
 from stall_analyzer.captures.capture_format import STACKS_HEADER_BYTES, StopReason
 from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look, ThreadStack
 from stall_analyzer.captures.record_json import from_json
 from stall_analyzer.files import files
+from stall_analyzer.model.records import dataclass
 
 MOST_BYTES = 1 << 20  # a hundred threads of a hundred frames
 _EVENT_FILE = re.compile(r"events\.out\.tfevents\.(?P<writer>.+)\.\d+\.stall$")

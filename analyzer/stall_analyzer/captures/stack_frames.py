@@ -6,8 +6,9 @@ Light to import: this runs inside of the user's training, too.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import PurePosixPath
+
+from stall_analyzer.model.records import dataclass
 
 FRAME = re.compile(r"(?P<path>.+):(?P<line>\d+) (?P<function>.+)")
 # Where Python keeps what the user did not write. A notebook's cells have no path at all.

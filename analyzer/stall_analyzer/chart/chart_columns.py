@@ -7,11 +7,12 @@ them than a window needs.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 
 import numpy as np
 
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import Float64s, Int32s, Int64s
 
 NAME_LENGTH = 300  # longer names are cut: they would be sent with every window

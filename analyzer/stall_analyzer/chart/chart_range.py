@@ -6,7 +6,7 @@ Sums are made from the columns, row by row of each lane; no event is looked at a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from stall_analyzer.chart.chart_columns import Chart, Lane, name_of_rank
 from stall_analyzer.chart.event_lanes import THREADS
 from stall_analyzer.chart.lanes import LEDGER, TRAINING_THREAD
 from stall_analyzer.decode.vocabulary import op_type
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import Int64s
 
 MOST_OPS = 100

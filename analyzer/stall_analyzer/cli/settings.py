@@ -10,13 +10,13 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stall_analyzer.batch.limits import parse as parse_limit
 from stall_analyzer.batch.selection import parse_duration, parse_share
 from stall_analyzer.errors import UsageError
+from stall_analyzer.model.records import dataclass
 
 OWN_FILE, PROJECT_FILE = "stall.toml", "pyproject.toml"
 TABLE = b"[tool.stall"  # what makes reading a project's file worthwhile

@@ -10,11 +10,11 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 
 from stall_analyzer.files import files
 from stall_analyzer.model.console_log import ConsoleLine
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import ConsoleFile
 
 HEAD_BYTES = 512 << 10

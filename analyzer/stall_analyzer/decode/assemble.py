@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from stall_analyzer.decode.event_columns import (
 )
 from stall_analyzer.decode.framework import framework_of
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import HostFile
 from stall_analyzer.model.trace import Events, Line, NameTotals, Plane, StatColumn, Trace
 from stall_analyzer.model.units import Int64s

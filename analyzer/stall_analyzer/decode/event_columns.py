@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, Protocol, TypeAlias
 
 from stall_analyzer.decode import vocabulary
+from stall_analyzer.model.records import dataclass
 
 # The same constants stand in _events.h.
 TIME_LIMIT_PS = 1 << 60  # thirteen days; sums of three still fit in int64

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from stall_analyzer.errors import WireError
 from stall_analyzer.files import wire
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.trace import OpCost, StatValue
 
 FIELD_HEADER_BYTES = 20  # the longest key and number

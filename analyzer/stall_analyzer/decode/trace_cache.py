@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import HostFile
 from stall_analyzer.model.trace import Trace
 

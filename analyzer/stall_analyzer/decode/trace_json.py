@@ -14,7 +14,7 @@ import sys
 import zlib
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, islice
 from typing import Any, BinaryIO, NoReturn
 
@@ -37,6 +37,7 @@ from stall_analyzer.decode.pytorch_trace import is_pytorch, summed_up
 from stall_analyzer.errors import ForeignFile, UnreadableFile
 from stall_analyzer.files import wire
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import HostFile
 from stall_analyzer.model.trace import Plane, Trace
 from stall_analyzer.model.units import PS_PER_US

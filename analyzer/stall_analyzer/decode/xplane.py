@@ -8,7 +8,7 @@ file is, and a file that shrinks while it is read cannot kill the process.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from stall_analyzer.decode.event_columns import (
 from stall_analyzer.decode.scan import ByteWindow, FileCut, LineRange, ScannedFile, scan
 from stall_analyzer.errors import UnreadableFile, WireError
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import HostFile
 from stall_analyzer.model.trace import Plane, Trace
 from stall_analyzer.model.units import PS_PER_NS

@@ -6,11 +6,11 @@ Read, not imported: a detector needs numpy, and whoever asks `--explain` should 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from stall_analyzer.errors import UsageError
+from stall_analyzer.model.records import dataclass
 
 DETECTORS = Path(__file__).parent
 NEAR_MATCHES = 3

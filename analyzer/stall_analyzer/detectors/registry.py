@@ -8,12 +8,13 @@ without an `ID` helps those beside it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 from stall_analyzer.model.findings import Finding
 from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.signals import Signals
 
 

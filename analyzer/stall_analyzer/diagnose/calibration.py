@@ -12,9 +12,10 @@ good it is on programs that it was not made from.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stall_analyzer.model.findings import Finding, Gain
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.signals import Signals
 
 

@@ -16,11 +16,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timezone
 from functools import lru_cache
 
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import DumpFiles, EventFile, ProfileSession
 
 # Importing TensorFlow takes longer, so a restart cannot begin so soon after the first start.

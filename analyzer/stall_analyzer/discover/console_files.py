@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stall_analyzer.discover.attempts import Attempt, writer_of
 from stall_analyzer.errors import UnreadableFile, UsageError
 from stall_analyzer.files import files
 from stall_analyzer.files.listing import Folder
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import ConsoleFile, Run
 
 CONSOLE_NAMES = (".out", ".err", ".log")  # nohup.out and slurm-1.out as well

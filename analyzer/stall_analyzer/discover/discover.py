@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from stall_analyzer.captures.capture_format import STAGING
@@ -27,6 +27,7 @@ from stall_analyzer.files import files
 from stall_analyzer.files.listing import FileInfo, Folder
 from stall_analyzer.files.tfrecord import HEAD_BYTES
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import (
     ConsoleFile,
     DumpFiles,

@@ -4,7 +4,7 @@ data: so it can be kept, and reading can go on where it ended."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from stall_analyzer.events.event_scalars import EventScalars
@@ -12,6 +12,7 @@ from stall_analyzer.events.histogram_sums import HistogramReader
 from stall_analyzer.files.tfrecord import ReadSoFar
 from stall_analyzer.model.event_log import KerasConfig
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.records import dataclass
 
 
 class StoredModel(NamedTuple):

@@ -12,13 +12,13 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import BinaryIO, NamedTuple, TypeAlias
 
 from stall_analyzer.errors import UnreadableFile, WireError
 from stall_analyzer.files import files
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.records import dataclass
 
 # A longer record is mostly a graph, an image or a histogram: its head tells.
 HEAD_BYTES = 64 * 1024

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from stall_analyzer.captures.capture_records import (
 from stall_analyzer.captures.held_stacks import read_dump
 from stall_analyzer.live.followed_file import FollowedFile, Scalar
 from stall_analyzer.model.event_log import Capture, Series
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import NS_PER_S
 
 KEPT_SCALARS = 5_000  # of each kind: more than an hour of the host's, one a second

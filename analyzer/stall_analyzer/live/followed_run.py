@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stall_analyzer.captures.capture_reader import those_that_count
 from stall_analyzer.discover.attempts import writer_of
 from stall_analyzer.live.followed_process import FollowedProcess
 from stall_analyzer.live.state import ProcessState, state_of, with_late_one
 from stall_analyzer.model.event_log import Capture
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import Run
 from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.report.facts import shown_name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from stall_analyzer.model.books import Books
 from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.event_log import Capture, EventLog
 from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import NS_PER_S, PS_PER_NS, Bools
 from stall_analyzer.signals.ending.process_end import ending_of
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from stall_analyzer.captures.capture_records import BookItem
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import Bools, Int64s
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from stall_analyzer.captures.capture_records import Task
 from stall_analyzer.model.kinds import SizeSource
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_NS, PS_PER_S
 
 # Workers of one job begin some seconds apart; where a scheduler looks for machines, minutes.

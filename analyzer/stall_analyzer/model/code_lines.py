@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stall_analyzer.captures.stack_frames import Frame
 from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
+
+from stall_analyzer.model.records import dataclass
 
 # How a job ended that did not end by itself.
 EndKind: TypeAlias = Literal[

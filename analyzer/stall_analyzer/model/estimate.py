@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.ledger import Ledger
+from stall_analyzer.model.records import dataclass
 
 
 @dataclass(frozen=True)

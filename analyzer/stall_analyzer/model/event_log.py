@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 from stall_analyzer.captures.capture_format import MarkName, StopReason, WindowEvent
@@ -22,6 +22,7 @@ from stall_analyzer.captures.capture_records import (
 )
 from stall_analyzer.model.books import Books
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.sampled_stacks import SampledStacks
 from stall_analyzer.model.units import Float64s, Int64s
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from stall_analyzer.model.cluster import Cluster
 from stall_analyzer.model.code_lines import CodeLine, CodeStack
@@ -13,6 +13,7 @@ from stall_analyzer.model.learning_curves import LearningCurves
 from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.model_parts import Computing
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import Run
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.units import Int64s

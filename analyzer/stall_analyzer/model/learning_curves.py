@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from stall_analyzer.model.records import dataclass
 
 # A step or epoch, and what was logged of it; what is not finite stays so.
 Point: TypeAlias = tuple[int, float]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from stall_analyzer.model.causes import BUCKETS, CAUSES, bucket_of, codes_of_buc
 from stall_analyzer.model.intervals import Tiling
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import Bools, Int64s, UInt8s
 
 

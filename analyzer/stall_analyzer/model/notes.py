@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stall_analyzer.model.kinds import Level
+from stall_analyzer.model.records import dataclass
 
 
 @dataclass(frozen=True)

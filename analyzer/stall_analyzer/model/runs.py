@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.records import dataclass
 
 
 @dataclass(frozen=True)

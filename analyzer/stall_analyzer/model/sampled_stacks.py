@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from stall_analyzer.captures.capture_records import StackSamples
 from stall_analyzer.captures.stack_frames import Frame
 from stall_analyzer.model.books import DatedItem
+from stall_analyzer.model.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from stall_analyzer.captures.stack_frames import Frame
+from stall_analyzer.model.records import dataclass
 
 DETECTED = re.compile(r"Detected at node '?(?P<op>[^'\s]+)'? defined at")
 NODE = re.compile(r"\[\[\{\{node (?P<op>[^}]+)\}\}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +14,7 @@ from stall_analyzer.model.foreign import ForeignTrace
 from stall_analyzer.model.intervals import difference
 from stall_analyzer.model.kinds import ClockSource, Framework, PhaseName, StepPhase, StepSource
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.trace import Trace, TraceSource
 from stall_analyzer.model.units import PS_PER_NS, Bools, Int32s, Int64s, UInt32s
 

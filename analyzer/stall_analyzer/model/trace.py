@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeAlias
 
 from stall_analyzer.model.kinds import Framework
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import Int32s, Int64s, UInt32s
 
 StatValue: TypeAlias = "int | float | str | bytes"

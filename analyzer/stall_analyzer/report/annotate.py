@@ -12,7 +12,6 @@ import os
 import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, NamedTuple
@@ -30,6 +29,7 @@ from stall_analyzer.model.causes import CAUSES
 from stall_analyzer.model.findings import Report
 from stall_analyzer.model.intervals import NOTHING, stack
 from stall_analyzer.model.ledger import HostLedger
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import HostFile, ProfileSession, Run
 from stall_analyzer.model.timeline import AlignedTrace
 

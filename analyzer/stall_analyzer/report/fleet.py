@@ -9,12 +9,13 @@ from __future__ import annotations
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.kinds import Bucket, Status
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.report.facts import Facts, Name, lost_in, machine_loss_ps, machines
 

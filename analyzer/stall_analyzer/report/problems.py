@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.report.facts import shown_name
 from stall_analyzer.report.words import worth
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stall_analyzer.files.caches import version_of
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import Run
 from stall_analyzer.progress import Progress, ignore_progress
 from stall_analyzer.report.facts import Facts, facts_of

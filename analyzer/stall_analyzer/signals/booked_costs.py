@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stall_analyzer.model.books import Books
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import Window
 from stall_analyzer.model.units import PS_PER_NS
 

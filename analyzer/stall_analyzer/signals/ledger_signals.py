@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +12,7 @@ from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.intervals import Tiling, time_in
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.ledger import HostLedger
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import Step, Timeline, starts_and_ends
 from stall_analyzer.model.units import Int64s
 from stall_analyzer.signals.input.input_pipeline import Spans

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from stall_analyzer.model.findings import Evidence, Finding, Gain
 from stall_analyzer.model.format import seconds
 from stall_analyzer.model.intervals import Tiling, refine
 from stall_analyzer.model.ledger import HostLedger, Ledger
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace, Phase, Step, Timeline, Window
 from stall_analyzer.signals.signals import Signals
 

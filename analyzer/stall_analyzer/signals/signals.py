@@ -7,7 +7,7 @@ answer and the measuring is tested once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,7 @@ from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.event_log import Capture, EventLog, KerasConfig, Series
 from stall_analyzer.model.findings import LateHost, Lateness
 from stall_analyzer.model.ledger import Ledger
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.booked_costs import BookedCost, booked_costs

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stall_analyzer.detectors.gains import every_epoch
 from stall_analyzer.detectors.input.faster_input import (
     BESIDE_INPUT,
@@ -14,6 +12,7 @@ from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.kinds import Severity
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.input.culprit import Culprit, waited_ps
 from stall_analyzer.signals.input.input_pipeline import Stage
 from stall_analyzer.signals.signals import Signals

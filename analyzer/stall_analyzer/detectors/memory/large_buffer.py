@@ -27,10 +27,9 @@ the second between two samples of the memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stall_analyzer.model.findings import Change, Finding, Turn
 from stall_analyzer.model.format import percent, size
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_NS, PS_PER_S
 from stall_analyzer.signals.signals import Signals
 

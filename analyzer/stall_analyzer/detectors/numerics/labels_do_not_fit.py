@@ -27,10 +27,10 @@ Needs the stored model. Outputs that are scaled by a layer of one's own are not 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from stall_analyzer.detectors.numerics.loss_agrees import learns_nothing
 from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.numerics.batch_look import BatchLook, Values
 from stall_analyzer.signals.numerics.model_settings import BINARY, ModelSettings
 from stall_analyzer.signals.signals import Signals

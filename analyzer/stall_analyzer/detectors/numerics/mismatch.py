@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stall_analyzer.model.findings import Change
+from stall_analyzer.model.records import dataclass
 
 # The worst first. "impossible": lost whatever the loss says; "wrong": lost if the run stands still;
 # "suspect": works, but lost if the run stands still; "odd": works.

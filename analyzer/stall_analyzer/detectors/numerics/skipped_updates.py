@@ -28,8 +28,6 @@ Steps compiled by XLA show no ops, so that without a capture their skipped updat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stall_analyzer.captures.capture_format import Tag
@@ -37,6 +35,7 @@ from stall_analyzer.detectors.severity import ACT_SHARE, CONSIDER_SHARE
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.kinds import Severity
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST308"

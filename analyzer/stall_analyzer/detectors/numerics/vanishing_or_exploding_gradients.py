@@ -36,12 +36,12 @@ only those that overflow to the end are counted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 
 from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.numerics.layer_series import LayerSeries
 from stall_analyzer.signals.numerics.stored_layers import WeightLayer

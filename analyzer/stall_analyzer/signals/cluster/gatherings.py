@@ -7,13 +7,13 @@ what the last one did longer than the others, cause by cause, adds up to the tim
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from stall_analyzer.model.causes import CAUSES
 from stall_analyzer.model.intervals import Tiling, refine, union
 from stall_analyzer.model.ledger import HostLedger
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import Meetings
 from stall_analyzer.model.units import NEVER, Float64s, Int64s
 

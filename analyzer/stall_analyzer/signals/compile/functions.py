@@ -8,7 +8,7 @@ of the calls hints at it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -18,6 +18,7 @@ from stall_analyzer.align.training_thread import INITIALIZER_PREFIX
 from stall_analyzer.decode.vocabulary import KERAS_STEPS, PREDICT_STEPS
 from stall_analyzer.model.causes import codes, codes_of_bucket
 from stall_analyzer.model.intervals import Tiling, time_in
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace_rows import name_of, rows_called, rows_named, stat_of
 from stall_analyzer.model.units import PS_PER_MS, Int64s

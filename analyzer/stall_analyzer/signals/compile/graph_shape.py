@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stall_analyzer.decode.vocabulary import UPDATE_OPS, op_type
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 
 _NUMBER = re.compile(r"_\d+")

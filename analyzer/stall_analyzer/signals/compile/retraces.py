@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stall_analyzer.align.logged_epoch import STEP_SECONDS
 from stall_analyzer.captures.capture_format import Tag
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.units import PS_PER_NS, PS_PER_S, Int64s
 from stall_analyzer.signals.numerics.losses import first_fit

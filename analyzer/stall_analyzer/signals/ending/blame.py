@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from stall_analyzer.captures.capture_format import StopReason, TrainingPhase
 from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look, ThreadStack
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.format import moment
 from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.ending.python_stacks import (
     ASKS_SERVICE,
     CALLS_BACK,

@@ -7,7 +7,7 @@ the console of a training is written as long as the training lives, and begins b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from stall_analyzer.captures.stack_frames import Frame
@@ -24,6 +24,7 @@ from stall_analyzer.model.console_log import (
 )
 from stall_analyzer.model.event_log import Capture, EventLog
 from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.signals.ending.process_end import KILLED, OUT_OF_MEMORY, Ending
 from stall_analyzer.signals.ending.python_stacks import stack_of_error

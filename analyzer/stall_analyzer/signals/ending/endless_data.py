@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from stall_analyzer.captures.capture_format import MarkName
 from stall_analyzer.captures.stack_frames import Frame
 from stall_analyzer.model.event_log import Capture
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.ending.python_stacks import stack_of
 
 # Stages after which endless data may end all the same: with those of another input, after so many

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -24,6 +24,7 @@ from stall_analyzer.captures.capture_records import (
 )
 from stall_analyzer.captures.stack_frames import Frame, frame_of
 from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.ending.blame import PROOF_LINES, Blamed, Scene
 from stall_analyzer.signals.ending.python_stacks import CALLS_BACK, proof, stack_of
 from stall_analyzer.signals.ending.waits import WaitKind

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stall_analyzer.align.logged_epoch import LOOP_END, batch_times, epoch_from_events
 from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_NS
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from stall_analyzer.captures.capture_format import HostMetric, StopReason, Tag
 from stall_analyzer.captures.capture_records import DumpRecord
@@ -11,6 +10,7 @@ from stall_analyzer.captures.stack_frames import Frame
 from stall_analyzer.model.error_text import essential_line
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.tensorflow_error import read_error
 from stall_analyzer.signals.ending.python_stacks import stack_of_error
 

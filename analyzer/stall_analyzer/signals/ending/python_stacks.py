@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import PurePosixPath
 
 from stall_analyzer.captures.capture_records import Loop, ThreadStack
 from stall_analyzer.captures.stack_frames import OURS, RESTS, Frame, frame_of
+from stall_analyzer.model.records import dataclass
 
 # TensorFlow has been handed an op or a graph, and does not come back.
 EXECUTES = re.compile(

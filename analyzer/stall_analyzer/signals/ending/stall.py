@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stall_analyzer.captures.capture_records import ThreadStack
 from stall_analyzer.model.format import moment, seconds
 from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.ending.blame import Blamed
 

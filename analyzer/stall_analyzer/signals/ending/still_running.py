@@ -7,13 +7,12 @@ them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stall_analyzer.align.logged_epoch import STEP_SECONDS, batch_series
 from stall_analyzer.captures.capture_format import HostMetric, MarkName, Tag
 from stall_analyzer.model.event_log import Capture, EventLog, Series
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.ending.process_end import NS, SILENT_NS
 

@@ -6,11 +6,11 @@ Which primitive it is decides what can be done about it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from stall_analyzer.captures.capture_records import ChildProcess
 from stall_analyzer.captures.stack_frames import Frame
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.ending.python_stacks import Stack, module_of
 
 WaitKind: TypeAlias = Literal[

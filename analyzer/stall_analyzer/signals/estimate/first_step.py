@@ -9,11 +9,11 @@ may be slow to begin, else the making of code.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stall_analyzer.decode.vocabulary import XLA_OPS, op_type
 from stall_analyzer.model.event_log import KerasConfig
 from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.estimate.parts import Part

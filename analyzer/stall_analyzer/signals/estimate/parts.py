@@ -8,7 +8,6 @@ Its doubt is the share of that length which may have gone to anything else: the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from stall_analyzer.model.causes import BUCKETS, CAUSES, bucket_of, code
 from stall_analyzer.model.estimate import Range
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.ledger import Ledger
+from stall_analyzer.model.records import dataclass
 
 UNTRACED = code("unknown.not_traced")
 # No share of a part is known better than this.

@@ -9,9 +9,9 @@ longer than those steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.input.input_pipeline import (
     GENERATOR_ALONE,
     PASSING,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +10,7 @@ from stall_analyzer.align.window import BEGIN_TOLERANCE_PS
 from stall_analyzer.model.event_log import KerasConfig
 from stall_analyzer.model.intervals import time_in
 from stall_analyzer.model.ledger import HostLedger
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace, Step, Timeline
 from stall_analyzer.signals.estimate.parts import UNTRACED
 from stall_analyzer.signals.estimate.production import Production, production_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
@@ -12,6 +12,7 @@ from stall_analyzer.model.causes import CAUSES, bucket_of
 from stall_analyzer.model.format import seconds
 from stall_analyzer.model.intervals import Tiling, refine
 from stall_analyzer.model.ledger import Ledger
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace, Step
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.estimate.production import Production

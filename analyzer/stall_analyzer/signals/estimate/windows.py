@@ -9,7 +9,6 @@ that rests on it says so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -20,6 +19,7 @@ from stall_analyzer.model.estimate import Estimate, Range
 from stall_analyzer.model.intervals import Layer, Tiling, paint, refine, time_in
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.ledger import HostLedger, Ledger
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace, Phase, Step, Timeline, starts_and_ends
 from stall_analyzer.model.units import Float64s, Int64s
 from stall_analyzer.signals.estimate.own_cost import untraced_capture_ps

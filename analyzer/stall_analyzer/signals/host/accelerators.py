@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stall_analyzer.attribute.device_work import DEVICE_PREFIXES, SUMMARY_LINES, device_view
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 
 

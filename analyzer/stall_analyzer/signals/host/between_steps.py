@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from stall_analyzer.align.traced_steps import eager_rows
 from stall_analyzer.attribute.thread import CHECKPOINT_OPS, EAGER_PREFIX, SUMMARY_OPS
 from stall_analyzer.model.causes import CAUSES, codes
 from stall_analyzer.model.intervals import Tiling, covered, time_in, union
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace_rows import name_of
 from stall_analyzer.model.units import PS_PER_MS, Bools, Int64s

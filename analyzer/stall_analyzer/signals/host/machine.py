@@ -5,12 +5,11 @@ Counters and sizes are written when they have changed, so the value before holds
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stall_analyzer.captures.capture_format import HostMetric, Tag
 from stall_analyzer.model.event_log import Capture, Series
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import Window
 from stall_analyzer.model.units import PS_PER_NS, PS_PER_S, Float64s, Int64s
 

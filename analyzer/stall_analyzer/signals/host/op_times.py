@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stall_analyzer.attribute.thread import EAGER_PREFIX
 from stall_analyzer.decode.vocabulary import INPUT_OPS, PY_FUNC_OPS, op_type
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import names_where

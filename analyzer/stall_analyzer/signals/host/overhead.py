@@ -8,12 +8,12 @@ before an eager op lies inside a step, and a graph would remove it however long 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from stall_analyzer.model.causes import code, codes, codes_of_bucket
 from stall_analyzer.model.ledger import Ledger
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import Step
 from stall_analyzer.model.units import PS_PER_MS
 

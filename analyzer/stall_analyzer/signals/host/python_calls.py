@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stall_analyzer.model.intervals import Tiling, innermost, time_in
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import name_of, names_where, rows_of_line

@@ -7,12 +7,12 @@ single op (intra-op, `…_Eigen`). Each thread that did anything has a line of i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stall_analyzer.attribute.contention import pipeline_lines
 from stall_analyzer.captures.capture_records import Environment
 from stall_analyzer.decode.vocabulary import INTRA_OP_THREADS, op_type
 from stall_analyzer.model.intervals import total, union
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import rows_named

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from stall_analyzer.model.books import Books
 from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.code_lines import CodeLine, CodeStack
 from stall_analyzer.model.event_log import Capture
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.sampled_stacks import SampledStacks, SeenStack
 from stall_analyzer.model.timeline import Window
 from stall_analyzer.model.units import PS_PER_NS

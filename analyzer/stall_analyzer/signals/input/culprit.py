@@ -7,11 +7,11 @@ not hold the others up changes nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from stall_analyzer.model.intervals import total
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_US
 from stall_analyzer.signals.input.input_pipeline import PASSING, PipelineSignals, Spans, Stage
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from stall_analyzer.attribute.contention import pipeline_lines
 from stall_analyzer.decode.vocabulary import PY_FUNC_OPS, op_type
 from stall_analyzer.model.intervals import Tiling, covered, time_in, union
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import ABSENT, names_where, rows_named, stat_of, text_of

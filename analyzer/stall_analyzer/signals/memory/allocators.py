@@ -7,13 +7,13 @@ On a CPU the allocator of oneDNN counts its large blocks and knows no limit. A p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from stall_analyzer.attribute.allocator_waits import allocator_regions, allocator_rows
 from stall_analyzer.attribute.executor import Region
 from stall_analyzer.decode.vocabulary import BIT_GRADIENT, op_type
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import (

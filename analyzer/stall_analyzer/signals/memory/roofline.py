@@ -7,12 +7,12 @@ speed, the time of the op says how close to that speed it ran.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from stall_analyzer.attribute.device_work import DEVICE_PREFIXES, SUMMARY_LINES
 from stall_analyzer.model.intervals import union
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Plane
 from stall_analyzer.model.units import PS_PER_S, Float64s, Int64s

@@ -8,11 +8,11 @@ targets. A loss that is never below it has not been about the inputs.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.numerics.learning import LearningSignals
 from stall_analyzer.signals.numerics.losses import StepLosses

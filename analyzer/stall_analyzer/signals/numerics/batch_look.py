@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from stall_analyzer.captures.capture_format import BatchNumber, Tag
 from stall_analyzer.model.event_log import Capture, EventLog, Series
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import Float64s, Int64s
 from stall_analyzer.signals.numerics.model_settings import (
     BINARY,

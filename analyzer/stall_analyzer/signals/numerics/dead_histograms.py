@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from stall_analyzer.model.event_log import EventLog, HistogramSums, KerasConfig
+from stall_analyzer.model.records import dataclass
 
 # What people call the outputs of an activation. Weights may well be zeros, and gradients, too.
 ACTIVATION = re.compile(r"relu|activation", re.IGNORECASE)

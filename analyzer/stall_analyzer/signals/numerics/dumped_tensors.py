@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from stall_analyzer.model.debug_dump import CodeLine, DebugDump, DumpedOp, OpKey, TensorKey
+from stall_analyzer.model.records import dataclass
 
 # Ops by which a step changes weights, and those that write other variables: metrics, say.
 UPDATES = ("AssignSubVariableOp", "ResourceApply", "ResourceSparseApply", "ResourceScatter")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.captures.capture_records import WeightsRecord
 from stall_analyzer.model.event_log import Capture, Series
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import Bools, Float64s, Int64s
 from stall_analyzer.signals.numerics.losses import first_fit
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from stall_analyzer.attribute.wasted_steps import captured_loss
 from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.model.event_log import EventLog, Series
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.numerics.epoch_logs import OF_EPOCHS, training_logs, validation_logs

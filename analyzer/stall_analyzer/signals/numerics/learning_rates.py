@@ -7,10 +7,9 @@ the loss.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.numerics.model_settings import ModelSettings
 
 ROUNDING = 1e-6

@@ -7,7 +7,7 @@ single steps, some of them: where both exist, its own values count.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from stall_analyzer.attribute.wasted_steps import batch_loss, captured_loss
 from stall_analyzer.captures.capture_format import MarkName, Tag
 from stall_analyzer.model.event_log import EventLog, Series
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_NS, Float64s, Int64s
 
 # Stored as float32, a mean gives back its sum only to this share of it: one rounding of the mean

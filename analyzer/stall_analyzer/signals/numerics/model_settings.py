@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from stall_analyzer.model.event_log import KerasConfig
+from stall_analyzer.model.records import dataclass
 
 Json = Mapping[str, object]
 

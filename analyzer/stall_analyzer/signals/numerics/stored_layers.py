@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from stall_analyzer.model.event_log import KerasConfig
+from stall_analyzer.model.records import dataclass
 
 Json = Mapping[str, object]
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import Float64s
 
 # Fewer values say nothing about scatter.

@@ -1,0 +1,74 @@
+"""Dataclasses that are quick to make are dataclasses all the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from dataclasses import field, replace
+
+import pytest
+
+from stall_analyzer.model.records import dataclass
+
+
+@dataclass(frozen=True)
+class Point:
+    x: int
+    y: int = 2
+    tags: tuple[str, ...] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
+class Named(Point):
+    """With one field more."""
+
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Nothing: ...
+
+
+@dataclass
+class Counter:
+    count: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Itself:
+    one: int = 1
+
+
+def test_they_are_equal_where_their_fields_are() -> None:
+    assert Point(1) == Point(1, 2, ()) != Point(1, 3)
+    assert Named(1, name="a") == Named(1, name="a") != Named(1, name="b")
+    assert Nothing() == Nothing()
+    assert Counter() == Counter(0) != Counter(1)
+
+
+def test_classes_are_not_equal_whatever_their_fields() -> None:
+    assert Point(1) != Named(1)
+    assert Point(1) != (1, 2, ())
+
+
+def test_only_what_cannot_change_has_a_hash() -> None:
+    assert len({Point(1), Point(1), Point(2), Nothing(), Nothing()}) == 3
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(Counter())
+
+
+def test_one_that_is_only_equal_to_itself() -> None:
+    one = Itself()
+    assert one != Itself()
+    assert len({one, Itself()}) == 2
+
+
+def test_they_are_shown_by_their_fields() -> None:
+    assert repr(Named(1, name="a")) == "Named(x=1, y=2, tags=(), name='a')"
+
+
+def test_they_are_changed_taken_apart_and_sent_as_any_other() -> None:
+    point = Named(1, name="a")
+    assert replace(point, x=5) == Named(5, name="a")
+    assert dataclasses.asdict(point) == {"x": 1, "y": 2, "tags": (), "name": "a"}
+    assert pickle.loads(pickle.dumps(point)) == point
