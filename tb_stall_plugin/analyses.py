@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from stall_analyzer.chart.chart_columns import Chart
-from stall_analyzer.files.caches import results_folder, version_of
+from stall_analyzer.files.caches import is_live, results_folder, version_of
 from stall_analyzer.model.runs import Run
 from stall_analyzer.progress import Progress
 from stall_analyzer.report.page import FAILED, READY, RUNNING, UNREAD, WAITING
+from stall_analyzer.report.verdict_change import VerdictChange, verdict_change
 from stall_analyzer.results.result_store import ResultStore
 from stall_analyzer.results.run_result import ResultHead, analyze
 from stall_analyzer.results.worker_process import NoResult, WorkerProcess
@@ -32,6 +34,10 @@ IDLE_S = 60.0  # how long a worker without work waits for more: starting one tak
 # grows with the run, but takes seconds where this allows for many minutes.
 PATIENCE_S = 300.0
 PATIENCE_S_PER_BYTE = 1e-6
+# A run that goes on changes each second. It is read again after a rest of so many times what the
+# last reading took: a page that is left open must not take the training's processor.
+REST = 10.0
+CHANGES_KEPT = 5
 
 
 class StoredAnalysis:
@@ -75,6 +81,7 @@ class Status:
     progress: dict[str, Any] | None = None
     error: str | None = None
     analysis: StoredAnalysis | None = None
+    changes: tuple[VerdictChange, ...] = ()  # of its verdict, the last one first
 
 
 @dataclass
@@ -86,6 +93,9 @@ class _Job:
     error: str | None = None
     analysis: StoredAnalysis | None = None
     urgent: bool = False
+    changes: tuple[VerdictChange, ...] = ()
+    began_s: float = 0.0
+    rests_until_s: float = 0.0
 
     @property
     def is_lost(self) -> bool:
@@ -103,15 +113,19 @@ class _Job:
         """A report without charts is better than none, one of an earlier version is not."""
         if analysis is None and self.analysis and self.analysis.head.version == self.version:
             analysis = self.analysis
-        self.analysis, self.error = analysis, error or None
+        before, self.analysis, self.error = self.analysis, analysis, error or None
         self.state = READY if analysis else FAILED
+        if before is not None and is_live(self.run):  # the first change is shown at once
+            now_s = time.monotonic()
+            self.rests_until_s = now_s + REST * (now_s - self.began_s)
+        self.changes = _changes(self.changes, before, analysis)
 
     def status(self) -> Status:
         if self.state in {READY, FAILED}:
-            return Status(self.state, None, self.error, self.analysis)
+            return Status(self.state, None, self.error, self.analysis, self.changes)
         progress = None if self.state == UNREAD else self.progress or AT_THE_START
         if self.analysis is not None and self.analysis.exists:
-            return Status(READY, progress, None, self.analysis)
+            return Status(READY, progress, None, self.analysis, self.changes)
         return Status(self.state, progress)
 
 
@@ -139,7 +153,7 @@ class Analyses:
         version, key = version_of(run), self._store.key(run)
         with self._changed:
             job = self._jobs.get(key)
-            if job is None or job.version != version or job.is_lost or (again and job.error):
+            if job is None or self._is_outdated(job, version) or (again and job.error):
                 job = self._jobs[key] = self._new_job(run, version, job)
             job.urgent |= urgent
             if (start and job.state == UNREAD) or (urgent and job.lacks_charts):
@@ -147,11 +161,28 @@ class Analyses:
                 self._wake()
             return job.status()
 
+    def outlived(self, run: Run) -> None:
+        """Its files are as they were, but its process has ended since: it is judged once more."""
+        key = self._store.key(run)
+        with self._changed:
+            job = self._jobs.get(key)
+            if job is not None and job.state == READY:
+                self._jobs[key] = _Job(run, job.version, analysis=job.analysis, changes=job.changes)
+
+    def _is_outdated(self, job: _Job, version: str) -> bool:
+        if job.is_lost:
+            return True
+        return job.version != version and time.monotonic() >= job.rests_until_s
+
     def _new_job(self, run: Run, version: str, former: _Job | None) -> _Job:
+        before = former.analysis if former else None
+        changes = former.changes if former else ()
         head = self._store.known(run, even_live=True)
         if head is not None:
-            return _Job(run, version, READY, analysis=self._analysis(run, head))
-        return _Job(run, version, analysis=former.analysis if former else None)
+            found = self._analysis(run, head)
+            changes = _changes(changes, before, found)
+            return _Job(run, version, READY, analysis=found, changes=changes)
+        return _Job(run, version, analysis=before, changes=changes)
 
     def _analysis(self, run: Run, head: ResultHead) -> StoredAnalysis:
         return StoredAnalysis(self._store, self._store.key(run), head)
@@ -181,7 +212,7 @@ class Analyses:
                 self._thread = None
                 return None
             job = min(waiting, key=lambda job: (not job.urgent, job.run.size))
-            job.state = RUNNING
+            job.state, job.began_s = RUNNING, time.monotonic()
             return job
 
     def _waiting(self) -> list[_Job]:
@@ -205,6 +236,14 @@ class Analyses:
             error = f"This run could not be analyzed: {reason}."
         with self._changed:
             job.end(analysis, error)
+
+
+def _changes(
+    changes: tuple[VerdictChange, ...], before: StoredAnalysis | None, after: StoredAnalysis | None
+) -> tuple[VerdictChange, ...]:
+    known = [analysis.head.facts for analysis in (before, after) if analysis is not None]
+    change = verdict_change(known[0], known[1], time.time()) if len(known) == 2 else None
+    return changes if change is None else (change, *changes[: CHANGES_KEPT - 1])
 
 
 def analyze_with_charts(run: Run, progress: Progress, folder: Path) -> ResultHead:

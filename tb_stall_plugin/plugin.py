@@ -21,6 +21,7 @@ from stall_analyzer.report.document import note_entry
 from stall_analyzer.report.page import RUNNING
 from tb_stall_plugin.analyses import Analyses, Status, StoredAnalysis
 from tb_stall_plugin.assets import Assets
+from tb_stall_plugin.live_runs import LiveRuns
 from tb_stall_plugin.logs import Found, Logs
 
 # So many runs are analysed without being asked for; of more, only those that somebody sees.
@@ -41,6 +42,7 @@ class StallPlugin(base_plugin.TBPlugin):
         spec = getattr(context.flags, "logdir_spec", "")
         self._logs = Logs(context.logdir or "", spec or "")
         self._analyses = Analyses()
+        self._live = LiveRuns()
         self._is_warm = False
         self._assets = Assets()
         # Not yet full: plugins are loaded one after the other.
@@ -81,13 +83,16 @@ class StallPlugin(base_plugin.TBPlugin):
         """Every run; asking starts the analysis of those wanted, or of all where they are few."""
         found = self._logs.find(fresh)
         starts_all = wants_all or len(found.runs) <= FEW_RUNS
+        live = self._live.look(found.runs)
+        for name in live.ended & found.runs.keys():
+            self._analyses.outlived(found.runs[name])
         summaries = []
         for name, run in found.runs.items():
             status = self._analyses.status(run, start=starts_all or name in wanted)
             known = status.analysis.head.facts if status.analysis else None
-            summaries.append(
-                page.run_summary(name, status.state, known, status.progress, status.error)
-            )
+            far = status.state, known, status.progress, status.error
+            live_entry = live.going_on.get(name)
+            summaries.append(page.run_summary(name, *far, live=live_entry, changes=status.changes))
         return page.runs_answer(
             summaries,
             [note_entry(note) for note in found.problems],
@@ -100,7 +105,8 @@ class StallPlugin(base_plugin.TBPlugin):
         if status.analysis is None:
             return _not_ready(status)
         analysis = status.analysis
-        return page.report_answer(analysis.report(), analysis.version, status.progress)
+        entry, version = analysis.report(), analysis.version
+        return page.report_answer(entry, version, status.progress, status.changes)
 
     def timeline_impl(
         self,

@@ -13,6 +13,7 @@ from stall_analyzer.captures.how_to_capture import HOW_TO_CAPTURE
 from stall_analyzer.detectors import manual
 from stall_analyzer.report.facts import Facts
 from stall_analyzer.report.fleet import Fleet
+from stall_analyzer.report.verdict_change import VerdictChange
 
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import FleetEntry, NoteEntry, ReportEntry, TraceEntry
@@ -41,6 +42,7 @@ class ReportAnswer(TypedDict):
     state: str
     version: str
     progress: Progress | None
+    changes: Sequence[VerdictChange]
     traces: list[TraceEntry]
     report: ReportEntry
 
@@ -94,12 +96,16 @@ def _sums(ready: Sequence[RunSummary]) -> FleetEntry:
 
 
 def report_answer(
-    entry: ReportEntry, version: str, progress: Progress | None = None
+    entry: ReportEntry,
+    version: str,
+    progress: Progress | None = None,
+    changes: Sequence[VerdictChange] = (),
 ) -> ReportAnswer:
     return {
         "state": READY,
         "version": version,
         "progress": progress,
+        "changes": changes,
         "traces": entry["traces"],
         "report": entry,
     }
@@ -111,11 +117,15 @@ def run_summary(
     known: Facts | None = None,
     progress: Progress | None = None,
     error: str | None = None,
+    *,
+    live: Mapping[str, object] | None = None,
+    changes: Sequence[VerdictChange] = (),
 ) -> RunSummary:
     """A line of the list of runs; `known` is what `facts_of` says once there is a report. `run` is
     its name in the list, which tells attempts apart."""
     facts: Mapping[str, object] = known or dict.fromkeys(KNOWN)
-    return {**facts, "run": run, "state": state, "progress": progress, "error": error}
+    far = {"run": run, "state": state, "progress": progress, "error": error}
+    return {**facts, **far, "live": live, "changes": changes}
 
 
 def manual_answer(page: manual.Page) -> ManualAnswer:

@@ -1,0 +1,85 @@
+"""Why the verdict on a run is another one than before: what has come to its logs meanwhile."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.kinds import Status
+from stall_analyzer.report.facts import Facts
+
+MOVED = 0.05  # of the time: less does not make another verdict
+
+
+class VerdictChange(TypedDict):
+    unix_s: float  # when it was noticed
+    status: Status  # as it was
+    sentence: str  # as it was
+    why: str
+
+
+def verdict_change(before: Facts, after: Facts, unix_s: float) -> VerdictChange | None:
+    """None where the verdict is the same, whatever figures have moved."""
+    if _verdict(before) == _verdict(after):
+        return None
+    return {
+        "unix_s": unix_s,
+        "status": before["status"],
+        "sentence": before["sentence"],
+        "why": f"{_why(before, after)}.",
+    }
+
+
+def _verdict(facts: Facts) -> tuple[object, ...]:
+    return facts["status"], facts["primary"], tuple(facts["candidates"])
+
+
+def _why(before: Facts, after: Facts) -> str:
+    came = [_turn(before, after), _moved(before, after), *_more(before, after)]
+    said = "; ".join(filter(None, came))
+    return said or "the same records were read again, later"
+
+
+def _turn(before: Facts, after: Facts) -> str:
+    """What happened to the process, or to the epoch."""
+    status = after["status"]
+    if status == before["status"]:
+        return ""
+    if status in {"dead", "stuck"}:
+        return "the process has ended" if status == "dead" else "no step ends any more"
+    if status == "learning_nothing":
+        return "the loss shows it now"
+    if before["status"] == "learning_nothing":
+        return "the loss does not show that any more"
+    if before["status"] == "running":
+        return f"the first epoch is over, after {seconds(after['duration_ps'])}"
+    return "it goes on" if status == "running" else ""
+
+
+def _moved(before: Facts, after: Facts) -> str:
+    """`input is 71 % of the time now, 30 % before`; empty where that is not the reason."""
+    bucket = after["primary"]
+    now, then = (
+        facts["buckets_ps"][bucket] / max(facts["duration_ps"], 1) for facts in (after, before)
+    )
+    if bucket in {before["primary"], "unknown"} or abs(now - then) < MOVED:
+        return ""
+    return f"{bucket} is {percent(now, 1)} of the time now, {percent(then, 1)} before"
+
+
+def _more(before: Facts, after: Facts) -> list[str]:
+    """What else there is to judge by."""
+    steps = after["steps"] - before["steps"]
+    profiles = len(after["sessions"]) - len(before["sessions"])
+    found = {finding["id"] for finding in before["findings"]}
+    new = [finding["id"] for finding in after["findings"] if finding["id"] not in found]
+    return [
+        text
+        for text, is_so in (
+            (f"{steps:,} more {'step' if steps == 1 else 'steps'} seen", steps > 0),
+            ("a profile was saved" if profiles == 1 else f"{profiles} profiles", profiles > 0),
+            ("later epochs were logged", after["later_epochs"] > before["later_epochs"] == 0),
+            (f"found since: {', '.join(new)}", bool(new)),
+        )
+        if is_so
+    ]

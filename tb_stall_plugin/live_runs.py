@@ -1,0 +1,78 @@
+"""Which captured runs go on just now, and how far they are."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stall_analyzer.discover.attempts import writer_of
+from stall_analyzer.model.runs import Run
+
+if TYPE_CHECKING:
+    from stall_analyzer.live.entry import LiveEntry
+    from stall_analyzer.live.followed_run import FollowedRun
+
+# A capture writes each second; several pages may ask.
+REMEMBERED_S = 1.0
+# Twice the silence after which a process is taken for dead: it is followed until then.
+FOLLOWED_S = 240.0
+
+
+@dataclass(frozen=True)
+class Looked:
+    """All by the names of the runs."""
+
+    going_on: Mapping[str, LiveEntry] = field(default_factory=dict)
+    # Since the last look. Their files need not have changed, but what is to be said of them has.
+    ended: frozenset[str] = frozenset()
+
+
+class LiveRuns:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._followed: dict[str, FollowedRun] = {}
+        self._last = Looked()
+        self._good_until_s = 0.0
+
+    def look(self, runs: Mapping[str, Run]) -> Looked:
+        with self._lock:
+            if time.monotonic() < self._good_until_s:
+                return Looked(self._last.going_on)
+            self._last = self._look(runs)
+            self._good_until_s = time.monotonic() + REMEMBERED_S
+            return self._last
+
+    def _look(self, runs: Mapping[str, Run]) -> Looked:
+        self._follow(runs)
+        if not self._followed:
+            return Looked(ended=frozenset(self._last.going_on))
+        from stall_analyzer.live.entry import live_entry  # noqa: PLC0415  seldom needed
+
+        for followed in self._followed.values():
+            followed.read_new()
+        now_ns = time.time_ns()
+        states = {name: followed.state(now_ns) for name, followed in self._followed.items()}
+        going_on = {name: live_entry(state) for name, state in states.items() if not state.is_over}
+        return Looked(going_on, frozenset(self._last.going_on.keys() - going_on.keys()))
+
+    def _follow(self, runs: Mapping[str, Run]) -> None:
+        since_s = time.time() - FOLLOWED_S
+        fresh = {name: run for name, run in runs.items() if _is_captured_since(run, since_s)}
+        self._followed = {name: one for name, one in self._followed.items() if name in fresh}
+        for name, run in fresh.items():
+            if name in self._followed:
+                self._followed[name].found(run)
+            else:
+                from stall_analyzer.live.followed_run import FollowedRun  # noqa: PLC0415
+
+                self._followed[name] = FollowedRun(run)
+
+
+def _is_captured_since(run: Run, since_s: float) -> bool:
+    if (run.changed_unix_s or 0.0) < since_s:
+        return False
+    writers = (writer_of(file.path) for file in run.event_files)
+    return any(writer is not None and writer.captures for writer in writers)
