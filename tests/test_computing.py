@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
+from stall_analyzer.captures.capture_records import Environment
+from stall_analyzer.diagnose.next_steps import PRODUCTS, _precision
+from stall_analyzer.model.model_parts import ModelPart, ModelParts, NextStep
 from stall_analyzer.signals.host.model_parts import OUTSIDE, layer_of
+from stall_analyzer.signals.signals import Signals
 from tests.real_documents import sample
 
 
@@ -42,10 +49,49 @@ def test_of_large_products_neither_batches_nor_xla_would_save_much() -> None:
     computing = sample("healthy")["computing"]
     assert computing is not None
     steps = {step["topic"]: step for step in computing["next_steps"]}
-    assert steps.keys() == {"batch size", "XLA", "threads"}
+    assert steps.keys() == {"batch size", "precision", "XLA", "threads"}
     assert not any(step["helps"] for step in steps.values())
     assert "however many rows it has" in steps["batch size"]["text"]
 
 
 def test_a_run_that_is_held_up_has_findings_instead() -> None:
     assert sample("input_py_function")["computing"] is None
+
+
+PARTS = ModelParts((), (ModelPart("MatMul", 80, 1), ModelPart("Relu", 20, 1)), 100, 0)
+
+
+def precision(parts: ModelParts, native: bool | None, policy: str = "float32") -> NextStep | None:
+    layers = ({"class_name": "Dense", "dtype": policy},)
+    environment = Environment(bfloat16=native)
+    signals = SimpleNamespace(
+        keras=SimpleNamespace(layers=layers), capture=SimpleNamespace(environment=environment)
+    )
+    return _precision(cast(Signals, signals), parts)
+
+
+@pytest.mark.parametrize("native", [True, False, None])
+def test_precision_helps_where_the_cores_multiply_it_themselves(native: bool | None) -> None:
+    step = precision(PARTS, native)
+    assert step is not None
+    assert step.helps is native
+    assert "80 % of the ops' time" in step.text
+
+
+def test_precision_saves_little_where_products_take_little() -> None:
+    step = precision(ModelParts((), (ModelPart("Relu", 100, 1),), 100, 0), True)
+    assert step is not None and step.helps is False
+
+
+def test_precision_that_is_mixed_already_is_not_advised() -> None:
+    assert precision(PARTS, True, "mixed_bfloat16") is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_product"),
+    [("MatMul", True), ("BatchMatMulV2", True), ("Conv2DBackpropFilter", True), ("Einsum", True),
+     ("DepthwiseConv2dNativeBackpropInput", True), ("Conv3DBackpropInputV2", True),
+     ("MatrixDiag", False), ("Softmax", False)],
+)  # fmt: skip
+def test_products_are_told_by_the_kind_of_op(kind: str, is_product: bool) -> None:
+    assert bool(PRODUCTS.fullmatch(kind)) is is_product

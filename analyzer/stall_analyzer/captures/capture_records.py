@@ -66,6 +66,7 @@ class Environment(CaptureRecord):
     backend: str | None = None  # that trains, as Keras names it: tensorflow, jax, torch
     devices: tuple[str, ...] | None = None  # not known before training begins
     cores: int | None = None
+    bfloat16: bool | None = None  # whether the cores multiply it by instructions of their own
     threads: ThreadSettings | None = None
     task: Task | None = None
     cluster: Mapping[str, tuple[str, ...]] | None = None  # addresses by type of task

@@ -7,7 +7,8 @@ nothing is said: what the host's ops take is how long they take to launch its ke
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 
 from stall_analyzer.detectors.larger_batch import room_for_larger_batch
 from stall_analyzer.model.format import percent, seconds
@@ -17,6 +18,16 @@ from stall_analyzer.signals.host.overhead import step_overhead
 from stall_analyzer.signals.signals import Signals
 
 WORTH_TRYING = 0.1  # of the time that a step would act on; less is lost in the noise
+
+# Of the kinds of ops, those that oneDNN computes in bfloat16.
+PRODUCTS = re.compile(r"(Batch)?MatMul(V\d)?|(Depthwise)?Conv\d[Dd](Native)?(Backprop\w+)?|Einsum")
+MIXED = {
+    True: ", and these cores multiply bfloat16 by themselves: mixed_precision.set_global_policy("
+    '"mixed_bfloat16") can halve that.',
+    False: ", but these cores have no instructions for bfloat16: they would convert each number.",
+    None: ": mixed_bfloat16 can halve that where the cores multiply it by themselves (amx_bf16 or "
+    "avx512_bf16 in /proc/cpuinfo), which this log does not tell.",
+}
 
 
 def computing(signals: Signals) -> Computing | None:
@@ -44,6 +55,24 @@ def _larger_batches(signals: Signals, _: ModelParts) -> NextStep | None:
         f"steps_per_execution {'share that' if helps else 'would save no more than that'}."
     )
     return NextStep("batch size", helps, text + room_for_larger_batch(signals))
+
+
+def _precision(signals: Signals, parts: ModelParts) -> NextStep | None:
+    """Only products get faster by it, and only where the cores multiply bfloat16 themselves: other
+    cores convert each number before and after."""
+    if signals.keras is not None and any(map(_is_mixed, signals.keras.layers)):
+        return None
+    products_ps = sum(part.ps for part in parts.kinds if PRODUCTS.fullmatch(part.name))
+    share = percent(products_ps, parts.ops_ps)
+    begin = f"Products of matrices and convolutions take {share} of the ops' time"
+    if products_ps < WORTH_TRYING * parts.ops_ps:
+        return NextStep("precision", False, f"{begin}: mixed_bfloat16 makes only those faster.")
+    native = None if signals.capture is None else signals.capture.environment.bfloat16
+    return NextStep("precision", native, begin + MIXED[native])
+
+
+def _is_mixed(layer: Mapping[str, object]) -> bool:
+    return str(layer.get("dtype")).startswith("mixed_")
 
 
 def _xla(signals: Signals, parts: ModelParts) -> NextStep | None:
@@ -77,5 +106,5 @@ def _threads(signals: Signals, _: ModelParts) -> NextStep | None:
 
 
 NEXT_STEPS: tuple[Callable[[Signals, ModelParts], NextStep | None], ...] = (
-    _larger_batches, _xla, _threads,
+    _larger_batches, _precision, _xla, _threads,
 )  # fmt: skip

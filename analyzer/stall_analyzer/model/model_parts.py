@@ -28,8 +28,8 @@ class ModelParts:
 class NextStep:
     """One way to make computing itself faster."""
 
-    topic: str  # "batch size", "XLA", "threads"
-    helps: bool
+    topic: str  # "batch size", "precision", "XLA", "threads"
+    helps: bool | None  # None: that hangs on what the log does not tell
     text: str  # with the evidence
 
 

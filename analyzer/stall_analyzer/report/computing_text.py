@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from stall_analyzer.report.document_types import ModelPartEntry, ReportEntry
 
 PARTS_SHOWN = 3
+HELPS = {True: "worth trying", False: "saves little", None: "depends"}
 LEAST_SHARE = 20  # of the ops' time, one in so many
 
 
@@ -25,7 +26,7 @@ def show_computing(terminal: Terminal, run: ReportEntry) -> None:
         listed = _largest(parts, computing["ops_ps"])
         terminal.line(terminal.text(f"{what}: {listed}"), indent=2)
     for step in computing["next_steps"]:
-        helps = "worth trying" if step["helps"] else "saves little"
+        helps = HELPS[step["helps"]]
         terminal.line(
             terminal.text(f"{step['topic']}: {helps}. ", "" if step["helps"] else "dim"),
             terminal.text(step["text"], "dim"),

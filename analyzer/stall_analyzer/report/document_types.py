@@ -295,7 +295,7 @@ class ModelPartEntry(TypedDict):
 
 class NextStepEntry(TypedDict):
     topic: str
-    helps: bool  # It is worth trying.
+    helps: bool | None  # It is worth trying; null where that hangs on what the log does not tell.
     text: str
 
 

@@ -29,7 +29,8 @@ export function Computing({ computing }: { computing: Entry }) {
   );
 }
 
-function verdictOn(helps: boolean): string {
+function verdictOn(helps: boolean | null): string {
+  if (helps === null) return "depends";
   return helps ? "worth trying" : "saves little";
 }
 
@@ -44,7 +45,7 @@ function Parts(props: { title: string; parts: Entry["layers"]; wholePs: number }
           {parts.slice(0, PARTS_SHOWN).map(({ name, ps }) => (
             <tr key={name}>
               <th scope="row" title={name}>
-                {name}
+                <bdi>{name}</bdi>
               </th>
               <td class="layer-bar">
                 <span

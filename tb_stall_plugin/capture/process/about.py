@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import socket
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from stall_analyzer import __version__
@@ -19,6 +21,9 @@ from stall_analyzer.captures.capture_records import (
     ThreadSettings,
 )
 from stall_analyzer.captures.record_json import from_json
+
+CORE_FLAGS = re.compile(r"^(?:flags|Features)\s*:(.*)$", re.MULTILINE)
+BFLOAT16_FLAGS = frozenset({"amx_bf16", "avx512_bf16", "bf16"})
 
 
 def environment(hang_after_s: float | None, initialised: bool) -> Environment:
@@ -38,6 +43,7 @@ def environment(hang_after_s: float | None, initialised: bool) -> Environment:
         backend=_backend() or ("other" if initialised else None),
         devices=_devices(tensorflow),
         cores=_cores(),
+        bfloat16=_bfloat16(),
         threads=_threads(tensorflow),
         task=from_json(Task, cluster.get("task")),
         cluster=cluster.get("cluster"),
@@ -106,6 +112,16 @@ def _devices(tensorflow: Any) -> tuple[str, ...] | None:
         details = tensorflow.config.experimental.get_device_details(device)
         names.append(" ".join(filter(None, (short, details.get("device_name")))))
     return tuple(names)
+
+
+def _bfloat16() -> bool | None:
+    """As Linux tells: on x86 among `flags`, on ARM among `Features`."""
+    try:
+        told = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    line = CORE_FLAGS.search(told)
+    return None if line is None else not BFLOAT16_FLAGS.isdisjoint(line[1].split())
 
 
 def _threads(tensorflow: Any) -> ThreadSettings | None:
