@@ -68,7 +68,7 @@ export function App({ source }: { source: DataSource }) {
           <RunsTable
             {...{ runs, only: shown.only, ...wishes }}
             onRun={open}
-            onAll={() => move({ only: null })}
+            onOnly={(only) => move({ only })}
           />
         )}
         {shown.view === "fleet" && (
@@ -81,6 +81,7 @@ export function App({ source }: { source: DataSource }) {
           <RunPage
             key={run}
             {...{ source, run, place: shown, move, reloads, isDark, hasTraceViewer, capture }}
+            summary={runs.find((one) => one.run === run)}
           />
         )}
         {shown.view === "compare" && run !== null && (

@@ -1,16 +1,13 @@
 /** What the views show, computed from the report. Pure: no DOM, no time, no network. */
 
-import { between, counted, percent, seconds, timeOfDay } from "./format";
+import { between, counted, percent, seconds } from "./format";
 import { BUCKETS } from "./palette";
 import type {
   Bucket,
   BucketTimes,
-  Cluster,
   Estimate,
   Evidence,
   Finding,
-  HostLedger,
-  Lateness,
   Note,
   Phase,
   Ps,
@@ -304,52 +301,6 @@ export function comparisonSentence({ before, after }: Comparison): string {
   const times = before.durationPs > 0 ? after.durationPs / before.durationPs : 0;
   const ratio = times > 0 ? ` (${times.toFixed(1)} times as long)` : "";
   return `The first epoch is ${seconds(-won)} longer${ratio}.`;
-}
-
-// ---------------------------------------------------------------- hosts
-
-/** "worker 1 ended first, at 22:13:30 UTC; the others waited 1 min 39 s. worker 2 left nothing." */
-export function clusterSentence(cluster: Cluster): string {
-  const { ended_first: first, missing, others_waited_ps: waitedPs } = cluster;
-  const at = timeOfDay(cluster.ended_unix_ns);
-  const waited = waitedPs > 0 ? `; the others waited ${seconds(waitedPs)}` : "";
-  const ended = first && `${first} ended first${at ? `, at ${at} UTC` : ""}${waited}.`;
-  const absent =
-    missing.length > 0 && `${missing.join(", ")} left nothing here${first ? "" : waited}.`;
-  return [ended, absent].filter(Boolean).join(" ") || "All of them left something here.";
-}
-
-export interface HeatRow {
-  host: string;
-  shares: Map<Bucket, number>;
-  trains: boolean;
-  /** What the others waited for it, and what it did meanwhile. */
-  latePs: Ps;
-  lateCause: string | null;
-}
-
-/**
- * Host × bucket, with only the buckets that some host spent time in. The host that the others
- * waited for longest comes first.
- */
-export function heatMap(
-  ledgers: readonly HostLedger[],
-  lateness: Lateness | null = null,
-): { buckets: Bucket[]; rows: HeatRow[] } {
-  const late = new Map(lateness?.hosts.map((one) => [one.host, one]));
-  const rows = ledgers.map((ledger) => {
-    const whole = total(ledger.buckets_ps);
-    return {
-      host: ledger.host,
-      shares: new Map(parts(ledger.buckets_ps).map(({ bucket, ps }) => [bucket, ps / whole])),
-      trains: Boolean(ledger.training_thread),
-      latePs: late.get(ledger.host)?.cost_ps ?? 0,
-      lateCause: late.get(ledger.host)?.cause ?? null,
-    };
-  });
-  rows.sort((a, b) => b.latePs - a.latePs);
-  const buckets = BUCKETS.filter((bucket) => rows.some(({ shares }) => shares.has(bucket)));
-  return { buckets, rows };
 }
 
 const LEVELS: readonly Note["level"][] = ["error", "warning", "info"];

@@ -1,22 +1,10 @@
 /** The list of runs: its order, which of them, and which one to open first. Pure. */
 
-import { seconds, utc } from "./format";
-import { STATUS_WORDS, spoken } from "./words";
+import { seconds } from "./format";
+import { STATUS_ORDER } from "./words";
 import type { Progress, RunState, RunSummary, Status } from "./types";
 
 export type SortKey = "run" | "status" | "duration" | "later" | "gain";
-
-/** What needs attention first. */
-const STATUS_ORDER: readonly Status[] = [
-  "stuck",
-  "dead",
-  "learning_nothing",
-  "slow_always",
-  "slow_once",
-  "running",
-  "unknown",
-  "healthy",
-];
 
 /** What to sort by, or null where it is not known. */
 const KEYS: Record<SortKey, (run: RunSummary) => number | null> = {
@@ -76,58 +64,10 @@ export function firstEpoch({ duration_ps, status }: RunSummary): string {
   return `${status === "running" ? "> " : ""}${seconds(duration_ps)}`;
 }
 
-// ---------------------------------------------------------------- some of them
-
-/** What the runs of a list have in common. */
-export interface Only {
-  kind: "status" | "bucket" | "finding" | "day";
-  value: string;
-}
-
-/** As it stands in a link: `status:slow_once`, `bucket:input`, `finding:ST104`, `day:2026-11-16`. */
-export function onlyFromLink(text: string | null): Only | null {
-  const match = /^(status|bucket|finding|day):(.+)$/.exec(text ?? "");
-  return match && { kind: match[1] as Only["kind"], value: match[2]! };
-}
-
-export function linkTo({ kind, value }: Only): string {
-  return `${kind}:${value}`;
-}
-
-export function runsWith(runs: readonly RunSummary[], { kind, value }: Only): RunSummary[] {
-  const has: Record<Only["kind"], (run: RunSummary) => boolean> = {
-    status: ({ status }) => status === value,
-    bucket: ({ primary }) => primary === value,
-    finding: ({ findings }) => findings?.some(({ id }) => id === value) ?? false,
-    day: ({ started_unix_ns }) => dayOf(started_unix_ns) === value,
-  };
-  return runs.filter(has[kind]);
-}
-
-/** In words; a finding goes by the name that some run has for it. */
-export function spokenOnly({ kind, value }: Only, runs: readonly RunSummary[]): string {
-  if (kind === "status") return STATUS_WORDS[value as Status] ?? value;
-  if (kind === "bucket") return `mostly ${value}`;
-  if (kind === "day") return value;
-  const named = runs.flatMap(({ findings }) => findings ?? []).find(({ id }) => id === value);
-  return named ? `${value} ${spoken(named.name)}` : value;
-}
-
-/** In UTC, as the sums by day have it. */
-export function dayOf(unixNs: number | null): string | null {
-  return utc(unixNs)?.slice(0, 10) ?? null;
-}
-
 // ---------------------------------------------------------------- a great many runs
 
 /** So many are on one page; so many, too, the back end analyses without being asked. */
 export const PAGE_ROWS = 50;
-
-/** Those whose names hold every word of the text, in any case. */
-export function matchingRuns(runs: readonly RunSummary[], text: string): RunSummary[] {
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  return runs.filter(({ run }) => words.every((word) => run.toLowerCase().includes(word)));
-}
 
 export interface RunsPage {
   rows: RunSummary[];

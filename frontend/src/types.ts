@@ -6,7 +6,7 @@
  * to the picosecond, and longer windows lose nothing that a screen could show.
  */
 
-import type { Bucket, Facts, Fleet, Note, Ps, Report, Trace } from "./document";
+import type { Bucket, Facts, Fleet, Note, Ps, Report, Status, Trace } from "./document";
 export type * from "./document";
 
 export interface Span {
@@ -22,8 +22,37 @@ export interface Progress {
 /** Of a great many runs, those that nobody has looked at are "unread". */
 export type RunState = "unread" | "waiting" | "running" | "ready" | "failed";
 
+/** A captured run that goes on, just now. */
+export interface Live {
+  /** The one that leads the others first. */
+  processes: LiveProcess[];
+  /** What holds it up, where nothing has moved for long. */
+  stall: string;
+}
+
+export interface LiveProcess {
+  /** Of its task; empty where there is only one process. */
+  name: string;
+  /** "epoch 1, step 56 of 200, 71 % waiting for input" */
+  text: string;
+  /** "tracing train_step for 12 s"; empty while steps end. */
+  now: string;
+  /** Others wait for it. */
+  late: boolean;
+  /** Of the epoch so far. */
+  buckets_ps: Partial<Record<Bucket, Ps>>;
+}
+
+/** A verdict that has become another one: what it was, and why. */
+export interface VerdictChange {
+  unix_s: number;
+  status: Status;
+  sentence: string;
+  why: string;
+}
+
 /**
- * Everything after `error` is null until the state is "ready". A run whose files have grown stays
+ * Everything after `changes` is null until the state is "ready". A run whose files have grown stays
  * ready, with a progress, until it has been read again.
  */
 export type RunSummary = {
@@ -31,6 +60,9 @@ export type RunSummary = {
   state: RunState;
   progress: Progress | null;
   error: string | null;
+  live: Live | null;
+  /** Of the verdict, the last one first. */
+  changes: VerdictChange[];
 } & { [Key in keyof Omit<Facts, "run">]: Facts[Key] | null };
 
 export interface RunsAnswer {
@@ -53,6 +85,8 @@ export type ReportAnswer =
       traces: Trace[];
       /** Not null while files that have grown are read again. */
       progress: Progress | null;
+      /** Of the verdict, the last one first. */
+      changes: VerdictChange[];
     }
   | { state: "waiting" | "running"; progress: Progress | null }
   | { state: "failed"; error: string };

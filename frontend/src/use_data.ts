@@ -3,8 +3,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { DataSource, Reason, RunsWish } from "./data/source";
 import { watchReload } from "./host";
+import { goesOn } from "./live";
 import { isBusy, isUnfinished } from "./runs";
-import type { ReportAnswer, RunsAnswer } from "./types";
+import type { ReportAnswer, RunSummary, RunsAnswer } from "./types";
 
 // While an analysis runs: soon at first, because a small run is read in a moment.
 const FIRST_POLL_MS = 40;
@@ -12,6 +13,9 @@ const POLL_GROWTH = 1.5;
 const POLL_MS = 700;
 const REST = 5; // times what an answer took: a list of thousands must not keep TensorBoard busy
 const RETRY_MS = 5000; // while TensorBoard does not answer
+const LIVE_MS = 2000; // while a run goes on: its capture writes each second
+const GOING_ON_MS = 5000; // reports of it; the back end decides how often it is read again
+const IDLE_MS = 15_000; // a new run may begin
 
 export interface Loaded<Answer> {
   answer: Answer | null;
@@ -23,6 +27,8 @@ interface Question<Answer> {
   /** Null while there is nothing to ask. */
   ask: ((reason: Reason) => Promise<Answer>) | null;
   isPending: (answer: Answer) => boolean;
+  /** When to ask again though nothing is pending; null for never. */
+  restMs: (answer: Answer) => number | null;
   /** What it is about: the answer of another key is of no use. */
   key: string;
   /** The same question with other words. */
@@ -31,9 +37,12 @@ interface Question<Answer> {
   isLive: boolean;
 }
 
-/** Asks once, again as long as `isPending` says so, and whenever TensorBoard has read its logs. */
+/**
+ * Asks once, again as long as `isPending` says so and then from time to time while somebody looks,
+ * and whenever TensorBoard has read its logs.
+ */
 function usePolled<Answer>(question: Question<Answer>): Loaded<Answer> {
-  const { ask, isPending, key, words, reloads, isLive } = question;
+  const { ask, isPending, restMs, key, words, reloads, isLive } = question;
   const [state, setState] = useState<{ key: string; answer: Answer | null; error: string | null }>({
     key,
     answer: null,
@@ -57,7 +66,8 @@ function usePolled<Answer>(question: Question<Answer>): Loaded<Answer> {
         if (!isCurrent) return;
         setState({ key, answer, error: null });
         const tookMs = performance.now() - began;
-        if (isPending(answer)) waitMs = Math.max(pollMs(count), REST * tookMs);
+        waitMs = isPending(answer) ? pollMs(count) : restMs(answer);
+        if (waitMs !== null) waitMs = Math.max(waitMs, REST * tookMs);
       } catch (failure) {
         if (!isCurrent) return;
         setState((old) => ({
@@ -67,7 +77,13 @@ function usePolled<Answer>(question: Question<Answer>): Loaded<Answer> {
         }));
         waitMs = RETRY_MS;
       }
-      if (waitMs !== null && isLive) timer = setTimeout(() => void poll(count + 1), waitMs);
+      if (waitMs !== null && isLive) askLater(waitMs, count + 1);
+    };
+    const askLater = (waitMs: number, count: number) => {
+      timer = setTimeout(
+        () => (document.hidden ? askLater(waitMs, count) : void poll(count)),
+        waitMs,
+      );
     };
     void poll(0);
     return () => {
@@ -97,6 +113,8 @@ export function useRuns(
   const loaded = usePolled({
     ask: (reason) => source.runs(wish, reason),
     isPending: ({ runs }) => isBusy(runs),
+    restMs: ({ runs }) =>
+      runs.some(({ live }) => live) ? LIVE_MS : runs.some(goesOn) ? GOING_ON_MS : IDLE_MS,
     key: "runs",
     words: JSON.stringify(wish),
     reloads,
@@ -109,12 +127,17 @@ export function useReport(
   source: DataSource,
   run: string | null,
   reloads: number,
+  /** As the list has it: where that says something new, so does the report. */
+  summary?: RunSummary,
 ): Loaded<ReportAnswer> {
+  const isGoingOn = summary !== undefined && goesOn(summary);
   return usePolled({
     ask: run === null ? null : (reason) => source.report(run, reason),
     isPending: (answer: ReportAnswer) =>
       isUnfinished(answer.state, answer.state === "failed" ? null : answer.progress),
+    restMs: () => (isGoingOn ? GOING_ON_MS : null),
     key: run ?? "",
+    words: `${isGoingOn} ${isGoingOn ? "" : summary?.sentence}`,
     reloads,
     isLive: source.isLive,
   });

@@ -13,6 +13,18 @@ export const STATUS_WORDS: Record<Status, string> = {
   unknown: "Unknown",
 };
 
+/** What needs attention first. */
+export const STATUS_ORDER: readonly Status[] = [
+  "stuck",
+  "dead",
+  "learning_nothing",
+  "slow_always",
+  "slow_once",
+  "running",
+  "unknown",
+  "healthy",
+];
+
 /** What the status means for whoever is waiting. */
 export const STATUS_ADVICE: Record<Status, string> = {
   healthy: "The time goes to the model itself.",

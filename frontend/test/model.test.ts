@@ -3,7 +3,6 @@ import {
   about,
   bucketRange,
   causesOf,
-  clusterSentence,
   compare,
   comparisonSentence,
   describeColumn,
@@ -13,7 +12,6 @@ import {
   gainSentence,
   gravestFirst,
   groupedByLabel,
-  heatMap,
   largestFirst,
   mayEnjoy,
   median,
@@ -208,43 +206,6 @@ describe("comparing two runs", () => {
       .sort((a, b) => a - b);
     expect(sorted).toHaveLength(16);
     expect(comparison.after.stepPs).toBe((sorted[7]! + sorted[8]!) / 2);
-  });
-});
-
-describe("a cluster", () => {
-  it("is told by who ended first and who is missing", () =>
-    expect(clusterSentence(reportOf("stuck_job").cluster!)).toBe(
-      "node1-worker-1 ended first, at 22:13:30 UTC; the others waited 1 min 39 s. " +
-        "worker 2 left nothing here.",
-    ));
-  it("that waits for a member that never came says how long", () => {
-    const cluster = { ...reportOf("stuck_job").cluster!, ended_first: null, ended_unix_ns: null };
-    expect(clusterSentence(cluster)).toBe(
-      "worker 2 left nothing here; the others waited 1 min 39 s.",
-    );
-  });
-  it("that is complete is said to be", () =>
-    expect(clusterSentence(reportOf("communication_straggler").cluster!)).toBe(
-      "All of them left something here.",
-    ));
-});
-
-describe("the heat map", () => {
-  const { host_ledgers: ledgers, lateness } = reportOf("communication_straggler");
-
-  it("has the buckets that some host spent time in, as shares of each host", () => {
-    const { buckets, rows } = heatMap([ledgers[0]!, { ...ledgers[1]!, training_thread: null }]);
-    expect(buckets).toEqual(["compile", "compute", "communication", "host", "profiler", "unknown"]);
-    expect(rows[0]!.shares.get("communication")).toBeCloseTo(0.79);
-    expect(rows[1]).toMatchObject({ host: "host-worker-1", trains: false });
-  });
-  it("begins with the host that the others waited for longest", () => {
-    const { rows } = heatMap(ledgers, lateness);
-    expect(rows.map(({ host }) => host)).toEqual(["host-worker-1", "host-worker-0"]);
-    expect(rows[0]).toMatchObject({
-      latePs: lateness!.hosts[0]!.cost_ps,
-      lateCause: "host.python",
-    });
   });
 });
 

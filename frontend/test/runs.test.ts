@@ -1,19 +1,13 @@
 import { describe, expect, it } from "vitest";
 import {
   PAGE_ROWS,
-  dayOf,
   firstEpoch,
   firstRun,
   inShort,
   isBusy,
-  linkTo,
-  matchingRuns,
-  onlyFromLink,
   pageOf,
   readCount,
-  runsWith,
   sortedRuns,
-  spokenOnly,
   unreadNames,
 } from "../src/runs";
 import { S, data, finding, summary } from "./samples";
@@ -83,15 +77,6 @@ describe("a great many runs", () => {
     expect(pageOf(many, 99).number).toBe(2);
     expect(pageOf([], 5)).toMatchObject({ number: 0, count: 1, first: 0, last: 0, rows: [] });
   });
-  it("are found by words of their names, in any order and case", () => {
-    const named = ["resnet/lr_0.1/a", "ResNet/lr_0.2/b", "bert/lr_0.1/c"].map((name) =>
-      summary(name),
-    );
-    const found = (text: string) => matchingRuns(named, text).map(({ run }) => run);
-    expect(found("0.1 resnet")).toEqual(["resnet/lr_0.1/a"]);
-    expect(found("RESNET")).toHaveLength(2);
-    expect(found(" ")).toHaveLength(3);
-  });
   it("are read when they are seen", () => {
     expect(unreadNames(pageOf(many, 0).rows)).toHaveLength(PAGE_ROWS - 1);
     expect(readCount(many)).toBe(1);
@@ -103,38 +88,6 @@ describe("a great many runs", () => {
     expect(unreadNames(long)).toHaveLength(1);
   });
   it("do not count as busy while nobody asks for them", () => expect(isBusy(many)).toBe(false));
-});
-
-describe("runs that have something in common", () => {
-  const NOON_NS = Date.UTC(2026, 10, 16, 12) * 1e6;
-  const some = [
-    summary("a", { status: "stuck", primary: "input", started_unix_ns: NOON_NS }),
-    summary("b", { findings: [finding()], started_unix_ns: NOON_NS + 13 * 3600e9 }),
-    summary("c", { state: "unread", status: null, findings: null, started_unix_ns: null }),
-  ];
-
-  it.each([
-    ["status:stuck", ["a"], "Stuck"],
-    ["bucket:input", ["a"], "mostly input"],
-    ["finding:ST101", ["b"], "ST101 tracing"],
-    ["finding:ST999", [], "ST999"],
-    ["day:2026-11-16", ["a"], "2026-11-16"],
-    ["day:2026-11-17", ["b"], "2026-11-17"],
-  ])("%s", (link, names, words) => {
-    const only = onlyFromLink(link)!;
-    expect(runsWith(some, only).map(({ run }) => run)).toEqual(names);
-    expect(spokenOnly(only, some)).toBe(words);
-    expect(linkTo(only)).toBe(link);
-  });
-
-  it.each([null, "", "finding", "finding:", "colour:red"])("%s is no such thing", (link) =>
-    expect(onlyFromLink(link)).toBeNull(),
-  );
-
-  it("a run without a clock, or with one that was never set, is of no day", () => {
-    expect(dayOf(null)).toBeNull();
-    expect(dayOf(1e300)).toBeNull();
-  });
 });
 
 describe("a line of the list", () => {

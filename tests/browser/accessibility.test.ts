@@ -21,7 +21,11 @@ interface View {
 const VIEWS: View[] = [
   { name: "the list of runs", place: {}, sign: ".runs-table .stacked-bar" },
   { name: "the fleet", place: { view: "fleet" }, sign: "#fleet-runs" },
-  { name: "runs with one finding", place: { view: "runs", only: "bucket:input" }, sign: ".only" },
+  {
+    name: "runs with one finding",
+    place: { view: "runs", only: "bucket:input" },
+    sign: ".facet.chosen",
+  },
   { name: "a run", place: { run: "input_py_function", finding: "ST001" }, sign: ".lane-title" },
   { name: "several hosts", place: { run: "communication_straggler" }, sign: ".heat-map" },
   { name: "a run that learns nothing", place: { run: "numerics_nan" }, sign: "#learning svg" },
@@ -97,6 +101,8 @@ function manyRuns(): object[] {
     state: i % 2 ? "unread" : "failed",
     progress: null,
     error: i % 2 ? null : "No memory left.",
+    live: null,
+    changes: [],
   }));
 }
 

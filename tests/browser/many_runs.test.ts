@@ -53,11 +53,11 @@ describe("two thousand runs", () => {
 
   it("are found by name", async () => {
     const frame = await open();
-    await frame.getByLabel("Filter runs by name").fill("LR_3 trial_13");
+    await frame.getByLabel("Filter runs by text").fill("LR_3 trial_13");
     await expect.poll(() => rows(frame)).toBe(12); // 13, 133, and ten from 1303 to 1393
-    await frame.getByLabel("Filter runs by name").fill("no such run");
+    await frame.getByLabel("Filter runs by text").fill("no such run");
     await expect.poll(() => rows(frame)).toBe(0);
-    expect(await frame.locator("#runs").innerText()).toContain("No run is called that.");
+    expect(await frame.locator("#runs").innerText()).toContain("No run is like that.");
   });
 
   it("can be sorted without a wait", async () => {

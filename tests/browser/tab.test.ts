@@ -22,6 +22,10 @@ async function openRun(run: string, place: Record<string, string> = {}): Promise
 const RUNS = readdirSync(SAMPLES).length;
 
 const range = (frame: Frame) => frame.locator(".timeline-range").innerText();
+const chosen = (frame: Frame, facet: string) =>
+  frame.getByLabel(facet, { exact: true }).locator("option:checked").innerText();
+const picker = (frame: Frame) => frame.getByRole("combobox", { name: "Run", exact: true });
+const names = (frame: Frame) => frame.locator(".runs-table tbody th button").allInnerTexts();
 
 describe("the list of runs", () => {
   it("has every run with its verdict and its bar, and leads to each", async () => {
@@ -35,11 +39,65 @@ describe("the list of runs", () => {
   it("is sorted by a click on a column", async () => {
     const frame = await open();
     await expect.poll(() => frame.locator(".runs-table .stacked-bar").count()).toBe(RUNS);
-    const names = () => frame.locator(".runs-table tbody th button").allInnerTexts();
     await frame.getByRole("button", { name: "Run", exact: true }).click();
-    expect(await names()).toEqual([...(await names())].sort());
+    expect(await names(frame)).toEqual([...(await names(frame))].sort());
     await frame.getByRole("button", { name: "Run", exact: true }).click();
-    expect((await names())[0]).toBe("numerics_nan");
+    expect((await names(frame))[0]).toBe("numerics_nan");
+  });
+
+  it("is cut down by verdict, bucket and words, and the link keeps that", async () => {
+    const frame = await open();
+    await expect.poll(() => frame.locator(".runs-table .stacked-bar").count()).toBe(RUNS);
+    await frame.getByLabel("Verdict", { exact: true }).selectOption("slow_always");
+    await frame.getByLabel("Mostly").selectOption("input");
+    expect(await names(frame)).toEqual(["input_py_function"]);
+    await watched.page.reload();
+    const again = await stallFrame(watched.page);
+    await expect.poll(() => names(again)).toEqual(["input_py_function"]);
+    await again.getByRole("button", { name: "Show all" }).click();
+    await again.getByLabel("Filter runs by text").fill("memory allocator");
+    expect(await names(again)).toEqual(["memory_allocator_wait"]);
+    expect(await again.locator(".run-filters").innerText()).toContain(`1 of ${RUNS} runs`);
+  });
+
+  it.each([390, 768, 1000])("hides no figure of a run at %i pixels", async (width) => {
+    const frame = await open();
+    await expect.poll(() => frame.locator(".runs-table .stacked-bar").count()).toBe(RUNS);
+    await watched.page.setViewportSize({ width, height: 900 });
+    const beyond = await frame.locator(".runs-table tbody tr > *").evaluateAll(
+      (cells) =>
+        cells.filter((cell) => {
+          const { left, right } = cell.getBoundingClientRect();
+          return left < 0 || right > window.innerWidth || right === left;
+        }).length,
+    );
+    expect(beyond).toBe(0);
+    if (width < 960) await frame.getByLabel("Sort by").selectOption("duration");
+    else await frame.getByRole("button", { name: "First epoch" }).click();
+    expect((await names(frame))[0]).toBe("healthy");
+  });
+});
+
+describe("the choice of a run", () => {
+  it("searches by name, verdict and finding, with the keyboard", async () => {
+    const frame = await openRun("healthy");
+    await picker(frame).click();
+    await expect.poll(() => frame.getByRole("option").count()).toBe(RUNS);
+    await picker(frame).fill("slow once tracing");
+    expect(await frame.getByRole("option").count()).toBe(1);
+    await picker(frame).press("Enter");
+    await expect.poll(() => frame.locator("#verdict h1").innerText()).toContain("compile");
+    expect(await picker(frame).inputValue()).toContain("compile_tracing");
+  });
+
+  it("leaves everything as it was when it is given up", async () => {
+    const frame = await openRun("healthy");
+    await picker(frame).click();
+    await picker(frame).fill("no such run");
+    expect(await frame.getByRole("listbox").innerText()).toContain("No run is like that.");
+    await picker(frame).press("Escape");
+    expect(await picker(frame).inputValue()).toContain("healthy");
+    expect(await frame.getByRole("listbox").isVisible()).toBe(false);
   });
 });
 
@@ -54,7 +112,7 @@ describe("the fleet", () => {
     const row = frame.locator("#fleet-findings tbody tr", { hasText: "python function in map" });
     const runs = Number(await row.locator("td").first().innerText());
     await row.getByRole("button").first().click();
-    expect(await frame.locator(".only").innerText()).toContain("python function in map");
+    expect(await chosen(frame, "Finding")).toContain("python function in map");
     expect(await frame.locator(".runs-table tbody tr").count()).toBe(runs);
     await frame.getByRole("button", { name: "Show all" }).click();
     expect(await frame.locator(".runs-table tbody tr").count()).toBe(RUNS);
@@ -66,7 +124,7 @@ describe("the fleet", () => {
     const name = await run.innerText();
     await run.click();
     await frame.waitForSelector("#verdict h1");
-    expect(await frame.getByLabel("Run", { exact: true }).inputValue()).toBe(name);
+    expect(await picker(frame).inputValue()).toContain(name);
   });
 
   it("shows a trend where there are several days, and lists the runs of one", async () => {
@@ -82,7 +140,7 @@ describe("the fleet", () => {
     await expect.poll(() => frame.locator(".days li").count()).toBe(2);
     await frame.locator(".days button").last().click();
     expect(await frame.locator(".runs-table tbody tr").count()).toBeGreaterThan(0);
-    expect(await frame.locator(".only").innerText()).toMatch(/Only \d{4}-\d{2}-\d{2}/);
+    expect(await chosen(frame, "Day")).toMatch(/\d{4}-\d{2}-\d{2}/);
   });
 });
 

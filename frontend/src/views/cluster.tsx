@@ -1,8 +1,8 @@
 /** The cluster: who should have trained together, who is missing, who ended first. */
 
 import { counted, timeOfDay } from "../format";
-import { clusterSentence } from "../model";
-import type { Cluster, Member } from "../types";
+import { type MemberGroup, clusterSentence, memberGroups } from "../hosts";
+import type { Cluster } from "../types";
 import { Section } from "../ui/parts";
 
 export function ClusterMembers({ cluster }: { cluster: Cluster | null }) {
@@ -23,11 +23,11 @@ export function ClusterMembers({ cluster }: { cluster: Cluster | null }) {
             </tr>
           </thead>
           <tbody>
-            {cluster.members.map((member) => (
+            {memberGroups(cluster).map((group) => (
               <MemberRow
-                key={member.name}
-                member={member}
-                isFirst={member.name === cluster.ended_first}
+                key={group.name}
+                group={group}
+                isFirst={group.members[0]!.name === cluster.ended_first}
               />
             ))}
             {cluster.missing.map((name) => (
@@ -46,13 +46,18 @@ export function ClusterMembers({ cluster }: { cluster: Cluster | null }) {
   );
 }
 
-function MemberRow({ member, isFirst }: { member: Member; isFirst: boolean }) {
+function MemberRow({ group, isFirst }: { group: MemberGroup; isFirst: boolean }) {
+  const { members, name } = group;
+  const member = members[0]!;
   const left = [member.traced && "a trace", member.captured && "records"].filter(Boolean);
+  const seen = members.map(({ last_unix_ns }) => last_unix_ns ?? 0);
   return (
     <tr>
-      <th scope="row">{member.name}</th>
+      <th scope="row" title={members.map((one) => one.name).join(", ")}>
+        {name}
+      </th>
       <td>{member.steps ?? "–"}</td>
-      <td>{timeOfDay(member.last_unix_ns) ?? "–"}</td>
+      <td>{timeOfDay(Math.max(...seen) || null) ?? "–"}</td>
       <td>{member.ended ?? "–"}</td>
       <td>
         {left.join(" and ")}

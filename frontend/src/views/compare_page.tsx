@@ -1,5 +1,6 @@
 /** Which two runs to compare, and their reports. */
 
+import { useState } from "preact/hooks";
 import type { DataSource } from "../data/source";
 import { ELSEWHERE, type Place } from "../links";
 import type { RunSummary } from "../types";
@@ -21,11 +22,13 @@ interface Props {
 export function ComparePage({ source, runs, run, other, reloads, move, wishes }: Props) {
   const before = useReport(source, run, reloads);
   const after = useReport(source, other, reloads);
+  const [only, setOnly] = useState<string | null>(null);
   if (other === null) {
     return (
       <RunsTable
         title={`Compare ${run} with …`}
         runs={runs.filter((one) => one.run !== run)}
+        {...{ only, onOnly: setOnly }}
         onRun={(name) => move({ other: name })}
         {...wishes}
       />

@@ -5,7 +5,7 @@ import { between, counted, percent, seconds } from "../format";
 import { type Columns, columnsOf, fleetHeadline, shownFindings } from "../fleet";
 import { about, largestFirst, total } from "../model";
 import { BUCKET_COLOURS } from "../palette";
-import { type Only, linkTo } from "../runs";
+import { type Facet, linkTo } from "../filters";
 import { BUCKET_MEANINGS, spoken } from "../words";
 import type { Fleet, FleetDay, RunSummary } from "../types";
 import { Section, StatusBadge } from "../ui/parts";
@@ -17,12 +17,12 @@ interface Props {
   runs: RunSummary[];
   onRun: (run: string) => void;
   /** Lists only those runs. */
-  onOnly: (link: string) => void;
+  onOnly: (link: string | null) => void;
   onReadAll: () => void;
 }
 
 export function FleetPage({ fleet, runs, onRun, onOnly, onReadAll }: Props) {
-  const list = (kind: Only["kind"], value: string) => onOnly(linkTo({ kind, value }));
+  const list = (facet: Facet, value: string) => onOnly(linkTo({ [facet]: value }));
   return (
     <>
       <Section id="fleet" title={fleetHeadline(fleet)} aside={<ReadAll {...{ runs, onReadAll }} />}>
@@ -62,9 +62,9 @@ function Verdicts({ fleet, onStatus }: { fleet: Fleet; onStatus: (status: string
                 <StatusBadge status={status} />
               </button>
             </th>
-            <td class="figures">{runs.toLocaleString("en")}</td>
-            <td class="figures">{percent(runs, fleet.runs)}</td>
-            <td class="figures">{seconds(machine_ps)}</td>
+            <Figure title="runs">{runs.toLocaleString("en")}</Figure>
+            <Figure title="share">{percent(runs, fleet.runs)}</Figure>
+            <Figure title="machine time">{seconds(machine_ps)}</Figure>
           </tr>
         ))}
       </Table>
@@ -85,9 +85,9 @@ function Buckets({ fleet, onBucket }: { fleet: Fleet; onBucket: (bucket: string)
                 {bucket}
               </button>
             </th>
-            <td class="figures">{seconds(ps)}</td>
-            <td class="figures">{percent(ps, whole)}</td>
-            <td class="figures">{counted(fleet.primaries[bucket] ?? 0, "run")}</td>
+            <Figure title="machine time">{seconds(ps)}</Figure>
+            <Figure title="share">{percent(ps, whole)}</Figure>
+            <Figure title="costs most in">{counted(fleet.primaries[bucket] ?? 0, "run")}</Figure>
           </tr>
         ))}
       </Table>
@@ -124,8 +124,8 @@ function Findings({ fleet, onFinding, onRun }: FindingsProps) {
                   {id} {spoken(name)}
                 </button>
               </th>
-              <td class="figures">{runs.toLocaleString("en")}</td>
-              <td class="figures fleet-cost">
+              <Figure title="runs">{runs.toLocaleString("en")}</Figure>
+              <td class="figures fleet-cost" data-title="machine time lost">
                 {machine_ps > 0 ? seconds(machine_ps) : "–"}
                 <span class="fleet-bar" aria-hidden="true">
                   <i
@@ -136,8 +136,8 @@ function Findings({ fleet, onFinding, onRun }: FindingsProps) {
                   />
                 </span>
               </td>
-              <td class="figures">{gain_ps.high > 0 ? between(gain_ps) : "–"}</td>
-              <td class="fleet-run">
+              <Figure title="to be won">{gain_ps.high > 0 ? between(gain_ps) : "–"}</Figure>
+              <td class="fleet-run" data-title="worst in">
                 <button type="button" class="link" onClick={() => onRun(worst.run)}>
                   {worst.run}
                 </button>
@@ -207,12 +207,12 @@ function Costliest({ fleet, onRun }: { fleet: Fleet; onRun: (run: string) => voi
             <td>
               <StatusBadge status={status} />
             </td>
-            <td>
+            <td class="fleet-bucket">
               <Swatch bucket={primary} />
               {primary}
             </td>
-            <td class="figures">{hosts}</td>
-            <td class="figures">{about(seconds(machine_ps), estimated)}</td>
+            <Figure title="hosts">{hosts}</Figure>
+            <Figure title="machine time lost">{about(seconds(machine_ps), estimated)}</Figure>
           </tr>
         ))}
       </Table>
@@ -254,7 +254,7 @@ interface TableProps {
 function Table({ heads, label, children }: TableProps) {
   return (
     <div class="scrolling" tabIndex={0} role="region" aria-label={label}>
-      <table class="fleet-table">
+      <table class="fleet-table card-rows">
         <thead>
           <tr>
             {heads.map((head) => (
@@ -267,6 +267,15 @@ function Table({ heads, label, children }: TableProps) {
         <tbody>{children}</tbody>
       </table>
     </div>
+  );
+}
+
+/** With the title of its column, for a screen that has no room for columns. */
+function Figure({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <td class="figures" data-title={title}>
+      {children}
+    </td>
   );
 }
 

@@ -1,9 +1,11 @@
 /** Several hosts: host × bucket, so that the one that differs stands out. */
 
+import { useState } from "preact/hooks";
 import { percent, seconds } from "../format";
-import { heatMap } from "../model";
+import { type HeatRow, byException, crowd, heatMap, latenessSentence, sharesOf } from "../hosts";
+import { median } from "../model";
 import { heat } from "../palette";
-import type { HostLedger, Lateness } from "../types";
+import type { Bucket, HostLedger, Lateness } from "../types";
 import { spokenCause } from "../words";
 import { Section } from "../ui/parts";
 import { Swatch } from "../ui/stacked_bar";
@@ -19,11 +21,16 @@ interface Props {
 }
 
 export function Hosts({ ledgers, lateness, chosen, isDark, isEstimated, onHost }: Props) {
+  const [showsAll, setShowsAll] = useState(false);
   if (ledgers.length < 2) return null;
   const { buckets, rows } = heatMap(ledgers, lateness);
+  const { single, alike } = byException(rows, buckets);
+  const shown = showsAll ? rows : single;
+  const sentence = latenessSentence(rows);
   const aside = `share of the window${isEstimated ? ", as traced" : ""}`;
   return (
     <Section id="hosts" title="Hosts" aside={<span class="faint">{aside}</span>}>
+      {sentence && <p class="plan-line">{sentence}</p>}
       <div class="scrolling hosts-scroll" tabIndex={0} role="region" aria-label="Hosts by bucket">
         <table class="heat-map">
           <thead>
@@ -39,38 +46,87 @@ export function Hosts({ ledgers, lateness, chosen, isDark, isEstimated, onHost }
             </tr>
           </thead>
           <tbody>
-            {rows.map(({ host, shares, trains, latePs, lateCause }) => (
-              <tr key={host} class={host === chosen ? "chosen" : ""}>
-                <th scope="row">
-                  <button type="button" class="link" onClick={() => onHost(host)}>
-                    {host}
-                  </button>
-                  {!trains && <span class="faint"> no training thread</span>}
-                </th>
-                {buckets.map((bucket) => {
-                  const share = shares.get(bucket) ?? 0;
-                  return (
-                    <td key={bucket} class="figures">
-                      {share > 0 ? (
-                        <span class="heat" style={heat(bucket, share, isDark)}>
-                          {percent(share, 1)}
-                        </span>
-                      ) : (
-                        "–"
-                      )}
-                    </td>
-                  );
-                })}
-                {lateness && (
-                  <td class="figures late" title={lateCause ? spokenCause(lateCause) : undefined}>
-                    {latePs > 0 ? seconds(latePs) : "–"}
-                  </td>
-                )}
-              </tr>
+            {shown.map((row) => (
+              <HostRow
+                key={row.host}
+                {...{ row, buckets, isDark, onHost }}
+                isChosen={row.host === chosen}
+                hasLateness={lateness !== null}
+              />
             ))}
+            {alike.length > 0 && !showsAll && (
+              <tr>
+                <th scope="row">
+                  <button type="button" class="link" onClick={() => setShowsAll(true)}>
+                    {crowd(alike.map(({ host }) => host))}
+                  </button>
+                </th>
+                {buckets.map((bucket) => (
+                  <Cell
+                    key={bucket}
+                    {...{ bucket, isDark }}
+                    share={median(alike.map(({ shares }) => shares.get(bucket) ?? 0))}
+                    text={sharesOf(alike, bucket)}
+                  />
+                ))}
+                {lateness && <td class="figures late">–</td>}
+              </tr>
+            )}
           </tbody>
         </table>
       </div>
+      {alike.length > 0 && (
+        <button type="button" class="link" onClick={() => setShowsAll(!showsAll)}>
+          {showsAll ? "Show equal hosts as one" : `Show all ${rows.length} hosts`}
+        </button>
+      )}
     </Section>
+  );
+}
+
+interface RowProps {
+  row: HeatRow;
+  buckets: Bucket[];
+  isChosen: boolean;
+  isDark: boolean;
+  hasLateness: boolean;
+  onHost: (host: string) => void;
+}
+
+function HostRow({ row, buckets, isChosen, isDark, hasLateness, onHost }: RowProps) {
+  const { host, shares, trains, latePs, lateCause } = row;
+  return (
+    <tr class={isChosen ? "chosen" : ""}>
+      <th scope="row">
+        <button type="button" class="link" onClick={() => onHost(host)}>
+          {host}
+        </button>
+        {!trains && <span class="faint"> no training thread</span>}
+      </th>
+      {buckets.map((bucket) => {
+        const share = shares.get(bucket) ?? 0;
+        return <Cell key={bucket} {...{ bucket, share, isDark }} text={percent(share, 1)} />;
+      })}
+      {hasLateness && (
+        <td class="figures late" title={lateCause ? spokenCause(lateCause) : undefined}>
+          {latePs > 0 ? seconds(latePs) : "–"}
+        </td>
+      )}
+    </tr>
+  );
+}
+
+function Cell(props: { bucket: Bucket; share: number; text: string; isDark: boolean }) {
+  const { bucket, share, text, isDark } = props;
+  return (
+    <td class="figures">
+      {share > 0 ? (
+        <span class="heat" style={heat(bucket, share, isDark)}>
+          {text}
+        </span>
+      ) : (
+        "–"
+      )}
+    </td>
   );
 }

@@ -8,7 +8,7 @@ import type { Place } from "../links";
 import { rootUrl } from "../root";
 import { Timeline } from "../timeline/timeline";
 import { wakeProfilePlugin } from "../trace_viewer";
-import type { Bucket, Report, ReportAnswer } from "../types";
+import type { Bucket, Report, ReportAnswer, RunSummary } from "../types";
 import { Notes, ProgressBar, Section, goTo } from "../ui/parts";
 import { useReport } from "../use_data";
 import { Changes } from "./changes";
@@ -17,6 +17,7 @@ import { CodeLines } from "./code_lines";
 import { Computing } from "./computing";
 import { Hosts } from "./hosts";
 import { Learning } from "./learning";
+import { LiveState } from "./live";
 import { MissingEvidence, WhenReady } from "./states";
 import { Threads } from "./threads";
 import { TimeSpent } from "./time_spent";
@@ -28,6 +29,8 @@ interface Props {
   place: Place;
   move: (change: Partial<Place>) => void;
   reloads: number;
+  /** Its line of the list; none where it is not in it. */
+  summary: RunSummary | undefined;
   isDark: boolean;
   hasTraceViewer: boolean;
   /** The lines of code that capture a first epoch. */
@@ -35,7 +38,7 @@ interface Props {
 }
 
 export function RunPage(props: Props) {
-  const loaded = useReport(props.source, props.run, props.reloads);
+  const loaded = useReport(props.source, props.run, props.reloads, props.summary);
   return (
     <WhenReady run={props.run} loaded={loaded}>
       {(answer) => <ReadyRun {...props} answer={answer} />}
@@ -43,10 +46,29 @@ export function RunPage(props: Props) {
   );
 }
 
-function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) {
-  const { source, run, place, move, answer, isDark, hasTraceViewer } = props;
+type Ready = ReportAnswer & { state: "ready" };
+
+/**
+ * A run that goes on has a new report every few seconds. While somebody looks at a part of the
+ * timeline, it stays as it is; but a verdict that has changed is shown at once.
+ */
+function useHeld(newest: Ready, isBusyReading: boolean): [Ready, showNewest: (() => void) | null] {
+  const [held, setHeld] = useState(newest);
+  const isSame = newest.report.verdict.status === held.report.verdict.status;
+  const isHeld = isBusyReading && isSame && newest.version !== held.version;
+  const shown = isHeld ? { ...held, progress: newest.progress } : newest;
+  useEffect(() => {
+    if (!isHeld) setHeld(newest);
+  }, [newest, isHeld]);
+  return [shown, isHeld ? () => setHeld(newest) : null];
+}
+
+function ReadyRun(props: Props & { answer: Ready }) {
+  const { source, run, place, move, isDark, hasTraceViewer } = props;
+  const [focus, setFocus] = useState<Focus | null>(() => focusFromLink(props.answer.report, place));
+  const [answer, showNewest] = useHeld(props.answer, place.range !== null || focus !== null);
   const { report } = answer;
-  const [focus, setFocus] = useState<Focus | null>(() => focusFromLink(report, place));
+  const live = props.summary?.live;
   const hasTimeline = report.window.duration_ps > 0;
   const hasSeveralHosts = report.host_ledgers.length > 1;
   const shownHost = place.host ?? report.host;
@@ -80,8 +102,16 @@ function ReadyRun(props: Props & { answer: ReportAnswer & { state: "ready" } }) 
 
   return (
     <>
-      {answer.progress && <ProgressBar progress={answer.progress} />}
-      <Verdict report={report} />
+      {live ? <LiveState live={live} /> : answer.progress && <ProgressBar {...answer} />}
+      {showNewest && (
+        <p class="newer" role="status">
+          The logs have grown since.{" "}
+          <button type="button" onClick={showNewest}>
+            Show the newest
+          </button>
+        </p>
+      )}
+      <Verdict report={report} changes={props.answer.changes} />
       <Notes notes={report.notes.filter(({ level }) => level === "error")} />
       {report.learning && isAboutLearning(report) && <Learning learning={report.learning} />}
       {report.computing && <Computing computing={report.computing} />}

@@ -1,6 +1,7 @@
 /** All runs with their verdicts; what is worst can be sorted to the top. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { linkTo, onlyFromLink, runsWith } from "../filters";
 import { counted, seconds } from "../format";
 import {
   PAGE_ROWS,
@@ -8,21 +9,19 @@ import {
   firstEpoch,
   hasUnread,
   inShort,
-  matchingRuns,
-  onlyFromLink,
   pageOf,
   readCount,
-  runsWith,
   sortedRuns,
-  spokenOnly,
   unreadNames,
 } from "../runs";
-import { STATE_WORDS } from "../words";
+import { liveInShort } from "../live";
+import { STATE_WORDS, STATUS_WORDS } from "../words";
 import { BUCKETS } from "../palette";
 import type { RunSummary } from "../types";
 import { ProgressBar, Section, StatusBadge } from "../ui/parts";
 import { Candidates, Legend, StackedBar } from "../ui/stacked_bar";
 import { Pager } from "./pager";
+import { RunFilters } from "./run_filters";
 
 const COLUMNS: [SortKey, string][] = [
   ["run", "Run"],
@@ -42,37 +41,35 @@ interface Props extends Wishes {
   title?: string;
   runs: RunSummary[];
   /** Which of them, as in a link. */
-  only?: string | null;
+  only: string | null;
+  onOnly: (only: string | null) => void;
   onRun: (run: string) => void;
-  /** No longer only those. */
-  onAll?: () => void;
 }
 
 export function RunsTable({
   title = "All runs",
   runs,
   only: link,
+  onOnly,
   onRun,
-  onAll,
   ...wishes
 }: Props) {
   const { onUnread, onReadAll } = wishes;
-  const only = onlyFromLink(link ?? null);
+  const only = onlyFromLink(link);
   const areMany = runs.length > PAGE_ROWS;
   // Of many in a log directory most are not read: there is no verdict yet to sort them by.
   const [key, setKey] = useState<SortKey>(() => (areMany && hasUnread(runs) ? "run" : "status"));
   const [isReversed, setReversed] = useState(false);
-  const [text, setText] = useState("");
   const [pageNumber, setPageNumber] = useState(0);
   const sortBy = (wanted: SortKey) => {
     setReversed(wanted === key && !isReversed);
     setKey(wanted);
     setPageNumber(0);
   };
-  const inOrder = useMemo(() => {
-    const some = only ? runsWith(runs, only) : runs;
-    return sortedRuns(matchingRuns(some, text), key, isReversed);
-  }, [runs, link, text, key, isReversed]);
+  const inOrder = useMemo(
+    () => sortedRuns(runsWith(runs, only), key, isReversed),
+    [runs, link, key, isReversed],
+  );
   const page = pageOf(inOrder, pageNumber);
   const unread = unreadNames(page.rows);
   useEffect(() => onUnread(unread), [unread.join("\n")]);
@@ -82,35 +79,25 @@ export function RunsTable({
   );
   return (
     <Section id="runs" title={title} aside={<Legend buckets={used} />}>
-      {only && (
-        <p class="only">
-          <span>
-            Only <strong>{spokenOnly(only, runs)}</strong>: {counted(inOrder.length, "run")}
-          </span>
-          <button type="button" onClick={onAll}>
-            Show all
-          </button>
-        </p>
+      {runs.length > 1 && (
+        <RunFilters
+          {...{ runs, only, left: inOrder.length, columns: COLUMNS, sortKey: key }}
+          onOnly={(wanted) => {
+            setPageNumber(0);
+            onOnly(linkTo(wanted));
+          }}
+          onSort={(wanted) => wanted !== key && sortBy(wanted)}
+        />
       )}
       {areMany && (
         <div class="runs-toolbar">
-          <input
-            type="search"
-            placeholder="Filter by name"
-            aria-label="Filter runs by name"
-            value={text}
-            onInput={(event) => {
-              setText(event.currentTarget.value);
-              setPageNumber(0);
-            }}
-          />
           <Pager {...page} total={inOrder.length} onPage={setPageNumber} />
           <span class="spacer" />
           <ReadAll runs={runs} onReadAll={onReadAll} />
         </div>
       )}
       <div class="scrolling" tabIndex={0} role="region" aria-label="Runs">
-        <table class="runs-table">
+        <table class="runs-table card-rows">
           <thead>
             <tr>
               {COLUMNS.map(([column, title]) => (
@@ -139,9 +126,7 @@ export function RunsTable({
           </tbody>
         </table>
       </div>
-      {page.rows.length === 0 && (
-        <p class="no-match faint">{text ? "No run is called that." : "No run is like that."}</p>
-      )}
+      {page.rows.length === 0 && <p class="no-match faint">No run is like that.</p>}
       {page.rows.length > LONG_PAGE && (
         <Pager {...page} total={inOrder.length} onPage={setPageNumber} />
       )}
@@ -177,17 +162,31 @@ function RunRow({ run, onRun }: { run: RunSummary; onRun: (run: string) => void 
         <button type="button" class="link" onClick={() => onRun(run.run)}>
           {run.run}
         </button>
+        {run.live && (
+          <span class="run-sentence">
+            <strong class="live-sign">Running</strong>: {liveInShort(run.live)}
+          </span>
+        )}
         {run.state === "ready" && <span class="run-sentence faint">{inShort(run)}</span>}
+        {run.changes[0] && (
+          <span class="run-sentence faint">
+            Was “{STATUS_WORDS[run.changes[0].status]}”: {run.changes[0].why}
+          </span>
+        )}
       </th>
       {run.state === "ready" ? (
         <>
-          <td>
+          <td class="column-status">
             {run.status && <StatusBadge status={run.status} />}
             <Candidates buckets={run.candidates ?? []} />
           </td>
-          <td class="figures">{firstEpoch(run)}</td>
-          <td class="figures">{run.later_epoch_ps ? seconds(run.later_epoch_ps) : "–"}</td>
-          <td class="figures">
+          <td class="figures" data-title="First epoch">
+            {firstEpoch(run)}
+          </td>
+          <td class="figures" data-title="Later epochs">
+            {run.later_epoch_ps ? seconds(run.later_epoch_ps) : "–"}
+          </td>
+          <td class="figures" data-title="To be won">
             {best?.gain_ps?.high ? `up to ${seconds(best.gain_ps.high)}` : "–"}
           </td>
           <td class="column-bar">
@@ -198,7 +197,7 @@ function RunRow({ run, onRun }: { run: RunSummary; onRun: (run: string) => void 
           </td>
         </>
       ) : (
-        <td colSpan={5}>
+        <td colSpan={5} class="unready">
           <Unready run={run} />
         </td>
       )}

@@ -4,7 +4,7 @@ import { counted } from "../format";
 import type { Place, View } from "../links";
 import { NOWHERE } from "../links";
 import { goTo } from "../ui/parts";
-import { STATUS_SIGNS } from "../words";
+import { RunPicker } from "../ui/run_picker";
 import type { RunSummary } from "../types";
 
 interface Props {
@@ -63,32 +63,6 @@ export function TopBar({ runs, place, move }: Props) {
         </button>
       )}
     </nav>
-  );
-}
-
-interface PickerProps {
-  label: string;
-  runs: RunSummary[];
-  value: string;
-  onChange: (run: string) => void;
-}
-
-function RunPicker({ label, runs, value, onChange }: PickerProps) {
-  const isKnown = runs.some(({ run }) => run === value);
-  return (
-    <select
-      class="run-picker"
-      aria-label={label}
-      value={value}
-      onChange={(event) => onChange(event.currentTarget.value)}
-    >
-      {!isKnown && <option value={value}>{value} (not found)</option>}
-      {runs.map(({ run, status }) => (
-        <option key={run} value={run}>
-          {status ? `${STATUS_SIGNS[status]} ${run}` : run}
-        </option>
-      ))}
-    </select>
   );
 }
 

@@ -4,11 +4,18 @@ import { between, percent, seconds } from "../format";
 import { LITTLE_COVERED, about, figuresOf, windowName } from "../model";
 import { STATUS_COLOURS } from "../palette";
 import { STATUS_ADVICE } from "../words";
-import type { Report } from "../types";
+import type { Report, VerdictChange } from "../types";
 import { StatusBadge, goTo } from "../ui/parts";
 import { Candidates } from "../ui/stacked_bar";
+import { VerdictChanges } from "./live";
 
-export function Verdict({ report }: { report: Report }) {
+interface Props {
+  report: Report;
+  /** Of the verdict, since TensorBoard was started. */
+  changes: readonly VerdictChange[];
+}
+
+export function Verdict({ report, changes }: Props) {
   const { verdict, window } = report;
   return (
     <section
@@ -24,6 +31,7 @@ export function Verdict({ report }: { report: Report }) {
         </div>
         <h1>{verdict.sentence}</h1>
         <p class="verdict-advice">{STATUS_ADVICE[verdict.status]}</p>
+        <VerdictChanges changes={changes} />
       </div>
       {window.duration_ps > 0 && <Figures report={report} />}
       {report.plan && <Outlook report={report} />}

@@ -1,0 +1,42 @@
+/** Runs that go on: what is said of their processes, the one that is late by itself. Pure. */
+
+import { counted } from "./format";
+import type { BucketTimes, Live, LiveProcess, RunSummary } from "./types";
+
+export interface LiveLine {
+  /** Whose line it is; empty where there is only one process. */
+  who: string;
+  text: string;
+  now: string;
+  late: boolean;
+  buckets_ps: BucketTimes;
+}
+
+/** Those that are late first, each by itself; the others are one line, that of their first. */
+export function liveLines({ processes }: Live): LiveLine[] {
+  const [late, others] = [
+    processes.filter((one) => one.late),
+    processes.filter((one) => !one.late),
+  ];
+  const first = others[0];
+  const who = others.length > 1 ? counted(others.length, "worker") : (first?.name ?? "");
+  return [...late.map((one) => line(one, one.name)), ...(first ? [line(first, who)] : [])];
+}
+
+function line({ text, now, late, buckets_ps }: LiveProcess, who: string): LiveLine {
+  return { who, text, now, late, buckets_ps };
+}
+
+/** For a line of the list. */
+export function liveInShort(live: Live): string {
+  const [first, ...others] = liveLines(live);
+  if (!first) return "";
+  const late = first.late ? `${first.who} is late: ` : "";
+  const rest = first.late && others.length > 0 ? `; ${others[0]!.who} wait` : "";
+  return live.stall || `${late}${first.text}${rest}`;
+}
+
+/** Whether there will be more of it without anybody doing anything. */
+export function goesOn({ live, status }: RunSummary): boolean {
+  return live !== null || status === "running";
+}
