@@ -7,7 +7,8 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -21,7 +22,7 @@ from stall_analyzer.progress import Progress
 from stall_analyzer.report.page import FAILED, READY, RUNNING, UNREAD, WAITING
 from stall_analyzer.report.verdict_change import VerdictChange, verdict_change
 from stall_analyzer.results.result_store import ResultStore
-from stall_analyzer.results.run_result import ResultHead, analyze
+from stall_analyzer.results.run_result import ResultHead, RunResult, analyze
 from stall_analyzer.results.worker_process import NoResult, WorkerProcess
 
 if TYPE_CHECKING:
@@ -40,16 +41,58 @@ REST = 10.0
 CHANGES_KEPT = 5
 
 
-class StoredAnalysis:
-    """A result in the store. Reads what is asked for, when it is asked for."""
+# What may have passed when it is asked for again: the longer, the more often it has not.
+PASSES_WITHIN_S = 30.0
+PASSES_AT_MOST_S = 3600.0
+# Charts that are held in memory, by their size on disk; others are read again when asked for.
+MOST_CHART_BYTES = 1 << 30
 
-    def __init__(self, store: ResultStore, key: str, head: ResultHead) -> None:
-        self._store, self._key, self.head = store, key, head
-        self._charts: dict[str, Chart] | None = None
+
+class ReadCharts:
+    """The charts that were looked at last."""
+
+    def __init__(self, store: ResultStore) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, str], dict[str, Chart]] = OrderedDict()
+
+    def of(self, key: str, version: str) -> dict[str, Chart] | None:
+        """By host; None where there are none."""
+        with self._lock:
+            found = self._kept.pop((key, version), None)
+            if found is None:
+                stored = self._store.charts(key, version)
+                if stored is None:
+                    return None
+                found = {chart.host: chart for chart in stored}
+            self._kept[key, version] = found
+            while len(self._kept) > 1 and sum(map(_bytes, self._kept.values())) > MOST_CHART_BYTES:
+                self._kept.popitem(last=False)
+            return found
+
+
+def _bytes(charts: Mapping[str, Chart]) -> int:
+    return sum(lane.start_ps.nbytes * 3 for chart in charts.values() for lane in chart.lanes)
+
+
+class StoredAnalysis:
+    """A result in the store. Reads what is asked for, when it is asked for. Where the worker could
+    not store it, it is `made`."""
+
+    def __init__(
+        self,
+        store: ResultStore,
+        charts: ReadCharts,
+        key: str,
+        head: ResultHead,
+        made: RunResult | None = None,
+    ) -> None:
+        self._store, self._read_charts, self._key, self.head = store, charts, key, head
+        self._made = made
 
     @property
     def exists(self) -> bool:
-        return self._store.has(self._key)
+        return self._made is not None or self._store.has(self._key)
 
     @property
     def version(self) -> str:
@@ -57,14 +100,19 @@ class StoredAnalysis:
         return self.head.version if self.has_charts() else f"{self.head.version} without charts"
 
     def report(self) -> ReportEntry:
-        return cast("ReportEntry", json.loads(self._store.entry(self._key)))
+        """Raises UnreadableFile where the store has lost it."""
+        entry = self._made.entry if self._made else self._store.entry(self._key)
+        return cast("ReportEntry", json.loads(entry))
 
     def has_charts(self) -> bool:
         """Not where `stall-analyze` has read the run, and nobody has looked at it."""
-        if self._charts is None:
-            stored = self._store.charts(self._key, self.head.version)
-            self._charts = None if stored is None else {chart.host: chart for chart in stored}
         return self._charts is not None
+
+    @property
+    def _charts(self) -> dict[str, Chart] | None:
+        if self._made is not None:
+            return {chart.host: chart for chart in self._made.extra}
+        return self._read_charts.of(self._key, self.head.version)
 
     def chart(self, host: str | None) -> Chart | None:
         """Of a host, or of the one that trains; None for a host that is not in the run."""
@@ -96,6 +144,16 @@ class _Job:
     changes: tuple[VerdictChange, ...] = ()
     began_s: float = 0.0
     rests_until_s: float = 0.0
+    tried: int = 0  # how often, without an answer that stays
+    ended_s: float = 0.0
+
+    @property
+    def may_have_passed(self) -> bool:
+        """What kept it from an answer that stays, such as a disk that could not be read."""
+        if self.state not in {READY, FAILED} or (self.analysis and self.analysis.head.final):
+            return False
+        wait_s = min(PASSES_WITHIN_S * 2.0 ** min(self.tried, 20), PASSES_AT_MOST_S)
+        return time.monotonic() - self.ended_s > wait_s
 
     @property
     def is_lost(self) -> bool:
@@ -119,6 +177,7 @@ class _Job:
             now_s = time.monotonic()
             self.rests_until_s = now_s + REST * (now_s - self.began_s)
         self.changes = _changes(self.changes, before, analysis)
+        self.ended_s = time.monotonic()
 
     def status(self) -> Status:
         if self.state in {READY, FAILED}:
@@ -140,6 +199,10 @@ class Analyses:
     def _store(self) -> ResultStore:
         return ResultStore(results_folder())
 
+    @cached_property
+    def _charts(self) -> ReadCharts:
+        return ReadCharts(self._store)
+
     def warm_up(self) -> None:
         """Somebody is about to ask: the worker may start already."""
         with self._changed:
@@ -155,6 +218,10 @@ class Analyses:
             job = self._jobs.get(key)
             if job is None or self._is_outdated(job, version) or (again and job.error):
                 job = self._jobs[key] = self._new_job(run, version, job)
+            elif job.version == version and job.may_have_passed:
+                tried = job.tried + 1
+                job = self._jobs[key] = self._new_job(run, version, job)
+                job.tried = tried
             job.urgent |= urgent
             if (start and job.state == UNREAD) or (urgent and job.lacks_charts):
                 job.state = WAITING
@@ -184,8 +251,10 @@ class Analyses:
             return _Job(run, version, READY, analysis=found, changes=changes)
         return _Job(run, version, analysis=before, changes=changes)
 
-    def _analysis(self, run: Run, head: ResultHead) -> StoredAnalysis:
-        return StoredAnalysis(self._store, self._store.key(run), head)
+    def _analysis(
+        self, run: Run, head: ResultHead, made: RunResult | None = None
+    ) -> StoredAnalysis:
+        return StoredAnalysis(self._store, self._charts, self._store.key(run), head, made)
 
     def _wake(self) -> None:
         if self._thread is None:
@@ -226,11 +295,12 @@ class Analyses:
         work = partial(analyze_with_charts, folder=self._store.folder)
         patience_s = PATIENCE_S + PATIENCE_S_PER_BYTE * job.run.size
         try:
-            made = worker.do(work, job.run, progress, patience_s=patience_s)
-            if made.traceback:
-                error = made.facts["errors"][0]
+            head, made = worker.do(work, job.run, progress, patience_s=patience_s)
+            if head.traceback:
+                error = head.facts["errors"][0]
             else:
-                analysis = self._analysis(job.run, made)
+                self._store.made_anew(job.run)
+                analysis = self._analysis(job.run, head, made)
         except Exception as lost:  # this thread must live: other runs wait for it
             reason = str(lost) if isinstance(lost, NoResult) else f"{type(lost).__name__}: {lost}"
             error = f"This run could not be analyzed: {reason}."
@@ -246,8 +316,11 @@ def _changes(
     return changes if change is None else (change, *changes[: CHANGES_KEPT - 1])
 
 
-def analyze_with_charts(run: Run, progress: Progress, folder: Path) -> ResultHead:
-    """In the worker's process. Only what was made without a fault of ours is stored."""
+def analyze_with_charts(
+    run: Run, progress: Progress, folder: Path
+) -> tuple[ResultHead, RunResult | None]:
+    """In the worker's process. Only what was made without a fault of ours is stored; what could not
+    be stored is returned."""
     from stall_analyzer.chart.lanes import charts_of  # noqa: PLC0415  TensorBoard never needs it
 
     result = analyze(run, progress, charts_of)
@@ -255,5 +328,9 @@ def analyze_with_charts(run: Run, progress: Progress, folder: Path) -> ResultHea
         print(result.head.traceback, file=sys.stderr)
     else:
         progress(0.97, "storing the result")
-        ResultStore(folder).put(run, result, result.extra)
-    return result.head
+        store = ResultStore(folder)
+        store.put(run, result, result.extra)
+        if store.problem:
+            print(f"stall: {store.problem}; it is kept in memory", file=sys.stderr)
+            return result.head, result
+    return result.head, None

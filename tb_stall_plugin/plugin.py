@@ -15,7 +15,7 @@ from werkzeug import wrappers
 from stall_analyzer.chart import chart_event, chart_range, chart_window
 from stall_analyzer.chart.chart_columns import Chart
 from stall_analyzer.detectors import manual
-from stall_analyzer.errors import UsageError
+from stall_analyzer.errors import UnreadableFile, UsageError
 from stall_analyzer.report import page
 from stall_analyzer.report.document import note_entry
 from stall_analyzer.report.page import RUNNING
@@ -104,8 +104,11 @@ class StallPlugin(base_plugin.TBPlugin):
         status = self._status(run, again, fresh)
         if status.analysis is None:
             return _not_ready(status)
-        analysis = status.analysis
-        entry, version = analysis.report(), analysis.version
+        try:
+            entry = status.analysis.report()
+        except UnreadableFile:  # damaged in the cache, or deleted: it is made anew
+            return _not_ready(self._status(run))
+        version = status.analysis.version
         return page.report_answer(entry, version, status.progress, status.changes)
 
     def timeline_impl(

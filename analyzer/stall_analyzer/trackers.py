@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from os import fspath
 from pathlib import Path
+from socket import gethostname
 from typing import Any, Literal, TypeAlias, get_args
 
 from tensorboard.compat.proto import event_pb2
@@ -125,7 +126,9 @@ def _to_tensorboard(report: Analysis, folder: str) -> str:
         if _is_within(target, Path(read).absolute()):
             raise UsageError(f"cannot write into {folder}: it lies in the logs that were read")
     scalars = scalars_of(report)
-    file = target / f"events.out.tfevents.{time.time_ns() // 10**9}.stall.{os.getpid()}"
+    # Containers count processes each for itself.
+    name = f"events.out.tfevents.{time.time_ns() // 10**9}.stall-{gethostname()}.{os.getpid()}"
+    file = target / name
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -215,11 +215,28 @@ def test_a_damaged_file_is_made_again(run: Run, tmp_path: Path, name: str) -> No
     assert len(worker.runs) == 1
 
 
-def test_a_result_that_cannot_be_stored_is_a_failure_with_a_reason(
+def test_a_result_that_cannot_be_stored_is_there_as_long_as_tensorboard_is(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setattr("tb_stall_plugin.analyses.results_folder", lambda: tmp_path / "file")
-    status = settled(Analyses(Counting), run)
-    assert status.state == "failed"
-    assert "cannot write the store" in str(status.error)
+    analyses = Analyses(Counting)
+    status = settled(analyses, run, urgent=True)
+    assert status.state == "ready"
+    assert status.analysis is not None and status.analysis.has_charts()
+    assert status.analysis.report()["run"] == run.name
+    assert analyses.status(run).state == "ready"
+
+
+def test_what_may_pass_is_tried_again_and_less_often_each_time(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = Counting()
+    analyses = Analyses(lambda: worker)
+    gone = replace(run, event_files=(replace(run.event_files[0], path="/nowhere"),))
+    settled(analyses, gone)
+    now_s = time.monotonic()
+    for after_s, tries in ((5, 1), (40, 2), (80, 2), (140, 3)):
+        monkeypatch.setattr("tb_stall_plugin.analyses.time.monotonic", lambda s=after_s: now_s + s)
+        assert settled(analyses, gone).state == "ready"
+        assert len(worker.runs) == tries

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 
 from stall_analyzer.chart.chart_columns import Chart
 from stall_analyzer.discover.discover import find_runs
-from stall_analyzer.errors import UsageError
+from stall_analyzer.errors import UnreadableFile, UsageError
 from stall_analyzer.files import caches
 from stall_analyzer.files.caches import LIVE_S
 from stall_analyzer.model.notes import Note
@@ -151,10 +152,41 @@ def test_a_file_cut_anywhere_is_never_taken_for_another_result(store: ResultStor
         assert store.known(fake_run("a")) in (None, head)
 
 
-def test_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", [3, 40, 400, -5])
+def test_a_changed_byte_is_noticed_and_the_result_dropped(store: ResultStore, at: int) -> None:
+    put(store, fake_run("a"))
+    (path,) = files_in(store)
+    changed = bytearray(path.read_bytes())
+    changed[at] ^= 4
+    path.write_bytes(changed)
+    if store.known(fake_run("a")) is not None:  # it is in the entry, of which nothing was read
+        with pytest.raises(UnreadableFile):
+            store.entry(path.stem)
+        assert files_in(store) == []
+    assert store.known(fake_run("a")) is None
+
+
+def test_a_damaged_result_that_cannot_be_deleted_is_not_known_either(
+    store: ResultStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(store, fake_run("a"))
+    (path,) = files_in(store)
+    path.write_bytes(path.read_bytes()[:-9] + b"different")
+    monkeypatch.setattr(Path, "unlink", refused)
+    with pytest.raises(UnreadableFile):
+        store.entry(path.stem)
+    assert store.known(fake_run("a")) is None
+    assert not store.has(path.stem)
+
+
+def refused(*_: object, **__: object) -> NoReturn:
+    raise PermissionError(13, "Permission denied")
+
+
+def test_a_store_that_was_asked_for_and_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="cannot write the store"):
-        put(ResultStore(tmp_path / "file"), fake_run("a"))
+        ResultStore(tmp_path / "file").check()
 
 
 def test_what_no_pass_asked_for_in_months_is_forgotten(store: ResultStore) -> None:
@@ -217,6 +249,16 @@ def test_what_was_being_written_is_not_left_behind(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(UsageError, match="No space left"):
-        put(store, fake_run("a"))
+    put(store, fake_run("a"))
     assert files_in(store) == []
+    assert "No space left" in store.problem
+
+
+def test_what_could_not_be_written_is_there_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    store = ResultStore(tmp_path / "file")
+    put(store, fake_run("a"))
+    assert "cannot write the store" in store.problem
+    key = store.key(fake_run("a"))
+    assert json.loads(store.entry(key)) == sample("healthy")
+    assert store.head(key).facts["sentence"] == sample("healthy")["verdict"]["sentence"]

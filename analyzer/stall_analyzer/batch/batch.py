@@ -10,15 +10,15 @@ from __future__ import annotations
 import json
 import pickle
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from stall_analyzer.batch.engines import Engine
 from stall_analyzer.batch.selection import ALL, Selection
 from stall_analyzer.discover.console_files import with_named_console
 from stall_analyzer.discover.discover import by_name, nothing_found, stream_runs
-from stall_analyzer.errors import NothingFound
+from stall_analyzer.errors import NothingFound, UnreadableFile
 from stall_analyzer.files import files
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import Run
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 WAITING_IN_MEMORY_BYTES = 4 << 20
 NAMES_SHOWN = 10
+Kept = TypeVar("Kept")
 
 
 class Batch:
@@ -52,6 +53,7 @@ class Batch:
         # Closed with the batch itself: it has no name that could be left behind.
         self._waiting: IO[bytes] = tempfile.SpooledTemporaryFile(WAITING_IN_MEMORY_BYTES)  # noqa: SIM115
         self._extras: dict[str, Any] = {}
+        self._found: Callable[[], Iterable[Run]] = lambda: ()  # all runs, looked for once more
         self.notes: list[Note] = []
         self.tracebacks: list[str] = []
         self.to_read = 0
@@ -91,7 +93,9 @@ class Batch:
         Raises NothingFound where there is no run at all, or none of a name asked for.
         """
         wanted = self._wanted(paths, selection, seen)
-        for run in with_named_console(wanted, selection.console) if selection.console else wanted:
+        look_again = partial(stream_runs, [files.absolute(path) for path in paths], [])
+        self._found = partial(_with_console, selection.console, look_again)
+        for run in _with_console(selection.console, lambda: wanted):
             self._add(run, again)
         self._keys.sort(key=lambda key: by_name(*key[:2]))
 
@@ -147,6 +151,9 @@ class Batch:
                 self._extras[self._store.key(run)] = result.extra
             self._take(result.head.facts)
             done(run)
+        if self._store.problem:
+            text = f"The results are not kept: {self._store.problem}."
+            self.notes.append(Note("warning", text))
 
     def _runs_to_read(self) -> Iterator[Run]:
         self._waiting.seek(0)
@@ -157,12 +164,23 @@ class Batch:
 
     def facts(self) -> Iterator[Facts]:
         for key in self._wanted_keys():
-            yield self._store.head(key).facts
+            yield self._kept(self._store.head, key).facts
 
     def lines(self) -> Iterator[str]:
         """The runs' entries of the document, as JSON."""
         for key in self._wanted_keys():
-            yield self._store.entry(key)
+            yield self._kept(self._store.entry, key)
+
+    def _kept(self, read: Callable[[str], Kept], key: str) -> Kept:
+        """From the store. What was deleted or damaged there since it was found is made anew."""
+        try:
+            return read(key)
+        except UnreadableFile:
+            for run in self._found():
+                if self._store.key(run) == key:
+                    self._store.put(run, run_result.analyze(run))
+                    return read(key)
+            raise
 
     def entries(self) -> Iterator[ReportEntry]:
         for line in self.lines():
@@ -171,3 +189,7 @@ class Batch:
     def extras(self) -> list[Any]:
         """What `extra_of` made of each run."""
         return [self._extras.get(key) for key in self._wanted_keys()]
+
+
+def _with_console(console: str, runs: Callable[[], Iterator[Run]]) -> Iterable[Run]:
+    return with_named_console(runs(), console) if console else runs()

@@ -1,10 +1,14 @@
-"""The charts of a run in a file: a line of JSON, and then all numbers as plain columns that are
-mapped, not read."""
+"""The charts of a run in a file: a line of JSON, and then all numbers as plain columns.
+
+They are read, not mapped: a file that shrinks under a mapping kills the process that looks at it.
+"""
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,8 +17,6 @@ import numpy as np
 from stall_analyzer.chart.chart_columns import Argument, Chart, Curve, Lane
 from stall_analyzer.model.units import Int64s
 
-WORD_BYTES = 8  # all columns are of int64 or float64
-
 # The next column, by its length.
 Take: TypeAlias = Callable[[int], Int64s]
 
@@ -22,12 +24,14 @@ Take: TypeAlias = Callable[[int], Int64s]
 def pieces(charts: Sequence[Chart], version: str) -> Iterator[bytes]:
     """What to write, piece by piece."""
     columns = [column for chart in charts for column in _columns(chart)]
-    words = sum(map(len, columns)) + 1
-    about = {"version": version, "words": words, "charts": [_about(chart) for chart in charts]}
-    line = json.dumps(about).encode()
-    yield line + b" " * (-(len(line) + 1) % WORD_BYTES) + b"\n"
+    about = {
+        "version": version,
+        "words": sum(map(len, columns)),
+        "checksum": reduce(_extended, columns, 0),
+        "charts": [_about(chart) for chart in charts],
+    }
+    yield json.dumps(about).encode() + b"\n"
     yield from (column.tobytes() for column in columns)
-    yield bytes(WORD_BYTES)  # nothing at all could not be mapped
 
 
 def load(path: Path, version: str) -> list[Chart]:
@@ -35,13 +39,13 @@ def load(path: Path, version: str) -> list[Chart]:
     version."""
     with path.open("rb") as file:
         line = file.readline()
-    about = json.loads(line)
-    if about["version"] != version:
-        raise ValueError("the charts are of another version")
-    # A plain array over the mapped bytes: each slice of a memmap object costs microseconds.
-    words = np.asarray(np.memmap(path, np.int64, mode="r", offset=len(line)))
-    if len(words) != about["words"]:
-        raise ValueError("the charts are cut off")
+        about = json.loads(line)
+        if about["version"] != version:
+            raise ValueError("the charts are of another version")
+        words = np.frombuffer(file.read(), np.int64)
+    whole = line.endswith(b"\n") and len(words) == about["words"]
+    if not whole or _extended(0, words) != about["checksum"]:
+        raise ValueError("the charts are damaged")
     begin = 0
 
     def take(count: int) -> Int64s:
@@ -50,6 +54,11 @@ def load(path: Path, version: str) -> list[Chart]:
         return words[begin - count : begin]
 
     return [_chart(chart, take) for chart in about["charts"]]
+
+
+def _extended(checksum: int, column: Any) -> int:
+    data: Any = np.ascontiguousarray(column)
+    return zlib.crc32(data, checksum)
 
 
 def _columns(chart: Chart) -> Iterator[Any]:

@@ -184,7 +184,11 @@ def _store(arguments: argparse.Namespace) -> ResultStore:
     from stall_analyzer.files import caches  # noqa: PLC0415
     from stall_analyzer.results.result_store import ResultStore  # noqa: PLC0415
 
-    return ResultStore(arguments.store or caches.results_folder())
+    if arguments.store is None:
+        return ResultStore(caches.results_folder())
+    store = ResultStore(arguments.store, lasting=True)
+    store.check()
+    return store
 
 
 def _find(store: ResultStore, arguments: argparse.Namespace, again: bool) -> tuple[Batch, Judge]:

@@ -19,8 +19,9 @@ def check_file(path: Path) -> None:
         raise UsageError(f"cannot write {path}: permission denied")
 
 
-def write_file(path: Path, pieces: Iterable[str | bytes]) -> None:
-    """Whoever reads `path` never sees half a report."""
+def write_file(path: Path, pieces: Iterable[str | bytes], *, lasting: bool = True) -> None:
+    """Whoever reads `path` never sees half a report; a `lasting` one not even after the power was
+    cut. What can be made anew need not wait for the disk."""
     target = path.resolve()
     in_place = target.exists() and not target.is_file()  # a device or pipe cannot be replaced
     aside = f".{target.name}.{os.urandom(4).hex()}.partial"  # others may write the same
@@ -29,6 +30,9 @@ def write_file(path: Path, pieces: Iterable[str | bytes]) -> None:
         with written.open("wb") as stream:
             for piece in pieces:
                 stream.write(piece if isinstance(piece, bytes) else piece.encode(errors="replace"))
+            if lasting and not in_place:
+                stream.flush()
+                os.fsync(stream.fileno())
         if not in_place:
             written.replace(target)
     except OSError as error:

@@ -1,14 +1,17 @@
 """Results on disk, so that a run is read again only when it has changed: `stall-analyze` and the
 Stall tab share them.
 
-A run has one file, `<key>.result`: a line of JSON, what is known about the run in short, and then
-its entry of the document, compressed. Thousands of known runs are listed by reading little more
-than those lines. What the tab draws is in a second file, `<key>.charts`, ten times as large: only
-runs that somebody has looked at have one.
+A run has one file, `<key>.result`: a line with a checksum, the length of what follows and what is
+known about the run in short, as JSON, and then its entry of the document, compressed. Thousands of
+known runs are listed by reading little more than those lines. What the tab draws is in a second
+file, `<key>.charts`, ten times as large: only runs that somebody has looked at have one.
 
 A file is written aside and then put in its place, which is all or nothing on every file system: a
 process that is killed loses the runs it was working on and nothing else, and many processes and
 machines may work into one store. A newer result of a run takes the place of the older.
+
+Nobody depends on the disk: what is damaged there is dropped and made anew, and what cannot be
+written there is kept as long as the process lives.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
@@ -42,8 +46,13 @@ DAMAGE = (OSError, ValueError, TypeError, KeyError, zlib.error)
 
 
 class ResultStore:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, lasting: bool = False) -> None:
+        """`lasting`: results are to be there even after the power was cut."""
         self.folder = folder
+        self.problem = ""  # why results could not be written, if so
+        self._lasting = lasting
+        self._unwritten: dict[str, RunResult] = {}
+        self._damaged: set[str] = set()  # which perhaps could not be deleted
 
     def key(self, run: Run) -> str:
         """Of the run, whatever its files hold."""
@@ -54,7 +63,10 @@ class ResultStore:
         said about a live run holds only for a moment, which may be good enough."""
         if not shows_changes(run) or (is_live(run) and not even_live):
             return None
-        path = self._path(self.key(run), RESULT)
+        key = self.key(run)
+        path = self._path(key, RESULT)
+        if key in self._damaged:
+            return None
         try:
             with path.open("rb") as stored:
                 head = _head(stored)
@@ -66,24 +78,48 @@ class ResultStore:
         return head
 
     def put(self, run: Run, result: RunResult, charts: Sequence[Chart] | None = None) -> None:
-        """Raises UsageError where nothing can be written: without a store there is no result."""
+        """Where it cannot be written, it is kept in memory, and `problem` says why."""
         key, head = self.key(run), result.head
-        if charts is not None:
-            from stall_analyzer.chart import chart_files  # noqa: PLC0415  the tab needs them
+        try:
+            if charts is not None:
+                from stall_analyzer.chart import chart_files  # noqa: PLC0415  the tab needs them
 
-            self._write(self._path(key, CHARTS), chart_files.pieces(charts, head.version))
-        line = json.dumps(vars(head), allow_nan=False).encode()
-        self._write(self._path(key, RESULT), [line + b"\n", result.packed])
+                self._write(self._path(key, CHARTS), chart_files.pieces(charts, head.version))
+            about = json.dumps(vars(head), allow_nan=False).encode()
+            line = b"%08x %d %s\n" % (zlib.crc32(about), len(result.packed), about)
+            self._write(self._path(key, RESULT), [line, result.packed], self._lasting)
+        except UsageError as error:
+            self.problem = str(error)
+            self._unwritten[key] = replace(result, extra=None)
+        else:
+            self._unwritten.pop(key, None)
+        self._damaged.discard(key)
+
+    def made_anew(self, run: Run) -> None:
+        """Another process has put it."""
+        self._damaged.discard(self.key(run))
+
+    def check(self) -> None:
+        """Before the work. Raises UsageError where nothing can be written."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot write the store {self.folder}: {error.strerror}") from error
 
     def has(self, key: str) -> bool:
-        return self._path(key, RESULT).is_file()
+        with suppress(OSError):
+            return key not in self._damaged and self._path(key, RESULT).is_file()
+        return False
 
     def head(self, key: str) -> ResultHead:
-        return self._read(key, _head)
+        unwritten = self._unwritten.get(key)
+        return unwritten.head if unwritten else self._read(key, _head)
 
     def entry(self, key: str) -> str:
-        """The run's entry of the document, as a line of JSON."""
-        return self._read(key, _entry)
+        """The run's entry of the document, as a line of JSON. Raises UnreadableFile where it is
+        gone or damaged; it is then not known any more."""
+        unwritten = self._unwritten.get(key)
+        return unwritten.entry if unwritten else self._read(key, _entry)
 
     def charts(self, key: str, version: str) -> list[Chart] | None:
         """None where there are none of this version, or they are damaged."""
@@ -124,18 +160,19 @@ class ResultStore:
             with path.open("rb") as stored:
                 return read(stored)
         except DAMAGE as error:  # somebody deleted it, or the machine went down
+            self._damaged.add(key)
             with suppress(OSError):
                 path.unlink()
             raise UnreadableFile(
                 f"a result in the store {self.folder} cannot be read ({error}): start again"
             ) from error
 
-    def _write(self, path: Path, pieces: Iterable[bytes]) -> None:
+    def _write(self, path: Path, pieces: Iterable[bytes], lasting: bool = False) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"cannot write the store {self.folder}: {error.strerror}") from error
-        write_file(path, pieces)
+        write_file(path, pieces, lasting=lasting)
 
     def _files(self) -> Iterator[Path]:
         return self.folder.glob("[0-9a-f][0-9a-f]/*")
@@ -146,7 +183,13 @@ class ResultStore:
 
 
 def _head(stored: BinaryIO) -> ResultHead:
-    return ResultHead(**json.loads(stored.readline()))
+    line = stored.readline()
+    checksum, size, about = line.rstrip(b"\n").split(b" ", 2)
+    if int(checksum, 16) != zlib.crc32(about):
+        raise ValueError("its checksum does not match")
+    if os.fstat(stored.fileno()).st_size != len(line) + int(size):
+        raise ValueError("it is cut off")
+    return ResultHead(**json.loads(about))
 
 
 def _entry(stored: BinaryIO) -> str:

@@ -22,7 +22,8 @@ class SessionFiles:
         is_remote = "://" in logdir
         parent = tempfile.gettempdir() if is_remote else logdir.rstrip("/")
         self._is_remote = is_remote
-        self.staging = f"{parent}/.stall-{os.getpid()}"  # to be given to the profiler
+        # To be given to the profiler. Containers with one folder count processes each for itself.
+        self.staging = f"{parent}/.stall-{os.getpid()}-{os.urandom(4).hex()}"
 
     def publish(self) -> tuple[str, int]:
         """Name of the session and size of its file."""
