@@ -202,12 +202,13 @@ def innermost(start: Int64s, duration: Int64s, parent: Int32s, line: Int32s) -> 
 
 def inherit(own: Int64s, parent: Int32s) -> Int64s:
     """Each event's own label or, where it has none, that of the nearest ancestor which has one."""
-    label = own.copy()
+    nearest = np.arange(len(own))
     rows = np.flatnonzero((own == NOTHING) & (parent >= 0))
-    ancestor = parent[rows]
+    nearest[rows] = parent[rows]
+    # Each round goes twice as far up as the one before: deep nesting costs no more than its size.
     while len(rows):
-        found = own[ancestor]
-        label[rows] = found
-        further = (found == NOTHING) & (parent[ancestor] >= 0)
-        rows, ancestor = rows[further], parent[ancestor[further]]
-    return label
+        further = nearest[nearest[rows]]
+        moved = further != nearest[rows]
+        nearest[rows] = further
+        rows = rows[moved]
+    return own[nearest]
