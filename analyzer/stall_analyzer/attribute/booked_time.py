@@ -160,13 +160,12 @@ def _clipped(tiling: Tiling, duration_ps: int) -> Tiling:
 def _parts(books: Books, shares: Shares) -> list[tuple[str, Int64s]]:
     """Causes with their nanoseconds in each row; together they are the row."""
     nothing = np.zeros(len(books), dtype=np.int64)
-    eager = (books.steps > 0) & (books.calls == 0)
     parts: list[tuple[str, Int64s]] = []
     for account, cause in CAUSES_OF.items():
         spent = books.spent(account)
         special, ns = {
             "input.wait": ("input.first_element", np.where(_is_first_wait(books), spent, 0)),
-            "host.python": ("host.eager", np.where(eager, spent, 0)),
+            "host.python": ("host.eager", np.where(books.is_eager, spent, 0)),
             "compute.step": (FIRST_CALL, np.minimum(spent, _first_calls_took_longer(books))),
         }.get(cause, (cause, nothing))
         parts += [(special, ns), *_divided(cause, spent - ns, shares.get(account, {}))]

@@ -48,3 +48,8 @@ class Books:
 
     def in_phase(self, *phases: str) -> Bools:
         return np.array([phase in phases for phase in self.phase], dtype=np.bool_)
+
+    @property
+    def is_eager(self) -> Bools:
+        """Rows whose steps call no compiled function."""
+        return np.asarray((self.steps > 0) & (self.calls == 0))

@@ -35,8 +35,10 @@ OF_THE_THREAD = (
 # In which it may wait for a batch. Inside of a step, samples do not tell the wait from the work.
 MAY_WAIT = (Account.STEP, Account.INPUT)
 WAITS = (Account.WAIT, Account.INPUT)
-# The line that calls one of these calls the whole training: it explains nothing.
+# The line that calls one of these calls the whole training: it explains nothing but the callbacks
+# of a library, which it was given.
 TRAINS = frozenset({"fit", "fit_generator", "train_on_batch"})
+OF_CALLBACKS = ("host.callback", "host.checkpoint")
 
 Item = tuple[str, str]  # account and name; without a name, what the named ones leave
 
@@ -52,6 +54,7 @@ class _Epoch:
     where: dict[Item, str]
     seen: tuple[SeenStack, ...]
     calls: tuple[BookItem, ...]
+    is_eager: bool  # most of its Python is in steps that call no compiled function
 
 
 def code_stacks(
@@ -64,7 +67,9 @@ def code_stacks(
         return ()
     end_ns = start_ns + window.duration_ps // PS_PER_NS
     epoch = _epoch(capture.books, capture.stacks or SampledStacks(), start_ns, end_ns)
-    stacks = (*_of_the_thread(epoch), *_of_the_background(epoch, contention_ps // PS_PER_NS))
+    stacks = [*_of_the_thread(epoch), *_of_the_background(epoch, contention_ps // PS_PER_NS)]
+    if epoch.is_eager:
+        stacks = [replace(s, cause="host.eager") if s.cause == "host.python" else s for s in stacks]
     return tuple(sorted((s for s in stacks if s.ps > 0), key=lambda stack: -stack.ps))
 
 
@@ -73,6 +78,8 @@ def code_lines(stacks: Sequence[CodeStack], source: Mapping[str, str]) -> tuple[
     spent: Counter[CodeLine] = Counter()
     for stack in stacks:
         frame = users_frame(stack.frames)
+        if frame is None and stack.cause in OF_CALLBACKS and stack.name:
+            frame = next((f for f in stack.frames if f.is_users), None)
         if frame is not None:
             spent[_line(frame, stack, source.get(f"{frame.path}:{frame.line}", ""))] += stack.ps
     return tuple(replace(line, ps=ps) for line, ps in spent.most_common())
@@ -94,7 +101,10 @@ def _epoch(books: Books, stacks: SampledStacks, start_ns: int, end_ns: int) -> _
             where[item] = dated.item.where
     seen = tuple(s for s in stacks.stacks if is_inside(s.begin_ns, s.end_ns))
     calls = tuple(c.item for c in stacks.calls if is_inside(c.begin_ns, c.end_ns))
-    return _Epoch(Counter(spent), items, where, seen, calls)
+    python = books.spent(Account.PYTHON)
+    eager_ns = int(np.sum(python[rows & books.is_eager]))
+    is_eager = 2 * eager_ns > spent.get(Account.PYTHON, 0)
+    return _Epoch(Counter(spent), items, where, seen, calls, is_eager)
 
 
 def _of_the_thread(epoch: _Epoch) -> Iterator[CodeStack]:
