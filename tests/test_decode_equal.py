@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stall_analyzer.decode import plane_reader
 from stall_analyzer.errors import UnreadableFile
 from stall_analyzer.model.trace import Trace
 from tests.corpus import CORPUS
-from tests.xspace import Event, Line, Plane, Ref, read_pure, read_with, space
+from tests.xspace import Event, Line, Plane, Ref, host_space, read_pure, read_with, space
 
 native = pytest.importorskip("stall_analyzer.decode._xplane", reason="not built: no C compiler?")
 
@@ -138,3 +139,39 @@ def test_equal_on_real_traces_whole_cut_and_damaged() -> None:
         assert_equal(bytes(mutated))
         compared += 1
     assert compared >= 5
+
+
+# ---------------------------------------------------------------- several threads
+
+
+def read_by_threads(path: str) -> Trace:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plane_reader, "PIECE_BYTES", 1)
+        patch.setattr(plane_reader, "THREADS", 3)
+        return read_with(native.read_plane, path)
+
+
+@given(data=spaces)
+@settings(deadline=None, max_examples=150)
+def test_lines_read_by_several_threads_are_those_that_one_reads(data: bytes) -> None:
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        assert result(read_by_threads, file.name) == result(
+            lambda path: read_with(native.read_plane, path), file.name
+        )
+
+
+def test_whoever_gives_up_waiting_stops_the_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "host.xplane.pb"
+    path.write_bytes(host_space(*(Line("python", [Event("a", 0, 1)]) for _ in range(50))))
+    monkeypatch.setattr(plane_reader, "PIECE_BYTES", 1)
+    monkeypatch.setattr(plane_reader, "THREADS", 3)
+
+    def give_up(done: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        read_with(native.read_plane, path, give_up)

@@ -7,7 +7,7 @@ and pure. Both append to the same bytearrays, which numpy then reads without a c
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -89,17 +89,23 @@ class Tables:
             keep_from_ps = (min(from_ps, shortest_ps) for from_ps in keep_from_ps)
         return cls(
             names=tuple(names.values()),
-            event_ids=_int64s(names),
-            keep_from_ps=_int64s(keep_from_ps),
-            join_gap_ps=_int64s(map(vocabulary.join_gap_ps, names.values())),
+            event_ids=int64s(names),
+            keep_from_ps=int64s(keep_from_ps),
+            join_gap_ps=int64s(map(vocabulary.join_gap_ps, names.values())),
             fold_bits=array("I", map(vocabulary.fold_bits, names.values())).tobytes(),
             stat_names=tuple(stats.values()),
-            stat_ids=_int64s(stats),
+            stat_ids=int64s(stats),
             stat_column=bytes(column.get(name, NO_COLUMN) for name in stats.values()),
         )
 
+    @property
+    def raw(self) -> RawTables:
+        """As a core takes them."""
+        return (self.event_ids, self.keep_from_ps, self.join_gap_ps, self.fold_bits,
+                self.stat_ids, self.stat_column, PINNED, IDENTITY_COLUMN)  # fmt: skip
 
-def _int64s(values: Iterable[int]) -> bytes:
+
+def int64s(values: Iterable[int]) -> bytes:
     return array("q", values).tobytes()
 
 
@@ -145,27 +151,3 @@ class Core(Protocol):
         progress: BytesRead,
         /,
     ) -> RawResult: ...
-
-
-@dataclass(frozen=True)
-class PlaneReader:
-    """A core, ready to read the planes of one file into `columns`."""
-
-    core: Core
-    fd: int
-    columns: Columns
-    progress: BytesRead
-
-    def read(
-        self, lines: Sequence[tuple[int, int, int]], tables: Tables, unnamed_rows: int
-    ) -> PlaneResult:
-        """Append the events of a plane's lines, given as (begin, end, shift_ps)."""
-        raw_tables = (tables.event_ids, tables.keep_from_ps, tables.join_gap_ps,
-                      tables.fold_bits, tables.stat_ids, tables.stat_column, PINNED,
-                      IDENTITY_COLUMN)  # fmt: skip
-        numbers = _int64s(number for line in lines for number in line)
-        columns = self.columns.rows, self.columns.stats
-        found, unnamed, totals, texts = self.core(
-            self.fd, numbers, raw_tables, columns, unnamed_rows, self.progress
-        )
-        return PlaneResult([LineResult(*line) for line in found], unnamed, totals, texts)

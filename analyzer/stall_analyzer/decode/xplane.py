@@ -20,10 +20,10 @@ from stall_analyzer.decode.event_columns import (
     BytesRead,
     Core,
     LineResult,
-    PlaneReader,
     PlaneResult,
     Tables,
 )
+from stall_analyzer.decode.plane_reader import PlaneReader
 from stall_analyzer.decode.scan import ByteWindow, FileCut, LineRange, ScannedFile, scan
 from stall_analyzer.errors import UnreadableFile, WireError
 from stall_analyzer.model.notes import Note
