@@ -15,7 +15,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types check-python bench logging-cost fleet scenarios clusters faults
 .PHONY: hangs harm captured partial controls agreement blind blind-learning strangers accuracy docs schema sample-logs clean
-.PHONY: frontend test-frontend test-browser screenshots test-versions
+.PHONY: xcheck frontend test-frontend test-browser screenshots test-versions
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -134,6 +134,9 @@ strangers: $(VENV)/.installed-test  ## the same with programs that are not in th
 accuracy: $(VENV)/.installed-test  ## docs/ACCURACY.md from what was trained last, with XProf on it
 	-$(BIN)/python -m tests.scenarios.faults.run $(FAULTS) --only-score --markdown docs/ACCURACY.md
 	$(BIN)/python -m tests.scenarios.faults.xprof --workdir build/faults --markdown docs/ACCURACY.md
+
+xcheck: $(VENV)/.installed-test  ## device traces: our figures beside XProf's, where public logs lie beside this
+	$(BIN)/python -m tests.xcheck.run --markdown docs/ACCURACY.md
 
 test-versions: $(TENSORFLOWS:%=build/tensorflow-%/.installed)  ## the capture, with several TensorFlows
 	@failed=; for version in $(TENSORFLOWS); do \

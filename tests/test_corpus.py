@@ -42,6 +42,10 @@ def test_both_hosts_of_a_session_are_there_and_agree() -> None:
     first, second = run["host_ledgers"]
     assert first["buckets_ps"] == second["buckets_ps"]
     assert run["steps"][0]["source"] == "device"
+    # Its ops are of replica 4 and replica 6: the other GPUs had work that was not recorded.
+    assert "A device computed for 4 % of it" in run["verdict"]["sentence"]
+    assert "at least 7 replicas: not all of them were recorded" in run["evidence"]["device"]
+    assert not [finding for finding in run["findings"] if finding["id"] == "ST503"]
 
 
 def test_a_damaged_trace_is_unreadable_and_says_why() -> None:
@@ -65,7 +69,7 @@ def test_jax_programs_are_called_that_and_get_no_advice() -> None:
         assert "A JAX program" in run["verdict"]["sentence"]
         assert run["findings"] == []
     assert (
-        "was at work for 80 % of it and compiling took 1.53 s"
+        "was at work for 80 % of it (73 % in copies) and compiling took 1.53 s"
         in runs("L03")[0]["verdict"]["sentence"]
     )
 

@@ -162,16 +162,24 @@ def _in_most_pauses(calls: Calls, trains: Bools) -> Bools:
 
 
 def device_steps(trace: Trace) -> TracedSteps | None:
-    """Steps as the profiler marked them on a device, for traces in which no thread trains."""
-    steps = [
-        slice(line.first_event, line.last_event)
+    """Steps as the profiler marked them on devices, for traces in which no thread trains.
+
+    A step of several devices begins with the first of them and ends with the last.
+    """
+    is_steps = [
+        line.name == "Steps" and trace.planes[line.plane].name.startswith("/device:")
         for line in trace.lines
-        if line.name == "Steps" and trace.planes[line.plane].name.startswith("/device:")
     ]
-    longest = max(steps, key=lambda rows: rows.stop - rows.start, default=slice(0, 0))
-    start, end = trace.events.start_ps[longest], trace.events.end_ps[longest]
-    if len(start) == 0:
+    rows = np.flatnonzero(np.array(is_steps, dtype=np.bool_)[trace.events.line])
+    if len(rows) == 0:
         return None
+    events, name = trace.events, trace.events.name[rows]
+    steps = sorted(
+        (int(events.start_ps[mine].min()), int(events.end_ps[mine].max()))
+        for mine in (rows[name == each] for each in np.unique(name))
+    )
+    start, end = np.array(steps, dtype=np.int64).T
+    end[:-1] = np.minimum(end[:-1], start[1:])  # one device may be ahead of the others
     return TracedSteps(start, end, np.ones(len(start), np.bool_), "device", eager=False)
 
 

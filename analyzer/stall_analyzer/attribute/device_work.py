@@ -1,26 +1,48 @@
 """Accelerators: what the device did, where the trace shows it.
 
 While a device computes, training goes on whatever the host does; while it is idle, the host's
-reason is the reason. A device plane alone proves nothing: it is listed even when the device was
-not used, and stays empty when it was used but could not be traced.
+reason is the reason. Of several devices, those that stand in a collective wait for the others: once
+half of those at work do, training does. A device plane alone proves nothing: it is listed even when
+the device was not used, and stays empty when it was used but could not be traced.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.decode.vocabulary import DERIVED_DEVICE_LINES
+from stall_analyzer.decode.device_events import (
+    DeviceKind,
+    device_kind,
+    devices,
+    replicas,
+    work_lines,
+)
 from stall_analyzer.model.causes import code
-from stall_analyzer.model.intervals import NOTHING, Layer, Tiling, paint
+from stall_analyzer.model.intervals import (
+    NOTHING,
+    Layer,
+    Tiling,
+    distinct,
+    innermost,
+    label_at,
+    paint,
+    simplify,
+)
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.trace_rows import names_where
-from stall_analyzer.model.units import Bools
+from stall_analyzer.model.units import Bools, Int64s
 
-DEVICE_PREFIXES = ("/device:GPU", "/device:TPU", "/device:CUSTOM")
-# Lines that repeat what other lines of the plane say in smaller pieces.
-SUMMARY_LINES = DERIVED_DEVICE_LINES | {"Steps", "XLA Modules", "Step"}
+PROGRAM_LINE = "XLA Ops"  # of a TPU: a loop lies around its body there
 EVENT_MANAGERS = ("tf_GPU_Event_Manager", "tf_Device_Event_Manager")
+
+# The first that holds at an instant is what the device does.
+CAUSES: tuple[tuple[tuple[DeviceKind, ...], str], ...] = (
+    (("kernel",), "compute.device"),
+    (("collective",), "communication.collective"),
+    (("infeed",), "input.wait"),
+    (("to_device",), "input.host_to_device_copy"),
+    (("from_device", "on_device", "outfeed"), "memory.transfer"),
+)
 
 
 @dataclass(frozen=True)
@@ -35,12 +57,11 @@ class DeviceView:
 
 def device_view(trace: Trace, begin: int, end: int) -> DeviceView | None:
     """What the devices did over [begin, end) of trace time; None where none is listed."""
-    listed = [p.name for p in trace.planes if p.name.startswith(DEVICE_PREFIXES)]
+    listed = devices(trace)
     if not listed:
         return None
-    rows = np.flatnonzero(_on_device(trace)[trace.events.line])
-    events = trace.events
-    if len(rows) == 0:
+    working = [rows for plane in listed if len(rows := _rows(trace, plane))]
+    if not working:
         idle = Tiling(np.array([begin, end]), np.array([NOTHING]))
         used = _was_used(trace)
         sentence = (
@@ -49,34 +70,59 @@ def device_view(trace: Trace, begin: int, end: int) -> DeviceView | None:
             else "GPU not used: a device is listed, but no event shows it at work."
         )
         return DeviceView(idle, False, used, sentence)
-    copies = names_where(trace, lambda n: n.lower().startswith(("memcpy", "memset")))
-    to_device = names_where(trace, lambda n: n.startswith(("MemcpyH2D", "MemcpyHtoD")))
-    collective = names_where(trace, lambda n: "nccl" in n.lower() or "all-reduce" in n.lower())
-    name = events.name[rows]
-    groups: tuple[tuple[Bools, str], ...] = (
-        (~copies[name] & ~collective[name], "compute.device"),
-        (collective[name], "communication.collective"),
-        (to_device[name], "input.host_to_device_copy"),
-        (copies[name] & ~to_device[name], "memory.transfer"),
-    )
-    layers = [
-        Layer(events.start_ps[rows[mask]], events.end_ps[rows[mask]], code(cause))
-        for mask, cause in groups
-    ]
-    busy = len({trace.lines[line].plane for line in np.unique(events.line[rows])})
-    sentence = f"{busy} of {len(listed)} listed devices have events."
-    return DeviceView(paint(begin, end, layers), True, True, sentence)
+    tilings = [_one_device(trace, rows, begin, end) for rows in working]
+    sentence = f"{len(working)} of {len(listed)} listed devices have events."
+    if (count := replicas(trace)) > len(working):
+        sentence += f" The program has at least {count} replicas: not all of them were recorded."
+    return DeviceView(_together(tilings), True, True, sentence)
 
 
-def _on_device(trace: Trace) -> Bools:
-    return np.array(
-        [
-            trace.planes[line.plane].name.startswith(DEVICE_PREFIXES)
-            and line.name not in SUMMARY_LINES
-            for line in trace.lines
-        ],
-        dtype=np.bool_,
-    )
+def device_pieces(trace: Trace, rows: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """Start, end and name of what a device did; of ops around others only the rest."""
+    events = trace.events
+    line = trace.lines[int(events.line[rows[0]])] if len(rows) else None
+    if line is None or not line.name.startswith(PROGRAM_LINE):  # kernels may overlap, not nest
+        return events.start_ps[rows], events.end_ps[rows], events.name[rows].astype(np.int64)
+    place = np.full(len(events), -1, dtype=np.int32)
+    place[rows] = np.arange(len(rows), dtype=np.int32)
+    parent = np.where(events.parent[rows] >= 0, place[events.parent[rows]], -1).astype(np.int32)
+    pieces = innermost(events.start_ps[rows], events.duration_ps[rows], parent, events.line[rows])
+    return pieces.start, pieces.end, events.name[rows[pieces.owner]].astype(np.int64)
+
+
+def _rows(trace: Trace, plane: int) -> Int64s:
+    return np.flatnonzero(np.isin(trace.events.line, work_lines(trace, plane)))
+
+
+def _one_device(trace: Trace, rows: Int64s, begin: int, end: int) -> Tiling:
+    start, stop, name = device_pieces(trace, rows)
+    kinds = {index: device_kind(trace.names[index]) for index in np.unique(name).tolist()}
+
+    def of(wanted: tuple[DeviceKind, ...]) -> Bools:
+        return np.isin(name, [index for index, kind in kinds.items() if kind in wanted])
+
+    layers = [Layer(start[mask], stop[mask], code(cause))
+              for wanted, cause in CAUSES if (mask := of(wanted)).any()]  # fmt: skip
+    return paint(begin, end, layers)
+
+
+def _together(tilings: list[Tiling]) -> Tiling:
+    """What several devices do at an instant: progress beats waiting, unless half of them wait."""
+    if len(tilings) == 1:
+        return tilings[0]
+    bounds = distinct(*(tiling.bounds for tiling in tilings))
+    computing, communicating = code("compute.device"), code("communication.collective")
+    count = {code(cause): np.zeros(len(bounds) - 1, dtype=np.int64) for _, cause in CAUSES}
+    for tiling in tilings:
+        label = label_at(tiling, bounds[:-1])
+        for value in count:
+            count[value] += label == value
+    labels = np.full(len(bounds) - 1, NOTHING, dtype=np.int64)
+    for value in reversed(count):
+        labels[count[value] > 0] = value
+    waiting = (count[communicating] > 0) & (count[communicating] >= count[computing])
+    labels[waiting] = communicating
+    return simplify(Tiling(bounds, labels))
 
 
 def _was_used(trace: Trace) -> bool:

@@ -14,9 +14,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from stall_analyzer.attribute.device_work import DEVICE_PREFIXES
 from stall_analyzer.chart.chart_columns import Argument, Lane, Names, lane_of
 from stall_analyzer.decode.decode import read_trace
+from stall_analyzer.decode.device_events import DEVICE_PREFIXES
 from stall_analyzer.decode.trace_cache import CachedTrace
 from stall_analyzer.errors import UnreadableFile
 from stall_analyzer.model.timeline import AlignedTrace

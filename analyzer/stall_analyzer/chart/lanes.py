@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stall_analyzer.attribute.device_work import DEVICE_PREFIXES
 from stall_analyzer.attribute.xla import is_compiler_event
 from stall_analyzer.chart.chart_columns import Chart, Lane, Names, lane_of
 from stall_analyzer.chart.curves import curves_of
@@ -22,6 +21,7 @@ from stall_analyzer.chart.event_lanes import (
     thread_lanes,
     window_times,
 )
+from stall_analyzer.decode.device_events import DEVICE_PREFIXES
 from stall_analyzer.model.causes import CAUSES
 from stall_analyzer.model.findings import Report
 from stall_analyzer.model.format import seconds

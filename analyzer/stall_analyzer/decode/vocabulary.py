@@ -99,7 +99,7 @@ KEPT_STATS = frozenset(
      "allocation_bytes", "peak_bytes_in_use", "fragmentation", "allocator_name", "tf_op",
      "group_key", "group_size", "instance_key", "num_bytes", "memcpy_details", "correlation_id",
      "kind_src", "kind_dst", "flops", "bytes_accessed", "hlo_op", "hlo_module", "program_id",
-     "run_id"}
+     "run_id", "index_on_host"}
 )  # fmt: skip
 
 # Lines that `--annotate` adds to a copy of a trace: our own words, not what the profiler saw.

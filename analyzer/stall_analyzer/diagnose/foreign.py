@@ -20,7 +20,11 @@ ABOUT_THE_LOSS = frozenset({"ST301", "ST302", "ST305", "ST306"})
 ABOUT_THE_END = frozenset({"ST510", "ST511"})  # what hangs or dies
 # What most of the time went to is worth naming even where nothing marks training.
 MOST = 0.5
-SEEN_IN_ANY: tuple[Bucket, ...] = ("compute", "compile")  # of XLA's programs
+# What devices and the compiler show of any program of XLA's.
+SEEN_IN_ANY: tuple[Bucket, ...] = ("compute", "compile", "memory", "communication")
+DEVICE_CAUSES = (
+    "compute.device", "communication.collective", "memory.transfer", "input.host_to_device_copy"
+)  # fmt: skip
 READERS = "Perfetto (ui.perfetto.dev) and Holistic Trace Analysis read this one"
 
 
@@ -114,7 +118,11 @@ def _done(signals: Signals) -> str:
     if signals.devices.at_work:
         count = len(signals.devices.at_work)
         who = f"at least one of {count} devices" if count > 1 else "a device"
-        said.append(f"{who} was at work for {percent(buckets['compute'], window)} of it")
+        at_work = sum(signals.causes_ps[cause] for cause in DEVICE_CAUSES)
+        copying = at_work - signals.causes_ps["compute.device"]
+        copying -= signals.causes_ps["communication.collective"]
+        waits = f" ({percent(copying, window)} in copies)" if copying > MOST * at_work else ""
+        said.append(f"{who} was at work for {percent(at_work, window)} of it{waits}")
     if buckets["compile"]:
         said.append(f"compiling took {seconds(buckets['compile'])}")
     if buckets["profiler"] > MOST * window:

@@ -320,6 +320,11 @@ def _unknown(timeline: Timeline, host: HostLedger, confidence: float) -> Verdict
     return Verdict("unknown", "unknown", sentence, confidence)
 
 
+def _device_share(host: HostLedger, duration: int) -> str:
+    computed = host.ledger.causes_ps.get("compute.device", 0)
+    return f" A device computed for {percent(computed, duration)} of it." if computed else ""
+
+
 def _why_unknown(timeline: Timeline, host: HostLedger) -> str:
     """Why no cause is named, and what little the trace shows."""
     duration = timeline.window.duration_ps
@@ -330,5 +335,8 @@ def _why_unknown(timeline: Timeline, host: HostLedger) -> str:
         covered = percent(host.covered_ps, duration)
         return f"The profile covers only {covered} of it.{observed}"
     if host.training_thread is None:
-        return "No thread that trains was found in the trace, so the cause is not known."
+        return (
+            "No thread that trains was found in the trace, so the cause is not known."
+            f"{_device_share(host, duration)}"
+        )
     return f"Most of it left no evidence.{observed}"

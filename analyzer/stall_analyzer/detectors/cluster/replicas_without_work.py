@@ -34,6 +34,8 @@ def check(signals: Signals) -> Finding | None:
     idle = [name for name in devices.listed if name not in devices.at_work]
     if not devices.at_work or not idle:
         return None
+    if devices.replicas > len(devices.at_work):
+        return None  # they have work, which was not recorded
     count = len(devices.listed)
     return Finding(
         severity="note",

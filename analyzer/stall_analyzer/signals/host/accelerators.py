@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stall_analyzer.attribute.device_work import DEVICE_PREFIXES, SUMMARY_LINES, device_view
+from stall_analyzer.attribute.device_work import device_view
+from stall_analyzer.decode.device_events import DEVICE_PREFIXES, is_work_line, replicas
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 
@@ -16,6 +17,7 @@ class DeviceSignals:
     listed: tuple[str, ...]  # names of the planes: "/device:GPU:0"
     at_work: tuple[str, ...]  # those with events of their own
     used: bool  # a device worked, traced or not
+    replicas: int = 0  # that a distribution strategy made, as far as names of ops tell
 
 
 def device_signals(traces: Sequence[AlignedTrace]) -> DeviceSignals:
@@ -26,11 +28,12 @@ def device_signals(traces: Sequence[AlignedTrace]) -> DeviceSignals:
             if plane.name.startswith(DEVICE_PREFIXES):
                 listed[plane.name] = listed.get(plane.name, False) or any(
                     line.plane == index
-                    and line.name not in SUMMARY_LINES
+                    and is_work_line(line.name)
                     and line.last_event > line.first_event
                     for line in trace.lines
                 )
         view = device_view(trace, 0, 1)
         used = used or (view is not None and view.used)
     working = tuple(name for name, works in listed.items() if works)
-    return DeviceSignals(tuple(listed), working, used)
+    count = max((replicas(aligned.trace) for aligned in traces), default=0)
+    return DeviceSignals(tuple(listed), working, used, count)

@@ -29,6 +29,7 @@ from stall_analyzer.model.trace_rows import (
 from stall_analyzer.model.units import Int64s
 
 POOL = "bfc"
+NUMBERED = "device "
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,10 @@ def memory_in_use(traces: Sequence[AlignedTrace]) -> dict[str, tuple[Int64s, Int
     for aligned in traces:
         for name, rows in _by_allocator(aligned).items():
             in_use = stat_of(aligned.trace, "bytes_allocated", rows)
+            # What a TPU keeps for its programs is not handed out, and in use all the same.
+            in_use = in_use + np.maximum(stat_of(aligned.trace, "bytes_reserved", rows), 0)
             at = aligned.trace.events.start_ps[rows] + aligned.shift_ps
-            known = in_use != ABSENT
+            known = in_use >= 0
             before = found.get(name, (at[:0], in_use[:0]))
             found[name] = (
                 np.concatenate([before[0], at[known]]),
@@ -105,7 +108,11 @@ def _by_allocator(aligned: AlignedTrace) -> dict[str, Int64s]:
     at = trace.events.start_ps[rows] + aligned.shift_ps
     rows = rows[(at >= begin) & (at < end)]
     names = stat_of(trace, "allocator_name", rows)
-    return {trace.strings[n]: rows[names == n] for n in np.unique(names[names != ABSENT])}
+    found = {trace.strings[n]: rows[names == n] for n in np.unique(names[names != ABSENT])}
+    numbers = stat_of(trace, "index_on_host", rows)  # TPUs number their memories
+    numbers[names != ABSENT] = ABSENT
+    mine = np.unique(numbers[numbers != ABSENT])
+    return found | {f"{NUMBERED}{n}": rows[numbers == n] for n in mine}
 
 
 def _one_allocator(aligned: AlignedTrace, name: str, rows: Int64s) -> AllocatorSignals:

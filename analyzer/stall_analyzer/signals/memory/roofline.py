@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stall_analyzer.attribute.device_work import DEVICE_PREFIXES, SUMMARY_LINES
+from stall_analyzer.decode.device_events import is_device, work_lines
 from stall_analyzer.model.intervals import union
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
@@ -22,8 +22,6 @@ from stall_analyzer.signals.input.input_pipeline import NEVER, Spans
 NEAR_PEAK = 0.6
 # What moves more than the memory can was counted elsewhere: an asynchronous copy's beginning, say.
 BEYOND_PEAK = 1.2
-# Copies in the background go at the memory's speed too, and hold nothing up.
-BACKGROUND_LINE = "Async"
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ def roofline(traces: Sequence[AlignedTrace]) -> Roofline:
         _of_plane(aligned, index, plane)
         for aligned in traces
         for index, plane in enumerate(aligned.trace.planes)
-        if plane.name.startswith(DEVICE_PREFIXES) and plane.op_costs and _peak(plane)
+        if is_device(plane.name) and plane.op_costs and _peak(plane)
     ]
     return max(found, key=lambda one: one.bound_ps, default=Roofline())
 
@@ -64,14 +62,7 @@ def _peak(plane: Plane) -> float:
 
 def _of_plane(aligned: AlignedTrace, index: int, plane: Plane) -> Roofline:
     trace, peak = aligned.trace, _peak(plane)
-    lines = [
-        i
-        for i, line in enumerate(trace.lines)
-        if line.plane == index
-        and line.name not in SUMMARY_LINES
-        and not line.name.startswith(BACKGROUND_LINE)
-    ]
-    rows = np.flatnonzero(np.isin(trace.events.line, lines))
+    rows = np.flatnonzero(np.isin(trace.events.line, work_lines(trace, index)))
     moved = _moved_bytes(plane, trace.names)[trace.events.name[rows]]
     own = _own_ps(aligned, rows)
     rate = moved / np.maximum(own, 1) * PS_PER_S
