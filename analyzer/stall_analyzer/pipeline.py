@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from stall_analyzer.align.align import align
 from stall_analyzer.decode.decode import read_trace
@@ -32,13 +33,54 @@ def analyze(run: Run, progress: Progress = ignore_progress) -> Report:
     consoles: tuple[ConsoleLog, ...] = ()
     with guarded("The event files", notes):
         events = _read_events(run, notes, reading)
-    foreign: list[ForeignTrace] = []
-    timeline = align(_read_traces(run, notes, foreign, reading), events, _logging_host(run))
     with guarded("The dump of the debugger", notes):
         dump = _read_dump(run, notes)
     with guarded("The console's output", notes):
         consoles = _read_consoles(run, notes)
-    timeline = replace(timeline, dump=dump, foreign=tuple(foreign), consoles=consoles)
+    whole = _Pieces(run, events, dump, consoles)
+    try:
+        return _answered(whole, [*notes], progress, reading)
+    except Exception as error:
+        for what, rest in whole.without_one():
+            without = Note("error", f"{what} had to be left aside: {_fault(error)}")
+            with suppress(Exception):
+                return _answered(rest, [*notes, without], progress, Reading(run, ignore_progress))
+        raise
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """What was read of a run, but for its traces."""
+
+    run: Run
+    events: EventLog | None
+    dump: DebugDump | None
+    consoles: tuple[ConsoleLog, ...]
+
+    def without_one(self) -> Iterator[tuple[str, _Pieces]]:
+        """Where they cannot be answered together: the rest, without the smallest piece first."""
+        if self.dump is not None:
+            yield "The dump of the debugger", replace(self, dump=None)
+        if self.consoles:
+            yield "The console's output", replace(self, consoles=())
+        if self.events is not None and self.events.captures:
+            yield "The captures", replace(self, events=replace(self.events, captures=()))
+        if self.run.sessions:
+            yield "The event files", replace(self, events=None)
+            yield "The traces", replace(self, run=replace(self.run, sessions=()))
+            yield "All but the traces", _Pieces(self.run, None, None, ())
+
+
+def _fault(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}. This is a fault of stall-analyze."
+
+
+def _answered(pieces: _Pieces, notes: list[Note], progress: Progress, reading: Reading) -> Report:
+    run = pieces.run
+    foreign: list[ForeignTrace] = []
+    traces = _read_traces(run, notes, foreign, reading)
+    timeline = align(traces, pieces.events, _logging_host(run))
+    timeline = replace(timeline, dump=pieces.dump, foreign=tuple(foreign), consoles=pieces.consoles)
     timeline = replace(timeline, unread_hosts=_unread_hosts(run, timeline))
     return _accounted(run, timeline, notes, progress)
 

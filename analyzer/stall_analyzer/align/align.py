@@ -20,6 +20,7 @@ from stall_analyzer.align.placed_trace import PlacedTrace, inspect_trace
 from stall_analyzer.align.split_sessions import split_session_notes
 from stall_analyzer.align.steps import find_steps
 from stall_analyzer.align.window import find_window, later_epochs_ps
+from stall_analyzer.files.guard import guarded
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import ProfileSession
@@ -45,7 +46,10 @@ def align(
     `logging_host` wrote the event files: its clock is theirs.
     """
     notes: list[Note] = []
-    seen = [inspect_trace(session, source, events) for session, source in traces]
+    seen: list[PlacedTrace] = []
+    for session, source in traces:
+        with guarded(f"The trace of {source.host}", notes, session.id):
+            seen.append(inspect_trace(session, source, events))
     events, told = profiled_fit(events, seen)
     workers = booked_workers(events)
     events = with_workers(events, workers) if events is not None else None

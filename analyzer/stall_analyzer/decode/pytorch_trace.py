@@ -32,7 +32,7 @@ def is_pytorch(header: str, events: Sequence[object]) -> bool:
     """By what stands before the events, or else by the first of them."""
     if all(key in header for key in HEADER_KEYS):
         return True
-    return any(isinstance(event, dict) and event.get("cat") in OP_CATEGORIES for event in events)
+    return any(_category(event) in OP_CATEGORIES for event in events)
 
 
 def summed_up(events: Iterable[object], host: str) -> ForeignTrace:
@@ -41,11 +41,12 @@ def summed_up(events: Iterable[object], host: str) -> ForeignTrace:
     first, last, loader = math.inf, 0.0, 0.0
     for event in events:
         span = _span(event)
-        if span is None or not isinstance(event, dict) or event.get("cat") in COPIES:
+        category = _category(event)
+        if span is None or not isinstance(event, dict) or category in COPIES:
             continue
         name, (start, end) = str(event.get("name", "")), span
         first, last = min(first, start), max(last, end)
-        if event.get("cat") in DEVICE_CATEGORIES:
+        if category in DEVICE_CATEGORIES:
             starts.append(start)
             ends.append(end)
         elif name.startswith(STEP):
@@ -61,6 +62,11 @@ def summed_up(events: Iterable[object], host: str) -> ForeignTrace:
         device_ps=_busy_ps(starts, ends),
         loader_ps=_ps(loader),
     )
+
+
+def _category(event: object) -> str:
+    category = event.get("cat") if isinstance(event, dict) else ""
+    return category if isinstance(category, str) else ""
 
 
 def _span(event: object) -> tuple[float, float] | None:

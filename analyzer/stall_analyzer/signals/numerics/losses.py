@@ -144,6 +144,8 @@ def _undone(series: Series, epoch: Int64s, at_ps: Int64s) -> StepLosses:
             continue
         mean = series.value[rows]
         width = np.diff(count, prepend=0)
+        if not (width > 0).all():  # steps that are logged twice, or out of order
+            continue
         with np.errstate(invalid="ignore", over="ignore"):
             total = count * mean
             value = np.diff(total, prepend=0.0) / width

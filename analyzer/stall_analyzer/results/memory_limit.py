@@ -1,0 +1,69 @@
+"""How much memory a process for the work may take: one run must not bring the machine down.
+
+A run that needs more is lost with a clear word; without a limit, the system would end a process of
+its own choice.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from stall_analyzer.model.format import size
+
+VARIABLE = "STALL_MEMORY_LIMIT"  # bytes for each process; 0: none
+SHARE = 0.75  # of the machine, for all processes together
+LEAST_BYTES = 2 << 30
+# What a container may take: cgroups of version 2 and 1.
+OF_CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def memory_limit(processes: int = 1) -> int:
+    """Bytes for each of so many processes; 0 where nothing is known or wanted."""
+    with suppress(ValueError):
+        return max(int(os.environ[VARIABLE]), 0) if VARIABLE in os.environ else _share(processes)
+    return _share(processes)
+
+
+def limit_memory(most_bytes: int) -> None:
+    """Of this process from now on: Python then raises MemoryError."""
+    with suppress(ImportError, OSError, ValueError):  # on Windows, or forbidden
+        import resource  # noqa: PLC0415
+
+        _, most_allowed = resource.getrlimit(resource.RLIMIT_DATA)
+        if most_allowed != resource.RLIM_INFINITY:
+            most_bytes = min(most_bytes, most_allowed)
+        if most_bytes > 0:
+            resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_allowed))
+
+
+def limit_in_words() -> str:
+    """` (4.0 GB)`, where this process has a limit."""
+    with suppress(ImportError, OSError):
+        import resource  # noqa: PLC0415
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
+        if limit != resource.RLIM_INFINITY:
+            return f" ({size(limit)}; {VARIABLE} sets another limit)"
+    return ""
+
+
+def _share(processes: int) -> int:
+    known = [_physical_bytes(), *map(_container_bytes, OF_CONTAINER)]
+    whole = min((bytes for bytes in known if bytes > 0), default=0)
+    return max(int(SHARE * whole / max(processes, 1)), LEAST_BYTES) if whole else 0
+
+
+def _physical_bytes() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 0
+
+
+def _container_bytes(path: str) -> int:
+    try:
+        return int(Path(path).read_text(encoding="ascii"))
+    except (OSError, ValueError):  # "max", or no such file
+        return 0

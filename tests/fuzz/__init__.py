@@ -1,0 +1,9 @@
+"""Damaged inputs by the million: `make fuzz`. docs/ROBUSTNESS.md tells what was found by them.
+
+seeds      small sound logs of every kind, to be damaged
+mutations  what is done to them
+pipeline   whole analyses of damaged logs, under a limit of memory and time
+decoders   the native decoder against the pure one, on damaged traces
+native/    the native decoder under libFuzzer, AddressSanitizer and UBSan
+soak       thousands of requests and analyses: does memory stay flat?
+"""
