@@ -115,6 +115,24 @@ def log(*captures: Capture, **train: Series) -> EventLog:
     return EventLog(train, {}, None, START_NS, None, None, 1, captures=captures)
 
 
+def stacks(at_s: float, *seen: tuple[Sequence[str], str, str, bool], **source: str) -> bytes:
+    """Since the beginning: frames, account, item and whether in the background, each for 2 s."""
+    frames = [frame for lines, *_ in seen for frame in lines]
+    samples = [
+        {"account": account, "item": item, "background": background, "stack": n}
+        for n, (_, account, item, background) in enumerate(seen)
+    ]
+    return record(
+        "stacks",
+        at_s,
+        began_ns=START_NS,
+        frames={str(n): frame for n, frame in enumerate(frames)},
+        stacks={str(n): [*map(frames.index, lines)] for n, (lines, *_) in enumerate(seen)},
+        samples=[{**sample, "count": 60, "seen_ns": 2 * NS} for sample in samples],
+        source=source,
+    )
+
+
 def write_booked_run(folder: Path) -> Path:
     """A log of one epoch that a capture kept books of: its callback took two of three seconds."""
     hook = "Report.on_train_batch_end"
@@ -123,17 +141,11 @@ def write_booked_run(folder: Path) -> Path:
         "began_ns": START_NS, "phase": "train", "epoch": 0, "lasted_ns": [3 * NS], "steps": [9],
         "calls": [9], "spent_ns": {"step": [NS], "callback": [2 * NS]}, "items": [item],
     }  # fmt: skip
-    samples = {"account": "callback", "item": hook, "background": False, "stack": 0}
-    stacks = {
-        "began_ns": START_NS,
-        "frames": {str(n): frame for n, frame in enumerate(IN_A_CALLBACK)},
-        "stacks": {"0": [*range(len(IN_A_CALLBACK))]},
-        "samples": [{**samples, "count": 60, "seen_ns": 2 * NS}],
-        "source": {"/home/me/train.py:41": "json.dump(logs, file)"},
-    }
+    source = {"/home/me/train.py:41": "json.dump(logs, file)"}
     records = (
         start(), mark("fit_begin", 0.0, None), mark("epoch_begin", 0.0),
-        record("books", 2.9, **books), record("stacks", 2.9, **stacks),
+        record("books", 2.9, **books), 
+        stacks(2.9, (IN_A_CALLBACK, "callback", hook, False), **source),
         mark("epoch_end", 3.0, step=9), mark("fit_end", 3.0, None, 9),
         record("end", 3.0, reason="exit"),
     )  # fmt: skip

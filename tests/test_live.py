@@ -216,6 +216,17 @@ def test_a_line_of_the_users_stands_beside_the_share_it_explains() -> None:
     assert costs(state) == "71 % waiting for input (train.py:25 load)"
 
 
+def test_that_line_is_known_from_the_first_epoch_on(log: LiveLog) -> None:
+    """In later epochs nobody looks any more, and the code is the same."""
+    seen = captures.stacks(
+        9.0, (captures.IN_THE_STEP, "step", "", False), (captures.GENERATOR, "step", "", True)
+    )
+    log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 9), seen)
+    assert costs(log.state(9.0).processes[0]) == "70 % waiting for input (data.py:12 batches)"
+    log.append(epoch(9.0, 1, 9), books(9.0, [USUAL] * 9, epoch=1))
+    assert costs(log.state(18.0).processes[0]) == "70 % waiting for input (data.py:12 batches)"
+
+
 # ---------------------------------------------------------------- several processes
 
 

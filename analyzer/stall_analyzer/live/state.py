@@ -11,14 +11,17 @@ from stall_analyzer.align.align import align
 from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.captures.capture_format import Account, MarkName
 from stall_analyzer.captures.capture_records import BookItem, MarkRecord
+from stall_analyzer.captures.stack_frames import Frame
 from stall_analyzer.live.followed_process import Moment
 from stall_analyzer.model.books import Books
 from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.event_log import Capture, EventLog
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.records import dataclass
+from stall_analyzer.model.timeline import Window
 from stall_analyzer.model.units import NS_PER_S, PS_PER_NS, Bools
 from stall_analyzer.signals.ending.process_end import ending_of
+from stall_analyzer.signals.host.user_lines import code_lines, code_stacks
 
 # The pace is that of the last half minute: old enough for a few steps, new enough to be true.
 RECENT_NS = 30 * NS_PER_S
@@ -62,6 +65,11 @@ class ProcessState:
         return buckets
 
     @property
+    def costliest(self) -> Bucket | None:
+        """In the epoch so far."""
+        return max(self.spent_ps, key=lambda bucket: self.spent_ps[bucket], default=None)
+
+    @property
     def trains(self) -> bool:
         return self.last_mark not in ("", MarkName.FIT_END) and not self.has_ended
 
@@ -90,7 +98,22 @@ def state_of(capture: Capture, moment: Moment, now_ns: int) -> ProcessState:
         since_step_ps=max(now_ns - max(moment.last_step_ns, begin.ns), 0) * PS_PER_NS,
         causes_ps=_causes_ps(capture, begin, until_ns),
     )
-    return replace(known, left_ps=_left_ps(known, marks))
+    line = _line(capture, known.costliest, begin, until_ns)
+    return replace(known, left_ps=_left_ps(known, marks), line=line)
+
+
+def _line(capture: Capture, bucket: Bucket | None, begin: MarkRecord, until_ns: int) -> str:
+    """`train.py:25 load`: the line of the user's that costs most of this bucket. Only first epochs
+    are looked at, and what was seen there holds for the later ones."""
+    seen = capture.stacks.stacks if capture.stacks is not None else ()
+    start_ns = min((begin.ns, *(stack.begin_ns for stack in seen)))
+    window = Window(0, (until_ns - start_ns) * PS_PER_NS, "", "", clock_unix_ns=start_ns)
+    lines = code_lines(code_stacks(capture, window), {})
+    line = next((line for line in lines if line.bucket == bucket), None)
+    if line is None:
+        return ""
+    frame = Frame(line.path, line.line, line.function)
+    return f"{frame.place} {frame.name}"
 
 
 def _begin(marks: Sequence[MarkRecord]) -> MarkRecord:

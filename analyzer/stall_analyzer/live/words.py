@@ -70,9 +70,9 @@ def how_far(state: ProcessState) -> str:
 def costs(state: ProcessState) -> str:
     """`71 % waiting for input (train.py:25 load)`; empty where nothing is booked."""
     whole_ps = sum(state.spent_ps.values())
-    if not whole_ps or not state.trains:
+    most = state.costliest
+    if most is None or not whole_ps or not state.trains:
         return ""
-    most = max(state.spent_ps, key=lambda bucket: state.spent_ps[bucket])
     inside = {cause: ps for cause, ps in state.causes_ps.items() if bucket_of(cause) == most}
     words = GOES_TO_CAUSE.get(max(inside, key=lambda cause: inside[cause]), GOES_TO[most])
     line = f" ({state.line})" if state.line else ""
