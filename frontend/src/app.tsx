@@ -5,6 +5,7 @@ import type { DataSource, RunsWish } from "./data/source";
 import { watchTheme } from "./host";
 import { ELSEWHERE, type Place } from "./links";
 import { firstRun } from "./runs";
+import type { Note } from "./types";
 import { Notes } from "./ui/parts";
 import { useRuns } from "./use_data";
 import { usePlace } from "./use_place";
@@ -63,7 +64,7 @@ export function App({ source }: { source: DataSource }) {
           </p>
         )}
         <PaperTitle place={shown} />
-        <Notes notes={problems} most={NOTES_ABOVE} />
+        <Notes notes={shown.view === "run" ? graver(problems) : problems} most={NOTES_ABOVE} />
         {shown.view === "runs" && (
           <RunsTable
             {...{ runs, only: shown.only, ...wishes }}
@@ -90,6 +91,11 @@ export function App({ source }: { source: DataSource }) {
       </main>
     </>
   );
+}
+
+/** Above the answer about one run, only what may be the reason that it is not the right one. */
+function graver(notes: readonly Note[]): Note[] {
+  return notes.filter(({ level }) => level !== "info");
 }
 
 /** On paper there is no bar on top to say what one looks at. */

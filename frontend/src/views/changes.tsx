@@ -4,7 +4,7 @@ import { between, seconds } from "../format";
 import { mayEnjoy, sortedBySeverity } from "../model";
 import type { DataSource } from "../data/source";
 import type { Finding, Report, Trace } from "../types";
-import { Section } from "../ui/parts";
+import { Section, goTo } from "../ui/parts";
 import { FindingCard } from "./finding_card";
 
 interface Props {
@@ -42,13 +42,22 @@ export function Changes({ source, report, traces, chosen, onEvidence }: Props) {
   );
 }
 
-/** Several changes together; a single one says the same on its card. */
+/** Several changes together, in the order of their cards; a single one says the same on its card. */
 function PlanLine({ report }: { report: Report }) {
   const { findings, first_epoch_ps: first, later_epoch_ps: later } = report.plan!;
+  const inOrder = report.findings.filter(({ id }) => findings.includes(id));
   return (
     <p class="plan-line">
-      Do these, in this order: <span class="plan-order">{findings.join(" → ")}</span>. First epoch{" "}
-      {seconds(first.now)} → <strong>{between(first)}</strong>
+      {inOrder.length === 2 ? "Both of these" : `These ${inOrder.length} together`}:{" "}
+      {inOrder.map(({ id, title }, index) => (
+        <span key={id}>
+          {index > 0 && ", "}
+          <button type="button" class="link" title={title} onClick={() => goTo(`card-${id}`)}>
+            {id}
+          </button>
+        </span>
+      ))}
+      . First epoch {seconds(first.now)} → <strong>{between(first)}</strong>
       {later && (
         <>
           , later epochs {seconds(later.now)} → <strong>{between(later)}</strong>

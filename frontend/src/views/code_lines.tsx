@@ -7,7 +7,7 @@ import { Swatch } from "../ui/stacked_bar";
 import { FlameGraphs } from "./flame_graph";
 
 const LEAST_SHARE = 0.005; // of the window; what costs less is not worth a line
-const MOST_SHOWN = 12;
+const MOST_SHOWN = 8;
 
 export function CodeLines({ report }: { report: Report }) {
   const windowPs = report.window.duration_ps;

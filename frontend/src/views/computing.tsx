@@ -34,9 +34,17 @@ function verdictOn(helps: boolean | null): string {
   return helps ? "worth trying" : "saves little";
 }
 
+/** "sequential_1/dense_2" is "dense_2", unless another part ends like that. */
+function shortNames(names: readonly string[]): (name: string) => string {
+  const last = (name: string) => name.split("/").pop() ?? name;
+  return (name) =>
+    names.filter((other) => last(other) === last(name)).length > 1 ? name : last(name);
+}
+
 function Parts(props: { title: string; parts: Entry["layers"]; wholePs: number }) {
   const { title, parts, wholePs } = props;
   if (parts.length === 0) return null;
+  const short = shortNames(parts.map(({ name }) => name));
   return (
     <div>
       <h3>{title}</h3>
@@ -45,7 +53,7 @@ function Parts(props: { title: string; parts: Entry["layers"]; wholePs: number }
           {parts.slice(0, PARTS_SHOWN).map(({ name, ps }) => (
             <tr key={name}>
               <th scope="row" title={name}>
-                <bdi>{name}</bdi>
+                {short(name)}
               </th>
               <td class="layer-bar">
                 <span

@@ -34,6 +34,7 @@ export function FindingCard(props: Props) {
   const win = finding.gain_ps.high || finding.later_gain_ps.high;
   return (
     <article
+      id={`card-${finding.id}`}
       class={`card ${isChosen ? "chosen" : ""}`}
       style={{ "--bucket": BUCKET_COLOURS[finding.bucket] }}
     >

@@ -136,6 +136,7 @@ function ReadyRun(props: Props & { answer: Ready }) {
             showAndGo(focusOnFinding(finding, index));
           }}
         />
+        <CodeLines report={report} />
         {hasTimeline && (
           <Section
             id="timeline"
@@ -154,7 +155,6 @@ function ReadyRun(props: Props & { answer: Ready }) {
           </Section>
         )}
       </div>
-      <CodeLines report={report} />
       {!isHeldUp && <Threads threads={report.threads} />}
       <Hosts
         ledgers={report.host_ledgers}

@@ -1,7 +1,7 @@
 /** The answer: one sentence, and the figures it rests on. */
 
 import { between, percent, seconds } from "../format";
-import { LITTLE_COVERED, about, figuresOf, windowName } from "../model";
+import { LITTLE_COVERED, about, figuresOf, sortedBySeverity, windowName } from "../model";
 import { STATUS_COLOURS } from "../palette";
 import { STATUS_ADVICE } from "../words";
 import type { Report, VerdictChange } from "../types";
@@ -30,13 +30,23 @@ export function Verdict({ report, changes }: Props) {
           <Candidates buckets={verdict.candidates} />
         </div>
         <h1>{verdict.sentence}</h1>
-        <p class="verdict-advice">{STATUS_ADVICE[verdict.status]}</p>
+        <p class="verdict-advice">{advice(report)}</p>
         <VerdictChanges changes={changes} />
       </div>
       {window.duration_ps > 0 && <Figures report={report} />}
       {report.plan && <Outlook report={report} />}
     </section>
   );
+}
+
+/** What passes may hide what comes back. */
+function advice({ verdict, findings }: Report): string {
+  const comesBack = sortedBySeverity(findings).changes.some(
+    ({ later_gain_ps }) => later_gain_ps.high > 0,
+  );
+  return verdict.status === "slow_once" && comesBack
+    ? "The largest part passes; but every epoch pays for some of the rest, as the changes say."
+    : STATUS_ADVICE[verdict.status];
 }
 
 function Figures({ report }: { report: Report }) {

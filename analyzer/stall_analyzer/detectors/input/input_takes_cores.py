@@ -34,7 +34,6 @@ from stall_analyzer.detectors.input.faster_input import BESIDE_INPUT, faster_bes
 from stall_analyzer.detectors.input.stage_code import PARALLEL, cached_code, is_stored
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
-from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.input.culprit import DECODE_OPS, is_map, op_share
 from stall_analyzer.signals.input.input_pipeline import Stage
 from stall_analyzer.signals.signals import Signals
@@ -67,12 +66,12 @@ def check(signals: Signals) -> Finding | None:
     gain = Gain(round(LEAST_WON * lost), most)
     return Finding(
         severity=severity,
-        title=f"Input takes cores worth {seconds(lost)} from the steps",
+        title="Input takes cores from the steps",
         explanation=(
             f"{'The batches are in time, but preparing' if in_time else 'Preparing batches'}"
-            f"{' them' if in_time else ''}{where} runs on the cores that the steps need. By "
-            f"estimate the steps lose {seconds(lost)} to it, {percent(lost, signals.window_ps)} of "
-            "the first epoch." + (" More parallel calls would make it worse." if in_time else "")
+            f"{' them' if in_time else ''}{where} runs on the cores that the steps need, and each "
+            "step takes longer. How much longer is an estimate."
+            + (" More parallel calls would make it worse." if in_time else "")
         ),
         change=_change(signals, maps[0] if maps else None, in_time),
         lost_ps=most,
