@@ -77,6 +77,26 @@ def test_an_exit_is_on_record(tmp_path: Path) -> None:
     assert records(tmp_path)[-1]["reason"] == "exit"
 
 
+def test_an_exit_handler_that_takes_long_is_seen_and_so_is_its_end(tmp_path: Path) -> None:
+    """Ours comes before those that were registered before it."""
+    waits = """
+        import atexit, pathlib
+
+        def wait_until_seen():
+            (log,) = pathlib.Path(sys.argv[1]).glob("*.stall")
+            while b"stall/record/beat" not in log.read_bytes():
+                time.sleep(0.1)
+
+        atexit.register(wait_until_seen)
+    """
+    assert run(program(waits, BEGIN), tmp_path) == (0, "")
+    kinds = [record["kind"] for record in records(tmp_path)]
+    assert kinds == ["start", "end", *["beat"] * kinds.count("beat"), "end"]
+    beat = records(tmp_path, "beat")[0]
+    assert beat["phase"] == "exit"
+    assert any("wait_until_seen" in frame for frame in beat["threads"][0]["frames"])
+
+
 def test_an_exception_is_on_record_and_shown_as_without_us(tmp_path: Path) -> None:
     fail = """
         def train():

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,9 @@ class DiskThatFills:
         if not self.has_room:
             raise OSError(errno.ENOSPC, "No space left on device")
         self._file.append(data, urgent)
+
+    def last_word(self, data: bytes) -> Callable[[], object]:
+        return self._file.last_word(data)
 
     def close(self) -> None:
         self._file.close()

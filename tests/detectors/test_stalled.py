@@ -191,6 +191,22 @@ def test_a_program_that_failed_and_does_not_exit_is_dead(tmp_path: Path) -> None
     assert "ValueError: bad" in verdict.sentence and "does not exit" in verdict.sentence
 
 
+def test_a_process_that_hangs_in_its_exit_handlers_is_stuck_unless_it_ended(tmp_path: Path) -> None:
+    in_a_handler = thread(
+        f"{write.LIBRARY}/threading.py:1119 Thread.join",
+        f"{write.LIBRARY}/multiprocessing/queues.py:199 Queue._finalize_join",
+        f"{write.LIBRARY}/multiprocessing/util.py:334 _exit_function",
+        main=True, wait="futex",
+    )  # fmt: skip
+    end = write.record("end", LAST_STEP_S, reason="exit")
+    looks = [end, *stall(in_a_handler, phase="exit")]
+    verdict = judged(write.read(tmp_path, [*before(), *looks]))[2]
+    assert (verdict.status, verdict.primary) == ("stuck", "host")
+    assert "does not exit: its exit handler waits in multiprocessing" in verdict.sentence
+    ended = write.record("end", 100.0, reason="exit")
+    assert judged(write.read(tmp_path, [*before(), *looks, ended]))[0] is None
+
+
 def test_before_the_first_step(tmp_path: Path) -> None:
     looks = stall(
         thread(*QUEUE, "/home/me/train.py:7 load", "/home/me/train.py:80 <module>", main=True),

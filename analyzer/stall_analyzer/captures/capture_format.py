@@ -87,6 +87,7 @@ class TrainingPhase:
     VALIDATION = "validation"
     EPOCH_END = "epoch_end"
     IDLE = "idle"
+    EXIT = "exit"
 
 
 class Account:

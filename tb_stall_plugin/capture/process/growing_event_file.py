@@ -6,9 +6,10 @@ and can hang with the rest of the process.
 
 from __future__ import annotations
 
+import functools
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -70,6 +71,9 @@ class GrowingEventFile(Protocol):
     def append(self, data: bytes, urgent: bool) -> None:
         """Raises, and has then written nothing of `data` that a reader would see."""
 
+    def last_word(self, data: bytes) -> Callable[[], object]:
+        """Writes `data` when called, even if Python's modules have been taken down by then."""
+
     def close(self) -> None: ...
 
 
@@ -101,6 +105,9 @@ class LocalEventFile:
             raise
         self._size += len(data)
 
+    def last_word(self, data: bytes) -> Callable[[], object]:
+        return functools.partial(os.write, self._descriptor, data)
+
     def close(self) -> None:
         os.close(self._descriptor)
 
@@ -128,6 +135,9 @@ class RemoteEventFile:
             except Exception:
                 del self._data[-len(data) :]
                 raise
+
+    def last_word(self, data: bytes) -> Callable[[], object]:
+        return functools.partial(self.append, data, True)
 
     def close(self) -> None:
         if len(self._data) > self._sent:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from stall_analyzer.captures.capture_format import StopReason, TrainingPhase
 from stall_analyzer.captures.capture_records import CapturedError
 from stall_analyzer.captures.held_stacks import stacks_file_of
-from tb_stall_plugin.capture.process import thread_stacks
+from tb_stall_plugin.capture.process import last_word, thread_stacks
 from tb_stall_plugin.capture.process.about import environment
 from tb_stall_plugin.capture.process.held_interpreter import HeldInterpreter
 from tb_stall_plugin.capture.process.pulse import Pulse
@@ -197,7 +197,12 @@ class Guard:
             self.recorder.flush(urgent=True)
 
     def _exit(self) -> None:
-        self._close(END_AT_EXIT_S)
+        """Exit handlers that were registered before ours come now, and may hang."""
+        is_local = "://" not in self.logdir  # else the file is sent when it is closed
+        self._close(END_AT_EXIT_S, watches_on=is_local)
+
+    def _is_still_there(self) -> None:
+        last_word.last_word.write = self.recorder.last_word(self._end_reason)
 
     def _let_listener_tell(self) -> None:
         """What Ctrl-C interrupted, if that is why a program exits in which nothing happened."""
@@ -211,7 +216,7 @@ class Guard:
         self._end_reason = reason
         self._close(END_AT_EXIT_S)
 
-    def _close(self, seconds: float) -> None:
+    def _close(self, seconds: float, watches_on: bool = False) -> None:
         if os.getpid() != self._process:
             return
         self._let_listener_tell()
@@ -221,10 +226,14 @@ class Guard:
             return
         _within(self.on_end, seconds)
         self.on_hang = self.on_end = _nothing
-        self._watchdog.stop()
+        if not watches_on:
+            self._watchdog.stop()
         _quietly(self._witness.sample)  # the watchdog may not have come to it in a short program
         _within(self._held.end, seconds)
-        _within(lambda: self.recorder.close(self._end_reason), seconds)
+        end = self.recorder.end if watches_on else self.recorder.close
+        _within(lambda: end(self._end_reason), seconds)
+        if watches_on:
+            self._watchdog.exit_begins(self._is_still_there)
         _quietly(self._restore)
         self._closed.set()
 

@@ -18,7 +18,7 @@ LEAST_LIMIT_S = 60.0
 LONGEST_TIMES = 3  # checkpoints and validations come again, and may take a little longer
 MEDIAN_TIMES = 20
 STEPS_FOR_MEDIAN = 128
-NOT_TRAINING = (TrainingPhase.STARTUP, TrainingPhase.IDLE)
+NOT_TRAINING = (TrainingPhase.STARTUP, TrainingPhase.IDLE, TrainingPhase.EXIT)
 
 
 class Pulse:

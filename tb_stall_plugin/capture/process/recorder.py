@@ -132,8 +132,14 @@ class Recorder:
         except Exception as error:
             self._swallow(error)
 
+    def end(self, reason: str) -> None:
+        """The end record; its absence means that the process was killed. What is recorded after it
+        says that the process goes on, if only with its exit handlers."""
+        self.record(EndRecord(reason=reason))
+        self.flush(urgent=True)
+
     def close(self, reason: str) -> None:
-        """With the end record; its absence means that the process was killed."""
+        """With the end record."""
         self.record(EndRecord(reason=reason))
         if os.getpid() != self._process or not self._writing.acquire(timeout=WAIT_AT_THE_END_S):
             return
@@ -148,6 +154,13 @@ class Recorder:
             self._swallow(error)
         finally:
             self._writing.release()
+
+    def last_word(self, reason: str) -> Callable[[], object]:
+        """The end record, to be written when hardly anything of Python is left: made beforehand."""
+        now_ns = time.time_ns()
+        text = to_json(EndRecord(reason=reason), now_ns)
+        data = encoded([Text(now_ns, self._step, Tag.RECORD + EndRecord.kind, text)])
+        return self._file.last_word(data) if self._file is not None else lambda: None
 
     def _write(self, urgent: bool) -> None:
         try:

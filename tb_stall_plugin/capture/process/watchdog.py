@@ -46,6 +46,7 @@ class Watchdog:
         self._beats = 0
         self._next_beat_s = self._began_s
         self._hang_ns = -1  # the last sign of life before the hang that is being watched
+        self._still_there: Callable[[], None] = _nothing
         self._dump_after_s = 0.0  # how long that hang must last for the next dump
 
     def start(self) -> None:
@@ -53,6 +54,11 @@ class Watchdog:
 
     def stop(self) -> None:
         self._stopped.set()
+
+    def exit_begins(self, still_there: Callable[[], None]) -> None:
+        """Other exit handlers may hang. `still_there` is called when they take long."""
+        self._still_there = still_there
+        self._pulse.begin(TrainingPhase.EXIT)
 
     def _run(self) -> None:
         while not self._stopped.is_set():
@@ -67,6 +73,8 @@ class Watchdog:
     def look(self) -> None:
         """Once a second. Nothing in here waits, for a disk say: late means that no Python runs."""
         now_s = self._clock_s()
+        if self._pulse.phase == TrainingPhase.EXIT and self._pulse.idle_s() < QUIET_S:
+            return
         if now_s >= self._next_sample_s:
             age_s = now_s - self._began_s
             self._next_sample_s = now_s + max(TICK_S, age_s / SAMPLED_EACH_SECOND_S)
@@ -85,6 +93,7 @@ class Watchdog:
             pause_s = max(self._beats, idle_s) / BEATS_EACH_SECOND
             self._next_beat_s = now_s + max(TICK_S, pause_s)
             self._witness.beat()
+            self._still_there()
         self._dump_if_hanging(idle_s)
         self._held.put_off(self._dump_after_s - idle_s, self._witness.look())
 
@@ -101,7 +110,7 @@ class Watchdog:
             self._dump_after_s *= 2
             self._witness.dump(StopReason.NO_STEP)
             self._look_at_work()
-            if self._pulse.phase != TrainingPhase.IDLE:
+            if self._pulse.phase not in (TrainingPhase.IDLE, TrainingPhase.EXIT):
                 self._save_profile()
 
     def _look_at_work(self) -> None:
@@ -120,6 +129,10 @@ class Watchdog:
                 target=self._on_hang, name="stall-save-profile", daemon=True
             )
             self._saving.start()
+
+
+def _nothing() -> None:
+    """What is done when a process that does not exit is seen."""
 
 
 def _is_imported(name: str) -> bool:

@@ -109,6 +109,8 @@ def blamed(scene: Scene) -> Blamed | None:
     main = stack_of(thread)
     if main.exits:
         return _keeps_alive(scene)
+    if scene.last.phase == TrainingPhase.EXIT:
+        return _exit_handler(scene, thread)
     if not main.is_inside_tensorflow:
         return _python_of_main(scene, thread)
     if main.passes(SETS_UP_CLUSTER) and scene.last.step == 0:
@@ -213,6 +215,22 @@ def _keeps_alive(scene: Scene) -> Blamed | None:
         waits_in=f"{name} {does}",
         stack=proof(stack, PROOF_LINES),
         kind="exit",
+        thread=thread,
+    )
+
+
+def _exit_handler(scene: Scene, thread: ThreadStack) -> Blamed:
+    """The program and the capture are over; what they registered for the end is not."""
+    stack, wait = stack_of(thread), _wait(scene, thread)
+    at = f" at {stack.users.place}" if stack.users is not None else ""
+    sleeping = sleeps(scene, thread)
+    return Blamed(
+        bucket="host",
+        subject=f"the process does not exit: its exit handler{at}",
+        waits_in=wait.words if wait is not None and not sleeping else "",
+        stack=proof(stack, PROOF_LINES),
+        sleeps=sleeping,
+        kind=wait.kind if wait is not None else "other",
         thread=thread,
     )
 

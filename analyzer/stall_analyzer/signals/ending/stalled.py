@@ -52,7 +52,7 @@ INTERRUPTS = frozenset({CTRL_C, "SystemExit"})  # somebody has waited long enoug
 # Here no step is expected: a program may do whatever it likes, as long as it does something.
 # What another process may end that this one started.
 OF_PROCESSES = ("process", "pool", "future", "connection", "pipe")
-OUTSIDE_OF_FIT = (TrainingPhase.STARTUP, TrainingPhase.IDLE)
+OUTSIDE_OF_FIT = (TrainingPhase.STARTUP, TrainingPhase.IDLE, TrainingPhase.EXIT)
 
 
 def stall_of_run(captures: Sequence[Capture], has_pipeline: bool = False) -> Stall | None:
@@ -149,7 +149,9 @@ def _went_on(capture: Capture, last: Look, interrupted: bool) -> bool:
     if max(_signs_of_life(capture, interrupted), default=0) > last.ns:
         return True
     errors = {d.error.type for d in capture.dumps if _is_of_an_error(d) and d.ns > last.ns}
-    by_itself = capture.end is not None and capture.end.reason == StopReason.EXIT
+    # A process that is seen after its end hangs in the exit handlers of others.
+    end = capture.end if capture.end is not None and capture.end.ns > last.ns else None
+    by_itself = end is not None and end.reason == StopReason.EXIT
     return (by_itself and not interrupted) or bool(errors - INTERRUPTS)
 
 

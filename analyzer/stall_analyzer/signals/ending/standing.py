@@ -209,7 +209,7 @@ def still_at_the_end(looks: tuple[Look, ...]) -> tuple[Look, ...]:
 def is_worth_a_word(scene: Scene) -> bool:
     """Before fit, one place that takes long. A loop of the program's own may train all the while,
     without a mark; and after fit, nothing is waited for."""
-    if scene.last.phase == TrainingPhase.IDLE or scene.last.main is None:
+    if scene.last.phase != TrainingPhase.STARTUP or scene.last.main is None:
         return False
     trains = stack_of(scene.last.main).is_inside_tensorflow and not scene.capture.trains
     return stands_still(scene) and not trains
