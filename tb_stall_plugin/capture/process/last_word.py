@@ -1,7 +1,7 @@
 """What is done when Python takes its modules down: all exit handlers have come to their end then.
 
-It has a module of its own, because Python clears only modules that are still there. What it does can
-use nothing of any module.
+It has a module of its own: Python clears only modules that are still there. What it does can use
+nothing of any module.
 """
 
 from __future__ import annotations
