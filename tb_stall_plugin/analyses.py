@@ -323,7 +323,7 @@ def analyze_with_charts(
     be stored is returned."""
     from stall_analyzer.chart.lanes import charts_of  # noqa: PLC0415  TensorBoard never needs it
 
-    result = analyze(run, progress, charts_of)
+    result = analyze(run, progress, charts_of, folder)
     if result.head.traceback:
         print(result.head.traceback, file=sys.stderr)
     else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -22,6 +23,7 @@ from stall_analyzer.model.timeline import Timeline, Window
 from stall_analyzer.pipeline import analyze
 from stall_analyzer.progress import Progress, ignore_progress
 from stall_analyzer.report.document import run_document
+from stall_analyzer.signals.ending.still_running import is_timeless
 
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import ReportEntry
@@ -38,19 +40,24 @@ class Outcome:
     traceback: str = ""
     extra: Any = None
     final: bool = True  # reading the same files again would give the same
+    timeless: bool = False  # and would at any time, even while the run goes on
 
 
 def analyze_one(
-    run: Run, extra_of: ExtraOf | None = None, progress: Progress = ignore_progress
+    run: Run,
+    extra_of: ExtraOf | None = None,
+    progress: Progress = ignore_progress,
+    kept_in: Path | None = None,
 ) -> Outcome:
     try:
         with copies_kept():
-            report = analyze(run, progress)
+            report = analyze(run, progress, kept_in)
             entry = run_document(report)
             goes_on = report.verdict.status == "running"  # but not for ever, whatever is written
             final = not goes_on and not any(note.may_pass for note in report.notes)
             extra = extra_of(report) if extra_of else None
-            return Outcome(entry, extra=extra, final=final)
+            timeless = final and is_timeless(report.timeline.events)
+            return Outcome(entry, extra=extra, final=final, timeless=timeless)
     except Exception as error:  # a fault of ours in one run must not hide the others
         return failure(run, f"{type(error).__name__}: {error}", traceback.format_exc())
 

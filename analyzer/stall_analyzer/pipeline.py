@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 
 from stall_analyzer.align.align import align
 from stall_analyzer.decode.decode import read_trace
@@ -19,20 +20,24 @@ from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.findings import Report
 from stall_analyzer.model.foreign import ForeignTrace
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import ProfileSession, Run
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.trace import TraceSource
 from stall_analyzer.progress import DIVIDING_SHARE, Progress, Reading, ignore_progress
 
 
-def analyze(run: Run, progress: Progress = ignore_progress) -> Report:
-    """Read a run and account for its first epoch. Bad data become notes, never exceptions."""
+def analyze(run: Run, progress: Progress = ignore_progress, kept_in: Path | None = None) -> Report:
+    """Read a run and account for its first epoch. Bad data become notes, never exceptions.
+
+    `kept_in`: a folder for what is read of files that grow, so that it is not read again.
+    """
     notes = list(run.notes)
     reading = Reading(run, progress)
     events, dump = None, None
     consoles: tuple[ConsoleLog, ...] = ()
     with guarded("The event files", notes):
-        events = _read_events(run, notes, reading)
+        events = _read_events(run, notes, reading, kept_in)
     with guarded("The dump of the debugger", notes):
         dump = _read_dump(run, notes)
     with guarded("The console's output", notes):
@@ -139,10 +144,12 @@ def _logging_host(run: Run) -> str:
     return next((writer.host for writer in writers if writer is not None), "")
 
 
-def _read_events(run: Run, notes: list[Note], reading: Reading) -> EventLog | None:
+def _read_events(
+    run: Run, notes: list[Note], reading: Reading, kept_in: Path | None
+) -> EventLog | None:
     if not run.event_files:
         return None
-    events = read_events(run, reading)
+    events = read_events(run, reading, kept_in)
     notes += events.notes
     return events
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from stall_analyzer.report.document_types import ReportEntry
 from stall_analyzer.results import worker_process
+from tests import event_files
 from tests.batch.fleets import copy_sample, lines_of, run_command
 from tests.plugin.boards import Board
+from tests.test_events import MODEL
 
 WINDOW = {"start_ps": 0, "end_ps": 10**15, "pixels": 100}
 
@@ -121,12 +124,25 @@ def test_a_changed_run_is_read_again_by_either(logs: Path, tmp_path: Path) -> No
     assert board.report("a")["version"] != first
 
 
-def test_a_run_that_still_trains_is_read_by_the_command_each_time(
+def test_a_run_that_was_just_written_is_known_where_its_first_epoch_is_over(
+    logs: Path, tmp_path: Path
+) -> None:
+    for path in logs.rglob("*"):
+        os.utime(path)
+    Board(str(logs)).report("a")
+    before = results(tmp_path / "cache")
+    analyze()
+    assert results(tmp_path / "cache") == before
+
+
+def test_a_run_without_a_finished_epoch_is_read_by_the_command_each_time(
     logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether it is stuck can be told only now; the tab, which stays open, looks again later."""
-    for path in logs.rglob("*"):
-        os.utime(path)
+    shutil.rmtree(logs / "a")
+    (logs / "a" / "train").mkdir(parents=True)
+    model = event_files.record(event_files.model(MODEL))
+    (logs / "a" / "train" / event_files.file_name()).write_bytes(model)
     Board(str(logs)).report("a")
     before = results(tmp_path / "cache")
     analyze()

@@ -22,8 +22,10 @@ from stall_analyzer.outcome import Outcome, analyze_one, failure
 from stall_analyzer.report.document_types import ReportEntry
 from stall_analyzer.results.result_store import ResultStore
 from stall_analyzer.results.run_result import analyze, result_of
+from tests import event_files
 from tests.batch.fleets import LONG_AGO_S, copy_sample, fake_run
 from tests.real_documents import sample
+from tests.test_events import MODEL
 
 
 @pytest.fixture
@@ -98,6 +100,32 @@ def test_a_run_that_may_still_be_going_on_is_read_again(store: ResultStore) -> N
     put(store, fake_run("over", now - LIVE_S * 2))
     assert store.known(fake_run("live", now - LIVE_S / 2)) is None
     assert store.known(fake_run("over", now - LIVE_S * 2)) is not None
+
+
+def test_what_is_said_at_any_time_is_kept_at_once(store: ResultStore) -> None:
+    now = time.time()
+    live, over = fake_run("a", now - LIVE_S / 2), fake_run("a", now - LIVE_S * 2)
+    store.put(live, result_of(live, Outcome(sample("healthy"), timeless=True)))
+    assert store.known(live) is not None
+    assert store.known(over) is not None  # the same files, ten minutes later
+    assert store.known(replace(live, attempt=2)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "is_kept"), [("healthy", True), ("event_files_only", True), ("running", False)]
+)
+def test_a_run_whose_first_epoch_is_over_says_the_same_at_any_time(
+    tmp_path: Path, name: str, is_kept: bool
+) -> None:
+    if name == "running":  # a model and a graph, and no epoch since
+        folder = tmp_path / "train"
+        folder.mkdir()
+        model = event_files.record(event_files.model(MODEL))
+        (folder / event_files.file_name()).write_bytes(model)
+    else:
+        copy_sample(name, tmp_path / "logs")
+    (run,) = find_runs([str(tmp_path)]).runs
+    assert analyze_one(run).timeless == is_kept
 
 
 def test_a_file_that_could_not_be_reached_is_tried_again(store: ResultStore) -> None:

@@ -60,6 +60,7 @@ class Batch:
         self.bytes_to_read = 0
         self.last_to_read = ""  # its name
         self.root = ""  # the folder of the log directory, where that is a run itself
+        self._again = False  # whether nothing that is known is to be trusted
         self.not_new = 0  # runs that have not changed since the time asked for
 
     @property
@@ -93,6 +94,7 @@ class Batch:
         Raises NothingFound where there is no run at all, or none of a name asked for.
         """
         wanted = self._wanted(paths, selection, seen)
+        self._again = again
         look_again = partial(stream_runs, [files.absolute(path) for path in paths], [])
         self._found = partial(_with_console, selection.console, look_again)
         for run in _with_console(selection.console, lambda: wanted):
@@ -142,7 +144,8 @@ class Batch:
         done: Callable[[Run], None] = lambda run: None,
     ) -> None:
         """Read what is to be read. `extra_of` makes more of each report, see `extras`."""
-        work = partial(run_result.analyze, extra_of=extra_of)
+        store = None if self._again else self._store.folder
+        work = partial(run_result.analyze, extra_of=extra_of, store=store)
         for run, result in engine(self._runs_to_read(), work):
             self._store.put(run, result)
             if result.head.traceback:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from stall_analyzer.events.event_scalars import TagColumns
 from stall_analyzer.events.file_content import FileContent
 from stall_analyzer.events.fits import files_by_fit, told_apart
 from stall_analyzer.events.histogram_sums import HistogramReader
+from stall_analyzer.events.kept_content import keep_content, load_content
 from stall_analyzer.events.wall_times import wall_ns_of
 from stall_analyzer.files.guard import guarded
 from stall_analyzer.model.event_log import EventLog, KerasConfig, Series
@@ -83,19 +85,25 @@ class _Log:
             self.captures.append(CaptureFile(file.path, texts, _series(captured)))
 
 
-def read_events(run: Run, reading: Reading | None = None) -> EventLog:
-    """The scalars of a run, merged over its files in time order, and what else they tell."""
+def read_events(run: Run, reading: Reading | None = None, kept_in: Path | None = None) -> EventLog:
+    """The scalars of a run, merged over its files in time order, and what else they tell. What is
+    read of large files is kept in a folder, if one is given: the next look goes on from there."""
     reading = reading or Reading(run, ignore_progress)
-    return told_apart([_read_files(files, reading) for files in files_by_fit(run.event_files)])
+    groups = files_by_fit(run.event_files)
+    return told_apart([_read_files(files, reading, kept_in) for files in groups])
 
 
-def _read_files(files: Sequence[EventFile], reading: Reading) -> EventLog:
+def _read_files(files: Sequence[EventFile], reading: Reading, kept_in: Path | None) -> EventLog:
     log = _Log()
     for file in files:
-        content, notes = FileContent(), list[Note]()
+        notes: list[Note] = []
+        content = load_content(kept_in, file)
+        known = content.so_far.position
         progress = reading.file("event files", file.size, EVENT_FILE_WEIGHT)
         with guarded("An event file", notes, file.path):
             read_content(file, content, progress, notes)
+        if content.so_far.position > known and not any(note.level == "error" for note in notes):
+            keep_content(kept_in, file, content)
         log.add(file, content, notes)
     captures = read_captures(log.captures, log.notes)
     version = log.version_wall_s

@@ -7,6 +7,7 @@ between them. Where all values are the same, both edges are that value.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping, Sequence
 
 from tensorboard.compat.proto.types_pb2 import DT_DOUBLE
 
@@ -22,6 +23,17 @@ class HistogramReader:
     def __init__(self) -> None:
         self.sums: dict[str, HistogramSums] = {}
         self._last: dict[str, bytes] = {}
+
+    def plain(self) -> list[list[object]]:
+        """All of it, for JSON."""
+        return [[tag, vars(sums), self._last[tag].hex()] for tag, sums in self.sums.items()]
+
+    @classmethod
+    def of_plain(cls, plain: Sequence[tuple[str, Mapping[str, int], str]]) -> HistogramReader:
+        reader = cls()
+        for tag, sums, last in plain:
+            reader.sums[tag], reader._last[tag] = HistogramSums(**sums), bytes.fromhex(last)
+        return reader
 
     def take(self, tag: str, tensor: Tensor) -> None:
         content: bytes = tensor.tensor_content

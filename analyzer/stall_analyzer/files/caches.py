@@ -45,10 +45,12 @@ def results_folder() -> Path:
         return temporary
 
 
-def version_of(run: Run) -> str:
-    """Changes with everything that the analysis of a run is given, and with the analyzer."""
+def version_of(run: Run, live: bool | None = None) -> str:
+    """Changes with everything that the analysis of a run is given, and with the analyzer. `live`:
+    whether it goes on, if not as the times of its files tell."""
     given = replace(run, changed_unix_s=None)  # each file's own stamp tells more
-    return digest(code_version(), files.absolute(run.path), repr(given), is_live(run))
+    live = is_live(run) if live is None else live
+    return digest(code_version(), files.absolute(run.path), repr(given), live)
 
 
 def is_live(run: Run) -> bool:

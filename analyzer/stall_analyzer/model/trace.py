@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from functools import cached_property
 from typing import Protocol, TypeAlias
 
 from stall_analyzer.model.kinds import Framework
@@ -58,7 +59,7 @@ class Events:
     parent: Int32s
     folded: UInt32s
 
-    @property
+    @cached_property
     def end_ps(self) -> Int64s:
         return self.start_ps + self.duration_ps
 

@@ -60,8 +60,8 @@ class ResultStore:
 
     def known(self, run: Run, *, even_live: bool = False) -> ResultHead | None:
         """What is known about the run as its files are now; None where it must be read. What is
-        said about a live run holds only for a moment, which may be good enough."""
-        if not shows_changes(run) or (is_live(run) and not even_live):
+        said about a live run may hold only for a moment, which may be good enough."""
+        if not shows_changes(run):
             return None
         key = self.key(run)
         path = self._path(key, RESULT)
@@ -72,7 +72,7 @@ class ResultStore:
                 head = _head(stored)
         except DAMAGE:  # or absent, or of another format
             return None
-        if not head.final or head.version != version_of(run):
+        if not head.final or not _is_of(head, run, even_live):
             return None
         _mark_used(path)
         return head
@@ -180,6 +180,13 @@ class ResultStore:
     def _path(self, key: str, suffix: str) -> Path:
         # In 256 folders: some file systems are slow with very many files in one.
         return self.folder / key[:2] / f"{key}{suffix}"
+
+
+def _is_of(head: ResultHead, run: Run, even_live: bool) -> bool:
+    """Whether it was made of the run's files as they are now."""
+    if head.timeless:
+        return head.version in {version_of(run, live) for live in (True, False)}
+    return head.version == version_of(run) and (even_live or not is_live(run))
 
 
 def _head(stored: BinaryIO) -> ResultHead:

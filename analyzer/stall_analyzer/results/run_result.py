@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stall_analyzer.files.caches import version_of
+from stall_analyzer.files.caches import is_live, version_of
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import Run
 from stall_analyzer.progress import Progress, ignore_progress
@@ -26,6 +27,7 @@ class ResultHead:
     final: bool  # whether reading the same files again would give the same result
     facts: Facts
     traceback: str = ""  # where our own code failed
+    timeless: bool = False  # whether that holds even while the run goes on
 
 
 @dataclass(frozen=True)
@@ -42,16 +44,21 @@ class RunResult:
 
 
 def analyze(
-    run: Run, progress: Progress = ignore_progress, extra_of: ExtraOf | None = None
+    run: Run,
+    progress: Progress = ignore_progress,
+    extra_of: ExtraOf | None = None,
+    store: Path | None = None,
 ) -> RunResult:
-    """In this process."""
+    """In this process. What is read of a run that goes on is kept in the folder of a store."""
     from stall_analyzer import outcome  # noqa: PLC0415  whoever knows all runs need not load it
 
-    return result_of(run, outcome.analyze_one(run, extra_of, progress))
+    kept_in = store if is_live(run) else None
+    return result_of(run, outcome.analyze_one(run, extra_of, progress, kept_in))
 
 
 def result_of(run: Run, made: Outcome) -> RunResult:
-    head = ResultHead(version_of(run), made.final, facts_of(made.entry), made.traceback)
+    facts = facts_of(made.entry)
+    head = ResultHead(version_of(run), made.final, facts, made.traceback, made.timeless)
     entry = json.dumps(made.entry, allow_nan=False).encode()
     return RunResult(head, zlib.compress(entry, COMPRESSION), made.extra)
 

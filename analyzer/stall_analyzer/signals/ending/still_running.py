@@ -57,6 +57,16 @@ def still_running(events: EventLog | None) -> StillRunning | None:
     return StillRunning(step, _ps(until_ns - begin_ns), _step_ps(series), silent_ps)
 
 
+def is_timeless(events: EventLog | None) -> bool:
+    """Whether the same is said of a run whenever it is read: it does not go on, or what is said of
+    it is over and done with. The end of a captured process is known by its last record only."""
+    if events is None:
+        return True
+    if events.captures:
+        return all(capture.end is not None for capture in events.captures)
+    return events.keras is None or _has_finished_epoch(events)
+
+
 def _of_capture(capture: Capture, read_ns: int) -> StillRunning | None:
     over = capture.end is not None or any(mark.what in OVER for mark in capture.marks)
     if over or not capture.trains or abs(read_ns - capture.last_ns) > SILENT_NS:

@@ -1,0 +1,139 @@
+"""What was read of a large event file that grows, kept on disk: the next look reads what was added.
+
+A file that was made anew or cut since then does not hold the same bytes any more at places all over
+what was read, so it is read from its beginning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from stall_analyzer.errors import StallError
+from stall_analyzer.events.event_scalars import EventScalars, TagColumns
+from stall_analyzer.events.file_content import FileContent, StoredModel
+from stall_analyzer.events.histogram_sums import HistogramReader
+from stall_analyzer.events.keras_config import parse_keras_config
+from stall_analyzer.files import files
+from stall_analyzer.files.caches import code_version, digest
+from stall_analyzer.files.output import write_file
+from stall_analyzer.files.tfrecord import ReadSoFar
+from stall_analyzer.model.notes import Note
+from stall_analyzer.model.runs import EventFile
+
+SUFFIX = ".events"
+WORTH_KEEPING_BYTES = 1 << 20  # a smaller file is read as quickly as what is kept of it
+PLACES, PLACE_BYTES = 16, 4096  # of a file that are compared
+PLAIN = (
+    "records", "plugins", "texts", "first_wall_s", "last_wall_s", "opened_s", "version_wall_s",
+    "graph_wall_s",
+)  # fmt: skip
+DAMAGE = (OSError, ValueError, TypeError, KeyError, AttributeError, StallError)
+
+
+def load_content(folder: Path | None, file: EventFile) -> FileContent:
+    """What is known of the file; nothing where it is not the same any more."""
+    if folder is not None and _is_worth_keeping(file):
+        with suppress(*DAMAGE), _path(folder, file).open("rb") as kept:
+            crc, _, line = kept.readline().partition(b" ")
+            columns = kept.read()
+            about = json.loads(line)
+            is_whole = int(crc, 16) == zlib.crc32(columns, zlib.crc32(line))
+            if is_whole and about["code"] == code_version() and _is_same(file, about):
+                return _content(about, columns)
+    return FileContent()
+
+
+def keep_content(folder: Path | None, file: EventFile, content: FileContent) -> None:
+    if folder is None or not _is_worth_keeping(file):
+        return
+    with suppress(*DAMAGE):
+        path = _path(folder, file)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, _pieces(file, content), lasting=False)
+
+
+def _is_worth_keeping(file: EventFile) -> bool:
+    return file.size >= WORTH_KEEPING_BYTES and not files.is_url(file.path)
+
+
+def _path(folder: Path, file: EventFile) -> Path:
+    key = digest(files.absolute(file.path), file.role)
+    return folder / key[:2] / f"{key}{SUFFIX}"
+
+
+def _is_same(file: EventFile, about: dict[str, Any]) -> bool:
+    position: int = about["position"]
+    places: str = about["places"]
+    if file.size < position:
+        return False
+    with files.open_binary(file.path) as stream:
+        return _places(stream, position) == places
+
+
+def _places(stream: BinaryIO, size: int) -> str:
+    """What the first bytes of the file hold, here and there."""
+    found = hashlib.sha256()
+    last = max(size - PLACE_BYTES, 0)
+    for number in range(PLACES):
+        stream.seek(last * number // (PLACES - 1))
+        found.update(stream.read(min(PLACE_BYTES, size)))
+    return found.hexdigest()
+
+
+# ---------------------------------------------------------------- as plain data
+
+
+def _pieces(file: EventFile, content: FileContent) -> Iterator[bytes]:
+    series = content.scalars.by_tag()
+    with files.open_binary(file.path) as stream:
+        places = _places(stream, content.so_far.position)
+    about = {name: getattr(content, name) for name in PLAIN} | vars(content.so_far)
+    about |= {
+        "code": code_version(),
+        "places": places,
+        "histograms": content.histograms.plain(),
+        "models": [[told, m.text, m.wall_ns] for told, m in content.models.items()],
+        "unread_models": [[told, vars(note)] for told, note in content.unread_models],
+        "batches": content.profiled_batches,
+        "writers": sorted(content.writers),
+        "tags": [[tag, len(columns.step)] for tag, columns in series.items()],
+    }
+    line = json.dumps(about).encode() + b"\n"
+    columns = [column for of_tag in series.values() for column in of_tag]
+    crc = zlib.crc32(line)
+    for column in columns:
+        crc = zlib.crc32(column.data, crc)
+    yield b"%08x %s" % (crc, line)
+    yield from (column.tobytes() for column in columns)
+
+
+def _content(about: dict[str, Any], columns: bytes) -> FileContent:
+    series, at = {}, 0
+    for tag, count in about["tags"]:
+        step = np.frombuffer(columns, np.int64, count, at)
+        wall_s, value = np.frombuffer(columns, np.float64, 2 * count, at + step.nbytes).reshape(
+            2, -1
+        )
+        series[tag] = TagColumns(step, wall_s, value)
+        at += 3 * step.nbytes
+    return FileContent(
+        so_far=ReadSoFar(about["position"], about["damaged"]),
+        scalars=EventScalars(series),
+        histograms=HistogramReader.of_plain(about["histograms"]),
+        models={
+            told: StoredModel(text, wall_ns, parse_keras_config(text, wall_ns))
+            for told, text, wall_ns in about["models"]
+        },
+        unread_models=[(told, Note(**note)) for told, note in about["unread_models"]],
+        profiled_batches=[(batch, ns) for batch, ns in about["batches"]],
+        writers=set(about["writers"]),
+        **{name: about[name] for name in PLAIN},
+    )
