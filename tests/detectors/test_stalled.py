@@ -108,6 +108,28 @@ def test_a_process_that_reads_is_slow(tmp_path: Path) -> None:
     assert state_of(write.read(tmp_path, before() + reads + stall(*STARVED))) == SLOW
 
 
+def test_pages_that_come_back_where_memory_is_short_are_no_reading(tmp_path: Path) -> None:
+    def state(free: float, faults: float) -> str | None:
+        host = [
+            write.scalars(
+                LAST_STEP_S + n, STEPS, host__read_bytes=n * 5e6, host__major_faults=n * faults,
+                host__available_bytes=free, host__limit_bytes=10e9,
+            )
+            for n in range(20)
+        ]  # fmt: skip
+        return state_of(write.read(tmp_path, before() + host + stall(*STARVED)))
+
+    assert state(free=0.2e9, faults=50.0) == STUCK
+    assert state(free=0.2e9, faults=0.0) == SLOW
+    assert state(free=8e9, faults=50.0) == SLOW, "a file that is mapped into memory"
+
+
+def test_a_look_at_a_thread_that_is_being_interrupted_tells_nothing(tmp_path: Path) -> None:
+    looks = stall(*STARVED)
+    interrupted = stall(thread(main=True), cores=1.0)[-1]
+    assert state_of(write.read(tmp_path, [*before(), *looks[:-1], interrupted])) == STUCK
+
+
 def test_a_step_that_ended_after_all_was_only_slow(tmp_path: Path) -> None:
     ended = write.scalars(40.0, STEPS, step_seconds=30.0)
     found, _, verdict = judged(write.read(tmp_path, [*before(), *stall(*STARVED), ended]))

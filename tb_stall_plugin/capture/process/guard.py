@@ -12,7 +12,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -36,11 +35,11 @@ if TYPE_CHECKING:  # it brings TensorFlow
 logger = logging.getLogger("stall")
 
 END_AFTER_SIGTERM_S = 5.0  # to save the profile: clusters send SIGKILL soon after
+END_OF_A_HANG_S = 1.0  # what led to it has been saved before
 END_AT_EXIT_S = 30.0
 # A disk that hangs must not keep a process from going on, nor from ending.
 WRITE_S = 3.0
 WRITE_AFTER_FIT_S = 1.0
-LISTENER_S = 0.1  # until it has heard of a signal, on a busy machine
 LAST_WORDS_S = 15.0
 MOST_ERROR_CHARACTERS = 4000  # TensorFlow's errors quote whole graphs, and say why at the end
 REPORTED = "_reported_by_stall"
@@ -99,7 +98,6 @@ class Guard:
         self._is_described = False
         self._making = threading.Lock()
         self._closing = threading.Lock()
-        self._telling = threading.Lock()
         self._closed = threading.Event()
 
     @property
@@ -178,14 +176,14 @@ class Guard:
     def _heard(self, number: int, ends: bool) -> None:
         """A signal. `ends`: the process dies when this returns."""
         if number == signal.SIGINT:
-            with self._telling:
-                self._tell_if_it_hangs()
+            self._tell_if_it_hangs()
             return
         self._end_reason = StopReason.SIGTERM
         self._witness.dump(StopReason.SIGTERM)
         self.recorder.flush(urgent=True)
         if ends:
-            self._close(END_AFTER_SIGTERM_S)
+            is_hang = self.pulse.idle_s() >= self._witness.limit_s()
+            self._close(END_OF_A_HANG_S if is_hang else END_AFTER_SIGTERM_S)
         else:  # a handler of the user's waits for this, and decides; perhaps it goes on
             _within(self.on_hang, 0.0)
 
@@ -197,8 +195,12 @@ class Guard:
             self.recorder.flush(urgent=True)
 
     def _exit(self) -> None:
-        """Exit handlers that were registered before ours come now, and may hang."""
-        is_local = "://" not in self.logdir  # else the file is sent when it is closed
+        if os.getpid() != self._process:
+            return
+        self._let_listener_tell()
+        # Exit handlers that were registered before ours come now, and may hang. A file that is sent
+        # when it is closed must be closed before.
+        is_local = "://" not in self.logdir
         self._close(END_AT_EXIT_S, watches_on=is_local)
 
     def _is_still_there(self) -> None:
@@ -207,9 +209,7 @@ class Guard:
     def _let_listener_tell(self) -> None:
         """What Ctrl-C interrupted, if that is why a program exits in which nothing happened."""
         if self.pulse.idle_s() >= QUIET_S:
-            time.sleep(LISTENER_S)
-            if self._telling.acquire(timeout=WRITE_S):
-                self._telling.release()
+            self._signals.settle(WRITE_S)
 
     def close(self, reason: str) -> None:
         """Before the process ends: another guard takes over."""
@@ -219,7 +219,6 @@ class Guard:
     def _close(self, seconds: float, watches_on: bool = False) -> None:
         if os.getpid() != self._process:
             return
-        self._let_listener_tell()
         if not self._closing.acquire(blocking=False):
             # SIGTERM's last words, say: the process must not end before they are written.
             self._closed.wait(END_AFTER_SIGTERM_S)

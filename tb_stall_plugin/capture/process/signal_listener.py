@@ -38,6 +38,7 @@ logger = logging.getLogger("stall")
 
 HEARD = (signal.SIGTERM, signal.SIGINT)
 STOP = 0  # in the pipe: no more signals are wanted
+SETTLE = 255  # somebody wants to know that all before it were told
 SAME_SIGNAL_S = 2.0  # both halves of our handler report the same one
 HEARD_WITHIN_S = 5.0  # by our thread: else no Python runs any more, and the process ends
 ENDS_WITHIN_S = 25.0  # if it was heard; clusters send SIGKILL after half a minute
@@ -73,6 +74,7 @@ class SignalListener:
         self._address = 0  # of Python's own C handler: whether it is still in place
         self._reader = self._writer = -1
         self._evidence = threading.Event()
+        self._settled = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="stall-signals", daemon=True)
 
     def install(self) -> str | None:
@@ -117,6 +119,13 @@ class SignalListener:
         if self._thread.is_alive():  # not in a forked child: the pipe is its parent's
             self._tell(STOP)
 
+    def settle(self, within_s: float) -> None:
+        """Wait until all signals that have come so far were told."""
+        if self._installed and self._thread.is_alive():
+            self._settled.clear()
+            self._tell(SETTLE)
+            self._settled.wait(within_s)
+
     def _is_ours(self) -> bool:
         # Native code that took the signal over is not known to Python.
         in_place = _handler_address(signal.SIGTERM) == self._address
@@ -153,6 +162,8 @@ class SignalListener:
                 if number == STOP:
                     _free_pipes.append((self._reader, self._writer))
                     return
+                if number == SETTLE:
+                    self._settled.set()
                 since_s = time.monotonic() - last.get(number, -SAME_SIGNAL_S)
                 if number in HEARD and since_s >= SAME_SIGNAL_S:
                     self._report(number)

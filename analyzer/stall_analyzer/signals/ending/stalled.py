@@ -106,6 +106,7 @@ def _stall(scene: Scene, state: str, why: str, reason: Blamed | None, since_ns: 
 def _last_looks(capture: Capture) -> tuple[Look, ...]:
     """Looks since the last sign of life, if that is how the capture ends."""
     looks = [look for look in capture.looks if not _is_of_an_error(look)]
+    looks = [look for look in looks if not _is_being_interrupted(look)] or looks
     interrupted_ns = _interrupted_ns(capture)
     if interrupted_ns is not None:  # later ones show something else: how the process exits
         looks = [look for look in looks if look.ns <= interrupted_ns] or looks
@@ -157,6 +158,11 @@ def _went_on(capture: Capture, last: Look, interrupted: bool) -> bool:
 
 def _is_of_an_error(look: Look) -> bool:
     return isinstance(look, DumpRecord) and look.reason == StopReason.EXCEPTION
+
+
+def _is_being_interrupted(look: Look) -> bool:
+    """Its main thread tells the capture of an error or a signal, and is in nothing else."""
+    return look.main is not None and not look.main.frames
 
 
 def _is_over_its_limit(look: Look) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from stall_analyzer.captures.capture_format import HostMetric, Tag, TrainingPhase
 from stall_analyzer.captures.capture_records import NS_PER_S, Look, Loop, ThreadStack
@@ -17,6 +18,10 @@ from stall_analyzer.signals.ending.python_stacks import TRACES, stack_of
 IDLE_CORES = 0.02
 # A process that reads this much in each half of the time is reading.
 READING_BYTES = 100_000
+# A page that is missed brings at most so much of its file with it, as Linux reads ahead.
+PAGED_IN_BYTES = 128 << 10
+# With less of its memory left than this, pages are taken from a process that it needs again.
+SHORT_OF_MEMORY = 0.1
 # So many looks in which the thread stands at the same line, over so many seconds.
 LEAST_LOOKS = 3
 LEAST_SECONDS = 3.0
@@ -27,7 +32,16 @@ SPINS_CORES = 0.05
 # A thread that sleeps whenever it is looked at, or nearly so, watches something; it makes nothing.
 MOSTLY = 0.5
 SERVED_PER_S = 3.0  # polling with a timeout is seldom quicker than a few times a second
-CPU, READ = ((Tag.HOST + name).removeprefix(Tag.ALL) for name in (HostMetric.CPU, HostMetric.READ))
+CPU, READ, FAULTS, AVAILABLE, LIMIT = (
+    (Tag.HOST + name).removeprefix(Tag.ALL)
+    for name in (
+        HostMetric.CPU,
+        HostMetric.READ,
+        HostMetric.MAJOR_FAULTS,
+        HostMetric.AVAILABLE,
+        HostMetric.LIMIT,
+    )
+)
 
 
 def cores_at_work(scene: Scene) -> float | None:
@@ -89,13 +103,30 @@ def _rate_of(scene: Scene, name: str) -> float | None:
 
 
 def is_reading(scene: Scene) -> bool:
-    series = scene.capture.series.get(READ)
+    """Not what a machine that is short of memory took from the process, and now gives back."""
+    read = _grew(scene, READ)
+    if _is_short_of_memory(scene):
+        read = read - PAGED_IN_BYTES * _grew(scene, FAULTS)
+    return bool((read >= READING_BYTES).all())
+
+
+def _grew(scene: Scene, name: str) -> npt.NDArray[np.float64]:
+    """In each half of the time; nothing, where nobody counted."""
+    series = scene.capture.series.get(name)
     if series is None or len(series) == 0:
-        return False
+        return np.zeros(2)
     halves = np.linspace(scene.looks[0].sign_ns, scene.looks[-1].ns, 3)
     # Written only when it has changed: the value before holds.
     at = np.searchsorted(series.wall_ns, halves, side="right") - 1
-    return bool((np.diff(series.value[np.maximum(at, 0)]) >= READING_BYTES).all())
+    return np.diff(series.value[np.maximum(at, 0)])
+
+
+def _is_short_of_memory(scene: Scene) -> bool:
+    free, limit = (scene.capture.series.get(name) for name in (AVAILABLE, LIMIT))
+    if free is None or limit is None or not len(free) or not len(limit):
+        return False
+    since = max(int(np.searchsorted(free.wall_ns, scene.looks[0].sign_ns)) - 1, 0)
+    return bool(free.value[since:].min() < SHORT_OF_MEMORY * limit.value[-1])
 
 
 def busy_child(scene: Scene) -> str:
