@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stall_analyzer.detectors.input import copies_to_device
 from stall_analyzer.detectors.memory import (
     allocator_wait,
     copies_hold_the_device,
@@ -212,8 +213,9 @@ def test_copies_that_hold_the_device_are_found(tmp_path: Path) -> None:
         plane = device("/device:GPU:0", ("Stream #1(Compute)", stream))
         return training(tmp_path, planes=[plane])
 
-    to_device = found(copies_hold_the_device.check(on_device("MemcpyH2D")), "act")
+    to_device = found(copies_to_device.check(on_device("MemcpyH2D")), "act")
     assert "to the device" in to_device.title
+    assert copies_hold_the_device.check(on_device("MemcpyH2D")) is None
     assert "uint8" in to_device.change.after
     back = found(copies_hold_the_device.check(on_device("MemcpyD2H")), "act")
     assert "from the device" in back.title

@@ -12,6 +12,7 @@ from stall_analyzer.attribute.contention import with_contention
 from stall_analyzer.attribute.device_work import DeviceView, device_view
 from stall_analyzer.attribute.evidence import what_could_be_seen
 from stall_analyzer.attribute.executor import executor_work, run_tiling
+from stall_analyzer.attribute.kernel_code import with_kernel_code
 from stall_analyzer.attribute.logging_cost import with_logging
 from stall_analyzer.attribute.one_time import ledger_with_one_time
 from stall_analyzer.attribute.profiler_cost import with_capture, with_profiler_stop
@@ -121,7 +122,8 @@ def _traced(aligned: AlignedTrace, timeline: Timeline, begin: int, end: int) -> 
         return tiling
     # With a device at work, the executors on the host only launch kernels.
     launching = np.isin(tiling.labels, codes_of_bucket("compute"))
-    return overlay(devices.tiling, relabel(tiling, launching, "host.dispatch"))
+    tiling = overlay(devices.tiling, relabel(tiling, launching, "host.dispatch"))
+    return tiling if training is None else with_kernel_code(tiling, training)
 
 
 def _with_open_ends(

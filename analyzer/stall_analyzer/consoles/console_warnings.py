@@ -11,6 +11,7 @@ from stall_analyzer.model.console_log import ConsoleWarning, ShuffleFill, Warnin
 # Words that stand in exactly these warnings, as TensorFlow has had them since 2.0.
 WARNINGS: tuple[tuple[WarningKind, tuple[str, ...]], ...] = (
     ("ptx", ("jit-compiled from PTX", "Jit-compiling kernels from PTX")),
+    ("autotuning", ("Trying algorithm ",)),
     ("slow_compile", ("Very slow compile?",)),
     ("retracing", ("triggered tf.function retracing",)),
     ("large_allocation", ("% of free system memory",)),

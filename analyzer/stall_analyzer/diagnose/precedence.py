@@ -15,6 +15,7 @@ from stall_analyzer.model.kinds import Severity
 SILENCED_BY = {
     "ST010": ("ST001", "ST002"),  # input takes cores: Python in it takes them, and the interpreter
     "ST020": ("ST005",),  # what the console says about filling: the trace has its cost
+    "ST501": ("ST512", "ST513"),  # waits for others: devices of this host are meant
     "ST113": ("ST104",),  # … about retracing
     "ST315": ("ST301",),  # … about the loss: it was logged
     "ST302": ("ST303",),  # the loss explodes: the learning rate is too high

@@ -30,6 +30,7 @@ _ONE_TIME = {
     "compile.instantiate": True,
     "compile.xla": True,
     "compile.variable_init": True,
+    "compile.kernels": True,
     "memory.allocator_wait": False,
     "memory.out_of_memory": False,
     "memory.transfer": False,

@@ -15,7 +15,7 @@ EndKind: TypeAlias = Literal[
 ]  # fmt: skip
 WarningKind: TypeAlias = Literal[
     "ptx", "slow_compile", "retracing", "large_allocation", "ran_out_of_data", "gpu_libraries",
-    "partial_cache", "no_gradients", "nccl",
+    "partial_cache", "no_gradients", "nccl", "autotuning",
 ]  # fmt: skip
 
 

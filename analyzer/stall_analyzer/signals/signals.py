@@ -44,6 +44,7 @@ from stall_analyzer.signals.estimate.seen import Seen
 from stall_analyzer.signals.estimate.windows import sample_of
 from stall_analyzer.signals.host.accelerators import DeviceSignals, device_signals
 from stall_analyzer.signals.host.between_steps import BetweenSteps, between_steps
+from stall_analyzer.signals.host.device_activity import DeviceActivity, device_activity
 from stall_analyzer.signals.host.machine import (
     MachineSignals,
     ResidentMemory,
@@ -150,6 +151,11 @@ class Signals(LedgerSignals):
     @cached_property
     def histograms(self) -> HistogramSignals:
         return histogram_signals(self.events)
+
+    @cached_property
+    def device_activity(self) -> tuple[DeviceActivity, ...]:
+        """Of each device that was traced."""
+        return device_activity(self.traces)
 
     @cached_property
     def pipeline(self) -> PipelineSignals:

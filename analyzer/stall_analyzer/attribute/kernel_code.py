@@ -1,0 +1,43 @@
+"""Code for the device: loaded, compiled from PTX, or tried out, when a graph runs on it first.
+
+CUDA loads its libraries and kernels when they are first used, the driver compiles those that the
+build does not hold, and cuDNN and XLA run several ways to compute the same to keep the quickest.
+No event names that. It shows as a first run that takes longer than the later ones of the same
+graph, launching or computing: what it computed was thrown away.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.attribute.refine import (
+    WARM_UP_FACTOR,
+    WARM_UP_LATER_RUNS,
+    WARM_UP_LEAST_PS,
+    first_part,
+)
+from stall_analyzer.model.causes import codes
+from stall_analyzer.model.intervals import Tiling, time_in
+from stall_analyzer.model.timeline import TrainingThread
+
+RUNNING = codes("compute.device", "host.dispatch")
+
+
+def with_kernel_code(tiling: Tiling, training: TrainingThread) -> Tiling:
+    """Of the tiling of host and device together. A call lasts until the next one: kernels that it
+    has launched may outlast it."""
+    calls = training.calls
+    if len(calls.row) == 0:
+        return tiling
+    end = np.append(calls.start_ps[1:], tiling.bounds[-1])
+    end = np.maximum(np.minimum(end, tiling.bounds[-1]), calls.start_ps)
+    spent = time_in(tiling, calls.start_ps, end, RUNNING)
+    for graph in np.unique(calls.concrete[calls.traced & (calls.concrete >= 0)]):
+        mine = np.flatnonzero(calls.concrete == graph)
+        if len(mine) <= WARM_UP_LATER_RUNS or not calls.traced[mine[0]]:
+            continue
+        first, usual = int(spent[mine[0]]), int(np.median(spent[mine[1:-1]]))
+        if first > WARM_UP_FACTOR * usual + WARM_UP_LEAST_PS:
+            begin, stop = int(calls.start_ps[mine[0]]), int(end[mine[0]])
+            tiling = first_part(tiling, begin, stop, RUNNING, first - usual, "compile.kernels")
+    return tiling

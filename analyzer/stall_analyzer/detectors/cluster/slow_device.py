@@ -1,0 +1,76 @@
+"""One of several devices is slower, and all others wait for it.
+
+What it finds
+A GPU that computes longer in each step than the others of the same host.
+
+Why it stalls
+Replicas exchange their gradients after each step. Who is done early stands in the all-reduce until
+the last one has come.
+
+How it is measured
+Time in kernels of each device, and in collectives while it computed nothing: the slow one computes
+longest and waits least.
+
+Example
+GPU:3 computes 48 ms a step, the others 12 ms and wait 36 ms for it.
+
+What to do
+Look at that card: another job on it, a lower clock because of heat or power (nvidia-smi -q -d
+PERFORMANCE), a slower slot. A slower model of card needs a smaller share of the batch.
+
+Blind spots
+Needs traces of at least two devices of one host. Checked by simulation only: there was no GPU to
+measure on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.detectors.severity import severity_of
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST512"
+BUCKET = "communication"
+
+SLOWER = 1.2  # than the others; clocks of equal cards differ by some percent
+LEAST_WON, MOST_WON = 0.6, 1.0
+
+
+def check(signals: Signals) -> Finding | None:
+    devices = [device for device in signals.device_activity if device.computing_ps]
+    steps = len(signals.training_steps)
+    if len(devices) < 2 or not steps:
+        return None
+    slow = max(devices, key=lambda device: device.computing_ps)
+    others = [device for device in devices if device is not slow]
+    usual = int(np.median([device.computing_ps for device in others]))
+    waited = int(np.median([device.communicating_ps for device in others]))
+    lost = min(slow.computing_ps - usual, waited - slow.communicating_ps)
+    lost = min(lost, signals.causes_ps["communication.collective"])
+    severity = severity_of(signals.share(max(lost, 0)))
+    if severity is None or slow.computing_ps < SLOWER * usual:
+        return None
+    gain = partly(lost, LEAST_WON, MOST_WON)
+    return Finding(
+        severity=severity,
+        title=f"{slow.name} is slower than the other devices, which wait {seconds(lost)} for it",
+        explanation=(
+            f"{slow.name} computed {seconds(slow.computing_ps // steps)} a step, the others "
+            f"{seconds(usual // steps)}. They stood in collectives for {signals.with_share(lost)}, "
+            "until it had come."
+        ),
+        change=Change(
+            f"Find out why {slow.name} is slow: another job, heat, power, the slot, the model.",
+            "",
+            "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE",
+        ),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.75,
+        evidence=signals.evidence_of("communication.collective", "waits for the slow device"),
+    )

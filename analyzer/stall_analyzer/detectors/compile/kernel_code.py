@@ -1,0 +1,65 @@
+"""The first run on a device waits for its kernels: loaded, compiled from PTX, or tried out.
+
+What it finds
+Time of a graph's first run on a GPU that none of its later runs takes.
+
+Why it stalls
+CUDA loads cuDNN, cuBLAS and the kernels when they are first used. Kernels that the build does not
+hold for this card are compiled by the driver, and cuDNN and XLA time several ways to compute a
+convolution or a product, to keep the quickest.
+
+How it is measured
+Launching and computing in the first run of each graph, less the median of its later runs. The
+device must have been traced.
+
+Example
+The first step took 14.2 s longer than the others: cuDNN tried its algorithms for 53 convolutions.
+
+What to do
+It comes once for each process and shape. Keep shapes few (drop_remainder=True, lengths in few
+sizes). Fewer trials: TF_CUDNN_USE_AUTOTUNE=0, which may make each later step slower. A card that
+TensorFlow was not built for needs another build, see ST111.
+
+Blind spots
+No event tells loading, compiling and trying apart. Checked by simulation only: there was no GPU.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.console_words import quoted
+from stall_analyzer.detectors.gains import partly
+from stall_analyzer.detectors.severity import severity_of
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST114"
+BUCKET = "compile"
+
+
+def check(signals: Signals) -> Finding | None:
+    lost = signals.causes_ps["compile.kernels"]
+    severity = severity_of(signals.share(lost), once_ps=lost)
+    if severity is None:
+        return None
+    trying = signals.console.warnings.get("autotuning")
+    said = f" {quoted(trying)}" if trying is not None else ""
+    return Finding(
+        severity=severity,
+        title=f"The device's first run takes {seconds(lost)} longer: its kernels are made ready",
+        explanation=(
+            f"{signals.with_share(lost)}, went to the first run of the graph on the device beyond "
+            "what later runs take: libraries and kernels are loaded, compiled from PTX where the "
+            f"build has none for this card, and tried out (cuDNN, XLA).{said}"
+        ),
+        change=Change(
+            "It does not come back in this process. Keep the number of different shapes small; "
+            "where later steps do not need the quickest convolution, switch the trials off.",
+            "data = data.batch(32)",
+            "data = data.batch(32, drop_remainder=True)\n# export TF_CUDNN_USE_AUTOTUNE=0",
+        ),
+        lost_ps=lost,
+        gain=partly(lost, 0, 0.8),
+        confidence=0.7,
+        evidence=signals.evidence_of("compile.kernels", "first run on the device"),
+    )

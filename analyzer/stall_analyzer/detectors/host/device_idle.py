@@ -1,0 +1,86 @@
+"""The accelerator is idle most of the time, and why.
+
+What it finds
+A GPU or TPU that works during less than half of the steps, with the reason of each idle second.
+
+Why it stalls
+The device is the fastest and dearest part of the machine. While it has nothing to do, the training
+goes at the speed of whatever it waits for.
+
+How it is measured
+Time in the traced part of the epoch in which no device had a kernel, a collective or a copy, by
+what the training thread was at meanwhile: a batch, Python, starting ops, compiling, memory.
+
+Example
+GPU:0 was at work for 23 % of the epoch; it was idle for 31 s in Python, 4 s for input.
+
+What to do
+The largest reason first: input that is prepared ahead, less Python between steps
+(steps_per_execution), fewer and larger ops.
+
+Blind spots
+Needs a trace of the device. Checked by simulation only: there was no GPU to measure on.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.detectors.severity import severity_of
+from stall_analyzer.model.causes import bucket_of
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST414"
+BUCKET = "host"
+
+IDLE_SHARE = 0.5
+LARGEST_SHARE = 0.5  # of the idle time: then the host's own work is the reason to name
+AT_WORK = frozenset({"compute.device", "communication.collective", "memory.transfer",
+                     "input.host_to_device_copy"})  # fmt: skip
+REASONS = {
+    "input": "waiting for input", "host": "Python and starting ops", "compile": "compiling",
+    "memory": "waiting for memory", "communication": "other hosts",
+}  # fmt: skip
+
+
+def check(signals: Signals) -> Finding | None:
+    if not signals.device_activity or not signals.host.training_thread:
+        return None
+    idle: dict[str, int] = {}
+    for cause, ps in signals.causes_ps.items():
+        if cause not in AT_WORK and bucket_of(cause) in REASONS:
+            idle[bucket_of(cause)] = idle.get(bucket_of(cause), 0) + ps
+    whole, host = sum(idle.values()), idle.get("host", 0)
+    python = signals.causes_ps["host.python"]
+    if whole < IDLE_SHARE * signals.host.covered_ps or host < LARGEST_SHARE * whole:
+        return None  # another finding names what the device waits for
+    severity = severity_of(signals.share(host))
+    if severity is None or python < LARGEST_SHARE * host:
+        return None
+    names = ", ".join(device.name for device in signals.device_activity)
+    reasons = ", ".join(
+        f"{seconds(ps)} {REASONS[bucket]}"
+        for bucket, ps in sorted(idle.items(), key=lambda item: -item[1])
+        if ps
+    )
+    gain = partly(python, 0.3, 0.9)
+    return Finding(
+        severity=severity,
+        title=f"{names} is idle for {percent(whole, signals.host.covered_ps)} of the time",
+        explanation=(
+            f"Of {seconds(signals.host.covered_ps)} traced, no device worked for {seconds(whole)}: "
+            f"{reasons}. Python alone kept it idle for {signals.with_share(python)}."
+        ),
+        change=Change(
+            "Let one call train several batches, so that Python runs less often; do in callbacks "
+            "only what each step needs.",
+            "model.compile(optimizer, loss)",
+            "model.compile(optimizer, loss, steps_per_execution=10)",
+        ),
+        lost_ps=python,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.7,
+        evidence=signals.evidence_of("host.python", "the device waits for Python"),
+    )

@@ -1,0 +1,74 @@
+"""Many tiny kernels: starting them takes longer than they run.
+
+What it finds
+A GPU that waits for the host to launch its next kernel, because each one is over at once.
+
+Why it stalls
+Starting a kernel costs the host some microseconds, however little it computes. A step of hundreds
+of kernels that take less than that goes at the speed of the host.
+
+How it is measured
+Time in which no kernel ran and the executors were starting ops, beside the number of kernels and
+their mean time on the device.
+
+Example
+400 kernels a step of 1.2 µs on average: the GPU waited 1.6 ms of each step of 2.3 ms for launches.
+
+What to do
+Give each kernel more: a larger batch. Or make fewer of them: jit_compile=True fuses what belongs
+together.
+
+Blind spots
+Needs a trace of the device. Checked by simulation only: there was no GPU to measure on.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.detectors.severity import severity_of
+from stall_analyzer.model.findings import Change, Finding, Turn
+from stall_analyzer.model.format import seconds
+from stall_analyzer.model.units import PS_PER_US
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST415"
+BUCKET = "host"
+
+# A launch costs the host 3 to 10 µs; kernels that take twice as long keep ahead of it.
+SHORT_PS = 20 * PS_PER_US
+LEAST_KERNELS = 20  # a step: below, the pauses are about something else
+LEAST_WON, MOST_WON = 0.3, 0.95
+
+
+def check(signals: Signals) -> Finding | None:
+    steps = len(signals.training_steps)
+    lost = signals.causes_ps["host.dispatch"]
+    severity = severity_of(signals.share(lost))
+    if severity is None or not steps or not signals.device_activity:
+        return None
+    kernels = sum(device.count_of("kernel") for device in signals.device_activity)
+    computing = sum(device.computing_ps for device in signals.device_activity)
+    mean = computing // max(kernels, 1)
+    if kernels < LEAST_KERNELS * steps or mean > SHORT_PS:
+        return None
+    gain = partly(lost, LEAST_WON, MOST_WON)
+    return Finding(
+        severity=severity,
+        title=f"The device waits {seconds(lost // steps)} a step for tiny kernels to be launched",
+        explanation=(
+            f"{kernels // steps:,} kernels a step take {seconds(mean)} on average, no longer than "
+            f"starting them does. The device had nothing to do for {signals.with_share(lost)}, "
+            "while ops were being started."
+        ),
+        change=Change(
+            "Fuse the kernels with XLA, or give each one more to do with a larger batch.",
+            "model.compile(optimizer, loss)",
+            "model.compile(optimizer, loss, jit_compile=True)",
+            turns=(Turn("XLA", "on"),),
+        ),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.7,
+        evidence=signals.evidence_of("host.dispatch", "kernels are launched"),
+    )
