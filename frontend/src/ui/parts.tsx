@@ -36,6 +36,16 @@ export function Section(props: {
   );
 }
 
+/** A cell with the title of its column, for a screen that has no room for columns. */
+export function Figure(props: { title: string; kind?: string; children: ComponentChildren }) {
+  const { title, kind = "", children } = props;
+  return (
+    <td class={`figures ${kind}`} data-title={title}>
+      {children}
+    </td>
+  );
+}
+
 /** Scrolls to a section. Not by a #link: under TensorBoard the <base> would lead away from here. */
 export function goTo(sectionId: string, block: "start" | "nearest" = "start"): void {
   document.getElementById(sectionId)?.scrollIntoView({ behavior: "smooth", block });

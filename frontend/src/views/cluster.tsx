@@ -12,7 +12,7 @@ export function ClusterMembers({ cluster }: { cluster: Cluster | null }) {
     <Section id="cluster" title="Cluster" aside={<span class="faint">{size}</span>}>
       <p class="plan-line">{clusterSentence(cluster)}</p>
       <div class="scrolling hosts-scroll" tabIndex={0} role="region" aria-label="Members">
-        <table class="members-table">
+        <table class="members-table card-rows">
           <thead>
             <tr>
               {["name", "steps", "last seen (UTC)", "last word", "left here"].map((title) => (
@@ -34,7 +34,7 @@ export function ClusterMembers({ cluster }: { cluster: Cluster | null }) {
               <tr key={name}>
                 <th scope="row">{name}</th>
                 <td colSpan={3}>–</td>
-                <td>
+                <td data-title="left here">
                   <strong>nothing</strong>
                 </td>
               </tr>
@@ -56,10 +56,10 @@ function MemberRow({ group, isFirst }: { group: MemberGroup; isFirst: boolean })
       <th scope="row" title={members.map((one) => one.name).join(", ")}>
         {name}
       </th>
-      <td>{member.steps ?? "–"}</td>
-      <td>{timeOfDay(Math.max(...seen) || null) ?? "–"}</td>
-      <td>{member.ended ?? "–"}</td>
-      <td>
+      <td data-title="steps">{member.steps ?? "–"}</td>
+      <td data-title="last seen (UTC)">{timeOfDay(Math.max(...seen) || null) ?? "–"}</td>
+      <td data-title="last word">{member.ended ?? "–"}</td>
+      <td data-title="left here">
         {left.join(" and ")}
         {isFirst && <strong>, ended first</strong>}
       </td>

@@ -10,7 +10,7 @@ import {
   total,
 } from "../model";
 import type { Finding, Report, Step } from "../types";
-import { Section, StatusBadge } from "../ui/parts";
+import { Figure, Section, StatusBadge } from "../ui/parts";
 import { StackedBar, Swatch } from "../ui/stacked_bar";
 import { StepChart } from "./step_chart";
 
@@ -89,7 +89,7 @@ function Differences({ comparison }: { comparison: Comparison }) {
   const { before, after } = comparison;
   return (
     <div class="scrolling" tabIndex={0} role="region" aria-label="Differences">
-      <table class="difference-table">
+      <table class="difference-table card-rows">
         <thead>
           <tr>
             <th scope="col">bucket</th>
@@ -105,8 +105,8 @@ function Differences({ comparison }: { comparison: Comparison }) {
                 <Swatch bucket={row.bucket} />
                 {row.bucket}
               </th>
-              <td class="figures">{timeAndShare(row.before, before.durationPs)}</td>
-              <td class="figures">{timeAndShare(row.after, after.durationPs)}</td>
+              <Figure title="before">{timeAndShare(row.before, before.durationPs)}</Figure>
+              <Figure title="after">{timeAndShare(row.after, after.durationPs)}</Figure>
               <Difference ps={row.after - row.before} />
             </tr>
           ))}
@@ -114,16 +114,16 @@ function Differences({ comparison }: { comparison: Comparison }) {
         <tfoot>
           <tr>
             <th scope="row">first epoch</th>
-            <td class="figures">{seconds(before.durationPs)}</td>
-            <td class="figures">{seconds(after.durationPs)}</td>
+            <Figure title="before">{seconds(before.durationPs)}</Figure>
+            <Figure title="after">{seconds(after.durationPs)}</Figure>
             <Difference ps={after.durationPs - before.durationPs} />
           </tr>
           <tr>
             <th scope="row">
               median step <span class="faint">({stepCounts(comparison)})</span>
             </th>
-            <td class="figures">{seconds(before.stepPs)}</td>
-            <td class="figures">{seconds(after.stepPs)}</td>
+            <Figure title="before">{seconds(before.stepPs)}</Figure>
+            <Figure title="after">{seconds(after.stepPs)}</Figure>
             <Difference ps={after.stepPs - before.stepPs} />
           </tr>
         </tfoot>
@@ -144,7 +144,11 @@ function stepCounts({ before, after }: Comparison): string {
 
 function Difference({ ps }: { ps: number }) {
   const kind = ps < 0 ? "won" : ps > 0 ? "lost" : "";
-  return <td class={`figures ${kind}`}>{difference(ps)}</td>;
+  return (
+    <Figure title="difference" kind={kind}>
+      {difference(ps)}
+    </Figure>
+  );
 }
 
 function FindingsOf(props: { title: string; findings: Finding[]; empty: string }) {

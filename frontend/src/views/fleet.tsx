@@ -8,7 +8,7 @@ import { BUCKET_COLOURS } from "../palette";
 import { type Facet, linkTo } from "../filters";
 import { BUCKET_MEANINGS, spoken } from "../words";
 import type { Fleet, FleetDay, RunSummary } from "../types";
-import { Section, StatusBadge } from "../ui/parts";
+import { Figure, Section, StatusBadge } from "../ui/parts";
 import { Legend, StackedBar, Swatch } from "../ui/stacked_bar";
 import { ReadAll } from "./runs_table";
 
@@ -267,15 +267,6 @@ function Table({ heads, label, children }: TableProps) {
         <tbody>{children}</tbody>
       </table>
     </div>
-  );
-}
-
-/** With the title of its column, for a screen that has no room for columns. */
-function Figure({ title, children }: { title: string; children: ComponentChildren }) {
-  return (
-    <td class="figures" data-title={title}>
-      {children}
-    </td>
   );
 }
 

@@ -32,7 +32,7 @@ export function Hosts({ ledgers, lateness, chosen, isDark, isEstimated, onHost }
     <Section id="hosts" title="Hosts" aside={<span class="faint">{aside}</span>}>
       {sentence && <p class="plan-line">{sentence}</p>}
       <div class="scrolling hosts-scroll" tabIndex={0} role="region" aria-label="Hosts by bucket">
-        <table class="heat-map">
+        <table class="heat-map card-rows">
           <thead>
             <tr>
               <th scope="col">name</th>
@@ -108,7 +108,11 @@ function HostRow({ row, buckets, isChosen, isDark, hasLateness, onHost }: RowPro
         return <Cell key={bucket} {...{ bucket, share, isDark }} text={percent(share, 1)} />;
       })}
       {hasLateness && (
-        <td class="figures late" title={lateCause ? spokenCause(lateCause) : undefined}>
+        <td
+          class="figures late"
+          data-title="the others waited"
+          title={lateCause ? spokenCause(lateCause) : undefined}
+        >
           {latePs > 0 ? seconds(latePs) : "–"}
         </td>
       )}
@@ -119,7 +123,7 @@ function HostRow({ row, buckets, isChosen, isDark, hasLateness, onHost }: RowPro
 function Cell(props: { bucket: Bucket; share: number; text: string; isDark: boolean }) {
   const { bucket, share, text, isDark } = props;
   return (
-    <td class="figures">
+    <td class="figures" data-title={bucket}>
       {share > 0 ? (
         <span class="heat" style={heat(bucket, share, isDark)}>
           {text}

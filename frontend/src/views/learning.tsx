@@ -21,6 +21,7 @@ const LEFT = 58; // room for the numbers of the loss
 const BOTTOM = 34;
 const TOP = 10;
 const RIGHT = 14;
+const LABEL = 15; // from a line to the text below it
 const DOTS_MOST = 40; // more points than this are a line
 
 export function Learning({ learning }: { learning: Curves }) {
@@ -46,6 +47,9 @@ function LossChart({ learning }: { learning: Curves }) {
   const x = (at: number) =>
     LEFT + ((at - first) / Math.max(1, last - first)) * (width - LEFT - RIGHT);
   const y = (value: number) => TOP + (1 - share(axis, value)) * (HEIGHT - TOP - BOTTOM);
+  // On the side of the line where the loss does not end, if there is room.
+  const isBelow =
+    baseline !== null && known.at(-1)! >= baseline && y(baseline) + LABEL < HEIGHT - BOTTOM;
   return (
     <div class="loss-chart" ref={holder}>
       {width > 0 && (
@@ -54,7 +58,7 @@ function LossChart({ learning }: { learning: Curves }) {
           {baseline !== null && (
             <g class="loss-baseline">
               <line x1={LEFT} x2={width - RIGHT} y1={y(baseline)} y2={y(baseline)} />
-              <text x={width - RIGHT} y={y(baseline) - 5} text-anchor="end">
+              <text x={width - RIGHT} y={y(baseline) + (isBelow ? LABEL : -5)} text-anchor="end">
                 a constant guess, {figure(baseline)}
               </text>
             </g>
