@@ -207,11 +207,11 @@ def _find(store: ResultStore, arguments: argparse.Namespace, again: bool) -> tup
 
 
 def _of_interest(arguments: argparse.Namespace) -> Interest | None:
+    if not (arguments.status or arguments.bucket or arguments.finding):
+        return None
     from stall_analyzer.batch.selection import Interest  # noqa: PLC0415
     from stall_analyzer.detectors import manual  # noqa: PLC0415
 
-    if not (arguments.status or arguments.bucket or arguments.finding):
-        return None
     ids = [manual.page(found).id for found in arguments.finding]
     return Interest(arguments.status, arguments.bucket, ids)
 
