@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from stall_analyzer.events.event_files import read_events
 from stall_analyzer.events.event_scalars import MOST_LAYOUTS
-from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.files.tfrecord import CHUNK_BYTES
+from stall_analyzer.model.event_log import EventLog, HistogramSums
 from stall_analyzer.model.runs import EventFile, Run
 from tests import event_files as write
 
@@ -30,6 +31,8 @@ FIELDS = (  # of a value, in the usual order and in any other
     write.message(8, ONE, ONE),
     write.message(8, write.tensor(write.FLOAT, dims=(1,))),
     write.message(8, write.tensor(write.DOUBLE, write.content("<d", 0.5))),
+    write.message(8, write.tensor(write.DOUBLE, write.message(4, bytes(24)), dims=(1, 3))),
+    write.message(8, write.tensor(write.DOUBLE, write.message(4, bytes(16) + b"ABCDEFGH"))),
     write.message(8, write.number(1, write.FLOAT), write.content("<f", 2.0)),
     write.message(9, write.message(1, write.message(1, b"scalars"))),
     write.message(9, write.message(1, write.message(1, b"histograms"))),
@@ -93,6 +96,31 @@ def test_wherever_the_file_is_damaged(position: int, flip: int, cut: int) -> Non
     data[position % len(data)] ^= flip
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         assert_equal(*both(Path(folder), bytes(data[: -1 - cut % len(data)]), patch))
+
+
+def test_records_longer_than_a_chunk_among_scalars(tmp_path: Path) -> None:
+    picture = write.message(1, b"picture") + write.message(4, bytes(CHUNK_BYTES))
+    part = [write.record(write.scalar("loss", 0.5), step=step) for step in range(1, 4)]
+    data = b"".join([*part, write.record(picture), *part, write.record(picture), *part])
+    with pytest.MonkeyPatch.context() as patch:
+        native, pure = both(tmp_path, data, patch)
+    assert_equal(native, pure)
+    assert len(native.train["loss"]) == 9
+    assert not native.notes
+
+
+def test_histograms_are_summed_up_the_same(tmp_path: Path) -> None:
+    zeros, ones = (0.0, 0.0, 4.0), (1.0, 1.0, 4.0)
+    rows = [(zeros,), (ones,), (ones,), (ones, zeros), (zeros,), (zeros,), (zeros,)]
+    records = [
+        write.record(write.buckets(tag, *each), step=step, at_s=write.START_S + step)
+        for step, each in enumerate(rows)
+        for tag in ("kernel", "bias")
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        native, pure = both(tmp_path, b"".join(records) + records[0], patch)
+    assert_equal(native, pure)
+    assert native.histograms["bias"] == HistogramSums(records=7, zero_run=3, same_run=3)
 
 
 def test_values_of_one_record_keep_their_tags(tmp_path: Path) -> None:

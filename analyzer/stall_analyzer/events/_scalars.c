@@ -1,6 +1,6 @@
-/* Takes the scalars of an event file whose layout is known: what Python sees of it.
+/* Takes the scalars and histograms of an event file whose layout is known: what Python sees of it.
  *
- * A file may hold millions of them, and those of a tag look the same but for time, step and value.
+ * A file may hold millions of them, and those of a tag look the same but for time, step and values.
  * Python parses the first of each layout and decides what it is; those that follow are taken here.
  * Whatever is unusual about a record (its layout, a checksum, its time) is left to Python, too.
  * Without this module Python takes them all, slowly; the tests hold the two against each other.
@@ -16,12 +16,17 @@
 #define LONGEST_LAYOUT 4096 /* bytes */
 enum { HEADER = 12, CRC = 4 }; /* around the data: its length and the checksum of that; its own */
 enum { SUMMARY = 5, VALUE = 1, SIMPLE_VALUE = 2, TENSOR = 8 };
-enum { DTYPE = 1, SHAPE = 2, CONTENT = 4, FLOAT = 1 };
+enum { DTYPE = 1, SHAPE = 2, CONTENT = 4, FLOAT = 1, DOUBLE = 2 };
 
 typedef struct {
     int64_t column, step;
     double wall_s, value;
 } Row;
+
+typedef struct {
+    int64_t number, at, size; /* of its content in the chunk */
+    double wall_s;
+} Histogram;
 
 /* ---- CRC-32C, eight bytes at a time, as TFRecord masks it ---- */
 
@@ -68,45 +73,59 @@ static bool has_crc(const uint8_t *data, size_t size, const uint8_t *stored) {
 typedef struct {
     double wall_s;
     int64_t step;
-    const uint8_t *values[MOST_VALUES]; /* where they stand, four bytes each */
+    Span values[MOST_VALUES]; /* four bytes each; the content of a histogram */
     size_t count;
+    bool is_histogram;
     char layout[LONGEST_LAYOUT]; /* all bytes of the summary but those */
     size_t layout_size;
-} Scalars;
+} Found;
 
-/* Where a tensor holds a float of no dimensions; NULL for any other. */
-static const uint8_t *float_in(Span tensor) {
-    const uint8_t *content = NULL;
-    bool is_float = false;
+/* The content of a tensor: of a float without dimensions, or of doubles. */
+static bool find_content(Span tensor, Span *content, bool *are_doubles) {
+    uint64_t dtype = 0;
+    bool has_content = false, has_dimensions = false;
     Field field;
     int status;
     while ((status = next_field(&tensor, &field)) > 0) {
-        if (field.number == DTYPE && field.type == VARINT) is_float = field.value == FLOAT;
-        else if (field.number == SHAPE && field.type == BYTES && !field.size) continue;
-        else if (field.number == CONTENT && field.type == BYTES && field.size == 4 && !content)
-            content = field.bytes.at;
-        else return NULL;
+        if (field.number == DTYPE && field.type == VARINT) dtype = field.value;
+        else if (field.number == SHAPE && field.type == BYTES) has_dimensions |= field.size > 0;
+        else if (field.number == CONTENT && field.type == BYTES && field.size && !has_content) {
+            *content = field.bytes;
+            has_content = true;
+        } else return false;
     }
-    return status == 0 && is_float ? content : NULL;
+    *are_doubles = dtype == DOUBLE;
+    bool is_one_float = dtype == FLOAT && !has_dimensions && content->end - content->at == 4;
+    return status == 0 && has_content && (*are_doubles || is_one_float);
 }
 
-/* Where a value of a summary holds its number; NULL where that is not a float alone. */
-static const uint8_t *number_in(Span value) {
-    const uint8_t *number = NULL;
+/* What a value of a summary holds; false where that is neither a float nor doubles alone. */
+static bool find_value(Span value, Span *content, bool *are_doubles) {
+    bool has_content = false;
     Field field;
     int status;
+    *are_doubles = false;
     while ((status = next_field(&value, &field)) > 0) {
         bool is_simple = field.number == SIMPLE_VALUE && field.type == FIXED32;
         if (!is_simple && field.number != TENSOR) continue;
-        if (number || !(is_simple || field.type == BYTES)) return NULL;
-        number = is_simple ? field.bytes.at : float_in(field.bytes);
-        if (!number) return NULL;
+        if (has_content || !(is_simple || field.type == BYTES)) return false;
+        if (is_simple) *content = field.bytes;
+        else if (!find_content(field.bytes, content, are_doubles)) return false;
+        has_content = true;
     }
-    return status == 0 ? number : NULL;
+    return status == 0 && has_content;
 }
 
-/* False for a record that is anything but a time, a step and numbers. */
-static bool split(Span data, Scalars *found) {
+static bool copy(Found *found, const uint8_t *begin, const uint8_t *end) {
+    size_t size = (size_t)(end - begin);
+    if (size > LONGEST_LAYOUT - found->layout_size) return false;
+    memcpy(found->layout + found->layout_size, begin, size);
+    found->layout_size += size;
+    return true;
+}
+
+/* False for a record that is anything but a time, a step and floats, or one histogram. */
+static bool split(Span data, Found *found) {
     Field field;
     uint64_t step = 0;
     if (next_field(&data, &field) <= 0 || field.number != 1 || field.type != FIXED64) return false;
@@ -116,73 +135,84 @@ static bool split(Span data, Scalars *found) {
     found->step = (int64_t)step;
     const uint8_t *copied = data.at, *end = data.end;
     if (next_field(&data, &field) <= 0 || field.number != SUMMARY || field.type != BYTES ||
-        data.at != end || (size_t)(end - copied) > LONGEST_LAYOUT)
+        data.at != end)
         return false;
     Span summary = field.bytes;
     found->count = found->layout_size = 0;
+    found->is_histogram = false;
     while (summary.at != summary.end) {
         if (next_field(&summary, &field) <= 0 || field.number != VALUE || field.type != BYTES ||
-            found->count == MOST_VALUES)
+            found->count == MOST_VALUES || found->is_histogram)
             return false;
-        const uint8_t *number = number_in(field.bytes);
-        if (!number) return false;
-        found->values[found->count++] = number;
-        memcpy(found->layout + found->layout_size, copied, (size_t)(number - copied));
-        found->layout_size += (size_t)(number - copied);
-        copied = number + 4;
+        Span *value = &found->values[found->count++];
+        if (!find_value(field.bytes, value, &found->is_histogram)) return false;
+        if (found->is_histogram && found->count > 1) return false;
+        if (!copy(found, copied, value->at)) return false;
+        copied = value->end;
     }
-    memcpy(found->layout + found->layout_size, copied, (size_t)(end - copied));
-    found->layout_size += (size_t)(end - copied);
-    return found->count > 0;
+    return found->count > 0 && copy(found, copied, end);
 }
 
 /* ---- all records of a chunk, up to the first unusual one ---- */
 
 typedef struct {
-    Row *rows;
-    size_t count, capacity;
+    char *bytes;
+    size_t size, capacity;
 } Rows;
 
-static bool add_row(Rows *rows, Row row) {
-    if (rows->count == rows->capacity) {
-        size_t larger = rows->capacity ? rows->capacity * 2 : 64;
-        Row *grown = realloc(rows->rows, larger * sizeof *grown);
+static bool add_row(Rows *rows, const void *row, size_t size) {
+    if (rows->size + size > rows->capacity) {
+        size_t larger = rows->capacity ? rows->capacity * 2 : 4096;
+        char *grown = realloc(rows->bytes, larger);
         if (!grown) {
             PyErr_NoMemory();
             return false;
         }
-        rows->rows = grown;
+        rows->bytes = grown;
         rows->capacity = larger;
     }
-    rows->rows[rows->count++] = row;
+    memcpy(rows->bytes + rows->size, row, size);
+    rows->size += size;
     return true;
 }
 
-/* The columns of a layout, borrowed; NULL where it is not known, or with a Python error set. */
-static PyObject *columns_of(PyObject *layouts, const Scalars *found) {
+/* The columns of a layout, borrowed: a tuple, or the number of a histogram. NULL where it is not
+ * known, or with a Python error set. */
+static PyObject *columns_of(PyObject *layouts, const Found *found) {
     PyObject *key = PyBytes_FromStringAndSize(found->layout, (Py_ssize_t)found->layout_size);
     if (!key) return NULL;
     PyObject *columns = PyDict_GetItemWithError(layouts, key);
     Py_DECREF(key);
-    if (columns && (!PyTuple_Check(columns) || PyTuple_Size(columns) != (Py_ssize_t)found->count)) {
+    if (columns && (found->is_histogram ? !PyLong_Check(columns)
+                                        : !PyTuple_Check(columns) ||
+                                              PyTuple_Size(columns) != (Py_ssize_t)found->count)) {
         PyErr_SetString(PyExc_ValueError, "a layout has a column for each of its values");
         return NULL;
     }
     return columns;
 }
 
-static bool add_rows(Rows *rows, const Scalars *found, PyObject *columns) {
+static bool add_scalars(Rows *rows, const Found *found, PyObject *columns) {
     for (size_t i = 0; i < found->count; i++) {
         float value;
-        memcpy(&value, found->values[i], 4);
+        memcpy(&value, found->values[i].at, 4);
         long long column = PyLong_AsLongLong(PyTuple_GetItem(columns, (Py_ssize_t)i));
         if (column == -1 && PyErr_Occurred()) return false;
-        if (!add_row(rows, (Row){column, found->step, found->wall_s, value})) return false;
+        Row row = {column, found->step, found->wall_s, value};
+        if (!add_row(rows, &row, sizeof row)) return false;
     }
     return true;
 }
 
-static PyObject *take_scalars(PyObject *module, PyObject *args) {
+static bool add_histogram(Rows *rows, const Found *found, PyObject *number, const uint8_t *chunk) {
+    long long tag = PyLong_AsLongLong(number);
+    if (tag == -1 && PyErr_Occurred()) return false;
+    Span content = found->values[0];
+    Histogram row = {tag, content.at - chunk, content.end - content.at, found->wall_s};
+    return add_row(rows, &row, sizeof row);
+}
+
+static PyObject *take_known(PyObject *module, PyObject *args) {
     (void)module;
     const uint8_t *chunk;
     Py_ssize_t size, at;
@@ -192,8 +222,8 @@ static PyObject *take_scalars(PyObject *module, PyObject *args) {
         PyErr_SetString(PyExc_ValueError, "a place outside of the chunk");
         return NULL;
     }
-    Rows rows = {0};
-    Scalars found;
+    Rows scalars = {0}, histograms = {0};
+    Found found;
     Py_ssize_t records = 0;
     while (size - at >= HEADER + CRC) {
         const uint8_t *header = chunk + at, *data = header + HEADER;
@@ -203,15 +233,22 @@ static PyObject *take_scalars(PyObject *module, PyObject *args) {
         if (!split((Span){data, data + length}, &found)) break;
         PyObject *columns = columns_of(layouts, &found);
         if (!columns && PyErr_Occurred()) goto done;
-        if (!columns || !has_crc(data, (size_t)length, data + length)) break;
-        if (!add_rows(&rows, &found, columns)) goto done;
+        if (!columns) break;
+        if (found.is_histogram) { /* its checksum would take longer than all the rest */
+            if (!add_histogram(&histograms, &found, columns, chunk)) goto done;
+        } else {
+            if (!has_crc(data, (size_t)length, data + length)) break;
+            if (!add_scalars(&scalars, &found, columns)) goto done;
+        }
         at += (Py_ssize_t)(HEADER + length + CRC);
         records++;
     }
-    result = Py_BuildValue("nny#", at, records, rows.count ? (const char *)rows.rows : "",
-                           (Py_ssize_t)(rows.count * sizeof *rows.rows));
+    result = Py_BuildValue("nny#y#", at, records, scalars.size ? scalars.bytes : "",
+                           (Py_ssize_t)scalars.size, histograms.size ? histograms.bytes : "",
+                           (Py_ssize_t)histograms.size);
 done:
-    free(rows.rows);
+    free(scalars.bytes);
+    free(histograms.bytes);
     return result;
 }
 
@@ -219,7 +256,7 @@ static PyObject *layout_of(PyObject *module, PyObject *args) {
     (void)module;
     const uint8_t *data;
     Py_ssize_t size;
-    Scalars found;
+    Found found;
     if (!PyArg_ParseTuple(args, "y#", &data, &size)) return NULL;
     if (split((Span){data, data + size}, &found))
         return PyBytes_FromStringAndSize(found.layout, (Py_ssize_t)found.layout_size);
@@ -228,7 +265,7 @@ static PyObject *layout_of(PyObject *module, PyObject *args) {
 
 static PyMethodDef methods[] = {
     {"layout_of", layout_of, METH_VARARGS, "What records have in common; see _scalars.pyi."},
-    {"take_scalars", take_scalars, METH_VARARGS, "Take usual scalars; see _scalars.pyi."},
+    {"take_known", take_known, METH_VARARGS, "Take usual records; see _scalars.pyi."},
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef definition = {

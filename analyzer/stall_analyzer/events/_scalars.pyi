@@ -1,10 +1,11 @@
 def layout_of(data: bytes, /) -> bytes | None:
-    """What a record of scalars has in common with others: its bytes without time, step and values.
-    None where it holds anything but floats."""
+    """What a record has in common with others: its bytes without time, step and values. None where
+    it holds anything but floats, or one tensor of doubles."""
 
-def take_scalars(
-    chunk: bytes, at: int, layouts: dict[bytes, tuple[int, ...]], /
-) -> tuple[int, int, bytes]:
-    """Take the records of a chunk from `at` on whose layout is known, to columns of these numbers.
-    Returns the place of the first other one, how many were taken, and a row for each value: column
-    and step as int64, wall_s and value as float64."""
+def take_known(
+    chunk: bytes, at: int, layouts: dict[bytes, tuple[int, ...] | int], /
+) -> tuple[int, int, bytes, bytes]:
+    """Take the records of a chunk from `at` on whose layout is known: that of scalars has numbers
+    of columns, that of a histogram its own. Returns the place of the first other one, how many were
+    taken, a row for each scalar (column and step as int64, wall_s and value as float64) and for
+    each histogram (number, place in the chunk and size as int64, wall_s as float64)."""

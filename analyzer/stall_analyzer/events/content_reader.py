@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.types_pb2 import DT_DOUBLE
 
 from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.errors import UnreadableFile, WireError
@@ -53,8 +54,12 @@ class _Reader:
         self._progress = progress
 
     def take_known(self, chunk: bytes, at: int, position: int) -> int:
-        at, records = self._found.scalars.take_known(chunk, at)
+        at, records, histograms = self._found.scalars.take_known(chunk, at)
         self._count(records, position + at)
+        for tag, content, wall_s in histograms:
+            self._saw(wall_s)
+            if self._file.role != "validation":
+                self._found.histograms.take_content(tag, content)
         return at
 
     def take(self, records: RecordFile, record: Record) -> None:
@@ -94,7 +99,7 @@ class _Reader:
         self._saw(wall_s, event.HasField("graph_def"))
         values, found = event.summary.value, []
         for value in values:
-            scalar = self._take_value(record, wall_s, value)
+            scalar = self._take_value(record, wall_s, value, is_alone=len(values) == 1)
             if scalar is not None:
                 found.append((value.tag, scalar))
         if found:
@@ -108,7 +113,9 @@ class _Reader:
         self._found.opened_s = min(self._found.opened_s, wall_s)
         self._found.writers.add(_is_by_tensorflow(first))
 
-    def _take_value(self, record: Record, wall_s: float, value: Any) -> float | None:
+    def _take_value(
+        self, record: Record, wall_s: float, value: Any, is_alone: bool
+    ) -> float | None:
         """What one value is for; of a scalar, its number."""
         kind = value.WhichOneof("value")
         if kind != "tensor":
@@ -125,6 +132,8 @@ class _Reader:
         elif plugin == HISTOGRAMS_PLUGIN:
             if self._file.role != "validation":
                 self._found.histograms.take(tag, tensor)
+            if is_alone and tensor.dtype == DT_DOUBLE:
+                self._found.scalars.learn_histogram(tag, record.data)
         elif plugin == TEXT_PLUGIN and tag.startswith(Tag.RECORD):
             _check(record)
             self._found.texts.append(text_of(tensor) or "")

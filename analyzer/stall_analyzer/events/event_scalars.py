@@ -17,6 +17,7 @@ from stall_analyzer.model.units import Float64s, Int64s
 
 MOST_LAYOUTS = 10_000  # a file that never repeats one must not fill the memory with them
 _ROW = struct.Struct("<qqdd")
+_HISTOGRAM = struct.Struct("<qqqd")
 _ROWS = np.dtype([("column", "<i8"), ("step", "<i8"), ("wall_s", "<f8"), ("value", "<f8")])
 # Rows are divided by tag now and then: each time costs as much as some hundred of them.
 _DIVIDE_BYTES = 4 << 20
@@ -27,6 +28,12 @@ except ImportError:  # no C compiler when this was installed
     HAS_NATIVE = False
 else:
     HAS_NATIVE = True
+
+
+class Histogram(NamedTuple):
+    tag: str
+    content: bytes  # doubles
+    wall_s: float
 
 
 class TagColumns(NamedTuple):
@@ -43,18 +50,23 @@ class EventScalars:
         known = known or {}
         self._columns = {tag: column for column, tag in enumerate(known)}
         self._parts = [[columns] for columns in known.values()]
-        self._layouts: dict[bytes, tuple[int, ...]] = {}
+        self._layouts: dict[bytes, tuple[int, ...] | int] = {}
+        self._histograms: list[str] = []  # tags
         self._rows = bytearray()
         self._is_native = HAS_NATIVE and os.environ.get("STALL_PURE_PYTHON") != "1"
 
-    def take_known(self, chunk: bytes, at: int) -> tuple[int, int]:
+    def take_known(self, chunk: bytes, at: int) -> tuple[int, int, list[Histogram]]:
         """Take the records of a chunk from `at` on whose layout is known. Returns the place of the
-        first other one, and how many were taken."""
+        first other one, how many were taken, and the histograms among them."""
         if not self._layouts:
-            return at, 0
-        at, records, rows = _scalars.take_scalars(chunk, at, self._layouts)
+            return at, 0, []
+        at, records, rows, found = _scalars.take_known(chunk, at, self._layouts)
         self._add(rows)
-        return at, records
+        histograms = [
+            Histogram(self._histograms[number], chunk[begin : begin + size], wall_s)
+            for number, begin, size, wall_s in _HISTOGRAM.iter_unpack(found)
+        ]
+        return at, records, histograms
 
     def take(
         self, values: Sequence[tuple[str, float]], step: int, wall_s: float, data: bytes | None
@@ -63,10 +75,21 @@ class EventScalars:
         columns = [self._columns.setdefault(tag, len(self._columns)) for tag, _ in values]
         for column, (_, value) in zip(columns, values, strict=True):
             self._add(_ROW.pack(column, step, wall_s, value))
-        if data is not None and self._is_native and len(self._layouts) < MOST_LAYOUTS:
-            layout = _scalars.layout_of(data)
-            if layout is not None:
-                self._layouts[layout] = tuple(columns)
+        if data is not None:
+            self._learn(data, tuple(columns))
+
+    def learn_histogram(self, tag: str, data: bytes) -> None:
+        """A record that holds a histogram and nothing else."""
+        if self._learn(data, len(self._histograms)):
+            self._histograms.append(tag)
+
+    def _learn(self, data: bytes, columns: tuple[int, ...] | int) -> bool:
+        if not self._is_native or len(self._layouts) >= MOST_LAYOUTS:
+            return False
+        layout = _scalars.layout_of(data)
+        if layout is not None:
+            self._layouts[layout] = columns
+        return layout is not None
 
     def by_tag(self) -> dict[str, TagColumns]:
         self._divide()

@@ -40,6 +40,10 @@ class HistogramReader:
         if tensor.dtype != DT_DOUBLE or not content:
             values = floats_of(tensor)
             content = b"" if values is None else values.tobytes()
+        self.take_content(tag, content)
+
+    def take_content(self, tag: str, content: bytes) -> None:
+        """The rows of a histogram."""
         are_zeros = None if len(content) % _BUCKET.size else _are_zeros(content)
         if are_zeros is None:
             return  # some other format, or no values at all

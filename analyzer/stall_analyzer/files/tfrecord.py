@@ -84,7 +84,7 @@ class RecordFile:
         """Those in a chunk of the file, of long ones the heads; returns the place behind them."""
         at = 0
         while True:
-            if self._skip is not None:
+            if self._skip is not None and at < len(chunk):  # a long record may end behind it
                 at = self._skip(chunk, at, position)
             header = chunk[at : at + _HEADER.size]
             if len(header) < _HEADER.size:
