@@ -10,10 +10,12 @@ STRANGERS ?= ../shared/strangers
 NODE_MODULES := frontend/node_modules/.installed
 BUILT := $(CURDIR)/build/static
 TENSORFLOWS ?= 2.13.1 2.15.1 2.17.1 2.21.0
+FUZZ_SECONDS ?= 60
+FUZZ_SEED ?= 0
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types check-python bench logging-cost fleet scenarios clusters faults
+.PHONY: help demo test fuzz lint types check-python bench logging-cost fleet scenarios clusters faults
 .PHONY: hangs harm captured partial controls agreement blind blind-learning strangers accuracy docs schema sample-logs clean
 .PHONY: xcheck frontend test-frontend test-browser screenshots test-versions
 
@@ -26,7 +28,7 @@ demo: $(VENV)/.installed  ## install, analyse the sample logs, say what to do ne
 	@printf 'Your own logs:  %s path/to/logdir\n' '$(BIN)/stall-analyze'
 	@printf 'How to capture: %s --help-all\n' '$(BIN)/stall-analyze'
 
-test: lint types check-python test-frontend test-browser  ## everything that must pass before a commit
+test: lint types check-python fuzz test-frontend test-browser  ## everything that must pass before a commit
 
 check-python: $(VENV)/.installed-test
 	$(BIN)/python -m pytest --cov
@@ -38,6 +40,17 @@ lint: $(VENV)/.installed-test  ## style, by ruff; dead code, by vulture
 
 types: $(VENV)/.installed-test  ## types, by mypy
 	$(BIN)/mypy
+
+# A minute of each commit; FUZZ_SECONDS=3600 is a campaign.
+fuzz: $(VENV)/.installed-test  ## damaged logs: the native decoder, C against Python, whole analyses (FUZZ_SECONDS=60)
+	@mkdir -p build/fuzz/corpus
+	@if scripts/build_fuzzer $(BIN)/python build/fuzz/read_plane; then \
+	  PYTHONHOME=$$($(BIN)/python -c 'import sys; print(sys.base_prefix)') PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
+	    build/fuzz/read_plane -max_total_time=$$(($(FUZZ_SECONDS) / 4)) -max_len=4096 -verbosity=0 -print_final_stats=1 \
+	    -artifact_prefix=build/fuzz/ build/fuzz/corpus tests/fuzz/native/corpus; \
+	else echo 'fuzz of the native decoder: NOT RUN, for the reason above'; fi
+	$(BIN)/python -m tests.fuzz.decoders --seconds $$(($(FUZZ_SECONDS) / 4)) --seed $(FUZZ_SEED)
+	$(BIN)/python -m tests.fuzz.pipeline --seconds $$(($(FUZZ_SECONDS) / 2)) --seed $(FUZZ_SEED) --failures build/fuzz/failures
 
 frontend: $(NODE_MODULES)  ## the tab's page, from frontend/ into tb_stall_plugin/static
 	npm --prefix frontend run --silent build

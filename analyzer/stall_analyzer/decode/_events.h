@@ -15,7 +15,9 @@
 #define EVENT_LIMIT ((uint64_t)16 << 20)     /* bytes; real events have some hundred at most */
 #define TEXT_LIMIT ((size_t)64 << 10)        /* longer texts are cut */
 #define UNNAMED_KINDS 4096                   /* ids without a name beyond these share the last one */
+#ifndef WINDOW
 #define WINDOW ((size_t)256 << 10)
+#endif
 #define TELL_EVERY ((int64_t)4 << 20)        /* bytes between two calls of `progress` */
 #define LINE_HEADER_BYTES 20                 /* the longest key and number */
 

@@ -17,7 +17,8 @@ static bool room_in(Reader *reader, Table *table) {
 /* Stats of an event that joins a row have no place in it: `row` is then -1. Their texts are still
  * numbered, as pure.py does. */
 static bool add_stats(Reader *reader, int32_t row) {
-    for (const Stat *stat = reader->found; stat < reader->found + reader->found_count; stat++) {
+    for (size_t i = 0; i < reader->found_count; i++) {
+        const Stat *stat = &reader->found[i];
         int64_t value = (int64_t)stat->value;
         if (stat->kind == KIND_NONE) continue;
         if (stat->kind == KIND_REF && (value = id_find(&reader->stats, value)) < 0) continue;
@@ -53,8 +54,8 @@ static bool grow_totals(Reader *reader) {
 
 static Stat identity_of(const Reader *reader) {
     Stat identity = {.kind = KIND_NONE};
-    for (const Stat *stat = reader->found; stat < reader->found + reader->found_count; stat++)
-        if (stat->column == reader->identity_column) identity = *stat;
+    for (size_t i = 0; i < reader->found_count; i++)
+        if (reader->found[i].column == reader->identity_column) identity = reader->found[i];
     return identity;
 }
 

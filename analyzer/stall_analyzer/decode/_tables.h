@@ -34,7 +34,9 @@ static inline uint64_t mix(uint64_t key) {
 
 /* Ids are small as a rule and are then looked up directly; any others are hashed (linear probing,
  * at most half full). */
+#ifndef DIRECT_IDS
 #define DIRECT_IDS 16384
+#endif
 
 typedef struct {
     int32_t *direct; /* number + 1 of ids below DIRECT_IDS */

@@ -25,8 +25,8 @@ static PyObject *results_of(Reader *reader, PyObject *lines) {
     }
     for (size_t i = 0; i < reader->texts.count; i++) {
         const Text *text = &reader->texts.texts[i];
-        PyObject *bytes = PyBytes_FromStringAndSize(reader->texts.arena + text->begin,
-                                                    (Py_ssize_t)text->size);
+        const char *begin = text->size ? reader->texts.arena + text->begin : "";
+        PyObject *bytes = PyBytes_FromStringAndSize(begin, (Py_ssize_t)text->size);
         if (!bytes || PyList_Append(texts, bytes)) {
             Py_XDECREF(bytes);
             goto done;

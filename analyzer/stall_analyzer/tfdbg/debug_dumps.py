@@ -274,7 +274,8 @@ def _health(mode: int, values: Float64s | None) -> _Health | None:
     if name == "CONCISE_HEALTH" and len(values) == 5:
         return _Health(bool(values[4]), bool(values[2] or values[3]))
     if name == "FULL_HEALTH" and len(values) == 11:
-        zero_share = float(values[9] / values[4]) if values[4] else None
+        size, zeros = float(values[4]), float(values[9])
+        zero_share = zeros / size if 0 <= zeros <= size and size else None  # else it is damaged
         return _Health(bool(values[7]), bool(values[5] or values[6]), zero_share)
     if name == "FULL_TENSOR" and len(values):
         nan, inf = bool(np.isnan(values).any()), bool(np.isinf(values).any())
