@@ -52,8 +52,8 @@ class StallPlugin(base_plugin.TBPlugin):
 
     def get_plugin_apps(self) -> dict[str, Application]:
         return {
-            "/index.js": wrappers.Request.application(self._page),
-            "/static/*": wrappers.Request.application(self._asset),
+            "/index.js": _read_only(self._page),
+            "/static/*": _read_only(self._asset),
             "/runs": _json(self._runs),
             "/report": _json(self._report),
             "/timeline": _json(self._timeline),
@@ -271,7 +271,6 @@ def _inside(chart: Chart, start_ps: int, end_ps: int) -> tuple[int, int]:
 def _json(answer: Callable[[wrappers.Request], Json]) -> Application:
     """A route that always answers in JSON, whatever happens."""
 
-    @wrappers.Request.application
     def serve(request: wrappers.Request) -> wrappers.Response:
         try:
             return _respond(request, answer(request))
@@ -281,7 +280,22 @@ def _json(answer: Callable[[wrappers.Request], Json]) -> Application:
             logger.exception("The Stall tab failed to answer %s", request.path)
             return _respond(request, {"error": f"{type(error).__name__}: {error}"}, 500)
 
-    return serve
+    return _read_only(serve)
+
+
+def _read_only(serve: Callable[[wrappers.Request], wrappers.Response]) -> Application:
+    """Routes only read. What asking starts is done once however often it is asked for, so that no
+    page elsewhere could do harm by asking."""
+
+    @wrappers.Request.application
+    def answer(request: wrappers.Request) -> wrappers.Response:
+        if request.method in {"GET", "HEAD"}:
+            return serve(request)
+        refused = _respond(request, {"error": "Only GET is allowed."}, 405)
+        refused.headers["Allow"] = "GET, HEAD"
+        return refused
+
+    return answer
 
 
 def _respond(request: wrappers.Request, body: Json, code: int = 200) -> wrappers.Response:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 from html.parser import HTMLParser
@@ -188,3 +190,11 @@ def test_the_text_report_comes_too_when_asked_for(tmp_path: Path, capsys: Capsys
     assert output.err == f"stall-analyze: wrote {target}\n"
     cli.main([str(SAMPLES / "healthy"), "--html", str(target), "--json"])
     assert json.loads(capsys.readouterr().out)["runs"]
+
+
+def test_only_the_page_s_own_script_may_run() -> None:
+    text = html.render(document(sample("healthy")), [None])
+    (digest,) = re.findall(r"script-src 'sha256-([^']+)'", text)
+    script = text.rpartition('<script type="module">')[2].partition("</script>")[0]
+    assert base64.b64decode(digest) == hashlib.sha256(script.encode()).digest()
+    assert "unsafe" not in text.partition("</head>")[0]

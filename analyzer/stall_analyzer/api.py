@@ -27,6 +27,7 @@ from stall_analyzer.progress import Progress, ignore_progress
 from stall_analyzer.report import html, markdown, notebook
 from stall_analyzer.report.document import document
 from stall_analyzer.report.facts import Name, figures
+from stall_analyzer.report.valid_text import valid_text
 
 if TYPE_CHECKING:
     import pandas
@@ -192,7 +193,7 @@ class Analysis(Sequence["Analysis"]):
         if suffix == ".md":
             return markdown.render(self.document)
         if suffix == ".json":
-            return json.dumps(self.document, allow_nan=False, indent=2)
+            return json.dumps(valid_text(self.document), allow_nan=False, indent=2)
         raise UsageError(f"cannot save a report as {suffix or 'nothing'}: use .html, .md or .json")
 
     @property

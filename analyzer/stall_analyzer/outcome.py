@@ -58,6 +58,8 @@ def analyze_one(
             extra = extra_of(report) if extra_of else None
             timeless = final and is_timeless(report.timeline.events)
             return Outcome(entry, extra=extra, final=final, timeless=timeless)
+    except MemoryError:
+        return failure(run, "it takes more memory than one run may (STALL_MEMORY_LIMIT)")
     except Exception as error:  # a fault of ours in one run must not hide the others
         return failure(run, f"{type(error).__name__}: {error}", traceback.format_exc())
 

@@ -8,9 +8,9 @@ import { styles } from "./styles";
 import { Guard } from "./ui/guard";
 
 export function render(): void {
-  const sheet = document.createElement("style");
-  sheet.textContent = styles;
-  document.head.append(sheet);
+  const sheet = new CSSStyleSheet(); // not an element: the one-file report forbids inline styles
+  sheet.replaceSync(styles);
+  document.adoptedStyleSheets.push(sheet);
   document.documentElement.lang = "en";
   document.title ||= "Stall";
   const root = document.createElement("div");

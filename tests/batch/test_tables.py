@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from stall_analyzer.batch.tables import COLUMNS, rows_of, write_jsonl, write_par
 from stall_analyzer.errors import UsageError
 from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.report.facts import facts_of
-from tests.batch.fleets import ROOT, facts
+from tests.batch.fleets import ROOT, copy_sample, facts, run_command
 from tests.real_documents import every_sample, sample
 
 EXAMPLES = every_sample()["runs"]
@@ -122,3 +123,15 @@ def test_the_documented_queries_work(folder: Path) -> None:
     assert len(queries) >= 4
     for query in queries:
         assert queried(folder, query) is not None
+
+
+def test_names_that_are_no_text_stay_valid_json(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    folder = os.fsdecode(os.fsencode(tmp_path / "logs") + b"/run\xff")
+    copy_sample("event_files_only", Path(folder))
+    copy_sample("event_files_only", tmp_path / "logs" / "other")
+    ran = run_command(tmp_path / "logs", "--jsonl", tmp_path / "out.jsonl", "--json")
+    assert ran.returncode == 0, ran.stderr
+    names = duckdb.sql(f"SELECT run FROM read_json('{tmp_path}/out.jsonl') ORDER BY run").fetchall()
+    assert names == [("other",), ("run\\udcff",)]
+    assert [run["run"] for run in json.loads(ran.stdout)["runs"]] == ["other", "run\\udcff"]

@@ -54,6 +54,9 @@ class Board:
     def ask(self, route: str, **arguments: object) -> TestResponse:
         return self.get(f"/data/plugin/stall/{route}", **arguments)
 
+    def ask_by(self, method: str, route: str) -> TestResponse:
+        return self._client.open(f"{self._prefix}/data/plugin/stall/{route}", method=method)
+
     def answer(self, route: str, **arguments: object) -> dict[str, Any]:
         response = self.ask(route, **arguments)
         assert response.status_code == 200, response.get_data(as_text=True)

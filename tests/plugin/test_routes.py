@@ -314,3 +314,11 @@ def test_nothing_is_written_into_the_logdir(samples: Board, tmp_path: Path) -> N
     board.report(RUN)
     assert listing() == before
     assert any((tmp_path / "cache").rglob("*.result"))
+
+
+@pytest.mark.parametrize("route", ["runs", "report", "manual", "index.js"])
+def test_routes_only_read(samples: Board, route: str) -> None:
+    for method in ("POST", "PUT", "DELETE"):
+        refused = samples.ask_by(method, route)
+        assert refused.status_code == 405
+        assert refused.headers["Allow"] == "GET, HEAD"

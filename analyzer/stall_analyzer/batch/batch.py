@@ -23,6 +23,7 @@ from stall_analyzer.files import files
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import Run
 from stall_analyzer.report.facts import Facts, shown_name
+from stall_analyzer.report.valid_text import valid_text
 from stall_analyzer.results import run_result
 from stall_analyzer.results.result_store import ResultStore
 
@@ -127,7 +128,7 @@ class Batch:
     def _add(self, run: Run, again: bool) -> None:
         if run.name == ".":
             self.root = run.folder
-        self._keys.append((run.name, run.attempt, self._store.key(run)))
+        self._keys.append((valid_text(run.name), run.attempt, self._store.key(run)))
         head = None if again else self._store.known(run)
         if head is not None:
             self._take(head.facts)

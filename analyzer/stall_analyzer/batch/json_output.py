@@ -12,6 +12,7 @@ from stall_analyzer.batch.batch import Batch
 from stall_analyzer.batch.judge import Judge
 from stall_analyzer.batch.limits import Excess
 from stall_analyzer.report.document import document
+from stall_analyzer.report.valid_text import valid_text
 
 
 def as_json(batch: Batch, judge: Judge) -> Iterator[str]:
@@ -24,7 +25,7 @@ def as_json(batch: Batch, judge: Judge) -> Iterator[str]:
     if judge.comparison:
         shell["worse"] = [_plain(one) for one in judge.comparison.in_order()]
         shell["better"] = [_plain(one) for one in judge.comparison.better_in_order()]
-    before, after = json.dumps(shell, allow_nan=False).split('"runs": []', 1)
+    before, after = json.dumps(valid_text(shell), allow_nan=False).split('"runs": []', 1)
     yield f'{before}"runs": ['
     for number, line in enumerate(batch.lines()):
         yield f", {line}" if number else line

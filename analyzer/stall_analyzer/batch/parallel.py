@@ -19,6 +19,7 @@ from stall_analyzer.batch.engines import Engine, Watch, failed, unwatched
 from stall_analyzer.errors import ClusterError, StallError, UsageError
 from stall_analyzer.files.caches import code_version
 from stall_analyzer.model.runs import Run
+from stall_analyzer.results.memory_limit import memory_limit
 from stall_analyzer.results.run_result import RunResult
 from stall_analyzer.results.worker_process import (
     FOREVER_S,
@@ -45,7 +46,7 @@ def in_processes(
     workers: set[WorkerProcess] = set()
 
     def do(work: Work[RunResult], run: Run) -> RunResult:
-        worker = _worker_of(mine)
+        worker = _worker_of(mine, memory_limit(count))
         workers.add(worker)
         return worker.do(work, run, lambda share, _: watch(run, share), deadline_s=deadline_s)
 
@@ -109,10 +110,10 @@ def _on_a_worker(work: Work[RunResult], run: Run, deadline_s: float) -> RunResul
     return _worker_of(_on_this_thread).do(work, run, deadline_s=deadline_s)
 
 
-def _worker_of(thread: threading.local) -> WorkerProcess:
+def _worker_of(thread: threading.local, memory_bytes: int | None = None) -> WorkerProcess:
     """The process of a thread, started when it is first asked for."""
     if not hasattr(thread, "worker"):
-        thread.worker = WorkerProcess()
+        thread.worker = WorkerProcess(memory_bytes)
     worker: WorkerProcess = thread.worker
     return worker
 

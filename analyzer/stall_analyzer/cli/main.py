@@ -267,8 +267,10 @@ def _engine(
     processes = arguments.jobs or _processes(batch.to_read, batch.bytes_to_read)
     if not arguments.scheduler and processes == 1 and batch.to_read <= MOST_AT_ONCE:
         from stall_analyzer.batch.engines import in_this_process  # noqa: PLC0415
+        from stall_analyzer.results.memory_limit import limit_memory, memory_limit  # noqa: PLC0415
 
         _load_ahead()
+        limit_memory(memory_limit())
         return in_this_process(watch)
     from stall_analyzer.batch import parallel  # noqa: PLC0415
 

@@ -26,6 +26,7 @@ from stall_analyzer.decode.event_columns import (
     KIND_TEXT,
     PINNED_STATS,
     STAT_NAMES,
+    TEXT_LIMIT,
     TIME_LIMIT_PS,
     BytesRead,
     LineResult,
@@ -52,6 +53,8 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 HEADER_LIMIT = 1 << 16  # characters before the first event that are looked at
 FIRST_EVENTS = 100  # enough to tell whose they are
 MOST_EVENTS = 1_000_000  # as many as TensorFlow wrote at most; each takes some hundred bytes here
+MOST_TEXT = 256 << 20  # characters of names and values that are kept of them
+UNPACKED = 1 << 20  # bytes at once: packed, a gigabyte of spaces is a megabyte
 
 
 def read(file: BinaryIO, host_file: HostFile, progress: BytesRead = lambda _: None) -> Trace:
@@ -64,7 +67,7 @@ def read(file: BinaryIO, host_file: HostFile, progress: BytesRead = lambda _: No
         _give_up(host_file, chain(first, items))
     for item in chain(first, items):
         document.add(item)
-        if document.good >= MOST_EVENTS:
+        if document.good >= MOST_EVENTS or document.text > MOST_TEXT:
             source.cut = True
             break
     if source.size == 0:
@@ -113,6 +116,8 @@ class _Source:
             at = 0
             if not self.began:
                 beginning = _BEGINNING.search(text)
+                if not beginning and len(text) > ITEM_LIMIT:
+                    return  # nothing of a trace stands before its events for that long
                 if not beginning:
                     continue
                 self.began = True
@@ -144,7 +149,12 @@ class _Source:
             self.size += len(packed)
             self._progress(self.size)
             try:
-                yield decoder.decode(unpack.decompress(packed) if unpack else packed)
+                if unpack is None:
+                    yield decoder.decode(packed)
+                else:
+                    yield decoder.decode(unpack.decompress(packed, UNPACKED))
+                    while unpack.unconsumed_tail:
+                        yield decoder.decode(unpack.decompress(unpack.unconsumed_tail, UNPACKED))
             except zlib.error:
                 return
             packed = self._file.read(CHUNK)
@@ -173,6 +183,7 @@ class _Document:
     def __init__(self) -> None:
         self.processes: dict[int, _JsonProcess] = {}
         self.good = self.bad = 0
+        self.text = 0  # characters that are kept
 
     def add(self, item: object) -> None:
         if not isinstance(item, dict) or item.get("ph") not in ("M", "X"):
@@ -206,10 +217,13 @@ class _Document:
         if not isinstance(args, dict):
             args = {}
         # Where the shown name is an abbreviation, the whole one is an argument.
-        name = _text(args.get("long_name", item["name"]))
+        name = _short(args.get("long_name", item["name"]))
         if args.get("step_name") == name:  # the root of a step is shown with the step's number
             name = name.removesuffix(f" {args.get('group_id')}")
-        stats = tuple((_COLUMN[key], value) for key, value in args.items() if key in _COLUMN)
+        stats = tuple(
+            (_COLUMN[key], _plain(value)) for key, value in args.items() if key in _COLUMN
+        )
+        self.text += len(name) + sum(len(value) for _, value in stats if isinstance(value, str))
         self._line(item).events.append((start_ps, duration_ps, sys.intern(name), stats))
 
     def assemble(self, assembler: Assembler) -> None:
@@ -278,6 +292,15 @@ def _ps(microseconds: object) -> int:
 def _text(value: object) -> str:
     """JSON may hold halves of characters, which no file could be written with."""
     return str(value).encode("utf-8", "replace").decode()
+
+
+def _short(value: object) -> str:
+    return _text(value)[:TEXT_LIMIT]
+
+
+def _plain(value: object) -> object:
+    """A number or a text: lists and objects would take many times their room in the file."""
+    return value if isinstance(value, int | float) else _short(value)
 
 
 def _stat_value(value: object, texts: dict[bytes, int]) -> tuple[int, int]:

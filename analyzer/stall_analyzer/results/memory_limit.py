@@ -10,8 +10,6 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from stall_analyzer.model.format import size
-
 VARIABLE = "STALL_MEMORY_LIMIT"  # bytes for each process; 0: none
 SHARE = 0.75  # of the machine, for all processes together
 LEAST_BYTES = 2 << 30
@@ -36,17 +34,6 @@ def limit_memory(most_bytes: int) -> None:
             most_bytes = min(most_bytes, most_allowed)
         if most_bytes > 0:
             resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_allowed))
-
-
-def limit_in_words() -> str:
-    """` (4.0 GB)`, where this process has a limit."""
-    with suppress(ImportError, OSError):
-        import resource  # noqa: PLC0415
-
-        limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
-        if limit != resource.RLIM_INFINITY:
-            return f" ({size(limit)}; {VARIABLE} sets another limit)"
-    return ""
 
 
 def _share(processes: int) -> int:

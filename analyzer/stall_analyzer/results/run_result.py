@@ -12,6 +12,7 @@ from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import Run
 from stall_analyzer.progress import Progress, ignore_progress
 from stall_analyzer.report.facts import Facts, facts_of
+from stall_analyzer.report.valid_text import may_be_invalid, valid_text
 
 if TYPE_CHECKING:
     from stall_analyzer.outcome import ExtraOf, Outcome
@@ -57,10 +58,14 @@ def analyze(
 
 
 def result_of(run: Run, made: Outcome) -> RunResult:
-    facts = facts_of(made.entry)
+    entry = made.entry
+    text = json.dumps(entry, allow_nan=False)
+    if may_be_invalid(text):
+        entry = valid_text(entry)
+        text = json.dumps(entry, allow_nan=False)
+    facts = facts_of(entry)
     head = ResultHead(version_of(run), made.final, facts, made.traceback, made.timeless)
-    entry = json.dumps(made.entry, allow_nan=False).encode()
-    return RunResult(head, zlib.compress(entry, COMPRESSION), made.extra)
+    return RunResult(head, zlib.compress(text.encode(), COMPRESSION), made.extra)
 
 
 def unpack_entry(packed: bytes) -> str:

@@ -18,18 +18,26 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, Any, TypeAlias, TypeVar
 
 from stall_analyzer.model.runs import Run
 from stall_analyzer.progress import Progress, ignore_progress
+from stall_analyzer.results.memory_limit import VARIABLE, limit_memory, memory_limit
 
 Answer = TypeVar("Answer")
 # A function that a process can be told by name.
 Work: TypeAlias = Callable[[Run, Progress], Answer]
 Message: TypeAlias = tuple[str, Any]
 
-COMMAND = (sys.executable or "python3", "-m", "stall_analyzer.results.worker_process")
+# Not by -m: before Python 3.11, that would import from the folder that the user is in, in which
+# something may happen to be called numpy.
+PROGRAM = (
+    "import sys; sys.path[:] = [path for path in sys.path if path]; "
+    "from stall_analyzer.results.worker_process import main; main()"
+)
+COMMAND = (sys.executable or "python3", "-c", PROGRAM)
 LOADED_AHEAD = (
     "stall_analyzer.outcome", "stall_analyzer.diagnose.diagnose", "stall_analyzer.chart.lanes",
 )  # fmt: skip
@@ -58,7 +66,9 @@ class WorkFailed(NoResult):
 class WorkerProcess:
     """Started ahead or for the first run, and again after it was killed."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory_bytes: int | None = None) -> None:
+        """It may take so much memory: by default, a good part of the machine's."""
+        self._memory_bytes = memory_limit() if memory_bytes is None else memory_bytes
         self._process: subprocess.Popen[bytes] | None = None
         self._heard: SimpleQueue[Message] = SimpleQueue()
 
@@ -68,8 +78,9 @@ class WorkerProcess:
             return
         environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),  # it imports what we import
-            "PYTHONSAFEPATH": "1",  # and no folder of the user's that happens to be called numpy
+            "PYTHONPATH": os.pathsep.join(_import_paths()),  # it imports what we import
+            "PYTHONSAFEPATH": "1",  # and nothing from the folder that the user is in
+            VARIABLE: str(self._memory_bytes),
         }
         try:
             process = subprocess.Popen(
@@ -145,6 +156,10 @@ def _listen(stream: IO[bytes], heard: SimpleQueue[Message]) -> None:
     heard.put((ENDED, None))
 
 
+def _import_paths() -> list[str]:
+    return [str(Path(path).absolute()) for path in sys.path if path]
+
+
 def _why(code: int | None) -> str:
     if code == -signal.SIGKILL:
         return "its process was killed, perhaps because memory ran out"
@@ -158,6 +173,7 @@ def _why(code: int | None) -> str:
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a traceback
+    limit_memory(memory_limit())
     # The pipe is for answers alone; whatever a library prints goes to the terminal.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -183,7 +199,3 @@ def main() -> None:
         except Exception as error:  # such as a full disk; the next run may still succeed
             answer = (ERROR, f"{type(error).__name__}: {error}")
         tell(*answer)
-
-
-if __name__ == "__main__":
-    main()
