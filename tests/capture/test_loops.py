@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from stall_analyzer.captures.capture_records import Loop
-from tb_stall_plugin.capture.process.loops import loop_of
+from tb_stall_plugin.capture.process.loops import loop_at, loop_of
 from tests.capture.capture_logs import until
 from tests.capture.test_kernel_view import needs_linux, waiting
 
@@ -79,3 +79,73 @@ def test_a_loop_with_nothing_in_it_is_seen_where_it_jumps_back() -> None:
     with waiting(spin):
         until(lambda: any(loop is not None and loop.is_empty for loop in seen()))
         stop = True
+
+
+def _endless(n: int) -> Loop | None:
+    while True:
+        n += len(str(n))
+
+
+def _forgets_to_count(n: int) -> Loop | None:
+    i = 0
+    while i < n:
+        print(i)
+    return None
+
+
+def _counts(n: int) -> Loop | None:
+    i = 0
+    while i < n:
+        i += len(str(n))
+    return None
+
+
+def _breaks(n: int) -> Loop | None:
+    while True:
+        n += len(str(n))
+        if n > 1000:
+            break
+    return None
+
+
+def _returns(n: int) -> Loop | None:
+    while True:
+        n += len(str(n))
+        if n > 1000:
+            return None
+
+
+def _ends_by_an_error(n: int) -> Loop | None:
+    numbers = iter(range(n))
+    while True:
+        try:
+            next(numbers)
+        except StopIteration:  # noqa: PERF203
+            return None
+
+
+def _asks(n: int) -> Loop | None:
+    numbers = [n]
+    while numbers:
+        print(numbers.pop())
+    return None
+
+
+@pytest.mark.parametrize(
+    ("function", "has_no_end"),
+    [
+        (_endless, True),
+        (_forgets_to_count, True),
+        (_counts, False),
+        (_breaks, False),
+        (_returns, False),
+        (_ends_by_an_error, False),
+        (_asks, False),
+    ],
+)
+def test_a_loop_without_a_way_out_is_known_by_its_code(
+    function: Callable[[int], Loop | None], has_no_end: bool
+) -> None:
+    first = function.__code__.co_firstlineno
+    loops = [loop_at(function.__code__, first + line) for line in range(8)]
+    assert {loop.has_no_end for loop in loops if loop is not None} == {has_no_end}

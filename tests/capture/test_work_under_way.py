@@ -58,6 +58,18 @@ def test_the_stages_of_the_input_are_told_with_lines_sizes_and_counts() -> None:
     assert gave["Filter"] == 0 and gave["ForeverRepeat"] == 8
 
 
+def test_ops_of_a_graph_that_wait_by_their_nature_are_told_with_their_lines() -> None:
+    queue = tf.queue.FIFOQueue(2, [tf.float32])
+
+    @tf.function
+    def step() -> Any:
+        return queue.dequeue() * 2.0
+
+    waits = work_under_way._waiting_ops(step.get_concrete_function().graph)
+    assert [wait.op for wait in waits] == ["QueueDequeueV2"]
+    assert "test_work_under_way.py" in waits[0].where
+
+
 def test_nothing_is_told_of_a_main_thread_that_is_not_in_tensorflow() -> None:
     assert work_at(held_by_libraries()) is None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -251,6 +252,21 @@ def test_inside_tensorflow_without_python_it_is_most_likely_the_input(tmp_path: 
     without_pipeline, with_gpu = found(False, "CPU:0"), found(True, "CPU:0", "GPU:0")
     assert without_pipeline is not None and without_pipeline.state == UNSURE
     assert with_gpu is not None and with_gpu.state == UNSURE, "a GPU that hangs looks the same"
+
+
+@pytest.mark.parametrize(("each", "state"), [(0, STUCK), (3, None)])
+def test_a_graph_that_waits_for_a_queue_outside_of_fit_is_stuck_unless_it_gets_a_core(
+    tmp_path: Path, each: int, state: str | None
+) -> None:
+    wait = {"op": "QueueDequeueV2", "where": "/home/me/train.py:25 train_step"}
+    work = write.record("work", LAST_STEP_S + 15.0, waits=[wait])
+    main = functools.partial(thread, *IN_THE_STEP, main=True, wait="futex")
+    looks = stall(lambda idle: main(turns=idle * each), phase="startup")
+    found, _, verdict = judged(write.read(tmp_path, [write.start(), work, *looks]))
+    assert (found.state if found is not None else None) == state
+    if state is not None:
+        assert "in QueueDequeueV2 at train.py:25" in verdict.sentence
+        assert verdict.primary == "input"
 
 
 def test_a_batch_that_is_fetched_outside_of_a_graph(tmp_path: Path) -> None:

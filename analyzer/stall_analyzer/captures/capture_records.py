@@ -218,6 +218,7 @@ class Loop:
     line: int = 0  # the first of its lines, and the last
     last: int = 0
     is_empty: bool = False  # but for a few operators: a round takes next to nothing
+    has_no_end: bool = False  # but for an error: no way leads out of it, or only one that is closed
 
 
 @dataclass(frozen=True)
@@ -335,6 +336,14 @@ class GraphLoop:
 
 
 @dataclass(frozen=True)
+class GraphWait:
+    """An op of the graph that runs, which waits for others by its nature."""
+
+    op: str = ""  # its type: "QueueDequeueManyV2"
+    where: str = ""  # "path:line function"
+
+
+@dataclass(frozen=True)
 class WorkRecord(CaptureRecord):
     """What TensorFlow was at for the main thread, in a process in which no step finishes."""
 
@@ -344,6 +353,7 @@ class WorkRecord(CaptureRecord):
     stages: tuple[InputStage, ...] = ()  # from the last one to the source
     counts: tuple[StageCount, ...] = ()  # the same
     loops: tuple[GraphLoop, ...] = ()
+    waits: tuple[GraphWait, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dis
 from dataclasses import replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from types import CodeType, FrameType
 
 from stall_analyzer.captures.capture_records import Loop
@@ -69,8 +69,37 @@ def _loops(code: CodeType) -> tuple[tuple[int, int, frozenset[int], Loop], ...]:
         used = [lines[each.offset] for each in body]
         kind = "for" if body[0].opname in _ITERATES else "while"
         is_empty = not any(each.opname.startswith(_CALLS) for each in body)
-        found.append((begin, end, frozenset(back), Loop(kind, min(used), max(used), is_empty)))
+        has_no_end = kind == "while" and _has_no_end(code, body, lines)
+        loop = Loop(kind, min(used), max(used), is_empty, has_no_end)
+        found.append((begin, end, frozenset(back), loop))
     return tuple(found)
+
+
+def _has_no_end(code: CodeType, body: list[dis.Instruction], lines: dict[int, int]) -> bool:
+    """Whether nothing leads out of it: no `break`, `return` or handler of an error; and no
+    condition, or one that compares variables which the loop does not change."""
+    begin, end = body[0].offset, body[-1].offset
+    jumps = [each for each in body if each.opcode in _JUMPS]
+    if any(not begin <= each.argval <= end for each in jumps) or _is_guarded(code, begin, end):
+        return False
+    if any(each.opname.startswith(_LEAVES) for each in body):
+        return False
+    if "_IF_" not in body[-1].opname:
+        return body[-1].opname.startswith("JUMP")
+    line = lines[end]
+    condition = list(takewhile(lambda each: lines[each.offset] == line, reversed(body[:-1])))
+    changed = {each.argval for each in body if each.opname.startswith(("STORE", "DELETE"))}
+    read = {each.argval for each in condition if each.opname == "LOAD_FAST"}
+    compares = any(each.opname == _COMPARES for each in condition)
+    is_plain = all(each.opname in _PLAIN for each in condition)
+    return compares and is_plain and bool(read) and not read & changed
+
+
+def _is_guarded(code: CodeType, begin: int, end: int) -> bool:
+    """Whether an error in it is handled, which may be how it ends. Before Python 3.11 that is a
+    jump."""
+    entries = getattr(dis.Bytecode(code), "exception_entries", ())
+    return any(each.start <= end and begin < each.end for each in entries)
 
 
 def _lines(code: CodeType, instructions: list[dis.Instruction]) -> list[tuple[int, int]]:
@@ -84,6 +113,8 @@ def _lines(code: CodeType, instructions: list[dis.Instruction]) -> list[tuple[in
 
 
 _COMPARES = "COMPARE_OP"
+_LEAVES = ("RETURN", "RAISE", "RERAISE", "YIELD", "SEND", "SETUP_")
+_PLAIN = ("LOAD_FAST", "LOAD_CONST", _COMPARES, "CACHE", "EXTENDED_ARG", "NOP", "TO_BOOL")
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _ITERATES = ("FOR_ITER", "END_ASYNC_FOR", "SEND")
 _CALLS = ("CALL", "PRECALL", "YIELD", "SEND", "GET_AWAITABLE", "IMPORT")

@@ -87,9 +87,10 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 
 def _loop_of_user(stack: Sequence[FrameType]) -> Loop | None:
-    """Of the innermost function of the user's own."""
-    frame = next((frame for frame in stack if _is_users(frame.f_code)), None)
-    return None if frame is None else loop_of(frame)
+    """Of the innermost function of the user's own; or, further out, one that does not end."""
+    loops = [loop_of(frame) for frame in stack if _is_users(frame.f_code)]
+    endless = (loop for loop in loops if loop is not None and loop.has_no_end)
+    return next(endless, loops[0] if loops else None)
 
 
 def _is_users(code: CodeType) -> bool:

@@ -7,6 +7,7 @@ one below gives more and more, drops everything. Nothing is looked at before a t
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +17,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from stall_analyzer.captures.capture_records import GraphLoop, InputStage, StageCount, WorkRecord
+from stall_analyzer.captures.capture_records import (
+    GraphLoop,
+    GraphWait,
+    InputStage,
+    StageCount,
+    WorkRecord,
+)
 from stall_analyzer.captures.stack_frames import Frame
 from tb_stall_plugin.capture.process.current_frames import locals_of, with_current_stacks
 from tb_stall_plugin.capture.process.thread_stacks import line_of
@@ -25,6 +32,9 @@ PAUSES_S = (0.0, 1.0, 2.0)  # the process may be ended soon, and a pass through 
 MOST_STAGES = 50
 ITERATOR = "OwnedIterator"  # of a tf.data.Dataset, in TensorFlow 2
 LOOPS = ("While", "StatelessWhile")
+# They wait for what other ops, threads or processes give or take; a batch is told by its counts.
+WAITS = re.compile(r"Queue(De|En)queue|Barrier|Collective|(Map|OrderedMap)?(Uns|S)tage$|_?Recv$")
+MOST_WAITS = 20
 Held = list[tuple[str, Any]]
 COMPARES = ("Less", "LessEqual", "Greater", "GreaterEqual", "NotEqual")
 
@@ -63,6 +73,7 @@ def work_at(held: Held) -> WorkRecord | None:
             *_endless_loops(graph, of_input=False),
             *(loop for each in datasets for loop in _loops_of(each)),
         ),
+        waits=_waiting_ops(graph),
     )
 
 
@@ -151,16 +162,31 @@ def _endless_loops(graph: Any, of_input: bool) -> tuple[GraphLoop, ...]:
     if graph is None:
         return ()
     functions: Mapping[str, Any] = getattr(graph, "_functions", {})
-    graphs = [graph, *filter(None, map(_built, tuple(functions.values())))]
     found = []
     with suppress(Exception):
-        for each in graphs:
+        for each in _graphs(graph):
             loops = [op for op in each.get_operations() if op.type in LOOPS]
             for op in loops:
                 condition = _built(functions.get(op.get_attr("cond").name))
                 if condition is not None and not _counts_rounds(condition):
                     found.append(GraphLoop(_place(op), of_input))
     return tuple(dict.fromkeys(found))
+
+
+def _waiting_ops(graph: Any) -> tuple[GraphWait, ...]:
+    """Those of its functions, too."""
+    found = []
+    with suppress(Exception):
+        for each in _graphs(graph):
+            ops = (op for op in each.get_operations() if WAITS.match(op.type))
+            found += [GraphWait(op.type, _place(op)) for op in ops]
+    return tuple(dict.fromkeys(found))[:MOST_WAITS]
+
+
+def _graphs(graph: Any) -> list[Any]:
+    """It, and those of the functions that it calls."""
+    functions: Mapping[str, Any] = getattr(graph, "_functions", {})
+    return [graph, *filter(None, map(_built, tuple(functions.values())))] if graph else []
 
 
 def _counts_rounds(condition: Any) -> bool:

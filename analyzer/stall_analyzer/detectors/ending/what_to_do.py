@@ -208,6 +208,12 @@ _BY_KIND: dict[WaitKind, Change] = {
         "",
         "for n, batch in enumerate(dataset):\n    print(n)",
     ),
+    "graph_wait": Change(
+        "See who should answer: a queue must be closed when nothing more comes, and every worker "
+        "must make as many steps as the others.",
+        "",
+        "queue.close()  # a dequeue that waits for more then raises OutOfRangeError",
+    ),
     "service": Change(
         "Start the dispatcher of the tf.data service and its workers, and see that their address "
         "is the one given to distribute().",

@@ -13,6 +13,7 @@ from dataclasses import field, replace
 
 from stall_analyzer.captures.capture_format import StopReason, TrainingPhase
 from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look, ThreadStack
+from stall_analyzer.captures.stack_frames import frame_of
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.format import moment
 from stall_analyzer.model.kinds import Bucket
@@ -43,6 +44,7 @@ SLEEPS = ("nanosleep", "clock_nanosleep", "hrtimer_nanosleep")
 # Before Python 3.11, time.sleep() was a select() without files.
 SLEEPS_OF_OLD_PYTHON = ("select", "pselect6")
 DISK = "D"
+OF_WORKERS = re.compile("Collective|_?Recv")
 PROOF_LINES = 6
 BY_A_SIGNAL = (StopReason.SIGTERM, StopReason.SIGINT)
 
@@ -279,6 +281,8 @@ def _runtime(scene: Scene, thread: ThreadStack) -> Blamed | None:
             confidence=0.8,
             thread=thread,
         )
+    if (found := _graph_wait(scene, thread)) is not None:
+        return found
     if not is_step or not only_cpu or not scene.has_pipeline:
         stack = proof(main, PROOF_LINES)
         bucket: Bucket = "host" if main.passes(CALLS_BACK) else "unknown"
@@ -290,6 +294,29 @@ def _runtime(scene: Scene, thread: ThreadStack) -> Blamed | None:
         stack=proof(main, PROOF_LINES),
         confidence=0.6,
         kind="runtime",
+        thread=thread,
+    )
+
+
+def _graph_wait(scene: Scene, thread: ThreadStack) -> Blamed | None:
+    """An op that waits by its nature, in a graph that does not come back."""
+    begin_ns, end_ns = scene.looks[0].sign_ns, scene.looks[-1].ns + NS_PER_S
+    works = [work for work in scene.capture.works if begin_ns <= work.ns <= end_ns]
+    if not works or not works[-1].waits:
+        return None
+    op, frame = works[-1].waits[0].op, frame_of(works[-1].waits[0].where)
+    main = stack_of(thread)
+    called = f", called at {main.users.place}," if main.users is not None else ""
+    bucket: Bucket = "input" if "Dequeue" in op or "Unstage" in op else "host"
+    if OF_WORKERS.match(op):
+        bucket = COMMUNICATION
+    return Blamed(
+        bucket=bucket,
+        subject=f"TensorFlow, in {op}{f' at {frame.place}' if frame is not None else ''}{called}",
+        waits_in="waits for others, which do not come,",
+        stack=proof(main, PROOF_LINES),
+        confidence=0.8,
+        kind="graph_wait",
         thread=thread,
     )
 

@@ -215,8 +215,9 @@ def _judged(scene: Scene) -> tuple[str, str, Blamed | None]:
     if _is_over_the_limit(scene) and (endless := endless_work(scene)) is not None:
         return ENDLESS, "it was at work all the while, and cannot come to an end", endless
     if reason is not None and _is_over_the_limit(scene):
-        if (loop := spins_in(scene, reason.thread)) is not None:
-            why = f"in all of {len(scene.calm)} looks it was in this loop, which calls nothing"
+        if (loop := spins_in(scene, reason.thread)) is not None and _may_not_go_on(scene, loop):
+            what = "has no way out" if loop.has_no_end else "calls nothing"
+            why = f"in all of {len(scene.calm)} looks it was in this loop, which {what}"
             return ENDLESS, why, replace(reason, waits_in=_goes_round(loop))
         if (polled := _polled(scene, reason)) is not None:
             return STUCK, POLLS, polled
@@ -231,6 +232,11 @@ def _judged(scene: Scene) -> tuple[str, str, Blamed | None]:
 
 def _rests(reason: Blamed) -> bool:
     return reason.kind != "user" and stack_of(reason.thread).rests  # a debugger is in the way
+
+
+def _may_not_go_on(scene: Scene, loop: Loop) -> bool:
+    """Outside of fit, a loop without a way out may be meant: it trains, or serves."""
+    return loop.is_empty or scene.last.phase not in OUTSIDE_OF_FIT
 
 
 def _goes_round(loop: Loop) -> str:
@@ -277,6 +283,8 @@ def _state(scene: Scene, reason: Blamed | None) -> tuple[str, str]:
         return UNSURE, "the threads were seen in different places, or only once"
     if reason is None or not reason.waits_in:
         return UNSURE, "what it waits for is not known"
+    if reason.kind == "graph_wait" and not is_blocked(scene, reason.thread):
+        return UNSURE, "steps that nobody counts may end between the looks"
     idle = "no core was at work, and " if cores < IDLE_CORES else ""
     return STUCK, f"{idle}in all of {len(scene.calm)} looks the threads stood at the same lines"
 

@@ -194,18 +194,15 @@ def _turns(scene: Scene, thread: ThreadStack) -> list[int]:
 
 def spins_in(scene: Scene, thread: ThreadStack) -> Loop | None:
     """The loop of the user's own in which it computes without end: `while`, with nothing in it that
-    takes time, and yet it was in it whenever it was looked at."""
+    takes time, and yet it was in it whenever it was looked at; or without a way out."""
     same = _same(scene.calm, thread)
-    loops = {t.loop for t in same}
-    loop = same[-1].loop if same and len(loops) == 1 else None
-    ran = [t.ran_ns for t in same]
-    if (
-        loop is None
-        or loop.word != "while"
-        or not loop.is_empty
-        or None in ran
-        or len(ran) < LEAST_LOOKS
-    ):
+    loops = [t.loop for t in same if t.loop is not None]
+    loop, ran = loops[-1] if loops else None, [t.ran_ns for t in same]
+    if loop is None or loop.word != "while" or None in ran or len(ran) < LEAST_LOOKS:
+        return None
+    if len(loops) < len(same) or len({(each.line, each.last) for each in loops}) > 1:
+        return None
+    if not loop.has_no_end and not all(each.is_empty for each in loops):
         return None
     lasted_ns = scene.calm[-1].ns - scene.calm[0].ns
     return loop if (ran[-1] or 0) - (ran[0] or 0) >= SPINS_CORES * lasted_ns > 0 else None

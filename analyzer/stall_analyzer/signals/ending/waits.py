@@ -16,7 +16,8 @@ from stall_analyzer.signals.ending.python_stacks import Stack, module_of
 WaitKind: TypeAlias = Literal[
     "queue", "full_queue", "future", "pool", "lock", "event", "thread", "process", "connection",
     "socket", "file_lock", "open", "pipe", "user", "batch", "peers", "runtime", "polling", "exit",
-    "service", "endless_data", "dropped", "filling", "graph_loop", "tracing", "other",
+    "service", "endless_data", "dropped", "filling", "graph_loop", "graph_wait", "tracing",
+    "other",
 ]  # fmt: skip
 
 # Whoever is awaited is no thread of this process: whatever that computes meanwhile, it does not
@@ -56,6 +57,7 @@ CALLS: dict[str, tuple[WaitKind, str]] = {
         ("socket", ANSWER),
     ),
     "connect": ("socket", "waits for a connection"),
+    **dict.fromkeys(("pause", "rt_sigtimedwait"), ("other", "waits for a signal")),
     **dict.fromkeys(("sendto", "sendmsg"), ("socket", "waits until it can send")),
 }  # fmt: skip
 # Threads of gRPC and of servers are always in one of the others.
