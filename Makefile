@@ -75,7 +75,6 @@ screenshots: $(NODE_MODULES) $(VENV)/.installed-test  ## docs/images/, from samp
 
 bench: $(VENV)/.installed-test  ## how long an analysis takes, beside XProf and TensorBoard, on this machine
 	$(BIN)/python benchmarks/bench.py
-	$(BIN)/python benchmarks/events.py
 
 logging-cost: $(VENV)/.installed-test  ## what logging costs a first epoch, and how much of it is recognized
 	$(BIN)/python benchmarks/logging_cost.py

@@ -1,10 +1,12 @@
-"""How long the analyzer takes, beside XProf and beside reading the bytes.
+"""How long the analyzer takes, as ratios: to an empty Python, to reading the bytes, to XProf, to
+TensorBoard's own loaders, to a first look.
 
-    python benchmarks/bench.py [--workdir DIR] [--skip-huge]
+    python benchmarks/bench.py [--workdir DIR] [--rounds N] [--only NAME...] [--skip-huge]
 
-Makes three traces (kept and reused with --workdir): two by training under the TensorFlow profiler,
-one of more than 2 GiB by repeating real events (repeat.py). Every figure is a fresh process;
-programs take turns, and the median counts. Exits with 1 when a target is missed.
+Makes what it reads (kept and reused with --workdir): two traces by training under the TensorFlow
+profiler, one of more than 2 GiB by repeating real events (repeat.py), and event files (events.py).
+Every figure is a fresh process. All programs take turns, round by round, and the median counts, so
+that a busy moment hits no program alone. Exits with 1 when a target is missed.
 
 XProf does more work on each event than we need: the ratio compares two waits, not equal work.
 """
@@ -12,6 +14,7 @@ XProf does more work on each event than we need: the ratio compares two waits, n
 from __future__ import annotations
 
 import argparse
+import compileall
 import os
 import shutil
 import statistics
@@ -19,42 +22,45 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import events
 from repeat import repeat
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 MB = 1_000_000
-ROUNDS = 3
-MIN_RATIO = 40  # XProf's time over ours, on the trace of 100 MB
+ROUNDS = 5
+XPROF_ROUNDS = 3  # it takes half a minute
 MEMORY_BASE, MEMORY_SHARE = 150 * MB, 3  # 150 MB + file / 3
 REAL_TRACES = {"20 MB": 200, "100 MB": 1150}  # steps to train
 HUGE, HUGE_BYTES = "2 GiB", (2 << 30) + 50 * MB
+GROWN_BY = 0.01
 
-ANALYZE = [sys.executable, "-m", "stall_analyzer", "{logdir}", "--fresh", "--json", "-o", "{out}"]
-DECODE = [
-    sys.executable, "-c",
-    "import sys; from stall_analyzer.decode.decode import read_trace; "
-    "from stall_analyzer.model.runs import HostFile; "
-    "read_trace(HostFile('host', sys.argv[1], 'xplane', 0))", "{trace}",
-]  # fmt: skip
+PYTHON = sys.executable
+NOTHING = [PYTHON, "-c", "pass"]
+STALL = [PYTHON, "-m", "stall_analyzer"]
 READ = [
-    sys.executable, "-c",
+    PYTHON, "-c",
     "import sys\nwith open(sys.argv[1], 'rb', buffering=0) as f:\n"
-    "    while f.read(1 << 20): pass", "{trace}",
+    "    while f.read(1 << 20): pass",
+]  # fmt: skip
+DECODE = [
+    PYTHON, "-c",
+    "import os, sys\n"
+    "if len(sys.argv) > 2: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+    "from stall_analyzer.decode.decode import read_trace\n"
+    "from stall_analyzer.model.runs import HostFile\n"
+    "read_trace(HostFile('host', sys.argv[1], 'xplane', 0))",
 ]  # fmt: skip
 XPROF = [
-    sys.executable, "-c",
+    PYTHON, "-c",
     "import sys; from xprof.convert.raw_to_tool_data import xspace_to_tool_data; "
     "data, _ = xspace_to_tool_data([sys.argv[1]], 'overview_page', {}); "
-    "sys.exit(not data)", "{trace}",
+    "sys.exit(not data)",
 ]  # fmt: skip
-HELP = [sys.executable, "-m", "stall_analyzer", "--help"]
-NOTHING = [sys.executable, "-c", "pass"]
-HELP_SECONDS, HELP_FACTOR = 0.4, 4  # whichever is larger
-HELP_ROUNDS = 9
-PROGRAMS = {"stall": ANALYZE, "decode only": DECODE, "read bytes": READ, "xprof": XPROF}
 
 
 @dataclass(frozen=True)
@@ -63,34 +69,70 @@ class Cost:
     peak_bytes: int
 
 
-def run(command: list[str]) -> Cost:
-    """Wall time and peak memory of a fresh process."""
+@dataclass
+class Program:
+    """`run` gives what one fresh process costs."""
+
+    run: Callable[[], Cost]
+    rounds: int
+    costs: list[Cost] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        return statistics.median(cost.seconds for cost in self.costs)
+
+    @property
+    def peak_bytes(self) -> int:
+        return max(cost.peak_bytes for cost in self.costs)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times as long `slow` takes as `quick`: at least or at most so many."""
+
+    name: str
+    slow: str
+    quick: str
+    least: float | None = None
+    most: float | None = None
+
+
+RATIOS = (
+    Ratio("--help / an empty Python", "help", "nothing", most=4),
+    Ratio("a tiny run / an empty Python", "tiny", "nothing", most=9),
+    Ratio("100 MB: XProf / ours", "xprof", "100 MB", least=70),
+    Ratio("100 MB: ours / reading the bytes", "100 MB", "read 100 MB", most=12),
+    Ratio("2 GiB: ours / the decoding alone", HUGE, "decode 2 GiB", most=1.8),
+    Ratio("2 GiB: decoding on one core / on all", "on one core", "decode 2 GiB", least=1.6),
+    Ratio("a million scalars: TensorBoard / ours", "scalars, tb", "scalars", least=1),
+    Ratio("a million scalars: its data server / ours", "scalars, server", "scalars", least=1),
+    Ratio("300 MB of summaries: TensorBoard / ours", "summaries, tb", "summaries", least=1),
+    Ratio("300 MB of summaries: data server / ours", "summaries, server", "summaries", least=1),
+    Ratio("summaries that grew by 1 %: first / second look", "first", "second", least=10),
+    Ratio("the same, whole processes", "whole first", "whole second"),
+)
+
+
+def run(command: list[str], environment: dict[str, str] | None = None) -> tuple[Cost, str]:
+    """Wall time and peak memory of a fresh process, and what it printed."""
     begin = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    assert process.stderr is not None
-    message = process.stderr.read().decode("utf-8", "replace")
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - begin
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{' '.join(command[:3])} failed:\n{message[-2000:]}")
-    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux kibibytes
-    return Cost(seconds, usage.ru_maxrss * unit)
+    with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            command, stdout=output, stderr=errors, env={**os.environ, **(environment or {})}
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - begin
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            errors.seek(0)
+            message = errors.read().decode("utf-8", "replace")
+            raise RuntimeError(f"{' '.join(command[:3])} failed:\n{message[-2000:]}")
+        output.seek(0)
+        unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux kibibytes
+        return Cost(seconds, usage.ru_maxrss * unit), output.read().decode()
 
 
-def measure(program: str, trace: Path) -> Cost:
-    """XProf leaves caches beside the file, so it gets a copy that it has never seen."""
-    with tempfile.TemporaryDirectory(dir=trace.parents[4]) as scratch:
-        if program == "xprof":
-            copy = Path(scratch, trace.name)
-            shutil.copyfile(trace, copy)
-            trace = copy
-        places = {
-            "{trace}": str(trace),
-            "{logdir}": str(trace.parents[3]),
-            "{out}": str(Path(scratch, "report.json")),
-        }
-        return run([places.get(part, part) for part in PROGRAMS[program]])
+# ---------------------------------------------------------------- what is read
 
 
 def real_trace(workdir: Path, name: str) -> Path:
@@ -99,7 +141,7 @@ def real_trace(workdir: Path, name: str) -> Path:
     if not found:
         steps = REAL_TRACES[name]
         print(f"training {steps} steps for the trace of {name} …", flush=True)
-        command = [sys.executable, str(HERE / "profiled_training.py"), str(logdir), str(steps)]
+        command = [PYTHON, str(HERE / "profiled_training.py"), str(logdir), str(steps)]
         subprocess.run(command, check=True, capture_output=True)
         found = sorted(logdir.glob("plugins/profile/*/*.xplane.pb"))
     return found[0]
@@ -116,68 +158,147 @@ def huge_trace(workdir: Path, source: Path) -> Path:
     return target
 
 
-def figures(trace: Path, programs: list[str], rounds: int) -> dict[str, Cost]:
-    costs: dict[str, list[Cost]] = {program: [] for program in programs}
-    for _ in range(rounds):
-        for program in programs:  # in turns: a busy moment must not hit one program alone
-            costs[program].append(measure(program, trace))
-    return {
-        program: Cost(
-            statistics.median(cost.seconds for cost in of_program),
-            max(cost.peak_bytes for cost in of_program),
-        )
-        for program, of_program in costs.items()
-    }
+# ---------------------------------------------------------------- programs
 
 
-def report(name: str, trace: Path, found: dict[str, Cost]) -> list[str]:
-    """Print one file's figures; returns the targets it misses."""
-    size = trace.stat().st_size
-    budget = MEMORY_BASE + size // MEMORY_SHARE
-    print(f"\n{name}: {size / MB:,.0f} MB, memory budget {budget / MB:,.0f} MB")
-    for program, cost in found.items():
-        print(
-            f"  {program:<12}{cost.seconds:9.3f} s {cost.seconds / size * 1e9:9.2f} s/GB "
-            f"{cost.peak_bytes / MB:9,.0f} MB"
-        )
-    missed = []
-    if found["stall"].peak_bytes > budget:
-        missed.append(f"{name}: {found['stall'].peak_bytes / MB:,.0f} MB exceed the budget")
-    if "xprof" in found:
-        ratio = found["xprof"].seconds / found["stall"].seconds
-        print(f"  XProf takes {ratio:.1f} times as long")
-        if name == "100 MB":
-            print(f"xprof_ratio_100mb: {ratio:.1f}")
-            if ratio < MIN_RATIO:
-                missed.append(f"{name}: XProf takes {ratio:.1f} times as long, not {MIN_RATIO}")
-    return missed
+class Programs:
+    def __init__(self, workdir: Path, rounds: int) -> None:
+        self._workdir, self._rounds = workdir, rounds
+        self.made: dict[str, Program] = {}
+
+    def add(self, name: str, command: list[str], rounds: int | None = None) -> None:
+        self.made[name] = Program(lambda: run(command)[0], rounds or self._rounds)
+
+    def add_stall(self, name: str, logdir: Path) -> None:
+        report = self._workdir / "report.json"
+        self.add(name, [*STALL, str(logdir), "--fresh", "--json", "-o", str(report)])
+
+    def add_xprof(self, name: str, trace: Path) -> None:
+        """It leaves caches beside the file, so it gets a copy that it has never seen."""
+
+        def measured() -> Cost:
+            with tempfile.TemporaryDirectory(dir=self._workdir) as scratch:
+                copy = shutil.copyfile(trace, Path(scratch, trace.name))
+                return run([*XPROF, str(copy)])[0]
+
+        self.made[name] = Program(measured, min(self._rounds, XPROF_ROUNDS))
+
+    def add_loading(self, name: str, loader: str, path: Path) -> None:
+        """Only the loading counts: what its imports take says nothing of a loader."""
+
+        def measured() -> Cost:
+            cost, output = run(events.command(loader, path))
+            return Cost(float(output.split()[-1]), cost.peak_bytes)
+
+        self.made[name] = Program(measured, self._rounds)
+
+    def add_growing(self, path: Path) -> None:
+        """A run that is looked at, grows, and is looked at again: the reading, and all of it."""
+        log = self._workdir / "growing" / "train"
+        log.mkdir(parents=True, exist_ok=True)
+        grown = log / "events.out.tfevents.1700000000.host.1.0.v2"
+        store = self._workdir / "growing-store"
+        end = events.cut_at(path, 1 - GROWN_BY)
+
+        def looked(whole: bool, again: bool) -> Cost:
+            if not again:
+                shutil.rmtree(store, ignore_errors=True)
+                shutil.copyfile(path, grown)
+                os.truncate(grown, end)
+            else:
+                with path.open("rb") as source, grown.open("ab") as target:
+                    source.seek(end)
+                    shutil.copyfileobj(source, target)
+            if whole:
+                report = self._workdir / "report.json"
+                options = ["--store", str(store), "--json", "-o", str(report)]
+                return run([*STALL, str(log.parent), *options])[0]
+            cost, output = run(events.command("stall, kept", grown), {"KEPT": str(store)})
+            return Cost(float(output.split()[-1]), cost.peak_bytes)
+
+        self.made["first"] = Program(lambda: looked(False, False), self._rounds)
+        self.made["second"] = Program(lambda: looked(False, True), self._rounds)
+        self.made["whole first"] = Program(lambda: looked(True, False), self._rounds)
+        self.made["whole second"] = Program(lambda: looked(True, True), self._rounds)
 
 
-def help_answers() -> list[str]:
-    """Print how soon --help answers; returns the target if it misses it."""
-    turns = [(run(HELP).seconds, run(NOTHING).seconds) for _ in range(HELP_ROUNDS)]
-    ours, bare = (statistics.median(times) for times in zip(*turns, strict=True))
-    print(f"help_seconds: {ours:.3f} ({ours / bare:.1f} times an empty Python)")
-    limit = max(HELP_SECONDS, HELP_FACTOR * bare)
-    return [f"--help takes {ours:.3f} s, not {limit:.3f}"] if ours > limit else []
+def programs(workdir: Path, rounds: int, skip_huge: bool) -> dict[str, Program]:
+    found = Programs(workdir, rounds)
+    found.add("nothing", NOTHING)
+    found.add("help", [*STALL, "--help"])
+    found.add("tiny", [*STALL, str(ROOT / "sample_logs" / "healthy"), "--fresh"])
+    small, large = (real_trace(workdir, name) for name in REAL_TRACES)
+    found.add_stall("20 MB", small.parents[3])
+    found.add_stall("100 MB", large.parents[3])
+    found.add("read 100 MB", [*READ, str(large)])
+    found.add_xprof("xprof", large)
+    if not skip_huge:
+        trace = huge_trace(workdir, small)
+        found.add_stall(HUGE, trace.parents[3])
+        found.add("decode 2 GiB", [*DECODE, str(trace)])
+        found.add("on one core", [*DECODE, str(trace), "one"])
+    for name, kind in (("scalars", "a million scalars"), ("summaries", "histograms and images")):
+        path = events.made(workdir, kind)
+        found.add_loading(name, "stall", path)
+        found.add_loading(f"{name}, tb", "RawEventFileLoader", path)
+        found.add_loading(f"{name}, server", "data server", path)
+    found.add_growing(events.made(workdir, "histograms and images"))
+    return found.made
+
+
+# ---------------------------------------------------------------- the figures
+
+
+def show(ratio: Ratio, made: dict[str, Program]) -> str | None:
+    """Print one line; returns the target if it is missed."""
+    slow, quick = made[ratio.slow], made[ratio.quick]
+    times = slow.seconds / quick.seconds
+    target = f"≥ {ratio.least:g}" if ratio.least else f"≤ {ratio.most:g}" if ratio.most else ""
+    print(f"{ratio.name:<50}{times:8.2f}  {target:<7}"
+          f"{slow.seconds:8.3f} s {slow.peak_bytes / MB:6,.0f} MB  /"
+          f"{quick.seconds:8.3f} s {quick.peak_bytes / MB:6,.0f} MB")  # fmt: skip
+    is_met = times >= (ratio.least or 0) and times <= (ratio.most or times)
+    return None if is_met else f"{ratio.name}: {times:.2f}, not {target}"
+
+
+def over_budget(made: dict[str, Program], sizes: dict[str, int]) -> list[str]:
+    budgets = {name: MEMORY_BASE + size // MEMORY_SHARE for name, size in sizes.items()}
+    return [
+        f"{name}: {made[name].peak_bytes / MB:,.0f} MB of memory, not {budget / MB:,.0f}"
+        for name, budget in budgets.items()
+        if name in made and made[name].peak_bytes > budget
+    ]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--workdir", type=Path, help="where the traces are made and kept")
+    parser.add_argument("--workdir", type=Path, help="where the logs are made and kept")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument(
+        "--only", nargs="+", default=[], help="ratios whose names hold one of these"
+    )
     parser.add_argument("--skip-huge", action="store_true", help="not the trace of 2 GiB")
     options = parser.parse_args()
+    compileall.compile_dir(ROOT / "analyzer", quiet=1)  # as pip does with what it installs
     with tempfile.TemporaryDirectory() as temporary:
         workdir = (options.workdir or Path(temporary)).resolve()
         workdir.mkdir(parents=True, exist_ok=True)
-        missed = help_answers()
-        traces = {name: real_trace(workdir, name) for name in REAL_TRACES}
-        for name, trace in traces.items():
-            missed += report(name, trace, figures(trace, list(PROGRAMS), ROUNDS))
-        if not options.skip_huge:
-            trace = huge_trace(workdir, traces["20 MB"])
-            ours = [program for program in PROGRAMS if program != "xprof"]
-            missed += report(HUGE, trace, figures(trace, ours, 1))
+        made = programs(workdir, options.rounds, options.skip_huge)
+        ratios = [
+            ratio
+            for ratio in RATIOS
+            if ratio.slow in made and ratio.quick in made
+            and (not options.only or any(word in ratio.name for word in options.only))
+        ]  # fmt: skip
+        wanted = {name for ratio in ratios for name in (ratio.slow, ratio.quick)}
+        for number in range(options.rounds):
+            for name, program in made.items():
+                if name in wanted and number < program.rounds:
+                    program.costs.append(program.run())
+        missed = [miss for ratio in ratios if (miss := show(ratio, made))]
+        sizes = {name: real_trace(workdir, name).stat().st_size for name in REAL_TRACES}
+        sizes[HUGE] = HUGE_BYTES
+        missed += over_budget({name: made[name] for name in wanted}, sizes)
     for miss in missed:
         print(f"MISSED {miss}")
     return 1 if missed else 0
