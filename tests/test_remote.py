@@ -194,6 +194,30 @@ def test_missing_credentials_are_said_at_once(store: Shaky) -> None:
     assert len(store.failures) == 1
 
 
+def test_expired_credentials_are_said_with_what_to_do(store: Shaky) -> None:
+    upload(store, SAMPLES / "event_files_only", "/logs")
+    (run,) = find_runs(["shaky://logs"]).runs
+    store.failures.append(PermissionError("The provided token has expired."))
+    outcome = analyze_one(run)
+    (note,) = [note for note in outcome.entry["notes"] if note["level"] == "error"]
+    assert "renew them and start again" in note["text"]
+    assert not outcome.final
+
+
+def test_a_store_that_asks_for_fewer_requests_gets_more_time(
+    store: Shaky, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "THROTTLED_WAITS_S", (0.0, 0.0))
+    slow_down = OSError(16, "Please reduce your request rate.")
+    store.pipe_file("/logs/file", b"content")
+    store.failures.extend([slow_down] * 4)
+    with files.open_binary("shaky://logs/file") as stream:
+        assert stream.read() == b"content"
+    store.failures.extend([slow_down] * 5)
+    with pytest.raises(UnreadableFile, match="use fewer --jobs, or try again later"):
+        files.open_binary("shaky://logs/file")
+
+
 # ---------------------------------------------------------------- found
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,8 +16,11 @@ import pytest
 
 from stall_analyzer.batch import parallel
 from stall_analyzer.errors import ClusterError, UsageError
+from stall_analyzer.model.runs import Run
+from stall_analyzer.results import run_result
+from stall_analyzer.results.run_result import RunResult
 from tests.batch.dask_cluster import cluster, variables
-from tests.batch.fleets import command, hold_from, lay_out, run_command
+from tests.batch.fleets import command, fake_run, hold_from, lay_out, run_command
 from tests.patience import PATIENCE_S, happens
 
 pytest.importorskip("distributed", reason="Dask comes with the extra [cluster]")
@@ -115,3 +120,21 @@ def test_without_dask_it_is_said_before_the_work(monkeypatch: pytest.MonkeyPatch
         parallel.on_cluster("tcp://127.0.0.1:1"),
     ):
         pass
+
+
+def test_workers_that_die_in_every_task_cost_these_runs_alone() -> None:
+    class KilledWorker(Exception):
+        """As Dask calls it."""
+
+    def do(work: object, run: Run) -> RunResult:
+        if run.name == "bad":
+            raise KilledWorker
+        return run_result.analyze(run)
+
+    with ThreadPoolExecutor(1) as executor:
+        runs = [fake_run(name) for name in ("good", "bad", "other")]
+        found = dict(parallel._results(executor, do, runs, run_result.analyze))
+    said = {run.name: json.loads(result.entry)["notes"][0]["text"] for run, result in found.items()}
+    assert "workers that tried it has died" in said["bad"]
+    assert not any("workers" in said[name] for name in ("good", "other"))
+    assert not any(result.head.final for result in found.values())

@@ -5,5 +5,6 @@ mutations  what is done to them
 pipeline   whole analyses of damaged logs, under a limit of memory and time
 decoders   the native decoder against the pure one, on damaged traces
 native/    the native decoder under libFuzzer, AddressSanitizer and UBSan
+kills      a batch that is killed at random moments, and started again
 soak       thousands of requests and analyses: does memory stay flat?
 """

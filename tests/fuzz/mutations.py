@@ -4,7 +4,6 @@ it is packed: else a checksum would keep all of it from the code behind."""
 from __future__ import annotations
 
 import gzip
-import json
 import random
 import re
 import struct
@@ -124,5 +123,5 @@ def damaged(path: str, data: bytes, rng: random.Random) -> bytes:
             return bytes_damaged(gzip.compress(changed, 1, mtime=0), rng)
         return gzip.compress(changed, 1, mtime=0)
     if path.endswith(".json"):
-        return json_damaged(json.dumps(json.loads(data)).encode(), rng)
+        return json_damaged(data, rng)
     return bytes_damaged(data, rng)

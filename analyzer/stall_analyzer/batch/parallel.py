@@ -166,4 +166,10 @@ def _result(run: Run, future: Future[RunResult]) -> RunResult:
     except NoResult as error:
         return failed(run, str(error))
     except Exception as error:  # a lost worker, or a fault of ours
+        if type(error).__name__ == "KilledWorker":  # Dask's, which may not be installed
+            return failed(
+                run,
+                "each of the cluster's workers that tried it has died, perhaps because memory "
+                "ran out; it is tried again when you start again",
+            )
         return failed(run, f"{type(error).__name__}: {error}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import random
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +30,10 @@ Answer = TypeVar("Answer")
 BLOCK_BYTES = 16 << 20
 # Before asking again. Drivers have patience of their own, but not each of them, nor for everything.
 WAITS_S = (0.5, 2.0, 8.0)
+# And then, where the store asks for fewer requests: it means minutes.
+THROTTLED_WAITS_S = (30.0, 60.0)
+THROTTLED = re.compile(r"slow ?down|reduce your request rate|too many requests|rate limit", re.I)
+EXPIRED = re.compile(r"expired", re.I)
 # Asking again would give the same answer.
 LASTING = (
     FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError,
@@ -158,14 +163,25 @@ def _block(filesystem: Any, inner: str, start: int, end: int) -> bytes:
 
 def _patiently(ask: Callable[[], Answer]) -> Answer:
     """Raises Unreachable where an error will not pass, or has not passed for long enough."""
-    for wait_s in (*WAITS_S, None):
+    tries = 0
+    while True:
         try:
             return ask()
         except Exception as error:
-            if wait_s is None or _is_lasting(error):
-                raise Unreachable(reason(error)) from error
-        time.sleep(wait_s * random.uniform(0.5, 1.5))  # many processes were cut off together
-    raise AssertionError("unreachable")
+            waits_s = WAITS_S + THROTTLED_WAITS_S if THROTTLED.search(str(error)) else WAITS_S
+            if tries >= len(waits_s) or _is_lasting(error):
+                raise Unreachable(_what_to_do(error)) from error
+        time.sleep(waits_s[tries] * random.uniform(0.5, 1.5))  # many were cut off together
+        tries += 1
+
+
+def _what_to_do(error: Exception) -> str:
+    text = str(error)
+    if EXPIRED.search(text):
+        return f"the credentials have expired ({text}): renew them and start again"
+    if THROTTLED.search(text):
+        return f"the store asks for fewer requests ({text}): use fewer --jobs, or try again later"
+    return reason(error)
 
 
 def _is_lasting(error: Exception) -> bool:
