@@ -2,7 +2,8 @@
 
 Two figures for a tiny, a small and a medium model:
 
-    steady state   two trainings run at once and take turns, a few steps each; time of their turns
+    steady state   two trainings run at once and take turns, a few steps each; time of their turns,
+                   and processor time of the process, which other load on the machine changes less
     first epoch    of a new model each time, tracing and profiling included
 
     python benchmarks/capture.py [--models tiny small medium] [--rounds N] [--turns N] [--json FILE]
@@ -130,14 +131,16 @@ class TakesTurns(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
         super().__init__()
         self.turns, self.mine, self.steps = turns, mine, steps
         self.seconds: list[float] = []
-        self.began_s = 0.0
+        self.processor_s: list[float] = []
+        self.began_s = self.processor_began_s = 0.0
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         if batch % self.steps == 0:
             if batch:
                 self.seconds.append((time.perf_counter() - self.began_s) / self.steps)
+                self.processor_s.append((time.process_time() - self.processor_began_s) / self.steps)
             self.turns.next_turn(self.mine)
-            self.began_s = time.perf_counter()
+            self.began_s, self.processor_began_s = time.perf_counter(), time.process_time()
 
     def on_train_end(self, logs: Any = None) -> None:
         with self.turns.changed:  # the other one goes on alone
@@ -146,8 +149,8 @@ class TakesTurns(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
             self.turns.next_turn = lambda mine: None  # type: ignore[method-assign]
 
 
-def steady_state(kind: Kind, turns: int) -> tuple[list[float], list[float]]:
-    """Seconds a step, turn by turn: without and with the capture. The first epoch is left out."""
+def steady_state(kind: Kind, turns: int) -> list[TakesTurns]:
+    """Turn by turn, without and with the capture. The first epoch is left out."""
     shared = Turns(turns)
     steps = kind.turn_steps * turns
     takers = [TakesTurns(shared, mine, kind.turn_steps) for mine in (0, 1)]
@@ -165,8 +168,9 @@ def steady_state(kind: Kind, turns: int) -> tuple[list[float], list[float]]:
         for thread in threads:
             thread.join()
         _finish(folder)
-    second_epoch = -(turns - 1)
-    return takers[0].seconds[second_epoch:], takers[1].seconds[second_epoch:]
+    for taker in takers:
+        del taker.seconds[: -(turns - 1)], taker.processor_s[: -(turns - 1)]
+    return takers
 
 
 class EndOfTraining(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
@@ -202,7 +206,8 @@ def _profiled(folder: str) -> tuple[int, float]:
 
 def compare(name: str, kind: Kind, rounds: int, turns: int) -> dict[str, Any]:
     without, with_it = steady_state(kind, turns)
-    ratios = [b / a for a, b in zip(without, with_it, strict=False)]
+    ratios = [b / a for a, b in zip(without.seconds, with_it.seconds, strict=False)]
+    processor = [b / a for a, b in zip(without.processor_s, with_it.processor_s, strict=False)]
     plain_s: list[float] = []
     captured_s: list[float] = []
     sessions: list[tuple[int, float]] = []
@@ -216,10 +221,14 @@ def compare(name: str, kind: Kind, rounds: int, turns: int) -> dict[str, Any]:
                 (captured_s if captured else plain_s).append(seconds)
     return {
         "model": name,
-        "step_ms": round(1e3 * statistics.median(without), 3),
-        "step_ms_captured": round(1e3 * statistics.median(with_it), 3),
+        "step_ms": round(1e3 * statistics.median(without.seconds), 3),
+        "step_ms_captured": round(1e3 * statistics.median(with_it.seconds), 3),
         "steady_state_percent": round(100 * (statistics.median(ratios) - 1), 2),
         "steady_state_quartiles": [round(100 * (q - 1), 2) for q in statistics.quantiles(ratios)],
+        "steady_state_processor_percent": round(100 * (statistics.median(processor) - 1), 2),
+        "steady_state_processor_quartiles": [
+            round(100 * (q - 1), 2) for q in statistics.quantiles(processor)
+        ],
         "first_epoch_s": round(statistics.median(plain_s), 3),
         "first_epoch_s_captured": round(statistics.median(captured_s), 3),
         "first_epoch_percent": round(
