@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Mapping
@@ -20,6 +21,8 @@ REMEMBERED_S = 1.0
 # Twice the silence after which a process is taken for dead: it is followed until then.
 FOLLOWED_S = 240.0
 
+logger = logging.getLogger("tensorboard")
+
 
 @dataclass(frozen=True)
 class Looked:
@@ -34,6 +37,7 @@ class LiveRuns:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._followed: dict[str, FollowedRun] = {}
+        self._given_up: set[str] = set()
         self._last = Looked()
         self._good_until_s = 0.0
 
@@ -49,18 +53,30 @@ class LiveRuns:
         self._follow(runs)
         if not self._followed:
             return Looked(ended=frozenset(self._last.going_on))
+        entries = {name: self._entry(name, one) for name, one in self._followed.items()}
+        going_on = {name: entry for name, entry in entries.items() if entry is not None}
+        return Looked(going_on, frozenset(self._last.going_on.keys() - going_on.keys()))
+
+    def _entry(self, name: str, followed: FollowedRun) -> LiveEntry | None:
+        """None where it does not go on."""
         from stall_analyzer.live.entry import live_entry  # noqa: PLC0415  seldom needed
 
-        for followed in self._followed.values():
+        try:
             followed.read_new()
-        now_ns = time.time_ns()
-        states = {name: followed.state(now_ns) for name, followed in self._followed.items()}
-        going_on = {name: live_entry(state) for name, state in states.items() if not state.is_over}
-        return Looked(going_on, frozenset(self._last.going_on.keys() - going_on.keys()))
+            state = followed.state(time.time_ns())
+            return None if state.is_over else live_entry(state)
+        except Exception:  # a fault of ours with one run must not hide the others
+            logger.exception("The Stall tab cannot follow the run %s", name)
+            self._given_up.add(name)
+            return None
 
     def _follow(self, runs: Mapping[str, Run]) -> None:
         since_s = time.time() - FOLLOWED_S
-        fresh = {name: run for name, run in runs.items() if _is_captured_since(run, since_s)}
+        fresh = {
+            name: run
+            for name, run in runs.items()
+            if name not in self._given_up and _is_captured_since(run, since_s)
+        }
         self._followed = {name: one for name, one in self._followed.items() if name in fresh}
         for name, run in fresh.items():
             if name in self._followed:

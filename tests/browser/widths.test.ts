@@ -1,14 +1,14 @@
 /**
- * Every view at every width, from a phone to a large screen: nothing is wider than the window, and
- * nothing that can be read lies beyond an edge. `VIEWS=folder npm run test:browser -- widths` keeps a
- * picture of each, light and dark.
+ * Every view at every width, from a phone to a large screen: nothing is wider than the window, nothing
+ * that can be read lies beyond an edge, and axe-core has nothing to complain about. `VIEWS=folder npm
+ * run test:browser -- widths` keeps a picture of each, light and dark.
  */
 
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Frame, Page } from "playwright-core";
 import { expect, it } from "vitest";
-import { openTab, watchedPage } from "./browser";
+import { openTab, violations, watchedPage } from "./browser";
 import { setUpStage, trueAnswerOf } from "./stage";
 import { REPOSITORY, SAMPLES } from "./tensorboard";
 
@@ -104,6 +104,7 @@ it.each(VIEWS.flatMap((view) => THEMES.map((theme) => ({ ...view, theme }))))(
       await expect.poll(() => beyondTheEdge(frame), { timeout: SETTLED_MS }).toEqual([]);
       if (FOLDER) await keep(page, frame, `${name}-${theme}-${width}`);
     }
+    expect(await violations(frame)).toEqual([]);
     await close();
   },
 );

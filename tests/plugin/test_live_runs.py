@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from stall_analyzer.live.followed_run import FollowedRun
 from stall_analyzer.model.runs import Run
 from stall_analyzer.signals.ending.process_end import SILENT_NS
 from tb_stall_plugin import analyses as analyses_module
@@ -105,6 +106,21 @@ def test_old_runs_and_those_without_a_capture_are_not_followed(log: LiveLog) -> 
     ordinary = only_run(SAMPLES / "numerics_nan")
     old["ordinary"] = replace(ordinary, changed_unix_s=time.time())
     assert live.look(old).going_on == {}
+
+
+def test_a_run_that_cannot_be_followed_hides_no_other(
+    log: LiveLog, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed = FollowedRun.read_new
+
+    def read_new(self: FollowedRun) -> None:
+        assert self.run.attempt != 9
+        followed(self)
+
+    monkeypatch.setattr(FollowedRun, "read_new", read_new)
+    (run,) = found(log).values()
+    live = LiveRuns()
+    assert live.look({"bad": replace(run, attempt=9), "it": run}).going_on.keys() == {"it"}
 
 
 def test_the_list_of_runs_holds_it(log: LiveLog, clock: Clock) -> None:
