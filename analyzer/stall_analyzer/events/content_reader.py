@@ -56,10 +56,12 @@ class _Reader:
     def take_known(self, chunk: bytes, at: int, position: int) -> int:
         at, records, histograms = self._found.scalars.take_known(chunk, at)
         self._count(records, position + at)
-        for tag, content, wall_s in histograms:
-            self._saw(wall_s)
-            if self._file.role != "validation":
-                self._found.histograms.take_content(tag, content)
+        if histograms:
+            self._saw(min(each.wall_s for each in histograms))
+            self._saw(max(each.wall_s for each in histograms))
+        if self._file.role != "validation":
+            for each in histograms:
+                self._found.histograms.take_content(each.tag, each.content)
         return at
 
     def take(self, records: RecordFile, record: Record) -> None:
