@@ -63,7 +63,8 @@ export function latenessSentence(rows: readonly HeatRow[]): string {
   const what = first.lateCause ? `, for its ${first.lateCause}` : "";
   const who = late.length === 1 ? `: ${first.host}, ${seconds(first.latePs)}${what}` : "";
   const are = late.length === 1 ? "is" : "are";
-  return `${rows.length - late.length} wait, ${late.length} ${are} late${who}.`;
+  const waiting = rows.length - late.length;
+  return `${waiting} ${waiting === 1 ? "waits" : "wait"}, ${late.length} ${are} late${who}.`;
 }
 
 function isLate({ latePs }: HeatRow, rows: readonly HeatRow[]): boolean {
