@@ -157,6 +157,23 @@ test-versions: $(TENSORFLOWS:%=build/tensorflow-%/.installed)  ## the capture, w
 	    || failed="$$failed $$version"; \
 	done; test -z "$$failed" || { echo "failed with:$$failed"; exit 1; }
 
+# As pyproject.toml names them, with the oldest Python; what needs TensorFlow or an extra is skipped.
+LOWEST := numpy==1.24.0 fsspec==2023.1.0 platformdirs==3.0.0 rich==13.0.0 tensorboard==2.13.0 \
+  protobuf==3.20.0 google-crc32c==1.5.0 werkzeug==2.0.0 tomli==1.1.0
+LOWEST_PYTHON ?= python3.10
+
+test-lowest: build/lowest/.installed $(VENV)/.installed-test  ## the oldest Python and dependencies that we promise to work with
+	PYTHONPATH=$(CURDIR)/analyzer:$(CURDIR) build/lowest/bin/python -m pytest -p no:cacheprovider \
+	  tests/robust tests/results tests/plugin tests/batch/test_batch.py tests/test_events.py tests/test_decode.py \
+	  tests/test_captures.py tests/test_tfdbg.py tests/test_wrecks.py tests/test_samples.py
+
+wheel: $(VENV)/.installed  ## dist/, the same bytes wherever the last commit is built
+	scripts/build_wheel $(BIN)/python dist
+
+soak: $(VENV)/.installed-test  ## 10,000 requests, 1,000 analyses, 200 kills of a batch: memory, and is anything lost?
+	$(BIN)/python -m tests.fuzz.soak
+	$(BIN)/python -m tests.fuzz.kills
+
 schema: $(VENV)/.installed  ## schema.json, from the document's types
 	$(BIN)/python -m scripts.write_schema
 
@@ -184,6 +201,13 @@ build/tensorflow-%/.installed: pyproject.toml
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip --disable-pip-version-check --quiet install \
 	  tensorflow-cpu==$* tensorboard fsspec platformdirs rich 'pytest>=8' 'hypothesis>=6' 'jsonschema>=4'
+	@touch $@
+
+build/lowest/.installed: pyproject.toml
+	@echo "installing the lowest versions into $(@D) ..."
+	@$(LOWEST_PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip --disable-pip-version-check --quiet install $(LOWEST) \
+	  'setuptools<81' 'pytest>=8' 'hypothesis>=6' 'jsonschema>=4'
 	@touch $@
 
 $(NODE_MODULES): frontend/package-lock.json

@@ -3,7 +3,7 @@
  * paths; CI builds again and compares. esbuild alone, because one bundle needs no more.
  */
 
-import { copyFile, mkdir, readFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { build, transform } from "esbuild";
 
@@ -24,7 +24,8 @@ const cssAsText = {
 };
 
 await mkdir(target, { recursive: true });
-await build({
+const { metafile } = await build({
+  metafile: true,
   entryPoints: [here("src/main.tsx")],
   outfile: `${target}/index.js`,
   absWorkingDir: here("."),
@@ -40,4 +41,27 @@ await build({
   },
   plugins: [cssAsText],
 });
-await copyFile(here("node_modules/preact/LICENSE"), `${target}/THIRD_PARTY.txt`);
+
+/** What of other people is in the bundle: by the files that esbuild has taken, not by a list of ours. */
+const inside = Object.keys(metafile.inputs).flatMap(
+  (path) => path.match(/node_modules\/((?:@[^/]+\/)?[^/]+)/)?.[1] ?? [],
+);
+const packages = await Promise.all(
+  [...new Set(inside)].sort().map(async (name) => ({
+    ...JSON.parse(await readFile(here(`node_modules/${name}/package.json`), "utf8")),
+    text: await readFile(here(`node_modules/${name}/LICENSE`), "utf8"),
+  })),
+);
+const licenses = packages.map(
+  ({ name, version, license, text }) => `${name} ${version} (${license})\n\n${text}`,
+);
+await writeFile(`${target}/THIRD_PARTY.txt`, licenses.join("\n\n"));
+const components = packages.map(({ name, version, license }) => ({
+  type: "library",
+  name,
+  version,
+  purl: `pkg:npm/${name.replace("@", "%40")}@${version}`,
+  licenses: [{ license: { id: license } }],
+}));
+const sbom = { bomFormat: "CycloneDX", specVersion: "1.5", version: 1, components };
+await writeFile(`${target}/sbom.cdx.json`, `${JSON.stringify(sbom, null, 2)}\n`);
