@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stall_analyzer.model.event_log import EventLog
-from stall_analyzer.signals.ending.stall import SLOW, STUCK, UNSURE, Stall
+from stall_analyzer.signals.ending.stall import ENDLESS, SLOW, STUCK, UNSURE, Stall
 from stall_analyzer.signals.ending.stalled import stall_of_run
 from tests import captures as write
 from tests.captures import GENERATOR, IN_A_CALLBACK, IN_THE_STEP, NS, QUEUE, SITE, native, thread
@@ -267,6 +267,27 @@ def test_a_graph_that_waits_for_a_queue_outside_of_fit_is_stuck_unless_it_gets_a
     if state is not None:
         assert "in QueueDequeueV2 at train.py:25" in verdict.sentence
         assert verdict.primary == "input"
+
+
+def test_a_callback_that_predicts_is_the_callback_and_no_input(tmp_path: Path) -> None:
+    predicts = f"{SITE}/keras/src/trainers/data_adapters/array_data_adapter.py:77 get_tf_dataset"
+    looks = stall(thread(predicts, *IN_A_CALLBACK, main=True), cores=1.0, phase="epoch_end")
+    found = judged(write.read(tmp_path, before() + looks))[0]
+    assert found is not None and (found.state, found.bucket) == (SLOW, "host")
+
+
+def test_a_thread_that_spins_is_named_by_who_waits_for_it(tmp_path: Path) -> None:
+    join = f"{write.LIBRARY}/threading.py:1119 Thread.join"
+    loop = {"word": "while", "line": 4, "last": 5, "is_empty": True}
+    spins = functools.partial(thread, "/home/me/train.py:5 prefetch", name="Thread-1", loop=loop)
+    looks = stall(
+        thread(join, *IN_A_CALLBACK, main=True, wait="futex"),
+        lambda idle: spins(ran_ns=idle * NS),
+        cores=1.0, phase="epoch_end",
+    )  # fmt: skip
+    found, _, verdict = judged(write.read(tmp_path, before() + looks))
+    assert found is not None and found.state == ENDLESS
+    assert "train.py:41 waits for the thread at train.py:5, which goes round" in verdict.sentence
 
 
 def test_a_batch_that_is_fetched_outside_of_a_graph(tmp_path: Path) -> None:

@@ -138,6 +138,8 @@ def silent_workers(capture: Capture, others: Sequence[Capture]) -> list[Capture]
 
 def _python_of_main(scene: Scene, thread: ThreadStack) -> Blamed | None:
     main = stack_of(thread)
+    if main.users_caller(GENERATES, CALLS_BACK) is CALLS_BACK:
+        return _python(scene, thread, "host", "callback")  # whatever data it takes itself
     if main.passes(GENERATES):
         return _python(scene, thread, "input", "data")
     if main.passes(TRACES):

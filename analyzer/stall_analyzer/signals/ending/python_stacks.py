@@ -124,6 +124,12 @@ class Stack:
         functions = Counter((f.path, f.line) for f in self.frames if f.is_users)
         return max(functions.values(), default=0) >= CALLS_ITSELF
 
+    def users_caller(self, *kinds: re.Pattern[str]) -> re.Pattern[str] | None:
+        """Which of these has called the innermost function of the user's own."""
+        at = next((n for n, frame in enumerate(self.frames) if frame.is_users), len(self.frames))
+        found = (kind for frame in self.frames[at:] for kind in kinds if frame.is_of(kind))
+        return next(found, None)
+
     def passes(self, kind: re.Pattern[str]) -> bool:
         return any(frame.is_of(kind) for frame in self.frames)
 

@@ -52,6 +52,8 @@ INTERRUPTS = frozenset({CTRL_C, "SystemExit"})  # somebody has waited long enoug
 # Here no step is expected: a program may do whatever it likes, as long as it does something.
 # What another process may end that this one started.
 OF_PROCESSES = ("process", "pool", "future", "connection", "pipe")
+# What another thread of this one may end.
+FOR_THREADS = ("thread", "future", "event", "lock", "queue", "full_queue", "exit")
 OUTSIDE_OF_FIT = (TrainingPhase.STARTUP, TrainingPhase.IDLE, TrainingPhase.EXIT)
 
 
@@ -219,6 +221,8 @@ def _judged(scene: Scene) -> tuple[str, str, Blamed | None]:
             what = "has no way out" if loop.has_no_end else "calls nothing"
             why = f"in all of {len(scene.calm)} looks it was in this loop, which {what}"
             return ENDLESS, why, replace(reason, waits_in=_goes_round(loop))
+        if (spins := _awaited_spins(scene, reason)) is not None:
+            return spins
         if (polled := _polled(scene, reason)) is not None:
             return STUCK, POLLS, polled
     if scene.is_attached and reason is not None and _rests(reason):
@@ -232,6 +236,21 @@ def _judged(scene: Scene) -> tuple[str, str, Blamed | None]:
 
 def _rests(reason: Blamed) -> bool:
     return reason.kind != "user" and stack_of(reason.thread).rests  # a debugger is in the way
+
+
+def _awaited_spins(scene: Scene, reason: Blamed) -> tuple[str, str, Blamed] | None:
+    """It waits for another thread, which goes round in a loop that calls nothing."""
+    if reason.kind not in FOR_THREADS:
+        return None
+    for thread in scene.last.threads:
+        users = stack_of(thread).users
+        loop = spins_in(scene, thread) if users is not None and not thread.main else None
+        if users is not None and loop is not None and loop.is_empty:
+            subject = f"{reason.subject} waits for the thread at {users.place}, which"
+            why = f"in all of {len(scene.calm)} looks that was in this loop, which calls nothing"
+            found = replace(reason, subject=subject, waits_in=_goes_round(loop), thread=thread)
+            return ENDLESS, why, found
+    return None
 
 
 def _may_not_go_on(scene: Scene, loop: Loop) -> bool:
