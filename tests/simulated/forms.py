@@ -166,7 +166,7 @@ def _host(machine: Machine, form: Form) -> bytes:
                       {"step_id": run, "kernel_type": "StatefulPartitionedCall", "_p": run}),
                 Event("GpuCompiler::RunBackend", activity.start + 10, max(span[1] - 20, 1)),
             ]  # fmt: skip
-        elif activity.work in ("launch", "kernel code", "wait for memory"):
+        elif activity.work in ("launch", "kernel code", "wait for memory", "op on the CPU"):
             executor += _in_executor(activity, run)
     for work in machine.work:  # the host fills a TPU's infeed from a pipeline, too
         if work.kind == "infeed":
@@ -222,6 +222,8 @@ def _in_executor(activity: Activity, run: int) -> list[Event]:
     name = "gradient_tape/dense/MatMul:MatMul"
     if activity.work == "kernel code":
         name = "conv2d/Conv2D:Conv2D"
+    if activity.work == "op on the CPU":
+        name = "unique/UniqueV2:UniqueV2"
     events = [
         Event("ExecutorState::Process", start, length, {"id": run}),
         Event(name, start, length),

@@ -22,7 +22,7 @@ Bucket: TypeAlias = str
 # What the host's training thread is at.
 HostWork: TypeAlias = Literal[
     "python", "tracing", "ready", "wait for input", "launch", "xla", "kernel code",
-    "wait for memory", "wait for device",
+    "wait for memory", "wait for device", "op on the CPU",
 ]  # fmt: skip
 Stream: TypeAlias = Literal["compute", "to device", "from device"]
 Kind: TypeAlias = Literal["kernel", "trial", "collective", "to device", "from device", "infeed"]
@@ -41,6 +41,7 @@ WHOSE: dict[HostWork, Bucket] = {
     "xla": "compile",
     "kernel code": "compile",
     "wait for memory": "memory",
+    "op on the CPU": "host",
     "wait for device": "host",  # nothing runs, and nobody has noticed yet
 }
 OF_DEVICE: dict[Kind, Bucket] = {

@@ -36,6 +36,7 @@ class Step:
     back: float = 20 * US
     slower: float = 1.0  # the last device, as many times
     all_reduce: float = 0.0
+    on_cpu: float = 0.0
     waits: bool = True  # for its loss; else the host runs ahead of the device
 
 
@@ -55,6 +56,8 @@ def body(machine: Machine, step: Step) -> None:
     for device in range(machine.devices):
         machine.copy("to device", 10 * MEGABYTE, step.copy, device=device, pinned=step.pinned,
                      blocking=step.blocking)  # fmt: skip
+    if step.on_cpu:
+        machine.host("op on the CPU", step.on_cpu)
     for number in range(step.kernels):
         for device in range(machine.devices):
             slower = step.slower if device and device == machine.devices - 1 else 1
@@ -150,6 +153,8 @@ STALLS: tuple[Stall, ...] = (
           every_step(Step(slower=4.0, all_reduce=1 * MS)), devices=4),
     Stall("gradients are exposed", "communication", ("ST513",),
           every_step(Step(all_reduce=30 * MS)), devices=4),
+    Stall("an op runs on the CPU", "host", ("ST417",), every_step(Step(on_cpu=30 * MS)),
+          on_tpu=False),
     Stall("infeed starves the TPU", "input", ("ST003", "ST004"), tpu_infeed,
           on_gpu=False),
 )  # fmt: skip

@@ -36,8 +36,9 @@ def with_kernel_code(tiling: Tiling, training: TrainingThread) -> Tiling:
         mine = np.flatnonzero(calls.concrete == graph)
         if len(mine) <= WARM_UP_LATER_RUNS or not calls.traced[mine[0]]:
             continue
-        first, usual = int(spent[mine[0]]), int(np.median(spent[mine[1:-1]]))
-        if first > WARM_UP_FACTOR * usual + WARM_UP_LEAST_PS:
+        first, later = int(spent[mine[0]]), spent[mine[1:-1]]  # the last one may not be all there
+        usual = int(np.median(later))
+        if first > WARM_UP_FACTOR * int(later.max()) + WARM_UP_LEAST_PS:
             begin, stop = int(calls.start_ps[mine[0]]), int(end[mine[0]])
             tiling = first_part(tiling, begin, stop, RUNNING, first - usual, "compile.kernels")
     return tiling

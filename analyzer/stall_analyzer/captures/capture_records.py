@@ -53,7 +53,7 @@ class Environment(CaptureRecord):
     """What the process runs on."""
 
     kind = "start"
-    left_out = ("attached",)
+    left_out = ("attached", "gpus", "built_for", "flags")
 
     format: int | None = None
     tool: str = ""
@@ -70,6 +70,9 @@ class Environment(CaptureRecord):
     threads: ThreadSettings | None = None
     task: Task | None = None
     cluster: Mapping[str, tuple[str, ...]] | None = None  # addresses by type of task
+    gpus: tuple[str, ...] | None = None  # compute capability of each: "8.6"
+    built_for: tuple[str, ...] | None = None  # what this build holds kernels for: "sm_80"
+    flags: Mapping[str, str] | None = None  # of the environment, that concern XLA and GPUs
     hang_after_s: float | None = None  # None: learned from the steps
     attached: bool = False  # looked at from outside, when it ran already: of steps nothing is known
 

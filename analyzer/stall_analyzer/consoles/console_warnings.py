@@ -27,9 +27,31 @@ WARNINGS: tuple[tuple[WarningKind, tuple[str, ...]], ...] = (
     ),
     ("partial_cache", ("The calling iterator did not fully read the dataset being cached",)),
     ("no_gradients", ("Gradients do not exist for variables",)),
-    ("nccl", ("NCCL WARN", "NCCL error", "failed at nccl_communicator.cc")),
-)
+    (
+        "nccl",
+        (
+            "NCCL WARN", "NCCL error", "failed at nccl_communicator.cc", "Error invoking NCCL",
+            "NCCL operation ncclGroupEnd() failed",
+        ),
+    ),
+    ("gpu_device", ("Created device /job", "Created TensorFlow device (/")),
+    ("memory_growth", ("TF_FORCE_GPU_ALLOW_GROWTH environment variable is set",)),
+    ("nccl_start", ("Init timings - ",)),
+    (
+        "cuda_failure",
+        (
+            "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "CUDA_ERROR_NO_BINARY_FOR_GPU",
+            "no kernel image is available", "CUDA_ERROR_INVALID_PTX", "CUDA_ERROR_LAUNCH_TIMEOUT",
+            "CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_ECC_UNCORRECTABLE",
+            "CUDNN_STATUS_NOT_INITIALIZED", "CUDNN_STATUS_INTERNAL_ERROR",
+        ),
+    ),
+)  # fmt: skip
 TOOK = re.compile(r"The operation took (?:(\d+)h)?(?:(\d+)m)?([\d.]+)s")
+NCCL_TOTAL = re.compile(r"Init timings - .*?total (\d+(?:\.\d+)?)")
+PTX = "compiled from PTX"
+DEVICE = ("Created device /job", "Created TensorFlow device (/")
+SOON_LINES = 2_000  # of a console are looked at for a time
 MOST_COUNTED = 10_000
 FILLING = re.compile(r"Filling up shuffle buffer \(this may take a while\): (\d+) of (\d+)")
 FILLED = re.compile(r"[Ss]huffle buffer filled")
@@ -45,7 +67,35 @@ def console_warnings(console: ConsoleText) -> dict[WarningKind, ConsoleWarning]:
             found[kind] = ConsoleWarning(console.line(places[0]), len(places))
     if "slow_compile" in found:
         found["slow_compile"] = replace(found["slow_compile"], seconds=_operations_s(console))
+    if "ptx" in found:
+        found["ptx"] = replace(found["ptx"], seconds=_silence_after_s(console, PTX))
+    if "gpu_device" in found:
+        found["gpu_device"] = replace(found["gpu_device"], seconds=_since_first_s(console))
+    if "nccl_start" in found:
+        total = [float(match[1]) for match in NCCL_TOTAL.finditer(console.text)]
+        found["nccl_start"] = replace(found["nccl_start"], seconds=max(total, default=None))
     return found
+
+
+def _silence_after_s(console: ConsoleText, words: str) -> float | None:
+    """How long nothing was said after the last line with these words."""
+    *_, last = console.find(words)
+    _, end = console.bounds(last)
+    begin_s = _time_at(console, last)
+    later = (clock_s(line) for line in console.text[end:].splitlines()[:SOON_LINES])
+    next_s = next((time for time in later if time is not None), None)
+    if begin_s is None or next_s is None or next_s < begin_s:
+        return None
+    return next_s - begin_s
+
+
+def _since_first_s(console: ConsoleText) -> float | None:
+    """From the first line with a time to the last of a device that was made at the start."""
+    times = [clock_s(line) for line in console.text.splitlines()[:SOON_LINES]]
+    first = next((time for time in times if time is not None), None)
+    ready = [_time_at(console, at) for hint in DEVICE for at in list(console.find(hint))[:64]]
+    known = [time for time in ready if time is not None]
+    return known[0] - first if known and first is not None and known[0] >= first else None
 
 
 def _operations_s(console: ConsoleText) -> float | None:

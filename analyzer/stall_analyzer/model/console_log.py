@@ -16,6 +16,7 @@ EndKind: TypeAlias = Literal[
 WarningKind: TypeAlias = Literal[
     "ptx", "slow_compile", "retracing", "large_allocation", "ran_out_of_data", "gpu_libraries",
     "partial_cache", "no_gradients", "nccl", "autotuning",
+    "gpu_device", "memory_growth", "nccl_start", "cuda_failure",
 ]  # fmt: skip
 
 

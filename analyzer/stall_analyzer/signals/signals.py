@@ -28,6 +28,7 @@ from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.booked_costs import BookedCost, booked_costs
 from stall_analyzer.signals.cluster.lateness import lateness_of, stragglers_among
 from stall_analyzer.signals.cluster.members import cluster_of
+from stall_analyzer.signals.compile.driver_calls import Purpose, driver_calls
 from stall_analyzer.signals.compile.functions import FunctionSignals, function_signals
 from stall_analyzer.signals.compile.retraces import CapturedRetraces, captured_retraces
 from stall_analyzer.signals.coverage import covered_by_all_ps, recorded_spans
@@ -52,6 +53,7 @@ from stall_analyzer.signals.host.machine import (
     resident_memory,
 )
 from stall_analyzer.signals.host.op_times import OpSignals, op_signals
+from stall_analyzer.signals.host.ops_on_cpu import ops_on_cpu
 from stall_analyzer.signals.host.thread_pools import PoolSignals, pool_signals
 from stall_analyzer.signals.host.user_lines import code_lines, code_stacks
 from stall_analyzer.signals.input.culprit import MOST, Culprit, culprit_of, python_beside
@@ -151,6 +153,16 @@ class Signals(LedgerSignals):
     @cached_property
     def histograms(self) -> HistogramSignals:
         return histogram_signals(self.events)
+
+    @cached_property
+    def driver_calls(self) -> dict[Purpose, int]:
+        """What the device's driver was asked for, in picoseconds by purpose."""
+        return driver_calls(self.traces)
+
+    @cached_property
+    def ops_on_cpu(self) -> tuple[Spans, dict[str, int]]:
+        """When ops computed on the host inside of steps, and how long by type."""
+        return ops_on_cpu(self.traces)
 
     @cached_property
     def device_activity(self) -> tuple[DeviceActivity, ...]:

@@ -22,6 +22,10 @@ from stall_analyzer.captures.capture_records import (
 )
 from stall_analyzer.captures.record_json import from_json
 
+FLAGS = (
+    "TF_XLA_FLAGS", "XLA_FLAGS", "TF_CUDNN_USE_AUTOTUNE", "TF_FORCE_GPU_ALLOW_GROWTH",
+    "TF_GPU_ALLOCATOR", "CUDA_CACHE_PATH", "CUDA_CACHE_DISABLE", "CUDA_VISIBLE_DEVICES",
+)  # fmt: skip
 CORE_FLAGS = re.compile(r"^(?:flags|Features)\s*:(.*)$", re.MULTILINE)
 BFLOAT16_FLAGS = frozenset({"amx_bf16", "avx512_bf16", "bf16"})
 
@@ -42,6 +46,9 @@ def environment(hang_after_s: float | None, initialised: bool) -> Environment:
         keras=_version("keras"),
         backend=_backend() or ("other" if initialised else None),
         devices=_devices(tensorflow),
+        gpus=_gpus(tensorflow),
+        built_for=_built_for(tensorflow),
+        flags=_flags(),
         cores=_cores(),
         bfloat16=_bfloat16(),
         threads=_threads(tensorflow),
@@ -112,6 +119,36 @@ def _devices(tensorflow: Any) -> tuple[str, ...] | None:
         details = tensorflow.config.experimental.get_device_details(device)
         names.append(" ".join(filter(None, (short, details.get("device_name")))))
     return tuple(names)
+
+
+def _gpus(tensorflow: Any) -> tuple[str, ...] | None:
+    """The compute capability of each GPU that training may use."""
+    if tensorflow is None:
+        return None
+    try:
+        config = tensorflow.config
+        details = [
+            config.experimental.get_device_details(gpu) for gpu in config.get_visible_devices("GPU")
+        ]
+    except Exception:
+        return None
+    found = [detail.get("compute_capability") for detail in details]
+    return tuple(".".join(map(str, one)) for one in found if one) or None
+
+
+def _built_for(tensorflow: Any) -> tuple[str, ...] | None:
+    """The architectures that this TensorFlow holds kernels for: "sm_80", PTX as "compute_90"."""
+    try:
+        built = tensorflow.sysconfig.get_build_info()["cuda_compute_capabilities"]
+    except Exception:
+        return None
+    return tuple(map(str, built)) or None
+
+
+def _flags() -> dict[str, str] | None:
+    """Of XLA and of GPUs, as the environment has them."""
+    found = {name: os.environ[name] for name in FLAGS if name in os.environ}
+    return found or None
 
 
 def _bfloat16() -> bool | None:

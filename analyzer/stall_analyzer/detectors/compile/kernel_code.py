@@ -44,6 +44,8 @@ def check(signals: Signals) -> Finding | None:
         return None
     trying = signals.console.warnings.get("autotuning")
     said = f" {quoted(trying)}" if trying is not None else ""
+    if loading := signals.driver_calls.get("loading", 0):
+        said = f" The driver loaded or compiled modules for {seconds(loading)} in all.{said}"
     return Finding(
         severity=severity,
         title=f"The device's first run takes {seconds(lost)} longer: its kernels are made ready",

@@ -8,7 +8,8 @@ The driver translates each kernel from PTX when it is first used. TensorFlow its
 may take 30 minutes or longer; during that time the training looks stuck.
 
 How it is measured
-TensorFlow's warning on the console of the job.
+TensorFlow's warning on the console of the job, and how long it said nothing after it. Under a
+capture, the GPU's compute capability beside the architectures that TensorFlow was built for.
 
 Example
 An H100 with TensorFlow 2.12: "TensorFlow was not built with CUDA kernel binaries compatible with
@@ -20,31 +21,53 @@ driver's cache between runs: set CUDA_CACHE_PATH to a folder that stays, and CUD
 4 GB.
 
 Blind spots
-How long the compiling took is not on the console. With the driver's cache filled it is over at
-once, and the warning still comes.
+Nobody says when the compiling is over: the silence after the warning is what it took at most, at
+first. With the driver's cache filled it is over at once, and the warning still comes.
 """
 
 from __future__ import annotations
 
+import re
+
+from stall_analyzer.captures.capture_records import Environment
 from stall_analyzer.detectors.console_words import quoted
 from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import seconds
+from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST111"
 BUCKET = "compile"
 
+LONG_S = 60  # of silence: the training looked stuck
+BINARY = re.compile(r"sm_(\d+?)(\d)[af]?$")
+CAPABILITY = re.compile(r"compute capability (\d+\.\d+[a-z]?)")
+
 
 def check(signals: Signals) -> Finding | None:
     warning = signals.console.warnings.get("ptx")
-    if warning is None:
+    capture = signals.capture
+    known = _without_kernels(capture.environment) if capture is not None else ""
+    if warning is None and not known:
         return None
+    silent = (warning.seconds if warning is not None else None) or 0.0
+    said = quoted(warning) if warning is not None else ""
+    card = CAPABILITY.search(said)
+    which = card[1] if card else known
+    after = (
+        f" Nothing was said for {seconds(round(silent * PS_PER_S))} after it."
+        if silent >= LONG_S
+        else ""
+    )
+    built = "" if said else f"This TensorFlow holds no kernels for compute capability {known}. "
     return Finding(
-        severity="consider",
-        title="TensorFlow was not built for this GPU: the driver compiles every kernel first",
+        severity="act" if silent >= LONG_S else "consider",
+        title="TensorFlow was not built for this GPU: the driver compiles every kernel first"
+        + (f" (compute capability {which})" if which else ""),
         explanation=(
-            f"{quoted(warning)} It happens once per machine, unless the driver's cache is lost or "
-            "too small, as in a new container."
-        ),
+            f"{said}{built}{after} It happens once per machine, unless the driver's cache is lost "
+            "or too small, as in a new container."
+        ).strip(),
         change=Change(
             "Install a TensorFlow that was built for this GPU, or keep the driver's cache.",
             "",
@@ -52,3 +75,20 @@ def check(signals: Signals) -> Finding | None:
         ),
         confidence=0.7,
     )
+
+
+def _without_kernels(environment: Environment) -> str:
+    """The first GPU that the build has no machine code for: code runs on cards of the same major
+    number that are no older."""
+    if not environment.gpus or not environment.built_for:
+        return ""
+    built = [
+        (int(found[1]), int(found[2]))
+        for name in environment.built_for
+        if (found := BINARY.match(name))
+    ]
+    for gpu in environment.gpus:
+        major, _, minor = gpu.partition(".")
+        if not any(str(first) == major and last <= int(minor or 0) for first, last in built):
+            return gpu
+    return ""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stall_analyzer.decode.device_events import is_device, work_lines
+from stall_analyzer.decode.device_events import hlo_name, is_device, work_lines
 from stall_analyzer.model.intervals import union
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
@@ -101,6 +101,6 @@ def _costliest(aligned: AlignedTrace, rows: Int64s, own: Int64s) -> tuple[str, .
     names = aligned.trace.names
     per_kind: dict[str, int] = {}
     for name, ps in zip(aligned.trace.events.name[rows].tolist(), own.tolist(), strict=True):
-        kind = names[name].partition(" = ")[0].lstrip("%").partition(".")[0]
+        kind = hlo_name(names[name]).partition(".")[0]
         per_kind[kind] = per_kind.get(kind, 0) + ps
     return tuple(sorted(per_kind, key=lambda kind: -per_kind[kind])[:3])

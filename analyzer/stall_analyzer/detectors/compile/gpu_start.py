@@ -1,0 +1,58 @@
+"""CUDA takes long to start, before the first step.
+
+What it finds
+Time from the first line of the job until its GPUs are there, or in the driver's own calls to start.
+
+Why it stalls
+The driver makes a context on each GPU, loads libraries from a disk that may be far away, and clears
+the memory. On a machine without persistence mode the driver itself is loaded first. It comes once.
+
+How it is measured
+The clock of the console, from its first line to "Created device"; or the calls of the driver
+(cuInit, cuDevicePrimaryCtxRetain) that CUPTI recorded.
+
+Example
+The GPUs of the job were ready 41 s after its first line.
+
+What to do
+Switch persistence mode on (nvidia-smi -pm 1). Install TensorFlow and CUDA on a local disk. Show the
+job only the GPUs that it uses: CUDA_VISIBLE_DEVICES.
+
+Blind spots
+What the program does by itself between the two lines, such as reading data, is counted too.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.console_words import quoted
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import seconds
+from stall_analyzer.model.units import PS_PER_S
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST115"
+BUCKET = "compile"
+
+LONG_S = 10  # a healthy start takes two to five seconds
+VERY_LONG_S = 60
+
+
+def check(signals: Signals) -> Finding | None:
+    line = signals.console.warnings.get("gpu_device")
+    printed = line.seconds if line is not None and line.seconds is not None else 0.0
+    called = signals.driver_calls.get("starting", 0) / PS_PER_S
+    took = max(printed, called)
+    if took < LONG_S:
+        return None
+    source = quoted(line) if line is not None and printed >= called else "By the driver's calls."
+    return Finding(
+        severity="consider" if took >= VERY_LONG_S else "note",
+        title=f"CUDA was ready {seconds(round(took * PS_PER_S))} after the start",
+        explanation=f"It comes once for each process, before the first step. {source}",
+        change=Change(
+            "Keep the driver loaded, libraries on a local disk, and only the needed GPUs visible.",
+            "",
+            "sudo nvidia-smi -pm 1\nexport CUDA_VISIBLE_DEVICES=0",
+        ),
+        confidence=0.5,
+    )

@@ -1,0 +1,95 @@
+"""CUDA or cuDNN failed, and says by what.
+
+What it finds
+Errors of CUDA and cuDNN on the console, by their names.
+
+Why it stalls
+After most of them the process can use its GPU no more: it ends, or hangs with the others waiting.
+
+How it is measured
+The names of the errors on the console of the job.
+
+Example
+"CUDNN_STATUS_NOT_INITIALIZED" at the first convolution: the memory was taken by another process.
+
+What to do
+It depends on the error; the finding says what it means.
+
+Blind spots
+An error may be named while TensorFlow tries something and goes on without it.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.console_words import quoted
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST416"
+BUCKET = "compute"
+
+# What an error means, and what to do. The first that a line holds is it.
+MEANINGS: tuple[tuple[str, str, str], ...] = (
+    (
+        "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+        "The driver is older than the CUDA that made the kernels.",
+        "Update the driver.",
+    ),
+    (
+        "CUDA_ERROR_NO_BINARY_FOR_GPU",
+        "The build holds no code for this GPU, not even PTX.",
+        "Install a TensorFlow that was built for this GPU.",
+    ),
+    (
+        "no kernel image is available",
+        "The build holds no code for this GPU, not even PTX.",
+        "Install a TensorFlow that was built for this GPU.",
+    ),
+    (
+        "CUDA_ERROR_INVALID_PTX",
+        "The driver cannot compile these kernels for this GPU.",
+        "Install a TensorFlow that was built for this GPU, or update the driver.",
+    ),
+    (
+        "CUDA_ERROR_LAUNCH_TIMEOUT",
+        "A kernel ran longer than the watchdog of a GPU with a display allows, or never ended.",
+        "Train on a GPU without a display; look for a member that does not reach its collective.",
+    ),
+    (
+        "CUDA_ERROR_ILLEGAL_ADDRESS",
+        "A kernel read or wrote outside of its memory; the GPU cannot be used by this process.",
+        "Run once with CUDA_LAUNCH_BLOCKING=1 to see which op it was; look for bad indices.",
+    ),
+    (
+        "CUDA_ERROR_ECC_UNCORRECTABLE",
+        "The GPU's memory has a fault that could not be corrected.",
+        "Reset the GPU or take another: nvidia-smi -q -d ECC.",
+    ),
+    (
+        "CUDNN_STATUS_NOT_INITIALIZED",
+        "cuDNN could not start: mostly there was no memory left, or another cuDNN was loaded.",
+        "Free the GPU's memory (nvidia-smi shows who has it), or let it grow.",
+    ),
+    (
+        "CUDNN_STATUS_INTERNAL_ERROR",
+        "cuDNN could not make its handle: mostly there was no memory left for it.",
+        "Free the GPU's memory (nvidia-smi shows who has it), or let it grow.",
+    ),
+)
+
+
+def check(signals: Signals) -> Finding | None:
+    line = signals.console.warnings.get("cuda_failure")
+    if line is None:
+        return None
+    text = line.line.text
+    for name, meaning, change in MEANINGS:
+        if name in text:
+            return Finding(
+                severity="consider",
+                title=f"CUDA failed: {name}",
+                explanation=f"{meaning} {quoted(line)}",
+                change=Change(change),
+                confidence=0.7,
+            )
+    return None

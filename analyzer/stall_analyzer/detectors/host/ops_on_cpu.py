@@ -1,0 +1,68 @@
+"""Ops of the step run on the CPU while the GPU waits for them.
+
+What it finds
+Ops that compute on the host in the middle of a step that trains on a device.
+
+Why it stalls
+An op without a kernel for the GPU, or pinned to the CPU, takes its inputs from the device and gives
+its result back: two copies and a slower processor, with the device idle meanwhile.
+
+How it is measured
+On the host an op of the device takes microseconds, to launch it. Ops that take a millisecond and
+more there, in steps after the first, while the device did nothing.
+
+Example
+StringSplit and UniqueV2 ran on the CPU for 8 ms of each step of 20 ms.
+
+What to do
+Move them into the input pipeline, where they run beside the step; or use an op that the GPU has.
+tf.debugging.set_log_device_placement(True) shows where each one runs.
+
+Blind spots
+Needs a trace of the device. Short ops on the CPU are not told from launches. Checked by simulation
+only: there was no GPU to measure on.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.gains import every_epoch, partly
+from stall_analyzer.detectors.severity import severity_of
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST417"
+BUCKET = "host"
+
+LEAST_WON, MOST_WON = 0.3, 0.95
+NAMED = 3
+
+
+def check(signals: Signals) -> Finding | None:
+    if not signals.device_activity:
+        return None
+    spans, kinds = signals.ops_on_cpu
+    lost = int(signals.time_of(*spans, "host.dispatch").sum())
+    severity = severity_of(signals.share(lost))
+    if severity is None:
+        return None
+    names = ", ".join(sorted(kinds, key=lambda kind: -kinds[kind])[:NAMED])
+    gain = partly(lost, LEAST_WON, MOST_WON)
+    return Finding(
+        severity=severity,
+        title=f"The device waits {seconds(lost)} for ops on the CPU: {names}",
+        explanation=(
+            f"Inside the steps, {names} computed on the host for {signals.with_share(lost)}, "
+            "while the device had nothing to do."
+        ),
+        change=Change(
+            "Do it in the input pipeline, beside the step, or with ops that the device has.",
+            "def train_step(self, data):\n    x = tf.strings.split(data)",
+            "data = data.map(tf.strings.split, num_parallel_calls=tf.data.AUTOTUNE)",
+        ),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.6,
+        evidence=signals.evidence_at(spans[0], spans[1], "op on the CPU"),
+    )

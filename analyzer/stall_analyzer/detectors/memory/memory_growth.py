@@ -1,0 +1,62 @@
+"""The GPU's memory grows piece by piece, and each piece holds the steps up.
+
+What it finds
+Memory growth that is switched on, and what asking the driver for memory took in the traced steps.
+
+Why it stalls
+The driver waits until the GPU is idle before it hands out memory. With growth, the first steps ask
+it again and again until they have all they need, and pieces do not join: memory gets fragmented.
+
+How it is measured
+Calls of the driver that allocate (cuMemAlloc) in the trace; TensorFlow's line that the environment
+has switched growth on.
+
+Example
+cuMemAlloc took 2.1 s of the first steps.
+
+What to do
+Take the memory at once: leave growth off, or set a limit (set_logical_device_configuration). For
+fragmentation: TF_GPU_ALLOCATOR=cuda_malloc_async.
+
+Blind spots
+set_memory_growth in the program leaves no line. A GPU that is shared needs growth or a limit.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.console_words import quoted
+from stall_analyzer.detectors.gains import partly
+from stall_analyzer.detectors.severity import severity_of
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST213"
+BUCKET = "memory"
+
+
+def check(signals: Signals) -> Finding | None:
+    growing = signals.driver_calls.get("growing", 0)
+    line = signals.console.warnings.get("memory_growth")
+    severity = severity_of(signals.share(growing), once_ps=growing)
+    if severity is None and line is None:
+        return None
+    said = f" {quoted(line)}" if line is not None else ""
+    return Finding(
+        severity=severity or "note",
+        title=f"Asking the driver for memory took {seconds(growing)}"
+        if severity
+        else "The GPU's memory grows piece by piece",
+        explanation=(
+            f"Each time its memory grows, the GPU must be idle; it grows in the first steps.{said}"
+        ),
+        change=Change(
+            "Take the memory at once, or a fixed part of it.",
+            "tf.config.experimental.set_memory_growth(gpu, True)",
+            "limit = tf.config.LogicalDeviceConfiguration(memory_limit=12_000)\n"
+            "tf.config.set_logical_device_configuration(gpu, [limit])",
+        ),
+        lost_ps=growing if severity else 0,
+        gain=partly(growing if severity else 0, 0, 0.9),
+        confidence=0.6,
+    )
