@@ -252,8 +252,12 @@ class _Place:
 
     def suffix(self, name: str) -> str | None:
         """By which a trace is known; of those of PyTorch the longer one."""
-        known = FORMATS if self.is_bare_file else RAW_TRACES
-        return next((suffix for suffix in known if name.endswith(suffix)), None)
+        return next((suffix for suffix in self.suffixes if name.endswith(suffix)), None)
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """By which traces are known in this place."""
+        return tuple(FORMATS) if self.is_bare_file else RAW_TRACES
 
     @property
     def _owner_parts(self) -> PathParts:
@@ -270,7 +274,8 @@ def _take_folder(
     names = place.folder.names
     events = [name for name in names if EVENT_FILE in name]
     dumped = [match for name in names if (match := DUMP_FILE.fullmatch(name))]
-    traced = place.is_session or any(place.suffix(name) for name in names)
+    suffixes = place.suffixes  # asked for once: there may be very many names
+    traced = place.is_session or any(name.endswith(suffixes) for name in names)
     if not (traced or events or dumped):
         return
     run_parts = place.run_parts
