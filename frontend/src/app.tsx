@@ -7,6 +7,7 @@ import { ELSEWHERE, type Place } from "./links";
 import { firstRun } from "./runs";
 import type { Note } from "./types";
 import { Notes } from "./ui/parts";
+import { LogdirContext, useRunName } from "./ui/run_name";
 import { useRuns } from "./use_data";
 import { usePlace } from "./use_place";
 import { ComparePage } from "./views/compare_page";
@@ -54,7 +55,7 @@ export function App({ source }: { source: DataSource }) {
     onReadAll: () => setWish((old) => ({ ...old, all: true })),
   };
   return (
-    <>
+    <LogdirContext.Provider value={answer.logdir}>
       <TopBar runs={runs} place={shown} move={move} />
       <main>
         {source.written && (
@@ -89,7 +90,7 @@ export function App({ source }: { source: DataSource }) {
           <ComparePage {...{ source, runs, run, other: shown.other, reloads, move, wishes }} />
         )}
       </main>
-    </>
+    </LogdirContext.Provider>
   );
 }
 
@@ -100,14 +101,15 @@ function graver(notes: readonly Note[]): Note[] {
 
 /** On paper there is no bar on top to say what one looks at. */
 function PaperTitle({ place: { view, run, other } }: { place: Place }) {
+  const name = useRunName();
   if (view === "runs" || view === "fleet" || run === null) return null;
   return (
     <p class="paper-title">
-      <strong>{run === "." ? "The log directory" : run}</strong>
+      <strong>{name(run)}</strong>
       {view === "compare" && other !== null && (
         <>
           {" against "}
-          <strong>{other}</strong>
+          <strong>{name(other)}</strong>
         </>
       )}
     </p>

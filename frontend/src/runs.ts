@@ -128,3 +128,9 @@ export function isUnfinished(state: RunState, progress: Progress | null | undefi
 export function firstRun(runs: readonly RunSummary[]): string | null {
   return runs.length === 1 ? runs[0]!.run : null;
 }
+
+/** `.` and `. (attempt 2)` are called by the folder: `logs/run1/` is `run1`. */
+export function runName(run: string, logdir: string): string {
+  const folder = /([^/\\,:]+)[/\\]*$/.exec(logdir)?.[1];
+  return folder && folder !== "." ? run.replace(/^\.(?=$| \()/, () => folder) : run;
+}

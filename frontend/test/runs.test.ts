@@ -7,6 +7,7 @@ import {
   isBusy,
   pageOf,
   readCount,
+  runName,
   sortedRuns,
   unreadNames,
 } from "../src/runs";
@@ -114,3 +115,13 @@ describe("runs by verdict", () => {
     expect(inOrder.map(({ run }) => run)).toEqual(["m", "z", "a"]);
   });
 });
+
+it.each([
+  [".", "/home/me/logs/run1/", "run1"],
+  [". (attempt 2)", "logs/run1", "run1 (attempt 2)"],
+  [".", "C:\\logs\\run1", "run1"],
+  [".", "gs://bucket/$&/run1", "run1"],
+  [".", ".", "."],
+  [".hidden", "logs", ".hidden"],
+  ["train", "logs", "train"],
+])("the run %s of %s is called %s", (run, logdir, name) => expect(runName(run, logdir)).toBe(name));

@@ -88,13 +88,15 @@ it("a list with runs in every state shows each", async () => {
 
 it("of many notes only the gravest are above the answer", async () => {
   const runs = await trueAnswer("runs");
-  const notes = Array.from({ length: 9 }, (_, i) => ({ level: "info", text: `note ${i}` }));
-  const problems = [...notes, { level: "error", text: "A disk is gone." }];
+  const notes = Array.from({ length: 9 }, (_, i) => ({ level: "warning", text: `note ${i}` }));
+  const other = { level: "info", text: "Two attempts wrote into another run's folder." };
+  const problems = [other, ...notes, { level: "error", text: "A disk is gone." }];
   await answerInstead(watched.page, "runs", { ...runs, problems });
   const frame = await openTab(watched.page, stage.board.url);
   await frame.waitForSelector(".notes");
   expect(await frame.locator("main").innerText()).toMatch(/A disk is gone.[^]*And 7 more notes/);
   expect(await frame.getByText("note 8").isVisible()).toBe(false);
+  expect(await frame.getByText("Two attempts").count()).toBe(0);
 });
 
 it("without any run the page teaches how to capture one", async () => {

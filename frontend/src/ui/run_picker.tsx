@@ -6,6 +6,7 @@ import { counted } from "../format";
 import { inShort, sortedRuns } from "../runs";
 import { STATUS_SIGNS, STATUS_WORDS } from "../words";
 import type { RunSummary } from "../types";
+import { useRunName } from "./run_name";
 
 const MOST_SHOWN = 50; // what is not among them is found by a further letter
 
@@ -23,6 +24,7 @@ export function RunPicker({ label, runs, value, onChange }: Props) {
   const isOpen = text !== null;
   const found = isOpen ? sortedRuns(matchingRuns(runs, text), "status", false) : [];
   const shown = found.slice(0, MOST_SHOWN);
+  const name = useRunName();
   const id = `picker-${label.replaceAll(" ", "-")}`;
   const chosen = runs.find(({ run }) => run === value);
   const open = (wanted: string) => {
@@ -55,8 +57,8 @@ export function RunPicker({ label, runs, value, onChange }: Props) {
         autocomplete="off"
         spellcheck={false}
         placeholder={isOpen ? `Search ${counted(runs.length, "run")}` : undefined}
-        title={value}
-        value={text ?? named(value, chosen)}
+        title={name(value)}
+        value={text ?? named(name(value), chosen)}
         onFocus={(event) => event.currentTarget.select()}
         onClick={() => !isOpen && open("")}
         onBlur={() => setText(null)}
@@ -82,7 +84,7 @@ export function RunPicker({ label, runs, value, onChange }: Props) {
               choose(run.run);
             }}
           >
-            <span class="picker-name">{named(run.run, run)}</span>
+            <span class="picker-name">{named(name(run.run), run)}</span>
             {run.state === "ready" && <span class="picker-about faint">{about(run)}</span>}
           </li>
         ))}

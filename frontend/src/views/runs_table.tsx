@@ -20,6 +20,7 @@ import { BUCKETS } from "../palette";
 import type { RunSummary } from "../types";
 import { ProgressBar, Section, StatusBadge } from "../ui/parts";
 import { Candidates, Legend, StackedBar } from "../ui/stacked_bar";
+import { useRunName } from "../ui/run_name";
 import { Pager } from "./pager";
 import { RunFilters } from "./run_filters";
 
@@ -156,11 +157,12 @@ export function ReadAll({ runs, onReadAll }: { runs: RunSummary[]; onReadAll: ()
 
 function RunRow({ run, onRun }: { run: RunSummary; onRun: (run: string) => void }) {
   const best = run.findings?.[0];
+  const name = useRunName();
   return (
     <tr onClick={() => onRun(run.run)}>
       <th scope="row">
         <button type="button" class="link" onClick={() => onRun(run.run)}>
-          {run.run}
+          {name(run.run)}
         </button>
         {run.live && (
           <span class="run-sentence">

@@ -5,6 +5,7 @@ import { LITTLE_COVERED } from "../model";
 import type { Progress, Report, ReportAnswer, RunsAnswer } from "../types";
 import type { Loaded } from "../use_data";
 import { CopyButton, Notes, ProgressBar } from "../ui/parts";
+import { useRunName } from "../ui/run_name";
 
 export function CaptureCode({ code }: { code: string }) {
   return (
@@ -72,14 +73,14 @@ export function WhenReady(props: {
   children: (answer: ReportAnswer & { state: "ready" }) => ComponentChildren;
 }) {
   const { answer, error, reload } = props.loaded;
+  const run = useRunName()(props.run);
   if (answer?.state === "ready") return <>{props.children(answer)}</>;
   if (answer?.state === "failed") {
-    const title = `${props.run} could not be analysed`;
+    const title = `${run} could not be analysed`;
     return <Failed title={title} error={answer.error} onRetry={reload} />;
   }
-  if (error)
-    return <Failed title={`${props.run} could not be read`} error={error} onRetry={reload} />;
-  return answer && <Analysing run={props.run} progress={answer.progress} />;
+  if (error) return <Failed title={`${run} could not be read`} error={error} onRetry={reload} />;
+  return answer && <Analysing run={run} progress={answer.progress} />;
 }
 
 /** What is missing from this run's logs, and how to get it; null where nothing is. */

@@ -1,0 +1,12 @@
+/** A run that is the log directory itself has no name in it: it goes by the folder's. */
+
+import { createContext } from "preact";
+import { useContext } from "preact/hooks";
+import { runName } from "../runs";
+
+export const LogdirContext = createContext("");
+
+export function useRunName(): (run: string) => string {
+  const logdir = useContext(LogdirContext);
+  return (run) => runName(run, logdir);
+}
