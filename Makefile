@@ -17,7 +17,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .DEFAULT_GOAL := help
 .PHONY: help demo test fuzz lint types check-python bench logging-cost fleet scenarios clusters faults
 .PHONY: hangs harm captured partial controls agreement blind blind-learning strangers accuracy docs schema sample-logs clean
-.PHONY: xcheck frontend test-frontend test-browser screenshots test-versions
+.PHONY: simulated xcheck frontend test-frontend test-browser screenshots test-versions
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -146,6 +146,9 @@ strangers: $(VENV)/.installed-test  ## the same with programs that are not in th
 accuracy: $(VENV)/.installed-test  ## docs/ACCURACY.md from what was trained last, with XProf on it
 	-$(BIN)/python -m tests.scenarios.faults.run $(FAULTS) --only-score --markdown docs/ACCURACY.md
 	$(BIN)/python -m tests.scenarios.faults.xprof --workdir build/faults --markdown docs/ACCURACY.md
+
+simulated: $(VENV)/.installed-test  ## simulated accelerators: bucket, ledger and finding of each stall, into docs/ACCURACY.md
+	$(BIN)/python -m tests.simulated.run --markdown docs/ACCURACY.md
 
 xcheck: $(VENV)/.installed-test  ## device traces: our figures beside XProf's, where public logs lie beside this
 	$(BIN)/python -m tests.xcheck.run --markdown docs/ACCURACY.md

@@ -6,69 +6,24 @@ the timeline alone (machine.py).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stall_analyzer.align.align import align
 from stall_analyzer.attribute.attribute import attribute
-from stall_analyzer.decode.decode import read_trace
 from stall_analyzer.model.findings import Report
-from stall_analyzer.model.ledger import Ledger
-from stall_analyzer.model.runs import HostFile, ProfileSession
-from stall_analyzer.model.timeline import Timeline
-from stall_analyzer.model.units import PS_PER_NS
 from tests.detectors.training import diagnosed
-from tests.simulated.forms import FORMS, Form, is_tpu, written
+from tests.simulated.forms import FORMS, Form
+from tests.simulated.judged import JITTER, MATRIX, WITHIN, answer, trained
 from tests.simulated.machine import MS, US, Machine
-from tests.simulated.stalls import HEALTHY, STALLS, Stall, Step, every_step
+from tests.simulated.stalls import Stall, Step, every_step
 
-WITHIN = 0.005  # of the window
-JITTER = 0.2
-MATRIX = [
-    pytest.param(stall, form, jitter, id=f"{stall.name}, {form.name}, jitter {jitter}")
-    for stall in (*STALLS, HEALTHY)
-    for form in FORMS
-    for jitter in (0.0, JITTER)
-    if (stall.on_tpu if is_tpu(form) else stall.on_gpu)
+CASES = [
+    pytest.param(*case, id=f"{case[0].name}, {case[1].name}, jitter {case[2]}") for case in MATRIX
 ]
 
 
-@dataclass(frozen=True)
-class Answer:
-    machine: Machine
-    timeline: Timeline
-
-    def misplaced(self, ledger: Ledger) -> float:
-        """The share of the window that is not where it belongs."""
-        begin = -self.timeline.traces[0].shift_ps // PS_PER_NS
-        length = self.timeline.window.duration_ps // PS_PER_NS
-        truth = self.machine.truth(begin, begin + length)
-        found = ledger.buckets_ps.items()
-        return sum(abs(truth.get(b, 0) - ps / PS_PER_NS) for b, ps in found) / 2 / length
-
-
-@cache
-def trained(stall: Stall, jitter: float) -> Machine:
-    machine = Machine(stall.devices, jitter, seed=7)
-    stall.train(machine)
-    return machine
-
-
-def answer(machine: Machine, form: Form) -> Answer:
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "host.xplane.pb"
-        path.write_bytes(written(machine, form))
-        trace = read_trace(HostFile("host", str(path), "xplane", path.stat().st_size))
-    return Answer(machine, align([(ProfileSession("session", folder, ()), trace)], None))
-
-
-@pytest.mark.parametrize(("stall", "form", "jitter"), MATRIX)
+@pytest.mark.parametrize(("stall", "form", "jitter"), CASES)
 def test_each_stall_gets_its_bucket_its_finding_and_its_time(
     stall: Stall, form: Form, jitter: float
 ) -> None:

@@ -16,6 +16,12 @@ from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import ABSENT, rows_named, stat_of
 
+# There was no accelerator to train on. docs/ACCURACY.md tells what was compared.
+HOW_CHECKED = (
+    "The rules for devices were checked by simulation and against XProf's figures of public "
+    "traces, not by training on one."
+)
+
 
 def what_could_be_seen(parts: Sequence[AlignedTrace], input_wait_ps: int) -> Mapping[str, str]:
     if not parts:
@@ -35,7 +41,7 @@ def what_could_be_seen(parts: Sequence[AlignedTrace], input_wait_ps: int) -> Map
         seen["input"] = sentence
     for trace in traces:
         if (view := device_view(trace, 0, 1)) is not None:
-            seen["device"] = view.sentence
+            seen["device"] = f"{view.sentence} {HOW_CHECKED}" if view.traced else view.sentence
     return seen
 
 
