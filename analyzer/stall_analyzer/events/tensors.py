@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,6 +11,9 @@ from tensorboard.compat.proto.types_pb2 import DataType
 
 from stall_analyzer.errors import WireError
 from stall_analyzer.model.units import Float64s
+
+# Protobuf before 4 tells the terminal of such damage; checksums tell us.
+warnings.filterwarnings("ignore", "Unexpected end-group tag", RuntimeWarning)
 
 Tensor: TypeAlias = Any  # a TensorProto: TensorBoard's protos have no types
 
