@@ -98,6 +98,14 @@ def test_steps_that_call_no_function_run_op_by_op() -> None:
     assert ms_by_cause(tiling) == {"host.eager": 20}
 
 
+def test_of_steps_op_by_op_a_profile_tells_the_kernels_from_the_python_around_them() -> None:
+    row = {Account.PYTHON: 10}
+    books = books_of(record(row, row, row, calls=0))
+    seen = profiled(30, (8, "compute.eager_op"), (2, "host.eager"))
+    tiling = with_books(seen, books, window(30))
+    assert ms_by_cause(tiling) == {"compute.eager_op": 24, "host.eager": 6}
+
+
 def test_a_profile_divides_what_it_saw_and_tells_how_to_divide_the_rest() -> None:
     row = {Account.STEP: 10}
     books = books_of(record(row, row, row, row))

@@ -41,6 +41,7 @@ CAUSES_OF = {
     Account.COLLECTIVE: "communication.collective",
 }
 FIRST_CALL = "compile.instantiate"
+EAGER = "host.eager"
 COMPILING = "compile.xla"
 WAITS = (Account.INPUT, Account.WAIT)
 # A row of which the profile missed more is told by the books alone.
@@ -50,16 +51,15 @@ MISSED_SHARE = 0.05
 OTHERWISE_SHARE = 0.2
 OTHERWISE_LEAST_PS = 5 * PS_PER_MS
 MOSTLY = 0.5
-# What a profile can find inside of an account, beside the cause that it has without one. What input
-# takes from the step without being waited for is in all of them.
+# What a profile can find inside of an account, beside the cause that it has without one, and inside
+# of steps without a compiled function. What input takes from the step without being waited for is
+# in all of them.
+IN_KERNELS = tuple(c for c in CAUSES if bucket_of(c) in ("compute", "memory", "numerics"))
+IN_PYTHON = ("host.python", EAGER, "host.summary", "input.contention")
 DETAILS = {
-    Account.STEP: tuple(
-        cause
-        for cause in CAUSES
-        if bucket_of(cause) in ("compute", "memory", "numerics")
-        or cause in (COMPILING, "host.dispatch", "input.contention", "host.py_func")
-    ),
-    Account.PYTHON: ("host.python", "host.eager", "host.summary", "input.contention"),
+    Account.STEP: (*IN_KERNELS, COMPILING, "host.dispatch", "input.contention", "host.py_func"),
+    Account.PYTHON: IN_PYTHON,
+    EAGER: (*IN_KERNELS, *IN_PYTHON),
 }
 # What both the clocks and a profile tell by themselves.
 COMPARED = (
@@ -69,7 +69,7 @@ COMPARED = (
     ),
     ((Account.TRACE, Account.RETRACE), ("compile.tracing", "compile.retracing")),
 )
-Shares = Mapping[str, Mapping[str, float]]  # of the causes in an account
+Shares = Mapping[str, Mapping[str, float]]  # of the causes in an account, or in eager steps
 
 
 def books_of(events: EventLog | None, host: str) -> Books | None:
@@ -165,10 +165,11 @@ def _parts(books: Books, shares: Shares) -> list[tuple[str, Int64s]]:
         spent = books.spent(account)
         special, ns = {
             "input.wait": ("input.first_element", np.where(_is_first_wait(books), spent, 0)),
-            "host.python": ("host.eager", np.where(books.is_eager, spent, 0)),
+            "host.python": (EAGER, np.where(books.is_eager, spent, 0)),
             "compute.step": (FIRST_CALL, np.minimum(spent, _first_calls_took_longer(books))),
         }.get(cause, (cause, nothing))
-        parts += [(special, ns), *_divided(cause, spent - ns, shares.get(account, {}))]
+        parts += _divided(special, ns, shares.get(special, {}))
+        parts += _divided(cause, spent - ns, shares.get(account, {}))
     return parts
 
 
@@ -186,7 +187,8 @@ def _shares(books: Books, traced: Tiling, missed: Bools, start_ns: int) -> Share
     usual = ~missed & ~_traced_in(books) & books.in_phase(BookPhase.TRAIN) & (books.steps > 0)
     found: dict[str, dict[str, float]] = {}
     for account, causes in DETAILS.items():
-        in_rows = {c: time_in(traced, start[usual], end[usual], codes(c)) for c in causes}
+        rows = usual & (books.is_eager == (account == EAGER))
+        in_rows = {c: time_in(traced, start[rows], end[rows], codes(c)) for c in causes}
         # What XLA compiles now and then says nothing about other steps; what it does in most, does.
         spent = {
             cause: int(ps.sum())

@@ -306,7 +306,9 @@ def _replace_all() -> None:
     for name in ("_all_reduce_per_replica_values", "_batch_all_gather"):
         _replace(CollectiveAllReduce, name, _timed(Account.COLLECTIVE, _no_name))
     _replace(OwnedIterator, "_create_iterator", _timed(Account.ITERATOR, _no_name))
-    if not hasattr(OwnedIterator, "__del__"):
+    if hasattr(OwnedIterator, "__del__"):
+        _replace(OwnedIterator, "__del__", _timed(Account.TEARDOWN, _no_name))
+    else:
         OwnedIterator.__del__ = _take_down
         _replaced.append((OwnedIterator, "__del__", None, _take_down))
     for owner in (tf.keras.Model, tf.train.Checkpoint, tf.train.CheckpointManager):
