@@ -269,6 +269,22 @@ def test_a_graph_that_waits_for_a_queue_outside_of_fit_is_stuck_unless_it_gets_a
         assert verdict.primary == "input"
 
 
+@pytest.mark.parametrize(("gave", "state"), [(0, STUCK), (9, UNSURE)])
+def test_a_step_that_waits_for_the_data_service_is_stuck_if_nothing_comes(
+    tmp_path: Path, gave: int, state: str
+) -> None:
+    def work(at_s: float, gave: int) -> bytes:
+        counts = [{"id": 2, "name": "DataService", "gave": gave, "buffered": 0}]
+        stages = [{"name": "DataServiceDatasetV2"}]
+        return write.record("work", LAST_STEP_S + at_s, stages=stages, counts=counts)
+
+    works = [work(12.5, 0), work(14.5, gave)]
+    found = judged(write.read(tmp_path, [*before(), *works, *stall(MAIN_WAITS)]))[0]
+    assert found is not None and found.state == state
+    if state == STUCK:
+        assert found.bucket == "input" and "tf.data service" in found.sentence
+
+
 def test_a_callback_that_predicts_is_the_callback_and_no_input(tmp_path: Path) -> None:
     predicts = f"{SITE}/keras/src/trainers/data_adapters/array_data_adapter.py:77 get_tf_dataset"
     looks = stall(thread(predicts, *IN_A_CALLBACK, main=True), cores=1.0, phase="epoch_end")
@@ -349,6 +365,19 @@ def test_the_worker_that_is_stuck_on_its_own_is_the_reason(tmp_path: Path) -> No
     verdict = judged(log)[2]
     assert (verdict.status, verdict.primary) == ("stuck", "input")
     assert "the generator at data.py:12 of worker 1 waits" in verdict.sentence
+
+
+def test_a_worker_that_polls_waits_for_those_that_wait_for_it(tmp_path: Path) -> None:
+    loop = {"word": "while", "line": 77, "last": 78}
+    polls = functools.partial(
+        thread, "/home/me/train.py:78 <module>", main=True, wait="clock_nanosleep", loop=loop
+    )
+    log = write.read(
+        tmp_path,
+        worker(0, *stall(MAIN_WAITS)),
+        worker(1, *stall(lambda idle: polls(turns=2 * idle))),
+    )
+    assert judged(log)[2].primary == "communication"
 
 
 def test_a_worker_that_waits_for_one_that_is_at_work_is_slow(tmp_path: Path) -> None:

@@ -12,7 +12,14 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 
 from stall_analyzer.captures.capture_format import StopReason, TrainingPhase
-from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look, ThreadStack
+from stall_analyzer.captures.capture_records import (
+    NS_PER_S,
+    DumpRecord,
+    InputStage,
+    Look,
+    ThreadStack,
+    WorkRecord,
+)
 from stall_analyzer.captures.stack_frames import frame_of
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.format import moment
@@ -45,6 +52,7 @@ SLEEPS = ("nanosleep", "clock_nanosleep", "hrtimer_nanosleep")
 SLEEPS_OF_OLD_PYTHON = ("select", "pselect6")
 DISK = "D"
 OF_WORKERS = re.compile("Collective|_?Recv")
+SERVICE = re.compile("DataService")
 PROOF_LINES = 6
 BY_A_SIGNAL = (StopReason.SIGTERM, StopReason.SIGINT)
 
@@ -285,7 +293,10 @@ def _runtime(scene: Scene, thread: ThreadStack) -> Blamed | None:
         )
     if (found := _graph_wait(scene, thread)) is not None:
         return found
-    if not is_step or not only_cpu or not scene.has_pipeline:
+    stages = _stages(scene)
+    if any(SERVICE.search(stage.name) for stage in stages):
+        return _service(thread)
+    if not is_step or not only_cpu or not (scene.has_pipeline or stages):
         stack = proof(main, PROOF_LINES)
         bucket: Bucket = "host" if main.passes(CALLS_BACK) else "unknown"
         return Blamed(bucket, f"TensorFlow, in the step{at},", "", stack, thread=thread)
@@ -300,10 +311,23 @@ def _runtime(scene: Scene, thread: ThreadStack) -> Blamed | None:
     )
 
 
+def _works(scene: Scene) -> list[WorkRecord]:
+    """What TensorFlow was at, in this pause."""
+    begin_ns, end_ns = scene.looks[0].sign_ns, scene.looks[-1].ns + NS_PER_S
+    return [work for work in scene.capture.works if begin_ns <= work.ns <= end_ns]
+
+
+def _stages(scene: Scene) -> tuple[InputStage, ...]:
+    """Of the input that is asked for a batch, and of which nothing comes; empty where some does."""
+    works = _works(scene)
+    moves = len(works) > 1 and works[0].counts != works[-1].counts
+    is_ready = any(count.buffered for work in works[-1:] for count in work.counts)
+    return works[-1].stages if works and not moves and not is_ready else ()
+
+
 def _graph_wait(scene: Scene, thread: ThreadStack) -> Blamed | None:
     """An op that waits by its nature, in a graph that does not come back."""
-    begin_ns, end_ns = scene.looks[0].sign_ns, scene.looks[-1].ns + NS_PER_S
-    works = [work for work in scene.capture.works if begin_ns <= work.ns <= end_ns]
+    works = _works(scene)
     if not works or not works[-1].waits:
         return None
     op, frame = works[-1].waits[0].op, frame_of(works[-1].waits[0].where)

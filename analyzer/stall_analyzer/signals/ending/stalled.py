@@ -63,6 +63,8 @@ def stall_of_run(captures: Sequence[Capture], has_pipeline: bool = False) -> Sta
     stalls = [stall for stall in found if stall is not None]
     stuck = [stall for stall in stalls if stall.never_goes_on]
     own = [stall for stall in stuck if stall.bucket != COMMUNICATION]
+    if len(own) < len(stuck):  # who polls waits for somebody as well, and here others wait for it
+        own = [stall for stall in own if stall.blamed is None or stall.blamed.kind != "polling"]
     return next(iter((*own, *stuck, *stalls)), None)
 
 
