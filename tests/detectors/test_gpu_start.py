@@ -13,12 +13,15 @@ import pytest
 from stall_analyzer.captures.capture_records import Environment
 from stall_analyzer.detectors.compile import gpu_start, kernel_code, kernels_from_ptx
 from stall_analyzer.detectors.compile.kernels_from_ptx import _without_kernels
+from stall_analyzer.detectors.host import precision_not_in_effect
 from stall_analyzer.detectors.memory import memory_growth
+from stall_analyzer.model.event_log import KerasConfig
 from tests.console_texts import SLOW_COMPILE
 from tests.detectors.training import found, training
 from tests.event_files import START_S
 from tests.test_console_end import analyzed, ids
-from tests.traces import device, event
+from tests.traces import device, event, keras_log
+from tests.xspace import Line, Plane
 
 SAID = (
     "TensorFlow was not built with CUDA kernel binaries compatible with compute capability {card}. "
@@ -154,3 +157,23 @@ def test_a_capture_knows_whether_the_build_has_kernels_for_the_card(
     gpu: str, built_for: tuple[str, ...], missing: str
 ) -> None:
     assert _without_kernels(Environment(gpus=(gpu,), built_for=built_for)) == missing
+
+
+@pytest.mark.parametrize(
+    ("kernel", "capability", "policy", "is_found"),
+    [
+        ("volta_sgemm_128x64_nn", 7, "mixed_float16", True),
+        ("volta_fp16_s884gemm_fp16_128x64", 7, "mixed_float16", False),
+        ("sm80_xmma_gemm_bf16bf16_bf16f32", 8, "mixed_bfloat16", False),
+        ("maxwell_sgemm_128x64_nn", 5, "mixed_float16", False),  # such a card gains nothing
+        ("volta_sgemm_128x64_nn", 7, "float32", False),
+    ],
+)
+def test_mixed_precision_that_is_not_in_effect_is_found(
+    tmp_path: Path, kernel: str, capability: int, policy: str, is_found: bool
+) -> None:
+    stream = Line("Stream #1(Compute)", [event(kernel, n * 11, n * 11 + 9) for n in range(20)])
+    plane = Plane("/device:GPU:0").to_bytes([stream], {"compute_cap_major": capability})
+    log = keras_log(KerasConfig(0, "Sequential", ({"class_name": "Dense", "dtype": policy},)))
+    signals = training(tmp_path, planes=[plane], events=log)
+    assert (precision_not_in_effect.check(signals) is not None) == is_found

@@ -1,0 +1,75 @@
+"""The model asks for mixed precision, and the GPU multiplies full numbers all the same.
+
+What it finds
+Layers with a mixed policy, on a card that is made for half numbers, whose products and convolutions
+run as kernels for full ones.
+
+Why it stalls
+Half numbers go two to eight times as fast on such cards, and move half the bytes. Where the policy
+was set after the layers were made, or an op casts back, nothing of that is won.
+
+How it is measured
+The dtype policies of the stored model, the compute capability of the card, and the names of its
+kernels for products and convolutions, by time.
+
+Example
+All layers are mixed_float16, but 97 % of the time in products went to kernels for float32.
+
+What to do
+Set the policy before the model is made; look for casts to float32 in layers and losses of your own.
+Sizes of layers and batches in multiples of eight let the fast kernels be chosen.
+
+Blind spots
+A kernel tells its type only by its name. Checked with made traces only: there was no GPU.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.severity import severity_of
+from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import percent
+from stall_analyzer.signals.signals import Signals
+
+ID = "ST418"
+BUCKET = "compute"
+
+FIRST_WITH_TENSOR_CORES = 7  # major number of NVIDIA's compute capability
+# In the names of kernels of cuBLAS, cuDNN, CUTLASS and XLA: products, and half numbers.
+PRODUCTS = ("gemm", "conv", "cutlass", "xmma", "cublas", "cudnn")
+HALF = ("fp16", "f16", "half", "hgemm", "h884", "h1688", "h16816")
+IN_EFFECT = 0.05  # of the time in products: then some of them are half
+
+
+def check(signals: Signals) -> Finding | None:
+    layers = signals.keras.layers if signals.keras is not None else ()
+    mixed = sum("mixed" in str(layer.get("dtype")) for layer in layers)
+    if not mixed or 2 * mixed < len(layers):
+        return None
+    products = half = 0
+    for device in signals.device_activity:
+        major = device.facts.get("compute_cap_major")
+        if not isinstance(major, int) or major < FIRST_WITH_TENSOR_CORES:
+            return None
+        for name, done in device.ops.items():
+            lower = name.lower()
+            if any(word in lower for word in PRODUCTS):
+                products += done.ps
+                half += done.ps if any(word in lower for word in HALF) else 0
+    severity = severity_of(signals.share(products))
+    if severity is None or half > IN_EFFECT * products:
+        return None
+    return Finding(
+        severity="consider",
+        title="Mixed precision is asked for, and not in effect",
+        explanation=(
+            f"{mixed} of {len(layers)} layers have a mixed policy, but "
+            f"{percent(products - half, products)} of the device's time in products and "
+            "convolutions went to kernels for full numbers."
+        ),
+        change=Change(
+            "Set the policy before the model is made, and cast nothing back to float32 in between.",
+            'model = build()\nkeras.mixed_precision.set_global_policy("mixed_float16")',
+            'keras.mixed_precision.set_global_policy("mixed_float16")\nmodel = build()',
+        ),
+        confidence=0.6,
+    )
