@@ -5,6 +5,7 @@ A cause is `bucket.what`. The ledger stores causes as small integers; `CAUSES` i
 
 from __future__ import annotations
 
+from functools import cache
 from typing import cast, get_args
 
 import numpy as np
@@ -73,6 +74,7 @@ def codes(*causes: str) -> Int64s:
     return np.array([_CODES[cause] for cause in causes], dtype=np.int64)
 
 
+@cache
 def bucket_of(cause: str) -> Bucket:
     return cast(Bucket, cause.partition(".")[0])
 
