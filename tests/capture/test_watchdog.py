@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Mapping
 
@@ -109,6 +110,20 @@ def test_the_dump_comes_at_the_limit_that_was_set() -> None:
     it = Watched(hang_after_s=8)
     it.stand_still(20)
     assert it.times_of("dump") == [8, 16]
+
+
+def test_before_training_a_module_that_is_imported_is_a_sign_of_life(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watched = Watched(hang_after_s=8)
+    watched.pulse.begin("startup")
+    monkeypatch.setattr(thread_stacks, "main_imports", lambda: True)
+    watched.stand_still(6)
+    monkeypatch.setitem(sys.modules, "a_module_that_came", threading)
+    watched.stand_still(7)
+    assert watched.notebook.times_of("dump", watched.began_s) == []
+    watched.stand_still(2)
+    assert watched.notebook.times_of("dump", watched.began_s) == [15]
 
 
 def test_each_hang_is_dumped_anew() -> None:

@@ -25,6 +25,7 @@ MOST_KEPT = 6  # of those between
 BUILDS_GRAPHS = ("func_graph_from_py_func", "_py_while_stmt", "_py_for_stmt")
 MOST_THREADS = 100  # in different places
 CUT = "…"
+IMPORTS = "<frozen importlib"
 # Functions that interrupt a thread: what they call is not its own.
 HIDDEN: set[CodeType] = {with_current_stacks.__code__}
 
@@ -111,6 +112,16 @@ def _rests_in(stacks: Mapping[int, list[FrameType]]) -> bool:
         if place.is_of(RESTS) or not place.is_standard:
             return place.is_of(RESTS)
     return False
+
+
+def main_imports() -> bool:
+    """Whether it is importing a module."""
+    return with_current_stacks(_imports_in)
+
+
+def _imports_in(stacks: Mapping[int, list[FrameType]]) -> bool:
+    stack = stacks.get(threading.main_thread().ident or 0, ())
+    return any(frame.f_code.co_filename.startswith(IMPORTS) for frame in stack)
 
 
 def own_run_time_s() -> float:

@@ -43,6 +43,7 @@ class Watchdog:
         self._saving: threading.Thread | None = None
         self._looking: threading.Thread | None = None
         self._next_sample_s = self._began_s
+        self._modules = len(sys.modules)
         self._beats = 0
         self._next_beat_s = self._began_s
         self._hang_ns = -1  # the last sign of life before the hang that is being watched
@@ -79,6 +80,7 @@ class Watchdog:
             age_s = now_s - self._began_s
             self._next_sample_s = now_s + max(TICK_S, age_s / SAMPLED_EACH_SECOND_S)
             self._witness.sample()
+        self._hear_of_imports()
         held = self._held.taken()
         if held is not None:
             self._witness.recorder.record(held)
@@ -96,6 +98,14 @@ class Watchdog:
             self._still_there()
         self._dump_if_hanging(idle_s)
         self._held.put_off(self._dump_after_s - idle_s, self._witness.look())
+
+    def _hear_of_imports(self) -> None:
+        """Before training, modules that come are signs of life: on a busy machine they take longer
+        than a step may. Not after a dump: that makes us import some ourselves."""
+        modules, self._modules = self._modules, len(sys.modules)
+        is_new = self._modules != modules and self._dump_after_s <= self._witness.limit_s()
+        if is_new and self._pulse.phase == TrainingPhase.STARTUP and thread_stacks.main_imports():
+            self._pulse.alive()
 
     def _nothing_is_expected(self) -> bool:
         """Between two fits, a notebook waits for its user."""
