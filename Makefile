@@ -210,7 +210,7 @@ build/lowest/.installed: pyproject.toml
 	@echo "installing the lowest versions into $(@D) ..."
 	@$(LOWEST_PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip --disable-pip-version-check --quiet install $(LOWEST) \
-	  'setuptools<81' 'pytest>=8' 'hypothesis>=6' 'jsonschema>=4'
+	  six 'setuptools<81' 'pytest>=8' 'hypothesis>=6' 'jsonschema>=4'
 	@touch $@
 
 $(NODE_MODULES): frontend/package-lock.json
