@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.attribute.booked_time import agreement, with_books
 from stall_analyzer.captures.books_reader import read_books
 from stall_analyzer.captures.capture_format import Account, BookPhase
 from stall_analyzer.captures.capture_records import BooksRecord
 from stall_analyzer.model.books import Books
 from stall_analyzer.model.causes import CAUSES, code
+from stall_analyzer.model.event_log import Capture, EventLog, Series
 from stall_analyzer.model.intervals import NOTHING, Tiling
-from stall_analyzer.model.timeline import Window
+from stall_analyzer.model.timeline import Timeline, Window
 from stall_analyzer.model.units import PS_PER_MS
 
 MS = 1_000_000
@@ -169,3 +171,20 @@ def test_rows_that_do_not_add_up_are_left_out_and_counted() -> None:
 
 def test_nobody_kept_any_books() -> None:
     assert read_books([]) == (None, 0)
+
+
+def test_steps_whose_updates_a_loss_scale_skipped_are_computed_for_nothing() -> None:
+    """The count is looked at after steps 0, 1 and 3: all of the first two were skipped, then one of
+    two, of which nobody knows which one."""
+    row = {Account.STEP: 10}
+    skips = Series(
+        np.array([0, 1, 3]),
+        np.array([START_NS + end * MS for end in (10, 20, 40)]),
+        np.array([1.0, 2.0, 3.0]),
+    )
+    capture = Capture(books=books_of(record(row, row, row, row)), series={"skipped_updates": skips})
+    events = EventLog({}, {}, None, None, None, None, 0, captures=(capture,))
+    timeline = Timeline(window(40), (), (), (), (), events)
+    (host,) = attribute(timeline)
+    assert host.ledger.causes_ps["numerics.skipped_update"] == 20 * PS_PER_MS
+    assert host.ledger.causes_ps["compute.step"] == 20 * PS_PER_MS

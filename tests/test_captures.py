@@ -22,7 +22,7 @@ LOOK = {
     "threads": [
         {"name": "a", "main": True, "count": 1, "wait": "futex", "frames": ["a.py:1 f"], "on": "",
          "keeps_alive": True, "ran_ns": 5, "turns": 2,
-         "loop": {"word": "while", "line": 1, "last": 2, "is_empty": False}},
+         "loop": {"word": "while", "line": 1, "last": 2, "is_empty": False, "has_no_end": False}},
     ],
     "children": [{"pid": 9, "name": "python", "state": "S", "wait": "read", "cpu_s": 0.5}],
 }  # fmt: skip
@@ -39,7 +39,7 @@ ON_DISK: list[dict[str, object]] = [
     {
         "kind": "start", "format": 1, "tool": "0.1.0", "host": "box", "pid": 7, "parent": 1,
         "python": "3.11.4", "tensorflow": "2.21.0", "keras": None,
-        "backend": "tensorflow", "devices": ["CPU:0"], "cores": 8,
+        "backend": "tensorflow", "devices": ["CPU:0"], "cores": 8, "bfloat16": True,
         "threads": {"intra_op": 0, "inter_op": 0},
         "task": {"type": "worker", "index": 1}, "cluster": {"worker": ["a:1", "b:1"]},
         "hang_after_s": None,

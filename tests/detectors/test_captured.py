@@ -257,8 +257,8 @@ def test_skipped_updates_are_counted() -> None:
     finding = found(checked(skipped_updates, settled), "consider")
     assert "200 of 384 updates" in finding.title
     assert "settled" in finding.explanation
-    always = at_steps(np.array(MEASURED) + 1.0)
-    assert severity(skipped_updates, captured({"skipped_updates": always})) == "act"
+    always = captured({"skipped_updates": at_steps(np.array(MEASURED) + 1.0)})
+    assert severity(skipped_updates, always) == "act"
     few = at_steps([min(n, 2.0) for n in range(len(MEASURED))])
     assert severity(skipped_updates, captured({"skipped_updates": few})) is None
 

@@ -28,7 +28,7 @@ from stall_analyzer.attribute.refine import (
 from stall_analyzer.attribute.thread import FOLLOW, thread_tiling
 from stall_analyzer.attribute.tracing_cost import with_tracing
 from stall_analyzer.attribute.untrained import untrained_tiling
-from stall_analyzer.attribute.wasted_steps import wasted_from_ps
+from stall_analyzer.attribute.wasted_steps import skipped_spans_ps, wasted_from_ps
 from stall_analyzer.attribute.xla import xla_regions
 from stall_analyzer.files.guard import note_of
 from stall_analyzer.model.causes import code, codes, codes_of_bucket
@@ -157,12 +157,15 @@ def _training_steps(timeline: Timeline, aligned: AlignedTrace) -> tuple[Int64s, 
 
 
 def _with_wasted(tiling: Tiling, timeline: Timeline) -> Tiling:
-    """From the first non-finite loss on, computing teaches the model nothing."""
+    """Computing teaches nothing where updates are skipped, and after the first non-finite loss."""
+    compute = codes_of_bucket("compute")
+    skipped = skipped_spans_ps(timeline)
+    tiling = relabel_inside(tiling, *skipped, compute, "numerics.skipped_update")
     since = wasted_from_ps(timeline)
     if since is None:
         return tiling
     start, end = np.array([since]), tiling.bounds[-1:]
-    return relabel_inside(tiling, start, end, codes_of_bucket("compute"), "numerics.nonfinite")
+    return relabel_inside(tiling, start, end, compute, "numerics.nonfinite")
 
 
 def _untraced_ledger(timeline: Timeline) -> Ledger:

@@ -1,4 +1,4 @@
-"""From when on was the run computing for nothing?"""
+"""When was the run computing for nothing?"""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from stall_analyzer.model.units import PS_PER_NS, Int64s
 BATCH_LOSSES = ("batch_loss", "loss", "train_loss", "batch_train_loss")
 CAPTURED_BATCH_LOSS = Tag.TRAIN.removeprefix(Tag.ALL) + BATCH_LOSSES[0]
 CAPTURED_LOSS = Tag.LOSS.removeprefix(Tag.ALL)
+CAPTURED_SKIPS = Tag.SKIPPED_UPDATES.removeprefix(Tag.ALL)
 
 
 def wasted_from_ps(timeline: Timeline) -> int | None:
@@ -42,6 +43,22 @@ def wasted_from_ps(timeline: Timeline) -> int | None:
     elif _recovers(series, at, end_ps):
         return None
     return max((s.start_ps for s in timeline.steps if s.start_ps <= logged), default=logged)
+
+
+def skipped_spans_ps(timeline: Timeline) -> tuple[Int64s, Int64s]:
+    """Stretches in which loss scaling skipped every update, as a capture counted them: of all steps
+    between two looks at the count, all or none are told."""
+    nothing = np.array([], dtype=np.int64)
+    events, start_ns = timeline.events, timeline.window.start_unix_ns
+    capture = events.capture if events is not None else None
+    counted = capture.series.get(CAPTURED_SKIPS) if capture is not None else None
+    if counted is None or start_ns is None:
+        return nothing, nothing
+    steps = np.diff(counted.step, prepend=-1)
+    all_skipped = (np.diff(counted.value, prepend=0.0) == steps) & (steps > 0)
+    ends = (counted.wall_ns - start_ns) * PS_PER_NS
+    starts = np.concatenate([[0], ends[:-1]])
+    return starts[all_skipped], ends[all_skipped]
 
 
 def captured_loss(events: EventLog) -> Series | None:

@@ -12,8 +12,6 @@ from stall_analyzer.signals.signals import Signals
 
 MOST_LINES = 3
 LEAST_SHARE = 0.05  # of what the finding costs
-# An op that is started from Python is started by a line of Python, which samples see.
-STARTED_BY = {"host.eager": "host.python"}
 
 
 def with_lines(finding: Finding, signals: Signals) -> Finding:
@@ -37,5 +35,4 @@ def _causes(finding: Finding, signals: Signals) -> set[str]:
     mine = [e for e in finding.evidence if e.host == signals.host.host]
     start = np.array([e.start_ps for e in mine], dtype=np.int64)
     end = np.array([e.end_ps for e in mine], dtype=np.int64)
-    there = {c for c in signals.causes_ps if signals.time_of(start, end, c).sum() > 0}
-    return there | {STARTED_BY[cause] for cause in there & STARTED_BY.keys()}
+    return {c for c in signals.causes_ps if signals.time_of(start, end, c).sum() > 0}
