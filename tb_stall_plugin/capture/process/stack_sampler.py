@@ -170,7 +170,7 @@ class StackSampler:
 
     def _stack(self, frames: list[FrameType]) -> Stack:
         """Lines are only looked up for what has not been seen yet: that costs most."""
-        key = tuple((frame.f_code, frame.f_lasti) for frame in frames)
+        key = (*[frame.f_code for frame in frames], *[frame.f_lasti for frame in frames])
         stack = self._known.get(key)
         if stack is None:
             if len(self._known) >= MOST_KNOWN:
