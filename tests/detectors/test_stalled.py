@@ -350,6 +350,14 @@ def test_native_code_that_holds_the_interpreter_may_compute(tmp_path: Path) -> N
     assert state_of(write.read(tmp_path, [*before(0), held(*IN_THE_STEP)])) == UNSURE
 
 
+def test_a_regular_expression_that_a_signal_interrupts_is_as_endless_as_before(
+    tmp_path: Path,
+) -> None:
+    frames = (f"{write.LIBRARY}/re/__init__.py:166 match", "/home/me/train.py:3 clean")
+    after = stall(thread(*frames, main=True), cores=1.0, dumped=False)[-1]
+    assert state_of(write.read(tmp_path, [*before(0), held(*frames), after])) == ENDLESS
+
+
 def test_a_peer_that_stopped_half_way_is_named(tmp_path: Path) -> None:
     verdict = judged(write.read(tmp_path, worker(0, *stall(MAIN_WAITS)), worker(1)))[2]
     assert (verdict.status, verdict.primary) == ("stuck", "communication")

@@ -177,6 +177,13 @@ def _is_held(look: Look) -> bool:
     return isinstance(look, DumpRecord) and look.interpreter_held
 
 
+def _was_held_there(scene: Scene) -> bool:
+    """Whether Python ran again for a moment only, for a signal, and stood where it had stood."""
+    main = scene.last.main
+    held = (look.main for look in scene.looks if _is_held(look))
+    return main is not None and any(h is not None and h.frames[:2] == main.frames[:2] for h in held)
+
+
 # ---------------------------------------------------------------- a pause that ended
 
 
@@ -214,7 +221,7 @@ def _next_sign_ns(capture: Capture, look: Look) -> int | None:
 
 def _judged(scene: Scene) -> tuple[str, str, Blamed | None]:
     reason = blamed(scene)
-    if _is_held(scene.last):
+    if _is_held(scene.last) or _was_held_there(scene):
         return _state_if_held(scene, reason)
     if _is_over_the_limit(scene) and (endless := endless_work(scene)) is not None:
         return ENDLESS, "it was at work all the while, and cannot come to an end", endless
