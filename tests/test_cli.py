@@ -38,7 +38,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     that of a sample, where it is its name."""
 
     def set_up(reports: Mapping[str, Any], notes: tuple[Note, ...] = ()) -> None:
-        def analyze(run: Run, progress: Progress) -> Report:
+        def analyze(run: Run, progress: Progress, kept_in: Path | None) -> Report:
             report = reports[run.name]
             if isinstance(report, BaseException):
                 raise report

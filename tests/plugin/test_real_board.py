@@ -168,7 +168,7 @@ def test_an_analysis_that_fails_is_said_in_the_page(code: Path) -> None:
 
 def test_a_worker_that_cannot_run_is_said_in_the_page(code: Path) -> None:
     worker = code / "stall_analyzer" / "results" / "worker_process.py"
-    worker.write_text(worker.read_text().replace("\n    main()\n", "\n    sys.exit(3)\n"))
+    worker.write_text(worker.read_text() + "\n\ndef main():\n    sys.exit(3)\n")
     with tensorboard("--logdir", str(SAMPLES), code=code) as board:
         assert "exit code 3" in board.report("healthy")["error"]
         with pytest.raises(HTTPError, match="404"):
