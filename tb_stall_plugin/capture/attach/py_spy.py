@@ -21,7 +21,7 @@ from typing import Any
 from tb_stall_plugin.capture.attach.refusals import Refused, StacksRefused, ended
 from tb_stall_plugin.capture.process.thread_stacks import cut
 
-TRIES = 5
+TRIES = 20  # a process at work changes while it is read, the more so on a busy machine
 PAUSE_S = 0.05
 SLOWEST_S = 60.0  # a machine that swaps; else it takes a tenth of a second
 NO_PYTHON = ("find python version", "find a python", "python interpreter", "find interpreter")

@@ -263,8 +263,10 @@ def _awaited_spins(scene: Scene, reason: Blamed) -> tuple[str, str, Blamed] | No
 
 
 def _may_not_go_on(scene: Scene, loop: Loop) -> bool:
-    """Outside of fit, a loop without a way out may be meant: it trains, or serves."""
-    return loop.is_empty or scene.last.phase not in OUTSIDE_OF_FIT
+    """Outside of fit, or where nothing is known of steps, a loop without a way out may be meant:
+    it trains, or serves."""
+    is_in_fit = scene.last.phase not in OUTSIDE_OF_FIT and not scene.is_attached
+    return loop.is_empty or is_in_fit
 
 
 def _goes_round(loop: Loop) -> str:
