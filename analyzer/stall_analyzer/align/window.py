@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from stall_analyzer.align.logged_epoch import LOOP_END, LoggedEpoch
+from stall_analyzer.align.logged_epoch import LONGEST_NS, LOOP_END, LoggedEpoch
 from stall_analyzer.align.placed_trace import PlacedTrace
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.timeline import Window
@@ -153,5 +153,7 @@ def _without_epoch(placed: Sequence[PlacedTrace], notes: list[Note]) -> Window:
         Note("warning", "No training step was found: the whole trace is the window, not an epoch.")
     )
     start = min(p.on_clock(p.extent_ps[0]) for p in placed)
-    end = max(p.on_clock(p.extent_ps[1]) for p in placed)
+    # Of another month, by a damaged clock, one has no part in it.
+    latest = start + LONGEST_NS * PS_PER_NS
+    end = min(max(p.on_clock(p.extent_ps[1]) for p in placed), latest)
     return Window(start, end, "the trace begins", "the trace ends", epoch=None)

@@ -44,7 +44,7 @@ def _has_a_shape(record: BooksRecord) -> bool:
     rows = len(record.lasted_ns)
     columns = [record.steps, record.calls, *record.spent_ns.values(), record.lasted_ns]
     is_even = rows > 0 and all(len(column) == rows for column in columns)
-    numbers = [record.began_ns, *(number for column in columns for number in column)]
+    numbers = [record.began_ns, record.epoch or 0, *(n for column in columns for n in column)]
     return is_even and all(0 <= number < MOST_NS for number in numbers)
 
 

@@ -77,4 +77,5 @@ def _elements(tensor: Tensor, layout: str, field: str) -> Float64s:
     values = np.frombuffer(content, layout)
     if tensor.dtype == DataType.DT_BFLOAT16:  # the upper half of a float32
         values = (values.astype("<u4") << 16).view("<f4")
-    return values.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # there are NaNs that processors complain of
+        return values.astype(np.float64)
