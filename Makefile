@@ -17,7 +17,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .DEFAULT_GOAL := help
 .PHONY: help demo test fuzz lint types check-python bench logging-cost fleet scenarios clusters faults
 .PHONY: hangs harm captured partial controls agreement blind blind-learning strangers accuracy docs schema sample-logs clean
-.PHONY: simulated xcheck frontend test-frontend test-browser screenshots test-versions
+.PHONY: docs-site simulated xcheck frontend test-frontend test-browser screenshots test-versions
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,7 +28,7 @@ demo: $(VENV)/.installed  ## install, analyse the sample logs, say what to do ne
 	@printf 'Your own logs:  %s path/to/logdir\n' '$(BIN)/stall-analyze'
 	@printf 'How to capture: %s --help-all\n' '$(BIN)/stall-analyze'
 
-test: lint types check-python fuzz test-frontend test-browser  ## everything that must pass before a commit
+test: lint types docs-site check-python fuzz test-frontend test-browser  ## everything that must pass before a commit
 
 check-python: $(VENV)/.installed-test
 	$(BIN)/python -m pytest --cov
@@ -143,15 +143,15 @@ strangers: $(VENV)/.installed-test  ## the same with programs that are not in th
 	  --tool $(BIN)/stall-analyze --work build/strangers; \
 	else echo 'strangers: NOT RUN, because there is no $(STRANGERS)/run.py'; fi
 
-accuracy: $(VENV)/.installed-test  ## docs/ACCURACY.md from what was trained last, with XProf on it
-	-$(BIN)/python -m tests.scenarios.faults.run $(FAULTS) --only-score --markdown docs/ACCURACY.md
-	$(BIN)/python -m tests.scenarios.faults.xprof --workdir build/faults --markdown docs/ACCURACY.md
+accuracy: $(VENV)/.installed-test  ## docs/explanation/accuracy.md from what was trained last, with XProf on it
+	-$(BIN)/python -m tests.scenarios.faults.run $(FAULTS) --only-score --markdown docs/explanation/accuracy.md
+	$(BIN)/python -m tests.scenarios.faults.xprof --workdir build/faults --markdown docs/explanation/accuracy.md
 
-simulated: $(VENV)/.installed-test  ## simulated accelerators: bucket, ledger and finding of each stall, into docs/ACCURACY.md
-	$(BIN)/python -m tests.simulated.run --markdown docs/ACCURACY.md
+simulated: $(VENV)/.installed-test  ## simulated accelerators: bucket, ledger and finding of each stall, into docs/explanation/accuracy.md
+	$(BIN)/python -m tests.simulated.run --markdown docs/explanation/accuracy.md
 
 xcheck: $(VENV)/.installed-test  ## device traces: our figures beside XProf's, where public logs lie beside this
-	$(BIN)/python -m tests.xcheck.run --markdown docs/ACCURACY.md
+	$(BIN)/python -m tests.xcheck.run --markdown docs/explanation/accuracy.md
 
 test-versions: $(TENSORFLOWS:%=build/tensorflow-%/.installed)  ## the capture, with several TensorFlows
 	@failed=; for version in $(TENSORFLOWS); do \
@@ -180,8 +180,14 @@ soak: $(VENV)/.installed-test  ## 10,000 requests, 1,000 analyses, 200 kills of 
 schema: $(VENV)/.installed  ## schema.json, from the document's types
 	$(BIN)/python -m scripts.write_schema
 
-docs: $(VENV)/.installed  ## docs/findings/, from the detectors
+docs: $(VENV)/.installed-docs  ## docs/findings/ from the detectors, outputs shown in docs/, and the site in build/site
 	$(BIN)/python -m scripts.write_findings_docs
+	$(BIN)/python -m scripts.refresh_outputs
+	$(BIN)/mkdocs build --quiet
+	@echo 'open build/site/index.html'
+
+docs-site: $(VENV)/.installed-docs
+	$(BIN)/mkdocs build --quiet
 
 sample-logs: $(VENV)/.installed-test  ## record sample_logs/ anew
 	$(BIN)/python -m tests.scenarios.make_samples
@@ -223,7 +229,12 @@ $(VENV)/.installed: $(SOURCES) | $(BIN)/python
 	@$(PIP) install -e .
 	@touch $@
 
+$(VENV)/.installed-docs: $(SOURCES) | $(BIN)/python
+	@echo "installing into $(VENV), with mkdocs ..."
+	@$(PIP) install -e '.[docs]'
+	@touch $@ $(VENV)/.installed
+
 $(VENV)/.installed-test: $(SOURCES) | $(BIN)/python
 	@echo "installing into $(VENV), with TensorFlow for the tests ..."
 	@$(PIP) install -e '.[test]'
-	@touch $@ $(VENV)/.installed
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-docs

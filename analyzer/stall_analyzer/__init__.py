@@ -6,8 +6,8 @@
     print(result.verdict.sentence)
     result.save("report.html")
 
-docs/API.md describes the names below. They are loaded when first used: `stall-analyze --help` must
-not wait for numpy.
+docs/reference/api.md describes the names below. They are loaded when first used, so that
+`stall-analyze --help` need not wait for numpy.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HOMES = {
     "unload_ipython_extension": "cell_magic",
 }
 
-__all__ = [  # noqa: RUF022  as docs/API.md has them
+__all__ = [  # noqa: RUF022  as docs/reference/api.md has them
     "__version__", "analyze", "log_to",
     "Analysis", "Verdict", "Finding", "Change", "Step",
     "StallError", "NothingFound", "UsageError",

@@ -103,7 +103,7 @@ def test_without_duckdb_it_is_said_before_the_work(
 
 
 def test_every_column_is_documented() -> None:
-    text = (ROOT / "docs" / "CLUSTER.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "how-to" / "cluster.md").read_text(encoding="utf-8")
     for columns in COLUMNS.values():
         for column in columns:
             wanted = "`<bucket>_ps`" if column in BUCKET_COLUMNS else f"`{column}`"
@@ -114,7 +114,7 @@ BUCKET_COLUMNS = {f"{bucket}_ps" for bucket in BUCKETS}
 
 
 def documented_queries() -> list[str]:
-    text = (ROOT / "docs" / "CLUSTER.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "how-to" / "cluster.md").read_text(encoding="utf-8")
     return re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
 
 

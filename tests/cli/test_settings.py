@@ -47,7 +47,7 @@ def test_every_setting_is_an_option_of_the_command(filled: Filled) -> None:
 
 
 def test_every_setting_is_in_the_manual() -> None:
-    manual = (ROOT / "docs" / "CI.md").read_text("utf-8")
+    manual = (ROOT / "docs" / "how-to" / "ci.md").read_text("utf-8")
     for name in settings.SETTINGS:
         assert f"| `{name}` | `{settings.variable(name)}` |" in manual
 

@@ -1,4 +1,6 @@
-"""Damaged inputs by the million: `make fuzz`. docs/ROBUSTNESS.md tells what was found by them.
+"""Damaged inputs by the million: `make fuzz`.
+
+docs/explanation/robustness.md says what was found by them.
 
 seeds      small sound logs of every kind, to be damaged
 mutations  what is done to them

@@ -16,7 +16,7 @@ from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import ABSENT, rows_named, stat_of
 
-# There was no accelerator to train on. docs/ACCURACY.md tells what was compared.
+# There was no accelerator to train on. docs/explanation/accuracy.md tells what was compared.
 HOW_CHECKED = (
     "The rules for devices were checked by simulation and against XProf's figures of public "
     "traces, not by training on one."

@@ -190,6 +190,11 @@ class Batch:
         for line in self.lines():
             yield json.loads(line)
 
+    def found(self) -> Iterator[Run]:
+        """The runs themselves, looked for once more."""
+        wanted = set(self._wanted_keys())
+        return (run for run in self._found() if self._store.key(run) in wanted)
+
     def extras(self) -> list[Any]:
         """What `extra_of` made of each run."""
         return [self._extras.get(key) for key in self._wanted_keys()]

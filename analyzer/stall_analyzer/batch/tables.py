@@ -1,7 +1,7 @@
 """Results to query: JSON lines, one run's entry each, and Parquet, three flat tables.
 
 Parquet is written by DuckDB, which whoever has XProf has already; pyarrow would come on top of it.
-docs/CLUSTER.md describes the columns.
+docs/how-to/cluster.md describes the columns.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ examples:
   stall-analyze logs/ --annotate out/    traces with our lines in them
   stall-analyze --explain ST104          what a finding means, and what to do
 
-many runs (docs/CLUSTER.md has more):
+many runs (docs/how-to/cluster.md has more):
   stall-analyze s3://bucket/logs --jsonl all.jsonl --parquet tables/
   stall-analyze logs/ --since 1d --fail-over input=20% --fail-over status=stuck
   stall-analyze logs/ --baseline last.jsonl --jsonl new.jsonl

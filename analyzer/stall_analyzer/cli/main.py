@@ -167,7 +167,9 @@ def _check_outputs(arguments: argparse.Namespace) -> Extra | None:
     from stall_analyzer import extras  # noqa: PLC0415
     from stall_analyzer.files import output  # noqa: PLC0415
 
-    for path in filter(None, (arguments.output, arguments.jsonl)):
+    if arguments.with_logs and not arguments.bundle:
+        raise UsageError("--with-logs needs --bundle FILE")
+    for path in filter(None, (arguments.output, arguments.jsonl, arguments.bundle)):
         output.check_file(path)
     if arguments.parquet:
         from stall_analyzer.batch.tables import check_parquet  # noqa: PLC0415
@@ -306,6 +308,11 @@ def _write(batch: Batch, judge: Judge, extra: Extra | None, arguments: argparse.
 
     if arguments.jsonl or arguments.parquet:
         _write_tables(batch, arguments)
+    if arguments.bundle:
+        from stall_analyzer.batch.bundle import write_bundle  # noqa: PLC0415
+
+        write_bundle(arguments.bundle, batch, judge, arguments.with_logs)
+        _say(f"wrote {arguments.bundle}")
     if arguments.output:
         output.write_file(arguments.output, _pieces(batch, judge, io.StringIO(), arguments))
     elif arguments.format != TEXT or not extra:

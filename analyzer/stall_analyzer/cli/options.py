@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         type=Path,
         help="settings, instead of the nearest stall.toml or [tool.stall] of a pyproject.toml; "
-        "docs/CI.md lists them",
+        "docs/how-to/ci.md lists them",
     )
     made.add_argument(
         "--explain", metavar="ID", help="the manual page of a finding, by id or name; needs no PATH"
@@ -82,7 +82,7 @@ def _add_outputs(made: argparse.ArgumentParser) -> None:
         choices=FORMATS,
         default=TEXT,
         help="what to print: text, one JSON document, Markdown for issues and chat, annotations "
-        "of a GitHub workflow, SARIF or JUnit (docs/CI.md)",
+        "of a GitHub workflow, SARIF or JUnit (docs/how-to/ci.md)",
     )
     for same in (JSON, MARKDOWN):
         form.add_argument(
@@ -112,6 +112,15 @@ def _add_outputs(made: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         type=Path,
         help="write runs.parquet, findings.parquet and causes.parquet, for DuckDB and the like",
+    )
+    made.add_argument(
+        "--bundle",
+        metavar="FILE",
+        type=Path,
+        help="write a zip for a bug report: the report and the versions in use, no log files",
+    )
+    made.add_argument(
+        "--with-logs", action="store_true", help="add the log files that were read to the --bundle"
     )
     more = made.add_mutually_exclusive_group()
     more.add_argument(

@@ -6,7 +6,8 @@ pipeline still needs its time, and training waits for what does not fit behind t
 
 The low end is what surely goes. The high end holds what may go with it: steps that are no longer
 interrupted, Python that waits for the interpreter's lock, hooks and logs of calls that are no
-longer made. Such shares are measured on faulty programs and their mended forms (docs/ACCURACY.md).
+longer made. Such shares are measured on faulty programs and their fixed forms
+(docs/explanation/accuracy.md).
 """
 
 from __future__ import annotations

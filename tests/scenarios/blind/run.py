@@ -2,7 +2,7 @@
 
 python -m tests.scenarios.blind.run [names…] [--round ROUND] [--workdir DIR] [--only-score]
 
-The figures of the first look at each round are in docs/ACCURACY.md; see README.md here.
+The figures of the first look at each round are in docs/explanation/accuracy.md; see README.md here.
 """
 
 from __future__ import annotations

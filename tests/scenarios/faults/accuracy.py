@@ -1,4 +1,4 @@
-"""The fault matrix as text for a terminal, as Markdown for docs/ACCURACY.md and as JSON."""
+"""The fault matrix as text, as Markdown for docs/explanation/accuracy.md and as JSON."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 python -m tests.scenarios.harm.run [names…] [--workdir DIR] [--list] [--write]
 
---write puts the table into docs/CAPTURE.md. Packages that not everybody has (tf_keras, ipykernel,
-jax, torch) are looked for in DIR/packages/<name>, too; `make harm` installs them there.
+--write puts the table into docs/how-to/capture.md. Packages that not everybody has (tf_keras,
+ipykernel, jax, torch) are looked for in DIR/packages/<name>, too; `make harm` installs them there.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for module in MODULES:
         importlib.import_module(f"tests.scenarios.harm.{module}")
     known = parser("tests.scenarios.harm", __doc__, "program", workdir=Path("build/harm"))
-    known.add_argument("--write", action="store_true", help="the table, into docs/CAPTURE.md")
+    known.add_argument(
+        "--write", action="store_true", help="the table, into docs/how-to/capture.md"
+    )
     options = known.parse_args(arguments)
     if not all_known(options.names, KINDS, "program"):
         return 2
@@ -78,7 +80,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         word = compared.problem or (f"skipped: {compared.skipped}" if compared.skipped else "same")
         print(f"{kind.name:26} {word}", flush=True)
     if options.write:
-        write_table(Path("docs/CAPTURE.md"), [(c.kind.what, c.problem, c.skipped) for c in found])
+        write_table(
+            Path("docs/how-to/capture.md"), [(c.kind.what, c.problem, c.skipped) for c in found]
+        )
     return 1 if any(compared.problem for compared in found) else 0
 
 

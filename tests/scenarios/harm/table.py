@@ -1,4 +1,4 @@
-"""The table of `make harm`, in docs/CAPTURE.md."""
+"""The table of `make harm`, in docs/how-to/capture.md."""
 
 from __future__ import annotations
 

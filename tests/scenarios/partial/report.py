@@ -1,4 +1,4 @@
-"""The scores of cut logs as text, JSON and a section of docs/ACCURACY.md."""
+"""The scores of cut logs as text, JSON and a section of docs/explanation/accuracy.md."""
 
 from __future__ import annotations
 
