@@ -4,43 +4,12 @@
  */
 
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { fileURLToPath } from "node:url";
-import { build, transform } from "esbuild";
+import { bundle, here } from "./bundle.mjs";
 
-const here = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 const target = process.argv[2] ?? here("../tb_stall_plugin/static");
 
-/** A style sheet becomes a string in the bundle: the page is one file. */
-const cssAsText = {
-  name: "css-as-text",
-  setup: ({ onLoad }) =>
-    onLoad({ filter: /\.css$/ }, async ({ path }) => {
-      const { code } = await transform(await readFile(path, "utf8"), {
-        loader: "css",
-        minify: true,
-      });
-      return { contents: code, loader: "text" };
-    }),
-};
-
 await mkdir(target, { recursive: true });
-const { metafile } = await build({
-  metafile: true,
-  entryPoints: [here("src/main.tsx")],
-  outfile: `${target}/index.js`,
-  absWorkingDir: here("."),
-  bundle: true,
-  format: "esm",
-  platform: "browser",
-  target: "es2022",
-  charset: "utf8",
-  minify: true,
-  legalComments: "none",
-  banner: {
-    js: "/* Stall for TensorBoard; built from frontend/. Contains Preact: see THIRD_PARTY.txt. */",
-  },
-  plugins: [cssAsText],
-});
+const { metafile } = await bundle({ outfile: `${target}/index.js` });
 
 /** What of other people is in the bundle: by the files that esbuild has taken, not by a list of ours. */
 const inside = Object.keys(metafile.inputs).flatMap(

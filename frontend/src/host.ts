@@ -18,14 +18,14 @@ const linkWindow = hostWindow ?? window;
 // ---------------------------------------------------------------- theme
 
 /** Calls back now and whenever the theme changes. Paper is light. */
-export function watchTheme(use: (isDark: boolean) => void): void {
+export function watchTheme(call: (isDark: boolean) => void): void {
   const preference = window.matchMedia("(prefers-color-scheme: dark)");
   const body = hostWindow?.document.body;
   const isDark = () => (body ? body.classList.contains("dark-mode") : preference.matches);
-  const read = () => use(isDark());
+  const read = () => call(isDark());
   if (body) new MutationObserver(read).observe(body, { attributeFilter: ["class"] });
   else preference.addEventListener("change", read);
-  window.addEventListener("beforeprint", () => use(false));
+  window.addEventListener("beforeprint", () => call(false));
   window.addEventListener("afterprint", read);
   read();
 }
@@ -43,9 +43,9 @@ export function writeHash(hash: string): void {
   }
 }
 
-export function watchHash(use: () => void): () => void {
-  linkWindow.addEventListener("hashchange", use);
-  return () => linkWindow.removeEventListener("hashchange", use);
+export function watchHash(call: () => void): () => void {
+  linkWindow.addEventListener("hashchange", call);
+  return () => linkWindow.removeEventListener("hashchange", call);
 }
 
 // ---------------------------------------------------------------- reloads
@@ -60,7 +60,7 @@ interface HostMessage {
  * Calls back when TensorBoard has read its logs again. TensorBoard's plugin protocol: a port is
  * posted to the parent, messages are JSON text, and each one wants a reply.
  */
-export function watchReload(use: () => void): void {
+export function watchReload(call: () => void): void {
   if (!hostWindow) return;
   const { port1: ours, port2: theirs } = new MessageChannel();
   ours.onmessage = (event: MessageEvent<string>) => {
@@ -68,7 +68,7 @@ export function watchReload(use: () => void): void {
     if (message.isReply) return;
     const { type, id } = message;
     ours.postMessage(JSON.stringify({ type, id, payload: null, error: null, isReply: true }));
-    if (type === "experimental.DataReloaded" || type === "experimental.RunsChanged") use();
+    if (type === "experimental.DataReloaded" || type === "experimental.RunsChanged") call();
   };
   hostWindow.postMessage("experimental.bootstrap", "*", [theirs]);
 }

@@ -121,7 +121,11 @@ export function isBusy(runs: readonly RunSummary[]): boolean {
 
 /** Also a run that is ready, but being read again because its files have grown. */
 export function isUnfinished(state: RunState, progress: Progress | null | undefined): boolean {
-  return state === "waiting" || state === "running" || (state === "ready" && progress != null);
+  return (
+    state === "waiting" ||
+    state === "running" ||
+    (state === "ready" && progress !== null && progress !== undefined)
+  );
 }
 
 /** One run is opened at once; of several the reader chooses. */

@@ -90,6 +90,7 @@ function usePolled<Answer>(question: Question<Answer>): Loaded<Answer> {
       isCurrent = false;
       clearTimeout(timer);
     };
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- `key` says what is asked for
   }, [key, words, reloads, retries]);
 
   const isFresh = state.key === key; // until then the state is another run's

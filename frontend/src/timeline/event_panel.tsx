@@ -165,6 +165,7 @@ export function useAnswer<Answer>(
         !request.signal.aborted && setState({ answer: null, error: failure.message }),
     );
     return () => request.abort();
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- the caller says what the question is about
   }, about);
   return state;
 }

@@ -62,6 +62,7 @@ export function Lanes(props: Props) {
   useLayoutEffect(() => {
     const box = layout?.boxes.find(({ id }) => id === chosen?.lane);
     if (box && scroller.current) showRow(scroller.current, box.top, box.height);
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- scrolls when an event is chosen, not when the layout changes
   }, [chosen?.lane, chosen?.row]);
 
   const hovered =
@@ -117,6 +118,7 @@ function useScrolled(scroller: RefObject<HTMLElement | null>): { top: number; vi
       window.removeEventListener("beforeprint", readAll);
       window.removeEventListener("afterprint", read);
     };
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- a ref stays the same
   }, []);
   return state;
 }

@@ -60,6 +60,7 @@ export function Timeline(props: Props) {
     if (focus && !isFirstFocus.current) glideTo(viewOf(focus, windowPs));
     isFirstFocus.current = false;
     if (focus?.event) choose(focus.event);
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- moves when the focus does, not when the view has been moved
   }, [focus]);
 
   const scale = new Scale(view, Math.max(width, 1));
@@ -71,6 +72,7 @@ export function Timeline(props: Props) {
     () => (places && answers.best ? withContents(places, answers.best.answer) : null),
     [places, answers.best],
   );
+  // eslint-disable-next-line react-hooks/exhaustive-deps -- colors are read from the page when its theme changes or it is first laid out
   const theme = useMemo(() => themeOf(surface.current), [isDark, width === 0]);
   const trace = traceAt(props.traces, host ?? report.host, view.start_ps);
   const originPs = isTraceClock && trace ? trace.start_ps : 0;

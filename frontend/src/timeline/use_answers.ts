@@ -59,6 +59,7 @@ export function useAnswers(
     const span = { start_ps: 0, end_ps: windowPs };
     void ask(span, Math.max(width, LEAST_PIXELS), (whole) => setDetails([whole]));
     return () => requested.current?.abort();
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- asks anew for another run or other rows; the width only sets the detail
   }, [source, key, opened.join("\n"), isMeasured]);
 
   const best = bestFor(details, view);
@@ -72,6 +73,7 @@ export function useAnswers(
       void ask(span, pixels, (detail) => setDetails((all) => kept(all, detail)));
     }, SETTLED_MS);
     return () => clearTimeout(timer);
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- asks when the view has come to rest
   }, [isSatisfied, view.start_ps, view.end_ps, width]);
 
   return { whole: details[0] ?? null, best, error };

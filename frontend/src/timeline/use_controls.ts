@@ -123,6 +123,7 @@ export function useControls(
     element.addEventListener("pointerleave", onLeave, { signal });
     element.addEventListener("dblclick", onDouble, { signal });
     return () => attached.abort();
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- a ref stays the same
   }, []);
 
   const onKeyDown = (event: KeyboardEvent) => {

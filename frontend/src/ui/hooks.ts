@@ -14,6 +14,7 @@ export function useWidth(element: RefObject<HTMLElement | null>): number {
     });
     observer.observe(element.current);
     return () => observer.disconnect();
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- a ref stays the same
   }, []);
   return width;
 }
@@ -22,10 +23,11 @@ export function useWidth(element: RefObject<HTMLElement | null>): number {
 export function useSettled<Value>(
   value: Value,
   afterMs: number,
-  use: (value: Value) => void,
+  call: (value: Value) => void,
 ): void {
   useEffect(() => {
-    const timer = setTimeout(() => use(value), afterMs);
+    const timer = setTimeout(() => call(value), afterMs);
     return () => clearTimeout(timer);
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- waits for the value alone
   }, [value]);
 }

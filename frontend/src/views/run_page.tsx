@@ -94,10 +94,12 @@ function ReadyRun(props: Props & { answer: Ready }) {
   };
   useEffect(() => {
     if (hasTraceViewer) void wakeProfilePlugin(rootUrl());
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- once for each page
   }, []);
   // A link sent to an open page.
   useEffect(() => {
     if (place.finding !== (focus?.findingId ?? null)) setFocus(focusFromLink(report, place));
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- follows the link, not what the reader does meanwhile
   }, [place.finding]);
 
   return (

@@ -69,10 +69,12 @@ export function RunsTable({
   };
   const inOrder = useMemo(
     () => sortedRuns(runsWith(runs, only), key, isReversed),
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- `only` is made from `link`
     [runs, link, key, isReversed],
   );
   const page = pageOf(inOrder, pageNumber);
   const unread = unreadNames(page.rows);
+  // eslint-disable-next-line react-hooks/exhaustive-deps -- the names count, not the list that holds them
   useEffect(() => onUnread(unread), [unread.join("\n")]);
   const used = useMemo(
     () => BUCKETS.filter((bucket) => runs.some((run) => (run.buckets_ps?.[bucket] ?? 0) > 0)),

@@ -53,6 +53,7 @@ export function StepChart({ steps, title = "Steps", onStep, ...shared }: Props) 
       context.fillStyle = getComputedStyle(canvas.current!).color;
       paintCutLengths(context, columns, columnWidth, axisEnd);
     });
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- columns follow from steps and width; the theme is that of the page
   }, [steps, width, at, axisEnd, document.documentElement.dataset["theme"]]);
 
   if (steps.length < 2) return null;
