@@ -167,8 +167,7 @@ LOWEST_PYTHON ?= python3.10
 
 test-lowest: build/lowest/.installed $(VENV)/.installed-test  ## the oldest Python and dependencies that we promise to work with
 	PYTHONPATH=$(CURDIR)/analyzer:$(CURDIR) build/lowest/bin/python -m pytest -p no:cacheprovider \
-	  tests/robust tests/results tests/plugin tests/batch/test_batch.py tests/test_events.py tests/test_decode.py \
-	  tests/test_captures.py tests/test_tfdbg.py tests/test_wrecks.py tests/test_samples.py
+	  @tests/without_tensorflow.txt
 
 wheel: $(VENV)/.installed  ## dist/, the same bytes wherever the last commit is built
 	scripts/build_wheel $(BIN)/python dist
@@ -216,7 +215,7 @@ build/lowest/.installed: pyproject.toml
 	@echo "installing the lowest versions into $(@D) ..."
 	@$(LOWEST_PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip --disable-pip-version-check --quiet install $(LOWEST) \
-	  six 'setuptools<81' 'pytest>=8' 'hypothesis>=6' 'jsonschema>=4'
+	  six 'setuptools<81' 'pytest>=8.2' 'hypothesis>=6' 'jsonschema>=4'
 	@touch $@
 
 $(NODE_MODULES): frontend/package-lock.json

@@ -29,8 +29,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-PAGES = [*pages(), ROOT / "CONTRIBUTING.md"]
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = [*pages(), ROOT / "CONTRIBUTING.md", ROOT / "RELEASE.md"]
+BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
 OF_OTHERS = ("s3://", "--scheduler")
 SLOW = ("attach", "check", "try", "watch")

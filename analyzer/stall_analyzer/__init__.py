@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stall_analyzer.model.findings import Change, Verdict
     from stall_analyzer.trackers import log_to
 
-__version__ = "0.1.0"  # pyproject.toml reads it here: asking the installed package takes longer
+__version__ = "0.2.0"  # pyproject.toml reads it here: asking the installed package takes longer
 
 _HOMES = {
     "Analysis": "api",
