@@ -39,6 +39,11 @@ class Itself:
     one: int = 1
 
 
+@dataclass
+class Lists:
+    values: list[int] = field(default_factory=list)
+
+
 def test_they_are_equal_where_their_fields_are() -> None:
     assert Point(1) == Point(1, 2, ()) != Point(1, 3)
     assert Named(1, name="a") == Named(1, name="a") != Named(1, name="b")
@@ -71,3 +76,22 @@ def test_they_are_changed_taken_apart_and_sent_as_any_other() -> None:
     assert replace(point, x=5) == Named(5, name="a")
     assert dataclasses.asdict(point) == {"x": 1, "y": 2, "tags": (), "name": "a"}
     assert pickle.loads(pickle.dumps(point)) == point
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [((), {}), ((1, 2, (), 4), {}), ((1,), {"x": 1}), ((1,), {"z": 1}), ((), {"y": 1})],
+)
+def test_they_refuse_what_is_missing_unknown_or_given_twice(
+    values: tuple[object, ...], named: dict[str, object]
+) -> None:
+    with pytest.raises(TypeError, match="Point"):
+        Point(*values, **named)  # type: ignore[arg-type]
+
+
+def test_each_has_a_default_of_its_own() -> None:
+    assert Lists().values is not Lists().values
+
+
+def test_their_attributes_stand_in_the_order_of_the_fields() -> None:
+    assert list(vars(Named(tags=(), name="a", x=1))) == ["x", "y", "tags", "name"]

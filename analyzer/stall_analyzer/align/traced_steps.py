@@ -26,6 +26,7 @@ from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import (
     names_where,
     outermost,
+    rows_called,
     rows_inside,
     rows_named,
     rows_of_line,
@@ -206,7 +207,7 @@ def _clusters(trace: Trace, rows: Int64s, gap_ps: int) -> tuple[Int64s, Int64s, 
 
 def _marked(trace: Trace, rows: Int64s, eager: bool) -> TracedSteps:
     events = trace.events
-    validation = rows_named(trace, lambda name: name in ("test", "predict"))
+    validation = rows_called(trace, "test", "predict")
     epoch = stat_of(trace, "epoch_num", rows) if len(rows_with(trace, "epoch_num")) else None
     trains = ~np.isin(rows, validation)
     number = stat_of(trace, "step_num", rows)

@@ -15,7 +15,7 @@ from stall_analyzer.attribute.executor import Region
 from stall_analyzer.decode.vocabulary import op_type
 from stall_analyzer.model.timeline import TrainingThread
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.trace_rows import ABSENT, rows_named, stat_of
+from stall_analyzer.model.trace_rows import ABSENT, rows_called, rows_named, stat_of
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_S, Int64s
 
 # Allocating takes microseconds; anything longer before the allocation is a wait or real work.
@@ -27,7 +27,7 @@ OUT_OF_MEMORY_FROM_PS = PS_PER_S
 
 def allocator_rows(trace: Trace) -> Int64s:
     """Allocations and frees, in order of time."""
-    rows = rows_named(trace, lambda name: name in ("MemoryAllocation", "MemoryDeallocation"))
+    rows = rows_called(trace, "MemoryAllocation", "MemoryDeallocation")
     return rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
 
 

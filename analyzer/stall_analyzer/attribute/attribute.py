@@ -32,7 +32,7 @@ from stall_analyzer.attribute.wasted_steps import skipped_spans_ps, wasted_from_
 from stall_analyzer.attribute.xla import xla_regions
 from stall_analyzer.files.guard import note_of
 from stall_analyzer.model.causes import code, codes, codes_of_bucket
-from stall_analyzer.model.intervals import NOTHING, Tiling, overlay
+from stall_analyzer.model.intervals import NOTHING, Tiling, among, overlay
 from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.timeline import AlignedTrace, Timeline, TrainingThread, starts_and_ends
 from stall_analyzer.model.trace import Trace
@@ -80,7 +80,7 @@ def _host_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -
     tiling = _with_wasted(tiling, timeline)
     lengths = np.diff(tiling.bounds)
     untraced = lengths[tiling.labels == code("unknown.not_traced")].sum()
-    waited = int(lengths[np.isin(tiling.labels, codes_of_bucket("input"))].sum())
+    waited = int(lengths[among(tiling.labels, codes_of_bucket("input"))].sum())
     threads = [p.trace.lines[p.training.line].name for p in parts if p.training]
     return HostLedger(
         host=host,
@@ -121,7 +121,7 @@ def _traced(aligned: AlignedTrace, timeline: Timeline, begin: int, end: int) -> 
     if devices is None or not devices.traced:
         return tiling
     # With a device at work, the executors on the host only launch kernels.
-    launching = np.isin(tiling.labels, codes_of_bucket("compute"))
+    launching = among(tiling.labels, codes_of_bucket("compute"))
     tiling = overlay(devices.tiling, relabel(tiling, launching, "host.dispatch"))
     return tiling if training is None else with_kernel_code(tiling, training)
 

@@ -16,7 +16,16 @@ from stall_analyzer.model.books import Books
 from stall_analyzer.model.causes import CAUSES, bucket_of, code, codes, codes_of_bucket
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.format import percent, seconds
-from stall_analyzer.model.intervals import NOTHING, Layer, Tiling, overlay, paint, simplify, time_in
+from stall_analyzer.model.intervals import (
+    NOTHING,
+    Layer,
+    Tiling,
+    among,
+    overlay,
+    paint,
+    simplify,
+    time_in,
+)
 from stall_analyzer.model.timeline import Window
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_NS, Bools, Int64s
 
@@ -90,7 +99,7 @@ def with_books(traced: Tiling, books: Books, window: Window) -> Tiling:
     booked = _clipped(_tiled(books, shares, start), window.duration_ps)
     holes = paint(0, window.duration_ps, [Layer(start[missed], end[missed], 0)], default=1)
     seen = overlay(traced, Tiling(traced.bounds[[0, -1]], np.array([NOTHING])))
-    labels = np.where(np.isin(seen.labels, codes_of_bucket("unknown")), NOTHING, seen.labels)
+    labels = np.where(among(seen.labels, codes_of_bucket("unknown")), NOTHING, seen.labels)
     seen = _masked(Tiling(seen.bounds, labels), holes)
     return overlay(overlay(seen, booked), traced)
 

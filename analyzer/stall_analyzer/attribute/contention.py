@@ -37,6 +37,7 @@ from stall_analyzer.model.causes import code, codes
 from stall_analyzer.model.intervals import (
     Layer,
     Tiling,
+    among,
     covered,
     distinct,
     innermost,
@@ -85,7 +86,7 @@ def with_contention(
     computing = own.label == code("compute.step")
     busy = _count(own.start[computing], own.end[computing])
     spread = _spread_ops(trace, on_pipeline)
-    length = np.where(np.isin(tiling.labels, COMPUTE), np.diff(tiling.bounds), 0.0)
+    length = np.where(among(tiling.labels, COMPUTE), np.diff(tiling.bounds), 0.0)
     per_tile = np.minimum(_lost_to_busy_threads(tiling, busy, taking, spread, cores), length)
     factor = _against_calm_steps(
         _within(tiling.bounds, length, steps), _within(tiling.bounds, per_tile, steps)

@@ -23,7 +23,7 @@ import numpy as np
 
 from stall_analyzer.decode.vocabulary import PIPELINE_KEEP_FROM_PS
 from stall_analyzer.model.causes import code, codes_of_bucket
-from stall_analyzer.model.intervals import Tiling, covered_time, union
+from stall_analyzer.model.intervals import Tiling, among, covered_time, union
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_MS, Bools, Float64s, Int64s
 
@@ -104,7 +104,7 @@ def _pieces(tiling: Tiling, step_start: Int64s, cause: str) -> _Pieces | None:
     usual = np.broadcast_to(USUAL * quick, tile.shape).ravel()
     typical = np.broadcast_to(np.median(length, axis=0), tile.shape).ravel()
     tile = tile.ravel()
-    hands_back = np.isin(tiling.labels[np.maximum(tile - 1, 0)], codes_of_bucket("compute"))
+    hands_back = among(tiling.labels[np.maximum(tile - 1, 0)], codes_of_bucket("compute"))
     hands_back &= cause == "host.dispatch"
     return _Pieces(tile, tiling.bounds[tile], tiling.bounds[tile + 1], usual, typical, hands_back)
 

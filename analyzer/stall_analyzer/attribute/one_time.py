@@ -14,7 +14,15 @@ import numpy as np
 
 from stall_analyzer.attribute.filled_stores import filling_spans
 from stall_analyzer.model.causes import ONE_TIME, code, codes, codes_of_bucket
-from stall_analyzer.model.intervals import Tiling, covered, enclosing, refine, simplify, union
+from stall_analyzer.model.intervals import (
+    Tiling,
+    among,
+    covered,
+    enclosing,
+    refine,
+    simplify,
+    union,
+)
 from stall_analyzer.model.ledger import Ledger
 from stall_analyzer.model.timeline import AlignedTrace, Timeline
 from stall_analyzer.model.trace import Trace
@@ -53,8 +61,8 @@ def ledger_with_one_time(
     for spans, cause in found:
         once |= (labels == code(cause)) & covered(bounds[:-1], *spans)
     if not _first_wait_returns(tiling, parts, timeline):
-        once |= np.isin(labels, codes(*FIRST_WAITS))
-    once &= ~(np.isin(labels, TRACING) & covered(bounds[:-1], *_traced_each_time(parts)))
+        once |= among(labels, codes(*FIRST_WAITS))
+    once &= ~(among(labels, TRACING) & covered(bounds[:-1], *_traced_each_time(parts)))
     return _no_longer_than_later(Ledger(bounds, labels.astype(np.uint8), once), timeline)
 
 
@@ -70,7 +78,7 @@ def _no_longer_than_later(ledger: Ledger, timeline: Timeline) -> Ledger:
     What was not traced stays out of it: there the first epoch may have had anything.
     """
     later = timeline.later_epochs_ps
-    lengths, unknown = np.diff(ledger.bounds_ps), np.isin(ledger.cause, codes_of_bucket("unknown"))
+    lengths, unknown = np.diff(ledger.bounds_ps), among(ledger.cause, codes_of_bucket("unknown"))
     if not later or lengths[unknown].sum() > UNTRACED_SHARE * lengths.sum():
         return ledger
     again = np.where(ledger.one_time | unknown, 0, lengths)
@@ -116,7 +124,7 @@ def _making_ready(part: AlignedTrace) -> Spans:
 def _first_wait_returns(tiling: Tiling, parts: Sequence[AlignedTrace], timeline: Timeline) -> bool:
     """Whether what the first batch took longer than the others is waited for in each epoch."""
     bounds, labels = tiling
-    first = np.isin(labels, codes(*FIRST_WAITS))
+    first = among(labels, codes(*FIRST_WAITS))
     if not first.any():
         return True
     lost = int(np.diff(bounds)[first].sum())

@@ -15,7 +15,7 @@ from stall_analyzer.model.causes import CAUSES, codes
 from stall_analyzer.model.intervals import Tiling
 from stall_analyzer.model.timeline import AlignedTrace, Timeline, TrainingThread
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.trace_rows import rows_named
+from stall_analyzer.model.trace_rows import rows_called
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_NS
 
 # The batch after the profile must be this much later than a usual one to be called late.
@@ -47,7 +47,7 @@ def with_profiler_stop(tiling: Tiling, aligned: AlignedTrace, timeline: Timeline
 def with_capture(tiling: Tiling, trace: Trace, training: TrainingThread) -> Tiling:
     """Whatever StallCallback and its probe did on the training thread: they mark it."""
     events = trace.events
-    rows = rows_named(trace, OWN_WORK.__eq__)
+    rows = rows_called(trace, OWN_WORK)
     rows = rows[events.line[rows] == training.line]
     return relabel_inside(
         tiling, events.start_ps[rows], events.end_ps[rows], codes(*CAUSES), "profiler.capture"

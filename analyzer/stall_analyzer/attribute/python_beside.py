@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.model.intervals import Tiling, covered_time, time_in, union
+from stall_analyzer.model.intervals import Tiling, among, covered_time, time_in, union
 from stall_analyzer.model.units import Float64s, Int64s
 
 Spans = tuple[Int64s, Int64s]
@@ -60,7 +60,7 @@ def _slowed_down(
 
 
 def _first_compute(tiling: Tiling, begin: Int64s, compute: Int64s) -> Int64s:
-    starts = tiling.bounds[:-1][np.isin(tiling.labels, compute)]
+    starts = tiling.bounds[:-1][among(tiling.labels, compute)]
     return np.append(starts, tiling.bounds[-1])[np.searchsorted(starts, begin)]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from stall_analyzer.attribute.filled_stores import filling_spans
 from stall_analyzer.decode.vocabulary import BIT_GRADIENT, BIT_IS_FINITE, BIT_UPDATE
 from stall_analyzer.model.causes import code, codes, codes_of_bucket
-from stall_analyzer.model.intervals import Tiling, covered, enclosing, refine, time_in, union
+from stall_analyzer.model.intervals import Tiling, among, covered, enclosing, refine, time_in, union
 from stall_analyzer.model.timeline import TrainingThread
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import rows_named, rows_with, text_is
@@ -47,7 +47,7 @@ def relabel_inside(tiling: Tiling, start: Int64s, end: Int64s, old: Int64s, caus
     start, end = union(start, end)
     tiling = refine(tiling, np.concatenate([start, end]))
     inside = covered(tiling.bounds[:-1], start, end)
-    return relabel(tiling, inside & np.isin(tiling.labels, old), cause)
+    return relabel(tiling, inside & among(tiling.labels, old), cause)
 
 
 def first_part(
@@ -56,7 +56,7 @@ def first_part(
     """Give `cause` to the first `amount` ps of the `old` codes between begin and end."""
     tiling = refine(tiling, np.array([begin, end]))
     bounds, labels = tiling
-    eligible = np.isin(labels, old) & (bounds[:-1] >= begin) & (bounds[1:] <= end)
+    eligible = among(labels, old) & (bounds[:-1] >= begin) & (bounds[1:] <= end)
     lengths = np.where(eligible, np.diff(bounds), 0)
     used = np.cumsum(lengths)
     last = int(np.searchsorted(used, amount))
@@ -66,7 +66,7 @@ def first_part(
         return relabel(tiling, eligible, cause)
     cut = int(bounds[last + 1] - (used[last] - amount))
     tiling = refine(tiling, np.array([cut]))
-    eligible = np.isin(tiling.labels, old) & (tiling.bounds[:-1] >= begin)
+    eligible = among(tiling.labels, old) & (tiling.bounds[:-1] >= begin)
     return relabel(tiling, eligible & (tiling.bounds[1:] <= cut), cause)
 
 

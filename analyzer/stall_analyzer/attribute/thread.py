@@ -16,6 +16,7 @@ from stall_analyzer.model.intervals import (
     Layer,
     Segments,
     Tiling,
+    among,
     covered,
     inherit,
     innermost,
@@ -34,7 +35,7 @@ from stall_analyzer.model.trace_rows import (
 )
 from stall_analyzer.model.units import PS_PER_US, Int32s, Int64s
 
-FOLLOW = 1000  # not a cause: look into the executor run
+FOLLOW = 200  # not a cause: look into the executor run
 
 # Starting a graph that exists takes microseconds; a first start that takes longer optimises and
 # instantiates it. No event names that work.
@@ -95,7 +96,7 @@ def _labels(
     strong[followed] = FOLLOW
     strong[_lost_runs(trace, training, span)] = code("unknown.no_evidence")
     # An eager op inside tracing is part of tracing; elsewhere it speaks for itself.
-    compiling = np.isin(inherit(strong, parent), codes_of_bucket("compile"))
+    compiling = among(inherit(strong, parent), codes_of_bucket("compile"))
     own = np.where(strong != NOTHING, strong, np.where(compiling, NOTHING, weak))
     if eager:
         # In an eager op the kernel computes, and the rest is the host's work of starting it.

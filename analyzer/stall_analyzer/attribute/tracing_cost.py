@@ -13,7 +13,7 @@ from stall_analyzer.attribute.logging_cost import FLUSH, PREPARES, WRITES
 from stall_analyzer.attribute.thread import EAGER_PREFIX
 from stall_analyzer.decode.vocabulary import op_type
 from stall_analyzer.model.causes import code, codes
-from stall_analyzer.model.intervals import Layer, Tiling, overlay, paint
+from stall_analyzer.model.intervals import Layer, Tiling, among, overlay, paint
 from stall_analyzer.model.timeline import TrainingThread
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import names_where, rows_named
@@ -45,7 +45,7 @@ def with_tracing(tiling: Tiling, trace: Trace, training: TrainingThread) -> Tili
     if ops == 0:
         return tiling
     cost = ops * EVENTS_PER_OP * event_ps(trace)
-    tiles = np.flatnonzero(np.isin(tiling.labels, IN_RUNS))
+    tiles = np.flatnonzero(among(tiling.labels, IN_RUNS))
     begin, end = tiling.bounds[tiles], tiling.bounds[tiles + 1]
     order = np.argsort(starts)
     run = np.searchsorted(starts[order], begin, side="right") - 1

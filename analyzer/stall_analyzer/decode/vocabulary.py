@@ -9,6 +9,8 @@ share a row if `join_gap_ps` allows it.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_US
 
 KEEP = 0
@@ -115,8 +117,10 @@ DERIVED_DEVICE_LINES = frozenset(
 # Threads by the beginning or a part of their names: those of input, and those that share one op.
 PIPELINE_THREADS = "tf_data_"
 INTRA_OP_THREADS = "_Eigen"
+MOST_NAMES = 10_000  # whose kinds are remembered: each is asked for many times
 
 
+@lru_cache(MOST_NAMES)
 def op_type(name: str) -> str:
     """`dense/MatMul:MatMul` -> `MatMul`; empty for names that are not a node's."""
     node, colon, kind = name.rpartition(":")

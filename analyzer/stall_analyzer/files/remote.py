@@ -14,9 +14,10 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from datetime import datetime
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -45,7 +46,8 @@ EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 STAMPS = ("ETag", "etag", "generation")
 TIMES = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
 
-_copies: ContextVar[Path | None] = ContextVar("copies", default=None)  # the folder they are in
+# Makes the folder they are in.
+_copies: ContextVar[Callable[[], Path] | None] = ContextVar("copies", default=None)
 
 
 def kind(url: str) -> str | None:
@@ -92,8 +94,14 @@ def folder(url: str) -> Folder:
 @contextmanager
 def copies_kept() -> Iterator[None]:
     """Inside, a file that is opened again is not fetched again."""
-    with tempfile.TemporaryDirectory(prefix="stall-") as folder:
-        before = _copies.set(Path(folder))
+    with ExitStack() as ending:
+
+        @cache
+        def folder() -> Path:
+            made = tempfile.TemporaryDirectory(prefix="stall-")
+            return Path(ending.enter_context(made))
+
+        before = _copies.set(folder)
         try:
             yield
         finally:
@@ -104,7 +112,7 @@ def open_binary(url: str, fetched: Callable[[int], None]) -> BinaryIO:
     """The file's bytes in a temporary file: whoever reads may go back and forth in them, and each
     of them still crosses the network once."""
     folder = _copies.get()
-    kept = folder / hashlib.sha256(url.encode(errors="replace")).hexdigest() if folder else None
+    kept = folder() / hashlib.sha256(url.encode(errors="replace")).hexdigest() if folder else None
     if kept and kept.exists():
         return kept.open("rb")
     filesystem, inner = _filesystem(url)

@@ -79,5 +79,8 @@ def bucket_of(cause: str) -> Bucket:
     return cast(Bucket, cause.partition(".")[0])
 
 
+@cache
 def codes_of_bucket(bucket: str) -> Int64s:
-    return codes(*(cause for cause in CAUSES if bucket_of(cause) == bucket))
+    found = codes(*(cause for cause in CAUSES if bucket_of(cause) == bucket))
+    found.setflags(write=False)  # one for all who ask
+    return found

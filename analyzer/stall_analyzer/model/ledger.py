@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from stall_analyzer.model.causes import BUCKETS, CAUSES, bucket_of, codes_of_bucket
-from stall_analyzer.model.intervals import Tiling
+from stall_analyzer.model.intervals import Tiling, among
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.records import dataclass
@@ -48,7 +48,7 @@ class Ledger:
     def one_time_ps(self, bucket: str | None = None) -> int:
         mine = self.one_time
         if bucket is not None:
-            mine = mine & np.isin(self.cause, codes_of_bucket(bucket))
+            mine = mine & among(self.cause, codes_of_bucket(bucket))
         return int(np.diff(self.bounds_ps)[mine].sum())
 
 

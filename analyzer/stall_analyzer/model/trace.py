@@ -110,6 +110,11 @@ class Trace:
     is_cut: bool = False  # the file ends early
     framework: Framework = "tensorflow"
 
+    @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """The index of each name."""
+        return {name: number for number, name in enumerate(self.names)}
+
     def read(self) -> Trace:
         return self
 

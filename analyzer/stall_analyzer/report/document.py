@@ -10,12 +10,12 @@ import numpy as np
 
 from stall_analyzer import __version__
 from stall_analyzer.captures.stack_frames import Frame
-from stall_analyzer.model.causes import BUCKETS, CAUSES, bucket_of
+from stall_analyzer.model.causes import BUCKETS, codes_of_bucket
 from stall_analyzer.model.cluster import Cluster
 from stall_analyzer.model.code_lines import CodeLine, CodeStack
 from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.findings import Change, Finding, Forecast, Gain, Lateness, Plan, Report
-from stall_analyzer.model.intervals import time_in
+from stall_analyzer.model.intervals import times_in
 from stall_analyzer.model.kinds import WindowSource
 from stall_analyzer.model.learning_curves import LearningCurves
 from stall_analyzer.model.ledger import HostLedger, Ledger
@@ -164,11 +164,9 @@ def _source(report: Report) -> WindowSource:
 def _parts(ledger: Ledger, spans: Sequence[Phase | Step]) -> list[BucketTimes]:
     """What the time of each span went to; buckets that it lacks are left out."""
     start, end = starts_and_ends(spans)
-    sums = {
-        b: time_in(ledger.tiling, start, end, np.flatnonzero([bucket_of(c) == b for c in CAUSES]))
-        for b in BUCKETS
-    }
-    return [{b: int(sums[b][i]) for b in BUCKETS if sums[b][i]} for i in range(len(spans))]
+    sums = times_in(ledger.tiling, start, end, [codes_of_bucket(bucket) for bucket in BUCKETS])
+    of_each = zip(*(bucket_ps.tolist() for bucket_ps in sums), strict=True)
+    return [{b: ps for b, ps in zip(BUCKETS, found, strict=True) if ps} for found in of_each]
 
 
 def _outside(ledger: Ledger, in_steps: Sequence[BucketTimes]) -> BucketTimes:

@@ -6,10 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
-from stall_analyzer.model.causes import CAUSES, code, codes_of_bucket
+from stall_analyzer.model.causes import CAUSES, code, codes, codes_of_bucket
 from stall_analyzer.model.findings import Evidence
 from stall_analyzer.model.format import percent, seconds
-from stall_analyzer.model.intervals import Tiling, time_in
+from stall_analyzer.model.intervals import Tiling, among, time_in
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.ledger import HostLedger
 from stall_analyzer.model.records import dataclass
@@ -87,7 +87,7 @@ class LedgerSignals:
 
     def time_of(self, start: Int64s, end: Int64s, *causes: str) -> Int64s:
         """How much of the causes lies in each interval."""
-        return time_in(self._tiling, start, end, np.array([code(cause) for cause in causes]))
+        return time_in(self._tiling, start, end, codes(*causes))
 
     def time_of_buckets(self, spans: Spans, *buckets: str) -> int:
         """How much of the buckets lies in the spans."""
@@ -103,7 +103,7 @@ class LedgerSignals:
     def intervals_of(self, *causes: str) -> tuple[Int64s, Int64s]:
         """When the causes held, in window time."""
         ledger = self.host.ledger
-        mine = np.isin(ledger.cause, [code(cause) for cause in causes])
+        mine = among(ledger.cause, codes(*causes))
         return ledger.bounds_ps[:-1][mine], ledger.bounds_ps[1:][mine]
 
     @cached_property

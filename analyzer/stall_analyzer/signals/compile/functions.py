@@ -17,7 +17,7 @@ from stall_analyzer.align.traced_steps import calls_that_train
 from stall_analyzer.align.training_thread import INITIALIZER_PREFIX
 from stall_analyzer.decode.vocabulary import KERAS_STEPS, PREDICT_STEPS
 from stall_analyzer.model.causes import codes, codes_of_bucket
-from stall_analyzer.model.intervals import Tiling, time_in
+from stall_analyzer.model.intervals import Tiling, times_in
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace_rows import name_of, rows_called, rows_named, stat_of
@@ -25,6 +25,14 @@ from stall_analyzer.model.units import PS_PER_MS, Int64s
 from stall_analyzer.signals.compile.graph_shape import GraphShape, graph_shape
 
 # A call in which the compiler worked for less than this only looked its code up.
+# What a call may hold beside its work.
+IN_CALLS = (
+    codes("compile.tracing", "compile.retracing"),
+    codes("compile.instantiate"),
+    codes("compile.variable_init"),
+    codes("compile.xla"),
+    codes_of_bucket("input"),
+)
 XLA_LEAST_PS = PS_PER_MS
 
 
@@ -180,11 +188,7 @@ def _calls(aligned: AlignedTrace, ledger: Tiling) -> list[_Call]:
         return []
     calls = training.calls
     start, end = calls.start_ps + aligned.shift_ps, calls.end_ps + aligned.shift_ps
-    tracing = time_in(ledger, start, end, codes("compile.tracing", "compile.retracing"))
-    instantiate = time_in(ledger, start, end, codes("compile.instantiate"))
-    variables = time_in(ledger, start, end, codes("compile.variable_init"))
-    xla = time_in(ledger, start, end, codes("compile.xla"))
-    waits = time_in(ledger, start, end, codes_of_bucket("input"))
+    tracing, instantiate, variables, xla, waits = times_in(ledger, start, end, IN_CALLS)
     counts = stat_of(trace, "tracing_count", calls.row)
     trains = calls_that_train(trace, training)
     first, second = _traced_twice(aligned)

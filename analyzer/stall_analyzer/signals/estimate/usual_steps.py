@@ -10,7 +10,7 @@ import numpy as np
 
 from stall_analyzer.model.causes import CAUSES, bucket_of
 from stall_analyzer.model.format import seconds
-from stall_analyzer.model.intervals import Tiling, refine
+from stall_analyzer.model.intervals import Tiling, among, refine
 from stall_analyzer.model.ledger import Ledger
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace, Step
@@ -166,7 +166,7 @@ def _recurring(ledger: Ledger, spans: Sequence[tuple[int, int]]) -> dict[str, in
     rows = Tiling(ledger.bounds_ps, np.arange(len(ledger.cause), dtype=np.int64))
     bounds, row = refine(rows, inside)
     kept = np.searchsorted(inside, bounds[:-1], side="right") % 2 == 1
-    kept &= ~ledger.one_time[row] | np.isin(ledger.cause[row], RETRACING)
+    kept &= ~ledger.one_time[row] | among(ledger.cause[row], RETRACING)
     sums = np.zeros(len(CAUSES), dtype=np.int64)
     np.add.at(sums, ledger.cause[row[kept]], np.diff(bounds)[kept])
     spent = {

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stall_analyzer.model.causes import code, codes, codes_of_bucket
+from stall_analyzer.model.intervals import among
 from stall_analyzer.model.ledger import Ledger
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import Step
@@ -48,8 +49,8 @@ def step_overhead(ledger: Ledger, steps: Sequence[Step]) -> Overhead:
     lengths = np.diff(bounds)
     python = ledger.cause == code("host.python")
     short = np.diff(ledger.bounds_ps) <= SHORT_GAP_PS
-    fetch = np.isin(ledger.cause, codes_of_bucket("input"))
-    op = np.isin(ledger.cause, codes("host.eager", "compute.eager_op"))
+    fetch = among(ledger.cause, codes_of_bucket("input"))
+    op = among(ledger.cause, codes("host.eager", "compute.eager_op"))
     # Before an op, and after another one or the fetch of the batch.
     inner = np.zeros(len(python), dtype=np.bool_)
     inner[1:-1] = python[1:-1] & op[2:] & (op | fetch)[:-2]
@@ -60,5 +61,5 @@ def step_overhead(ledger: Ledger, steps: Sequence[Step]) -> Overhead:
         eager_ps=int(lengths[ledger.cause == code("host.eager")].sum()),
         short_gaps_ps=int(lengths[python & short].sum()),
         inner_gaps_ps=int(lengths[inner].sum()),
-        instruments_ps=int(lengths[np.isin(ledger.cause, codes_of_bucket("profiler"))].sum()),
+        instruments_ps=int(lengths[among(ledger.cause, codes_of_bucket("profiler"))].sum()),
     )

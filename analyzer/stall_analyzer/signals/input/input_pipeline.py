@@ -20,7 +20,14 @@ from stall_analyzer.model.intervals import Tiling, covered, time_in, union
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.trace_rows import ABSENT, names_where, rows_named, stat_of, text_of
+from stall_analyzer.model.trace_rows import (
+    ABSENT,
+    rows_called,
+    rows_named,
+    rows_numbered,
+    stat_of,
+    text_of,
+)
 from stall_analyzer.model.units import Int64s
 from stall_analyzer.signals.input.side_pipelines import side_stages
 
@@ -173,7 +180,7 @@ def pipeline_signals(traces: Sequence[AlignedTrace]) -> PipelineSignals:
 def _made_ps(aligned: AlignedTrace) -> list[int]:
     """When iterators were made; those that callbacks make for themselves are not of the input."""
     trace, training = aligned.trace, aligned.training
-    at = trace.events.start_ps[rows_named(trace, MAKE_ITERATOR.__eq__)]
+    at = trace.events.start_ps[rows_called(trace, MAKE_ITERATOR)]
     if training is not None:
         at = at[~covered(at, training.side.start_ps, training.side.end_ps)]
     return [int(moment) + aligned.shift_ps for moment in at]
@@ -207,7 +214,7 @@ def _stages(traces: Sequence[AlignedTrace]) -> tuple[Stage, ...]:
 
 def _stage(path: str, parts: Sequence[tuple[AlignedTrace, list[int]]]) -> Stage:
     """`parts`: the traces that saw it, with the indices of its names there."""
-    rows = [(a, np.flatnonzero(np.isin(a.trace.events.name, names))) for a, names in parts]
+    rows = [(a, rows_numbered(a.trace, names)) for a, names in parts]
     total = sum(int(a.trace.totals.total_ps[names].sum()) for a, names in parts)
     named = (text_of(a.trace, "name", int(mine[0])) for a, mine in rows if len(mine))
     name = next(named, "")
@@ -272,14 +279,12 @@ def cores_of(trace: Trace) -> int | None:
 
 def _op_times(traces: Sequence[AlignedTrace]) -> dict[str, OpTime]:
     """Totals per op type; ops of the step are among them."""
-    found: dict[str, OpTime] = {}
+    found: dict[str, tuple[int, int]] = {}
     for trace in (aligned.trace for aligned in traces):
-        is_op = names_where(trace, lambda name: bool(op_type(name)) and ": " not in name)
-        for index in np.flatnonzero(is_op):
-            kind = op_type(trace.names[index])
-            before = found.get(kind, OpTime(0, 0))
-            found[kind] = OpTime(
-                before.count + int(trace.totals.count[index]),
-                before.total_ps + int(trace.totals.total_ps[index]),
-            )
-    return found
+        counts, totals_ps = trace.totals.count.tolist(), trace.totals.total_ps.tolist()
+        for name, count, total_ps in zip(trace.names, counts, totals_ps, strict=True):
+            kind = op_type(name)
+            if kind and ": " not in name:
+                before = found.get(kind, (0, 0))
+                found[kind] = before[0] + count, before[1] + total_ps
+    return {kind: OpTime(*sums) for kind, sums in found.items()}
