@@ -47,12 +47,12 @@ class HistogramReader:
         are_zeros = None if len(content) % _BUCKET.size else _are_zeros(content)
         if are_zeros is None:
             return  # some other format, or no values at all
-        known = self.sums.get(tag) or HistogramSums()
-        self.sums[tag] = HistogramSums(
-            records=known.records + 1,
-            zero_run=known.zero_run + 1 if are_zeros else 0,
-            same_run=known.same_run + 1 if content == self._last.get(tag) else 1,
-        )
+        sums = self.sums.get(tag)
+        if sums is None:
+            sums = self.sums[tag] = HistogramSums()
+        sums.records += 1
+        sums.zero_run = sums.zero_run + 1 if are_zeros else 0
+        sums.same_run = sums.same_run + 1 if content == self._last.get(tag) else 1
         self._last[tag] = content
 
     def add(self, later: HistogramReader) -> None:

@@ -58,9 +58,9 @@ class KerasConfig:
     is_chain: bool = False  # each layer feeds the next one, and no other
 
 
-@dataclass(frozen=True)
+@dataclass
 class HistogramSums:
-    """What the histograms of one tag come to."""
+    """What the histograms of one tag come to; counted up while a file is read."""
 
     records: int = 0
     zero_run: int = 0  # of the last records so many hold nothing but zeros
