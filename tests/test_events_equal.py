@@ -123,6 +123,17 @@ def test_histograms_are_summed_up_the_same(tmp_path: Path) -> None:
     assert native.histograms["bias"] == HistogramSums(records=7, zero_run=3, same_run=3)
 
 
+def test_scalars_may_be_doubles(tmp_path: Path) -> None:
+    """A histogram holds doubles, too."""
+    one = write.tensor_value("loss", write.tensor(write.DOUBLE, write.content("<d", 0.5)))
+    records = [write.record(one, step=step) for step in range(1, 4)]
+    with pytest.MonkeyPatch.context() as patch:
+        native, pure = both(tmp_path, b"".join(records), patch)
+    assert_equal(native, pure)
+    assert native.train["loss"].step.tolist() == [1, 2, 3]
+    assert not native.notes
+
+
 def test_values_of_one_record_keep_their_tags(tmp_path: Path) -> None:
     records = [
         write.record(write.simple("cpu", step), write.scalar("loss", step / 2), step=step)

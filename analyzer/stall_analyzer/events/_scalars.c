@@ -177,15 +177,14 @@ static bool add_row(Rows *rows, const void *row, size_t size) {
 }
 
 /* The columns of a layout, borrowed: a tuple, or the number of a histogram. NULL where it is not
- * known, or with a Python error set. */
+ * known, or with a Python error set. One double may be a scalar as well: those are left to Python. */
 static PyObject *columns_of(PyObject *layouts, const Found *found) {
     PyObject *key = PyBytes_FromStringAndSize(found->layout, (Py_ssize_t)found->layout_size);
     if (!key) return NULL;
     PyObject *columns = PyDict_GetItemWithError(layouts, key);
     Py_DECREF(key);
-    if (columns && (found->is_histogram ? !PyLong_Check(columns)
-                                        : !PyTuple_Check(columns) ||
-                                              PyTuple_Size(columns) != (Py_ssize_t)found->count)) {
+    if (!columns || found->is_histogram) return columns && PyLong_Check(columns) ? columns : NULL;
+    if (!PyTuple_Check(columns) || PyTuple_Size(columns) != (Py_ssize_t)found->count) {
         PyErr_SetString(PyExc_ValueError, "a layout has a column for each of its values");
         return NULL;
     }
