@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.diagnose.diagnose import diagnose, signals_of
+from stall_analyzer.model.causes import ONE_TIME, codes
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.findings import Finding, Report
+from stall_analyzer.model.ledger import Ledger
 from stall_analyzer.model.runs import Run
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.signals.signals import Signals
@@ -55,6 +60,15 @@ def training(
 
 def signals_for(timeline: Timeline) -> Signals:
     return signals_of(timeline, attribute(timeline))
+
+
+def with_cause(signals: Signals, cause: str, share: float) -> Signals:
+    """The same run, computing but for this share of the window, which goes to one cause."""
+    window = signals.window_ps
+    parts = codes("compute.step", cause)
+    bounds = np.array([0, round(window * (1 - share)), window], dtype=np.int64)
+    host = replace(signals.host, ledger=Ledger(bounds, parts.astype(np.uint8), ONE_TIME[parts]))
+    return Signals(signals.timeline, (host,), host)
 
 
 def diagnosed(timeline: Timeline) -> Report:

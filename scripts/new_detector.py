@@ -1,0 +1,148 @@
+"""Writes a detector and its test to start from: `scripts/new_detector FAMILY NAME CAUSE`.
+
+    scripts/new_detector host slow_eager_ops host.eager
+
+What is written passes lint, types and its own test at once: it finds a cause that takes a large
+share of the first epoch. Make it say more than the ledger does, and replace every TODO.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from stall_analyzer.model.causes import CAUSES, bucket_of
+
+ROOT = Path(__file__).resolve().parents[1]
+FIRST_ID = {"input": 1, "compile": 101, "memory": 201, "numerics": 301, "host": 401, "cluster": 501}
+ID = re.compile(r'^ID = "ST(\d{3})"', re.MULTILINE)
+
+DETECTOR = '''\
+"""TODO: one sentence that says what it finds.
+
+What it finds
+TODO: in which programs, in a user's words.
+
+Why it stalls
+TODO: why training cannot go on meanwhile.
+
+How it is measured
+The ledger's time in {cause}. TODO: what else must hold.
+
+Example
+TODO: a program, what it cost, and what the change saved.
+
+What to do
+TODO: the change.
+
+Blind spots
+TODO: what looks the same and is not, and what cannot be seen.
+"""
+
+from __future__ import annotations
+
+from stall_analyzer.detectors.gains import every_epoch, removed
+from stall_analyzer.detectors.severity import severity_of
+from stall_analyzer.model.findings import Change, Finding, Gain
+from stall_analyzer.model.format import seconds
+from stall_analyzer.signals.signals import Signals
+
+ID = "{id}"
+BUCKET = "{bucket}"
+CAUSE = "{cause}"
+
+
+def check(signals: Signals) -> Finding | None:
+    lost = signals.causes_ps[CAUSE]
+    again = signals.comes_again(CAUSE)
+    severity = severity_of(signals.share(lost), None if again else lost)
+    if severity is None:
+        return None
+    gain = removed(lost)
+    return Finding(
+        severity=severity,
+        title=f"TODO: what it is takes {{seconds(lost)}}",
+        explanation=f"TODO: what was seen took {{signals.with_share(lost)}}.",
+        change=Change("TODO: what to do.", "before = TODO", "after = TODO"),
+        lost_ps=lost,
+        gain=gain,
+        later_gain=every_epoch(gain, signals) if again else Gain(),
+        confidence=0.7,
+        evidence=signals.evidence_of(CAUSE, "TODO: what these events are"),
+    )
+'''
+
+TEST = '''\
+"""{name}: it is found in its own case, and not next to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stall_analyzer.detectors.{family} import {name}
+from tests.detectors.training import found, training, with_cause
+
+
+def test_a_large_share_of_the_epoch_is_found_with_its_cost(tmp_path: Path) -> None:
+    run = with_cause(training(tmp_path), {name}.CAUSE, share=0.5)
+    finding = found({name}.check(run))
+    assert finding.lost_ps == run.causes_ps[{name}.CAUSE]
+    assert finding.evidence
+
+
+def test_a_small_share_is_not_worth_a_word(tmp_path: Path) -> None:
+    run = with_cause(training(tmp_path), {name}.CAUSE, share=0.01)
+    assert {name}.check(run) is None
+'''
+
+
+def write_detector(family: str, name: str, cause: str, root: Path = ROOT) -> list[Path]:
+    """Gives back what was written. Raises ValueError where the names do not fit."""
+    if not re.fullmatch(r"[a-z][a-z_]+", name):
+        raise ValueError(
+            f"{name} cannot be a name: use small letters and _, such as slow_eager_ops"
+        )
+    folder = root / "analyzer" / "stall_analyzer" / "detectors" / family
+    detector = folder / f"{name}.py"
+    test = root / "tests" / "detectors" / f"test_{name}.py"
+    for path in (detector, test):
+        if path.exists():
+            raise ValueError(f"{path} exists already")
+    words = {
+        **{"family": family, "name": name, "cause": cause},
+        **{"id": next_id(folder.parent, family), "bucket": bucket_of(cause)},
+    }
+    detector.write_text(DETECTOR.format(**words), encoding="utf-8")
+    test.write_text(TEST.format(**words), encoding="utf-8")
+    return [detector, test]
+
+
+def next_id(detectors: Path, family: str) -> str:
+    """The one after the last of the family: ids are never used again."""
+    first = FIRST_ID[family]
+    texts = [path.read_text("utf-8") for path in detectors.glob("*/*.py")]
+    taken = [int(number) for text in texts for number in ID.findall(text)]
+    return f"ST{max((n for n in taken if first <= n < first + 99), default=first - 1) + 1:03}"
+
+
+def main() -> int:
+    known = argparse.ArgumentParser(description="Writes a detector and its test to start from.")
+    known.add_argument("family", choices=sorted(FIRST_ID))
+    known.add_argument("name", help="of the finding and of its file, such as slow_eager_ops")
+    known.add_argument("cause", choices=CAUSES, metavar="cause", help="such as host.eager")
+    given = known.parse_args()
+    try:
+        written = write_detector(given.family, given.name, given.cause)
+    except ValueError as error:
+        print(f"new_detector: {error}", file=sys.stderr)
+        return 2
+    for path in written:
+        print(f"wrote {path.relative_to(ROOT)}")
+    print("Next: replace every TODO, then `make docs` and `make test`; see CONTRIBUTING.md.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
