@@ -14,6 +14,7 @@ import numpy as np
 from stall_analyzer.align.host_clocks import STEPS_AGREE_PS, median_difference
 from stall_analyzer.captures.capture_format import Account
 from stall_analyzer.model.books import Books
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.event_log import Capture, EventLog
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import HostClock, Meetings, Window
@@ -86,7 +87,7 @@ def _by_the_clock_of(leader: Worker, worker: Worker) -> Worker | None:
     _, mine, theirs = np.intersect1d(my_number, their_number, return_indices=True)
     found = median_difference((my_end[mine] - their_end[theirs]) * PS_PER_NS)
     # A loop may do something between the meeting and what it calls the end of a step.
-    step_ns = np.median(np.diff(their_end)) if len(their_end) > 1 else 0
+    step_ns = median(np.diff(their_end)) if len(their_end) > 1 else 0
     agree_ps = max(STEPS_AGREE_PS, int(step_ns) * PS_PER_NS)
     if found is None or found.error_ps > agree_ps:
         return None

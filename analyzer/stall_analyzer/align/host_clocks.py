@@ -14,6 +14,7 @@ import numpy as np
 
 from stall_analyzer.align.collectives import MeetingTable, meeting_table
 from stall_analyzer.align.placed_trace import PlacedTrace
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.format import seconds
 from stall_analyzer.model.kinds import ClockSource
 from stall_analyzer.model.notes import Note
@@ -158,8 +159,8 @@ def _numbered_once(trace: PlacedTrace) -> tuple[Int64s, Int64s]:
 def median_difference(differences: Int64s) -> Difference | None:
     if len(differences) < SHARED_LEAST:
         return None
-    middle = int(np.median(differences))
-    return Difference(middle, int(np.median(np.abs(differences - middle))), len(differences))
+    middle = int(median(differences))
+    return Difference(middle, int(median(np.abs(differences - middle))), len(differences))
 
 
 def clock_notes(all_clocks: Sequence[HostClock]) -> list[Note]:

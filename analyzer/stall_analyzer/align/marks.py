@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import FirstStep
@@ -80,7 +81,7 @@ def _first_batch(batches: Series) -> Passed:
     """With `update_freq=n` every n-th batch is logged, from the n-th on, or from the first. What a
     training that goes on from a checkpoint did before is not of this run."""
     step = batches.step
-    every = int(np.median(np.diff(step))) if len(step) > 1 else 1
+    every = int(median(np.diff(step))) if len(step) > 1 else 1
     number = max(min(int(step[0]), every), 1)
     return Passed(int(batches.wall_ns[0]), number, f"batch {number} was logged")
 
@@ -130,7 +131,7 @@ def _steps_between_evaluations(events: EventLog) -> int | None:
     epochs = _epochs_evaluated(events.validation) or list(range(len(counts)))
     known = min(len(counts), len(epochs))
     if known > 1:  # the optimizer may have counted before this fit
-        return int(np.median(np.diff(counts[:known]) / np.diff(epochs[:known])))
+        return int(median(np.diff(counts[:known]) / np.diff(epochs[:known])))
     went_on = any(s.step[0] > 0 for tag, s in events.train.items() if tag.startswith("epoch_"))
     return counts[0] // (epochs[0] + 1) if known and not went_on else None
 

@@ -19,6 +19,7 @@ from stall_analyzer.decode.vocabulary import (
     TRAIN_STEPS,
     UPDATE_OPS,
 )
+from stall_analyzer.model.columns import distinct, is_in
 from stall_analyzer.model.intervals import covered, enclosing
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import Calls, TracedSteps, TrainingThread
@@ -82,7 +83,7 @@ def find_landmarks(trace: Trace, training: TrainingThread) -> Landmarks:
     )
     makes = makes[_of_training(training, trace.events.start_ps[makes])]
     made_start, made_end, _ = _clusters(trace, makes, ITERATOR_GAP_PS)
-    called = {trace.names[name] for name in np.unique(trace.events.name[training.calls.row])}
+    called = {trace.names[name] for name in distinct(trace.events.name[training.calls.row])}
     # train_on_batch() resets the metrics before each step; its loop may also assign weights.
     epochs_of_fit = ON_BATCH_STEP not in called or bool(called & TRAIN_STEPS)
     own = _of_training(training, reset_start) & epochs_of_fit
@@ -117,7 +118,7 @@ def _loop_begin(calls: Calls) -> int | None:
         return None
     first, second = int(trained[0]), int(trained[min(1, len(trained) - 1)])
     again = calls.concrete[first + 1 : second]
-    before = np.flatnonzero(np.isin(calls.concrete[:first], again[again >= 0]))
+    before = np.flatnonzero(is_in(calls.concrete[:first], again[again >= 0]))
     return int(calls.start_ps[min([first, *before])])
 
 
@@ -156,9 +157,9 @@ def _in_most_pauses(calls: Calls, trains: Bools) -> Bools:
     """Calls without a backward pass that come with nearly every step: they are a part of it."""
     pause = np.searchsorted(calls.start_ps[trains], calls.start_ps)
     found = np.zeros(len(trains), dtype=np.bool_)
-    for graph in np.unique(calls.concrete[~trains]):
+    for graph in distinct(calls.concrete[~trains]):
         mine = ~trains & (calls.concrete == graph)
-        found |= mine & (len(np.unique(pause[mine])) > PART_OF_STEP * trains.sum())
+        found |= mine & (len(distinct(pause[mine])) > PART_OF_STEP * trains.sum())
     return found
 
 
@@ -177,7 +178,7 @@ def device_steps(trace: Trace) -> TracedSteps | None:
     events, name = trace.events, trace.events.name[rows]
     steps = sorted(
         (int(events.start_ps[mine].min()), int(events.end_ps[mine].max()))
-        for mine in (rows[name == each] for each in np.unique(name))
+        for mine in (rows[name == each] for each in distinct(name))
     )
     start, end = np.array(steps, dtype=np.int64).T
     end[:-1] = np.minimum(end[:-1], start[1:])  # one device may be ahead of the others
@@ -209,7 +210,7 @@ def _marked(trace: Trace, rows: Int64s, eager: bool) -> TracedSteps:
     events = trace.events
     validation = rows_called(trace, "test", "predict")
     epoch = stat_of(trace, "epoch_num", rows) if len(rows_with(trace, "epoch_num")) else None
-    trains = ~np.isin(rows, validation)
+    trains = ~is_in(rows, validation)
     number = stat_of(trace, "step_num", rows)
     start, end = events.start_ps[rows], events.end_ps[rows]
     return TracedSteps(start, end, trains, "marker", eager, epoch, number)
@@ -224,7 +225,7 @@ def calls_that_train(trace: Trace, training: TrainingThread) -> Bools:
     calls = training.calls
     backward = (calls.bits & BIT_GRADIENT) > 0
     if backward.any():
-        return np.isin(calls.concrete, calls.concrete[backward])
+        return is_in(calls.concrete, calls.concrete[backward])
     trains = ~names_where(trace, PREDICT_STEPS.__contains__)[trace.events.name[calls.row]]
     graphs, first_call = np.unique(calls.concrete, return_index=True)
     earliest = first_call[(graphs >= 0) & trains[first_call]].min(initial=len(calls.row))

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from stall_analyzer.model.columns import is_in
 from stall_analyzer.model.intervals import enclosing
 from stall_analyzer.model.timeline import Calls, FunctionRuns, TrainingThread
 from stall_analyzer.model.trace import Trace
@@ -53,10 +54,10 @@ def _training_line(trace: Trace) -> int | None:
     eager = rows_called(trace, "EagerExecute")
     function = rows_with(trace, "tf_function_call")
     marker = rows_with(trace, "step_num")
-    marker = marker[~np.isin(marker, function)]
+    marker = marker[~is_in(marker, function)]
     score = np.zeros(len(trace.lines), dtype=np.float64)
     for rows, weight in ((marker, MARKER_WEIGHT), (function, CALL_WEIGHT), (eager, EAGER_WEIGHT)):
-        tops = rows[~np.isin(events.parent[rows], rows)]
+        tops = rows[~is_in(events.parent[rows], rows)]
         np.add.at(score, events.line[tops], weight * events.duration_ps[tops] / 1e12)
     on_host = [trace.planes[line.plane].name == HOST_PLANE for line in trace.lines]
     score[~np.array(on_host, dtype=np.bool_)] = 0

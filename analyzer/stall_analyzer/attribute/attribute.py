@@ -32,6 +32,7 @@ from stall_analyzer.attribute.wasted_steps import skipped_spans_ps, wasted_from_
 from stall_analyzer.attribute.xla import xla_regions
 from stall_analyzer.files.guard import note_of
 from stall_analyzer.model.causes import code, codes, codes_of_bucket
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.intervals import NOTHING, Tiling, among, overlay
 from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.timeline import AlignedTrace, Timeline, TrainingThread, starts_and_ends
@@ -172,7 +173,7 @@ def _untraced_ledger(timeline: Timeline) -> Ledger:
     """Event files alone: what the first epoch took longer than the later ones was one-time."""
     duration = timeline.window.duration_ps
     later = timeline.later_epochs_ps
-    once = max(duration - int(np.median(later)), 0) if later else 0
+    once = max(duration - int(median(later)), 0) if later else 0
     return Ledger(
         bounds_ps=np.array([0, once, duration], dtype=np.int64),
         cause=np.full(2, code("unknown.not_traced"), dtype=np.uint8),

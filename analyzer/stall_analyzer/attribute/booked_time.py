@@ -14,6 +14,7 @@ import numpy as np
 from stall_analyzer.captures.capture_format import Account, BookPhase
 from stall_analyzer.model.books import Books
 from stall_analyzer.model.causes import CAUSES, bucket_of, code, codes, codes_of_bucket
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.intervals import (
@@ -234,7 +235,7 @@ def _first_calls_took_longer(books: Books) -> Int64s:
         rows = books.in_phase(phase) & (calls > 0)
         usual = rows & ~traced
         if usual.any():
-            each = np.median(step[usual] / calls[usual])
+            each = median(step[usual] / calls[usual])
             first = rows & traced
             longer[first] = np.maximum(step[first] - np.round(each * calls[first]), 0)
     return longer

@@ -34,12 +34,12 @@ from stall_analyzer.decode.vocabulary import (
     op_type,
 )
 from stall_analyzer.model.causes import code, codes
+from stall_analyzer.model.columns import distinct
 from stall_analyzer.model.intervals import (
     Layer,
     Tiling,
     among,
     covered,
-    distinct,
     innermost,
     label_at,
     overlay,

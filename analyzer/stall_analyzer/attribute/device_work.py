@@ -18,11 +18,11 @@ from stall_analyzer.decode.device_events import (
     work_lines,
 )
 from stall_analyzer.model.causes import code
+from stall_analyzer.model.columns import distinct, is_in
 from stall_analyzer.model.intervals import (
     NOTHING,
     Layer,
     Tiling,
-    distinct,
     innermost,
     label_at,
     paint,
@@ -91,15 +91,15 @@ def device_pieces(trace: Trace, rows: Int64s) -> tuple[Int64s, Int64s, Int64s]:
 
 
 def _rows(trace: Trace, plane: int) -> Int64s:
-    return np.flatnonzero(np.isin(trace.events.line, work_lines(trace, plane)))
+    return np.flatnonzero(is_in(trace.events.line, work_lines(trace, plane)))
 
 
 def _one_device(trace: Trace, rows: Int64s, begin: int, end: int) -> Tiling:
     start, stop, name = device_pieces(trace, rows)
-    kinds = {index: device_kind(trace.names[index]) for index in np.unique(name).tolist()}
+    kinds = {index: device_kind(trace.names[index]) for index in distinct(name).tolist()}
 
     def of(wanted: tuple[DeviceKind, ...]) -> Bools:
-        return np.isin(name, [index for index, kind in kinds.items() if kind in wanted])
+        return is_in(name, [index for index, kind in kinds.items() if kind in wanted])
 
     layers = [Layer(start[mask], stop[mask], code(cause))
               for wanted, cause in CAUSES if (mask := of(wanted)).any()]  # fmt: skip
@@ -128,6 +128,6 @@ def _together(tilings: list[Tiling]) -> Tiling:
 def _was_used(trace: Trace) -> bool:
     """Threads that watch device events, or allocations on a device, exist only where one works."""
     column = trace.stats.get("allocator_name")
-    pools = {trace.strings[text] for text in np.unique(column.values)} if column else set()
+    pools = {trace.strings[text] for text in distinct(column.values)} if column else set()
     managed = any(line.name.startswith(EVENT_MANAGERS) for line in trace.lines)
     return managed or any(pool.startswith("GPU") for pool in pools)

@@ -10,6 +10,7 @@ from stall_analyzer.attribute.allocator_waits import allocator_rows
 from stall_analyzer.attribute.contention import pipeline_lines
 from stall_analyzer.attribute.device_work import device_view
 from stall_analyzer.decode.vocabulary import PY_FUNC_OPS, op_type
+from stall_analyzer.model.columns import is_in
 from stall_analyzer.model.format import percent
 from stall_analyzer.model.intervals import total
 from stall_analyzer.model.timeline import AlignedTrace
@@ -64,6 +65,6 @@ def _pipeline_python_ps(trace: Trace) -> int:
     calls = rows_named(trace, lambda name: op_type(name) in PY_FUNC_OPS)
     captured = rows_named(trace, lambda name: name.startswith("InstantiatedCapturedFunction::"))
     run = np.where(events.parent[calls] >= 0, stat_of(trace, "id", events.parent[calls]), ABSENT)
-    by_id = (run != ABSENT) & np.isin(run, stat_of(trace, "id", captured))
+    by_id = (run != ABSENT) & is_in(run, stat_of(trace, "id", captured))
     calls = calls[by_id | pipeline_lines(trace)[events.line[calls]]]
     return total(events.start_ps[calls], events.end_ps[calls])

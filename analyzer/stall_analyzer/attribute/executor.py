@@ -15,6 +15,7 @@ import numpy as np
 from stall_analyzer.align.training_thread import run_of
 from stall_analyzer.decode.vocabulary import CHECK_OPS, INPUT_OPS, PY_FUNC_OPS, op_type
 from stall_analyzer.model.causes import code
+from stall_analyzer.model.columns import is_in
 from stall_analyzer.model.intervals import (
     NOTHING,
     Layer,
@@ -165,7 +166,7 @@ def _compute_outside(work: Work, regions: tuple[Region, ...]) -> list[tuple[Int6
     """Compute on each line, less the stretches of that line that were something else."""
     computing = work.label == code("compute.step")
     lines = sorted({region.line for region in regions})
-    elsewhere = computing & ~np.isin(work.line, lines)
+    elsewhere = computing & ~is_in(work.line, lines)
     result = [(work.start[elsewhere], work.end[elsewhere])]
     for line in lines:
         mine = computing & (work.line == line)

@@ -17,6 +17,7 @@ from stall_analyzer.attribute.refine import (
     first_part,
 )
 from stall_analyzer.model.causes import codes
+from stall_analyzer.model.columns import distinct, median
 from stall_analyzer.model.intervals import Tiling, time_in
 from stall_analyzer.model.timeline import TrainingThread
 
@@ -32,12 +33,12 @@ def with_kernel_code(tiling: Tiling, training: TrainingThread) -> Tiling:
     end = np.append(calls.start_ps[1:], tiling.bounds[-1])
     end = np.maximum(np.minimum(end, tiling.bounds[-1]), calls.start_ps)
     spent = time_in(tiling, calls.start_ps, end, RUNNING)
-    for graph in np.unique(calls.concrete[calls.traced & (calls.concrete >= 0)]):
+    for graph in distinct(calls.concrete[calls.traced & (calls.concrete >= 0)]):
         mine = np.flatnonzero(calls.concrete == graph)
         if len(mine) <= WARM_UP_LATER_RUNS or not calls.traced[mine[0]]:
             continue
         first, later = int(spent[mine[0]]), spent[mine[1:-1]]  # the last one may not be all there
-        usual = int(np.median(later))
+        usual = int(median(later))
         if first > WARM_UP_FACTOR * int(later.max()) + WARM_UP_LEAST_PS:
             begin, stop = int(calls.start_ps[mine[0]]), int(end[mine[0]])
             tiling = first_part(tiling, begin, stop, RUNNING, first - usual, "compile.kernels")

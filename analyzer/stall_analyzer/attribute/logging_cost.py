@@ -15,6 +15,7 @@ from stall_analyzer.align.traced_steps import eager_rows
 from stall_analyzer.attribute.refine import relabel_inside
 from stall_analyzer.attribute.thread import EAGER_PREFIX
 from stall_analyzer.model.causes import codes
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.intervals import Tiling
 from stall_analyzer.model.timeline import AlignedTrace, Timeline, TrainingThread
@@ -138,7 +139,7 @@ def _with_gaps(
     follows[1:] = (start[1:] - end[:-1] == since[1:]) & (since[1:] <= longest)
     first = int(np.searchsorted(rows, ours[0]))
     follows[0] = first > 0 and _is_writers(name_of(trace, int(rows[first - 1])))
-    usual = int(np.median(since[follows])) if follows[1:].any() else LONE_GAP_PS
+    usual = int(median(since[follows])) if follows[1:].any() else LONE_GAP_PS
     goes_on = np.append(follows[1:], False)
     before = np.where(follows, since, np.minimum(since, usual))
     return start - before, end + np.where(goes_on, until, np.minimum(until, usual))

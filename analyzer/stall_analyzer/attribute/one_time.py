@@ -14,6 +14,7 @@ import numpy as np
 
 from stall_analyzer.attribute.filled_stores import filling_spans
 from stall_analyzer.model.causes import ONE_TIME, code, codes, codes_of_bucket
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.intervals import (
     Tiling,
     among,
@@ -82,7 +83,7 @@ def _no_longer_than_later(ledger: Ledger, timeline: Timeline) -> Ledger:
     if not later or lengths[unknown].sum() > UNTRACED_SHARE * lengths.sum():
         return ledger
     again = np.where(ledger.one_time | unknown, 0, lengths)
-    too_much = int(again.sum() - np.median(later))
+    too_much = int(again.sum() - median(later))
     return replace(ledger, one_time=ledger.one_time | ((np.cumsum(again) <= too_much) & ~unknown))
 
 

@@ -12,6 +12,7 @@ from stall_analyzer.align.logged_epoch import batch_times
 from stall_analyzer.attribute.refine import relabel_inside
 from stall_analyzer.captures.capture_format import OWN_WORK
 from stall_analyzer.model.causes import CAUSES, codes
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.intervals import Tiling
 from stall_analyzer.model.timeline import AlignedTrace, Timeline, TrainingThread
 from stall_analyzer.model.trace import Trace
@@ -34,7 +35,7 @@ def with_profiler_stop(tiling: Tiling, aligned: AlignedTrace, timeline: Timeline
     after = logged[(logged > stop) & (logged < window.duration_ps)]
     if len(after) < 2:
         return tiling
-    usual = int(np.median(np.diff(after)))
+    usual = int(median(np.diff(after)))
     late = int(after[0]) - stop - usual
     if late < LATE_FACTOR * usual + LATE_LEAST_PS:
         return tiling

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.model.columns import percentile
 from stall_analyzer.model.intervals import Tiling, among, covered_time, time_in, union
 from stall_analyzer.model.units import Float64s, Int64s
 
@@ -41,7 +42,7 @@ def computes_beside(
     length = length[calls[0] >= steps[0].min(initial=1 << 62)]
     if len(steps[0]) < LEAST_STEPS or len(length) < LEAST_STEPS:
         return False
-    low, middle, high = np.percentile(length, [25, 50, 75])
+    low, middle, high = (percentile(length, percent) for percent in (25, 50, 75))
     if high - low < SCATTERS * middle:
         return False
     slope, error = _slowed_down(tiling, steps, compute, calls)
@@ -55,8 +56,8 @@ def _slowed_down(
     is: slope and standard error of a straight line."""
     spent = time_in(tiling, *steps, compute).astype(np.float64)
     begin = _first_compute(tiling, steps[0], compute)
-    beside = covered_time(begin, begin + int(np.percentile(spent, QUICK)), *union(*calls))
-    return _slope(beside, np.minimum(spent, np.percentile(spent, SLOW)))
+    beside = covered_time(begin, begin + int(percentile(spent, QUICK)), *union(*calls))
+    return _slope(beside, np.minimum(spent, percentile(spent, SLOW)))
 
 
 def _first_compute(tiling: Tiling, begin: Int64s, compute: Int64s) -> Int64s:

@@ -11,6 +11,7 @@ import numpy as np
 from stall_analyzer.attribute.filled_stores import filling_spans
 from stall_analyzer.decode.vocabulary import BIT_GRADIENT, BIT_IS_FINITE, BIT_UPDATE
 from stall_analyzer.model.causes import code, codes, codes_of_bucket
+from stall_analyzer.model.columns import distinct, median
 from stall_analyzer.model.intervals import Tiling, among, covered, enclosing, refine, time_in, union
 from stall_analyzer.model.timeline import TrainingThread
 from stall_analyzer.model.trace import Trace
@@ -75,11 +76,11 @@ def with_warm_up(tiling: Tiling, trace: Trace, training: TrainingThread) -> Tili
     calls = training.calls
     spent = time_in(tiling, calls.start_ps, calls.end_ps, COMPUTE)
     is_xla = _compiles_with_xla(trace, training)
-    for graph in np.unique(calls.concrete[calls.traced & (calls.concrete >= 0)]):
+    for graph in distinct(calls.concrete[calls.traced & (calls.concrete >= 0)]):
         mine = np.flatnonzero(calls.concrete == graph)
         if len(mine) <= WARM_UP_LATER_RUNS or not calls.traced[mine[0]]:
             continue
-        first, usual = int(spent[mine[0]]), int(np.median(spent[mine[1:]]))
+        first, usual = int(spent[mine[0]]), int(median(spent[mine[1:]]))
         if first > WARM_UP_FACTOR * usual + WARM_UP_LEAST_PS:
             tiling = first_part(
                 tiling,
@@ -139,7 +140,7 @@ def with_first_wait(tiling: Tiling, trace: Trace, step_start: Int64s, step_end: 
     waits = time_in(tiling, step_start, step_end, wait)
     if len(waits) < 2:
         return tiling
-    usual = int(np.median(waits[1:]))
+    usual = int(median(waits[1:]))
     if waits[0] < FIRST_WAIT_FACTOR * usual + FIRST_WAIT_LEAST_PS:
         return tiling
     begin, end = int(step_start[0]), int(step_end[0])

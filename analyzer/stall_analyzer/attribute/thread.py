@@ -11,6 +11,7 @@ from stall_analyzer.align.training_thread import FUNCTION_PREFIX, INITIALIZER_PR
 from stall_analyzer.attribute.refine import relabel_inside
 from stall_analyzer.decode.vocabulary import CHECK_OPS, INPUT_OPS
 from stall_analyzer.model.causes import code, codes_of_bucket
+from stall_analyzer.model.columns import distinct
 from stall_analyzer.model.intervals import (
     NOTHING,
     Layer,
@@ -66,7 +67,7 @@ def thread_tiling(
     label = _with_retracing(trace, training, pieces, labels[pieces.owner])
     layers = [
         Layer(pieces.start[label == value], pieces.end[label == value], int(value))
-        for value in np.unique(label)
+        for value in distinct(label)
         if value != NOTHING
     ]
     tiling = paint(begin, end, layers, default=code("host.python"))

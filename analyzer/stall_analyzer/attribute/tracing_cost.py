@@ -13,6 +13,7 @@ from stall_analyzer.attribute.logging_cost import FLUSH, PREPARES, WRITES
 from stall_analyzer.attribute.thread import EAGER_PREFIX
 from stall_analyzer.decode.vocabulary import op_type
 from stall_analyzer.model.causes import code, codes
+from stall_analyzer.model.columns import percentile
 from stall_analyzer.model.intervals import Layer, Tiling, among, overlay, paint
 from stall_analyzer.model.timeline import TrainingThread
 from stall_analyzer.model.trace import Trace
@@ -75,7 +76,7 @@ def event_ps(trace: Trace) -> int:
         events.start_ps[inner] - events.start_ps[outer],
         events.end_ps[outer] - events.end_ps[inner],
     )
-    return int(sum(np.percentile(gap, SHORTER_PERCENT) for gap in gaps))
+    return int(sum(percentile(gap, SHORTER_PERCENT) for gap in gaps))
 
 
 def _of_an_op(trace: Trace, rows: Int32s) -> Bools:

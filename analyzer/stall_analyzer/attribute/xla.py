@@ -14,6 +14,7 @@ import numpy as np
 
 from stall_analyzer.attribute.executor import ASYNC_START, Region
 from stall_analyzer.decode.vocabulary import XLA_OPS, op_type
+from stall_analyzer.model.columns import is_in, median
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import rows_called, rows_named
 
@@ -33,10 +34,10 @@ def xla_regions(trace: Trace) -> Iterator[Region]:
     """Each compilation, from the start of the call that needed it to the code's first run."""
     events = trace.events
     passes = rows_named(trace, is_compiler_event)
-    outermost = passes[~np.isin(events.parent[passes], passes)]
+    outermost = passes[~is_in(events.parent[passes], passes)]
     calls = rows_named(trace, lambda name: name == ASYNC_START or op_type(name) in XLA_OPS)
     executes = rows_called(trace, EXECUTE)
-    usual = int(np.median(events.duration_ps[executes])) if len(executes) else 0
+    usual = int(median(events.duration_ps[executes])) if len(executes) else 0
     for call in sorted({c for p in outermost if (c := _enclosing_call(trace, p, calls)) >= 0}):
         line, start, end = int(events.line[call]), events.start_ps[call], events.end_ps[call]
         inside = outermost[

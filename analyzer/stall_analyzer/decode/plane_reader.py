@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -26,6 +25,9 @@ from stall_analyzer.decode.event_columns import (
 )
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import Int64s
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 # Below this, threads cost more than they save.
 PIECE_BYTES = 8 << 20
@@ -77,6 +79,8 @@ class PlaneReader:
     ) -> PlaneResult | None:
         """None where events have no names: how many of those get rows depends on the lines before
         them. Only damaged files have such events."""
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  small files need none
+
         heard = _Heard(self.progress, pieces[0][0][0])
 
         def read(piece: Sequence[LineBytes]) -> tuple[Columns, PlaneResult]:

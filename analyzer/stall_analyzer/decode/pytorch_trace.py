@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.foreign import ForeignTrace
 from stall_analyzer.model.intervals import total, union
 from stall_analyzer.model.units import PS_PER_US
@@ -58,7 +59,7 @@ def summed_up(events: Iterable[object], host: str) -> ForeignTrace:
         host,
         duration_ps=_ps(max(last - first, 0.0)),
         steps=len(steps),
-        step_ps=_ps(float(np.median(steps))) if len(steps) else 0,
+        step_ps=_ps(float(median(steps))) if len(steps) else 0,
         device_ps=_busy_ps(starts, ends),
         loader_ps=_ps(loader),
     )

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from stall_analyzer.diagnose.causes import LINTS
 from stall_analyzer.diagnose.console_verdict import dead_by_console
 from stall_analyzer.diagnose.costliest import costliest_change
@@ -28,6 +26,7 @@ from stall_analyzer.diagnose.primary import (
 from stall_analyzer.diagnose.running import judged_as_running
 from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.cluster import EndedFirst
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.findings import Finding, Verdict
 from stall_analyzer.model.format import listed, moment, percent, seconds, spoken
 from stall_analyzer.model.kinds import Bucket, Status
@@ -308,7 +307,7 @@ def _title_of_reason(findings: Iterable[Finding], bucket: Bucket | None, cost_ps
 def _unknown(timeline: Timeline, host: HostLedger, confidence: float) -> Verdict:
     duration, later = timeline.window.duration_ps, timeline.later_epochs_ps
     noun = noun_of(timeline)
-    usual = int(np.median(later)) if later else duration
+    usual = int(median(later)) if later else duration
     why = _why_unknown(timeline, host)
     if duration > SLOWER_FIRST * usual:
         sentence = (

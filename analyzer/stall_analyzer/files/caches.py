@@ -11,30 +11,38 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import stall_analyzer
+from stall_analyzer.errors import UsageError
 from stall_analyzer.files import files
+from stall_analyzer.files.output import write_file
 from stall_analyzer.model.runs import Run
 
-SOURCES = (".py", ".c", ".h")
 # Several times as long as the silence after which a run is taken for dead, because the clocks of
 # machines and file servers differ.
 LIVE_S = 600.0
+SOURCES = (".py", ".c", ".h")
+
+
+def cache_folder() -> Path:
+    """All in it is ours and may be deleted. platformdirs knows where it is on each system;
+    STALL_CACHE_DIR overrides that."""
+    chosen = os.environ.get("STALL_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    from platformdirs import user_cache_path  # noqa: PLC0415  only whoever keeps something needs it
+
+    return user_cache_path("tensorboard-plugin-stall")
 
 
 def results_folder() -> Path:
-    """In the user's cache folder; all in it is ours and may be deleted.
-
-    platformdirs knows where that is on each system; STALL_CACHE_DIR overrides it. Where it cannot
-    be written, a temporary folder serves as long as the process lives.
-    """
-    from platformdirs import user_cache_path  # noqa: PLC0415  only whoever keeps something needs it
-
-    chosen = os.environ.get("STALL_CACHE_DIR")
-    place = (Path(chosen) if chosen else user_cache_path("tensorboard-plugin-stall")) / "results"
+    """Where it cannot be written, a temporary folder serves as long as the process lives."""
+    place = cache_folder() / "results"
     try:
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=place):
@@ -75,14 +83,39 @@ def digest(*parts: object) -> str:
 @cache
 def code_version() -> str:
     """The version and what the sources say: a checkout changes without a version. The same on every
-    machine, so that many of them can work into one store."""
+    machine, so that many of them can work into one store.
+
+    Reading them takes several times as long as looking at their sizes and times, so what they said
+    is kept with those.
+    """
     package = os.path.dirname(stall_analyzer.__file__)  # noqa: PTH120  no Path: there are so many
+    sources = sorted(_sources(package, ""))
+    state, kept = digest(package, *sources), cache_folder() / "code-version"
+    try:
+        known, version = kept.read_text().split("\n")
+    except (OSError, ValueError):
+        known = version = ""
+    if known != state:
+        version = _read_version(package, [path for path, _, _ in sources])
+        with suppress(UsageError):  # where nothing can be kept
+            write_file(kept, [f"{state}\n{version}"], lasting=False)
+    return version
+
+
+def _sources(folder: str, inside: str) -> Iterator[tuple[str, int, int]]:
+    """Path, size and time of each."""
+    with os.scandir(folder) as found:
+        for entry in found:
+            if entry.name.endswith(SOURCES):
+                about = entry.stat()
+                yield inside + entry.name, about.st_size, about.st_mtime_ns
+            elif entry.is_dir():
+                yield from _sources(entry.path, f"{inside}{entry.name}/")
+
+
+def _read_version(package: str, paths: Sequence[str]) -> str:
     found = hashlib.sha256()
-    for folder, folders, names in os.walk(package):
-        folders.sort()
-        inside = folder[len(package) :].replace(os.sep, "/").lstrip("/")
-        for name in sorted(name for name in names if name.endswith(SOURCES)):
-            with open(os.path.join(folder, name), "rb") as source:  # noqa: PTH118, PTH123
-                path = f"{inside}/{name}" if inside else name
-                found.update(path.encode() + b"\0" + source.read())
+    for path in paths:
+        with open(os.path.join(package, path), "rb") as source:  # noqa: PTH118, PTH123
+            found.update(path.encode() + b"\0" + source.read())
     return f"{stall_analyzer.__version__} {found.hexdigest()[:16]}"

@@ -6,13 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from stall_analyzer import __version__
 from stall_analyzer.captures.stack_frames import Frame
 from stall_analyzer.model.causes import BUCKETS, codes_of_bucket
 from stall_analyzer.model.cluster import Cluster
 from stall_analyzer.model.code_lines import CodeLine, CodeStack
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.findings import Change, Finding, Forecast, Gain, Lateness, Plan, Report
 from stall_analyzer.model.intervals import times_in
@@ -111,7 +110,7 @@ def run_document(report: Report) -> ReportEntry:
         "outside_steps_ps": _outside(ledger, in_steps),
         "later_epochs": {
             "count": len(later),
-            "median_ps": int(np.median(later)) if later else None,
+            "median_ps": int(median(later)) if later else None,
         },
         "findings": [_finding(finding) for finding in report.findings],
         "plan": _plan(report.plan) if report.plan else None,

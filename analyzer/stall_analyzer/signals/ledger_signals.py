@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from stall_analyzer.model.causes import CAUSES, code, codes, codes_of_bucket
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.findings import Evidence
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.intervals import Tiling, among, time_in
@@ -68,7 +69,7 @@ class LedgerSignals:
     def later_epoch_ps(self) -> int | None:
         """How long a later epoch takes, where one was logged or traced."""
         later = self.timeline.later_epochs_ps
-        return int(np.median(later)) if later else None
+        return int(median(later)) if later else None
 
     # ------------------------------------------------------------ steps
 

@@ -26,10 +26,9 @@ Without traces of all hosts, a slow peer cannot be told from a slow network.
 
 from __future__ import annotations
 
-import numpy as np
-
 from stall_analyzer.detectors.gains import every_epoch, partly
 from stall_analyzer.detectors.severity import severity_of
+from stall_analyzer.model.columns import percentile
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds
 from stall_analyzer.model.kinds import Severity
@@ -60,7 +59,7 @@ def check(signals: Signals) -> Finding | None:
     steps = signals.per_step_ps("communication.collective")[1:]
     steps = steps[steps > 0]
     each = round(float(steps.mean()) * lost / whole) if len(steps) else lost
-    shortest = int(np.percentile(steps, 5)) if len(steps) else lost
+    shortest = int(percentile(steps, 5)) if len(steps) else lost
     uneven = int(steps.max(initial=0)) > UNEVEN_FACTOR * shortest
     gain = partly(lost, LEAST_WON, MOST_WON)
     return Finding(

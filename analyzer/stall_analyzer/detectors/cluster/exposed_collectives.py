@@ -26,10 +26,9 @@ simulation only: there was no GPU to measure on.
 
 from __future__ import annotations
 
-import numpy as np
-
 from stall_analyzer.detectors.gains import every_epoch, partly
 from stall_analyzer.detectors.severity import severity_of
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.signals import Signals
@@ -51,7 +50,7 @@ def check(signals: Signals) -> Finding | None:
     severity = severity_of(signals.share(lost))
     if severity is None:
         return None
-    computing = int(np.median([device.computing_ps for device in devices]))
+    computing = int(median([device.computing_ps for device in devices]))
     gain = partly(lost, LEAST_WON, MOST_WON)
     return Finding(
         severity=severity,

@@ -25,10 +25,9 @@ measure on.
 
 from __future__ import annotations
 
-import numpy as np
-
 from stall_analyzer.detectors.gains import every_epoch, partly
 from stall_analyzer.detectors.severity import severity_of
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.signals import Signals
@@ -47,8 +46,8 @@ def check(signals: Signals) -> Finding | None:
         return None
     slow = max(devices, key=lambda device: device.computing_ps)
     others = [device for device in devices if device is not slow]
-    usual = int(np.median([device.computing_ps for device in others]))
-    waited = int(np.median([device.communicating_ps for device in others]))
+    usual = int(median([device.computing_ps for device in others]))
+    waited = int(median([device.communicating_ps for device in others]))
     lost = min(slow.computing_ps - usual, waited - slow.communicating_ps)
     lost = min(lost, signals.causes_ps["communication.collective"])
     severity = severity_of(signals.share(max(lost, 0)))

@@ -32,8 +32,6 @@ a PyDataset) make pauses longer too; where calls themselves are slow to start, n
 
 from __future__ import annotations
 
-import numpy as np
-
 from stall_analyzer.captures.capture_format import Account
 from stall_analyzer.decode.vocabulary import TRAIN_STEPS
 from stall_analyzer.detectors.gains import (
@@ -44,6 +42,7 @@ from stall_analyzer.detectors.gains import (
 )
 from stall_analyzer.detectors.host.side_advice import EXPLANATIONS, change_for, side_name
 from stall_analyzer.detectors.severity import severity_of
+from stall_analyzer.model.columns import median, percentile
 from stall_analyzer.model.findings import Finding, Gain
 from stall_analyzer.model.format import seconds
 from stall_analyzer.model.units import PS_PER_MS
@@ -109,10 +108,10 @@ def _traced(signals: Signals) -> Finding | None:
     if severity is None or (count < OFTEN and severity != "act"):
         return None
     slow_python = _python_is_slow(signals, lost)
-    shortest = np.percentile(taken[pauses.recurs], SHORTEST_PERCENT)
+    shortest = percentile(taken[pauses.recurs], SHORTEST_PERCENT)
     if slow_python and shortest <= KERAS_PAUSE_PS:
         return None
-    usual = int(np.median(taken[long]))
+    usual = int(median(taken[long]))
     often = count >= len(signals.training_steps) / 2
     if often or pauses.side.whole_ps[1]:
         lost += min(usual, int(taken[1]))  # it ran after the first step as well

@@ -26,11 +26,10 @@ saving them.
 
 from __future__ import annotations
 
-import numpy as np
-
 from stall_analyzer.captures.capture_format import Account
 from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly, warmer_steps
 from stall_analyzer.detectors.severity import severity_of
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.signals.signals import Signals
@@ -88,7 +87,7 @@ def _traced(signals: Signals) -> Finding | None:
     if severity is None or len(saves) < SAVES_LEAST:
         return None
     seen = "the epoch" if signals.covered_share >= SEEN_SHARE else "the part that was profiled"
-    each = int(np.median(saves.per_pause_ps))
+    each = int(median(saves.per_pause_ps))
     sign = (
         "Ops that write checkpoints show it."
         if pauses.named_saves

@@ -24,10 +24,9 @@ What the Python function does is not in the trace, unless it calls TensorFlow.
 
 from __future__ import annotations
 
-import numpy as np
-
 from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly, warmer_steps
 from stall_analyzer.detectors.severity import severity_of
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.signals import Signals
@@ -45,7 +44,7 @@ def check(signals: Signals) -> Finding | None:
     if severity is None:
         return None
     steps = signals.per_step_ps("host.py_func")
-    each = int(np.median(steps[steps > 0])) if (steps > 0).any() else lost
+    each = int(median(steps[steps > 0])) if (steps > 0).any() else lost
     warmer = warmer_steps(signals)
     gain = at_pace_of_input(signals, partly(lost, LEAST_WON, MOST_WON) + warmer)
     return Finding(

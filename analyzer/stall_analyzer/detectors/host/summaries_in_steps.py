@@ -25,10 +25,9 @@ are left out: they belong to the measuring (ST409).
 
 from __future__ import annotations
 
-import numpy as np
-
 from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly, warmer_steps
 from stall_analyzer.detectors.severity import CONSIDER_SHARE
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds
 from stall_analyzer.model.units import PS_PER_MS
@@ -52,7 +51,7 @@ def check(signals: Signals) -> Finding | None:
     long = per_pause[per_pause > SCALARS_PS]
     heavy = bool(long.sum() > lost / 2)
     pauses = long if heavy else per_pause
-    each, once = int(np.median(pauses)), len(pauses) == 1
+    each, once = int(median(pauses)), len(pauses) == 1
     where = "in one pause" if once else f"in each of {len(pauses)} pauses"
     warmer = warmer_steps(signals, interrupted=len(pauses))
     gain = at_pace_of_input(signals, partly(lost, 0.7, 1.0) + warmer)

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds, size
 from stall_analyzer.model.units import PS_PER_NS, Bools, Float64s, Int64s
@@ -165,6 +166,6 @@ def _until_full(allocator: AllocatorSignals, per_step: int, signals: Signals) ->
         return ""
     left = (allocator.limit_bytes - int(allocator.kept_bytes[-1])) // per_step
     steps = signals.training_steps
-    usual = int(np.median([s.end_ps - s.start_ps for s in steps])) if steps else 0
+    usual = int(median([s.end_ps - s.start_ps for s in steps])) if steps else 0
     when = f", in about {seconds(left * usual)}" if usual else ""
     return f" The pool of {size(allocator.limit_bytes)} is full after {left} more steps{when}."

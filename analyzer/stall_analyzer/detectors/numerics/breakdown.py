@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from stall_analyzer.detectors.numerics.rate_turns import turned_to
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.numerics.learning import LearningSignals
@@ -43,7 +44,7 @@ def broken_at(learning: LearningSignals) -> int | None:
 
 def _usual(losses: Float64s) -> float:
     """The loss of the last few steps, whatever a single one may be."""
-    return float(np.median(losses[-LEARNED_STEPS:]))
+    return float(median(losses[-LEARNED_STEPS:]))
 
 
 def _tells_apart(learning: LearningSignals) -> bool:
@@ -56,7 +57,7 @@ def broke_down(learning: LearningSignals, begin: int) -> Finding:
     steps, settings, lower = learning.steps, learning.settings, learning.lower_rate
     classes, rate = settings.classes, f"{lower:.3g}" if lower is not None else "learning_rate / 10"
     before, since = steps.value[:begin], steps.value[begin:]
-    worst, reached, guess = float(before.max()), _usual(before), float(np.median(since))
+    worst, reached, guess = float(before.max()), _usual(before), float(median(since))
     came = f"from {reached:.3g}" if reached < guess else f"after a peak of {worst:.3g}"
     return Finding(
         severity="act",

@@ -33,6 +33,7 @@ from __future__ import annotations
 import numpy as np
 
 from stall_analyzer.detectors.numerics.rate_turns import turned_to
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.numerics.learning import LearningSignals
@@ -147,7 +148,7 @@ def _is_flat_since(losses: Float64s) -> bool:
     if len(third) < LEAST_AFTER or int(np.argmax(losses)) >= len(losses) - len(third):
         return False
     early, late = np.array_split(third, 2)
-    return bool(np.median(late) >= (1 - ON_ITS_WAY) * np.median(early))
+    return bool(median(late) >= (1 - ON_ITS_WAY) * median(early))
 
 
 def _is_lost(learning: LearningSignals, growth: float) -> bool:

@@ -40,6 +40,7 @@ from itertools import groupby
 
 import numpy as np
 
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import Float64s
@@ -117,7 +118,7 @@ def _explosion(gradients: LayerSeries) -> _BadGradients | None:
     finite = np.flatnonzero(np.isfinite(total))
     if len(finite) == 0:
         return None  # in the very first step: the loss says it better
-    first = float(np.median(total[finite[:LAST_RECORDS]]))
+    first = float(median(total[finite[:LAST_RECORDS]]))
     last = total[-LAST_RECORDS:]
     lost = not np.isfinite(last).any()
     if lost and total[finite[-1]] < GREW_BEFORE * first and total[finite[-1]] < HUGE_NORM:
@@ -145,7 +146,7 @@ def _vanishing(signals: Signals, gradients: LayerSeries) -> _BadGradients | None
         values = gradients.of(layer)
         if len(values) < LEAST_RECORDS or not last:
             continue
-        usual = max(float(np.median(values[:LEAST_RECORDS])), float(np.median(values)))
+        usual = max(float(median(values[:LEAST_RECORDS])), float(median(values)))
         if usual >= VANISHED_NORM or usual * SMALLER > last:
             continue
         updates = signals.layers.updates
@@ -178,7 +179,7 @@ def _of_logged(signals: Signals) -> _BadGradients | None:
 def _bad_gradients(tag: str, values: Float64s) -> _BadGradients | None:
     if (values < 0).any():
         return None  # a logarithm, or something else than its name says
-    first, usual = float(np.median(values[:LEAST_RECORDS])), float(np.median(values))
+    first, usual = float(median(values[:LEAST_RECORDS])), float(median(values))
     if "update" in tag.lower():
         if max(first, usual) < STILL_RATIO:
             return _BadGradients(True, f"updates are {usual:.1e} of the weights ({tag})")
@@ -189,7 +190,7 @@ def _bad_gradients(tag: str, values: Float64s) -> _BadGradients | None:
         if max(first, usual) < VANISHED_NORM:
             text = f"the gradient's norm is {usual:.1e}, from the start ({tag})"
             return _BadGradients(True, text)
-        last = float(np.median(values[-LEAST_RECORDS:]))
+        last = float(median(values[-LEAST_RECORDS:]))
         if first > 0 and (not np.isfinite(last) or last > EXPLODES * first):
             text = f"the gradient's norm grew from {first:.2g} to {last:.2g} ({tag})"
             return _BadGradients(False, text)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stall_analyzer.model.causes import CAUSES, ONE_TIME, bucket_of
+from stall_analyzer.model.columns import distinct
 from stall_analyzer.model.findings import LateHost, Lateness, LateReason, LateStep
 from stall_analyzer.model.intervals import enclosing
 from stall_analyzer.model.kinds import Bucket
@@ -44,8 +45,7 @@ def lateness_of(timeline: Timeline, ledgers: Sequence[HostLedger]) -> Lateness:
     step = enclosing(*starts_and_ends(timeline.steps), met.end_ps).astype(np.int64)
     cost = np.where(_is_known(met) & (met.cost_ps >= PUNCTUAL_PS), met.cost_ps, 0)
     late = [
-        _late_host(met, cost, step, np.flatnonzero(met.last == host))
-        for host in np.unique(met.last)
+        _late_host(met, cost, step, np.flatnonzero(met.last == host)) for host in distinct(met.last)
     ]
     waited = np.where(met.waited_ps == NEVER, 0, met.waited_ps).sum(axis=0)
     return Lateness(
@@ -85,7 +85,7 @@ def _late_host(met: Gatherings, cost: Int64s, step: Int64s, mine: Int64s) -> Lat
     return LateHost(
         host=met.hosts[int(met.last[mine[0]])],
         times=len(mine),
-        late_steps=len(np.unique(step[felt])),
+        late_steps=len(distinct(step[felt])),
         cost_ps=total,
         reason=_reason(beyond, total),
         once=max(single, one_time) >= ONCE_SHARE * total,
@@ -118,7 +118,7 @@ def _late_steps(met: Gatherings, cost: Int64s, step: Int64s) -> tuple[LateStep, 
 
 
 def _late_step(met: Gatherings, cost: Int64s, step: int, here: Int64s) -> LateStep:
-    candidates = np.unique(met.last[here])
+    candidates = distinct(met.last[here])
     per_host = [int(cost[here[met.last[here] == host]].sum()) for host in candidates]
     host = int(candidates[int(np.argmax(per_host))])
     mine = here[met.last[here] == host]

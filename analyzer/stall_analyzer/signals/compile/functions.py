@@ -17,6 +17,7 @@ from stall_analyzer.align.traced_steps import calls_that_train
 from stall_analyzer.align.training_thread import INITIALIZER_PREFIX
 from stall_analyzer.decode.vocabulary import KERAS_STEPS, PREDICT_STEPS
 from stall_analyzer.model.causes import codes, codes_of_bucket
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.intervals import Tiling, times_in
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
@@ -166,7 +167,7 @@ def _function(
             if call.build is not None
         ),
         graphs=tuple(dict.fromkeys(call.graph for call in calls if call.graph)),
-        usual_call_ps=int(np.median(usual)) if usual else 0,
+        usual_call_ps=int(median(usual)) if usual else 0,
         shape=shape,
     )
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from stall_analyzer.align.logged_epoch import STEP_SECONDS
 from stall_analyzer.captures.capture_format import Tag
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.units import PS_PER_NS, PS_PER_S, Int64s
@@ -43,7 +44,7 @@ def captured_retraces(timeline: Timeline) -> CapturedRetraces | None:
     grown = np.flatnonzero(inside[1:] & (np.diff(counts.value) > 0)) + 1
     if len(grown) == 0:
         return None
-    usual = float(np.median(timed.value))
+    usual = float(median(timed.value))
     since = [counts.step[row - 1] for row in grown]
     made = np.zeros(len(timed), dtype=np.bool_)
     for row, before in zip(grown, since, strict=True):

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-import numpy as np
-
 from stall_analyzer.align.logged_epoch import STEP_SECONDS
 from stall_analyzer.captures.capture_records import (
     NS_PER_S,
@@ -23,6 +21,7 @@ from stall_analyzer.captures.capture_records import (
     WorkRecord,
 )
 from stall_analyzer.captures.stack_frames import Frame, frame_of
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.ending.blame import PROOF_LINES, Blamed, Scene
@@ -281,7 +280,7 @@ def _places(loops: Sequence[GraphLoop]) -> list[Frame]:
 def _usual_step_ns(scene: Scene) -> float:
     """0: not known."""
     steps = scene.capture.series.get(STEP_SECONDS)
-    return float(np.median(steps.value)) * NS_PER_S if steps else 0.0
+    return float(median(steps.value)) * NS_PER_S if steps else 0.0
 
 
 def _blamed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stall_analyzer.align.logged_epoch import LOOP_END, batch_times, epoch_from_events
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_NS
@@ -35,7 +36,7 @@ def progress_of(events: EventLog | None) -> LoggedProgress | None:
         marks_epochs=logged.end_source != LOOP_END,
         batches=len(walls),
         lasted_ps=max(last_ns - logged.start_ns, 0) * PS_PER_NS,
-        usual_batch_ps=int(np.median(gaps)) if len(gaps) else None,
+        usual_batch_ps=int(median(gaps)) if len(gaps) else None,
         silence_ps=max(last_ns - int(walls[-1]), 0) * PS_PER_NS if len(walls) else None,
         last_batch_ns=int(walls[-1]) if len(walls) else None,
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from stall_analyzer.align.logged_epoch import STEP_SECONDS, batch_series
 from stall_analyzer.captures.capture_format import HostMetric, MarkName, Tag
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.event_log import Capture, EventLog, Series
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_NS
@@ -105,7 +106,7 @@ def _step_ps(series: Series | None) -> int | None:
         return None
     steps, pauses = np.diff(series.step), np.diff(series.wall_ns)
     usual = (steps > 0) & (pauses > 0)
-    return int(np.median(pauses[usual] / steps[usual]) * PS_PER_NS) if usual.any() else None
+    return int(median(pauses[usual] / steps[usual]) * PS_PER_NS) if usual.any() else None
 
 
 def _telling(events: EventLog) -> Series | None:

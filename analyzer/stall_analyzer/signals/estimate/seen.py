@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from stall_analyzer.align.window import BEGIN_TOLERANCE_PS
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.event_log import KerasConfig
 from stall_analyzer.model.intervals import time_in
 from stall_analyzer.model.ledger import HostLedger
@@ -46,7 +47,7 @@ class Seen:
     @property
     def later_epoch_ps(self) -> int | None:
         later = self.timeline.later_epochs_ps
-        return int(np.median(later)) if later else None
+        return int(median(later)) if later else None
 
     @property
     def first_step_end_ps(self) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 
 from stall_analyzer.captures.capture_format import WindowEvent, WindowReason
 from stall_analyzer.model.causes import CAUSES, bucket_of, code
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.estimate import Estimate, Range
 from stall_analyzer.model.intervals import Layer, Tiling, paint, refine, time_in
 from stall_analyzer.model.kinds import Bucket
@@ -78,7 +79,7 @@ def sample_of(timeline: Timeline, host: HostLedger) -> Estimate | None:
     if max(gaps) > LONGEST_GAP_SHARE * duration:
         return None
     lengths = np.array([step.end_ps - step.start_ps for step in profiled], dtype=np.int64)
-    longest = max(UNUSUAL_FACTOR * float(np.median(lengths)), float(lengths.max()))
+    longest = max(UNUSUAL_FACTOR * float(median(lengths)), float(lengths.max()))
     unusual = [step for step in steps if step.end_ps - step.start_ps > longest]
     training = [phase for phase in timeline.phases if phase.name == "training"]
     added = _untraced_by_cause(training, [*steps[:WARM_STEPS], *unusual], windows, tiling)

@@ -16,6 +16,7 @@ from stall_analyzer.decode.device_events import (
     devices,
     work_lines,
 )
+from stall_analyzer.model.columns import distinct, is_in
 from stall_analyzer.model.intervals import total
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
@@ -70,16 +71,16 @@ def device_activity(traces: Sequence[AlignedTrace]) -> tuple[DeviceActivity, ...
 def _one(aligned: AlignedTrace, plane: int) -> DeviceActivity | None:
     trace = aligned.trace
     begin, end = (bound - aligned.shift_ps for bound in aligned.covered_ps)
-    rows = np.flatnonzero(np.isin(trace.events.line, work_lines(trace, plane)))
+    rows = np.flatnonzero(is_in(trace.events.line, work_lines(trace, plane)))
     rows = rows[(trace.events.end_ps[rows] > begin) & (trace.events.start_ps[rows] < end)]
     if len(rows) == 0:
         return None
     start, stop, name = device_pieces(trace, rows)
     start, stop = np.clip(start, begin, end), np.clip(stop, begin, end)
-    kind_of = {index: device_kind(trace.names[index]) for index in np.unique(name).tolist()}
+    kind_of = {index: device_kind(trace.names[index]) for index in distinct(name).tolist()}
 
     def of(kinds: tuple[DeviceKind, ...], names: Int64s) -> Bools:
-        return np.isin(names, [index for index, kind in kind_of.items() if kind in kinds])
+        return is_in(names, [index for index, kind in kind_of.items() if kind in kinds])
 
     computing, talking = of(("kernel",), name), of(("kernel", "collective"), name)
     computing_ps = total(start[computing], stop[computing])
@@ -94,7 +95,7 @@ def _one(aligned: AlignedTrace, plane: int) -> DeviceActivity | None:
                 int((trace.events.name[rows] == index).sum()),
                 int((stop - start)[name == index].sum()),
             )
-            for index in np.unique(trace.events.name[rows]).tolist()
+            for index in distinct(trace.events.name[rows]).tolist()
         },
         copies=_copies(trace, rows, kind_of),
         facts=dict(trace.planes[plane].stats),
@@ -104,7 +105,7 @@ def _one(aligned: AlignedTrace, plane: int) -> DeviceActivity | None:
 def _copies(trace: Trace, rows: Int64s, kind_of: dict[int, DeviceKind]) -> dict[DeviceKind, Copies]:
     events, found = trace.events, {}
     for kind in COPIES:
-        mine = rows[np.isin(events.name[rows], [i for i, k in kind_of.items() if k == kind])]
+        mine = rows[is_in(events.name[rows], [i for i, k in kind_of.items() if k == kind])]
         if len(mine):
             moved, pageable = _details(trace, mine)
             took = events.duration_ps[mine]
@@ -119,7 +120,7 @@ def _details(trace: Trace, rows: Int64s) -> tuple[Int64s, Bools]:
     texts = stat_of(trace, "memcpy_details", rows)
     moved = np.maximum(stat_of(trace, "num_bytes", rows), 0)
     pageable = np.zeros(len(rows), dtype=np.bool_)
-    for text in np.unique(texts[texts != ABSENT]).tolist():
+    for text in distinct(texts[texts != ABSENT]).tolist():
         said = trace.strings[text]
         if size := SIZE.search(said):
             moved[texts == text] = int(size[1])

@@ -16,6 +16,7 @@ import numpy as np
 
 from stall_analyzer.attribute.contention import pipeline_lines
 from stall_analyzer.decode.vocabulary import PY_FUNC_OPS, op_type
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.intervals import Tiling, covered, time_in, union
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
@@ -247,7 +248,7 @@ def _parameters(rows: Sequence[Rows]) -> dict[str, int]:
         values = np.concatenate([stat_of(aligned.trace, stat, mine) for aligned, mine in rows])
         values = values[values != ABSENT]
         if len(values):
-            found[stat] = int(np.median(values))  # autotuning changes them as it goes
+            found[stat] = int(median(values))  # autotuning changes them as it goes
     return found
 
 

@@ -6,8 +6,7 @@ callback keeps training waiting is the callback's, and so is all that it reads f
 
 from __future__ import annotations
 
-import numpy as np
-
+from stall_analyzer.model.columns import distinct, is_in, without
 from stall_analyzer.model.intervals import covered
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace_rows import ABSENT, names_where, rows_named, stat_of
@@ -23,16 +22,16 @@ def side_stages(aligned: AlignedTrace, roots: tuple[str, ...]) -> tuple[str, ...
     ids, names = stat_of(trace, "id", rows), trace.events.name[rows]
     is_root = names_where(trace, roots.__contains__)[names]
     side = covered(trace.events.start_ps[rows], training.side.start_ps, training.side.end_ps)
-    beside = np.setdiff1d(ids[is_root & side], ids[is_root & ~side])
-    mine = np.isin(ids, _below(beside, ids, stat_of(trace, "parent_id", rows)))
-    return tuple(trace.names[name] for name in np.setdiff1d(names[mine], names[~mine]))
+    beside = without(ids[is_root & side], ids[is_root & ~side])
+    mine = is_in(ids, _below(beside, ids, stat_of(trace, "parent_id", rows)))
+    return tuple(trace.names[name] for name in without(names[mine], names[~mine]))
 
 
 def _below(iterators: Int64s, ids: Int64s, parents: Int64s) -> Int64s:
     """The iterators and all that they read from."""
-    found = np.setdiff1d(iterators, [ABSENT])
+    found = distinct(iterators[iterators != ABSENT])
     while True:
-        more = np.union1d(found, ids[np.isin(parents, found)])
+        more = distinct(found, ids[is_in(parents, found)])
         if len(more) == len(found):
             return found
         found = more

@@ -13,6 +13,7 @@ import numpy as np
 from stall_analyzer.attribute.allocator_waits import allocator_regions, allocator_rows
 from stall_analyzer.attribute.executor import Region
 from stall_analyzer.decode.vocabulary import BIT_GRADIENT, op_type
+from stall_analyzer.model.columns import distinct
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
@@ -108,10 +109,10 @@ def _by_allocator(aligned: AlignedTrace) -> dict[str, Int64s]:
     at = trace.events.start_ps[rows] + aligned.shift_ps
     rows = rows[(at >= begin) & (at < end)]
     names = stat_of(trace, "allocator_name", rows)
-    found = {trace.strings[n]: rows[names == n] for n in np.unique(names[names != ABSENT])}
+    found = {trace.strings[n]: rows[names == n] for n in distinct(names[names != ABSENT])}
     numbers = stat_of(trace, "index_on_host", rows)  # TPUs number their memories
     numbers[names != ABSENT] = ABSENT
-    mine = np.unique(numbers[numbers != ABSENT])
+    mine = distinct(numbers[numbers != ABSENT])
     return found | {f"{NUMBERED}{n}": rows[numbers == n] for n in mine}
 
 

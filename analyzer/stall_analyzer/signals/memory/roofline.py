@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stall_analyzer.decode.device_events import hlo_name, is_device, work_lines
+from stall_analyzer.model.columns import is_in
 from stall_analyzer.model.intervals import union
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
@@ -62,7 +63,7 @@ def _peak(plane: Plane) -> float:
 
 def _of_plane(aligned: AlignedTrace, index: int, plane: Plane) -> Roofline:
     trace, peak = aligned.trace, _peak(plane)
-    rows = np.flatnonzero(np.isin(trace.events.line, work_lines(trace, index)))
+    rows = np.flatnonzero(is_in(trace.events.line, work_lines(trace, index)))
     moved = _moved_bytes(plane, trace.names)[trace.events.name[rows]]
     own = _own_ps(aligned, rows)
     rate = moved / np.maximum(own, 1) * PS_PER_S

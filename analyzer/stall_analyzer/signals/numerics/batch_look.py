@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from stall_analyzer.captures.capture_format import BatchNumber, Tag
+from stall_analyzer.model.columns import distinct, median
 from stall_analyzer.model.event_log import Capture, EventLog, Series
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import Float64s, Int64s
@@ -116,11 +117,11 @@ def batch_look(events: EventLog | None, capture: Capture | None) -> BatchLook | 
     }
     if not series:
         return None
-    step = np.unique(np.concatenate([each.step for each in series.values()]))
+    step = distinct(np.concatenate([each.step for each in series.values()]))
     labels = _labels(series)
     return BatchLook(
         step=step + 1,
-        rows=round(float(np.median(_values(series, BatchNumber.ROWS, 0.0)))),
+        rows=round(float(median(_values(series, BatchNumber.ROWS, 0.0)))),
         spans=_spans(step, capture.steps_of_first_epoch),
         inputs=_range(series, BatchNumber.INPUTS),
         outputs=_range(series, BatchNumber.OUTPUTS),
@@ -157,7 +158,7 @@ def _range(series: Mapping[str, Series], name: str) -> Values | None:
     return Values(
         smallest=float(_values(series, name + BatchNumber.SMALLEST, np.nan).min()),
         largest=float(_values(series, name + BatchNumber.LARGEST, np.nan).max()),
-        spread=float(np.median(_values(series, name + BatchNumber.SPREAD, np.nan))),
+        spread=float(median(_values(series, name + BatchNumber.SPREAD, np.nan))),
         not_finite=float(not_finite.value.max()),
         not_finite_step=int(not_finite.step[bad[0]]) + 1 if len(bad) else None,
     )
@@ -205,7 +206,7 @@ def _distance(found: Broadcast) -> float:
     if not len(found.loss):
         return np.inf
     off = np.minimum(np.abs(found.loss - found.by_row), np.abs(found.loss - found.each_with_each))
-    return float(np.median(off / np.maximum(np.abs(found.loss), 1e-30)))
+    return float(median(off / np.maximum(np.abs(found.loss), 1e-30)))
 
 
 def _baseline(labels: Labels | None, settings: ModelSettings) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.model.columns import is_in
 from stall_analyzer.model.event_log import EventLog, KerasConfig, Series
 from stall_analyzer.signals.numerics.losses import first_fit
 
@@ -41,7 +42,7 @@ def _each_is_right_or_wrong(events: EventLog) -> bool:
         return False
     gained = np.diff(right, prepend=0.0)
     whole = np.round(gained)
-    if np.abs(gained - whole).max() > NEAR_WHOLE or not np.isin(whole, (0, 1)).all():
+    if np.abs(gained - whole).max() > NEAR_WHOLE or not is_in(whole, (0, 1)).all():
         return False
     return bool(np.mean(np.diff(whole) != 0) >= LEAST_TURNS)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.captures.capture_records import WeightsRecord
+from stall_analyzer.model.columns import distinct, median
 from stall_analyzer.model.event_log import Capture, Series
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import Bools, Float64s, Int64s
@@ -32,7 +33,7 @@ class LayerSeries:
 
     def usual(self, layer: str) -> float | None:
         values = self.of(layer)
-        return float(np.median(values)) if len(values) else None
+        return float(median(values)) if len(values) else None
 
     @property
     def total(self) -> Float64s:
@@ -86,7 +87,7 @@ def _series(series: Mapping[str, Series], tag: str, known: Sequence[str]) -> Lay
         return None
     layers = [layer for layer in known if layer in found]
     layers += [layer for layer in found if layer not in layers]
-    steps = np.unique(np.concatenate([found[layer].step for layer in layers]))
+    steps = distinct(np.concatenate([found[layer].step for layer in layers]))
     value = np.full((len(steps), len(layers)), np.nan)
     for column, layer in enumerate(layers):
         value[np.searchsorted(steps, found[layer].step), column] = found[layer].value

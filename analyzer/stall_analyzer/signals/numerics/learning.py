@@ -10,6 +10,7 @@ import numpy as np
 
 from stall_analyzer.attribute.wasted_steps import captured_loss
 from stall_analyzer.captures.capture_format import Tag
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import Timeline
@@ -122,7 +123,7 @@ class LearningSignals:
         if len(self.learning_rates):
             rate = float(self.learning_rates[0])
         elif rate is None and len(self.captured_rates):
-            rate = float(np.median(self.captured_rates))
+            rate = float(median(self.captured_rates))
         return as_written(rate) if rate is not None else None
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.model.columns import distinct
 from stall_analyzer.model.learning_curves import LearningCurves, Point
 from stall_analyzer.model.units import Float64s, Int64s
 from stall_analyzer.signals.numerics.baseline import baseline_of
@@ -40,7 +41,7 @@ def thinned(at: Int64s, value: Float64s, most: int) -> tuple[Point, ...]:
     """Evenly, but never without the first value that is no number, nor the last before it."""
     chosen = np.linspace(0, len(at) - 1, min(len(at), most)).astype(np.int64)
     lost = np.flatnonzero(~np.isfinite(value))[:1]
-    chosen = np.unique(np.concatenate([chosen, lost, np.maximum(lost - 1, 0)]))
+    chosen = distinct(np.concatenate([chosen, lost, np.maximum(lost - 1, 0)]))
     return tuple(zip(at[chosen].tolist(), value[chosen].tolist(), strict=True))
 
 

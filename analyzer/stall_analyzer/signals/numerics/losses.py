@@ -14,6 +14,7 @@ import numpy as np
 
 from stall_analyzer.attribute.wasted_steps import batch_loss, captured_loss
 from stall_analyzer.captures.capture_format import MarkName, Tag
+from stall_analyzer.model.columns import distinct, is_in, median
 from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_NS, Float64s, Int64s
@@ -95,7 +96,7 @@ def _merged(means: StepLosses, single: StepLosses) -> StepLosses:
     """Losses from means up to the first that is not finite: it spoils all means after it."""
     bad = np.flatnonzero(~np.isfinite(means.value))
     known = means.step <= (means.step[bad[0]] if len(bad) else means.step.max(initial=0))
-    kept = known & ~np.isin(means.step, single.step)
+    kept = known & ~is_in(means.step, single.step)
     step = np.concatenate([means.step[kept], single.step])
     order = np.argsort(step, kind="stable")
 
@@ -132,12 +133,12 @@ def _is_impossible(undone: StepLosses, series: Series) -> bool:
     if len(finite) == 0 or finite.min() < 0:
         return False
     below = -undone.value - BELOW_ROUNDING * undone.rounding
-    return bool((below > BELOW_SHARE * np.median(finite)).any())
+    return bool((below > BELOW_SHARE * median(finite)).any())
 
 
 def _undone(series: Series, epoch: Int64s, at_ps: Int64s) -> StepLosses:
     pieces = []
-    for number in np.unique(epoch):
+    for number in distinct(epoch):
         rows = np.flatnonzero(epoch == number)
         count = _steps_into_epoch(series.step[rows], first=number == 0)
         if count is None:

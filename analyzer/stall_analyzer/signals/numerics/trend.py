@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import Float64s
 
@@ -39,7 +40,7 @@ def trend_of(values: Float64s, rounding: Float64s | None = None) -> Trend | None
     if len(values) < LEAST_VALUES:
         return None
     third = len(values) // 3
-    uncertain = float(np.median(rounding)) if rounding is not None else 0.0
+    uncertain = float(median(rounding)) if rounding is not None else 0.0
     scatter = max(scatter_of(values), uncertain)
     return Trend(
         first=float(values[0]),
@@ -63,7 +64,7 @@ def middle_mean(values: Float64s) -> float:
 
 def scatter_of(values: Float64s) -> float:
     """From neighbours, so that a trend hardly counts as scatter."""
-    return float(MAD_TO_DEVIATION * np.median(np.abs(np.diff(values))) / np.sqrt(2))
+    return float(MAD_TO_DEVIATION * median(np.abs(np.diff(values))) / np.sqrt(2))
 
 
 def _turning(values: Float64s) -> float:

@@ -1,0 +1,56 @@
+"""Percentiles, distinct values and membership, as numpy has them: its own functions first load its
+masked arrays, which takes longer than all that a small run asks of them."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stall_analyzer.model.units import Bools
+
+Number = TypeVar("Number", bound=np.generic)
+
+
+def median(values: ArrayLike) -> float:
+    """NaN where one of them is, or where there are none."""
+    ordered = np.sort(np.asarray(values).ravel())
+    if len(ordered) == 0 or np.isnan(ordered[-1]):
+        return np.nan
+    middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
+    return float(middle.mean())
+
+
+def percentile(values: ArrayLike, percent: float) -> float:
+    """Between two values in proportion to how near they are."""
+    ordered = np.sort(np.asarray(values).ravel())
+    place = (len(ordered) - 1) * (percent / 100)
+    below = int(place)
+    low, high = ordered[below], ordered[min(below + 1, len(ordered) - 1)]
+    share = place - below
+    near_low, near_high = low + (high - low) * share, high - (high - low) * (1 - share)
+    return float(near_low if share < 0.5 else near_high)
+
+
+def distinct(*columns: NDArray[Number]) -> NDArray[Number]:
+    """All values in order, each once. (np.unique also hashes, which is far slower on times.)"""
+    values = np.sort(np.concatenate(columns))
+    fresh = np.ones(len(values), dtype=np.bool_)
+    fresh[1:] = values[1:] != values[:-1]
+    return values[fresh]
+
+
+def without(values: NDArray[Number], others: NDArray[Number]) -> NDArray[Number]:
+    """The distinct values that are not among the others."""
+    found = distinct(values)
+    return found[~is_in(found, others)]
+
+
+def is_in(values: NDArray[Any], wanted: ArrayLike) -> Bools:
+    """Which values are among the wanted."""
+    ordered = np.sort(np.asarray(wanted))
+    if len(ordered) == 0:
+        return np.zeros(len(values), np.bool_)
+    nearest = ordered[np.minimum(ordered.searchsorted(values), len(ordered) - 1)]
+    return np.asarray(nearest == values)
