@@ -31,6 +31,7 @@ from tb_stall_plugin.capture.training.updates import UpdateMeter
 from tb_stall_plugin.capture.training.watched_layers import WatchedLayer, choose
 
 Method = Callable[..., Any]
+AfterUpdate = Callable[[], None]
 
 _probes: weakref.WeakKeyDictionary[Any, Probe] = weakref.WeakKeyDictionary()
 
@@ -159,7 +160,8 @@ class Probe:
 
     # ------------------------------------------------------------ the hooks
     # They do what the method would have done, with what it was given, whatever happens to the
-    # measuring: optimizers that are not Keras' own have other arguments.
+    # measuring: optimizers that are not Keras' own have other arguments. Methods are called here:
+    # each frame in between is recorded with every op that they build.
 
     def _take_loss(self, method: Method, *arguments: Any, **named: Any) -> Any:
         self._replica.loss = arguments[0] if arguments else named.get("loss")
@@ -173,14 +175,17 @@ class Probe:
         return loss
 
     def _apply(self, method: Method, *arguments: Any, **named: Any) -> Any:
-        def begin() -> Callable[[], None] | None:
+        def begin() -> AfterUpdate | None:
             gradients = arguments[0] if arguments else named["grads"]
             variables = arguments[1] if len(arguments) > 1 else named.get("trainable_variables")
             if variables is None:
                 variables = getattr(self.optimizer, "_trainable_variables", ())
             return self._begin(_read_twice(gradients), _read_twice(variables))
 
-        return self._measured(begin, lambda: _as_autograph_has_it(method)(*arguments, **named))
+        after_update = self._attempt(begin)
+        result = _as_autograph_has_it(method)(*arguments, **named)
+        self._attempt(after_update)
+        return result
 
     def _apply_gradients(self, method: Method, *arguments: Any, **named: Any) -> Any:
         # Often a zip, which can be read only once.
@@ -189,23 +194,17 @@ class Probe:
         elif isinstance(named.get("grads_and_vars"), Iterator):
             named["grads_and_vars"] = list(named["grads_and_vars"])
 
-        def begin() -> Callable[[], None] | None:
+        def begin() -> AfterUpdate | None:
             pairs = _read_twice(arguments[0] if arguments else named["grads_and_vars"])
             return self._begin([gradient for gradient, _ in pairs], [v for _, v in pairs])
 
-        return self._measured(begin, lambda: _as_autograph_has_it(method)(*arguments, **named))
-
-    def _measured(
-        self, begin: Callable[[], Callable[[], None] | None], update: Callable[[], Any]
-    ) -> Any:
         after_update = self._attempt(begin)
-        result = update()
-        if after_update is not None:
-            self._attempt(after_update)
+        result = _as_autograph_has_it(method)(*arguments, **named)
+        self._attempt(after_update)
         return result
 
-    def _attempt(self, action: Callable[[], Any]) -> Any:
-        if self.failure is not None:
+    def _attempt(self, action: Callable[[], Any] | None) -> Any:
+        if action is None or self.failure is not None:
             return None
         try:
             with timed_calls.at_own_work():
@@ -214,9 +213,7 @@ class Probe:
             self.failure = f"{type(error).__name__}: {error}"
             return None
 
-    def _begin(
-        self, gradients: Sequence[Any], variables: Sequence[Any]
-    ) -> Callable[[], None] | None:
+    def _begin(self, gradients: Sequence[Any], variables: Sequence[Any]) -> AfterUpdate | None:
         """The measuring before the update; returns what is left to do after it."""
         loss, self._replica.loss = getattr(self._replica, "loss", None), None
         batch, self._replica.batch = getattr(self._replica, "batch", None), None
@@ -267,7 +264,10 @@ def _as_autograph_has_it(method: Method) -> Method:
     if tf.executing_eagerly():
         return method
     autograph = tf.__internal__.autograph
-    converted: Method = autograph.tf_convert(method, autograph.control_status_ctx())
+    context = autograph.control_status_ctx()
+    if context.status.name == "DISABLED":  # as in fit: it would be wrapped to stay as it is
+        return method
+    converted: Method = autograph.tf_convert(method, context)
     return converted
 
 

@@ -3,6 +3,9 @@
 Functions and methods are replaced while anybody keeps books, and put back afterwards. The clocks
 decide nothing: what they stand around is called with what it was given, and its result and its
 exceptions go on.
+
+TensorFlow records the whole stack with each op that it builds, so a frame of ours below a step that
+is traced costs some milliseconds: there are as few as can be.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import tensorflow as tf
 
 from stall_analyzer.captures.capture_format import Account
 from tb_stall_plugin.capture.training.books import RANKS, Books, Entry
+from tb_stall_plugin.capture.training.busy_steps import is_in_loop
 from tb_stall_plugin.capture.training.collective_wait import CollectiveWait
 from tb_stall_plugin.capture.training.hook import Hook
 from tb_stall_plugin.capture.training.input_wait import InputWait
@@ -160,8 +164,11 @@ def _timed_call(call: Method) -> Method:
     @functools.wraps(call)
     def __call__(self: Any, *arguments: Any, **named: Any) -> Any:
         books = _keeping(Account.STEP)
-        if books is None:
-            return _called(functools.partial(call, self, *arguments, **named), arguments)
+        if books is None:  # it is called by another that is being built, or is timed already
+            if not tf.executing_eagerly() and is_in_loop() and _is_of_a_step(_of_this_thread()):
+                step = functools.partial(call, self, *arguments, **named)
+                return input_wait.busy.around(step, arguments)
+            return call(self, *arguments, **named)
         books.calls += 1
         books.enter(books.entry(Account.STEP, str(self._name)))
         try:
@@ -171,13 +178,6 @@ def _timed_call(call: Method) -> Method:
             books.call_ended()
 
     return __call__
-
-
-def _called(call: Callable[[], Any], arguments: Any) -> Any:
-    """A compiled function, by another that is being built or by what is timed already."""
-    if not tf.executing_eagerly() and _is_of_a_step(_of_this_thread()):
-        return input_wait.busy.around(call, arguments)
-    return call()
 
 
 def _timed_tracing(build: Method) -> Method:
@@ -190,7 +190,11 @@ def _timed_tracing(build: Method) -> Method:
         entry = books.tracing(function, str(name), _place(function))
         with books:
             entry.why = _arguments.what_changed(function, *arguments[:2]) or entry.why
-        return _spend(books, entry, build, (name, python_func, *arguments), named)
+        books.enter(entry)  # not by `_spend`: see the top of this module
+        try:
+            return build(name, python_func, *arguments, **named)
+        finally:
+            books.leave()
 
     return timed
 
