@@ -91,6 +91,12 @@ def test_the_first_window_is_open_before_the_first_step_and_holds_forty() -> Non
     assert training.profiled == window_plan.WHOLE_STEPS
 
 
+def test_the_first_window_of_an_epoch_that_is_over_soon_is_shorter() -> None:
+    short = PlannedTraining(step_s=0.001, event_bytes=14_000).fit(50, expected=300)
+    long = PlannedTraining(step_s=0.001, event_bytes=14_000).fit(50, expected=5000)
+    assert (short.profiled, long.profiled) == (window_plan.FEWEST_STEPS, window_plan.WHOLE_STEPS)
+
+
 def test_slow_steps_with_few_events_are_profiled_nearly_all_the_time() -> None:
     training = PlannedTraining(step_s=1.0, event_bytes=100_000).fit(300)
     assert training.profiled > 0.95 * training.steps

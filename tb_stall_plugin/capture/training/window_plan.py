@@ -15,9 +15,13 @@ from stall_analyzer.captures.capture_format import WindowReason
 
 MB = 1 << 20
 
-# A window is whole after so many steps; of slow ones fewer are enough. What interrupts steps is
-# found by comparing twenty of the same form with each other, and the first ones have another.
-WHOLE_STEPS = 40
+# A window is whole after so many steps; of slow ones fewer are enough, and of short epochs the
+# fewest. What interrupts steps is found by comparing twenty of the same form with each other, and
+# the first ones have another.
+WHOLE_STEPS, FEWEST_STEPS = 40, 24
+# To record and to save a step of a small model, with 700 events. Of the first window, which costs
+# more than all others, nothing else is known.
+FIRST_STEPS_COST_S = 0.003
 WHOLE_SLOW_STEPS, WHOLE_SECONDS = 3, 5.0
 MOST_WINDOW_BYTES = 32 * MB  # several times as much in memory until it is saved
 # Of all windows together. Half may be used up at once, the rest is spread over the epoch.
@@ -166,7 +170,8 @@ class WindowPlan:
             is_long = now_s - window.at_s >= SLOW_WINDOW_SECONDS
             return is_long or window.steps >= SLOW_WINDOW_STEPS
         is_long = now_s - window.first_end_s >= WHOLE_SECONDS
-        if window.steps < WHOLE_STEPS and not (is_long and window.steps >= WHOLE_SLOW_STEPS):
+        is_whole = window.steps >= self._whole_steps(now_s)
+        if not is_whole and not (is_long and window.steps >= WHOLE_SLOW_STEPS):
             return False
         bytes_a_step, _ = self._a_step
         return (
@@ -187,6 +192,15 @@ class WindowPlan:
         spent_s = self._profiled_steps * recording_s + self._saving_s
         next_s = more_steps * (recording_s + saving_a_step_s)
         return spent_s + next_s <= self.budget * self._trained_s(now_s)
+
+    def _whole_steps(self, now_s: float) -> int:
+        """Of the open window. Others than the first are not opened where this is too dear."""
+        if self._windows > 1 or self._steps_expected is None or not self._recorded_s:
+            return WHOLE_STEPS
+        steps_left = self._steps_expected - self._steps
+        epoch_s = self._trained_s(now_s) + steps_left * statistics.median(self._recorded_s)
+        is_short = self.budget * epoch_s < WHOLE_STEPS * FIRST_STEPS_COST_S
+        return FEWEST_STEPS if is_short else WHOLE_STEPS
 
     def _trained_s(self, now_s: float) -> float:
         return self._earlier_s + now_s - self._began_s
