@@ -22,7 +22,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.installed  ## install, analyse the sample logs, say what to do next
+demo: $(VENV)/.installed  ## install, analyze the sample logs, say what to do next
 	@$(BIN)/stall-analyze sample_logs || test $$? -eq 4
 	@printf '\nThe Stall tab:  %s --logdir sample_logs, then open http://localhost:6006/#stall\n' '$(BIN)/tensorboard'
 	@printf 'Your own logs:  %s path/to/logdir\n' '$(BIN)/stall-analyze'

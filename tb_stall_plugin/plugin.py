@@ -24,7 +24,7 @@ from tb_stall_plugin.assets import Assets
 from tb_stall_plugin.live_runs import LiveRuns
 from tb_stall_plugin.logs import Found, Logs
 
-# So many runs are analysed without being asked for; of more, only those that somebody sees.
+# So many runs are analyzed without being asked for; of more, only those that somebody sees.
 FEW_RUNS = 50
 MOST_PIXELS = 10_000
 MOST_HITS = 1_000

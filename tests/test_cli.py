@@ -34,7 +34,7 @@ def fake_run(name: str, size: int = 1) -> Run:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Sets the runs that exist and, by name, the report (or the error) that analysing each gives:
+    """Sets the runs that exist and, by name, the report (or the error) that analyzing each gives:
     that of a sample, where it is its name."""
 
     def set_up(reports: Mapping[str, Any], notes: tuple[Note, ...] = ()) -> None:
@@ -210,7 +210,7 @@ def test_text_in_a_file_is_plain(world: Any, tmp_path: Path) -> None:
 def test_an_impossible_output_is_refused_before_the_work(
     world: Any, tmp_path: Path, capsys: Capsys, name: str, reason: str
 ) -> None:
-    world({"a": AssertionError("analysed in vain")})
+    world({"a": AssertionError("analyzed in vain")})
     assert cli.main(["logs", "-o", str(tmp_path / name)]) == USAGE
     assert reason in capsys.readouterr().err
 
@@ -356,7 +356,7 @@ def test_a_baseline_of_other_runs_is_an_error(world: Any, tmp_path: Path) -> Non
 def test_an_option_without_sense_is_refused_before_the_work(
     world: Any, option: tuple[str, str]
 ) -> None:
-    world({"a": AssertionError("analysed in vain")})
+    world({"a": AssertionError("analyzed in vain")})
     try:
         code: object = cli.main(["logs", *option])
     except SystemExit as stopped:

@@ -13,7 +13,7 @@ from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.format import between, percent, seconds
 from stall_analyzer.report.document import run_document
 from stall_analyzer.report.glyphs import ASCII, bar, cells_per_part, sparkline
-from stall_analyzer.report.palette import BUCKET_COLOURS, BUCKET_LETTERS, STATUS_COLOURS
+from stall_analyzer.report.palette import BUCKET_COLORS, BUCKET_LETTERS, STATUS_COLORS
 from stall_analyzer.report.text import render
 from tests.logdirs import PROFILE, lay_out
 from tests.real_documents import MS, SCHEMA, analyzed, document, every_sample, finding, sample
@@ -120,11 +120,11 @@ def test_ascii_stands_in_for_every_glyph_that_the_view_draws() -> None:
 # ---------------------------------------------------------------- the view
 
 
-def test_every_bucket_and_status_has_its_colour_and_letter() -> None:
+def test_every_bucket_and_status_has_its_color_and_letter() -> None:
     statuses = SCHEMA["$defs"]["status"]["enum"]
-    assert tuple(BUCKET_COLOURS) == tuple(BUCKET_LETTERS) == BUCKETS
-    assert set(STATUS_COLOURS) == set(statuses)
-    assert len(set(BUCKET_COLOURS.values())) == len(set(BUCKET_LETTERS.values())) == len(BUCKETS)
+    assert tuple(BUCKET_COLORS) == tuple(BUCKET_LETTERS) == BUCKETS
+    assert set(STATUS_COLORS) == set(statuses)
+    assert len(set(BUCKET_COLORS.values())) == len(set(BUCKET_LETTERS.values())) == len(BUCKETS)
 
 
 def test_the_verdict_comes_first_then_the_window() -> None:

@@ -1,6 +1,6 @@
-"""One run, analysed: its entry of the JSON document, whatever happened.
+"""One run, analyzed: its entry of the JSON document, whatever happened.
 
-A run becomes its entry in the process that analysed it, so that only plain data crosses from one
+A run becomes its entry in the process that analyzed it, so that only plain data crosses from one
 process to another. Whoever needs more of the report than its entry says what, by a function.
 """
 
@@ -66,7 +66,7 @@ def analyze_one(
 
 def failure(run: Run, reason: str, trace: str = "") -> Outcome:
     """An entry that says nothing about the training, and why."""
-    text = f"This run could not be analysed: {reason}."
+    text = f"This run could not be analyzed: {reason}."
     if trace:
         text += " This is a fault of stall-analyze."
     nothing = Ledger(np.zeros(1, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.bool_))
@@ -77,7 +77,7 @@ def failure(run: Run, reason: str, trace: str = "") -> Outcome:
         nothing,
         findings=(),
         plan=None,
-        verdict=Verdict("unknown", "unknown", "This run could not be analysed.", 0.0),
+        verdict=Verdict("unknown", "unknown", "This run could not be analyzed.", 0.0),
         notes=(Note("error", text, run.path),),
     )
     entry = run_document(report)

@@ -24,7 +24,7 @@ export function App({ source }: { source: DataSource }) {
   useLayoutEffect(
     () =>
       watchTheme((dark) => {
-        // First the style sheet, then the views: their canvases read its colours.
+        // First the style sheet, then the views: their canvases read its colors.
         document.documentElement.dataset["theme"] = dark ? "dark" : "light";
         setDark(dark);
       }),

@@ -8,7 +8,7 @@ import type { Bucket, Fleet, FleetDay, FleetFinding } from "./types";
 /** The same sentence as in the terminal (stall_analyzer/batch/view.py). */
 export function fleetHeadline(fleet: Fleet): string {
   const { runs, hosts, lost_ps, buckets_ps, estimated_runs: estimated } = fleet;
-  if (runs === 0) return "No run has been analysed yet";
+  if (runs === 0) return "No run has been analyzed yet";
   const whole = total(buckets_ps);
   return (
     `${counted(runs, "run")} on ${counted(hosts, "host")}: their first epochs took ` +

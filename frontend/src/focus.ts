@@ -12,7 +12,7 @@ export interface Focus {
   spans: readonly (Span & { label: string })[];
   /** Which span to go to; null for all of them together. */
   at: number | null;
-  /** The bucket whose colour marks the spans. */
+  /** The bucket whose color marks the spans. */
   bucket?: Bucket;
   findingId?: string;
   /** One event of the timeline. */

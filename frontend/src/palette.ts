@@ -1,11 +1,11 @@
 /**
- * The colours of every view: Okabe and Ito's palette, told apart with any kind of colour vision.
+ * The colors of every view: Okabe and Ito's palette, told apart with any kind of color vision.
  * The same as stall_analyzer/report/palette.py; a test holds them together.
  */
 
 import type { Bucket, LaneGroup, Status } from "./types";
 
-export const BUCKET_COLOURS: Record<Bucket, string> = {
+export const BUCKET_COLORS: Record<Bucket, string> = {
   input: "#E69F00",
   compile: "#56B4E9",
   memory: "#D55E00",
@@ -18,9 +18,9 @@ export const BUCKET_COLOURS: Record<Bucket, string> = {
 };
 
 /** In the order of every bar. */
-export const BUCKETS = Object.keys(BUCKET_COLOURS) as Bucket[];
+export const BUCKETS = Object.keys(BUCKET_COLORS) as Bucket[];
 
-export const STATUS_COLOURS: Record<Status, string> = {
+export const STATUS_COLORS: Record<Status, string> = {
   healthy: "#009E73",
   slow_once: "#56B4E9",
   slow_always: "#E69F00",
@@ -31,24 +31,24 @@ export const STATUS_COLOURS: Record<Status, string> = {
   unknown: "#999999",
 };
 
-/** Dark text reads on every colour but this one. */
+/** Dark text reads on every color but this one. */
 export function inkOn(bucket: Bucket): string {
   return bucket === "host" ? "#FFFFFF" : "#000000";
 }
 
-/** Lanes of events are tinted by what they can hold up; full colours are the ledger's alone. */
-export const GROUP_COLOURS: Record<LaneGroup, string> = {
+/** Lanes of events are tinted by what they can hold up; full colors are the ledger's alone. */
+export const GROUP_COLORS: Record<LaneGroup, string> = {
   attribution: "#777777",
   training: "#5B7083",
-  input: BUCKET_COLOURS.input,
-  compile: BUCKET_COLOURS.compile,
-  device: BUCKET_COLOURS.compute,
+  input: BUCKET_COLORS.input,
+  compile: BUCKET_COLORS.compile,
+  device: BUCKET_COLORS.compute,
   threads: "#5B7083",
 };
 
 export function bucketOf(cause: string): Bucket {
   const bucket = cause.split(".", 1)[0] as Bucket;
-  return bucket in BUCKET_COLOURS ? bucket : "unknown";
+  return bucket in BUCKET_COLORS ? bucket : "unknown";
 }
 
 // ---------------------------------------------------------------- shades
@@ -59,14 +59,14 @@ const LIGHT_SURFACE: Rgb = [0xff, 0xff, 0xff]; // --surface of the style sheet
 const DARK_SURFACE: Rgb = [0x3a, 0x3a, 0x3a];
 const MIDDLE_LUMINANCE = 0.179; // black and white read equally well on it
 
-/** The bucket's colour, as strong as its share, and text that reads on it. */
+/** The bucket's color, as strong as its share, and text that reads on it. */
 export function heat(
   bucket: Bucket,
   share: number,
   isDark: boolean,
 ): { backgroundColor: string; color: string } {
   const surface = isDark ? DARK_SURFACE : LIGHT_SURFACE;
-  const full = rgbOf(BUCKET_COLOURS[bucket]);
+  const full = rgbOf(BUCKET_COLORS[bucket]);
   const mixed = surface.map((part, i) => Math.round(part + (full[i]! - part) * share)) as Rgb;
   return {
     backgroundColor: `rgb(${mixed.join(" ")})`,
@@ -74,8 +74,8 @@ export function heat(
   };
 }
 
-function rgbOf(colour: string): Rgb {
-  return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)) as Rgb;
+function rgbOf(color: string): Rgb {
+  return [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16)) as Rgb;
 }
 
 /** As WCAG defines it, from 0 to 1. */

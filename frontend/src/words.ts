@@ -37,7 +37,7 @@ export const STATUS_ADVICE: Record<Status, string> = {
   unknown: "The logs do not show enough to tell.",
 };
 
-/** A shape for each status, so that colour is never the only sign. */
+/** A shape for each status, so that color is never the only sign. */
 export const STATUS_SIGNS: Record<Status, string> = {
   healthy: "✓",
   slow_once: "◔",
@@ -79,9 +79,9 @@ export const GROUP_WORDS: Record<LaneGroup, string> = {
 export const STATE_WORDS: Record<RunState, string> = {
   unread: "Not read yet",
   waiting: "Waiting for its turn",
-  running: "Being analysed",
+  running: "Being analyzed",
   ready: "Ready",
-  failed: "Could not be analysed",
+  failed: "Could not be analyzed",
 };
 
 /** `input.first_element` -> `first element`; the bucket stands beside it anyway. */

@@ -1,4 +1,4 @@
-/** Before the tests: the sample logs and a job that hangs, analysed as any user would. */
+/** Before the tests: the sample logs and a job that hangs, analyzed as any user would. */
 
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

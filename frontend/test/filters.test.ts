@@ -38,7 +38,7 @@ describe("runs that have something in common", () => {
     expect(linkTo(only)).toBe(link);
   });
 
-  it.each([null, "", "finding", "finding:", "colour:red", ";;"])("%s means all of them", (link) => {
+  it.each([null, "", "finding", "finding:", "color:red", ";;"])("%s means all of them", (link) => {
     expect(onlyFromLink(link)).toEqual({});
     expect(runsWith(some, {})).toHaveLength(3);
     expect(linkTo({})).toBeNull();

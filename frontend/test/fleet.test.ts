@@ -16,7 +16,7 @@ describe("the sums over all runs", () => {
     ));
 
   it("are not told before there are any", () =>
-    expect(fleetHeadline(fleet({ runs: 0 }))).toBe("No run has been analysed yet"));
+    expect(fleetHeadline(fleet({ runs: 0 }))).toBe("No run has been analyzed yet"));
 
   it("blame nothing on what was not traced", () => {
     expect(fleet().findings.map(({ id }) => id)).toContain("ST412");

@@ -32,7 +32,7 @@ it("an instant has some time around it, and a finding without evidence shows all
   });
 });
 
-it("a bucket is shown at its longest stretch, neighbours counted as one", () => {
+it("a bucket is shown at its longest stretch, neighbors counted as one", () => {
   const focus = focusOnBucket("input", timeline())!;
   expect(focus.spans.map(({ start_ps, end_ps }) => [start_ps / S, end_ps / S])).toEqual([
     [7, 10],

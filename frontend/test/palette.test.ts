@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { BUCKETS, BUCKET_COLOURS, heat, luminance } from "../src/palette";
+import { BUCKETS, BUCKET_COLORS, heat, luminance } from "../src/palette";
 
 const READABLE = 4.5; // WCAG AA
 
@@ -19,15 +19,15 @@ it.each(BUCKETS)("figures can be read on every shade of %s, in light and in dark
   }
 });
 
-it("a shade goes from the page's own colour to the bucket's", () => {
+it("a shade goes from the page's own color to the bucket's", () => {
   expect(heat("input", 0, false).backgroundColor).toBe("rgb(255 255 255)");
   expect(heat("input", 1, true).backgroundColor).toBe("rgb(230 159 0)");
-  expect(BUCKET_COLOURS.input).toBe("#E69F00");
+  expect(BUCKET_COLORS.input).toBe("#E69F00");
 });
 
-it("knows the page's own colours", () => {
+it("knows the page's own colors", () => {
   const css = readFileSync(new URL("../src/styles/base.css", import.meta.url), "utf8");
-  expect([...css.matchAll(/--surface: (#\w+)/g)].map(([, colour]) => colour)).toEqual([
+  expect([...css.matchAll(/--surface: (#\w+)/g)].map(([, color]) => color)).toEqual([
     "#ffffff",
     "#3a3a3a",
   ]);

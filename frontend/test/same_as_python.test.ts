@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { BUCKETS, BUCKET_COLOURS, STATUS_COLOURS } from "../src/palette";
+import { BUCKETS, BUCKET_COLORS, STATUS_COLORS } from "../src/palette";
 
 const analyzer = (path: string) =>
   readFileSync(new URL(`../../analyzer/stall_analyzer/${path}`, import.meta.url), "utf8");
@@ -16,13 +16,13 @@ function pythonTable(source: string, name: string): Record<string, string> {
 describe("the analyzer and the page", () => {
   const palette = analyzer("report/palette.py");
 
-  it("paint the buckets in the same colours", () =>
-    expect(BUCKET_COLOURS).toEqual(pythonTable(palette, "BUCKET_COLOURS")));
-  it("paint the verdicts in the same colours", () =>
-    expect(STATUS_COLOURS).toEqual(pythonTable(palette, "STATUS_COLOURS")));
+  it("paint the buckets in the same colors", () =>
+    expect(BUCKET_COLORS).toEqual(pythonTable(palette, "BUCKET_COLORS")));
+  it("paint the verdicts in the same colors", () =>
+    expect(STATUS_COLORS).toEqual(pythonTable(palette, "STATUS_COLORS")));
   it("know the same buckets and verdicts", () => {
     const { $defs: defs } = JSON.parse(analyzer("report/schema.json"));
     expect(BUCKETS).toEqual(defs.bucket.enum);
-    expect(Object.keys(STATUS_COLOURS)).toEqual(defs.status.enum);
+    expect(Object.keys(STATUS_COLORS)).toEqual(defs.status.enum);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { flagLeft, placeFlags, rowsNeeded } from "../src/timeline/annotations";
 import { bestFor, isGoodEnough, kept, requestFor } from "../src/timeline/answers";
-import { type Chosen, neighbour, viewAround } from "../src/timeline/chosen";
+import { type Chosen, neighbor, viewAround } from "../src/timeline/chosen";
 import { traceAt } from "../src/timeline/clock";
 import { hoveredAt } from "../src/timeline/hit";
 import { layOut, withContents } from "../src/timeline/layout";
@@ -136,15 +136,15 @@ describe("lanes of threads", () => {
     ...span(start, end),
   });
   it("are walked along by arrow keys: in a row, and from row to row", () => {
-    expect(neighbour(open, at(1, 1, 3), "right")).toEqual(at(1, 4, 8));
-    expect(neighbour(open, at(1, 4, 8), "left")).toEqual(at(1, 1, 3));
-    expect(neighbour(open, at(1, 4, 8), "down")).toEqual(at(2, 5, 6));
-    expect(neighbour(open, at(1, 4, 8), "up")).toEqual(at(0, 0, 9));
-    expect(neighbour(open, at(1, 4, 8), "right")).toBeNull();
-    expect(neighbour(open, at(2, 5, 6), "down")).toBeNull();
+    expect(neighbor(open, at(1, 1, 3), "right")).toEqual(at(1, 4, 8));
+    expect(neighbor(open, at(1, 4, 8), "left")).toEqual(at(1, 1, 3));
+    expect(neighbor(open, at(1, 4, 8), "down")).toEqual(at(2, 5, 6));
+    expect(neighbor(open, at(1, 4, 8), "up")).toEqual(at(0, 0, 9));
+    expect(neighbor(open, at(1, 4, 8), "right")).toBeNull();
+    expect(neighbor(open, at(2, 5, 6), "down")).toBeNull();
   });
   it("lead up into the lane above, to what lies there at that time", () => {
-    expect(neighbour(open, at(0, 0, 9), "up")).toMatchObject({ lane: "ledger", ...span(4, 5) });
+    expect(neighbor(open, at(0, 0, 9), "up")).toMatchObject({ lane: "ledger", ...span(4, 5) });
   });
   it("find what a view shows of a row without looking at the rest", () => {
     expect(visibleOfRow(deep, 1, span(3.5, 10))).toEqual([2, 3]);

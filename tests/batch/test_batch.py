@@ -130,10 +130,10 @@ def notes_after_misbehaviour(names: list[str], deadline_s: float = FOREVER_S) ->
 
 def test_a_process_that_dies_costs_only_its_own_run() -> None:
     said = notes_after_misbehaviour(["a", "crash", "b", "killed", "raise", "c"])
-    assert "could not be analysed: its process crashed (Segmentation fault)" in said["crash"]
+    assert "could not be analyzed: its process crashed (Segmentation fault)" in said["crash"]
     assert "its process was killed, perhaps because memory ran out" in said["killed"]
     assert "RuntimeError: cursed" in said["raise"]
-    assert all("could not be analysed" not in said[name] for name in "abc")
+    assert all("could not be analyzed" not in said[name] for name in "abc")
 
 
 class Hurried(WorkerProcess):
@@ -149,7 +149,7 @@ def test_a_run_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(parallel, "WorkerProcess", Hurried)
     said = notes_after_misbehaviour(["hang", "a", "b"], deadline_s=2.0)
     assert "it took longer than 2 s (--deadline)" in said["hang"]
-    assert "could not be analysed" not in said["a"] + said["b"]
+    assert "could not be analyzed" not in said["a"] + said["b"]
 
 
 def is_killed_the_first_time(run: Run, progress: Progress, marks: Path) -> RunResult:

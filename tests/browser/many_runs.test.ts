@@ -1,4 +1,4 @@
-/** Two thousand runs: the list is quick, and only what is looked at is analysed. */
+/** Two thousand runs: the list is quick, and only what is looked at is analyzed. */
 
 import { cpSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ import { SAMPLES } from "./tensorboard";
 const RUNS = 2000;
 const PAGE_ROWS = 50;
 const PATIENCE = { timeout: 300_000 };
-const QUICK_MS = 100_000; // of a busy machine; to analyse them all takes several times as long
+const QUICK_MS = 100_000; // of a busy machine; to analyze them all takes several times as long
 
 const logdir = mkdtempSync(join(tmpdir(), "stall-many-"));
 const stage = setUpStage(() => {
@@ -29,7 +29,7 @@ afterAll(() => rmSync(logdir, { recursive: true, force: true }));
 
 const open = () => openTab(watched.page, stage.board.url);
 const rows = (frame: Frame) => frame.locator(".runs-table tbody tr").count();
-const analysed = (frame: Frame) => frame.locator(".runs-toolbar [role=status]").innerText();
+const analyzed = (frame: Frame) => frame.locator(".runs-toolbar [role=status]").innerText();
 
 describe("two thousand runs", () => {
   it("are listed quickly, a page at a time", async () => {
@@ -43,12 +43,12 @@ describe("two thousand runs", () => {
     expect(await frame.locator(".pager").first().innerText()).toContain("1–50 of 2,000");
   });
 
-  it("are analysed when they are seen, and only those", async () => {
+  it("are analyzed when they are seen, and only those", async () => {
     const frame = await open();
-    await expect.poll(() => analysed(frame), PATIENCE).toBe("50 of 2,000 runs analysed");
+    await expect.poll(() => analyzed(frame), PATIENCE).toBe("50 of 2,000 runs analyzed");
     expect(await frame.locator(".runs-table .stacked-bar").count()).toBe(PAGE_ROWS);
     await frame.getByRole("button", { name: "Next page" }).first().click();
-    await expect.poll(() => analysed(frame), PATIENCE).toBe("100 of 2,000 runs analysed");
+    await expect.poll(() => analyzed(frame), PATIENCE).toBe("100 of 2,000 runs analyzed");
   });
 
   it("are found by name", async () => {
@@ -73,10 +73,10 @@ describe("two thousand runs", () => {
     expect(tookMs).toBeLessThan(QUICK_MS);
   });
 
-  it("can all be analysed on request, while the page goes on", async () => {
+  it("can all be analyzed on request, while the page goes on", async () => {
     const frame = await open();
-    await frame.getByRole("button", { name: "Analyse all" }).click();
-    const count = async () => Number((await analysed(frame)).split(" of ")[0]!.replace(",", ""));
+    await frame.getByRole("button", { name: "Analyze all" }).click();
+    const count = async () => Number((await analyzed(frame)).split(" of ")[0]!.replace(",", ""));
     await expect.poll(count, PATIENCE).toBeGreaterThan(150);
     await frame.getByRole("button", { name: "lr_0/trial_0", exact: true }).click();
     await frame.waitForSelector("#verdict h1", { timeout: QUICK_MS });

@@ -60,7 +60,7 @@ const SHOTS: Shot[] = [
     at: "#hosts",
   },
   {
-    name: "analysing",
+    name: "analyzing",
     place: { run: "healthy" },
     sign: "progress",
     answer: {

@@ -43,7 +43,7 @@ def test_the_name_of_the_model_is_left_out_of_the_names_of_its_layers() -> None:
     assert [layer for layer, *_ in chosen(Weight("a/kernel:0", (2, 2)))] == ["a"]
 
 
-def test_normalisation_is_watched_only_where_there_is_nothing_else() -> None:
+def test_normalization_is_watched_only_where_there_is_nothing_else() -> None:
     scale, kernel = Weight("norm/gamma", (8,)), Weight("dense/kernel", (8, 8))
     assert [layer for layer, *_ in chosen(scale, kernel)] == ["dense"]
     assert [layer for layer, *_ in chosen(scale)] == ["norm"]

@@ -106,7 +106,7 @@ def test_long_gaps_between_steps_are_not_the_loops_own(tmp_path: Path) -> None:
 
 
 def traced_twice(first_ms: float, second_ms: float, name: str = "train_step") -> list[Event]:
-    """A call that makes variables: traced with them, then initialised, then traced without."""
+    """A call that makes variables: traced with them, then initialized, then traced without."""
     again = first_ms + 10
     ready = again + second_ms
     graph = f"__inference_{name}_7"

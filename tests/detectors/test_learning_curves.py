@@ -75,7 +75,7 @@ HEALTHY: dict[str, Curve] = {
     "language model": lambda r: events(
         *course(r, drop(math.log(40) + 0.1, 2.4, 240, 120), 0.01, 4), keras=model(units=40)
     ),
-    "autoencoder of grey pixels": lambda r: events(
+    "autoencoder of gray pixels": lambda r: events(
         *course(r, drop(0.6935, 0.6855, 360, 60), 0.0007, 6),
         keras=model("binary_crossentropy", 64, "sigmoid"),
     ),

@@ -185,8 +185,8 @@ def test_softmax_in_a_hidden_layer_explains_a_guess() -> None:
 
 
 def test_an_autoencoder_with_sigmoid_outputs_is_sound() -> None:
-    grey = regression("sigmoid output", falling(0.23, 0.07), noisy(0.069, 0.001))
-    assert checked(wrong_loss_or_activation, grey) is None
+    gray = regression("sigmoid output", falling(0.23, 0.07), noisy(0.069, 0.001))
+    assert checked(wrong_loss_or_activation, gray) is None
 
 
 def test_a_relu_output_whose_loss_stops_for_good_puts_out_zeros() -> None:

@@ -82,7 +82,7 @@ def test_xla_again_for_the_last_batch(tmp_path: Path) -> None:
     assert "drop_remainder=True" in finding.change.after
 
 
-def initialised(folder: Path, until_ms: float) -> Signals:
+def initialized(folder: Path, until_ms: float) -> Signals:
     first = [
         event("train_step", 0, until_ms + 10, tf_function_call="traced-nonXla", tracing_count=1),
         event("EagerExecute", 0, until_ms),
@@ -92,9 +92,9 @@ def initialised(folder: Path, until_ms: float) -> Signals:
 
 
 def test_variables_that_the_first_step_fills(tmp_path: Path) -> None:
-    finding = found(variable_initialization.check(initialised(tmp_path, 300)))
+    finding = found(variable_initialization.check(initialized(tmp_path, 300)))
     assert (finding.severity, finding.lost_ps) == ("consider", 300 * MS)
-    assert variable_initialization.check(initialised(tmp_path, 5)) is None
+    assert variable_initialization.check(initialized(tmp_path, 5)) is None
 
 
 def test_one_change_is_one_finding(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ class Board:
             ):
                 return answer
             time.sleep(0.02)
-        raise AssertionError(f"run {run} is not analysed: {answer}")
+        raise AssertionError(f"run {run} is not analyzed: {answer}")
 
 
 def copy_of(sample: str, target: Path) -> Path:

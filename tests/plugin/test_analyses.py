@@ -1,4 +1,4 @@
-"""Each version of a run's files is analysed once, off the request thread, and only if asked for."""
+"""Each version of a run's files is analyzed once, off the request thread, and only if asked for."""
 
 from __future__ import annotations
 

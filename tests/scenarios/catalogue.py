@@ -42,7 +42,7 @@ SCENARIOS = (
     Scenario("in_loop", "input_stalls", "input", "custom loop with step markers"),
     Scenario("in_loop_unmarked", "input_stalls", "input", "custom loop without markers"),
     Scenario("c_trace", "compile_stalls", "compile", "0.7 s of Python in call(), traced twice"),
-    Scenario("c_big_graph", "compile_stalls", "compile", "70 layers to trace and optimise"),
+    Scenario("c_big_graph", "compile_stalls", "compile", "70 layers to trace and optimize"),
     Scenario("c_jit", "compile_stalls", "compile", "XLA, jit_compile=True"),
     Scenario("c_jit_remainder", "compile_stalls", "compile", "XLA again for the last batch"),
     Scenario("c_variable_init", "compile_stalls", "compile", "wide variables made in fit()"),

@@ -23,7 +23,7 @@ from tests.scenarios.instruments import Instruments
 from tests.scenarios.truth import NS_PER_S, Interval
 from tests.scenarios.workloads import batches, dense_model, sleepy_batches
 
-NEIGHBOURS = 2  # control steps on either side of a step that tell what its dispatch took
+NEIGHBORS = 2  # control steps on either side of a step that tell what its dispatch took
 
 
 class OpClock:
@@ -93,7 +93,7 @@ def _fit_with_control(
     kernels = []
     for index, call in enumerate(it.clocks.calls):
         near = index // every
-        dispatch = _median_by_name(turns[max(0, near - NEIGHBOURS) : near + NEIGHBOURS + 1])
+        dispatch = _median_by_name(turns[max(0, near - NEIGHBORS) : near + NEIGHBORS + 1])
         ops = _ops_inside(clock, call.interval)
         kernels.append(sum(max(0.0, duration - dispatch.get(name, 0.0)) for name, duration in ops))
     # The first call also makes the kernels, which is not computing.

@@ -222,7 +222,7 @@ def _contended(it: Instruments, model: keras.Model, data: Any) -> None:
     )
     it.notes.append("steps on idle input: " + ", ".join(f"{s * 1e3:.1f} ms" for s in usual))
     it.knowledge.moves.append(("compute", "input", lost))
-    it.how["input"] = "wait in graph, plus what steps lose against their neighbours on idle input"
+    it.how["input"] = "wait in graph, plus what steps lose against their neighbors on idle input"
 
 
 def in_loop(it: Instruments) -> None:

@@ -97,15 +97,15 @@ def paint(epoch: Interval, coats: Sequence[Coat]) -> dict[str, int]:
         edges.update((coat.interval.begin_ns, coat.interval.end_ns))
     inside = sorted(edge for edge in edges if epoch.begin_ns <= edge <= epoch.end_ns)
     position = {edge: index for index, edge in enumerate(inside)}
-    colour = ["host"] * (len(inside) - 1)
+    color = ["host"] * (len(inside) - 1)
     for coat in coats:
         begin = max(coat.interval.begin_ns, epoch.begin_ns)
         end = min(coat.interval.end_ns, epoch.end_ns)
         if begin < end:
             first, last = position[begin], position[end]
-            colour[first:last] = [coat.bucket] * (last - first)
+            color[first:last] = [coat.bucket] * (last - first)
     totals = dict.fromkeys(BUCKETS, 0)
-    for index, bucket in enumerate(colour):
+    for index, bucket in enumerate(color):
         totals[bucket] += inside[index + 1] - inside[index]
     return totals
 
@@ -151,7 +151,7 @@ def _coats(clocks: Clocks, knowledge: Knowledge) -> Iterable[Coat]:
 
 
 def _making_code(clocks: Clocks, kind: str) -> Iterable[Coat]:
-    """Calls that reached the graph late because it was traced, optimised and instantiated."""
+    """Calls that reached the graph late because it was traced, optimized and instantiated."""
     calls = [call for call in clocks.calls if call.kind == kind and not call.raised]
     heads = [_head(clocks, call) for call in calls]
     steady = [h.length_ns for h, c in zip(heads[2:], calls[2:], strict=True) if not c.traced]

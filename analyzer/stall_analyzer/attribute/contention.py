@@ -56,7 +56,7 @@ STAYS_PUT = 2 / 3
 DISTURBED_SHARE = 0.01
 LEAST_CALM_STEPS = 40
 WARM_UP_STEPS = 2
-NEIGHBOURS = 9  # calm steps, over which the machine's own speed hardly drifts
+NEIGHBORS = 9  # calm steps, over which the machine's own speed hardly drifts
 # Steps that differ by more, or scatter more, do so for other reasons.
 LEAST_FACTOR, MOST_FACTOR = 0.5, 2.0
 MOST_SCATTER = 0.1
@@ -129,8 +129,8 @@ def _against_calm_steps(compute: Float64s, lost: Float64s) -> float:
     estimate = lost[~calm].sum()
     if len(at) < LEAST_CALM_STEPS or estimate <= 0:
         return 1.0
-    usual = np.convolve(compute[at], np.ones(NEIGHBOURS) / NEIGHBOURS, mode="valid")
-    around = NEIGHBOURS // 2
+    usual = np.convolve(compute[at], np.ones(NEIGHBORS) / NEIGHBORS, mode="valid")
+    around = NEIGHBORS // 2
     undisturbed = np.interp(np.arange(len(compute)), at[around:-around], usual)
     scatter = (compute[at] - undisturbed[at]).std() * (~calm).sum() / np.sqrt(len(at))
     factor = float((compute - undisturbed)[~calm].sum() / estimate)

@@ -1,4 +1,4 @@
-"""Second thoughts on a tiling: relabel a part of what is already labelled.
+"""Second thoughts on a tiling: relabel a part of what is already labeled.
 
 Each function takes cause codes over the window and returns new ones; lengths never change, so
 time stays conserved.

@@ -1,6 +1,6 @@
 """What the training thread was doing at each instant, by the innermost event that means something.
 
-Time that it spent waiting for a graph is labelled FOLLOW: the executors tell what happened there.
+Time that it spent waiting for a graph is labeled FOLLOW: the executors tell what happened there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from stall_analyzer.model.units import PS_PER_US, Int32s, Int64s
 
 FOLLOW = 200  # not a cause: look into the executor run
 
-# Starting a graph that exists takes microseconds; a first start that takes longer optimises and
+# Starting a graph that exists takes microseconds; a first start that takes longer optimizes and
 # instantiates it. No event names that work.
 INSTANTIATE_FROM_PS = 500 * PS_PER_US
 
@@ -153,7 +153,7 @@ def _eager_cause(op: str) -> str:
 
 
 def _instantiations(trace: Trace, training: TrainingThread, span: slice) -> tuple[Int64s, Int64s]:
-    """Before it is launched for the first time, a graph is optimised and instantiated."""
+    """Before it is launched for the first time, a graph is optimized and instantiated."""
     events = trace.events
     is_graph = names_where(trace, lambda name: name.startswith(FUNCTION_PREFIX))
     graphs = np.flatnonzero(is_graph[events.name[span]]) + span.start

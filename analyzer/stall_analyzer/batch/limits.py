@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, cast
 from stall_analyzer.batch.selection import parse_duration, parse_share
 from stall_analyzer.errors import UsageError
 from stall_analyzer.model.records import dataclass
-from stall_analyzer.report.palette import BUCKET_COLOURS, STATUS_COLOURS
+from stall_analyzer.report.palette import BUCKET_COLORS, STATUS_COLORS
 
 if TYPE_CHECKING:
     from stall_analyzer.model.kinds import Bucket
     from stall_analyzer.report.facts import Facts
 
-BUCKETS, STATUSES = tuple(BUCKET_COLOURS), tuple(STATUS_COLOURS)  # causes.py would load numpy
+BUCKETS, STATUSES = tuple(BUCKET_COLORS), tuple(STATUS_COLORS)  # causes.py would load numpy
 EPOCH, STATUS = "epoch", "status"
 
 

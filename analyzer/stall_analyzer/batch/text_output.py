@@ -36,14 +36,14 @@ def as_text(
         yield _captured(console, lambda: text.render(report, console, threads))
     if summed_up:
         yield _captured(console, lambda: _sums(batch, judge, in_full, Terminal(console)))
-    tables = view.judgements(judge, batch.root)
+    tables = view.judgments(judge, batch.root)
     if tables:
         yield "\n" + _captured(console, lambda: view.show(tables, Terminal(console)))
 
 
 def as_markdown(batch: Batch, judge: Judge, summed_up: bool, in_full: bool) -> Iterator[str]:
     """Read from its top: what was judged comes first."""
-    judged = view.markdown(view.judgements(judge, batch.root)).lstrip()
+    judged = view.markdown(view.judgments(judge, batch.root)).lstrip()
     if judged:
         yield f"{judged}\n"
     if summed_up:

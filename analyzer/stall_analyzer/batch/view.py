@@ -184,7 +184,7 @@ def notes_table(notes: Sequence[Note], count: int) -> Table:
 # ---------------------------------------------------------------- limits and baseline
 
 
-def judgements(judge: Judge, root: str = "") -> list[Table]:
+def judgments(judge: Judge, root: str = "") -> list[Table]:
     """Only what was asked for; the comparison also when nothing is worse."""
     tables = []
     if judge.limits.exceeded:

@@ -341,7 +341,7 @@ def _write_tables(batch: Batch, arguments: argparse.Namespace) -> None:
 def _pieces(
     batch: Batch, judge: Judge, stream: TextIO, arguments: argparse.Namespace
 ) -> Iterator[str]:
-    """The report as it fits `stream`: its width, colours and encoding."""
+    """The report as it fits `stream`: its width, colors and encoding."""
     if arguments.format == JSON:
         from stall_analyzer.batch.json_output import as_json  # noqa: PLC0415
 

@@ -69,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
         choices=SHELLS,
         help="the script by which a shell completes this command; needs the extra [completion]",
     )
-    made.add_argument("--no-color", action="store_true", help="no colour; NO_COLOR does the same")
+    made.add_argument("--no-color", action="store_true", help="no color; NO_COLOR does the same")
     made.add_argument("-v", "--verbose", action="store_true", help="tracebacks of internal errors")
     made.add_argument("--version", action=_Version, nargs=0, help="version, and decoder in use")
     return made

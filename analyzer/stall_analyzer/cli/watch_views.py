@@ -18,7 +18,7 @@ from stall_analyzer.live.words import costs, how_far, in_a_line, just_now, left
 from stall_analyzer.model.format import percent
 from stall_analyzer.report.facts import by_size
 from stall_analyzer.report.glyphs import cells_per_part
-from stall_analyzer.report.palette import BUCKET_COLOURS, BUCKET_LETTERS, STATUS_COLOURS
+from stall_analyzer.report.palette import BUCKET_COLORS, BUCKET_LETTERS, STATUS_COLORS
 from stall_analyzer.report.terminal import Terminal
 
 BAR_WIDTH = 30
@@ -119,7 +119,7 @@ class TerminalView:
         for process in run.processes:
             yield from self._process(process)
         if run.stall:
-            yield self._text(run.stall, f"bold {STATUS_COLOURS['stuck']}")
+            yield self._text(run.stall, f"bold {STATUS_COLORS['stuck']}")
 
     def _process(self, process: ProcessState) -> Iterator[Text]:
         late = " (late)" if process.is_late else ""
@@ -136,7 +136,7 @@ class TerminalView:
         cells = cells_per_part(dict(spent), BAR_WIDTH)
         parts = [self._terminal.text(INDENT)]
         for bucket, count in cells.items():
-            colors = f"black on {BUCKET_COLOURS[bucket]}"
+            colors = f"black on {BUCKET_COLORS[bucket]}"
             parts.append(self._terminal.text(BUCKET_LETTERS[bucket] * count, colors))
         for bucket, ps in spent[:BUCKETS_NAMED]:
             parts.append(self._terminal.text(f"  {bucket} {percent(ps, whole_ps)}", "dim"))

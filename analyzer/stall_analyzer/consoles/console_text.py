@@ -28,7 +28,7 @@ BEFORE_MESSAGE = re.compile(
     r"^.*?(?:[IWEF]\d{4} [\d:.]+ +\d+ \S+:\d+\] |\d{4}-\d\d-\d\d [\d:.]+: [IWEF] \S+:\d+\] "
     r"|WARNING:tensorflow:|\S+\.py:\d+: \w*Warning: )"
 )
-# absl counts seconds since 1970 until it is initialised; all other times are local.
+# absl counts seconds since 1970 until it is initialized; all other times are local.
 UNIX_TIME = re.compile(r"[IWEF]0000 00:00:(\d{9,11}\.\d+)")
 LOCAL_TIME = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?)")
 

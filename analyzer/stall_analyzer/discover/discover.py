@@ -245,7 +245,7 @@ class _Place:
         if self.is_session:
             return "/".join((*self._owner_parts, self.full[-1]))
         # A trace outside of plugins/profile: the Profile plugin does not show it, so any name
-        # that the user recognises will do.
+        # that the user recognizes will do.
         if self.is_bare_file:
             return self.folder.names[0].removesuffix(self.suffix(self.folder.names[0]) or "")
         return "/".join(self.folder.parts) or self.full[-1]

@@ -1,6 +1,6 @@
 """What the TensorBoard callback stored of the model, read as plain JSON.
 
-Nothing is deserialised by Keras: a lambda in that JSON is marshalled bytecode. Every value may
+Nothing is deserialized by Keras: a lambda in that JSON is marshalled bytecode. Every value may
 have an unexpected type; what we do not understand becomes None or is left out.
 """
 
@@ -132,7 +132,7 @@ def _is_layer(value: object) -> bool:
 
 
 def _plain(value: object) -> object:
-    """Serialised objects by their name, everything else as it is."""
+    """Serialized objects by their name, everything else as it is."""
     return _name(value) if _is_object(value) else value
 
 

@@ -169,7 +169,7 @@ def refine(tiling: Tiling, cuts: Int64s) -> Tiling:
 
 
 def simplify(tiling: Tiling) -> Tiling:
-    """Join neighbours of equal label; drop empty tiles."""
+    """Join neighbors of equal label; drop empty tiles."""
     bounds, labels = tiling
     full = np.diff(bounds) > 0
     starts, labels = bounds[:-1][full], labels[full]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stall_analyzer.model.format import seconds
-from stall_analyzer.report.palette import BUCKET_COLOURS
+from stall_analyzer.report.palette import BUCKET_COLORS
 from stall_analyzer.report.terminal import Terminal
 from stall_analyzer.report.words import code_cost, code_place, forecast, may_enjoy, worth
 
@@ -70,7 +70,7 @@ def _title(terminal: Terminal, finding: FindingEntry, more: str = "") -> None:
         [
             [
                 terminal.text(f"{severity:8}", SEVERITY_STYLES[severity]),
-                terminal.text(finding["id"], BUCKET_COLOURS[finding["bucket"]]),
+                terminal.text(finding["id"], BUCKET_COLORS[finding["bucket"]]),
                 terminal.text(finding["title"] + more, SEVERITY_STYLES[severity]),
             ]
         ],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.report.facts import figures, shown_name
-from stall_analyzer.report.palette import BUCKET_COLOURS, STATUS_COLOURS
+from stall_analyzer.report.palette import BUCKET_COLORS, STATUS_COLORS
 from stall_analyzer.report.words import (
     bucket_range,
     code_cost,
@@ -30,7 +30,7 @@ MOST_FINDINGS = 5
 MOST_RUNS = 10  # a cell is no place for more
 MOST_LINES = 3  # of the user's code, for each finding
 _RUN = "padding:2px 12px;margin:8px 0;max-width:60em"
-# Half transparent grey is seen on any background.
+# Half transparent gray is seen on any background.
 _CODE = "margin:4px 0;padding:6px 8px;background:rgba(128,128,128,.15);overflow-x:auto"
 _SWATCH = "display:inline-block;width:.7em;height:.7em;margin-right:.3em"
 
@@ -45,7 +45,7 @@ def render(runs: Sequence[ReportEntry]) -> str:
 
 def _run(run: ReportEntry) -> Iterator[str]:
     verdict = run["verdict"]
-    color = STATUS_COLOURS[verdict["status"]]
+    color = STATUS_COLORS[verdict["status"]]
     yield f'<div style="{_RUN};border-left:4px solid {color}">'
     name = shown_name(run["run"], run["attempt"], run["folder"])
     yield f"<b>{escape(name)}</b><br>{escape(verdict['sentence'])}"
@@ -66,13 +66,13 @@ def _bar(run: ReportEntry) -> Iterator[str]:
     yield f'<div role="img" aria-label="{escape(", ".join(words))}"'
     yield ' style="display:flex;height:14px;margin:6px 0">'
     for (bucket, ps), label in zip(spent, words, strict=True):
-        style = f"flex:{ps / whole_ps:.6f};background:{BUCKET_COLOURS[bucket]}"
+        style = f"flex:{ps / whole_ps:.6f};background:{BUCKET_COLORS[bucket]}"
         yield f'<span title="{label}" style="{style}"></span>'
     yield "</div>"
     for bucket, ps in spent:
         between = bucket_range(run, bucket)
         yield f'<span style="white-space:nowrap;margin-right:1em"><span style="{_SWATCH};'
-        yield f'background:{BUCKET_COLOURS[bucket]}"></span>{bucket} {seconds(ps)}'
+        yield f'background:{BUCKET_COLORS[bucket]}"></span>{bucket} {seconds(ps)}'
         yield f" ({between})</span> " if between else "</span> "
     yield f"<br>{escape(', '.join(epoch_times(run)))}" if whole_ps else ""
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from stall_analyzer.model.kinds import Bucket, Status
 from stall_analyzer.report.facts import figures, shown_name
 from stall_analyzer.report.glyphs import cells_per_part
-from stall_analyzer.report.palette import BUCKET_COLOURS, BUCKET_LETTERS, STATUS_COLOURS
+from stall_analyzer.report.palette import BUCKET_COLORS, BUCKET_LETTERS, STATUS_COLORS
 from stall_analyzer.report.terminal import Terminal
 from stall_analyzer.report.words import first_epoch, main_cost
 
@@ -82,8 +82,8 @@ def small_bar(terminal: Terminal, buckets_ps: Mapping[Bucket, int]) -> Text:
 
 
 def _swatch(terminal: Terminal, bucket: Bucket, count: int) -> Text:
-    return terminal.text(BUCKET_LETTERS[bucket] * count, f"black on {BUCKET_COLOURS[bucket]}")
+    return terminal.text(BUCKET_LETTERS[bucket] * count, f"black on {BUCKET_COLORS[bucket]}")
 
 
 def _status(terminal: Terminal, status: Status) -> Text:
-    return terminal.text(status.replace("_", " "), f"bold {STATUS_COLOURS[status]}")
+    return terminal.text(status.replace("_", " "), f"bold {STATUS_COLORS[status]}")

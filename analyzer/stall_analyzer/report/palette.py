@@ -1,12 +1,12 @@
-"""The colours and letters of every view."""
+"""The colors and letters of every view."""
 
 from __future__ import annotations
 
 from stall_analyzer.model.kinds import Bucket, Level, Status
 
-# Okabe and Ito's palette: told apart with any kind of colour vision. The letter stands for the
-# bucket in the small bars, which must also be readable without colour.
-BUCKET_COLOURS: dict[Bucket, str] = {
+# Okabe and Ito's palette: told apart with any kind of color vision. The letter stands for the
+# bucket in the small bars, which must also be readable without color.
+BUCKET_COLORS: dict[Bucket, str] = {
     "input": "#E69F00",
     "compile": "#56B4E9",
     "memory": "#D55E00",
@@ -28,7 +28,7 @@ BUCKET_LETTERS: dict[Bucket, str] = {
     "profiler": "p",
     "unknown": "?",
 }
-STATUS_COLOURS: dict[Status, str] = {
+STATUS_COLORS: dict[Status, str] = {
     "healthy": "#009E73",
     "slow_once": "#56B4E9",
     "slow_always": "#E69F00",
@@ -38,4 +38,4 @@ STATUS_COLOURS: dict[Status, str] = {
     "running": "#0072B2",
     "unknown": "#999999",
 }
-NOTE_COLOURS: dict[Level, str] = {"error": "#D55E00", "warning": "#E69F00", "info": "dim"}
+NOTE_COLORS: dict[Level, str] = {"error": "#D55E00", "warning": "#E69F00", "info": "dim"}

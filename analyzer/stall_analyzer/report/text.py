@@ -18,9 +18,9 @@ from stall_analyzer.report.glyphs import bar, sparkline
 from stall_analyzer.report.hosts_text import show_hosts
 from stall_analyzer.report.overview_text import show_overview
 from stall_analyzer.report.palette import (
-    BUCKET_COLOURS,
-    NOTE_COLOURS,
-    STATUS_COLOURS,
+    BUCKET_COLORS,
+    NOTE_COLORS,
+    STATUS_COLORS,
 )
 from stall_analyzer.report.terminal import Terminal
 from stall_analyzer.report.threads_text import show_threads
@@ -79,7 +79,7 @@ def _need(run: ReportEntry) -> tuple[int, int]:
 def _run(terminal: Terminal, run: ReportEntry, threads: bool) -> None:
     terminal.heading(shown_name(run["run"], run["attempt"], run["folder"]))
     verdict = run["verdict"]
-    terminal.line(terminal.text(verdict["sentence"], f"bold {STATUS_COLOURS[verdict['status']]}"))
+    terminal.line(terminal.text(verdict["sentence"], f"bold {STATUS_COLORS[verdict['status']]}"))
     if undecided(run):
         terminal.line(terminal.text(f"undecided: {undecided(run)}", "bold"))
     if run["window"]["duration_ps"]:
@@ -128,7 +128,7 @@ def _buckets(terminal: Terminal, run: ReportEntry) -> None:
         causes = causes_in(run, bucket)
         alone = f" {causes.pop()[0]}" if len(causes) == 1 else ""  # not said twice
         name = Text.assemble(terminal.text(bucket, "bold"), terminal.text(alone, "dim"))
-        filled = terminal.text(bar(ps, window_ps, width) if width else "", BUCKET_COLOURS[bucket])
+        filled = terminal.text(bar(ps, window_ps, width) if width else "", BUCKET_COLORS[bucket])
         row(name, ps, filled, known=ranges[bucket])
         for cause, cause_ps in causes[:CAUSES_SHOWN]:
             row(terminal.text(f"  {cause}", "dim"), cause_ps, Text(), "dim")
@@ -152,7 +152,7 @@ def _code(terminal: Terminal, run: ReportEntry) -> None:
         terminal.gap()
         terminal.line(terminal.text("where in your code", "bold"))
     for line in lines:
-        terminal.line(terminal.text(line["cause"], BUCKET_COLOURS[line["bucket"]]), indent=2)
+        terminal.line(terminal.text(line["cause"], BUCKET_COLORS[line["bucket"]]), indent=2)
         show_line(terminal, line, indent=4)
 
 
@@ -168,7 +168,7 @@ def _steps(terminal: Terminal, run: ReportEntry) -> None:
     summary += f"longest {seconds(max(durations))}"
     terminal.line(terminal.text("steps", "bold"), terminal.text(summary))
     strip = (
-        terminal.text(cell, _colour(steps[tallest]))
+        terminal.text(cell, _color(steps[tallest]))
         for cell, tallest in sparkline(durations, terminal.text_width - 2)
     )
     terminal.line(*strip, indent=2)
@@ -200,9 +200,9 @@ def _largest_bucket(step: StepEntry) -> Bucket | None:
     return parts[0][0] if parts else None
 
 
-def _colour(step: StepEntry) -> str:
+def _color(step: StepEntry) -> str:
     bucket = _largest_bucket(step)
-    return BUCKET_COLOURS[bucket] if bucket else ""
+    return BUCKET_COLORS[bucket] if bucket else ""
 
 
 def _mostly(terminal: Terminal, step: StepEntry) -> Text:
@@ -211,7 +211,7 @@ def _mostly(terminal: Terminal, step: StepEntry) -> Text:
     if not bucket:
         return terminal.text("not traced", "dim")
     share = percent(step["buckets_ps"][bucket], _duration(step))
-    return Text.assemble(terminal.text(bucket, BUCKET_COLOURS[bucket]), terminal.text(f" {share}"))
+    return Text.assemble(terminal.text(bucket, BUCKET_COLORS[bucket]), terminal.text(f" {share}"))
 
 
 def _phases(terminal: Terminal, run: ReportEntry) -> None:
@@ -268,7 +268,7 @@ def _evidence(terminal: Terminal, run: ReportEntry) -> None:
 def _notes(terminal: Terminal, notes: Sequence[NoteEntry]) -> None:
     table = [
         [
-            terminal.text(note["level"], NOTE_COLOURS[note["level"]]),
+            terminal.text(note["level"], NOTE_COLORS[note["level"]]),
             Text.assemble(
                 terminal.text(note["text"]),
                 terminal.text(f" ({note['where']})" if note["where"] else "", "dim"),

@@ -52,7 +52,7 @@ export interface Reason {
   fresh: boolean;
 }
 
-/** Which runs to analyse where there are too many to analyse all of them unasked. */
+/** Which runs to analyze where there are too many to analyze all of them unasked. */
 export interface RunsWish {
   names: readonly string[];
   all: boolean;

@@ -26,7 +26,7 @@ export function isChosen(chosen: Chosen | null, box: LaneBox, item: Item): boole
 }
 
 /** The next event that way: in the same row, or in the next row or lane that has one. */
-export function neighbour(layout: Layout, chosen: Chosen, direction: Direction): Chosen | null {
+export function neighbor(layout: Layout, chosen: Chosen, direction: Direction): Chosen | null {
   const lanes = layout.boxes.filter((box): box is LaneBox => box.kind === "lane");
   const at = lanes.findIndex(({ id }) => id === chosen.lane);
   const box = lanes[at];

@@ -1,6 +1,6 @@
 /** The findings' flags above the lanes: buttons, so that keyboard and screen reader reach them. */
 
-import { BUCKET_COLOURS } from "../palette";
+import { BUCKET_COLORS } from "../palette";
 import { ANNOTATION_ROW_HEIGHT, type Flag, flagLeft } from "./annotations";
 
 interface Props {
@@ -15,7 +15,7 @@ export function Flags({ flags, width, rows, chosen, onChoose }: Props) {
   return (
     <>
       {flags.map((flag) => {
-        const colour = BUCKET_COLOURS[flag.bucket];
+        const color = BUCKET_COLORS[flag.bucket];
         const left = Math.max(flag.x, 0);
         const extent = Math.max(Math.min(flag.endX, width) - left, 2);
         const key = `${flag.findingId} ${flag.evidenceIndex}`;
@@ -28,7 +28,7 @@ export function Flags({ flags, width, rows, chosen, onChoose }: Props) {
               left: `${left}px`,
               top: `${rows * ANNOTATION_ROW_HEIGHT}px`,
               width: `${extent}px`,
-              background: colour,
+              background: color,
             }}
           />
         ) : (
@@ -41,7 +41,7 @@ export function Flags({ flags, width, rows, chosen, onChoose }: Props) {
               left: `${flagLeft(flag, width)}px`,
               top: `${top}px`,
               maxWidth: `${flag.labelWidth}px`,
-              borderColor: colour,
+              borderColor: color,
             }}
             onClick={() => onChoose(flag)}
           >

@@ -1,7 +1,7 @@
 /** All of the window as a track, with the part on the screen as a frame that can be dragged. */
 
 import { seconds } from "../format";
-import { BUCKET_COLOURS } from "../palette";
+import { BUCKET_COLORS } from "../palette";
 import type { Finding, Ps, Span } from "../types";
 import { Scale, clamped, whole } from "./view";
 
@@ -19,7 +19,7 @@ export function Minimap({ findings, windowPs, view, width, setView }: Props) {
   const scale = new Scale(whole(windowPs), Math.max(width, 1));
   const [left, right] = [scale.x(view.start_ps), scale.x(view.end_ps)];
 
-  const centreOn = (event: PointerEvent) => {
+  const centerOn = (event: PointerEvent) => {
     if (!(event.buttons & 1)) return;
     const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
     const middle = scale.ps(event.clientX - box.left);
@@ -33,9 +33,9 @@ export function Minimap({ findings, windowPs, view, width, setView }: Props) {
       title={`The whole window, ${seconds(windowPs)}. Drag to move.`}
       onPointerDown={(event) => {
         event.currentTarget.setPointerCapture(event.pointerId);
-        centreOn(event);
+        centerOn(event);
       }}
-      onPointerMove={centreOn}
+      onPointerMove={centerOn}
     >
       {marksOf(findings).map(({ bucket, start_ps, end_ps }, index) => (
         <i
@@ -44,7 +44,7 @@ export function Minimap({ findings, windowPs, view, width, setView }: Props) {
           style={{
             left: `${scale.x(start_ps)}px`,
             width: `${Math.max(scale.x(end_ps) - scale.x(start_ps), 2)}px`,
-            background: BUCKET_COLOURS[bucket],
+            background: BUCKET_COLORS[bucket],
           }}
         />
       ))}

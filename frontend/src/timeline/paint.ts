@@ -4,7 +4,7 @@
  */
 
 import { cut, tickLabel } from "../format";
-import { BUCKET_COLOURS, GROUP_COLOURS, bucketOf, inkOn } from "../palette";
+import { BUCKET_COLORS, GROUP_COLORS, bucketOf, inkOn } from "../palette";
 import { spokenCause } from "../words";
 import type { Bucket, Division, Ps, Span } from "../types";
 import { bucketFill } from "../ui/canvas";
@@ -100,7 +100,7 @@ export function paintLane(
   for (let row = 0; row < box.rows; row++) {
     const top = rowTop(box, row);
     const [from, to] = visibleOfRow(box.lane, row, scale.view);
-    let paintedTo = -1; // where the colour ends
+    let paintedTo = -1; // where the color ends
     for (let i = from; i < to; i++) {
       const item = box.lane.items[i]!;
       const endX = scale.x(item[1]);
@@ -115,7 +115,7 @@ export function paintLane(
         continue;
       }
       context.fillStyle = fillFor(item[2]);
-      // A gap of a pixel between neighbours, as long as there is one to spare.
+      // A gap of a pixel between neighbors, as long as there is one to spare.
       context.fillRect(left, top, width > 3 ? width - 1 : width, box.rowHeight);
       if (theme && width >= TEXT_LEAST_PX) {
         paintName(context, box, names[item[2]] ?? "", left, top, width, theme);
@@ -166,13 +166,13 @@ function paintName(
   context.fillText(cut(text, room), left + 4, top + box.rowHeight / 2 + 0.5, width - 6);
 }
 
-// ---------------------------------------------------------------- colours
+// ---------------------------------------------------------------- colors
 
 type FillFor = (nameIndex: number) => string | CanvasPattern;
 
-const SHADES = ["59", "80", "6B", "92"]; // alpha: neighbours with other names look different
+const SHADES = ["59", "80", "6B", "92"]; // alpha: neighbors with other names look different
 
-/** The ledger has the buckets' own colours, every other lane shades of its group's. */
+/** The ledger has the buckets' own colors, every other lane shades of its group's. */
 function fillsOf(
   context: CanvasRenderingContext2D,
   box: LaneBox,
@@ -181,8 +181,8 @@ function fillsOf(
   if (box.id === "ledger") {
     return (nameIndex) => bucketFill(context, bucketOf(names[nameIndex] ?? ""));
   }
-  const colour = GROUP_COLOURS[box.lane.group] ?? GROUP_COLOURS.training;
-  const shades = SHADES.map((alpha) => colour + alpha);
+  const color = GROUP_COLORS[box.lane.group] ?? GROUP_COLORS.training;
+  const shades = SHADES.map((alpha) => color + alpha);
   return (nameIndex) => shades[nameIndex % shades.length]!;
 }
 
@@ -203,8 +203,8 @@ function paintChosen(context: CanvasRenderingContext2D, picture: Picture): void 
 
 function paintMarks(context: CanvasRenderingContext2D, picture: Picture): void {
   const { scale, height, theme, marked, markedBucket, cursorPs, selection } = picture;
-  const colour = markedBucket ? BUCKET_COLOURS[markedBucket] : theme.ink;
-  for (const span of marked) paintBand(context, span, colour, "1F", scale, height);
+  const color = markedBucket ? BUCKET_COLORS[markedBucket] : theme.ink;
+  for (const span of marked) paintBand(context, span, color, "1F", scale, height);
   if (selection) paintBand(context, selection, theme.ink, "1F", scale, height);
   if (cursorPs !== null) {
     context.fillStyle = theme.faint;
@@ -215,7 +215,7 @@ function paintMarks(context: CanvasRenderingContext2D, picture: Picture): void {
 function paintBand(
   context: CanvasRenderingContext2D,
   span: Span,
-  colour: string,
+  color: string,
   alpha: string,
   scale: Scale,
   height: number,
@@ -223,9 +223,9 @@ function paintBand(
   const left = Math.max(scale.x(span.start_ps), -2);
   const right = Math.min(scale.x(span.end_ps), scale.width + 2);
   if (right < -1 || left > scale.width + 1) return;
-  context.fillStyle = colour + alpha;
+  context.fillStyle = color + alpha;
   context.fillRect(left, 0, Math.max(right - left, 1), height);
-  context.fillStyle = colour;
+  context.fillStyle = color;
   context.fillRect(left, 0, 1, height);
   context.fillRect(right - 1, 0, 1, height);
 }

@@ -1,6 +1,6 @@
 /** A curve in its box: memory, loss, learning rate. */
 
-import { BUCKET_COLOURS } from "../palette";
+import { BUCKET_COLORS } from "../palette";
 import type { SeriesBox } from "./layout";
 import type { Theme } from "./paint";
 import type { Scale } from "./view";
@@ -66,7 +66,7 @@ function paintDots(
 }
 
 function paintCross(context: CanvasRenderingContext2D, x: number, y: number): void {
-  context.strokeStyle = BUCKET_COLOURS.numerics;
+  context.strokeStyle = BUCKET_COLORS.numerics;
   context.lineWidth = 2;
   context.beginPath();
   context.moveTo(x - 3, y - 3);

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { DataSource } from "../data/source";
 import { flamesOfRange } from "../flames";
 import { percent, seconds, shortened } from "../format";
-import { GROUP_COLOURS, bucketOf } from "../palette";
+import { GROUP_COLORS, bucketOf } from "../palette";
 import type { BucketTimes, Ps, RangeAnswer, Report, Span } from "../types";
 import { StackedBar } from "../ui/stacked_bar";
 import { FlameGraph } from "../views/flame_graph";
@@ -119,7 +119,7 @@ function Flames({ answer }: { answer: RangeAnswer }) {
     <FlameGraph
       whole={flamesOfRange(answer.flames)}
       label={label}
-      colour={GROUP_COLOURS.device}
+      color={GROUP_COLORS.device}
       isStrong={() => false}
     />
   );

@@ -7,7 +7,7 @@ import { seconds } from "../format";
 import type { Report, Span, Trace } from "../types";
 import { useSettled, useWidth } from "../ui/hooks";
 import { isGoodEnough } from "./answers";
-import { type Chosen, type Direction, chosenOf, neighbour, viewAround } from "./chosen";
+import { type Chosen, type Direction, chosenOf, neighbor, viewAround } from "./chosen";
 import { traceAt } from "./clock";
 import { EventPanel } from "./event_panel";
 import { Head } from "./head";
@@ -87,7 +87,7 @@ export function Timeline(props: Props) {
   };
   const go = (direction: Direction): boolean => {
     if (!chosen || !layout) return false;
-    const next = neighbour(layout, chosen, direction);
+    const next = neighbor(layout, chosen, direction);
     if (next) {
       choose(next);
       setView(viewAround(view, next, windowPs));
@@ -193,13 +193,13 @@ const HELP =
 const KEYS_HELP =
   "W and S zoom, A and D move, 0 shows all. Arrow keys go from a chosen event to those beside, above and below it, Enter zooms to it; n and p walk along the evidence.";
 
-/** The canvas paints with the colours of the style sheet. */
+/** The canvas paints with the colors of the style sheet. */
 function themeOf(element: HTMLElement | null): Theme {
   const style = getComputedStyle(element ?? document.documentElement);
-  const colour = (name: string) => style.getPropertyValue(name).trim() || "#777777";
+  const color = (name: string) => style.getPropertyValue(name).trim() || "#777777";
   return {
-    ink: colour("--ink"),
-    faint: colour("--ink-faint"),
-    line: colour("--line"),
+    ink: color("--ink"),
+    faint: color("--ink-faint"),
+    line: color("--line"),
   };
 }

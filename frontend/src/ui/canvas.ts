@@ -1,6 +1,6 @@
-/** Canvases that are sharp on every screen, and the buckets' colours on them. */
+/** Canvases that are sharp on every screen, and the buckets' colors on them. */
 
-import { BUCKET_COLOURS } from "../palette";
+import { BUCKET_COLORS } from "../palette";
 import type { Bucket } from "../types";
 
 export function paintCanvas(
@@ -26,19 +26,19 @@ export function paintCanvas(
 
 let hatching: CanvasPattern | null = null;
 
-/** Two greys are hard to tell apart; what is unknown is hatched everywhere. */
+/** Two grays are hard to tell apart; what is unknown is hatched everywhere. */
 export function bucketFill(
   context: CanvasRenderingContext2D,
   bucket: Bucket,
 ): string | CanvasPattern {
-  return bucket === "unknown" ? (hatching ??= hatch(context)) : BUCKET_COLOURS[bucket];
+  return bucket === "unknown" ? (hatching ??= hatch(context)) : BUCKET_COLORS[bucket];
 }
 
 function hatch(context: CanvasRenderingContext2D): CanvasPattern {
   const tile = document.createElement("canvas");
   tile.width = tile.height = 8;
   const pen = tile.getContext("2d")!;
-  pen.fillStyle = BUCKET_COLOURS.unknown;
+  pen.fillStyle = BUCKET_COLORS.unknown;
   pen.fillRect(0, 0, 8, 8);
   pen.strokeStyle = "#FFFFFF66";
   pen.lineWidth = 2;

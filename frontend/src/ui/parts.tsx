@@ -4,13 +4,13 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { counted } from "../format";
 import { gravestFirst } from "../model";
-import { STATUS_COLOURS } from "../palette";
+import { STATUS_COLORS } from "../palette";
 import { STATUS_SIGNS, STATUS_WORDS } from "../words";
 import type { Note, Progress, Status } from "../types";
 
 export function StatusBadge({ status }: { status: Status }) {
   return (
-    <span class="status-badge" style={{ "--status": STATUS_COLOURS[status] }}>
+    <span class="status-badge" style={{ "--status": STATUS_COLORS[status] }}>
       <span aria-hidden="true">{STATUS_SIGNS[status]}</span>
       {STATUS_WORDS[status]}
     </span>

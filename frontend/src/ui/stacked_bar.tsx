@@ -2,7 +2,7 @@
 
 import { percent, seconds } from "../format";
 import { parts, total } from "../model";
-import { BUCKET_COLOURS, inkOn } from "../palette";
+import { BUCKET_COLORS, inkOn } from "../palette";
 import type { Bucket, BucketTimes, Ps } from "../types";
 
 interface Props {
@@ -40,7 +40,7 @@ export function StackedBar(props: Props) {
             aria-label={onChoose && `${bucket} ${percent(ps, whole)}`}
             style={{
               width: `${share * 100}%`,
-              backgroundColor: BUCKET_COLOURS[bucket],
+              backgroundColor: BUCKET_COLORS[bucket],
               color: inkOn(bucket),
             }}
             {...(onChoose && {
@@ -60,7 +60,7 @@ export function StackedBar(props: Props) {
   );
 }
 
-/** Which colour is which bucket. */
+/** Which color is which bucket. */
 export function Legend({ buckets }: { buckets: readonly Bucket[] }) {
   return (
     <ul class="legend">
@@ -94,6 +94,6 @@ export function Candidates({ buckets }: { buckets: readonly Bucket[] }) {
 
 export function Swatch({ bucket }: { bucket: Bucket }) {
   return (
-    <i class={`swatch bucket-${bucket}`} style={{ backgroundColor: BUCKET_COLOURS[bucket] }} />
+    <i class={`swatch bucket-${bucket}`} style={{ backgroundColor: BUCKET_COLORS[bucket] }} />
   );
 }

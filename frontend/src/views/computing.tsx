@@ -1,7 +1,7 @@
 /** A healthy run's next step: what its computing consists of, and what could make that faster. */
 
 import { percent } from "../format";
-import { BUCKET_COLOURS } from "../palette";
+import { BUCKET_COLORS } from "../palette";
 import type { Computing as Entry } from "../types";
 import { Section } from "../ui/parts";
 
@@ -59,7 +59,7 @@ function Parts(props: { title: string; parts: Entry["layers"]; wholePs: number }
                 <span
                   style={{
                     width: `${(100 * ps) / Math.max(wholePs, 1)}%`,
-                    background: BUCKET_COLOURS.compute,
+                    background: BUCKET_COLORS.compute,
                   }}
                 />
               </td>

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { DataSource } from "../data/source";
 import { between, percent, seconds } from "../format";
 import { evidenceTime, gainSentence, groupedByLabel, predicted } from "../model";
-import { BUCKET_COLOURS } from "../palette";
+import { BUCKET_COLORS } from "../palette";
 import { rootUrl } from "../root";
 import { traceViewerUrl } from "../trace_viewer";
 import { SEVERITY_WORDS } from "../words";
@@ -36,7 +36,7 @@ export function FindingCard(props: Props) {
     <article
       id={`card-${finding.id}`}
       class={`card ${isChosen ? "chosen" : ""}`}
-      style={{ "--bucket": BUCKET_COLOURS[finding.bucket] }}
+      style={{ "--bucket": BUCKET_COLORS[finding.bucket] }}
     >
       <h3 class="card-title">
         <button

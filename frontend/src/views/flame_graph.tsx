@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { type Flame, boxesOf, flamesOf } from "../flames";
 import { percent, seconds } from "../format";
-import { BUCKET_COLOURS } from "../palette";
+import { BUCKET_COLORS } from "../palette";
 import type { Stacks } from "../types";
 
 const ROW_PIXELS = 20;
@@ -18,7 +18,7 @@ export function FlameGraphs({ stacks }: { stacks: Stacks }) {
           <FlameGraph
             whole={flamesOf(stacks, bucket)}
             label={(frame) => stacks.frames[frame] ?? `all of ${bucket}`}
-            colour={BUCKET_COLOURS[bucket]}
+            color={BUCKET_COLORS[bucket]}
             isStrong={(frame) => stacks.users.includes(frame)}
           />
         </details>
@@ -31,17 +31,17 @@ interface Props {
   whole: Flame;
   /** What stands on a box; of -1, on the one for all of it. */
   label: (frame: number) => string;
-  colour: string;
+  color: string;
   /** The user's own. */
   isStrong: (frame: number) => boolean;
 }
 
-export function FlameGraph({ whole, label, colour, isStrong }: Props) {
+export function FlameGraph({ whole, label, color, isStrong }: Props) {
   const [chosen, setChosen] = useState<Flame | null>(null);
   const boxes = boxesOf(chosen ?? whole);
   const rows = 1 + Math.max(...boxes.map(({ depth }) => depth));
   return (
-    <div class="flame-graph" style={{ height: `${rows * ROW_PIXELS}px`, "--bucket": colour }}>
+    <div class="flame-graph" style={{ height: `${rows * ROW_PIXELS}px`, "--bucket": color }}>
       {boxes.map(({ flame, left, width, depth }, index) => {
         const text = label(flame.frame);
         return (

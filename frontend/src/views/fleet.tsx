@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { between, counted, percent, seconds } from "../format";
 import { type Columns, columnsOf, fleetHeadline, shownFindings } from "../fleet";
 import { about, largestFirst, total } from "../model";
-import { BUCKET_COLOURS } from "../palette";
+import { BUCKET_COLORS } from "../palette";
 import { type Facet, linkTo } from "../filters";
 import { BUCKET_MEANINGS, spoken } from "../words";
 import type { Fleet, FleetDay, RunSummary } from "../types";
@@ -131,7 +131,7 @@ function Findings({ fleet, onFinding, onRun }: FindingsProps) {
                   <i
                     style={{
                       width: `${longest > 0 ? (100 * machine_ps) / longest : 0}%`,
-                      backgroundColor: BUCKET_COLOURS[bucket],
+                      backgroundColor: BUCKET_COLORS[bucket],
                     }}
                   />
                 </span>
@@ -170,7 +170,7 @@ function Days({ days, onDay }: { days: readonly FleetDay[]; onDay: (day: string)
                 {segments.map(({ bucket, share }) => (
                   <i
                     class={`bucket-${bucket}`}
-                    style={{ height: `${share * 100}%`, backgroundColor: BUCKET_COLOURS[bucket] }}
+                    style={{ height: `${share * 100}%`, backgroundColor: BUCKET_COLORS[bucket] }}
                   />
                 ))}
               </span>

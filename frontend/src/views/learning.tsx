@@ -11,7 +11,7 @@ import {
   share,
   tickText,
 } from "../learning";
-import { BUCKET_COLOURS } from "../palette";
+import { BUCKET_COLORS } from "../palette";
 import type { Learning as Curves } from "../types";
 import { useWidth } from "../ui/hooks";
 import { Section } from "../ui/parts";
@@ -183,7 +183,7 @@ function Gradients({ learning }: { learning: Curves }) {
                   {layer}
                 </th>
                 <td class="layer-bar">
-                  <span style={{ width: `${100 * width}%`, background: BUCKET_COLOURS.numerics }} />
+                  <span style={{ width: `${100 * width}%`, background: BUCKET_COLORS.numerics }} />
                 </td>
                 <td class="figures">{norm === null ? (isLost ? "NaN" : "0") : figure(norm)}</td>
               </tr>

@@ -139,18 +139,18 @@ export function RunsTable({
 
 const LONG_PAGE = 20; // rows after which the pager on top is out of sight
 
-/** Of many runs only those on the screen are analysed; sorting and sums need all of them. */
+/** Of many runs only those on the screen are analyzed; sorting and sums need all of them. */
 export function ReadAll({ runs, onReadAll }: { runs: RunSummary[]; onReadAll: () => void }) {
   const read = readCount(runs);
   if (read === runs.length) return null;
   return (
     <>
       <span class="faint" role="status">
-        {read.toLocaleString("en")} of {counted(runs.length, "run")} analysed
+        {read.toLocaleString("en")} of {counted(runs.length, "run")} analyzed
       </span>
       {hasUnread(runs) && (
         <button type="button" onClick={onReadAll}>
-          Analyse all
+          Analyze all
         </button>
       )}
     </>

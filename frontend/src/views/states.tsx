@@ -36,7 +36,7 @@ export function NoRuns({ problems, capture, logdir }: RunsAnswer) {
   );
 }
 
-export function Analysing({ run, progress }: { run: string; progress: Progress | null }) {
+export function Analyzing({ run, progress }: { run: string; progress: Progress | null }) {
   return (
     <div class="state" role="status">
       <h1>Reading {run}</h1>
@@ -76,11 +76,11 @@ export function WhenReady(props: {
   const run = useRunName()(props.run);
   if (answer?.state === "ready") return <>{props.children(answer)}</>;
   if (answer?.state === "failed") {
-    const title = `${run} could not be analysed`;
+    const title = `${run} could not be analyzed`;
     return <Failed title={title} error={answer.error} onRetry={reload} />;
   }
   if (error) return <Failed title={`${run} could not be read`} error={error} onRetry={reload} />;
-  return answer && <Analysing run={run} progress={answer.progress} />;
+  return answer && <Analyzing run={run} progress={answer.progress} />;
 }
 
 /** What is missing from this run's logs, and how to get it; null where nothing is. */

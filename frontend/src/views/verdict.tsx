@@ -2,7 +2,7 @@
 
 import { between, percent, seconds } from "../format";
 import { LITTLE_COVERED, about, figuresOf, sortedBySeverity, windowName } from "../model";
-import { STATUS_COLOURS } from "../palette";
+import { STATUS_COLORS } from "../palette";
 import { STATUS_ADVICE } from "../words";
 import type { Report, VerdictChange } from "../types";
 import { StatusBadge, goTo } from "../ui/parts";
@@ -22,7 +22,7 @@ export function Verdict({ report, changes }: Props) {
       class="verdict"
       id="verdict"
       aria-label="Verdict"
-      style={{ "--status": STATUS_COLOURS[verdict.status] }}
+      style={{ "--status": STATUS_COLORS[verdict.status] }}
     >
       <div class="verdict-words">
         <div class="verdict-signs">

@@ -30,10 +30,10 @@ CORE_FLAGS = re.compile(r"^(?:flags|Features)\s*:(.*)$", re.MULTILINE)
 BFLOAT16_FLAGS = frozenset({"amx_bf16", "avx512_bf16", "bf16"})
 
 
-def environment(hang_after_s: float | None, initialised: bool) -> Environment:
-    """`initialised`: TensorFlow has its devices. Before that, asking for them would fix settings
+def environment(hang_after_s: float | None, initialized: bool) -> Environment:
+    """`initialized`: TensorFlow has its devices. Before that, asking for them would fix settings
     that the user's script may still want to make."""
-    tensorflow = sys.modules.get("tensorflow") if initialised else None
+    tensorflow = sys.modules.get("tensorflow") if initialized else None
     cluster = _cluster()
     return Environment(
         format=FORMAT,
@@ -44,7 +44,7 @@ def environment(hang_after_s: float | None, initialised: bool) -> Environment:
         python=platform.python_version(),
         tensorflow=_version("tensorflow"),
         keras=_version("keras"),
-        backend=_backend() or ("other" if initialised else None),
+        backend=_backend() or ("other" if initialized else None),
         devices=_devices(tensorflow),
         gpus=_gpus(tensorflow),
         built_for=_built_for(tensorflow),

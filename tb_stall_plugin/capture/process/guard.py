@@ -120,7 +120,7 @@ class Guard:
         _quietly(self._begin)
 
     def _begin(self) -> None:
-        self._write_start(initialised=False)
+        self._write_start(initialized=False)
         self._hook = sys.excepthook
         sys.excepthook = self._uncaught
         atexit.register(self._exit)
@@ -140,10 +140,10 @@ class Guard:
         """The start record anew, when TensorFlow has its devices. Once."""
         if not self._is_described:
             self._is_described = True
-            _quietly(lambda: self._write_start(initialised=True))
+            _quietly(lambda: self._write_start(initialized=True))
 
-    def _write_start(self, initialised: bool) -> None:
-        self.recorder.record(environment(self._witness.hang_after_s, initialised))
+    def _write_start(self, initialized: bool) -> None:
+        self.recorder.record(environment(self._witness.hang_after_s, initialized))
 
     # ------------------------------------------------------------ last words
 

@@ -44,7 +44,7 @@ def steps_per_execution(model: Any) -> int:
 
 class Fit:
     """The fit that calls a callback: to be made inside of a hook. A callback knows neither the fit
-    nor its neighbours in the list, but is called by both."""
+    nor its neighbors in the list, but is called by both."""
 
     def __init__(self, callback: Any) -> None:
         self.callback_list: Any = None

@@ -79,7 +79,7 @@ class Probe:
             self._gradients.measure_next(self.measured_steps.is_due)
             self._gradients.losses()  # of steps that were none of ours
         # Keras 3 applies gradients in one place, apply(gradients, variables); Keras 2 has only
-        # apply_gradients(pairs). The loss is seen on its way to be scaled or minimised.
+        # apply_gradients(pairs). The loss is seen on its way to be scaled or minimized.
         around: dict[str, Method]
         if hasattr(self.optimizer, "apply"):
             around = {"apply": self._apply, "scale_loss": self._take_loss}

@@ -46,7 +46,7 @@ def choose(variables: Sequence[Any], gradients: Sequence[Any]) -> list[WatchedLa
         if gradients[index] is not None and _is_real(variable):
             layers.setdefault(layer_path(variable), []).append(index)
     found = [_watched(name, members, variables, gradients) for name, members in layers.items()]
-    # Scales and offsets of normalisation say little, unless a model has nothing else.
+    # Scales and offsets of normalization say little, unless a model has nothing else.
     found = [w for w in found if len(w.shape) >= 2] or [w for w in found if w.shape]
     shared = _shared_prefix([w.layer for w in found])
     named = [replace(watched, layer=watched.layer[shared:]) for watched in found]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.scenarios.faults.score import (
     NOISE_SHARE,
-    Judgement,
+    Judgment,
     Target,
     confusion,
     passed,
@@ -30,34 +30,34 @@ the range by less than {noise:.0%} of the epoch, while runs of one program diffe
 as inside. `make scenarios` trains them all, `make accuracy` then writes this page."""
 
 
-def line(judgement: Judgement) -> str:
+def line(judgment: Judgment) -> str:
     """One line for the terminal."""
-    name = f"{judgement.expected.name:32}"
-    if judgement.problem:
-        return f"{name} FAILED: {judgement.problem}"
+    name = f"{judgment.expected.name:32}"
+    if judgment.problem:
+        return f"{name} FAILED: {judgment.problem}"
     cells = [
-        f"{_found(judgement):14}",
-        f"primary {_primary(judgement)}",
-        f"predicted {_predicted(judgement)}, measured {_measured(judgement)}, {_range(judgement)}",
+        f"{_found(judgment):14}",
+        f"primary {_primary(judgment)}",
+        f"predicted {_predicted(judgment)}, measured {_measured(judgment)}, {_range(judgment)}",
     ]
-    if judgement.other_acts:
-        cells.append(f"also act: {' '.join(judgement.other_acts)}")
-    if judgement.fixed_acts:
-        cells.append(f"mended: {' '.join(judgement.fixed_acts)}")
+    if judgment.other_acts:
+        cells.append(f"also act: {' '.join(judgment.other_acts)}")
+    if judgment.fixed_acts:
+        cells.append(f"mended: {' '.join(judgment.fixed_acts)}")
     return f"{name} {'; '.join(cells)}"
 
 
-def summary(judgements: Sequence[Judgement]) -> str:
+def summary(judgments: Sequence[Judgment]) -> str:
     """Confusion matrix, findings and targets, for the terminal."""
-    lines = [f"{t.what}: {_value(t)} (target {_limit(t)}, {t.count})" for t in targets(judgements)]
-    end = "\n".join([*lines, "PASS" if passed(judgements) else "FAIL"])
-    return "\n\n".join([_confusion(judgements), _findings(judgements), end])
+    lines = [f"{t.what}: {_value(t)} (target {_limit(t)}, {t.count})" for t in targets(judgments)]
+    end = "\n".join([*lines, "PASS" if passed(judgments) else "FAIL"])
+    return "\n\n".join([_confusion(judgments), _findings(judgments), end])
 
 
-def markdown(judgements: Sequence[Judgement]) -> str:
+def markdown(judgments: Sequence[Judgment]) -> str:
     met = [
         [target.what, _value(target), _limit(target), str(target.count)]
-        for target in targets(judgements)
+        for target in targets(judgments)
     ]
     programs = [
         [
@@ -71,7 +71,7 @@ def markdown(judgements: Sequence[Judgement]) -> str:
             " ".join(j.other_acts) or "–",
             " ".join(j.fixed_acts) or "–",
         ]
-        for j in judgements
+        for j in judgments
     ]
     return "\n\n".join(
         [
@@ -84,10 +84,10 @@ def markdown(judgements: Sequence[Judgement]) -> str:
             ),
             "Primary buckets: what the program was made for, against what was answered. *Not "
             "numerics* are tiny programs that learn well, whatever their first epoch goes to.",
-            _confusion(judgements),
+            _confusion(judgments),
             "Findings. The precision is a lower bound: it counts every finding to act on as wrong "
             "where the program was not made for it, though a short program may well have it too.",
-            _findings(judgements),
+            _findings(judgments),
         ]
     )  # fmt: skip
 
@@ -104,7 +104,7 @@ def write_section(path: Path, title: str, text: str) -> None:
     path.write_text(f"{new.rstrip()}\n", encoding="utf-8")
 
 
-def as_json(judgements: Sequence[Judgement]) -> str:
+def as_json(judgments: Sequence[Judgment]) -> str:
     rows = [
         {
             **asdict(j),
@@ -112,44 +112,44 @@ def as_json(judgements: Sequence[Judgement]) -> str:
             "in_range": j.in_range,
             "relative_error": _finite(j.relative_error),
         }
-        for j in judgements
+        for j in judgments
     ]
-    met = [{**asdict(t), "value": _finite(t.value), "met": t.met} for t in targets(judgements)]
-    return json.dumps({"passed": passed(judgements), "targets": met, "faults": rows}, indent=1)
+    met = [{**asdict(t), "value": _finite(t.value), "met": t.met} for t in targets(judgments)]
+    return json.dumps({"passed": passed(judgments), "targets": met, "faults": rows}, indent=1)
 
 
 # ---------------------------------------------------------------- cells
 
 
-def _found(judgement: Judgement) -> str:
-    if judgement.expected.finding is None:
+def _found(judgment: Judgment) -> str:
+    if judgment.expected.finding is None:
         return "–"
-    return "yes" if judgement.found else "**no**"
+    return "yes" if judgment.found else "**no**"
 
 
-def _primary(judgement: Judgement) -> str:
-    if judgement.primary_right:
-        return judgement.primary
-    return f"**{judgement.primary}** (made for: {judgement.expected.made_for})"
+def _primary(judgment: Judgment) -> str:
+    if judgment.primary_right:
+        return judgment.primary
+    return f"**{judgment.primary}** (made for: {judgment.expected.made_for})"
 
 
-def _predicted(judgement: Judgement) -> str:
-    if judgement.predicted_s is None:
+def _predicted(judgment: Judgment) -> str:
+    if judgment.predicted_s is None:
         return "–"
-    low, high = judgement.predicted_s
+    low, high = judgment.predicted_s
     return f"{low:.2f}–{high:.2f} s"
 
 
-def _measured(judgement: Judgement) -> str:
-    return "–" if judgement.measured_s is None else f"{judgement.measured_s:.2f} s"
+def _measured(judgment: Judgment) -> str:
+    return "–" if judgment.measured_s is None else f"{judgment.measured_s:.2f} s"
 
 
-def _range(judgement: Judgement) -> str:
-    if judgement.in_range is None:
+def _range(judgment: Judgment) -> str:
+    if judgment.in_range is None:
         return "–"
-    if not judgement.in_range:
+    if not judgment.in_range:
         return "**outside**"
-    return "within noise" if judgement.outside_s else "inside"
+    return "within noise" if judgment.outside_s else "inside"
 
 
 def _value(target: Target) -> str:
@@ -176,8 +176,8 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and isfinite(value) else None
 
 
-def _confusion(judgements: Sequence[Judgement]) -> str:
-    matrix = confusion(judgements)
+def _confusion(judgments: Sequence[Judgment]) -> str:
+    matrix = confusion(judgments)
     answers = sorted({answer for row in matrix.values() for answer in row})
     rows = [
         [expected, *(str(row[answer] or "") for answer in answers)]
@@ -186,10 +186,10 @@ def _confusion(judgements: Sequence[Judgement]) -> str:
     return table(["made for \\ answered", *answers], rows)
 
 
-def _findings(judgements: Sequence[Judgement]) -> str:
+def _findings(judgments: Sequence[Judgment]) -> str:
     rows = [
         [name, str(r.expected), _percent(r.recall), _percent(r.precision)]
-        for name, r in reliabilities(judgements).items()
+        for name, r in reliabilities(judgments).items()
     ]
     return table(["finding", "programs", "recall", "precision"], rows)
 

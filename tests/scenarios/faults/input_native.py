@@ -33,7 +33,7 @@ def _spectra() -> tf.data.Dataset:
 
 
 def _random_crops(batch: Any, labels: Any) -> tuple[Any, Any]:
-    """Random crops, colour and contrast, as augmentation is often written: after batch."""
+    """Random crops, color and contrast, as augmentation is often written: after batch."""
     small = tf.image.random_crop(batch, (8, 200, 200, 3))
     small = tf.image.random_contrast(tf.image.random_hue(small, 0.1), 0.7, 1.3)
     return tf.image.resize(small, (32, 32)), labels

@@ -17,11 +17,11 @@ CLASSES = 5
 def blobs(
     rows: int = 1920, classes: int = CLASSES, features: int = FEATURES, spread: float = 1.0
 ) -> tuple[Any, Any]:
-    """Points around one centre per class."""
+    """Points around one center per class."""
     random = np.random.default_rng(seed=1)
-    centres = random.normal(scale=1.5, size=(classes, features))
+    centers = random.normal(scale=1.5, size=(classes, features))
     labels = random.integers(0, classes, size=rows)
-    points = centres[labels] + random.normal(scale=spread, size=(rows, features))
+    points = centers[labels] + random.normal(scale=spread, size=(rows, features))
     return points.astype("float32"), labels.astype("int32")
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tests.contradictions import contradictions, report
 from tests.scenarios.faults.accuracy import TITLE, as_json, line, markdown, summary, write_section
-from tests.scenarios.faults.score import Expected, Json, Judgement, judge, passed
+from tests.scenarios.faults.score import Expected, Json, Judgment, judge, passed
 from tests.scenarios.faults.table import all_faults, expected_of
 from tests.scenarios.runner import all_known, finished, parser
 from tests.scenarios.score import analyze
@@ -58,21 +58,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{fault.name:32} {group:10} {fault.finding or 'none':6} {fault.description}")
         return 0
     workdir = options.workdir or Path(tempfile.mkdtemp(prefix="stall-faults-"))
-    judgements = []
+    judgments = []
     for group, fault in chosen:
         case = Case(group, fault, workdir / fault.name)
-        judgements.append(judged(case, options.repeats, not options.only_score))
-        print(line(judgements[-1]), flush=True)
-    print(f"\n{report({j.expected.name: j.contradictions for j in judgements})}")
-    print(summary(judgements))
+        judgments.append(judged(case, options.repeats, not options.only_score))
+        print(line(judgments[-1]), flush=True)
+    print(f"\n{report({j.expected.name: j.contradictions for j in judgments})}")
+    print(summary(judgments))
     if options.markdown:
-        write_section(options.markdown, TITLE, markdown(judgements))
+        write_section(options.markdown, TITLE, markdown(judgments))
     if options.json:
-        options.json.write_text(as_json(judgements) + "\n")
-    return 0 if passed(judgements) else 1
+        options.json.write_text(as_json(judgments) + "\n")
+    return 0 if passed(judgments) else 1
 
 
-def judged(case: Case, repeats: int, capture: bool) -> Judgement:
+def judged(case: Case, repeats: int, capture: bool) -> Judgment:
     """Whatever goes wrong with one program is its own problem."""
     try:
         first = judged_once(case, 1, capture)
@@ -83,17 +83,17 @@ def judged(case: Case, repeats: int, capture: bool) -> Judgement:
                 train_both(case, turn)
         return judged_once(case, repeats, capture=False)
     except (KeyError, IndexError, ValueError, OSError, subprocess.SubprocessError) as error:
-        return Judgement(case.expected, problem=f"{type(error).__name__}: {error}")
+        return Judgment(case.expected, problem=f"{type(error).__name__}: {error}")
 
 
-def judged_once(case: Case, turns: int, capture: bool) -> Judgement:
+def judged_once(case: Case, turns: int, capture: bool) -> Judgment:
     if capture:
         train_both(case, 0)
     runs = [
         typical([analyze(case.logs(form, turn)) for turn in range(turns)]) for form in case.forms
     ]
-    judgement = judge(case.expected, runs[0], runs[1] if len(runs) > 1 else None)
-    return replace(judgement, contradictions=tuple(t for run in runs for t in contradictions(run)))
+    judgment = judge(case.expected, runs[0], runs[1] if len(runs) > 1 else None)
+    return replace(judgment, contradictions=tuple(t for run in runs for t in contradictions(run)))
 
 
 def train_both(case: Case, turn: int) -> None:

@@ -53,7 +53,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Judgment:
     """What was answered to one fault. Without a `problem`, `primary` is the verdict's bucket."""
 
     expected: Expected
@@ -94,12 +94,12 @@ class Judgement:
         return abs(middle - self.measured_s) / self.measured_s if self.measured_s > 0 else inf
 
 
-def judge(expected: Expected, faulty: Json, fixed: Json | None) -> Judgement:
+def judge(expected: Expected, faulty: Json, fixed: Json | None) -> Judgment:
     """One fault; `faulty` and `fixed` are runs of the analyzer's JSON document."""
     mine = [f for f in faulty["findings"] if f["id"] == expected.finding]
     promised = (mine[0]["gain_ps"]["low"], mine[0]["gain_ps"]["high"]) if mine else (0, 0)
     low, high = (ps / PS_PER_S for ps in promised)
-    return Judgement(
+    return Judgment(
         expected,
         primary=faulty["verdict"]["primary"],
         found=bool(mine),
@@ -137,15 +137,15 @@ class Target:
         return self.value >= self.limit if self.at_least else self.value <= self.limit
 
 
-def targets(judgements: Sequence[Judgement]) -> tuple[Target, ...]:
-    wanted = [j for j in judgements if j.expected.finding]
-    healthy = [j for j in judgements if j.expected.healthy]
-    ranges = [j.in_range for j in judgements if j.in_range is not None]
-    errors = [j.relative_error for j in judgements if j.relative_error is not None]
+def targets(judgments: Sequence[Judgment]) -> tuple[Target, ...]:
+    wanted = [j for j in judgments if j.expected.finding]
+    healthy = [j for j in judgments if j.expected.healthy]
+    ranges = [j.in_range for j in judgments if j.in_range is not None]
+    errors = [j.relative_error for j in judgments if j.relative_error is not None]
     false_acts = sum(len(j.other_acts) for j in healthy)
     return (
-        Target("primary bucket right", _share([j.primary_right for j in judgements]), 0.97, True,
-               len(judgements)),
+        Target("primary bucket right", _share([j.primary_right for j in judgments]), 0.97, True,
+               len(judgments)),
         Target("faults found", _share([j.found for j in wanted]), 0.95, True, len(wanted)),
         Target("findings to act on in healthy programs", false_acts, 0, False, len(healthy)),
         Target("measured gain inside the predicted range", _share(ranges), 0.90, True,
@@ -155,16 +155,16 @@ def targets(judgements: Sequence[Judgement]) -> tuple[Target, ...]:
     )  # fmt: skip
 
 
-def passed(judgements: Sequence[Judgement]) -> bool:
-    complete = not any(j.problem or j.contradictions for j in judgements)
-    return complete and all(target.met for target in targets(judgements))
+def passed(judgments: Sequence[Judgment]) -> bool:
+    complete = not any(j.problem or j.contradictions for j in judgments)
+    return complete and all(target.met for target in targets(judgments))
 
 
-def confusion(judgements: Sequence[Judgement]) -> dict[str, Counter[str]]:
+def confusion(judgments: Sequence[Judgment]) -> dict[str, Counter[str]]:
     """Per expected bucket, how often each bucket was called the primary one."""
     matrix: dict[str, Counter[str]] = {}
-    for judgement in judgements:
-        matrix.setdefault(judgement.expected.made_for, Counter())[judgement.primary] += 1
+    for judgment in judgments:
+        matrix.setdefault(judgment.expected.made_for, Counter())[judgment.primary] += 1
     return matrix
 
 
@@ -189,10 +189,10 @@ class Reliability:
         return self.found / said if said else None
 
 
-def reliabilities(judgements: Sequence[Judgement]) -> dict[str, Reliability]:
-    expected = Counter(j.expected.finding for j in judgements if j.expected.finding)
-    found = Counter(j.expected.finding for j in judgements if j.found)
-    elsewhere = Counter(name for j in judgements for name in (*j.other_acts, *j.fixed_acts))
+def reliabilities(judgments: Sequence[Judgment]) -> dict[str, Reliability]:
+    expected = Counter(j.expected.finding for j in judgments if j.expected.finding)
+    found = Counter(j.expected.finding for j in judgments if j.found)
+    elsewhere = Counter(name for j in judgments for name in (*j.other_acts, *j.fixed_acts))
     return {
         name: Reliability(expected[name], found[name], elsewhere[name])
         for name in sorted({*expected, *elsewhere} - {None})

@@ -12,7 +12,7 @@ import pytest
 from tests.scenarios.faults.accuracy import as_json, line, markdown, summary, write_section
 from tests.scenarios.faults.score import (
     Expected,
-    Judgement,
+    Judgment,
     Reliability,
     Target,
     confusion,
@@ -49,8 +49,8 @@ RIGHT = judge(PY_MAP, FAULTY, FIXED)
 MISSED = judge(PY_MAP, run(3.0, "host"), FIXED)
 
 
-def by_name(judgements: list[Judgement]) -> dict[str, Target]:
-    return {target.what: target for target in targets(judgements)}
+def by_name(judgments: list[Judgment]) -> dict[str, Target]:
+    return {target.what: target for target in targets(judgments)}
 
 
 # ---------------------------------------------------------------- one fault
@@ -81,9 +81,9 @@ def test_a_fault_that_was_missed_has_no_prediction() -> None:
      (0.9, "outside")],
 )  # fmt: skip
 def test_the_range_has_two_ends_and_runs_have_noise(mended_s: float, said: str) -> None:
-    judgement = judge(PY_MAP, FAULTY, run(mended_s))  # 1.6 to 2.0 of 3.0 s
-    assert judgement.in_range is (said != "outside")
-    assert said in line(judgement)
+    judgment = judge(PY_MAP, FAULTY, run(mended_s))  # 1.6 to 2.0 of 3.0 s
+    assert judgment.in_range is (said != "outside")
+    assert said in line(judgment)
 
 
 def test_a_change_that_made_it_slower_is_infinitely_wrong() -> None:
@@ -145,7 +145,7 @@ def test_one_miss_in_few_fails_and_nothing_measured_does_not() -> None:
 
 
 def test_a_program_that_did_not_run_fails() -> None:
-    assert not passed([RIGHT] * 99 + [Judgement(PY_MAP, problem="it crashed")])
+    assert not passed([RIGHT] * 99 + [Judgment(PY_MAP, problem="it crashed")])
 
 
 def test_the_confusion_matrix_has_expected_against_answered() -> None:
@@ -171,7 +171,7 @@ def test_the_line_of_a_fault_says_all_of_it() -> None:
     for part in ("py_map", "primary input", "1.60–2.00 s", "1.90 s", "inside", "also act: ST101"):
         assert part in said
     assert "**host** (made for: input)" in line(MISSED)
-    assert line(Judgement(PY_MAP, problem="it crashed")).endswith("FAILED: it crashed")
+    assert line(Judgment(PY_MAP, problem="it crashed")).endswith("FAILED: it crashed")
 
 
 def test_the_summary_ends_with_the_answer() -> None:

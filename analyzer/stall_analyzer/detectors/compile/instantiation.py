@@ -1,7 +1,7 @@
 """Making a big graph ready to run takes a large part of the first epoch.
 
 What it finds
-A training function whose graph, once traced, was optimised and instantiated for a large part of the
+A training function whose graph, once traced, was optimized and instantiated for a large part of the
 first epoch, without an unrolled loop that would explain its size.
 
 Why it stalls
@@ -20,7 +20,7 @@ Nothing, if you train for long: it comes once. For many short runs use fewer and
 Switching Grappler off made the graph ready in a third of the time, but its steps were slower.
 
 Blind spots
-Optimising and instantiating have no events of their own and cannot be told apart.
+Optimizing and instantiating have no events of their own and cannot be told apart.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def check(signals: Signals) -> Finding | None:
         severity="note",  # no change is known that wins it without losing elsewhere
         title=f"Making the graph of {function.words} ready takes {seconds(lost)}, once",
         explanation=(
-            f"After tracing, TensorFlow optimised and instantiated a graph{size} for "
+            f"After tracing, TensorFlow optimized and instantiated a graph{size} for "
             f"{signals.with_share(lost)}. The cost grows with the number of ops. Later epochs do "
             "not pay for it."
         ),

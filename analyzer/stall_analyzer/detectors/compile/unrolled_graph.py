@@ -6,7 +6,7 @@ MatMul_199), far more often than the model has variables: a Python loop over tim
 iterations ran while the step was traced.
 
 Why it stalls
-Every turn of a Python loop is recorded, optimised and instantiated on its own, forwards and
+Every turn of a Python loop is recorded, optimized and instantiated on its own, forwards and
 backwards. The cost grows with the number of turns and is paid before the first step.
 
 How it is measured
@@ -20,7 +20,7 @@ A recurrence over 200 time steps, written as a Python loop, had 2,695 nodes: 4.8
 2.9 s of instantiation. As keras.layers.RNN it took 0.6 s and 0.4 s, but 73 ms a step, not 26 ms.
 
 What to do
-Write the loop so that it stays a loop: keras.layers.RNN, tf.while_loop, tf.scan, or vectorise it.
+Write the loop so that it stays a loop: keras.layers.RNN, tf.while_loop, tf.scan, or vectorize it.
 To add up gradients over parts of a batch, give the optimizer `gradient_accumulation_steps`.
 Unrolled graphs run faster per step: for long training on tiny steps, keep the loop and accept the
 start.
@@ -104,7 +104,7 @@ def _change(signals: Signals, function: FunctionSignals) -> Change:
     kinds = [str(layer.get("class_name", "")) for layer in layers]
     if function.shape is not None and RECURRENT.search(" ".join([function.shape.copied, *kinds])):
         return Change(
-            "Use a layer or an op that loops in the graph, or vectorise the loop.",
+            "Use a layer or an op that loops in the graph, or vectorize the loop.",
             "for t in range(n):\n    state = cell(x[:, t], state)",
             "state = keras.layers.RNN(cell)(x)  # or tf.scan, tf.while_loop",
         )

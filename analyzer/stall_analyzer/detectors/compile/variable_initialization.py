@@ -1,11 +1,11 @@
 """Variables are created and filled inside the first training step.
 
 What it finds
-A first call that spends a noticeable part of the epoch in initialising variables: large embeddings
+A first call that spends a noticeable part of the epoch in initializing variables: large embeddings
 or layers of a model that was not built before, or the slots of an optimizer.
 
 Why it stalls
-Variables that a tf.function creates are initialised by a graph of their own, between two traces of
+Variables that a tf.function creates are initialized by a graph of their own, between two traces of
 the function. The random numbers of a big embedding take as long as many steps.
 
 How it is measured
@@ -22,7 +22,7 @@ fit(). That moves the filling of the variables out of the first epoch and avoids
 
 Blind spots
 The filling itself still happens, earlier: the program as a whole wins the second trace and the
-initialiser's own graph. Variables that are restored afterwards need no initial values at all, which
+initializer's own graph. Variables that are restored afterwards need no initial values at all, which
 the trace cannot show.
 """
 
@@ -49,7 +49,7 @@ def check(signals: Signals) -> Finding | None:
     again = f" It was traced twice for that, for {seconds(twice)} in all." if twice else ""
     return Finding(
         severity="consider",  # the filling is moved rather than won, however long it takes
-        title=f"Variables are initialised for {seconds(filling)} inside the first step",
+        title=f"Variables are initialized for {seconds(filling)} inside the first step",
         explanation=(
             "The first call created variables and filled them with their initial values for "
             f"{signals.with_share(filling)}.{again} Variables that exist before the first call are "
@@ -66,5 +66,5 @@ def check(signals: Signals) -> Finding | None:
         lost_ps=filling + sum(build.tracing_ps for build in builds if build.second_trace_ps),
         gain=moved + spare,
         confidence=0.8,
-        evidence=signals.evidence_of("compile.variable_init", "initialising variables"),
+        evidence=signals.evidence_of("compile.variable_init", "initializing variables"),
     )

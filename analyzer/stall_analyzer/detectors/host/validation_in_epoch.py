@@ -20,7 +20,7 @@ validation_steps=… for a part of the data, or validation_freq=5 for every fift
 
 Blind spots
 An evaluation that a callback runs by itself is found only where its steps can be told from the
-training steps. How many batches are enough is your judgement.
+training steps. How many batches are enough is your judgment.
 """
 
 from __future__ import annotations

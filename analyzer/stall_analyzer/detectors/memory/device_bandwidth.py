@@ -5,7 +5,7 @@ A TPU or GPU that spends most of its work in ops which move nearly as many bytes
 
 Why it stalls
 Such an op waits for its operands; faster arithmetic would not help it. Element-wise ops on large
-tensors, normalisations, optimizer updates and matrix products with a small batch are of that kind.
+tensors, normalizations, optimizer updates and matrix products with a small batch are of that kind.
 
 How it is measured
 XLA notes how many bytes of main memory each op moves. Over the time of the op that is its rate;

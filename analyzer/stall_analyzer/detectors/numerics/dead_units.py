@@ -27,7 +27,7 @@ Pixels from 0 to 255 and SGD at 0.1: in the last 58 of 90 steps all 1,024 output
 layer are zero, and the loss stays where the last layer's bias can bring it.
 
 What to do
-Lower the learning rate, scale the inputs and start with He initialisation. leaky_relu, elu and gelu
+Lower the learning rate, scale the inputs and start with He initialization. leaky_relu, elu and gelu
 let a gradient through on their negative side, so that units can come back. Units that were dead in
 the first step were not killed by any update: look at the inputs and at how weights and biases
 start.
@@ -63,7 +63,7 @@ BUCKET = "numerics"
 LEAST_RUN = 20
 # Histograms are mostly one per epoch.
 LEAST_HISTOGRAMS = 5
-# Each is over a whole batch, and they are not all neighbours.
+# Each is over a whole batch, and they are not all neighbors.
 LEAST_MEASURED = 8
 # In a healthy layer with relu up to half of the units may be silent over a batch.
 ALL, MOST = 0.999, 0.9
@@ -278,7 +278,7 @@ def _change(signals: Signals) -> Change:
         before += f"\nkeras.optimizers.{optimizer}(learning_rate={rate:.3g})"
         after += f"\nkeras.optimizers.{optimizer}(learning_rate={to:.3g})"
     return Change(
-        f"{lower}, scale the inputs and start with He initialisation; use an activation that lets "
+        f"{lower}, scale the inputs and start with He initialization; use an activation that lets "
         "a gradient through where it is negative.",
         before,
         after,

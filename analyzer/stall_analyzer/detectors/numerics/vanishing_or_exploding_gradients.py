@@ -25,8 +25,8 @@ Ten sigmoid layers: the norm of the first layer's gradient is 3e-8, a million ti
 that of the last one; the loss stays at ln(5).
 
 What to do
-relu or gelu instead of sigmoid and tanh in hidden layers, He initialisation, batch or layer
-normalisation, residual connections; clipnorm against explosions.
+relu or gelu instead of sigmoid and tanh in hidden layers, He initialization, batch or layer
+normalization, residual connections; clipnorm against explosions.
 
 Blind spots
 Without a capture, most programs do not log gradients; then this says nothing. Histograms of
@@ -74,7 +74,7 @@ FLAT_LAYERS = 5
 FLAT = 0.005
 
 AGAINST_VANISHING = Change(
-    "Use relu with He initialisation in the hidden layers, and normalise between them.",
+    "Use relu with He initialization in the hidden layers, and normalize between them.",
     before='keras.layers.Dense(units, activation="sigmoid")',
     after='keras.layers.Dense(units, activation="relu", kernel_initializer="he_normal")\n'
     "keras.layers.LayerNormalization()",

@@ -20,7 +20,7 @@ from stall_analyzer.signals.numerics.trend import MIDDLE_ERROR, middle_mean, sca
 
 # A loss that is no more than this below the cost of a constant answer is not clearly below it.
 CLEARLY = 0.02
-# So far below it, and by so many times what scatter can do, a little has been learned: in grey
+# So far below it, and by so many times what scatter can do, a little has been learned: in gray
 # pictures, or from weak inputs, there may be no more to learn.
 A_LITTLE = 0.003
 SURELY = 4.0

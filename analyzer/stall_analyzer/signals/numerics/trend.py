@@ -23,7 +23,7 @@ class Trend:
     first: float
     early: float  # usual value in the first third
     late: float  # usual value in the last third
-    scatter: float  # standard deviation of one value around its neighbours
+    scatter: float  # standard deviation of one value around its neighbors
     early_scatter: float
     late_scatter: float
     error: float  # standard error of early - late
@@ -63,7 +63,7 @@ def middle_mean(values: Float64s) -> float:
 
 
 def scatter_of(values: Float64s) -> float:
-    """From neighbours, so that a trend hardly counts as scatter."""
+    """From neighbors, so that a trend hardly counts as scatter."""
     return float(MAD_TO_DEVIATION * median(np.abs(np.diff(values))) / np.sqrt(2))
 
 
