@@ -90,7 +90,7 @@ scenarios: $(VENV)/.installed-test  ## train models whose right answer is known,
 clusters: $(VENV)/.installed-test  ## jobs of several workers, of which one is late, dies or never starts
 	$(BIN)/python -m tests.scenarios.clusters.run
 
-faults: $(VENV)/.installed-test  ## the half of it that checks findings: faulty and mended programs
+faults: $(VENV)/.installed-test  ## the half of it that checks findings: faulty and fixed programs
 	$(BIN)/python -m tests.scenarios.faults.run $(FAULTS)
 
 hangs: $(VENV)/.installed-test  ## trainings that hang, ended by SIGTERM and SIGKILL: are they told from slow ones?

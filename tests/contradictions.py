@@ -80,7 +80,7 @@ def _bounds(entry: Entry) -> Said:
         if "%" in entry["verdict"]["sentence"]:
             yield "a window of 0 has shares"
         if entry["plan"] or any(finding["lost_ps"] for finding in entry["findings"]):
-            yield "a window of 0 has time to win"
+            yield "a window of 0 has time to save"
 
 
 def _named(findings: Sequence[Entry]) -> Iterator[tuple[str, Entry]]:
@@ -125,7 +125,7 @@ def _costs(entry: Entry) -> Said:
             blamed = ", ".join(finding["blames"])
             yield f"{finding['id']} costs {seconds(lost)}, but {blamed} took {seconds(most)}"
         if not gain["low"] <= gain["high"] <= lost:
-            yield f"{finding['id']} wins {seconds(gain['high'])} of {seconds(lost)} lost"
+            yield f"{finding['id']} saves {seconds(gain['high'])} of {seconds(lost)} lost"
 
 
 def _most_ps(entry: Entry, bucket: str) -> int:
@@ -143,9 +143,9 @@ def _every_epoch(entry: Entry) -> Said:
         later, again = _later_ps(entry), _shown(entry)["recurring_ps"]
         if gain > min(_window_ps(entry), again if later is None else later):
             epoch = f"one takes {seconds(later or again)}"
-            yield f"{finding['id']} wins {seconds(gain)} in every epoch, {epoch}"
+            yield f"{finding['id']} saves {seconds(gain)} in every epoch, {epoch}"
         if gain and finding["severity"] != "note" and _seen_once(finding):
-            yield f"{finding['id']} wins in every epoch what was seen once or twice"
+            yield f"{finding['id']} saves in every epoch what was seen once or twice"
 
 
 def _window_ps(entry: Entry) -> int:
@@ -225,7 +225,7 @@ def _forecast(name: str, forecast: Entry, now_ps: int, gains: Sequence[Entry]) -
     if not 0 <= forecast["low"] <= forecast["high"] <= forecast["now"]:
         yield f"the forecast of the {name} epoch is not in order"
     elif forecast["now"] - forecast["low"] > most:
-        yield f"the forecast of the {name} epoch wins more than its findings: {seconds(most)}"
+        yield f"the forecast of the {name} epoch saves more than its findings: {seconds(most)}"
 
 
 # ---------------------------------------------------------------- verdict
@@ -258,7 +258,7 @@ def _passes(entry: Entry) -> Said:
     for finding in entry["findings"]:
         gain = finding["later_gain_ps"]["high"]
         if finding["severity"] == "act" and gain >= LARGE_SHARE * epoch:
-            yield f"slow once, but {finding['id']} wins {seconds(gain)} in every epoch"
+            yield f"slow once, but {finding['id']} saves {seconds(gain)} in every epoch"
 
 
 def _recurs(entry: Entry) -> Said:
@@ -269,7 +269,7 @@ def _recurs(entry: Entry) -> Said:
     cost = shown["buckets_ps"][verdict["primary"]]
     acts = [f for f in entry["findings"] if _says_why(f, verdict)]
     if acts and not any(finding["later_gain_ps"]["high"] for finding in acts):
-        yield f"slow always, but {acts[0]['id']} wins nothing in later epochs"
+        yield f"slow always, but {acts[0]['id']} saves nothing in later epochs"
     if shown["recurring_ps"] < RECURRING_SHARE * cost:
         yield f"slow always, but only {seconds(shown['recurring_ps'])} come again"
     again = cost - shown["one_time_ps"]

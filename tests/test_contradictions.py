@@ -136,9 +136,9 @@ BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: page(window={"duration_ps": 0}, verdict=said("unknown", "0 % of it")),
         "a window of 0 has shares",
     ),
-    "an empty window has nothing to win": (
+    "an empty window has nothing to save": (
         lambda: page(window={"duration_ps": 0}),
-        "a window of 0 has time to win",
+        "a window of 0 has time to save",
     ),
     "buckets sum to the window": (
         lambda: page(buckets_ps=NOTHING_SPENT),
@@ -166,25 +166,25 @@ BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "no more is won than was lost": (
         lambda: page(findings=[finding(lost_ps=4 * S)]),
-        "ST001 wins 5.00 s of 4.00 s lost",
+        "ST001 saves 5.00 s of 4.00 s lost",
     ),
     "a gain of every epoch fits into a later one": (
         lambda: page(later_epochs={"count": 1, "median_ps": 3 * S}),
-        "ST001 wins 5.00 s in every epoch, one takes 3.00 s",
+        "ST001 saves 5.00 s in every epoch, one takes 3.00 s",
     ),
     "without a later epoch, into what comes again": (
         lambda: page(
             later_epochs={"count": 0, "median_ps": None}, one_time_ps=6 * S, recurring_ps=4 * S
         ),
-        "ST001 wins 5.00 s in every epoch, one takes 4.00 s",
+        "ST001 saves 5.00 s in every epoch, one takes 4.00 s",
     ),
     "one wait is not every epoch's": (
         lambda: page(findings=[finding(evidence=[{}])]),
-        "ST001 wins in every epoch what was seen once or twice",
+        "ST001 saves in every epoch what was seen once or twice",
     ),
     "nor are two": (
         lambda: page(findings=[finding(title="Fill waits for memory: 1.50 s in 2 waits")]),
-        "ST001 wins in every epoch what was seen once or twice",
+        "ST001 saves in every epoch what was seen once or twice",
     ),
     "one knob has one value": (
         lambda: page(
@@ -218,7 +218,7 @@ BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a forecast is that of its findings": (
         lambda: page(plan=page()["plan"] | {"first_epoch_ps": {"now": 10 * S, **range_of(2, 6)}}),
-        "the forecast of the first epoch wins more than its findings: 5.00 s",
+        "the forecast of the first epoch saves more than its findings: 5.00 s",
     ),
     "a forecast is in order": (
         lambda: page(plan=page()["plan"] | {"first_epoch_ps": {"now": 10 * S, **range_of(7, 6)}}),
@@ -254,11 +254,11 @@ BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "what passes is not what stays": (
         lambda: page(verdict=said("slow_once", "Slow once, not again.")),
-        "slow once, but ST001 wins 5.00 s in every epoch",
+        "slow once, but ST001 saves 5.00 s in every epoch",
     ),
     "what is slow always comes again": (
         lambda: page(findings=[finding(later_gain_ps=range_of(0, 0))]),
-        "slow always, but ST001 wins nothing in later epochs",
+        "slow always, but ST001 saves nothing in later epochs",
     ),
     "what comes once is not slow always": (
         lambda: page(one_time_ps=8 * S, recurring_ps=2 * S),

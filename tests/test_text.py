@@ -172,7 +172,7 @@ def test_a_finding_says_what_it_costs_what_to_change_and_what_that_wins() -> Non
     assert lines[start + 1 : lines.index("", start)] == [
         "  consider  ST101  Python in the Keras training step runs for 1.24 s while it is",
         "                   traced",
-        "    costs 1.24 s; the change should win 381 ms to 1.22 s, in the first epoch",
+        "    costs 1.24 s; the change should save 381 ms to 1.22 s, in the first epoch",
         "    only",
         "    Move slow Python (reading files, numpy, network, logging) from call() and",
         "    from the loss into __init__() or build().",
@@ -209,7 +209,7 @@ def test_a_finding_without_seconds_to_win_promises_none() -> None:
     text = shown(document(sample("numerics_nan")))
     assert "act       ST301  The loss is NaN or infinite from step 5 on" in text
     assert "Look at batch 5 for NaN" in text
-    assert "should win" not in text
+    assert "should save" not in text
 
 
 def test_a_gain_says_in_which_epochs_it_comes() -> None:
@@ -219,7 +219,7 @@ def test_a_gain_says_in_which_epochs_it_comes() -> None:
         )
         made = finding(gain_ps=gain_ps, later_gain_ps=later_gain_ps)
         text = shown(document(sample("input_py_function", findings=[made])), width=100)
-        return text.partition("the change should win ")[2].partition("\n")[0]
+        return text.partition("the change should save ")[2].partition("\n")[0]
 
     assert worth((700, 900), (700, 900)) == "700–900 ms, in every epoch"
     assert worth((700, 900), (0, 0)) == "700–900 ms, in the first epoch only"

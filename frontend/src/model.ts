@@ -189,15 +189,15 @@ export function predicted(finding: Finding, nowPs: Ps): Range {
   };
 }
 
-/** "wins 1.03–1.29 s, in every epoch"; empty where nothing is predicted. */
+/** "saves 1.03–1.29 s, in every epoch"; empty where nothing is predicted. */
 export function gainSentence(finding: Finding): string {
   const { gain_ps: first, later_gain_ps: later } = finding;
   if (first.high === 0 && later.high === 0) return "";
-  const [wins, winsLater] = [between(first), between(later)];
-  if (first.high === 0) return `${winsLater} in each later epoch`;
-  if (later.high === 0) return `${wins}, in the first epoch only`;
-  if (wins === winsLater) return `${wins}, in every epoch`;
-  return `${wins}, and ${winsLater} in each later epoch`;
+  const [saves, savesLater] = [between(first), between(later)];
+  if (first.high === 0) return `${savesLater} in each later epoch`;
+  if (later.high === 0) return `${saves}, in the first epoch only`;
+  if (saves === savesLater) return `${saves}, in every epoch`;
+  return `${saves}, and ${savesLater} in each later epoch`;
 }
 
 /** Changes to make, and what is only worth knowing. Both in the report's own order. */
@@ -291,7 +291,7 @@ function extent(report: Report): Extent {
   };
 }
 
-/** "1.49 s (74 %) shorter": what the second run won or lost against the first. */
+/** "1.49 s (74 %) shorter": what the second run saved or lost against the first. */
 export function comparisonSentence({ before, after }: Comparison): string {
   const won = before.durationPs - after.durationPs;
   if (won === 0) return "Both first epochs take the same time.";

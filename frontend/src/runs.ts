@@ -20,7 +20,7 @@ function longestFirst(ps: number | null | undefined): number | null {
 }
 
 /**
- * The most interesting first: the longest, the worst, the one with most to win. What is not known
+ * The most interesting first: the longest, the worst, the one with most to save. What is not known
  * comes last, in either direction.
  */
 export function sortedRuns(
@@ -39,7 +39,7 @@ export function sortedRuns(
   });
 }
 
-/** Of those with the same verdict, the one with most to win. */
+/** Of those with the same verdict, the one with most to save. */
 function byGain(a: RunSummary, b: RunSummary): number {
   return (KEYS.gain(a) ?? 0) - (KEYS.gain(b) ?? 0);
 }
@@ -50,7 +50,7 @@ function byName(a: RunSummary, b: RunSummary): number {
   return collator.compare(a.run, b.run);
 }
 
-/** Where something is wrong, that is what a line of the list says, not what could be won besides. */
+/** Where something is wrong, that is what a line of the list says, not what could be saved besides. */
 const GRAVE: readonly Status[] = ["stuck", "dead", "learning_nothing"];
 
 export function inShort({ status, sentence, findings }: RunSummary): string | null {

@@ -51,14 +51,14 @@ export const STATUS_SIGNS: Record<Status, string> = {
 
 export const BUCKET_MEANINGS: Record<Bucket, string> = {
   input: "waiting for the next batch",
-  compile: "waiting for code to be made",
+  compile: "waiting for code to be built",
   memory: "waiting for memory",
   numerics: "steps that taught nothing",
   compute: "the model's own work",
   communication: "waiting for other machines",
   host: "Python, callbacks, dispatch",
   profiler: "the measuring itself",
-  unknown: "nobody recorded it",
+  unknown: "not recorded",
 };
 
 export const SEVERITY_WORDS: Record<Severity, string> = {

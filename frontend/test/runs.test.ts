@@ -106,7 +106,7 @@ describe("a line of the list", () => {
 });
 
 describe("runs by verdict", () => {
-  it("those with the same verdict stand in the order of what can be won", () => {
+  it("those with the same verdict stand in the order of what can be saved", () => {
     const [most] = data.runs.runs.find(({ run }) => run === "input_py_function")!.findings!;
     const rich = summary("z", { status: "slow_always", findings: [most!] });
     const poor = summary("a", { status: "slow_always", findings: [] });

@@ -57,10 +57,10 @@ WORDS = {
 }
 
 NO_FIT = """\
-nothing was checked: the script ended without a model.fit of Keras. A training
-loop of one's own, with `watch` or without, cannot be checked this way: nobody
-knows where its step begins. Let it train on a single batch for a hundred steps
-instead; the loss should fall far below its first value."""
+nothing was checked: the script ended without calling Keras' model.fit. A custom
+training loop, with or without `watch`, cannot be checked this way, because it
+has no mark where a step begins. Instead, let it train on a single batch for a
+hundred steps: the loss should fall far below its first value."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

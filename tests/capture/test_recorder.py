@@ -230,7 +230,7 @@ def test_a_write_that_the_disk_cut_off_is_taken_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_file_that_cannot_be_mended_is_left_for_a_new_one() -> None:
+def test_a_file_that_cannot_be_fixed_is_left_for_a_new_one() -> None:
     file = LocalEventFile(Path("/dev/full"))
     with pytest.raises(OSError, match="No space left"):
         file.append(b"data", urgent=True)

@@ -1,4 +1,4 @@
-"""Whatever happens to what is kept, the next question mends it; nobody needs a cache."""
+"""Whatever happens to what is kept, the next question fixes it; nobody needs a cache."""
 
 from __future__ import annotations
 

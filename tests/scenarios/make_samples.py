@@ -68,7 +68,7 @@ SAMPLES = (
     ),
     _sample(
         "healthy", "compute", ("healthy",),
-        "Ready batches and heavy steps: nothing to win.",
+        "Ready batches and heavy steps: nothing to save.",
     ),
     _sample(
         "event_files_only", "compile", ("slow_once", "unknown"),

@@ -1,4 +1,4 @@
-"""What a change would win: the ledger with a cause taken out, and what hangs on the cause.
+"""What a change would save: the ledger with a cause taken out, and what hangs on the cause.
 
 A wait is time in which nothing else of the step ran, so taking it out shortens the step by as much,
 down to the next thing that holds the step up. For input that thing is the pipeline itself: a faster
@@ -40,7 +40,7 @@ def partly(ps: int, least: float, most: float) -> Gain:
 
 
 def at_pace_of_input(signals: Signals, gain: Gain) -> Gain:
-    """What training's own thread can win, as far as batches come fast enough for it.
+    """What training's own thread can save, as far as batches come fast enough for it.
 
     What is produced beside the steps is waited for as soon as they take less. A pipeline in Python
     may itself get faster once training's Python leaves it the interpreter's lock.
@@ -55,7 +55,7 @@ def at_pace_of_input(signals: Signals, gain: Gain) -> Gain:
 
 
 def warmer_steps(signals: Signals, interrupted: int | None = None) -> Gain:
-    """Won by steps that are no longer interrupted: caches and threads are still warm.
+    """Saved by steps that are no longer interrupted: caches and threads are still warm.
 
     `interrupted`: how many of them were; all, where it is not said.
     """
@@ -73,7 +73,7 @@ def measuring_ps(signals: Signals) -> int:
 
 
 def spare_trace(ps: int) -> Gain:
-    """Won by tracing once what is traced twice."""
+    """Saved by tracing once what is traced twice."""
     return partly(ps, SPARE_TRACE_LEAST, 1)
 
 

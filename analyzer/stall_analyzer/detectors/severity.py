@@ -16,7 +16,7 @@ ACT_ONCE_PS = 5 * PS_PER_S
 def severity_of(share: float, once_ps: int | None = None) -> Severity | None:
     """How loudly to say that this share of the first epoch is lost; None: not at all.
 
-    `once_ps`: what a change would win, where it wins that only once.
+    `once_ps`: what a change would save, where it saves that only once.
     """
     if share >= ACT_SHARE and (once_ps is None or once_ps >= ACT_ONCE_PS):
         return "act"

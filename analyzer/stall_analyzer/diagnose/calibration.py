@@ -5,7 +5,7 @@ change touches differs between them: tracing the same model took 0.7 to 1.5 time
 cost goes away whole, the cost is what to expect, not the most that can be seen. How far measured
 gains lie outside of their ranges is therefore measured, and the ends are moved by as much.
 
-`tests/scenarios/gains/` works the table out, from programs and their mended forms, and says how
+`tests/scenarios/gains/` works the table out, from programs and their fixed forms, and says how
 good it is on programs that it was not made from.
 """
 
@@ -60,6 +60,6 @@ def calibrated(finding: Finding, signals: Signals) -> Finding:
 
 
 def room_ps(finding: Finding, signals: Signals) -> int:
-    """The most that a change can win: all of the buckets that it blames."""
+    """The most that a change can save: all of the buckets that it blames."""
     spent = signals.likely_ledger.buckets_ps
     return max(finding.gain.high_ps, sum(spent[bucket] for bucket in finding.blames))

@@ -28,7 +28,7 @@ def costliest_change(
 ) -> Finding | None:
     """The finding that is worth more than any bucket to act on, and surely worth something.
 
-    `costs_ps`: of the buckets to act on. `enough_ps`: what a change must win, by its middle.
+    `costs_ps`: of the buckets to act on. `enough_ps`: what a change must save, by its middle.
     """
     candidates = [
         finding
@@ -49,7 +49,7 @@ def costliest_change(
 
 
 def _bucket_is_silent(signals: Signals, finding: Finding) -> bool:
-    """Whether its bucket does not speak for it: it surely wins more than that holds."""
+    """Whether its bucket does not speak for it: it surely saves more than that holds."""
     return finding.bucket == COMPUTING or finding.gain.low_ps > signals.buckets_ps[finding.bucket]
 
 

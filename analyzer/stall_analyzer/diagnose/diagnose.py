@@ -1,7 +1,7 @@
 """Run the detectors over a run's signals, and judge.
 
 Nothing that one detector does can hide what the others find. Of several hosts, the one that all the
-others wait for stands for the run: mending another would win nothing.
+others wait for stands for the run: fixing another would save nothing.
 """
 
 from __future__ import annotations

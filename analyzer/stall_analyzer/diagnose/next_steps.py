@@ -1,4 +1,4 @@
-"""What could still be won where the model's own computing takes the time.
+"""What could still be saved where the model's own computing takes the time.
 
 Nothing here is a fault, so none of it is a finding: each step says what it would act on, by how
 much at most, and whether that is worth trying. What a log does not tell is left out. Of a device

@@ -13,8 +13,8 @@ from stall_analyzer.signals.signals import Signals
 def plan(signals: Signals, findings: Sequence[Finding]) -> Plan | None:
     """The changes worth making, most seconds first, and what they come to together.
 
-    Of findings that blame the same time only the one that wins most is in the plan: the others
-    would win it again. Waiting for another host goes away when its reason does: a finding that
+    Of findings that blame the same time only the one that saves most is in the plan: the others
+    would save it again. Waiting for another host goes away when its reason does: a finding that
     explains half of the wait says more than the wait.
     """
     chosen: list[Finding] = []
@@ -48,7 +48,7 @@ def _worth_doing(finding: Finding) -> bool:
 
 
 def _hopeless(finding: Finding) -> bool:
-    """The run learns nothing: until that is mended, no second is worth winning."""
+    """The run learns nothing: until that is fixed, no second is worth saving."""
     return finding.bucket == "numerics" and finding.severity == "act"
 
 
@@ -94,11 +94,11 @@ def _forecast(
         mine = [gain for finding, gain in gains if finding.bucket == bucket]
         spent = spent_ps[bucket]
         largest = max((gain.high_ps for gain in mine), default=0)
-        # Evidence is a sample: gains that seem apart still cannot win more than there was.
+        # Evidence is a sample: gains that seem apart still cannot save more than there was.
         most = max(spent, largest)
         low += min(sum(gain.low_ps for gain in mine), most)
         high += min(sum(gain.high_ps for gain in mine), most)
-        # What a finding wins beyond its bucket, it wins by computing less.
+        # What a finding saves beyond its bucket, it saves by computing less.
         claimed += largest if bucket == "compute" else max(largest - spent, 0)
     floor = min(max(compute_ps - claimed, 0), now_ps)
     return Forecast(now_ps, max(now_ps - high, floor), max(now_ps - low, floor))

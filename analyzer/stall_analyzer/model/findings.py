@@ -50,7 +50,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Gain:
-    """Picoseconds that the change should win, as a range."""
+    """Picoseconds that the change should save, as a range."""
 
     low_ps: int = 0
     high_ps: int = 0
@@ -181,7 +181,7 @@ class Report:
     hosts: tuple[HostLedger, ...]
     ledger: Ledger  # of the host that trains; it stands for the run
     findings: tuple[Finding, ...]  # most worth first
-    plan: Plan | None  # None where there is nothing to win
+    plan: Plan | None  # None where there is nothing to save
     verdict: Verdict
     notes: tuple[Note, ...]
     estimate: Estimate | None = None  # where not all of the epoch was traced

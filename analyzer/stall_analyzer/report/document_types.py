@@ -174,8 +174,8 @@ class FindingSummaryEntry(TypedDict):
     severity: Severity
     title: str
     lost_ps: Ps
-    gain_ps: RangeEntry  # What the change should win in the first epoch.
-    later_gain_ps: RangeEntry  # What it should win in each later epoch.
+    gain_ps: RangeEntry  # What the change should save in the first epoch.
+    later_gain_ps: RangeEntry  # What it should save in each later epoch.
     confidence: Share
 
 
@@ -191,7 +191,7 @@ class FindingEntry(FindingSummaryEntry):
 
 class PlanEntry(TypedDict):
     """The changes worth making, in order, and what they come to together. Time that several
-    findings blame is won once."""
+    findings blame is saved once."""
 
     findings: Annotated[list[FindingId], ("minItems", 1)]  # Most seconds first.
     first_epoch_ps: ForecastEntry
@@ -351,7 +351,7 @@ class ReportEntry(TypedDict):
     outside_steps_ps: BucketTimes  # What lies in no step.
     later_epochs: LaterEpochsEntry
     findings: list[FindingEntry]
-    plan: PlanEntry | None  # Null where there is nothing to win.
+    plan: PlanEntry | None  # Null where there is nothing to save.
     host_ledgers: list[HostLedgerEntry]
     traces: list[TraceEntry]  # Each trace that was read.
     lateness: LatenessEntry | None  # Null where no two traced hosts were seen to meet.

@@ -1,4 +1,4 @@
-"""The findings in a terminal: what to change, what it wins, and what all changes come to."""
+"""The findings in a terminal: what to change, what it saves, and what all changes come to."""
 
 from __future__ import annotations
 

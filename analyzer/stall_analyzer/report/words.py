@@ -107,7 +107,7 @@ def causes_in(run: ReportEntry, bucket: Bucket) -> list[tuple[str, int]]:
 
 
 def worth(finding: FindingEntry) -> str:
-    """`costs 1.29 s; the change should win 1.03–1.29 s, in every epoch`"""
+    """`costs 1.29 s; the change should save 1.03–1.29 s, in every epoch`"""
     cost = f"costs {seconds(finding['lost_ps'])}" if finding["lost_ps"] else ""
     return "; ".join(part for part in (cost, _gain(finding)) if part)
 
@@ -116,15 +116,15 @@ def _gain(finding: FindingEntry) -> str:
     first, later = finding["gain_ps"], finding["later_gain_ps"]
     if not first["high"] and not later["high"]:
         return ""
-    said = "the change should win "
-    wins, wins_later = (between(gain["low"], gain["high"]) for gain in (first, later))
+    said = "the change should save "
+    saves, saves_later = (between(gain["low"], gain["high"]) for gain in (first, later))
     if not first["high"]:
-        return f"{said}{wins_later} in each later epoch"
+        return f"{said}{saves_later} in each later epoch"
     if not later["high"]:
-        return f"{said}{wins}, in the first epoch only"
-    if wins == wins_later:
-        return f"{said}{wins}, in every epoch"
-    return f"{said}{wins}, and {wins_later} in each later epoch"
+        return f"{said}{saves}, in the first epoch only"
+    if saves == saves_later:
+        return f"{said}{saves}, in every epoch"
+    return f"{said}{saves}, and {saves_later} in each later epoch"
 
 
 def forecast(epoch: ForecastEntry, arrow: str) -> str:

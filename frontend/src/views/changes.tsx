@@ -1,4 +1,4 @@
-/** Recommended changes: cards, the one that wins most first. */
+/** Recommended changes: cards, the one that saves most first. */
 
 import { between, seconds } from "../format";
 import { mayEnjoy, sortedBySeverity } from "../model";

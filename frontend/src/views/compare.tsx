@@ -1,4 +1,4 @@
-/** Two runs side by side: what was won, what is new. */
+/** Two runs side by side: what was saved, what is new. */
 
 import { difference, percent, seconds } from "../format";
 import {

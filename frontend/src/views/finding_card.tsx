@@ -1,4 +1,4 @@
-/** One finding: what to change, why, what it wins, and the events that prove it. */
+/** One finding: what to change, why, what it saves, and the events that prove it. */
 
 import { useEffect, useState } from "preact/hooks";
 import type { DataSource } from "../data/source";
@@ -31,7 +31,7 @@ export function FindingCard(props: Props) {
   }, [isChosen]);
 
   const bodyId = `finding-${finding.id}`;
-  const win = finding.gain_ps.high || finding.later_gain_ps.high;
+  const saving = finding.gain_ps.high || finding.later_gain_ps.high;
   return (
     <article
       id={`card-${finding.id}`}
@@ -50,7 +50,7 @@ export function FindingCard(props: Props) {
             <span class={`severity ${finding.severity}`}>{SEVERITY_WORDS[finding.severity]}</span>
             <span class="card-id">{finding.id}</span>
             <span class="spacer" />
-            {win > 0 && <span class="card-win figures">wins {between(worth(finding))}</span>}
+            {saving > 0 && <span class="card-win figures">saves {between(worth(finding))}</span>}
           </span>
           <span class="card-name">{finding.title}</span>
         </button>
@@ -92,7 +92,7 @@ function Worth({ finding, nowPs }: { finding: Finding; nowPs: Ps }) {
       )}
       {gain && (
         <>
-          <dt>Should win</dt>
+          <dt>Should save</dt>
           <dd>{gain}</dd>
         </>
       )}

@@ -113,7 +113,7 @@ function Findings({ fleet, onFinding, onRun }: FindingsProps) {
       {found.length === 0 && <p class="faint">Nothing was found in any run.</p>}
       {found.length > 0 && (
         <Table
-          heads={["finding", "runs", "machine time lost", "to be won", "worst in"]}
+          heads={["finding", "runs", "machine time lost", "could be saved", "worst in"]}
           label="Findings"
         >
           {found.map(({ id, name, bucket, runs, machine_ps, gain_ps, worst }) => (
@@ -136,7 +136,7 @@ function Findings({ fleet, onFinding, onRun }: FindingsProps) {
                   />
                 </span>
               </td>
-              <Figure title="to be won">{gain_ps.high > 0 ? between(gain_ps) : "–"}</Figure>
+              <Figure title="could be saved">{gain_ps.high > 0 ? between(gain_ps) : "–"}</Figure>
               <td class="fleet-run" data-title="worst in">
                 <button type="button" class="link" onClick={() => onRun(worst.run)}>
                   {worst.run}
@@ -276,6 +276,6 @@ const FIGURES = new Set([
   "machine time",
   "machine time lost",
   "costs most in",
-  "to be won",
+  "could be saved",
   "hosts",
 ]);

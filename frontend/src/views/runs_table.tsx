@@ -29,7 +29,7 @@ const COLUMNS: [SortKey, string][] = [
   ["status", "Verdict"],
   ["duration", "First epoch"],
   ["later", "Later epochs"],
-  ["gain", "To be won"],
+  ["gain", "Could be saved"],
 ];
 
 export interface Wishes {
@@ -190,7 +190,7 @@ function RunRow({ run, onRun }: { run: RunSummary; onRun: (run: string) => void 
           <td class="figures" data-title="Later epochs">
             {run.later_epoch_ps ? seconds(run.later_epoch_ps) : "–"}
           </td>
-          <td class="figures" data-title="To be won">
+          <td class="figures" data-title="Could be saved">
             {best?.gain_ps?.high ? `up to ${seconds(best.gain_ps.high)}` : "–"}
           </td>
           <td class="column-bar">

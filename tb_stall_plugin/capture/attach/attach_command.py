@@ -20,8 +20,8 @@ INTERRUPTED = 130
 LEAST_SECONDS = 5.0
 
 DESCRIPTION = """\
-Says whether a Python process stands still, where, and what it waits for,
-though nobody recorded it: looks at its stacks once a second (py-spy), and at
+Says whether a Python process is stuck, where, and what it waits for, even
+though it was not recorded: looks at its stacks once a second (py-spy), and at
 its threads, system calls, memory and children (/proc). The process is not
 stopped, and nothing is written. Linux only.
 """

@@ -32,7 +32,7 @@ class TriedChange:
         return self.words.format(self.value)
 
 
-# As many as the finding advises: beyond these, hardly anything more is won.
+# As many as the finding advises: beyond these, hardly anything more is saved.
 STEPS_PER_CALL_MOST = 32
 WORKERS = 4
 

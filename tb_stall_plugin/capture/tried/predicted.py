@@ -24,5 +24,5 @@ def predicted(logdir: str, finding: str, share: float) -> Prediction | None:
 
 
 def _range_s(finding: Finding) -> tuple[float, float]:
-    """A finding about the measuring itself tells what that costs, not what is won."""
+    """A finding about the measuring itself tells what that costs, not what is saved."""
     return finding.gain_s if finding.gain_s[1] else (0.0, finding.lost_s)

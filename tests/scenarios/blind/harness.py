@@ -3,7 +3,7 @@
     python -m harness FOLDER/NAME.py LOGS CLOCKS.json [--fixed] [--silent]    (in this folder)
 
 runs `main(h)` of the program under the profiler, with scalars of each batch, and writes what the
-clocks saw. Nothing of that comes from a trace. --fixed runs the mended form, --silent logs nothing.
+clocks saw. Nothing of that comes from a trace. --fixed runs the fixed form, --silent logs nothing.
 A program begins with `from harness import *` and calls what is public here.
 """
 

@@ -68,13 +68,13 @@ def _ran_form(program: Path, folder: Path, form: list[str]) -> bool:
 
 def _scored(name: str, truth: dict[str, Any], work: Path) -> Score:
     clocks = json.loads((work / "faulty" / "clocks.json").read_text())
-    mended = work / "fixed" / "clocks.json"
+    fixed = work / "fixed" / "clocks.json"
     try:
         runs = analyze(work / "faulty" / "logs").document["runs"]
     except NothingFound:
         runs = []
     return score(
-        name, truth, runs, clocks, json.loads(mended.read_text()) if truth["fixed"] else None
+        name, truth, runs, clocks, json.loads(fixed.read_text()) if truth["fixed"] else None
     )
 
 

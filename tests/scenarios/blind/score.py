@@ -36,8 +36,8 @@ class Score:
     others_cpu: float | None = None
 
 
-def score(name: str, truth: Json, runs: Sequence[Json], clocks: Json, mended: Json | None) -> Score:
-    """`mended` is what the clocks saw of the mended form."""
+def score(name: str, truth: Json, runs: Sequence[Json], clocks: Json, fixed: Json | None) -> Score:
+    """`fixed` is what the clocks saw of the fixed form."""
     timed = [run for run in runs if run["window"]["duration_ps"]]
     if not timed:
         return Score(name, truth["primary"])
@@ -50,7 +50,7 @@ def score(name: str, truth: Json, runs: Sequence[Json], clocks: Json, mended: Js
         (finding["gain_ps"]["low"] / PS_PER_S, finding["gain_ps"]["high"] / PS_PER_S)
         for finding in hits
     )
-    measured = clocks["epoch_s"] - mended["epoch_s"] if mended and hits else None
+    measured = clocks["epoch_s"] - fixed["epoch_s"] if fixed and hits else None
     acts = (finding["id"] for finding in findings if finding["severity"] == "act")
     return Score(
         name=name,

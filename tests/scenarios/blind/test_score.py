@@ -55,12 +55,12 @@ def test_what_is_only_worth_considering_is_never_a_false_alarm() -> None:
     assert judged.false_acts == () and judged.hit is False
 
 
-@pytest.mark.parametrize(("mended_s", "inside"), [(7.0, True), (8.2, True), (8.4, False)])
+@pytest.mark.parametrize(("fixed_s", "inside"), [(7.0, True), (8.2, True), (8.4, False)])
 def test_a_gain_may_lie_outside_of_its_range_by_three_percent_of_the_epoch(
-    mended_s: float, inside: bool
+    fixed_s: float, inside: bool
 ) -> None:
     run = said("input", finding("ST001", 2, 4))
-    judged = score("p", truth(), [run], clocks(), {"epoch_s": mended_s})
+    judged = score("p", truth(), [run], clocks(), {"epoch_s": fixed_s})
     assert judged.gain_inside is inside
 
 

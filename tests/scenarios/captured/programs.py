@@ -1,4 +1,4 @@
-"""Trainings with StallCallback alone whose fault shows only in what it measures, and mended forms.
+"""Trainings with StallCallback alone whose fault shows only in what it measures, and fixed forms.
 
 python -m tests.scenarios.captured.programs NAME LOGDIR
 """
@@ -235,7 +235,7 @@ CASES = [
         classifier(layers(10, activation="sigmoid"), sgd),
     ),
     Case(
-        "vanishing_mended", None, (),
+        "vanishing_fixed", None, (),
         classifier(layers(10, activation="relu", kernel_initializer="he_normal"), sgd),
     ),
     Case(
@@ -245,22 +245,22 @@ CASES = [
             fast_sgd,
         ),
     ),
-    Case("exploding_mended", None, (), classifier(layers(4, activation="relu"), sgd)),
+    Case("exploding_fixed", None, (), classifier(layers(4, activation="relu"), sgd)),
     Case("dead_first", "ST312", ("layer_0",), classifier(with_bias(0, -50.0), sgd)),
     Case("dead_second", "ST312", ("layer_1",), classifier(with_bias(1, -50.0), sgd)),
-    Case("dead_mended", None, (), classifier(with_bias(1, 0.0), sgd)),
+    Case("dead_fixed", None, (), classifier(with_bias(1, 0.0), sgd)),
     Case("small_rate", "ST304", ("weights stand still", "1e-08"), small_rate(1e-8)),
-    Case("small_rate_mended", None, (), small_rate(1e-3)),
+    Case("small_rate_fixed", None, (), small_rate(1e-3)),
     Case("scale_under_xla", "ST308", ("updates were skipped",), scaled(2.0**60)),
-    Case("scale_under_xla_mended", None, (), scaled(2.0**15)),
+    Case("scale_under_xla_fixed", None, (), scaled(2.0**15)),
     Case("keeps_arrays", "ST204", ("process grows", "with every step"), keeps_arrays(True)),
-    Case("keeps_arrays_mended", None, (), keeps_arrays(False)),
+    Case("keeps_arrays_fixed", None, (), keeps_arrays(False)),
     Case("limited_cpu", "ST410", ("The CPU limit stopped the process",), limited_cpu(0.4)),
-    Case("limited_cpu_mended", None, (), limited_cpu(None)),
+    Case("limited_cpu_fixed", None, (), limited_cpu(None)),
     Case("limited_memory", "ST207", ("pages had to be read back",), limited_memory(700)),
-    Case("limited_memory_mended", None, (), limited_memory(None)),
+    Case("limited_memory_fixed", None, (), limited_memory(None)),
     Case("long_epoch", "ST002", ("profiled steps",), slow_generator(0.004)),
-    Case("long_epoch_mended", None, (), slow_generator(0.0)),
+    Case("long_epoch_fixed", None, (), slow_generator(0.0)),
 ]  # fmt: skip
 
 

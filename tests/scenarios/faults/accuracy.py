@@ -19,11 +19,11 @@ from tests.scenarios.faults.score import (
     targets,
 )
 
-TITLE = "Faulty programs and their mended forms"
+TITLE = "Faulty programs and their fixed forms"
 INTRODUCTION = """\
 Each row is a real program, as people write it, and the same program with the advice applied; both
 train under the profiler in processes of their own, those that promise seconds several times, and
-the typical epoch of each form counts. *Predicted* is what the finding promised to win
+the typical epoch of each form counts. *Predicted* is what the finding promised to save
 in the first epoch, *measured* the difference between the first epochs of the two forms. Programs
 without seconds to promise (a loss that is NaN, say) have no prediction. *Within noise*: outside of
 the range by less than {noise:.0%} of the epoch, while runs of one program differ by more; it counts
@@ -43,7 +43,7 @@ def line(judgment: Judgment) -> str:
     if judgment.other_acts:
         cells.append(f"also act: {' '.join(judgment.other_acts)}")
     if judgment.fixed_acts:
-        cells.append(f"mended: {' '.join(judgment.fixed_acts)}")
+        cells.append(f"fixed: {' '.join(judgment.fixed_acts)}")
     return f"{name} {'; '.join(cells)}"
 
 
@@ -79,7 +79,7 @@ def markdown(judgments: Sequence[Judgment]) -> str:
             table(["", "measured", "target", "programs"], met),
             table(
                 ["program", "fault", "found", "primary bucket", "predicted", "measured", "inside",
-                 "also to act on", "to act on when mended"],
+                 "also to act on", "to act on when fixed"],
                 programs,
             ),
             "Primary buckets: what the program was made for, against what was answered. *Not "

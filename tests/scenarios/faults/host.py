@@ -1,4 +1,4 @@
-"""Programs that lose time in Python around the steps, and how to mend them."""
+"""Programs that lose time in Python around the steps, and how to fix them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that are short of memory, lose it or spend time moving it, and how to mend them."""
+"""Programs that are short of memory, lose it or spend time moving it, and how to fix them."""
 
 from __future__ import annotations
 

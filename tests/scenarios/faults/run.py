@@ -1,4 +1,4 @@
-"""Trains every faulty program and its mended form, and scores what the analyzer says of them.
+"""Trains every faulty program and its fixed form, and scores what the analyzer says of them.
 
 python -m tests.scenarios.faults.run [names…] [--workdir DIR] [--repeats N] [--only-score]
 """

@@ -1,4 +1,4 @@
-"""Judges the analyzer's answers on faulty programs and on their mended forms.
+"""Judges the analyzer's answers on faulty programs and on their fixed forms.
 
 Works on JSON documents alone, so that it can be tested without training anything.
 """
@@ -60,7 +60,7 @@ class Judgment:
     primary: str = "none"
     found: bool = False
     other_acts: tuple[str, ...] = ()  # findings "act" on the faulty form that it was not made for
-    fixed_acts: tuple[str, ...] = ()  # findings "act" on the mended form
+    fixed_acts: tuple[str, ...] = ()  # findings "act" on the fixed form
     predicted_s: tuple[float, float] | None = None  # None: no seconds were promised
     measured_s: float | None = None  # None: there is nothing to compare with
     epoch_s: float = 0.0  # of the faulty form

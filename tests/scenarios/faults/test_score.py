@@ -76,12 +76,12 @@ def test_a_fault_that_was_missed_has_no_prediction() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mended_s", "said"),
+    ("fixed_s", "said"),
     [(1.5, "outside"), (1.48, "within noise"), (1.3, "inside"), (0.92, "within noise"),
      (0.9, "outside")],
 )  # fmt: skip
-def test_the_range_has_two_ends_and_runs_have_noise(mended_s: float, said: str) -> None:
-    judgment = judge(PY_MAP, FAULTY, run(mended_s))  # 1.6 to 2.0 of 3.0 s
+def test_the_range_has_two_ends_and_runs_have_noise(fixed_s: float, said: str) -> None:
+    judgment = judge(PY_MAP, FAULTY, run(fixed_s))  # 1.6 to 2.0 of 3.0 s
     assert judgment.in_range is (said != "outside")
     assert said in line(judgment)
 
@@ -153,7 +153,7 @@ def test_the_confusion_matrix_has_expected_against_answered() -> None:
     assert matrix == {"input": {"input": 2, "host": 1}}
 
 
-def test_precision_counts_alarms_on_faulty_and_on_mended_programs() -> None:
+def test_precision_counts_alarms_on_faulty_and_on_fixed_programs() -> None:
     tracing = Expected("trace", "compile", "ST101", "compile")
     found = judge(tracing, run(3.0, "compile", {"ST101": ("act", 1.0, 2.0)}), run(1.5))
     known = reliabilities([RIGHT, MISSED, found])

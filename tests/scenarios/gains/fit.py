@@ -33,7 +33,7 @@ Lookup = Callable[[str], Calibration]
 
 @dataclass(frozen=True)
 class Measured:
-    """One program: what its finding promised without calibration, and what mending it won."""
+    """One program: what its finding promised without calibration, and what fixing it saved."""
 
     set: str
     program: str

@@ -83,8 +83,8 @@ def _of_faults(folder: Path | None) -> Iterator[Measured]:
         if fault.finding is None or not all(form.is_dir() for form in forms):
             continue
         faulty, fixed = map(_analyzed, forms)
-        epoch, mended = (run["window"]["duration_ps"] / PS_PER_S for run in (faulty, fixed))
-        yield from _measured("faults", name, faulty, [fault.finding], epoch, epoch - mended)
+        epoch, after = (run["window"]["duration_ps"] / PS_PER_S for run in (faulty, fixed))
+        yield from _measured("faults", name, faulty, [fault.finding], epoch, epoch - after)
 
 
 def _of_all_programs(given: Sequence[tuple[str, str, str]]) -> Iterator[Measured]:
@@ -101,9 +101,9 @@ def _of_program(set_name: str, name: str, truth: Json, workdir: Path) -> Iterato
             continue
         seen = [json.loads((form / clocks).read_text("utf-8")) for form in forms]
         if all("epoch_s" in clock for clock in seen):
-            epoch, mended = (clock["epoch_s"] for clock in seen)
+            epoch, after = (clock["epoch_s"] for clock in seen)
             run, expected = _analyzed(forms[0] / "logs"), truth["expected_findings"]
-            yield from _measured(set_name, name, run, expected, epoch, epoch - mended)
+            yield from _measured(set_name, name, run, expected, epoch, epoch - after)
 
 
 def _analyzed(logs: Path) -> Json:

@@ -19,7 +19,7 @@ worker1 came last to 39 of 40 meetings; the others waited 2.0 s for it. On the w
 2.0 s more than they on host (python).
 
 What to do
-Mend that worker first: its ledger stands for the run, and its findings are the run's findings.
+Fix that worker first: its ledger stands for the run, and its findings are the run's findings.
 
 Blind spots
 Needs traces or captures of at least two hosts from the same time. A host that was not recorded may
@@ -54,7 +54,7 @@ LEAST_WON, MOST_WON = 0.6, 1.0
 
 ADVICE: Mapping[Bucket | None, tuple[str, str, str]] = {
     "input": (
-        "Mend the input of {host}: give every worker a shard of the same size, on a disk of the "
+        "Fix the input of {host}: give every worker a shard of the same size, on a disk of the "
         "same speed, and as many cores to read it.",
         "data = data.take(per_worker[worker])",
         "data = data.shard(workers, worker).take(smallest_shard)",

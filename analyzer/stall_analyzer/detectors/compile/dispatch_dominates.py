@@ -50,7 +50,7 @@ GAIN_MOST = 1.0
 # A step of a few tiny ops is mostly the waking of threads, and so is a wait for a batch that is
 # there: between little and nine tenths of that went away in our runs.
 WAKING_MOST = 0.7
-# Beyond this many steps a call, hardly anything more is won and callbacks come too rarely.
+# Beyond this many steps a call, hardly anything more is saved and callbacks come too rarely.
 STEPS_PER_CALL_MOST = 32
 
 

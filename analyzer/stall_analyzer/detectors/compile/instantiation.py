@@ -44,7 +44,7 @@ def check(signals: Signals) -> Finding | None:
         return None
     size = f" of {function.shape.nodes} nodes" if function.shape is not None else ""
     return Finding(
-        severity="note",  # no change is known that wins it without losing elsewhere
+        severity="note",  # no change is known that saves it without losing elsewhere
         title=f"Making the graph of {function.words} ready takes {seconds(lost)}, once",
         explanation=(
             f"After tracing, TensorFlow optimized and instantiated a graph{size} for "

@@ -90,7 +90,7 @@ def _traced(signals: Signals) -> Finding | None:
         return None
     build = function.first
     if build.second_trace_ps and signals.share(build.variable_init_ps) >= CONSIDER_SHARE:
-        return None  # ST107 speaks of both, because one change mends both
+        return None  # ST107 speaks of both, because one change fixes both
     if build.second_trace_ps:
         return _traced_twice(signals, function, build)
     if function.shape is not None and function.shape.unrolled:

@@ -21,7 +21,7 @@ Give the model an Input layer, or call model.build(input_shape), and build the o
 fit(). That moves the filling of the variables out of the first epoch and avoids the second trace.
 
 Blind spots
-The filling itself still happens, earlier: the program as a whole wins the second trace and the
+The filling itself still happens, earlier: the program as a whole saves the second trace and the
 initializer's own graph. Variables that are restored afterwards need no initial values at all, which
 the trace cannot show.
 """
@@ -48,7 +48,7 @@ def check(signals: Signals) -> Finding | None:
     moved = removed(filling)
     again = f" It was traced twice for that, for {seconds(twice)} in all." if twice else ""
     return Finding(
-        severity="consider",  # the filling is moved rather than won, however long it takes
+        severity="consider",  # the filling is moved rather than saved, however long it takes
         title=f"Variables are initialized for {seconds(filling)} inside the first step",
         explanation=(
             "The first call created variables and filled them with their initial values for "

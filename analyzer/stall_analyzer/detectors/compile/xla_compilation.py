@@ -1,4 +1,4 @@
-"""XLA's compilation costs more than an epoch of compiled steps could win back.
+"""XLA's compilation costs more than an epoch of compiled steps could make up for.
 
 What it finds
 A training function compiled by XLA (jit_compile=True) whose compilation took a large part of the

@@ -17,7 +17,7 @@ Example
 Slurm: "CANCELLED AT 2026-11-17T05:17:29 DUE TO TIME LIMIT", at step 812 of 1,000 of epoch 1.
 
 What to do
-Mend the error where it was raised. For a time limit: ask for more time, or save checkpoints and go
+Fix the error where it was raised. For a time limit: ask for more time, or save checkpoints and go
 on from the last one.
 
 Blind spots
@@ -69,7 +69,7 @@ def _change(end: ConsoleEnd) -> Change:
     if end.kind == "killed":
         return Change("See whether memory was short: dmesg, sacct or kubectl describe tell.")
     where = f" at {end.place.place}" if end.place is not None else ""
-    return Change(f"Mend what failed{where}: the whole text is on the console.")
+    return Change(f"Fix what failed{where}: the whole text is on the console.")
 
 
 def _of_survived(error: PythonError) -> Finding:

@@ -118,8 +118,8 @@ def _traced(signals: Signals) -> Finding | None:
     warmer = warmer_steps(signals) if often else Gain()
     beside = side_name(pauses.side, pauses.side.whole_ps[long], lost)
     name = _culprit(signals, lost) or beside or _timed_hook(signals, lost)
-    won = Gain(round(0.8 * max(lost - count * KERAS_PAUSE_PS, 0)), lost) + warmer
-    gain = at_pace_of_input(signals, won)
+    saved = Gain(round(0.8 * max(lost - count * KERAS_PAUSE_PS, 0)), lost) + warmer
+    gain = at_pace_of_input(signals, saved)
     return Finding(
         severity=severity,
         title=(

@@ -40,7 +40,7 @@ def check(signals: Signals) -> Finding | None:
     computed = signals.buckets_ps["compute"]
     if not devices.listed or devices.used or not signals.host.training_thread:
         return None
-    # Where the CPU computes little of what was seen, another device would win little.
+    # Where the CPU computes little of what was seen, another device would save little.
     if computed < ACT_SHARE * signals.host.covered_ps:
         return None
     names = ", ".join(name.removeprefix("/device:") for name in devices.listed)

@@ -23,7 +23,7 @@ for repeatable results, `tf.config.experimental.enable_op_determinism()` does th
 
 Blind spots
 The cores may be busy with other processes, or be two halves of one, which the trace does not show;
-then more threads win little. Traces without tf.data do not say how many cores there are.
+then more threads save little. Traces without tf.data do not say how many cores there are.
 """
 
 from __future__ import annotations

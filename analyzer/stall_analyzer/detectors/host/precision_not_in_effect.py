@@ -6,7 +6,7 @@ run as kernels for full ones.
 
 Why it stalls
 Half numbers go two to eight times as fast on such cards, and move half the bytes. Where the policy
-was set after the layers were made, or an op casts back, nothing of that is won.
+was set after the layers were made, or an op casts back, nothing of that is saved.
 
 How it is measured
 The dtype policies of the stored model, the compute capability of the card, and the names of its

@@ -57,7 +57,7 @@ class BlamedStage:
         )
 
     def if_faster(self, least: float, most: float) -> Gain:
-        """What is won if the stage runs `least` to `most` times as fast."""
+        """What is saved if the stage runs `least` to `most` times as fast."""
         return faster_stage(self.signals, self.culprit, least, most) + self.beside
 
     def finding(
@@ -90,7 +90,7 @@ class BlamedStage:
         return ("input.wait", "input.shuffle_fill") if fills else ("input.wait",)
 
     def _again(self, gain: Gain) -> Gain:
-        """Without what it wins of the filling of a buffer, which comes once."""
+        """Without what it saves of the filling of a buffer, which comes once."""
         most = self.signals.causes_ps["input.wait"] + self.beside.high_ps
         return Gain(min(gain.low_ps, most), min(gain.high_ps, most))
 

@@ -1,4 +1,4 @@
-"""What less work in the input pipeline would win.
+"""What less work in the input pipeline would save.
 
 A faster pipeline still needs its time, and training waits for what does not fit behind the step.
 """
@@ -25,23 +25,23 @@ BESIDE_INPUT: tuple[Bucket, ...] = ("input", "host", "compile", "compute")
 
 
 def faster_stage(signals: Signals, culprit: Culprit, least: float, most: float) -> Gain:
-    """Wait won if what holds the pipeline up ran `least` to `most` times as fast, the rest as now.
+    """The wait saved if what holds up the pipeline ran `least` to `most` times as fast.
 
     A shuffle buffer above it would fill as much faster.
     """
     produce = signals.produce_ps(culprit.stage)
     fill = signals.causes_ps["input.shuffle_fill"] if culprit.below_shuffle else 0
 
-    def won(times: float) -> int:
+    def saved(times: float) -> int:
         saved = culprit.share * (1 - 1 / times)
         return signals.hidden_if_ahead_ps(round(produce * (1 - saved))) + round(fill * saved)
 
-    most_ps = won(most)
-    return Gain(min(won(least), round(most_ps * SURE_SHARE)), most_ps)
+    most_ps = saved(most)
+    return Gain(min(saved(least), round(most_ps * SURE_SHARE)), most_ps)
 
 
 def faster_beside_input(signals: Signals, in_python: bool) -> Gain:
-    """Won besides the wait, if input had less to do: what training did beside it is faster.
+    """Saved besides the wait, if input had less to do: what training did beside it is faster.
 
     Little of it is sure: a pipeline that sleeps or reads files holds neither the lock nor a core.
     """

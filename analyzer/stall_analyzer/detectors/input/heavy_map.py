@@ -20,7 +20,7 @@ Do it once instead of in each epoch: `cache()` after the map if nothing random i
 the result. Move the work into the model, where it runs on the accelerator in batches. Or do less.
 
 Blind spots
-In the first epoch a cache wins nothing, stored results win all: hence the wide range.
+In the first epoch a cache saves nothing, stored results save all: hence the wide range.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def check(signals: Signals) -> Finding | None:
             *cached_code(signals.pipeline, blamed.stage, cache),
             turns=turns,
         ),
-        gain=Gain(0, blamed.if_faster(1, MOST_TIMES).high_ps),  # a cache wins nothing at first
+        gain=Gain(0, blamed.if_faster(1, MOST_TIMES).high_ps),  # a cache saves nothing at first
         sureness=0.7,
         later_gain=removed(blamed.waited_ps),
     )

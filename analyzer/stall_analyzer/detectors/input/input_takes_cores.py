@@ -42,7 +42,7 @@ ID = "ST010"
 BUCKET = "input"
 
 LEAST_SHARE = 0.1  # an estimate: a smaller share may be its own error
-# Fewer threads win some of it back; only input that needs no work at all wins it all.
+# Fewer threads save some of it; only input that needs no work at all saves it all.
 LEAST_WON = 0.5
 _FEWER_THREADS = (
     "options = tf.data.Options()\noptions.threading.private_threadpool_size = 1\n"

@@ -53,14 +53,14 @@ def check(signals: Signals) -> Finding | None:
     stage = max(shuffles, key=lambda s: s.parameters.get("buffer_size", 0))
     size = stage.parameters.get("buffer_size")
     undone = _never_used_ps(signals, stage, lost)
-    won = max(_hidden_if_spread_ps(signals, lost), undone)
-    held = signals.share(won) < CONSIDER_SHARE
+    saved = max(_hidden_if_spread_ps(signals, lost), undone)
+    held = signals.share(saved) < CONSIDER_SHARE
     slowest = _slowest_below(signals, stage)
     through = f" through {slowest.label}" if slowest else ""
     call = f"shuffle({size})" if size else "shuffle"
     # Work that is not done takes no cores from training, either.
     beside = faster_beside_input(signals, in_python=False) if undone else Gain()
-    gain = partly(won, SURE_SHARE, 1.0) + beside
+    gain = partly(saved, SURE_SHARE, 1.0) + beside
     when = "once" if not again else "in each epoch, because a new iterator begins with an empty one"
     return Finding(
         severity="note" if held else severity,
@@ -73,7 +73,7 @@ def check(signals: Signals) -> Finding | None:
                 " The pipeline is slower than the steps anyway, so making the buffer smaller would "
                 "only move the waiting: speed up what feeds it."
                 if held
-                else f" Without it, {seconds(won)} of that work would hide behind the steps, or "
+                else f" Without it, {seconds(saved)} of that work would hide behind the steps, or "
                 "not be done."
             )
         ),

@@ -38,7 +38,7 @@ BUCKET = "memory"
 
 # Every model has some ops of this kind; from here on they set its pace.
 BOUND_SHARE = 0.5
-# Half of the bytes is half of the time; a model that is in bfloat16 already wins nothing by it.
+# Half of the bytes is half of the time; a model that is in bfloat16 already saves nothing by it.
 MOST_WON = 0.5
 
 

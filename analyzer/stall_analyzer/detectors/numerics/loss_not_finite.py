@@ -50,7 +50,7 @@ LOOK_BACK = 10  # steps before the break
 
 
 _MEND_THE_OP = Change(
-    "Mend the operation that ST313 names, and stop broken runs at once.",
+    "Fix the operation that ST313 names, and stop broken runs at once.",
     before="model.fit(...)",
     after="model.fit(..., callbacks=[keras.callbacks.TerminateOnNaN()])",
 )

@@ -6,7 +6,7 @@ type, and the line of the user's code that made it.
 
 Why it stalls
 NaN spreads: once it is in the weights, every later step computes and teaches the model nothing.
-The loss says only that it happened, and when; the op says what to mend.
+The loss says only that it happened, and when; the op says what to fix.
 
 How it is measured
 From a dump of TensorFlow's debugger, which looks at every tensor. The search begins at the bad
@@ -20,7 +20,7 @@ In step 24 a probability has become 1, and the log of (1 - p) in a loss by hand 
 infinity was made by Log at train.py:31. A millisecond later the updates of all weights are NaN.
 
 What to do
-Mend that line: keep log, division and sqrt away from 0 and exp from large values; take bad records
+Fix that line: keep log, division and sqrt away from 0 and exp from large values; take bad records
 out of the data; lower the learning rate where a product overflowed.
 
 Blind spots
@@ -82,7 +82,7 @@ REMEDIES = {  # by a pattern of the op's type
         "tf.exp(tf.minimum(x, 80.0))",
     ),
     r"IteratorGetNext.*|.*Dataset.*|Placeholder.*|_Arg|Parse.*|Decode.*|.*PyFunc": Change(
-        "Find the records with NaN or infinite values, and mend them or leave them out.",
+        "Find the records with NaN or infinite values, and fix them or leave them out.",
         "data = tf.data.Dataset.from_tensor_slices((x, y))",
         "data = data.filter(lambda x, y: tf.reduce_all(tf.math.is_finite(x)))",
     ),

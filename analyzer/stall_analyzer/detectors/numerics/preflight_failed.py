@@ -18,7 +18,7 @@ Biases of -0.6 in front of relu: "gradients: none in dense", and the loss of six
 at 1.92, where always answering the same costs 1.91.
 
 What to do
-Mend what is named first: later checks fail for the reason of earlier ones. Then check again; it
+Fix what is named first: later checks fail for the reason of earlier ones. Then check again; it
 takes seconds.
 
 Blind spots
@@ -61,7 +61,7 @@ def check(signals: Signals) -> Finding | None:
         title=f"Before the first epoch, a check failed: {first.name}",
         explanation=" ".join(f"{_begun(check.name)}: {check.text}." for check in found),
         change=Change(
-            CHANGES.get(first.fault, "Mend what the checks have found."),
+            CHANGES.get(first.fault, "Fix what the checks have found."),
             after="stall-analyze check train.py",
         ),
         confidence=0.9 if is_hopeless else 0.7,

@@ -20,9 +20,9 @@ Example
 0.5 s to the profiler.
 
 What to do
-Nothing, if it is only the measuring: neither the verdict nor what later epochs win contains it, and
-runs without it do not pay it. To pay less, capture with StallCallback, which logs in a thread of
-its own and profiles a part of the epoch; or log by epoch.
+Nothing, if it is only the measuring: neither the verdict nor the forecast for later epochs
+contains it, and runs without it do not pay for it. To pay less, capture with StallCallback, which
+logs in a thread of its own and profiles only a part of the epoch; or log by epoch.
 
 Blind spots
 The running profiler is an estimate: ops in loops of a graph are not counted, nor eager ops. Caches

@@ -62,7 +62,7 @@ class Build:
 
     @property
     def spare_trace_ps(self) -> int:
-        """What is won at the most if it makes no variables: all but one trace without them."""
+        """What is saved at the most if it makes no variables: all but one trace without them."""
         twice = self.second_trace_ps > 0
         return self.tracing_ps - min(self.first_trace_ps, self.second_trace_ps) if twice else 0
 
