@@ -95,7 +95,7 @@ def test_any_other_error_is_named_with_its_place(tmp_path: Path) -> None:
 def test_who_is_interrupted_by_hand_did_not_fail(tmp_path: Path) -> None:
     interrupted = "\n".join([*said.PLAIN_ERROR.splitlines()[:-1], "KeyboardInterrupt", ""])
     sentence = analyzed(tmp_path, interrupted).verdict.sentence
-    assert "somebody interrupted it (KeyboardInterrupt) at train.py:5 (job.out:1)" in sentence
+    assert "it was interrupted (KeyboardInterrupt) at train.py:5 (job.out:1)" in sentence
 
 
 def test_behind_a_url_it_is_the_same(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_what_later_epochs_lack_came_once(tmp_path: Path) -> None:
     found = of(tmp_path, log)
     assert seconds_of(found)["compile.retracing"] == 5.0
     assert found.ledger.one_time_ps() == pytest.approx(8 * PS_PER_S, rel=0.03)
-    assert "2 later epochs took 2.00 s in the median." in found.rests_on
+    assert "2 later epochs took 2.00 s (median)." in found.rests_on
 
 
 def test_with_a_cache_it_was_filled(tmp_path: Path) -> None:

@@ -87,8 +87,8 @@ def test_else_the_candidates_are_named_in_order_with_what_decides() -> None:
     assert verdict.confidence < 0.5
     assert verdict.sentence == (
         "Input, host or compute: the first epoch took 10.0 s, of which input 1.00–7.00 s, "
-        "host 1.00–6.00 s, compute 1.00–5.00 s by what was recorded. "
-        "A profile of the whole first epoch decides: StallCallback takes one."
+        "host 1.00–6.00 s, compute 1.00–5.00 s going by what was recorded. "
+        "A profile of the whole first epoch would decide: StallCallback takes one."
     )
 
 
@@ -172,7 +172,7 @@ def test_what_learns_nothing_is_sure_of_it_and_only_estimates_the_time(tmp_path:
     log = replace(KERAS, loss=float("nan"))
     verdict = diagnosed(log.timeline(tmp_path, profile(), profile_s=3.0)).verdict
     assert verdict.status == "learning_nothing"
-    assert "5.25 s of the first epoch were computed for nothing, estimated from" in verdict.sentence
+    assert "5.25 s of the first epoch were wasted, estimated from" in verdict.sentence
 
 
 def test_a_loop_without_epochs_is_told_of_no_first_epoch(tmp_path: Path) -> None:

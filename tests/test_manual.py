@@ -63,7 +63,7 @@ def test_an_unknown_finding_is_an_error_that_names_the_nearest(
 ) -> None:
     assert cli.main(["--explain", wanted]) == USAGE
     said = capsys.readouterr().err
-    assert f"there is no finding {wanted}; near to it: {near}" in said
+    assert f"there is no finding {wanted}; similar: {near}" in said
     assert "--list-findings" in said
 
 
@@ -71,7 +71,7 @@ def test_an_unknown_finding_is_an_error_that_names_the_nearest(
 @pytest.mark.parametrize("wanted", ["", "quicksilver"])
 def test_what_is_near_to_nothing_is_not_guessed_at(wanted: str, capsys: Capsys) -> None:
     assert cli.main(["--explain", wanted]) == USAGE
-    assert "near to it" not in capsys.readouterr().err
+    assert "similar" not in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("shelf")

@@ -149,7 +149,7 @@ def test_a_folder_holds_results_of_which_the_last_by_name_counts(tmp_path: Path)
 def test_what_is_no_result_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "before.json"
     path.write_text(content)
-    with pytest.raises(UsageError, match=r"is no result of stall-analyze|holds no run"):
+    with pytest.raises(UsageError, match=r"is not a result of stall-analyze|holds no run"):
         read(path)
 
 

@@ -39,7 +39,7 @@ def test_a_run_without_a_window_is_over_no_share() -> None:
     ("text", "words"),
     [
         ("inputs=20%", "'inputs' cannot be limited; what can: input, compile"),
-        ("status=broken", "'broken' is no verdict; there are: healthy"),
+        ("status=broken", "'broken' is not a verdict; there are: healthy"),
         ("input=20", "'20' is no duration"),
         ("input", "'' is no duration"),
         ("epoch=20%", "'20%' is no duration"),

@@ -247,7 +247,7 @@ def test_weights_that_stand_still_need_no_flat_loss() -> None:
         return captured(rate | ratios)
 
     finding = found(checked(learning_rate_too_low, run(1e-8)), "act")
-    assert finding.title.startswith("The weights stand still: rate 1e-09")
+    assert finding.title.startswith("The weights hardly move: rate 1e-09")
     assert checked(learning_rate_too_low, run(1e-4)) is None
 
 

@@ -71,7 +71,7 @@ def test_a_filter_that_has_not_seen_all_of_its_data_may_yet_let_something_throug
     found, finding, verdict = judged(write.read(tmp_path, hang(*looks)))
     assert found is not None and (found.state, found.bucket) == (SLOW, "input")
     assert "the filter at data.py:5 has let none of 4,000 elements through" in verdict.sentence
-    assert finding is not None and "See what this stage is given" in finding.change.text
+    assert finding is not None and "Find out what this stage is given" in finding.change.text
 
 
 def test_a_filter_that_still_lets_something_through_is_slow(tmp_path: Path) -> None:

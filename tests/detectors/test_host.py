@@ -288,7 +288,7 @@ def test_nothing_sure_is_promised_of_a_validation_of_which_too_little_was_traced
 
 def test_a_device_that_stands_idle_is_told_from_one_that_was_not_traced(tmp_path: Path) -> None:
     idle = training(tmp_path, planes=[device("/device:GPU:0")])
-    assert found(gpu_unused.check(idle), "consider").title == "GPU:0 is there and was not used"
+    assert found(gpu_unused.check(idle), "consider").title == "GPU:0 is available but was not used"
     assert gpu_not_traced.check(idle) is None
     watched = [("tf_GPU_Event_Manager", [event("poll", 0, 1)])]
     not_traced = training(tmp_path, planes=[device("/device:GPU:0")], lines=watched)
@@ -334,7 +334,7 @@ def test_a_profile_of_a_part_of_the_epoch_is_not_the_epoch(tmp_path: Path) -> No
     finding = found(little_was_traced.check(part), "note")
     assert finding.title == "Only 3 % of the epoch was traced"
     assert "profiler.experimental" in finding.change.after
-    assert "is estimated; only a profile decides" in finding.explanation
+    assert "is estimated; only a profile can decide" in finding.explanation
     assert part.estimate is not None
     assert finding.lost_ps == part.estimate.ledger.buckets_ps["unknown"], "what is left unknown"
     assert no_trace.check(part) is None

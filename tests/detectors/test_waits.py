@@ -220,7 +220,7 @@ def test_a_process_that_does_not_exit_names_the_thread(tmp_path: Path) -> None:
     looks = stall(exiting, keeps, phase="idle")
     _, finding, verdict = judged(write.read(tmp_path, [*before(), *over, *looks]))
     assert (verdict.status, verdict.primary) == ("stuck", "host")
-    assert "does not exit: the thread uploader, which is no daemon, waits in" in verdict.sentence
+    assert "does not exit: the thread uploader, which is not a daemon, waits in" in verdict.sentence
     assert finding is not None and "daemon=True" in finding.change.after
 
 

@@ -90,7 +90,7 @@ def m_retry_often(it: Instruments) -> None:
 
 
 def m_out_of_memory(it: Instruments) -> None:
-    """One step of a custom loop asks in vain for ten seconds; the program skips it."""
+    """One step of a custom loop cannot get memory for ten seconds; the program skips it."""
     asked, holder = StampLog(), OtherHolder()
     model = dense_model()
     train_step = training_step(model)

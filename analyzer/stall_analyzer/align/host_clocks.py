@@ -175,7 +175,7 @@ def clock_notes(all_clocks: Sequence[HostClock]) -> list[Note]:
         apart = max((abs(clock.ahead_ps or 0) for clock in clocks), default=0)
         text = (
             f"The clocks of the hosts were set by at least {fewest} common {source}, which agree "
-            f"to {seconds(error)} in the median."
+            f"to {seconds(error)} (median)."
         )
         if apart >= NOTABLE_PS:
             text += f" Before that they were up to {seconds(apart)} apart."

@@ -234,7 +234,7 @@ def _read_file(path: Path) -> dict[Identity, Former]:
         raise UsageError(f"cannot read the baseline {path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(
-            f"{path} is no result of stall-analyze (--json or --jsonl): {error!r}"
+            f"{path} is not a result of stall-analyze (--json or --jsonl): {error!r}"
         ) from error
 
 

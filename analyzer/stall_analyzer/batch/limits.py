@@ -69,7 +69,7 @@ def parse(text: str) -> Limit:
     what, _, value = text.partition("=")
     if what == STATUS:
         if value not in STATUSES:
-            raise ValueError(f"{value!r} is no verdict; there are: {', '.join(STATUSES)}")
+            raise ValueError(f"{value!r} is not a verdict; there are: {', '.join(STATUSES)}")
         return Limit(text, what, status=value)
     if what != EPOCH and what.partition(".")[0] not in BUCKETS:
         known = ", ".join((*BUCKETS, EPOCH, STATUS))

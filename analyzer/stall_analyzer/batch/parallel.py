@@ -161,7 +161,7 @@ def _result(run: Run, future: Future[RunResult]) -> RunResult:
         raise
     except CancelledError as error:
         raise ClusterError(
-            "the cluster was lost; what is done is kept: start again to go on"
+            "the cluster was lost; what is done is kept: start again to continue"
         ) from error
     except NoResult as error:
         return failed(run, str(error))
@@ -170,6 +170,6 @@ def _result(run: Run, future: Future[RunResult]) -> RunResult:
             return failed(
                 run,
                 "each of the cluster's workers that tried it has died, perhaps because memory "
-                "ran out; it is tried again when you start again",
+                "ran out; it will be tried again when you start again",
             )
         return failed(run, f"{type(error).__name__}: {error}")

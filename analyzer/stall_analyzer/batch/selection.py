@@ -68,7 +68,7 @@ def parse_duration(text: str) -> float:
     """Seconds: `90s`, `30m`, `2h`, `3d`. Raises ValueError."""
     match = _DURATION.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no duration such as 90s, 30m, 2h or 3d")
+        raise ValueError(f"{text!r} is not a duration such as 90s, 30m, 2h or 3d")
     return float(match["number"]) * _UNITS_S[match["unit"]]
 
 
@@ -76,7 +76,7 @@ def parse_share(text: str) -> float:
     """`20%` is 0.2. Raises ValueError."""
     match = _SHARE.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no share such as 20%")
+        raise ValueError(f"{text!r} is not a share such as 20%")
     return float(match["percent"]) / 100
 
 
@@ -95,5 +95,5 @@ def parse_since(text: str) -> float:
 def parse_shard(text: str) -> tuple[int, int]:
     match = _SHARD.fullmatch(text)
     if match is None or int(match["index"]) >= int(match["count"]):
-        raise ValueError(f"{text!r} is no shard such as 0/4, 1/4, 2/4 or 3/4")
+        raise ValueError(f"{text!r} is not a shard such as 0/4, 1/4, 2/4 or 3/4")
     return int(match["index"]), int(match["count"])

@@ -86,7 +86,7 @@ def headline(fleet: FleetEntry) -> str:
     return (
         f"{_count(fleet['runs'], 'run')} on {_count(fleet['hosts'], 'host')}: their first epochs "
         f"took {seconds(whole_ps)} of machine time; {seconds(lost_ps)} of it "
-        f"({percent(lost_ps, whole_ps)}) were lost.{partly}"
+        f"({percent(lost_ps, whole_ps)}) was lost.{partly}"
     )
 
 

@@ -90,4 +90,4 @@ def _perhaps(key: str, every: tuple[Page, ...]) -> str:
         for word in (page.id.lower(), page.name, *page.name.split("_"))
     }
     near = [labels[word] for word in get_close_matches(key, labels, NEAR_MATCHES)]
-    return f"; near to it: {', '.join(dict.fromkeys(near))}" if near else ""
+    return f"; similar: {', '.join(dict.fromkeys(near))}" if near else ""

@@ -92,8 +92,8 @@ def _undecided(
     sentence = (
         f"{names[0].upper()}{names[1:]}: the {noun_of(signals.timeline)} took "
         f"{seconds(signals.window_ps)}{beside}, "
-        f"of which {each} by what was recorded.{_first_step(signals)}{_validation(signals)} "
-        f"A profile of the whole first epoch decides: {_who_takes_one(signals)} takes one."
+        f"of which {each} going by what was recorded.{_first_step(signals)}{_validation(signals)} "
+        f"A profile of the whole first epoch would decide: {_who_takes_one(signals)} takes one."
     )
     once = later is not None and signals.window_ps > SLOWER_FIRST * later
     status: Status = "slow_once" if once or verdict.status == "slow_once" else "unknown"

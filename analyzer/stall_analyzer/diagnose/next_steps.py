@@ -22,11 +22,11 @@ WORTH_TRYING = 0.1  # of the time that a step would act on; less is lost in the 
 # Of the kinds of ops, those that oneDNN computes in bfloat16.
 PRODUCTS = re.compile(r"(Batch)?MatMul(V\d)?|(Depthwise)?Conv\d[Dd](Native)?(Backprop\w+)?|Einsum")
 MIXED = {
-    True: ", and these cores multiply bfloat16 by themselves: mixed_precision.set_global_policy("
+    True: ", and these cores support bfloat16 natively: mixed_precision.set_global_policy("
     '"mixed_bfloat16") can halve that.',
     False: ", but these cores have no instructions for bfloat16: they would convert each number.",
-    None: ": mixed_bfloat16 can halve that where the cores multiply it by themselves (amx_bf16 or "
-    "avx512_bf16 in /proc/cpuinfo), which this log does not tell.",
+    None: ": mixed_bfloat16 can halve that on cores that support it natively (amx_bf16 or "
+    "avx512_bf16 in /proc/cpuinfo), which this log does not say.",
 }
 
 
@@ -64,7 +64,7 @@ def _precision(signals: Signals, parts: ModelParts) -> NextStep | None:
         return None
     products_ps = sum(part.ps for part in parts.kinds if PRODUCTS.fullmatch(part.name))
     share = percent(products_ps, parts.ops_ps)
-    begin = f"Products of matrices and convolutions take {share} of the ops' time"
+    begin = f"Matrix products and convolutions take {share} of the ops' time"
     if products_ps < WORTH_TRYING * parts.ops_ps:
         return NextStep("precision", False, f"{begin}: mixed_bfloat16 makes only those faster.")
     native = None if signals.capture is None else signals.capture.environment.bfloat16
@@ -85,9 +85,9 @@ def _xla(signals: Signals, parts: ModelParts) -> NextStep | None:
         helps,
         f"Ops of less than 10 µs take {share} of the ops' time: "
         + (
-            "jit_compile=True puts them into few large ones; compiling takes longer at first."
+            "jit_compile=True fuses them into a few large ones; compiling takes longer at first."
             if helps
-            else "jit_compile=True would find little to put together."
+            else "jit_compile=True would find little to fuse."
         ),
     )
 

@@ -191,7 +191,7 @@ def _never_joined(signals: Signals) -> Verdict:
     waited = seconds(cluster.others_waited_ps)
     sentence = (
         f"Stuck: {missing} never joined. By {cluster.size_source}, {cluster.size} should train; "
-        f"{waiting} came, and made no step in the {waited} that are recorded."
+        f"{waiting} joined, and ran no step in the {waited} that are recorded."
     )
     return Verdict("stuck", "communication", sentence, 0.9, _absent(signals))
 
@@ -209,8 +209,8 @@ def _ended_first(first: EndedFirst) -> Verdict:
 def _without_window(signals: Signals) -> Verdict:
     if signals.capture is not None and not signals.capture.trains:
         sentence = (
-            "No fit was seen in this process, and no step of a watch: only its memory and its end "
-            "are recorded, and nothing that hangs."
+            "This process ran neither fit nor a step of watch: only its memory and its end were "
+            "recorded, and nothing hung."
         )
         return Verdict("unknown", "unknown", sentence, 0.5)
     if signals.dump is None or not signals.dump.looked_at:
@@ -225,7 +225,7 @@ def _without_window(signals: Signals) -> Verdict:
 def _learning_nothing(signals: Signals, finding: Finding) -> Verdict:
     wasted = signals.likely_ledger.buckets_ps["numerics"]
     lost = (
-        f" {seconds(wasted)} of the {noun_of(signals.timeline)} were computed for nothing"
+        f" {seconds(wasted)} of the {noun_of(signals.timeline)} were wasted"
         f"{_from_a_sample(signals)}."
         if wasted
         else ""
@@ -247,7 +247,7 @@ def _stalled(
     where = f"{worst.partition('.')[2].replace('_', ' ')} {seconds(causes[worst])}"
     said = f"{seconds(cost)} of {seconds(whole_ps)} ({percent(cost, whole_ps)})"
     if worst in LEARNS_NOTHING:
-        sentence = f"Learning nothing: {said} were computed in vain ({where})."
+        sentence = f"Learning nothing: {said} were wasted ({where})."
         return Verdict("learning_nothing", primary, sentence, confidence)
     named = _title_of_reason(findings, primary, cost)
     why = f". {named}." if named else f" ({where})."
@@ -312,7 +312,7 @@ def _unknown(timeline: Timeline, host: HostLedger, confidence: float) -> Verdict
     if duration > SLOWER_FIRST * usual:
         sentence = (
             f"The first epoch took {seconds(duration)}, later ones {seconds(usual)}: "
-            f"{seconds(duration - usual)} came once. {why}"
+            f"{seconds(duration - usual)} was a one-time cost. {why}"
         )
         return Verdict("slow_once", "unknown", sentence, max(confidence, 0.5))
     sentence = f"The {noun} took {seconds(duration)}. {why}"

@@ -213,7 +213,7 @@ class HostClockEntry(TypedDict):
     source: ClockSource
     shared: Count  # Collectives or steps that it was set by.
     ahead_ps: int | None  # Of its own clock before the common one; null where it has none.
-    error_ps: Ps | None  # By how much what is shared still disagrees, in the median.
+    error_ps: Ps | None  # By how much what is shared still disagrees, (median).
 
 
 class TraceEntry(TypedDict):

@@ -37,7 +37,7 @@ def show_findings(terminal: Terminal, run: ReportEntry) -> None:
     _in_short(terminal, findings[SHOWN_IN_FULL:])
     if run["plan"]:
         _plan(terminal, run["plan"])
-    more = f"stall-analyze --explain {findings[0]['id']} tells how this is found and measured"
+    more = f"stall-analyze --explain {findings[0]['id']} explains how this is found and measured"
     terminal.line(terminal.text(more, "dim"), indent=2)
 
 

@@ -24,7 +24,7 @@ OVER_LIMIT, WORSE, VERDICT, UNREADABLE = "over-limit", "worse", "verdict", "unre
 OTHER_RULES = {
     OVER_LIMIT: "A run is over a limit that was set for it.",
     WORSE: "A run has become worse than in the baseline.",
-    VERDICT: "The training is in vain: it is dead, stuck, or learns nothing.",
+    VERDICT: "The training is wasted: it is dead, stuck, or learns nothing.",
     UNREADABLE: "A file or a run could not be read.",
 }
 # A build fails on what it was told to fail on; what a finding costs is advice.

@@ -65,7 +65,7 @@ def render(document: Document, console: Console, threads: bool = False) -> None:
         terminal.heading("all paths")
         _notes(terminal, document["notes"])
     if len(runs) > 1:
-        terminal.heading(f"{len(runs)} runs, those in need first")
+        terminal.heading(f"{len(runs)} runs, those that need attention first")
         show_overview(terminal, runs)
 
 

@@ -129,7 +129,7 @@ def _gain(finding: FindingEntry) -> str:
 
 def forecast(epoch: ForecastEntry, arrow: str) -> str:
     if epoch["low"] == epoch["now"]:
-        return f"{seconds(epoch['now'])} as now"
+        return f"{seconds(epoch['now'])}, unchanged"
     return f"{seconds(epoch['now'])} {arrow} {between(epoch['low'], epoch['high'])}"
 
 
@@ -141,7 +141,7 @@ def code_place(line: CodeLineEntry) -> str:
 
 def code_cost(line: CodeLineEntry) -> str:
     """`4.10 s`, and whether it ran beside the training."""
-    beside = " in the background, which held training up" if line["background"] else ""
+    beside = " in the background, which held up training" if line["background"] else ""
     return f"{seconds(line['ps'])}{beside}"
 
 

@@ -112,7 +112,7 @@ function Axes(props: {
   );
 }
 
-/** Values that are no numbers have no height; they stand at the foot of the chart. */
+/** Values that are not numbers have no height; they stand at the foot of the chart. */
 function NotNumbers(props: {
   loss: Curves["loss"];
   x: (at: number) => number;

@@ -93,7 +93,7 @@ def _same(batches: Sequence[OneBatch], part: str) -> bool:
 
 
 def _described(value: Any) -> str:
-    return ", ".join(map(_of_one, _numbers(value)[:MOST_NAMED])) or "that are no numbers"
+    return ", ".join(map(_of_one, _numbers(value)[:MOST_NAMED])) or "that are not numbers"
 
 
 def _of_one(values: Any) -> str:

@@ -120,7 +120,7 @@ class LearningLog:
             self._recorder.record(record)
 
     def epoch_ended(self, epoch: int, logs: Any) -> None:
-        """`logs`: those of Keras, by name; values that are no numbers are left out."""
+        """`logs`: those of Keras, by name; values that are not numbers are left out."""
         values: dict[str, float] = {}
         for name, value in logs.items() if isinstance(logs, Mapping) else ():
             number = _number(value)

@@ -59,7 +59,7 @@ def wide_feature(logdir: str, scale: float) -> None:
     train(logdir, model, tf.data.Dataset.from_tensors((x, 3 * x / scale)).repeat(60))
 
 
-# ---------------------------------------------------------------- losses that are no numbers
+# ---------------------------------------------------------------- losses that are not numbers
 
 
 @forms

@@ -27,7 +27,7 @@ from tests.scenarios.workloads import arrays, batches, dense_model, signature, t
 HANG_AFTER_S = 8.0
 GOOD_STEPS = 20
 SLOW_STEP_S = 12.0
-SLOW_COMPUTE_S = 20.0  # on a machine as busy as now: it may become quicker
+SLOW_COMPUTE_S = 20.0  # on a machine as busy as it is now: it may become quicker
 
 
 def generator_blocks(logdir: str) -> None:

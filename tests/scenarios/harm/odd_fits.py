@@ -182,7 +182,7 @@ def other_callbacks(capture: Capture) -> None:
     capture.result([os.path.exists(folder / "best.keras")])  # noqa: PTH110
 
 
-@kind("losses and weights that are no numbers", arguments=("-W", "always"))
+@kind("losses and weights that are not numbers", arguments=("-W", "always"))
 def no_numbers(capture: Capture) -> None:
     for rate in (1e12, float("nan")):
         of = model(optimizer=keras().optimizers.SGD(rate))

@@ -66,7 +66,7 @@ def check(signals: Signals) -> Finding | None:
         severity=_severity(signals, severity, each),
         title=f"This host waits {seconds(each)} a step for the others",
         explanation=(
-            f"{signals.with_share(lost)}, went by in collectives while this host had nothing else "
+            f"{signals.with_share(lost)}, passed in collectives while this host had nothing else "
             f"to do. {_why(signals, uneven)}"
         ),
         change=Change(

@@ -14,7 +14,7 @@ to blame. Where there are no errors: a capture whose records stop a minute befor
 others, or a trace that ends while the others begin no further step.
 
 Example
-worker 1 was last heard of at 14:02:31, without a last word; 3 of the 3 others failed with
+worker 1 was last heard of at 14:02:31, without a final record; 3 of the 3 others failed with
 UnavailableError 22 s later.
 
 What to do

@@ -47,12 +47,12 @@ def check(signals: Signals) -> Finding | None:
         if cluster.missing
         else "",
         f"The trace of {listed(cluster.unreadable)} cannot be read." if cluster.unreadable else "",
-        "Steps were made, so all of them were there; but whoever is late cannot be told if it was "
-        "not recorded.",
+        "Steps ran, so all of them were there; but a late host that was not recorded cannot be "
+        "named.",
     ]
     return Finding(
         severity="note",
-        title=f"{_named(absent)} not seen, so that it may be the one that holds up the others"
+        title=f"{_named(absent)} not seen, so it may be the one that holds up the others"
         if len(absent) == 1
         else f"{_named(absent)} not seen, and may be those that hold up the others",
         explanation=" ".join(filter(None, said)),
@@ -72,7 +72,7 @@ def _never_joined(signals: Signals) -> Finding:
         title=f"{listed(cluster.missing)} {joined}",
         explanation=(
             f"{cluster.size_source} names {cluster.size} workers. {_named(cluster.missing)} heard "
-            f"of, and the other {len(cluster.members)} made no step in the {seconds(waited)} that "
+            f"of, and the other {len(cluster.members)} ran no step in the {seconds(waited)} that "
             "they wrote records."
         ),
         change=Change(

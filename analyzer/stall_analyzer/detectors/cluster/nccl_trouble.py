@@ -40,7 +40,7 @@ def check(signals: Signals) -> Finding | None:
         title="NCCL, which connects the GPUs, complained",
         explanation=quoted(warning),
         change=Change(
-            "Let NCCL say what it does, and choose the network interface yourself.",
+            "Let NCCL say what it is doing, and choose the network interface yourself.",
             "",
             "export NCCL_DEBUG=INFO\nexport NCCL_SOCKET_IFNAME=eth0",
         ),

@@ -60,7 +60,7 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"{slow.name} computed {seconds(slow.computing_ps // steps)} a step, the others "
             f"{seconds(usual // steps)}. They stood in collectives for {signals.with_share(lost)}, "
-            "until it had come."
+            "until it arrived."
         ),
         change=Change(
             f"Find out why {slow.name} is slow: another job, heat, power, the slot, the model.",

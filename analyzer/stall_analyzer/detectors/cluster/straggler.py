@@ -16,7 +16,7 @@ is the reason.
 
 Example
 worker1 came last to 39 of 40 meetings; the others waited 2.0 s for it. On the way there it spent
-2.0 s more than they on host (python).
+2.0 s more than they did on host (python).
 
 What to do
 Fix that worker first: its ledger stands for the run, and its findings are the run's findings.
@@ -133,9 +133,10 @@ def _told(late: LateHost, signals: Signals) -> str:
         f"{percent(late.cost_ps, signals.covered_by_all_ps)} of the time that was recorded on all."
     )
     if not reason.bucket:
-        return f"{said} Its own ledger does not say what it did longer than they."
+        return f"{said} Its own ledger does not say what it did for longer than they did."
     return (
-        f"{said} On the way there it spent {seconds(reason.ps)} more than they on {reason.bucket} "
+        f"{said} On the way there it spent {seconds(reason.ps)} more than they did on "
+        f"{reason.bucket} "
         f"({spoken(reason.cause)}).{_in_what(late, signals)}"
     )
 

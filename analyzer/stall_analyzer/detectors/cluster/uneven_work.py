@@ -43,10 +43,10 @@ def check(signals: Signals) -> Finding | None:
     count_of = Counter(steps.values())
     usual = max(count_of, key=lambda count: (count_of[count], count))
     odd = {host: count for host, count in steps.items() if count != usual}
-    each = listed([f"{host} made {count}" for host, count in odd.items()])
+    each = listed([f"{host} ran {count}" for host, count in odd.items()])
     return Finding(
         severity="consider",
-        title=f"The hosts do not make the same number of steps: {each}, the others {usual}",
+        title=f"The hosts do not run the same number of steps: {each}, the others {usual}",
         explanation=(
             f"{len(steps)} hosts are known to the end of their first epoch. {each} steps, the "
             f"others {usual}. In synchronous training whoever has no more batches leaves the "

@@ -52,7 +52,8 @@ def check(signals: Signals) -> Finding | None:
             "not pay for it."
         ),
         change=Change(
-            "Nothing, if you train for more than a few epochs. For many short runs, make the graph "
+            "Do nothing if you train for more than a few epochs. For many short runs, make the "
+            "graph "
             "smaller: fewer and larger layers."
         ),
         lost_ps=lost,

@@ -189,7 +189,7 @@ def _title(function: FunctionSignals, last: bool) -> str:
 
 def _when(function: FunctionSignals, last: bool) -> str:
     if last:
-        return ", in the first and in the very last"
+        return ", in the first and the very last"
     calls = [build.call + 1 for build in function.retraces]
     named = ", ".join(str(call) for call in calls[:4])
     return f" (calls 1, {named}{' …' if len(calls) > 4 else ''})"

@@ -39,7 +39,7 @@ def check(signals: Signals) -> Finding | None:
     took = f" for {seconds(int(warning.seconds * PS_PER_S))}" if warning.seconds else ""
     return Finding(
         severity="consider",
-        title=f"XLA compiled{took}, and called that very slow itself",
+        title=f"XLA compiled{took}, and reported that as very slow itself",
         explanation=quoted(warning),
         change=Change(
             "Give XLA less at once: loops that it need not unroll, and only the function that "

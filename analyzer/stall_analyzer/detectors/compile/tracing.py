@@ -55,7 +55,7 @@ SLOW_RATIO = 10
 SPARE_GRAPH = 0.5  # one of the two graphs
 
 FEWER_TRACES = Change(
-    "Nothing, if you train for more than a few epochs. For many short runs, trace less: "
+    "Do nothing if you train for more than a few epochs. For many short runs, trace less: "
     "fewer and larger layers, no Python loops over layers or time steps."
 )
 

@@ -73,8 +73,8 @@ def check(signals: Signals) -> Finding | None:
             f"The graph of {function.words} has {shape.nodes} nodes for {shape.updates} trained "
             f"variables; {shape.copied} alone occurs {shape.copies} times. Recording that graph "
             f"and making it ready took {seconds(lost)} of {seconds(signals.window_ps)}. A loop "
-            "that stays a loop is built once, but runs slower: at worst the unrolled graph saves "
-            f"its cost back{pays_back}."
+            "that stays a loop is built once, but runs slower: at worst the unrolled graph pays "
+            f"for itself{pays_back}."
         ),
         change=_change(signals, function),
         lost_ps=lost,

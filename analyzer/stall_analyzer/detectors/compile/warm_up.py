@@ -45,10 +45,10 @@ def check(signals: Signals) -> Finding | None:
         severity="note",
         title=f"The first run of the graph takes {seconds(lost)} longer than the later ones",
         explanation=(
-            f"{signals.with_share(lost)}, were spent on computing for the first time: kernels were "
+            f"{signals.with_share(lost)}, were spent computing for the first time: kernels were "
             "created and memory was touched. The model's steps are faster than this epoch suggests."
         ),
-        change=Change("Nothing; it does not come back. Leave the first step out of comparisons."),
+        change=Change("Do nothing: it does not come back. Leave step 0 out of comparisons."),
         lost_ps=lost,
         confidence=0.8,
         evidence=signals.evidence_of("compute.warm_up", "first run"),

@@ -74,7 +74,7 @@ def _compiled_ps(function: FunctionSignals) -> int:
 
 def _arithmetic(lost: int, repaid: int) -> str:
     if repaid == 0:
-        return "No step ran after it, so that nothing of it was repaid."
+        return "No step ran after it, so none of it was repaid."
     if lost <= repaid:
         return "If XLA makes a step twice as fast, the first epoch has already repaid it."
     epochs = -(-lost // repaid)

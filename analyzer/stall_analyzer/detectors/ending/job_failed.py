@@ -48,7 +48,7 @@ def check(signals: Signals) -> Finding | None:
 
 def _of_end(signals: Signals, end: ConsoleEnd) -> Finding:
     finished = signals.progress is not None and signals.progress.finished
-    far = f" It had come to {end.progress.words}." if end.progress is not None else ""
+    far = f" It had reached {end.progress.words}." if end.progress is not None else ""
     return Finding(
         severity="consider" if finished else "act",
         title=f"The job ended early: {end.words}",
@@ -67,7 +67,7 @@ def _change(end: ConsoleEnd) -> Change:
             "model.fit(data, callbacks=[tf.keras.callbacks.BackupAndRestore(folder)])",
         )
     if end.kind == "killed":
-        return Change("See whether memory was short: dmesg, sacct or kubectl describe tell.")
+        return Change("Check whether memory was short: dmesg, sacct or kubectl describe tell.")
     where = f" at {end.place.place}" if end.place is not None else ""
     return Change(f"Fix what failed{where}: the whole text is on the console.")
 
@@ -76,7 +76,7 @@ def _of_survived(error: PythonError) -> Finding:
     return Finding(
         severity="note",
         title=f"An error was printed, and the job went on: {error.text}",
-        explanation=f"The traceback is on the console ({error.line.place}), and not its last word.",
-        change=Change("See whether the program means to go on after this error."),
+        explanation=f"The traceback is on the console ({error.line.place}), and was not the end.",
+        change=Change("Check whether the program means to go on after this error."),
         confidence=0.6,
     )

@@ -135,7 +135,7 @@ def _how_it_ended(ending: Ending | None) -> str:
         return ""
     at = moment(ending.ns)
     if ending.reason == KILLED:
-        return f"The process wrote its last word at {at}: it was killed."
+        return f"The process wrote its last record at {at}: it was killed."
     if ending.reason == StopReason.SIGTERM:
         return f"It was told to end (SIGTERM) at {at}."
     return f"It failed at {at} with {ending.error}."
@@ -149,15 +149,15 @@ def _of_ending(signals: Signals, ending: Ending) -> Finding:
         title = f"Training failed at {at}{where}: {ending.error}"
         text = f"The process ended with this error.{_op(ending)}"
     elif ending.reason == KILLED:
-        title = f"The process was killed at {at}, without a last word"
+        title = f"The process was killed at {at}, without a final record"
         text = (
-            "Steps were being made up to its last record."
+            "It was training up to its last record."
             if not ending.out_of_memory
             else "Its memory was used up then: the kernel ends a process that asks for more."
         )
     else:
         title = f"The process was told to end at {at} ({ending.reason.upper()})"
-        text = "Steps were being made until then; it was not stuck."
+        text = "It was training until then; it was not stuck."
     if signals.endless_data is not None:
         text = f"{text} {signals.endless_data.sentence}."
     memory = ending.out_of_memory

@@ -10,7 +10,7 @@ from stall_analyzer.signals.ending.stall import ENDLESS, SLOW, Stall
 from stall_analyzer.signals.ending.waits import WaitKind
 
 ASK_THE_PROCESS = Change(
-    "Look whether the process still runs and the event file still grows. If it runs and "
+    "Check whether the process is still running and the event file still growing. If it runs and "
     "the file does not grow, ask the process where it is.",
     "",
     "stall-analyze attach PID    # what each thread is doing, and whether it is stuck\n"
@@ -21,21 +21,21 @@ _LOOK_LONGER = Change(
     "Look again, and for longer.", "", "stall-analyze attach PID --seconds 60 --threads"
 )
 STEPS_PER_EPOCH = Change(
-    "Say how many steps an epoch has, or leave out repeat(): Keras starts the data anew in each "
-    "epoch by itself.",
+    "Say how many steps an epoch has, or leave out repeat(): Keras restarts the data in each epoch "
+    "by itself.",
     "model.fit(dataset.repeat())",
     "model.fit(dataset.repeat(), steps_per_epoch=n // batch_size)",
 )
 VALIDATION_STEPS = Change(
-    "Say how many steps a validation has, or leave out repeat(): Keras starts the data anew each "
-    "time by itself.",
+    "Say how many steps a validation has, or leave out repeat(): Keras restarts the data each time "
+    "by itself.",
     "model.fit(data, validation_data=held_out.repeat())",
     "model.fit(data, validation_data=held_out)",
 )
 _OR_FAIL = ':\n    raise RuntimeError("nobody answers")'
 _WAIT_FOR_IT = Change("Wait, or make that code faster: it was at work when the capture ended.")
 _SEE_ITS_LOOP = Change(
-    "See whether its loop can end: what its condition needs must come about in the loop. If it "
+    "Check whether its loop can end: what its condition needs must come about in the loop. If it "
     "can, wait, or make that code faster.",
     "while error > tolerance:",
     "for _ in range(most_rounds):  # and stop early",
@@ -61,13 +61,14 @@ _RECURSION = Change(
 # What TensorFlow is at, whether it can end or not.
 _OF_WORK: dict[WaitKind, Change] = {
     "endless_data": Change(
-        "Say how many steps it has, or give it the data before repeat(): data that repeat have no "
-        "end that could be waited for.",
+        "Say how many steps it has, or give it the data before repeat(): data that repeats has no "
+        "end to wait for.",
         "model.evaluate(dataset.repeat())",
         "model.evaluate(dataset)  # or steps=n; elsewhere dataset.take(n)",
     ),
     "dropped": Change(
-        "See what this stage is given: compare it with its condition, by type and by value. If "
+        "Find out what this stage is given: compare it with its condition, by type and by value. "
+        "If "
         "some elements do come through, choose them before repeat(), or from a list of their own.",
         "dataset.repeat().filter(is_wanted)",
         "print(next(iter(dataset)))  # what does is_wanted say to it?\n"
@@ -79,14 +80,14 @@ _OF_WORK: dict[WaitKind, Change] = {
         "dataset.shuffle(10_000).repeat()",
     ),
     "graph_loop": Change(
-        "See whether the loop can end: a condition on numbers of floating point may never be met. "
+        "Check whether the loop can end: a condition on floating-point numbers may never be met. "
         "Give it a number of rounds. If it can, wait, or make a round faster.",
         "tf.while_loop(is_far, closer, start)",
         "tf.while_loop(is_far, closer, start, maximum_iterations=1000)",
     ),
 }
 _END_THE_LOOP = Change(
-    "Let the loop end: its condition never becomes false. Numbers of floating point are seldom "
+    "Let the loop end: its condition never becomes false. Floating-point numbers are seldom "
     "equal to anything, and a flag that another thread sets needs a wait, not a loop.",
     "while high - low != width:",
     "while high - low > width:",
@@ -134,13 +135,14 @@ _BY_KIND: dict[WaitKind, Change] = {
         "Data(workers=2, use_multiprocessing=False)",
     ),
     "event": Change(
-        "See who should set it: a thread that failed, or never came so far. Give the wait a "
+        "Find out who should set it: a thread that failed, or never came so far. Give the wait a "
         "timeout.",
         "event.wait()",
         f"if not event.wait(timeout=60){_OR_FAIL}",
     ),
     "lock": Change(
-        "See who holds the lock: a thread that waits for this one, that failed with it, or this "
+        "Find out who holds the lock: a thread that waits for this one, that failed with it, or "
+        "this "
         "thread itself. Give the wait a timeout, and take several locks in one order everywhere.",
         "lock.acquire()",
         f"if not lock.acquire(timeout=60){_OR_FAIL}",
@@ -152,7 +154,8 @@ _BY_KIND: dict[WaitKind, Change] = {
         f"thread.join(timeout=60)\nif thread.is_alive(){_OR_FAIL}",
     ),
     "process": Change(
-        "See what the other process does: it may wait for this one, to read its output say. Give "
+        "Find out what the other process does: it may wait for this one, to read its output say. "
+        "Give "
         "the wait a timeout.",
         "process.wait()",
         "process.communicate(timeout=60)  # raises TimeoutExpired, and reads its output",
@@ -163,7 +166,8 @@ _BY_KIND: dict[WaitKind, Change] = {
         f"if not connection.poll(60){_OR_FAIL}\nconnection.recv()",
     ),
     "socket": Change(
-        "The other side does not answer. See whether it can be reached, and give every connection "
+        "The other side does not answer. Check whether it can be reached, and give every "
+        "connection "
         "a timeout.",
         "urllib.request.urlopen(url)",
         "urllib.request.urlopen(url, timeout=60)  # sockets: socket.setdefaulttimeout(60)",
@@ -175,11 +179,12 @@ _BY_KIND: dict[WaitKind, Change] = {
         "fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises BlockingIOError",
     ),
     "open": Change(
-        "A named pipe opens only when somebody opens its other end; a folder of the network, when "
+        "A named pipe opens only when somebody opens its other end; a network folder, when "
         "its server answers. Write to an ordinary file on a local disk.",
     ),
     "pipe": Change(
-        "See what the process at the other end of the pipe does: a pipe that is full waits for its "
+        "Find out what the process at the other end of the pipe does: a pipe that is full waits "
+        "for its "
         "reader, an empty one for its writer.",
         "process.wait()",
         "process.communicate()  # reads what it writes meanwhile",
@@ -190,26 +195,28 @@ _BY_KIND: dict[WaitKind, Change] = {
         "",
     ),
     "polling": Change(
-        "See why it does not come: a file that nobody writes, a lock file that a killed job left "
+        "Find out why it does not come: a file that nobody writes, a lock file that a killed job "
+        "left "
         "behind, a service that is not there. Let the loop give up after a while.",
         "while not path.exists():\n    time.sleep(1)",
         "while not path.exists():\n    time.sleep(1)\n    if time.monotonic() > deadline:\n"
         '        raise TimeoutError(f"{path} does not come")',
     ),
     "exit": Change(
-        "Python exits when all threads have ended that are no daemons. Tell the thread to stop "
+        "Python exits once all threads that are not daemons have ended. Tell the thread to stop "
         "when training is over, or make it a daemon.",
         "threading.Thread(target=work).start()",
         "threading.Thread(target=work, daemon=True).start()",
     ),
     "runtime": Change(
-        "See what the functions of the input pipeline wait for: a queue that nobody fills, a "
-        "service that does not answer, a file of a network. Run the pipeline alone.",
+        "Find out what the functions of the input pipeline wait for: a queue that nobody fills, a "
+        "service that does not answer, a network file. Run the pipeline alone.",
         "",
         "for n, batch in enumerate(dataset):\n    print(n)",
     ),
     "graph_wait": Change(
-        "See who should answer: a queue must be closed when nothing more comes, and every worker "
+        "Find out who should answer: a queue must be closed when nothing more comes, and every "
+        "worker "
         "must make as many steps as the others.",
         "",
         "queue.close()  # a dequeue that waits for more then raises OutOfRangeError",
@@ -221,7 +228,8 @@ _BY_KIND: dict[WaitKind, Change] = {
         "dispatcher = tf.data.experimental.service.DispatchServer()\nservice=dispatcher.target",
     ),
     "batch": Change(
-        "See what the input waits for: a queue that nobody fills any more, or a source that does "
+        "Find out what the input waits for: a queue that nobody fills any more, or a source that "
+        "does "
         "not answer. Run it alone.",
         "",
         "for n, batch in enumerate(dataset):\n    print(n)",
@@ -246,7 +254,8 @@ def change_for(stall: Stall) -> Change:
     if blamed.bucket == "communication" and blamed.kind == "peers":
         return _CLUSTER
     return _BY_KIND.get(blamed.kind) or Change(
-        f"See who should wake {blamed.subject}: a thread that failed, a lock that is taken twice, "
+        f"Find out who should wake {blamed.subject}: a thread that failed, a lock that is taken "
+        "twice, "
         "a server that does not answer. Give the wait a timeout.",
     )
 

@@ -87,7 +87,7 @@ def _booked(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"{cost.name} takes {seconds(cost.spent_ps // max(cost.count, 1))}, {times}",
         explanation=(
-            f"The capture's clocks stood around it: {signals.with_share(cost.spent_ps)}, with all "
+            f"The capture timed it: {signals.with_share(cost.spent_ps)}, with all "
             f"that it calls. {cost.where}"
         ),
         change=change_for("", often=often, by_fit=True),
@@ -127,7 +127,8 @@ def _traced(signals: Signals) -> Finding | None:
         ),
         explanation=(
             f"In {count} of {len(pauses.start_ps)} pauses between calls of the train function, "
-            f"Python kept the training thread for {signals.with_share(lost)}. Keras itself needs a "
+            f"Python kept the training thread busy for {signals.with_share(lost)}. Keras itself "
+            "needs a "
             "few milliseconds there; the rest is a callback or the loop's own code."
             + (EXPLANATIONS.get(beside, "") if name else f" {BETTER_CAPTURE}")
         ),

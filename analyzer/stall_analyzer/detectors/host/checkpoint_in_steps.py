@@ -66,7 +66,7 @@ def _booked(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"The model is saved {count} times in the epoch, {seconds(lost // count)} each",
         explanation=(
-            f"The capture's clocks stood around it: {signals.with_share(lost)}, in which the "
+            f"The capture timed it: {signals.with_share(lost)}, in which the "
             "training thread did nothing else."
         ),
         change=SAVE_SELDOM,

@@ -46,7 +46,7 @@ def check(signals: Signals) -> Finding | None:
     names = ", ".join(name.removeprefix("/device:") for name in devices.listed)
     return Finding(
         severity="consider",
-        title=f"{names} is there and was not used",
+        title=f"{names} is available but was not used",
         explanation=(
             f"The profiler lists {names}, but nothing in the trace shows it at work. The CPU "
             f"computed for {seconds(computed)}, {percent(computed, signals.host.covered_ps)} of "

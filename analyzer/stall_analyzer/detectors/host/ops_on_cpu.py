@@ -56,7 +56,7 @@ def check(signals: Signals) -> Finding | None:
             "while the device had nothing to do."
         ),
         change=Change(
-            "Do it in the input pipeline, beside the step, or with ops that the device has.",
+            "Do it in the input pipeline, in the background, or with ops that the device has.",
             "def train_step(self, data):\n    x = tf.strings.split(data)",
             "data = data.map(tf.strings.split, num_parallel_calls=tf.data.AUTOTUNE)",
         ),

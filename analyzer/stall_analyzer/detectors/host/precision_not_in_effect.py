@@ -60,11 +60,11 @@ def check(signals: Signals) -> Finding | None:
         return None
     return Finding(
         severity="consider",
-        title="Mixed precision is asked for, and not in effect",
+        title="Mixed precision is requested but not in effect",
         explanation=(
             f"{mixed} of {len(layers)} layers have a mixed policy, but "
             f"{percent(products - half, products)} of the device's time in products and "
-            "convolutions went to kernels for full numbers."
+            "convolutions went to full-precision kernels."
         ),
         change=Change(
             "Set the policy before the model is made, and cast nothing back to float32 in between.",

@@ -29,7 +29,7 @@ LESS_VALIDATION = (
     "Evaluate less often, or leave it to fit, which does so after each epoch (validation_data=)."
 )
 DIRECT_CALL = Change(
-    "Call the model itself: for one batch that needs neither a data set nor an iterator.",
+    "Call the model itself: for a single batch, that needs neither a data set nor an iterator.",
     "y = model.predict(x)",
     "y = model(x, training=False).numpy()\n# or, in a graph\ny = model.predict_on_batch(x)",
 )
@@ -54,7 +54,8 @@ def change_for(name: str, *, often: bool, by_fit: bool) -> Change:
         return DIRECT_CALL
     if name == PREDICT:
         return _in_few_batches(
-            "Ask the model less often. For one batch call the model itself: that needs neither a "
+            "Ask the model less often. For a single batch, call the model itself: that needs "
+            "neither a "
             "data set nor an iterator.",
             "y = self.model.predict(x)",
             "y = self.model(x, training=False).numpy()",

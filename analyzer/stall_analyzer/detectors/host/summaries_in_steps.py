@@ -65,7 +65,7 @@ def check(signals: Signals) -> Finding | None:
             + (
                 "That is far more than a few scalars cost: histograms or images are written."
                 if heavy
-                else "Mostly these are a few scalars per batch of the program's own."
+                else "These are mostly a few scalars per batch that the program itself writes."
             )
         ),
         change=_change(heavy, once),

@@ -100,7 +100,7 @@ class BlamedStage:
         if self.beside.high_ps < BESIDE_SHARE * self.waited_ps:
             return ""
         return (
-            f" Training's own work beside it was slower, too: up to {seconds(self.beside.high_ps)} "
+            f" Training's own work was slower beside it, too: up to {seconds(self.beside.high_ps)} "
             "more may go with it."
         )
 

@@ -49,7 +49,7 @@ def check(signals: Signals) -> Finding | None:
         title=f"Copies to the device hold it up for {seconds(lost)}",
         explanation=(
             f"For {signals.with_share(lost)}, the device only received data.{_how(signals)} Copies "
-            "that go on while kernels run are not counted."
+            "made while kernels run are not counted."
         ),
         change=Change(
             "Send fewer bytes, and send them ahead of the step.",

@@ -50,7 +50,7 @@ def check(signals: Signals) -> Finding | None:
         title=f"Input takes {seconds(produce)} a batch, hidden behind the steps",
         explanation=(
             f"Producing a batch takes {seconds(produce)}, a step {seconds(step)}. All "
-            f"of it runs in the background: input held training up for "
+            f"of it runs in the background: input held up training for "
             f"{percent(signals.buckets_ps['input'], signals.window_ps)} of the first epoch."
         ),
         change=Change(

@@ -36,7 +36,7 @@ def check(signals: Signals) -> Finding | None:
         return None
     return Finding(
         severity="consider" if warning.count > 1 else "note",
-        title="cache() was not read to its end, so that nothing was cached",
+        title="cache() was not read to its end, so nothing was cached",
         explanation=f"{quoted(warning)} What was cached until then is discarded.",
         change=Change(
             "Take the elements before they are cached.",

@@ -55,7 +55,7 @@ _ONE_ITERATOR = Change(
     after="model.fit(ds.repeat(), epochs=n, steps_per_epoch=steps)",
 )
 _ONE_FIT = Change(
-    "Call fit once for all epochs: each call makes its data set and its iterators anew.",
+    "Call fit once for all epochs: each call creates its dataset and its iterators again.",
     before="for epoch in range(n):\n    model.fit(x, y, epochs=1)",
     after="model.fit(x, y, epochs=n)",
 )
@@ -85,7 +85,7 @@ def check(signals: Signals) -> Finding | None:
         title=f"Making and ending iterators took {seconds(lost)}",
         explanation=(
             f"The training thread spent {seconds(made)} making iterators of the pipeline and "
-            f"{seconds(ended)} taking them down, {percent(lost, signals.window_ps)} of the first "
+            f"{seconds(ended)} tearing them down, {percent(lost, signals.window_ps)} of the first "
             "epoch. Every epoch of fit makes a new one unless it is told how many steps it has."
         ),
         change=_ONE_FIT if _fits_in_a_loop(signals) else _ONE_ITERATOR,
@@ -104,10 +104,10 @@ def _slow_ending(signals: Signals, lost: int) -> Finding:
         title=f"Ending an iterator took {seconds(lost)}",
         explanation=(
             f"The training thread waited {seconds(lost)}, "
-            f"{percent(lost, signals.window_ps)} of the first epoch, until the pipeline was taken "
+            f"{percent(lost, signals.window_ps)} of the first epoch, until the pipeline was torn "
             "down. As a rule it waits for the thread that tunes the pipeline, which sleeps longer "
-            "the longer the epoch lasts and at times misses that it is over. It is chance whether "
-            "that comes again."
+            "the longer the epoch lasts and at times misses that it is over. Whether that happens "
+            "again is up to chance."
         ),
         change=_NO_AUTOTUNING,
         lost_ps=lost,

@@ -39,7 +39,7 @@ def check(signals: Signals) -> Finding | None:
         severity="consider",
         title="The input ran out of data before the epoch was over",
         explanation=(
-            f"{quoted(warning)} Steps that steps_per_epoch asks for are not made, and later epochs "
+            f"{quoted(warning)} Steps that steps_per_epoch asks for are not run, and later epochs "
             "may have no data at all."
         ),
         change=Change(

@@ -96,7 +96,7 @@ def _change(signals: Signals, shuffle: Stage, slowest: Stage | None) -> Change:
     keep = keep or ("cache()." if any("Cache" in s.kind for s in below) else "")
     if slowest is None or not is_map(slowest) or is_stored(signals.pipeline, slowest):
         return Change(
-            "Take a smaller buffer. To mix the data well all the same, shuffle the file names, or "
+            "Use a smaller buffer. To mix the data well all the same, shuffle the file names, or "
             "shuffle the data once when they are stored.",
             before=f"ds.{call}.batch(n)",
             after=f"ds.{smaller}.batch(n)",
@@ -104,7 +104,7 @@ def _change(signals: Signals, shuffle: Stage, slowest: Stage | None) -> Change:
     kept = " It stays behind cache(), or all epochs would have the same order." if keep else ""
     return Change(
         "Shuffle before the expensive stage, where elements are cheap: file names, indices or "
-        f"undecoded records. Or take a smaller buffer.{kept}",
+        f"undecoded records. Or use a smaller buffer.{kept}",
         before=f"ds.{keep}{call_of(slowest)}.{call}.batch(n)  # {slowest.label}",
         after=f"ds.{keep}{call}.{parallel_call_of(slowest)}.batch(n)",
     )

@@ -97,7 +97,7 @@ def _from_disks(signals: Signals) -> str:
         return ""
     rate = signals.machine.read_bytes * PS_PER_S // waited
     if rate < NO_READING_BYTES_A_S:
-        return " Next to nothing came from a disk: the data were in memory, or on the network."
+        return " Next to nothing came from a disk: the data was in memory, or on the network."
     if rate < HARD_DISK_BYTES_A_S:
         return (
             f" At most {size(rate)}/s came from the disks, less than one hard disk can give: more "

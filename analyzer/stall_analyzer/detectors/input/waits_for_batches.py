@@ -48,7 +48,7 @@ def check(signals: Signals) -> Finding | None:
             "by the capture's clocks. Which stage is slow was not profiled."
         ),
         change=Change(
-            "Prepare batches beside the step, in parallel.",
+            "Prepare batches in the background, in parallel.",
             "data = data.map(load).batch(32)",
             "data = data.map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(32)\n"
             "data = data.prefetch(tf.data.AUTOTUNE)",

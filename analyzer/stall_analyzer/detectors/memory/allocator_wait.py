@@ -50,12 +50,12 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"{_short(longest.op)} waits for memory: {seconds(lost)} in {_times(len(waits))}",
         explanation=(
-            f"{_asked(longest)} Such waits held the first epoch up for {seconds(lost)}, "
+            f"{_asked(longest)} Such waits held up the first epoch for {seconds(lost)}, "
             f"{percent(lost, signals.window_ps)} of it. The memory came back later, so something "
             f"else had been holding it for a while: another thread, or tensors kept in Python."
         ),
         change=Change(
-            "Let the step need less at once, or let go of what is held beside it: a smaller batch, "
+            "Make the step need less at once, or let go of what else is held: a smaller batch, "
             "no second model on the same device, results turned into NumPy arrays before they are "
             "kept.",
             "kept = layer(sample)  # stays in the pool for as long as it is kept",

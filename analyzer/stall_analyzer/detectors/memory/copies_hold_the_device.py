@@ -48,7 +48,7 @@ def check(signals: Signals) -> Finding | None:
         title=f"Copies from the device hold it up for {seconds(lost)}",
         explanation=(
             f"For {signals.with_share(lost)}, the device only copied data back or within itself. "
-            "Copies that go on while kernels run are not counted."
+            "Copies made while kernels run are not counted."
         ),
         change=Change(
             "Ask for values now and then: each one makes the host wait for the device.",

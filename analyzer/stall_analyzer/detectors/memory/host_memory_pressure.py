@@ -102,13 +102,14 @@ def _explanation(signals: Signals, machine: MachineSignals, lost: int, faults: i
     if lost:
         share = percent(lost, signals.window_ps)
         parts.append(
-            f"For {seconds(lost)} of the first epoch ({share}) a thread or more waited for memory."
+            f"For {seconds(lost)} of the first epoch ({share}) one or more threads waited for "
+            "memory."
         )
     if faults >= PAGING_FAULTS:
         parts.append(f"{faults:,} pages had to be read back from a disk.")
     if machine.peak_bytes and machine.limit_bytes:
         parts.append(
             f"The process held up to {size(machine.peak_bytes)} of the {size(machine.limit_bytes)} "
-            "that it may use; beyond that the kernel ends it."
+            "that it may use; beyond that, the kernel kills it."
         )
     return " ".join(parts)

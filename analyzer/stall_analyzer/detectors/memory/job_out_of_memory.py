@@ -35,7 +35,7 @@ BUCKET = "memory"
 
 
 _DEVICE = Change(
-    "Let the step need less memory: a smaller batch first of all.",
+    "Make the step need less memory: first of all, with a smaller batch.",
     "data = data.batch(size)",
     "data = data.batch(size // 2)",
     turns=(Turn("batch size", "down"),),
@@ -48,7 +48,7 @@ def check(signals: Signals) -> Finding | None:
     if end is None or not end.out_of_memory:
         return None
     finished = signals.progress is not None and signals.progress.finished
-    far = f" It had come to {end.progress.words}." if end.progress is not None else ""
+    far = f" It had reached {end.progress.words}." if end.progress is not None else ""
     return Finding(
         severity="consider" if finished else "act",
         title=f"Out of memory: {end.words}",

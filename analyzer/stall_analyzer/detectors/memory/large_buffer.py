@@ -86,7 +86,7 @@ def _shuffle(signals: Signals) -> _Buffer | None:
     elements = stage.parameters.get("buffer_size")
     call = f"shuffle({elements})" if elements else "shuffle"
     advice = Change(
-        "Shuffle before decoding, or take a smaller buffer.",
+        "Shuffle before decoding, or use a smaller buffer.",
         f"ds.map(decode).{call}",
         f"ds.{call}.map(decode, num_parallel_calls=tf.data.AUTOTUNE)",
     )

@@ -51,7 +51,7 @@ def check(signals: Signals) -> Finding | None:
             f"Each time its memory grows, the GPU must be idle; it grows in the first steps.{said}"
         ),
         change=Change(
-            "Take the memory at once, or a fixed part of it.",
+            "Allocate the memory at once, or a fixed part of it.",
             "tf.config.experimental.set_memory_growth(gpu, True)",
             "limit = tf.config.LogicalDeviceConfiguration(memory_limit=12_000)\n"
             "tf.config.set_logical_device_configuration(gpu, [limit])",

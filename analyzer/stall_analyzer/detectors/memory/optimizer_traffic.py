@@ -108,8 +108,9 @@ def _embedding(keras: KerasConfig | None) -> str:
 def _change(embedding: str) -> Change:
     if embedding:
         return Change(
-            "Use an optimizer that touches only the rows which a batch used, or make the table "
-            "smaller. Adam updates every row in every step, also those that the batch did not use.",
+            "Use an optimizer that touches only the rows that a batch used, or make the table "
+            "smaller. Adam updates every row in every step, including those that the batch did not "
+            "use.",
             'model.compile("adam", loss)',
             "model.compile(keras.optimizers.SGD(0.1), loss)\n"
             "# or fewer rows\n"
@@ -117,7 +118,7 @@ def _change(embedding: str) -> Change:
             turns=(Turn("learning rate", "0.1"),),
         )
     return Change(
-        "Take a larger batch: an update costs the same for 1,000 examples as for 100. The learning "
+        "Use a larger batch: an update costs the same for 1,000 examples as for 100. The learning "
         "rate may have to grow with it.",
         "data = data.batch(size)",
         "data = data.batch(size * 2)",

@@ -51,7 +51,7 @@ def check(signals: Signals) -> Finding | None:
             f"{_times(len(failures))} cost {signals.with_share(lost)}."
         ),
         change=Change(
-            "Let the step need less memory, or free what is held beside it.",
+            "Make the step need less memory, or free what else holds memory.",
             "data = data.batch(size)",
             "data = data.batch(size // 2)",
             turns=(Turn("batch size", "down"),),
@@ -60,7 +60,7 @@ def check(signals: Signals) -> Finding | None:
         gain=gain,
         later_gain=every_epoch(gain, signals) if len(failures) >= OFTEN else Gain(),
         confidence=0.9,
-        evidence=signals.evidence_of("memory.out_of_memory", f"{worst.op} asks in vain"),
+        evidence=signals.evidence_of("memory.out_of_memory", f"{worst.op} cannot get memory"),
     )
 
 

@@ -64,7 +64,7 @@ def check(signals: Signals) -> Finding | None:
             "of the loss is wrong, or its labels are not those of the accuracy."
         ),
         change=Change(
-            "Turn the sign of the loss around if it is a likelihood or a score; else compare the "
+            "Flip the sign of the loss if it is a likelihood or a score; else compare the "
             "labels that the loss gets with those of the metric.",
             before="return tf.reduce_mean(log_likelihood)",
             after="return -tf.reduce_mean(log_likelihood)",

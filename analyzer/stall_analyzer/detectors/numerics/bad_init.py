@@ -5,7 +5,7 @@ Hidden layers whose weights all start at the same number (zeros, ones, a constan
 whose biases start below zero, and initializers that are far too wide or too narrow for the layer.
 
 Why it stalls
-Behind weights of zero, relu puts out zero and lets no gradient through. Units that start alike get
+Behind weights of zero, relu outputs zero and lets no gradient through. Units that start alike get
 like gradients, so that a layer of a hundred units does the work of one. A relu unit whose bias is
 more negative than its inputs can make up for never fires. Weights that are ten times too wide make
 outputs that are ten times too large in each layer; weights that are too narrow, outputs that are
@@ -64,9 +64,9 @@ def _alike(layers: StoredLayers, in_vain: bool) -> Finding | None:
     if not alike:
         return None
     layer, value = alike[0], alike[0].kernel.constant
-    why = "Units that start alike get alike gradients, and stay copies of each other."
+    why = "Units that start out the same get the same gradients, and stay copies of each other."
     if value == 0 and layer.activation == "relu":
-        why = "Behind weights of zero relu puts out zero, where its gradient is zero, too."
+        why = "Behind weights of zero relu outputs zero, where its gradient is zero, too."
     return Finding(
         _severity(layers, in_vain),
         f"All weights of {layer.name} start at {value:.3g}",
@@ -155,7 +155,7 @@ def _and_so(in_vain: bool) -> str:
 
 def _default(layer: WeightLayer, which: str, name: str) -> Change:
     return Change(
-        f"Leave {which} of {layer.name} out: the default suits.",
+        f"Leave {which} of {layer.name} out: the default is fine.",
         before=f"keras.layers.{layer.kind}(..., {which}=...)",
         after=f'keras.layers.{layer.kind}(...)  # {which}="{name}"',
     )

@@ -44,7 +44,7 @@ PRINT_ONE = Change(
     "print(x.dtype, tf.reduce_min(x), tf.reduce_max(x), tf.math.reduce_std(x))",
 )
 REMOVE_NAN = Change(
-    "Remove or fill in values that are no numbers, before they reach the model.",
+    "Remove or fill in values that are not numbers, before they reach the model.",
     before="model.fit(x, y)",
     after="x = np.nan_to_num(x)\nassert np.isfinite(x).all()\nmodel.fit(x, y)",
 )
@@ -94,7 +94,7 @@ def _not_finite(signals: Signals, inputs: Values, step: int) -> Finding:
         severity="act" if agrees else "consider",
         title=f"The inputs hold NaN or infinite values, from step {step} on or before",
         explanation=(
-            f"Up to {share} of the inputs of a batch that was looked at are no numbers. They make "
+            f"Up to {share} of the inputs of a batch that was looked at are not numbers. They make "
             "every number behind them NaN. Where the loss looks healthy all the same, relu has "
             "turned NaN into 0, and the weights before it are lost."
         ),

@@ -1,4 +1,4 @@
-"""A layer is dead: it puts out nothing but zeros, or its weights do not change any more.
+"""A layer is dead: it outputs nothing but zeros, or its weights do not change any more.
 
 What it finds
 Layers with relu whose units are all dead: whatever the input, they put out zero. Layers whose
@@ -72,7 +72,7 @@ NAMED_MOST = 4
 STILL = 0.005
 # Measured before the model had time to be killed.
 FIRST_STEPS = 2
-# Losses that are 0 where the model is right, and how near to it float32 leaves no gradient.
+# Losses that are 0 where the model is right, and how similar float32 leaves no gradient.
 ENDS_AT_ZERO = frozenset(
     {*CROSS_ENTROPIES, "mean_squared_error", "mean_absolute_error", "huber", "log_cosh"}
 )
@@ -117,7 +117,7 @@ def _of_capture(signals: Signals) -> Finding | None:
             f"All units of {_named(dead)} are dead: they get no gradient",
             f"In the last {run} measured steps, from step {shares.step[-run]:,} on, the gradient "
             f"of every unit of {_named(dead)} was exactly zero over the whole batch, while {last} "
-            "had gradients: no input reaches beyond the zeros that these layers put out."
+            "had gradients: no input reaches beyond the zeros that these layers output."
             + (f" Nothing but {last} can still learn." if everywhere else "")
             + (" It was so before any update, so that no update did it." if from_start else ""),
             LOOK_AT_INPUTS if from_start else _change(signals),
@@ -174,8 +174,8 @@ def _of_dump(signals: Signals) -> Finding | None:
         still = _stands_still(signals, worst.all_run)
         return Finding(
             "act" if still else "consider",
-            f"All units of {layers} are dead: they put out only zeros",
-            f"In {_often(worst.all_run, worst.records)}, {worst.op} put out nothing but zeros. "
+            f"All units of {layers} are dead: they output only zeros",
+            f"In {_often(worst.all_run, worst.records)}, {worst.op} output nothing but zeros. "
             "Where relu is zero, its gradient is, too: this layer gets no updates, nor do those "
             "that reach the loss only through it."
             + (" Since then the loss has not moved." if still else ""),

@@ -123,7 +123,7 @@ def _contradicted(learning: LearningSignals) -> Mismatch | None:
     return Mismatch(
         f"A loss of {losses[-1]:.3g} contradicts an accuracy of {accuracies[-1]:.3g}",
         f"Each wrong answer costs at least {LEAST_COST:.2g}, so errors in {wrong:.3g} of the "
-        "examples cannot cost that little. The accuracy looks at something else than the loss: "
+        "examples cannot cost that little. The accuracy looks at something other than the loss: "
         "another shape, another threshold, or examples whose weight or mask is 0.",
         LOOK,
         "odd",

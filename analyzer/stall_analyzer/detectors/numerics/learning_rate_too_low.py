@@ -79,7 +79,7 @@ def check(signals: Signals) -> Finding | None:
     return Finding(
         severity="act" if absurd else "consider",
         title=(
-            f"The {'weights stand' if still else 'loss stands'} still: "
+            f"The {'weights hardly move' if still else 'loss hardly moves'}: "
             f"rate {rate:.3g} is too low for {settings.optimizer}"
         ),
         explanation=(

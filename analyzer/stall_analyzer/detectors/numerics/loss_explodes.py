@@ -74,8 +74,8 @@ def check(signals: Signals) -> Finding | None:
         severity="act" if last >= SURELY * first else "consider",
         title=f"The loss explodes from {first:.3g} to {last:.3g}",
         explanation=(
-            f"Over {of_what} the loss grew {last / first:.3g}-fold{at_rate}, and it did not come "
-            "back. The updates make the model worse; it will be NaN soon."
+            f"Over {of_what} the loss grew {last / first:.3g}-fold{at_rate}, and it did not "
+            "recover. The updates make the model worse; it will be NaN soon."
         ),
         change=_shorter_steps(learning),
         confidence=0.9,
@@ -93,9 +93,9 @@ def _thrown(learning: LearningSignals) -> Finding | None:
         return None
     return Finding(
         severity="act" if _is_lost(learning, float(losses[peak]) / first) else "consider",
-        title=f"The loss was thrown from {first:.3g} up to {losses[peak]:.3g} and did not recover",
+        title=f"The loss jumped from {first:.3g} up to {losses[peak]:.3g} and did not recover",
         explanation=(
-            f"That was at step {learning.steps.step[peak]}. Since then it stands still at about "
+            f"That was at step {learning.steps.step[peak]}. Since then it has stayed at about "
             f"{last:.3g}, where it began or above: the updates were so long that they left the "
             "model with dead or saturated units."
         ),

@@ -121,7 +121,7 @@ def _explanation(
         parts.append(f"{percent(broken.share, 1)} of that epoch's steps came after it.")
     if lost:
         share = percent(lost, signals.window_ps)
-        parts.append(f"{seconds(lost)} of the first epoch ({share}) were computed for nothing.")
+        parts.append(f"{seconds(lost)} of the first epoch ({share}) were wasted.")
     return " ".join(parts) or "No loss of single steps was logged, so the step is not known."
 
 
@@ -139,8 +139,8 @@ def _change(learning: LearningSignals, broken: NotFinite, diverged: float | None
         )
     batch = _from(broken).replace("step", "batch") if broken.step is not None else "the data"
     return Change(
-        f"Look at {batch} for NaN or infinite values and labels out of range; in a loss of your "
-        "own, keep log, division and sqrt away from 0. Stop broken runs at once.",
+        f"Look at {batch} for NaN or infinite values and labels out of range; in your own loss "
+        "function, keep log, division and sqrt away from 0. Stop broken runs at once.",
         before="loss = -tf.math.log(p)",
         after="assert np.isfinite(x).all() and np.isfinite(y).all()\n"
         "loss = -tf.math.log(p + 1e-7)\n"

@@ -55,7 +55,7 @@ def _zero_for_good(signals: Signals) -> Mismatch | None:
     if settings.loss not in OF_NUMBERS or not stopped_for_good(learning):
         return None
     return Mismatch(
-        f"relu in the last layer ({settings.output.name}) puts out nothing but zeros",
+        f"relu in the last layer ({settings.output.name}) outputs nothing but zeros",
         "The loss is the same to its last digits in epoch after epoch: no gradient comes through. "
         "relu has none below zero, and that is where targets below zero drive it.",
         Change(

@@ -65,7 +65,7 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"Operations that look for NaN and infinity in every tensor took {seconds(checks)} of "
             f"the first epoch's steps, and a good part of the {seconds(building)} in which its "
-            "graphs were built. Once the first bad operation is found they only cost."
+            "graphs were built. Once the first bad operation is found, they are only a cost."
         ),
         change=Change(
             "Remove the checks, or put them behind a flag for debugging.",

@@ -62,8 +62,8 @@ def check(signals: Signals) -> Finding | None:
     if never is not None:
         return _finding(
             f"{never} is 0 at the end: one class is never recognized",
-            f"In the last {LEAST_EPOCHS} epochs {never} was 0. The model has learned to leave "
-            f"that class out{_although(learning)}.",
+            f"In the last {LEAST_EPOCHS} epochs {never} was 0. The model has learned to ignore "
+            f"that class{_although(learning)}.",
         )
     same = next(_always_the_same(learning), None)
     if same is None:
@@ -86,8 +86,8 @@ def _never_equal(learning: LearningSignals) -> Finding | None:
                 f"{name} is 0 in the last {LEAST_EPOCHS} epochs",
                 "In a regression, accuracy counts outputs that are exactly equal to their targets "
                 "and means nothing. In a classification even a guess is right now and then: then "
-                f"the loss looks at something else than the metric{_although(learning)}, as with a "
-                "mask that is turned around, or labels in another form.",
+                f"the loss looks at something other than the metric{_although(learning)}, as with "
+                "an inverted mask, or labels in another form.",
                 "note",
             )
     return None

@@ -168,9 +168,9 @@ def _explanation(signals: Signals, origin: Origin) -> str:
     if origin.spoils == "weights":
         parts.append("It reached the weights, and no later step can repair them.")
     elif origin.spoils == "variables":
-        parts.append("It reached a variable that is no weight as far as the dump tells.")
+        parts.append("It reached a variable that is not a weight, as far as the dump tells.")
     else:
-        parts.append("It reached no variable in this dump, so it may be meant.")
+        parts.append("It reached no variable in this dump, so it may be intended.")
     if signals.dump.mode == "CURT_HEALTH":
         parts.append("CURT_HEALTH does not tell NaN from infinity.")
     parts.append(f"The debugger looked at {signals.dump.looked_at:,} tensors.")
@@ -221,7 +221,7 @@ def _change(signals: Signals, origin: Origin) -> Change:
     if origin.is_older_than_dump:
         return Change("Dump again, with a buffer that keeps every record.", "", CAPTURE)
     if not origin.spoils:
-        return Change("If it is meant, leave it; if not, see where it goes from there.")
+        return Change("If it is intended, leave it; if not, find out where it goes from there.")
     suited = (change for types, change in REMEDIES.items() if re.fullmatch(types, origin.type))
     remedy = next(suited, None) or _overflow(signals.learning)
     line = _own_line(origin)

@@ -38,7 +38,7 @@ def check(signals: Signals) -> Finding | None:
         return None
     return Finding(
         severity="act",
-        title=f"The loss is not a number at {progress.words}, by the console",
+        title=f"According to the console, the loss is not a number at {progress.words}",
         explanation="Keras' last line of progress shows loss: nan.",
         change=Change(
             "Find the first op whose result is not finite.",

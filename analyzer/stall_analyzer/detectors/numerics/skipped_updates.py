@@ -62,7 +62,7 @@ def check(signals: Signals) -> Finding | None:
     if skips is None or skips.count < LEAST_STEPS:
         return None
     lost = signals.causes_ps["numerics.skipped_update"]
-    spent = f"; {seconds(lost)} were computed for nothing" if lost else ""
+    spent = f"; {seconds(lost)} were wasted" if lost else ""
     return Finding(
         severity=_severity(skips.count / skips.steps, skips.lately),
         title=f"{skips.count} of {skips.steps} updates were skipped because gradients overflowed",

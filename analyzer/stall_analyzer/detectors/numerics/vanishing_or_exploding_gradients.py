@@ -134,7 +134,7 @@ def _explosion(gradients: LayerSeries) -> _BadGradients | None:
     grew = f"grew from {begin[worst]:.2g} to {end[worst]:.2g} at step {step}"
     if end[worst] <= begin[worst]:
         grew = f"was {end[worst]:.2g} at step {step}"
-    then = ", and is no number any more after that" if lost else ""
+    then = ", and is not a number after that" if lost else ""
     return _BadGradients(False, f"the norm of {layer} {grew}{then}", confidence=0.9)
 
 

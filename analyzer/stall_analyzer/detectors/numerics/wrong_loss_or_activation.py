@@ -122,7 +122,7 @@ def _mismatch(settings: ModelSettings) -> Mismatch | None:
         return Mismatch(
             f"{loss} expects probabilities, but {layer} has no activation",
             "Raw outputs are cut off at 0 and 1, and where they are cut off there is no gradient.",
-            Change("Tell the loss that it gets raw outputs.", _loss(loss), _logits(loss)),
+            Change("Tell the loss to expect raw outputs.", _loss(loss), _logits(loss)),
             "wrong",
         )
     if activation in ("relu", "tanh"):
@@ -148,7 +148,7 @@ def _looked_through(settings: ModelSettings, layer: str) -> Mismatch | None:
     if settings.from_logits and activation in PROBABILITIES:
         return Mismatch(
             f"from_logits=True, but {layer} has {activation} already",
-            f"The loss is told that it gets raw outputs, and gets probabilities. {luck}",
+            f"The loss is told to expect raw outputs, but gets probabilities. {luck}",
             Change("Leave from_logits out.", _logits(loss), _loss(loss)),
             "odd",
         )
@@ -162,7 +162,7 @@ def _looked_through(settings: ModelSettings, layer: str) -> Mismatch | None:
         f"{loss} behind {activation} in {layer}",
         f"{activation} goes with {right}. {luck} The outputs are not the probabilities that the "
         "loss made of them.",
-        Change(f"If {activation} is meant, use {right}.", _loss(loss), _loss(right)),
+        Change(f"If {activation} is intended, use {right}.", _loss(loss), _loss(right)),
         "odd",
     )
 
@@ -174,7 +174,8 @@ def _squared(settings: ModelSettings) -> Mismatch | None:
         return None
     return Mismatch(
         "Mean squared error on softmax outputs",
-        "It works, but its gradient vanishes where the model is surely wrong; cross-entropy learns "
+        "It works, but its gradient vanishes where the model is confidently wrong; cross-entropy "
+        "learns "
         "faster there.",
         Change("Use cross-entropy.", _loss("mse"), _loss("categorical_crossentropy")),
         "odd",

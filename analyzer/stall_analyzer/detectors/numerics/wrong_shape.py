@@ -55,7 +55,7 @@ def check(signals: Signals) -> Finding | None:
             f"{broadcast.by_row[-1]:.4g}. Such a loss is least where all outputs are the same."
         ),
         change=Change(
-            "Give labels and outputs the same shape before they are compared.",
+            "Give labels and outputs the same shape before comparing them.",
             before="loss = tf.reduce_mean((model(x) - y) ** 2)",
             after="loss = tf.reduce_mean((tf.squeeze(model(x), -1) - y) ** 2)",
         ),

@@ -55,7 +55,9 @@ def check(signals: Signals) -> Finding | None:
         return None
     missing = signals.window_ps - signals.host.covered_ps
     first = min(aligned.covered_ps[0] for aligned in signals.traces)
-    known = "is not known" if signals.estimate is None else "is estimated; only a profile decides"
+    known = "is not known"
+    if signals.estimate is not None:
+        known = "is estimated; only a profile can decide"
     return Finding(
         severity="note",
         title=f"Only {percent(signals.host.covered_ps, signals.window_ps)} of the epoch was traced",

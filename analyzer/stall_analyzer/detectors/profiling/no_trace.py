@@ -74,7 +74,8 @@ def check(signals: Signals) -> Finding | None:
 def _title(first: int, later: int | None) -> str:
     if later is None:
         return "No profile: the event files do not say where the time went"
-    return f"The first epoch took {first / later:.1f} times as long as later ones, and no profile"
+    times = f"{first / later:.1f} times"
+    return f"The first epoch took {times} as long as later ones, and was not profiled"
 
 
 def _explanation(first: int, later: int | None, once: int) -> str:
@@ -86,10 +87,11 @@ def _explanation(first: int, later: int | None, once: int) -> str:
     if once:
         return (
             f"The first epoch took {seconds(first)}, later ones {seconds(later)}: "
-            f"{seconds(once)} came once. Tracing, compiling, a late first batch and filling "
-            f"buffers are the usual reasons; only a profile tells which."
+            f"{seconds(once)} was a one-time cost. Tracing, compiling, a late first batch and "
+            "filling "
+            f"buffers are the usual reasons; only a profile can tell which."
         )
     return (
-        f"The first epoch took {seconds(first)} and later ones {seconds(later)}: nothing came "
-        f"once. What every epoch spends its time on, event files do not say."
+        f"The first epoch took {seconds(first)} and later ones {seconds(later)}: there was no "
+        "one-time cost. Event files do not say what every epoch spends its time on."
     )

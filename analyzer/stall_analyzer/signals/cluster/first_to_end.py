@@ -56,9 +56,9 @@ def _told(
     if first is None:
         how = "It left no record at all."
     elif first.ended:
-        how = f"Its last word is “{first.ended}”."
+        how = f"Its final record says “{first.ended}”."
     else:
-        how = "It left no last word: it was killed, or its machine is gone."
+        how = "It left no final record: it was killed, or its machine is gone."
     if not failed:
         words = "The others went on writing, but finished nothing."
     elif len(others) == 1:

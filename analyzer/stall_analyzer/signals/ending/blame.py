@@ -217,9 +217,9 @@ def _keeps_alive(scene: Scene) -> Blamed | None:
     assert thread is not None
     stack, wait = stack_of(thread), _wait(scene, thread)
     at = f" at {stack.users.place}" if stack.users is not None else ""
-    name = (
-        f"the thread {thread.name or 'without a name'}{at}, which is no daemon," if alive else "it"
-    )
+    name = "it"
+    if alive:
+        name = f"the thread {thread.name or 'without a name'}{at}, which is not a daemon,"
     does = wait.words if wait is not None else "goes on"
     return Blamed(
         bucket="host",

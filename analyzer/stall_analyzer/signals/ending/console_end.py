@@ -50,7 +50,7 @@ HOW: dict[EndKind, str] = {
     "told_to_end": "the process was told to end (SIGTERM)",
     "exit_code": "the process failed",
 }
-BY_HAND = "somebody interrupted it (KeyboardInterrupt)"
+BY_HAND = "it was interrupted (KeyboardInterrupt)"
 
 ConsoleEndKind: TypeAlias = EndKind | Literal["error"]
 

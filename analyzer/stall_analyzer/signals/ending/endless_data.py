@@ -46,7 +46,7 @@ class EndlessData:
         at = f" at {self.place.place}" if self.place is not None else ""
         what = "validation" if self.of_validation else "first epoch"
         return (
-            f"Its {what} could not end: the data repeat again and again (repeat()), and "
+            f"Its {what} could not end: the data repeats forever (repeat()), and "
             f"fit{at} was given no {self.argument}"
         )
 

@@ -162,7 +162,7 @@ def _endless_call(scene: Scene, work: WorkRecord) -> Blamed | None:
     users = stack_of(main).users
     at = f" at {users.place}" if users is not None else ""
     argument = f", and was given no {CALLS[call]}" if CALLS[call] else ""
-    does = f"goes through data that repeat for ever (repeat()){argument}"
+    does = f"goes through data that repeats forever (repeat()){argument}"
     return _blamed(scene, "input", f"{call}(){at}", does, kind="endless_data")
 
 
@@ -184,7 +184,7 @@ def _dropped(scene: Scene, work: Work, surely: bool) -> Blamed | None:
     subject = f"{_called(name)}{_at(work.last.stages, name)}"
     does = f"has let none of {got:,} elements through{' so far' if not stage.gave else ' lately'}"
     if surely:
-        does = f"drops everything: none of {got:,} elements came through, and the data begin anew"
+        does = f"drops everything: none of {got:,} elements came through, and the data starts over"
     return _blamed(scene, "input", subject, does, kind="dropped")
 
 

@@ -48,13 +48,13 @@ class Stall:
         at = f"{moment(self.since_ns)} ({place})"
         if self.never_goes_on and self.blamed is not None:
             return f"{self.state.capitalize()} since {at}: {self._what_never_goes_on(self.blamed)}"
-        lasted = f"o step had finished for {seconds(self.lasted_ps)} since {at}"
+        lasted = f"step had finished for {seconds(self.lasted_ps)} since {at}"
         if self.went_on:
-            lasted = f"o step finished for {seconds(self.lasted_ps)} from {at} on"
+            lasted = f"step finished for {seconds(self.lasted_ps)} from {at} on"
         if self.state == SLOW:
-            return f"Slow, not stuck: n{lasted}, and {self.why}"
+            return f"Slow, not stuck: no {lasted}, and {self.why}"
         does = f": {self._does}" if self._does else ""
-        return f"N{lasted}{does}; whether it is stuck is not known, because {self.why}"
+        return f"No {lasted}{does}; whether it is stuck is not known, because {self.why}"
 
     @property
     def _does(self) -> str:
@@ -69,8 +69,9 @@ class Stall:
             return f"{since}: {self._what_never_goes_on(self.blamed)}"
         if self.state == SLOW:
             return f"Not stuck: {self.why}"
-        does = f"{self._does[0].upper()}{self._does[1:]}; w" if self._does else "W"
-        return f"{does}hether it is stuck is not known, because {self.why}"
+        unsure = f"it is not known whether it is stuck, because {self.why}"
+        known = f"{self._does}; {unsure}" if self._does else unsure
+        return f"{known[0].upper()}{known[1:]}"
 
     def _what_never_goes_on(self, reason: Blamed) -> str:
         if self.state == ENDLESS:

@@ -314,7 +314,7 @@ def _state(scene: Scene, reason: Blamed | None) -> tuple[str, str]:
     if reason is None or not reason.waits_in:
         return UNSURE, "what it waits for is not known"
     if reason.kind == "graph_wait" and not is_blocked(scene, reason.thread):
-        return UNSURE, "steps that nobody counts may end between the looks"
+        return UNSURE, "steps that are not counted may end between the looks"
     idle = "no core was at work, and " if cores < IDLE_CORES else ""
     return STUCK, f"{idle}in all of {len(scene.calm)} looks the threads stood at the same lines"
 
@@ -379,7 +379,7 @@ def _state_if_held(scene: Scene, reason: Blamed | None) -> tuple[str, str, Blame
     calls = stack_of(main).library_calls if main is not None else ()
     if reason is not None and any(module_of(f).partition(".")[0] == "re" for f in calls):
         why = "no Python could run meanwhile, because matching it holds the interpreter"
-        does = "matches a regular expression that takes for ever"
+        does = "matches a regular expression that takes forever"
         return ENDLESS, why, replace(reason, waits_in=does)
     why = "native code held the interpreter, and may have computed or waited"
     return UNSURE, why, reason

@@ -183,7 +183,7 @@ def _steps(seen: Seen, step: UsualStep | None, rests_on: list[str]) -> list[Part
     if later is not None:
         count = len(seen.timeline.later_epochs_ps)
         epochs = "later epoch" if count == 1 else "later epochs"
-        rests_on.append(f"{count:,} {epochs} took {seconds(later)} in the median.")
+        rests_on.append(f"{count:,} {epochs} took {seconds(later)} (median).")
     shares, doubt = _like(step)
     cached = any("Cache" in stage.path for stage in seen.pipeline.stages)
     again_ps = seen.untraced.steps - once_ps - _unmarked_ps(seen)
