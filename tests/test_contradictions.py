@@ -278,7 +278,7 @@ BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
         "the verdict gives input 4.00 s (40 %), the bar 6.00 s",
     ),
     "candidates have the ranges of the page": (
-        lambda: estimated() | {"verdict": said("slow_always", "Input or host: of which input 1–2 s, "
+        lambda: estimated() | {"verdict": said("slow_always", "Input or host: of which input 1–2 s "
                                                "by what was recorded.", candidates=["input"])},
         "the verdict does not give input its range, 6.00 s",
     ),
