@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-# It only guards against waiting for ever: on a machine with more to do than cores, importing
+# It only guards against waiting forever: on a machine with more to do than cores, importing
 # TensorFlow takes a minute, and a thread may not run for seconds.
 PATIENCE_S = 300.0
 

@@ -19,7 +19,7 @@ from tests.test_align import assigns, at, capture, epoch
 from tests.traces import TRAIN_OPS, call, clock, event, ops, timeline_of, trainer
 from tests.xspace import Event
 
-OTHER = 10  # ms from the end of one fit to the data set of the next
+OTHER = 10  # ms from the end of one fit to the dataset of the next
 
 
 def fit_file(begin_s: float, layers: Sequence[str], epochs: Sequence[int]) -> bytes:

@@ -1,4 +1,4 @@
-"""How far a captured run is that goes on, and what it does just now."""
+"""How far a captured run is that goes on, and what it is doing right now."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_pace_is_that_of_recent_steps_without_those_that_were_traced(log: Li
 @pytest.mark.parametrize(
     ("steps", "rows", "now_s"),
     [(None, 9, 9.0), (200, 2, 2.0), (200, 9, 60.0)],
-    ids=["the fit does not know its steps", "too few steps", "no step ends any more"],
+    ids=["the fit does not know its steps", "too few steps", "steps no longer end"],
 )
 def test_time_left_is_said_only_where_it_is_known(
     log: LiveLog, steps: int | None, rows: int, now_s: float
@@ -126,7 +126,7 @@ def test_a_process_that_has_not_begun_to_train_says_so(log: LiveLog) -> None:
     assert how_far(state.processes[0]) == "no training has begun" and not state.is_over
 
 
-# ---------------------------------------------------------------- what it does just now
+# ---------------------------------------------------------------- what it is doing right now
 
 
 def open_row(at_s: float, spent: Mapping[str, float], **item: Any) -> bytes:
@@ -188,7 +188,7 @@ def test_while_steps_end_nothing_is_said_of_the_moment(log: LiveLog) -> None:
 def test_a_process_that_has_fallen_silent_is_said_to(log: LiveLog) -> None:
     log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 9))
     assert just_now(log.state(40.0).processes[0]) == (
-        "the last step ended 31.0 s ago; no word from the process for 31.0 s"
+        "the last step ended 31.0 s ago; nothing heard from the process for 31.0 s"
     )
 
 

@@ -111,7 +111,7 @@ def test_data_sets_that_are_made_anew_are_made_ready_each_time(tmp_path: Path) -
 
 
 def iterators(folder: Path, ready_ms: Sequence[float]) -> Ledger:
-    """Iterators that take 10 ms to make, each after its data set was made ready, and two steps."""
+    """Iterators that take 10 ms to make, each after its dataset was made ready, and two steps."""
     python: list[Event] = []
     work: list[Event] = []
     now = 0.0

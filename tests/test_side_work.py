@@ -73,7 +73,7 @@ class Script:
         return self.reset().make()
 
     def predict(self, batches: int = 1) -> Script:
-        """As Keras does: a data set, an iterator, the batches, the next iterator."""
+        """As Keras does: a dataset, an iterator, the batches, the next iterator."""
         self.op("TensorDataset", 2)
         self.thread.append(event("tf.function-graph_building", self.now, self.now + 3))
         self.python(3).op("ParallelMapDatasetV2").make()
@@ -103,7 +103,7 @@ def test_predict_after_each_batch_is_the_callbacks_time(tmp_path: Path) -> None:
         script.train().predict()
     timeline = script.begin_epoch().train().timeline(tmp_path)
     spent = causes(timeline)
-    # 2 + 1 + 4.5 + 1 + 5 + 1 + 4.5 ms; the graph of the data set is still made
+    # 2 + 1 + 4.5 + 1 + 5 + 1 + 4.5 ms; the graph of the dataset is still made
     assert spent["host.callback"] == pytest.approx(5 * 19)
     assert spent["compile.tracing"] == pytest.approx(5 * 3)
     assert spent["input.iterator_create"] == pytest.approx(4.5)  # the epoch's own
@@ -225,7 +225,7 @@ def test_predict_is_named_with_all_that_it_costs(tmp_path: Path) -> None:
     finding = found(callback_time.check(signals), "act")
     assert finding.title.startswith("model.predict takes 2")
     assert finding.title.endswith("ms after each step")
-    assert finding.gain.high_ps >= 19 * 22 * PS_PER_MS  # data set, iterators, graph and call
+    assert finding.gain.high_ps >= 19 * 22 * PS_PER_MS  # dataset, iterators, graph and call
     assert "model(x, training=False)" in finding.change.after
     assert "Python tracer" not in finding.explanation
 

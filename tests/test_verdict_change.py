@@ -42,12 +42,12 @@ def test_an_epoch_that_ends(real: Facts) -> None:
 
 def test_a_process_that_ends_or_hangs(real: Facts) -> None:
     assert changed(real, status="dead") == "the process has ended."
-    assert changed(real, status="stuck") == "no step ends any more."
+    assert changed(real, status="stuck") == "steps no longer end."
 
 
 def test_a_loss_that_falls_after_all(real: Facts) -> None:
     assert real["status"] == "learning_nothing"
-    assert changed(real, status="healthy") == "the loss does not show that any more."
+    assert changed(real, status="healthy") == "the loss no longer shows that."
 
 
 def test_time_that_goes_elsewhere(real: Facts) -> None:

@@ -53,7 +53,7 @@ def analyze_one(
         with copies_kept():
             report = analyze(run, progress, kept_in)
             entry = run_document(report)
-            goes_on = report.verdict.status == "running"  # but not for ever, whatever is written
+            goes_on = report.verdict.status == "running"  # but not forever, whatever is written
             final = not goes_on and not any(note.may_pass for note in report.notes)
             extra = extra_of(report) if extra_of else None
             timeless = final and is_timeless(report.timeline.events)
@@ -68,7 +68,7 @@ def failure(run: Run, reason: str, trace: str = "") -> Outcome:
     """An entry that says nothing about the training, and why."""
     text = f"This run could not be analyzed: {reason}."
     if trace:
-        text += " This is a fault of stall-analyze."
+        text += " This is a bug in stall-analyze."
     nothing = Ledger(np.zeros(1, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.bool_))
     report = Report(
         run,

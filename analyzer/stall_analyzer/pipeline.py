@@ -47,7 +47,7 @@ def analyze(run: Run, progress: Progress = ignore_progress, kept_in: Path | None
         return _answered(whole, [*notes], progress, reading)
     except Exception as error:
         for what, rest in whole.without_one():
-            without = Note("error", f"{what} had to be left aside: {_fault(error)}")
+            without = Note("error", f"{what} had to be left out: {_fault(error)}")
             with suppress(Exception):
                 return _answered(rest, [*notes, without], progress, Reading(run, ignore_progress))
         raise
@@ -77,7 +77,7 @@ class _Pieces:
 
 
 def _fault(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}. This is a fault of stall-analyze."
+    return f"{type(error).__name__}: {error}. This is a bug in stall-analyze."
 
 
 def _answered(pieces: _Pieces, notes: list[Note], progress: Progress, reading: Reading) -> Report:

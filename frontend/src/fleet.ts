@@ -13,7 +13,7 @@ export function fleetHeadline(fleet: Fleet): string {
   return (
     `${counted(runs, "run")} on ${counted(hosts, "host")}: their first epochs took ` +
     `${seconds(whole)} of machine time; ${seconds(lost_ps)} of it ` +
-    `(${percent(lost_ps, whole)}) were lost.` +
+    `(${percent(lost_ps, whole)}) was lost.` +
     (estimated > 0 ? ` In ${estimated.toLocaleString("en")} of the runs this is estimated.` : "")
   );
 }

@@ -33,7 +33,7 @@ export const STATUS_ADVICE: Record<Status, string> = {
   learning_nothing: "Steps run, but the model does not improve. Stop it and change it first.",
   stuck: "No step has ended for a long time.",
   dead: "The process has stopped writing.",
-  running: "No epoch is finished yet: what is said here is said of the time so far.",
+  running: "No epoch has finished yet: this is about the time so far.",
   unknown: "The logs do not show enough to tell.",
 };
 

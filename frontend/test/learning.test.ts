@@ -34,7 +34,7 @@ describe("how a run learned", () => {
       "The loss ends at 2.4. A constant guess costs 2.3: giving each of 10 classes the same chance.",
     );
     const lost = curves({ loss: [{ at: 7, value: null }], baseline: null });
-    expect(learningSentence(lost)).toBe("The loss is no number from step 7 on.");
+    expect(learningSentence(lost)).toBe("The loss is not a number from step 7 on.");
   });
 });
 

@@ -69,7 +69,7 @@ describe("answers at hand", () => {
     expect(requestFor(span(4, 6), WINDOW)).toEqual(span(3, 7));
     expect(requestFor(span(0, 10), WINDOW)).toEqual(span(0, 10));
   });
-  it("are not kept for ever, but the one for everything is", () => {
+  it("are not kept forever, but the one for everything is", () => {
     let details = all.slice(0, 1);
     for (let i = 0; i < 50; i++) details = kept(details, detail(i, i + 1, 1));
     expect(details.length).toBeLessThan(10);

@@ -20,8 +20,8 @@ FOUND = 4
 
 DESCRIPTION = """\
 Runs a training script, unchanged, up to its first model.fit, and tries one
-batch there: is it finite, do labels, outputs and loss belong together, do
-gradients reach every layer, can a few examples be learned by heart? Then the
+batch there: is it finite, do labels, outputs and loss fit together, do
+gradients reach every layer, can a few examples be memorized? Then the
 program ends. It takes seconds.
 """
 
@@ -48,7 +48,7 @@ TITLES = {
     CheckName.OUTPUTS: "outputs fit the loss",
     CheckName.LOSS: "first loss",
     CheckName.GRADIENTS: "gradients",
-    CheckName.OVERFIT: "learns a few by heart",
+    CheckName.OVERFIT: "memorizes a few examples",
 }
 WORDS = {
     CheckResult.PASSED: "passed",
@@ -138,4 +138,4 @@ def _verdict(record: PreflightRecord) -> str:
     if len(left) == len(record.checks):
         return f"Nothing could be checked {took}."
     rest = f"; {len(left)} of {len(record.checks)} could not be checked" if left else ""
-    return f"Nothing speaks against this training{rest} {took}."
+    return f"No problem was found in this training{rest} {took}."

@@ -10,7 +10,7 @@ from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.runs import EventFile, Run
 
 NO_TENSORFLOW = """\
-no process imported TensorFlow, so that nothing was captured. Was the command
+no process imported TensorFlow, so nothing was captured. Was the command
 `python …`, of an environment with tensorboard-plugin-stall, without -I, -E and -S?
 And can {logdir} be written to?"""
 

@@ -94,7 +94,7 @@ describe("the choice of a run", () => {
     const frame = await openRun("healthy");
     await picker(frame).click();
     await picker(frame).fill("no such run");
-    expect(await frame.getByRole("listbox").innerText()).toContain("No run is like that.");
+    expect(await frame.getByRole("listbox").innerText()).toContain("No run matches.");
     await picker(frame).press("Escape");
     expect(await picker(frame).inputValue()).toContain("healthy");
     expect(await frame.getByRole("listbox").isVisible()).toBe(false);

@@ -67,7 +67,7 @@ HANGS = {
         hangs.SUBPROCESS, "stuck", "host", "subprocess.Popen.communicate() (process "
     ),
     "native": Hang(hangs.NATIVE_INPUT, "stuck", "input", "waits to open the named pipe /"),
-    "loop": Hang(hangs.ENDLESS_LOOP, "endless", "host", "goes round in a while loop", True),
+    "loop": Hang(hangs.ENDLESS_LOOP, "endless", "host", "is in a while loop", True),
 }
 
 

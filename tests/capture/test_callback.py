@@ -336,7 +336,7 @@ class Named(StallCallback):
 
 def test_the_iterator_is_let_go_of_when_fit_returns(tmp_path: Path) -> None:
     """And not with the garbage: one over Python code that is taken down when Python itself ends
-    waits for ever, for threads that may run no more Python."""
+    waits forever, for threads that may run no more Python."""
 
     def endless() -> Iterator[Any]:
         while True:

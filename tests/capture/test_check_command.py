@@ -44,7 +44,7 @@ def test_a_healthy_script_ends_at_its_first_fit_with_0(tmp_path: Path) -> None:
     code, out, said = check(tmp_path, SCRIPT, "1")
     assert code == 0, said
     assert "trained" not in out and out.count("passed") == 6
-    assert "Nothing speaks against this training" in out
+    assert "No problem was found in this training" in out
     assert records(tmp_path / "logs", "preflight")
 
 

@@ -147,7 +147,7 @@ def _sampled(thread: int) -> None:
 )
 def test_nothing_that_was_seen_is_kept_alive(look: Callable[[int], object]) -> None:
     """Without a collection: programs switch the collector off, and what TensorFlow ends too late
-    may wait for ever."""
+    may wait forever."""
     seen, is_over = threading.Event(), threading.Event()
     kept: list[weakref.ref[Kept]] = []
 

@@ -49,7 +49,7 @@ def items(logdir: Path) -> dict[str, Any]:
 
 
 def slow_batches(steps: int, seconds: float) -> Any:
-    """A data set whose batches take so long each."""
+    """A dataset whose batches take so long each."""
 
     def generate() -> Any:
         for _ in range(steps):

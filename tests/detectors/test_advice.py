@@ -148,7 +148,7 @@ def check_calls(code: str) -> None:
 
 
 def _function(node: ast.expr) -> Callable[..., Any] | None:
-    """`tf.io.decode_jpeg`, or the method of a data set or a model; None of the user's own."""
+    """`tf.io.decode_jpeg`, or the method of a dataset or a model; None of the user's own."""
     if not isinstance(node, ast.Attribute):
         return None
     dotted = ast.unparse(node)
@@ -168,7 +168,7 @@ def _function(node: ast.expr) -> Callable[..., Any] | None:
 
 
 def run(code: str, world: dict[str, Any]) -> None:
-    """As it stands; a data set at its end is read."""
+    """As it stands; a dataset at its end is read."""
     tree = ast.parse(code)
     last = tree.body[-1]
     exec(compile(ast.Module(tree.body[:-1], []), code, "exec"), world)

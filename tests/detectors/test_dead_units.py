@@ -93,9 +93,7 @@ def test_weights_that_stand_still_while_others_move() -> None:
         model__head__kernel__histogram=STILL,
         model__head__bias__histogram=MOVES,
     )
-    assert (
-        found(finding, "consider").title == "The weights of hidden and head do not change any more"
-    )
+    assert found(finding, "consider").title == "The weights of hidden and head no longer change"
 
 
 def test_weights_that_stand_still_while_the_loss_does_too() -> None:

@@ -1,4 +1,4 @@
-"""Small models and data sets that the scenarios share."""
+"""Small models and datasets that the scenarios share."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def align(
 def _believable(logged: LoggedEpoch | None, notes: list[Note]) -> LoggedEpoch | None:
     if logged is None or not logged.is_too_long:
         return logged
-    text = "By the times in the event files the first epoch took months: they are not believed."
+    text = "By the times in the event files the first epoch took months: they are ignored."
     notes.append(Note("warning", text))
     return None
 

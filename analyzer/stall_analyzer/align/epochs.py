@@ -2,7 +2,7 @@
 
 Keras 2 marks each batch with its epoch. Keras 3 marks nothing in an ordinary profile, but before
 each epoch it resets its metrics and makes an iterator; before the first epoch of a fit() it makes
-a data set, or asks for the size of its user's. A custom loop only makes the iterator.
+a dataset, or asks for the size of its user's. A custom loop only makes the iterator.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a callback or the loop does with the model between two steps of training.
 
-`predict` and `evaluate` make a data set and an iterator and call a function of their own, on the
+`predict` and `evaluate` make a dataset and an iterator and call a function of their own, on the
 thread that trains. So does a callback that loops over some batches. None of that is the input or
 the validation of the training: it belongs to whoever runs Python between two calls of the train
 function, and lasts as long as that.
@@ -184,7 +184,7 @@ def _remade(items: Sequence[_Item], call: int) -> Sequence[_Item]:
 
 
 def _chains(items: Sequence[_Item], anchors: Set[Kind]) -> Iterator[tuple[int, int]]:
-    """From the data set that is made for it to the last of the anchors that follow each other."""
+    """From the dataset that is made for it to the last of the anchors that follow each other."""
     head: int | None = None
     before: _Item | None = None
     for number, item in enumerate(items):
@@ -203,6 +203,6 @@ def _chains(items: Sequence[_Item], anchors: Set[Kind]) -> Iterator[tuple[int, i
 
 
 def _is_new(item: _Item, before: _Item | None) -> bool:
-    """Whether a data set or an iterator is the first op of something new."""
+    """Whether a dataset or an iterator is the first op of something new."""
     goes_on = (Kind.DATA_SET, Kind.MAKE) if item.kind is Kind.MAKE else (Kind.DATA_SET,)
     return before is None or before.kind not in goes_on

@@ -59,7 +59,7 @@ class Landmarks:
     reset_end_ps: Int64s
     iterator_start_ps: Int64s  # iterators being made
     iterator_end_ps: Int64s
-    # Data sets that Keras made or asked for their size, and variables that were made. It does the
+    # Datasets that Keras made or asked for their size, and variables that were made. It does the
     # one when a fit() begins, the other when a model is made or compiled.
     dataset_ps: Int64s = field(default_factory=_nowhere)
     variable_ps: Int64s = field(default_factory=_nowhere)

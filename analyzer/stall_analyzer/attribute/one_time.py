@@ -1,6 +1,6 @@
 """Which costs of input belong to the first epoch alone: as later epochs show, or as tf.data works.
 
-A new iterator opens its files and fills its shuffle buffer again. What belongs to the data set and
+A new iterator opens its files and fills its shuffle buffer again. What belongs to the dataset and
 not to an iterator of it stays: the rewritten graph of the pipeline with the constants in it, and
 what a cache or a snapshot holds.
 """
@@ -33,16 +33,16 @@ from stall_analyzer.model.units import Int64s
 Spans = tuple[Int64s, Int64s]
 
 MAKE = "EagerLocalExecute: MakeIterator"
-# Inside MAKE, the iterator itself is made; before that, the data set's graph is rewritten, which
-# the data set keeps for all its iterators.
+# Inside MAKE, the iterator itself is made; before that, the dataset's graph is rewritten, which
+# the dataset keeps for all its iterators.
 MAKE_ROOT = "MakeIterator::RootDataset"
 GET_NEXT = ("IteratorGetNextOp::DoCompute", "EagerLocalExecute: IteratorGetNext")
 TRACING = codes("compile.tracing", "compile.retracing")
 FIRST_WAITS = ("input.first_element", "input.shuffle_fill")
 # A cost comes again if a later epoch shows at least this share of it.
 AGAIN_SHARE = 0.5
-# One data set to train and one to validate with are made ready in the first epoch; a third one, or
-# one in a later epoch, means that data sets are made anew.
+# One dataset to train and one to validate with are made ready in the first epoch; a third one, or
+# one in a later epoch, means that datasets are made anew.
 MADE_READY_ONCE = 2
 # With more of the first epoch unknown, its length says little about what is known.
 UNTRACED_SHARE = 0.1
@@ -68,7 +68,7 @@ def ledger_with_one_time(
 
 
 def _traced_each_time(parts: Sequence[AlignedTrace]) -> Spans:
-    """When callbacks made data sets, in window time: their graphs come again in later epochs."""
+    """When callbacks made datasets, in window time: their graphs come again in later epochs."""
     trained = [(p.training.around_side_calls, p.shift_ps) for p in parts if p.training]
     return union(*_joined([(start + shift, end + shift) for (start, end), shift in trained]))
 
@@ -100,7 +100,7 @@ def _joined(spans: Sequence[Spans]) -> Spans:
 
 
 def _made_ready_once(parts: Sequence[AlignedTrace], timeline: Timeline) -> Spans:
-    """When data sets were made ready for their iterators; nothing if that happens in each epoch."""
+    """When datasets were made ready for their iterators; nothing if that happens in each epoch."""
     start, end = _joined([_making_ready(part) for part in parts])
     if len(start) == 0:
         return start, end

@@ -13,7 +13,7 @@ board = keras.callbacks.TensorBoard("logs/run1", profile_batch=0)
 with tf.profiler.experimental.Profile("logs/run1"):
     model.fit(dataset, epochs=1, callbacks=[board])"""
 
-HOW_TO_GO_ON = "`stall-analyze --help` tells how to record one, and what a PATH may be."
+HOW_TO_GO_ON = "`stall-analyze --help` explains how to record one, and what a PATH may be."
 
 HOW_TO_CAPTURE = f"""\
 {CALLBACK_LINES}

@@ -26,14 +26,14 @@ record a run, or look at one:
   stall-analyze check train.py                can it learn? tries one batch
   stall-analyze try ST109 -- python train.py  does the change help? measures it
   stall-analyze attach PID                    it hangs; nothing was recorded
-  stall-analyze watch logs/                   how are they doing just now
+  stall-analyze watch logs/                   how are they doing right now
 
 most used:
   --run NAME        only runs of this name or pattern
   --since 3d        only runs with files that changed since
   --format FORM     text, json, markdown, github, sarif or junit
   -o FILE           write the report to FILE
-  --full            every run in full; more than {MOST_IN_FULL} are summed up
+  --full            every run in full; more than {MOST_IN_FULL} are summarized
   --fail-over LIMIT exit with 5 over input=20%, epoch=10m, status=stuck …
   --baseline FILE   exit with 6 where a run is worse than in this result
   --list-findings   everything that can be found
@@ -79,7 +79,7 @@ many runs (docs/how-to/cluster.md has more):
   stall-analyze logs/ --baseline last.jsonl --jsonl new.jsonl
   stall-analyze logs/ --scheduler tcp://head:8786
 
-  More than {MOST_IN_FULL} runs are summed up; --full or --run shows them in full. Results are
+  More than {MOST_IN_FULL} runs are summarized; --full or --run shows them in full. Results are
   kept, and a run is read again only when its files have changed: a pass
   that was killed goes on where it was when it is started again.
 

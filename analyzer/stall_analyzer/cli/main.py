@@ -260,7 +260,7 @@ def _read(batch: Batch, arguments: argparse.Namespace, extra: Extra | None = Non
 
 def _say_left_out(batch: Batch) -> None:
     if batch.left_out:
-        _say(f"{batch.left_out:,} other runs are not of the verdict, bucket or finding asked for")
+        _say(f"{batch.left_out:,} other runs do not match the verdict, bucket or finding asked for")
 
 
 def _engine(

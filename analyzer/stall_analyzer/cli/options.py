@@ -102,7 +102,7 @@ def _add_outputs(made: argparse.ArgumentParser) -> None:
     made.add_argument(
         "--threads",
         action="store_true",
-        help="what each thread was doing when a capture last looked; first the one to blame",
+        help="what each thread was doing when a capture last looked, the one to blame first",
     )
     made.add_argument(
         "--jsonl", metavar="FILE", type=Path, help="write JSON lines, one run's entry each"
@@ -161,7 +161,7 @@ def _add_selection(group: argparse._ArgumentGroup) -> None:
         choices=BUCKETS,
         action="append",
         default=[],
-        help="only runs that this costs most; may be given more than once",
+        help="only runs in which this bucket costs the most; may be given more than once",
     )
     group.add_argument(
         "--finding",
@@ -182,7 +182,7 @@ def _add_selection(group: argparse._ArgumentGroup) -> None:
         metavar="FILE",
         default="",
         help="what the run wrote to its terminal, where that is not found beside its logs "
-        "(*.out, *.err, *.log); of several runs, it is that of the one it lies beside",
+        "(*.out, *.err, *.log); with several runs, it belongs to the one it lies beside",
     )
 
 
@@ -202,7 +202,7 @@ def _add_batch(group: argparse._ArgumentGroup) -> None:
         "--deadline",
         metavar="TIME",
         type=_value(parse_duration),
-        help=f"give a run up that takes longer (default: {DEADLINE}); not where a few are read "
+        help=f"give up on a run that takes longer (default: {DEADLINE}); not where a few are read "
         "at once",
     )
     group.add_argument(
@@ -235,9 +235,8 @@ def _add_checks(group: argparse._ArgumentGroup) -> None:
         "--tolerance",
         metavar="SHARE",
         type=_value(parse_share),
-        help=f"of the former epoch by which a run may be slower (default: {TOLERANCE:.0%})".replace(
-            "%", "%%"
-        ),
+        help="how much slower a run may be, as a share of the earlier epoch "
+        f"(default: {100 * TOLERANCE:.0f}%%)",
     )
 
 

@@ -23,20 +23,21 @@ LOOK_PAUSE_S = 1.0  # a capture writes once a second
 LOOKING_SHARE = 0.1  # of the time, at most: looking must not take the training's processor
 
 DESCRIPTION = """\
-Says how the captured runs under LOGDIR are doing while they go on: epoch and
-step, what their time goes to, what they do just now, and how long the epoch
-will take. A run that is over is summed up in a sentence. Ctrl-C ends it.
+Says how the captured runs under LOGDIR are doing while they run: epoch and
+step, what their time goes to, what they are doing right now, and how long the
+epoch will take. A run that is over is summarized in a sentence. Ctrl-C stops
+it.
 
 It reads what StallCallback, `watch` and `stall-analyze capture` write each
 second, and changes nothing. In a terminal it refreshes; into a file or a pipe
-it writes a line when something has changed. A LOGDIR that does not exist yet
-is waited for.
+it writes a line when something has changed. If LOGDIR does not exist yet, it
+waits for it.
 """
 
 EPILOG = """\
 examples:
   stall-analyze watch logs/
-  stall-analyze watch logs/run1 --once   how is it just now
+  stall-analyze watch logs/run1 --once   how is it doing right now
   stall-analyze watch logs/ >> watch.log
 """
 
@@ -95,9 +96,9 @@ def _watch(options: argparse.Namespace) -> int:
 def _waiting(logdir: str, has_seen: bool, once: bool) -> str:
     """What to say where no run goes on."""
     if has_seen:
-        text = f"No captured run is going on in {logdir}"
+        text = f"No captured run is in progress in {logdir}"
     elif _is_there(logdir):
-        text = f"Nothing is captured in {logdir} yet ({PROGRAM} capture --help tells how)"
+        text = f"Nothing is captured in {logdir} yet ({PROGRAM} capture --help explains how)"
     else:
         text = f"{logdir} does not exist yet"
     return f"{text}." if once else f"{text}; waiting."

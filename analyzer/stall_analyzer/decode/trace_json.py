@@ -74,7 +74,7 @@ def read(file: BinaryIO, host_file: HostFile, progress: BytesRead = lambda _: No
         raise UnreadableFile(f"{host_file.path} is empty")
     if not source.began:
         raise UnreadableFile(
-            f"{host_file.path} is no Chrome trace, or is cut off before its first event"
+            f"{host_file.path} is not a Chrome trace, or is cut off before its first event"
         )
     notes = []
     if source.cut:

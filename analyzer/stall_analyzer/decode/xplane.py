@@ -50,7 +50,7 @@ def read(
     if size == 0:
         raise UnreadableFile(f"{host_file.path} is empty")
     scanned = scan(fd, size)
-    nothing = f"{host_file.path} is no profiler trace, or is cut off before its first event"
+    nothing = f"{host_file.path} is not a profiler trace, or is cut off before its first event"
     if not scanned.known_fields:
         raise UnreadableFile(nothing)
     base_ns, clock = _clock(scanned)

@@ -246,7 +246,7 @@ def _place_sessions(
         if local_s is None and 1 < len(attempts) != len(sessions):
             text = (
                 f"The name of session {found.session.id} holds no time: "
-                "it is counted to the last attempt in its folder."
+                "it is counted toward the last attempt in its folder."
             )
             notes.append(Note("warning", text, found.session.path))
 

@@ -199,8 +199,8 @@ def with_named_console(runs: Iterable[Run], path: str) -> Iterator[Run]:
         yield _with(first, console)
     elif count and not taken:
         raise UsageError(
-            f"--console {path} lies beside none of the runs, so that nothing says which of them "
-            "wrote it. Choose one with --run, or give its folder as PATH."
+            f"--console {path} lies beside none of the runs, so nothing says which of them wrote "
+            "it. Choose one with --run, or give its folder as PATH."
         )
 
 

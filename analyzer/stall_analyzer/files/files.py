@@ -85,7 +85,7 @@ def kind(path: str) -> str | None:
 
 
 def info(path: str) -> FileInfo:
-    """Size and time of a regular file. A pipe is refused: opening one would wait for ever."""
+    """Size and time of a regular file. A pipe is refused: opening one would wait forever."""
     if is_url(path):
         return remote.info(path)
     try:

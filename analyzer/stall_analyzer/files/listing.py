@@ -34,7 +34,7 @@ def reason(error: Exception) -> str:
     if isinstance(error, PermissionError):
         return "permission denied"
     if isinstance(error, FileNotFoundError):
-        return "does not exist any more"
+        return "no longer exists"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     return str(error) or type(error).__name__

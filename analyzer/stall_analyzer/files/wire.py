@@ -31,7 +31,7 @@ def varint(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
         shift += 7
         if shift > 63:
             raise WireError("a number is longer than ten bytes")
-    raise WireError("the data end inside a number")
+    raise WireError("the data ends inside a number")
 
 
 def signed(value: int) -> int:

@@ -104,7 +104,7 @@ def just_now(state: ProcessState) -> str:
         ago = seconds(since_ps)
         parts.append(f"the last step ended {ago} ago" if state.step else f"no step for {ago}")
     if state.silent_ps >= SILENT_PS:
-        parts.append(f"no word from the process for {seconds(state.silent_ps)}")
+        parts.append(f"nothing heard from the process for {seconds(state.silent_ps)}")
     return "; ".join(parts)
 
 

@@ -72,7 +72,7 @@ class TrainingThread:
 
     @property
     def around_side_calls(self) -> tuple[Int64s, Int64s]:
-        """Side work without its calls: there data sets are made, with new graphs each time."""
+        """Side work without its calls: there datasets are made, with new graphs each time."""
         side, calls = self.side, self.calls
         own = calls.start_ps[side.calls], calls.end_ps[side.calls]
         return difference(side.start_ps, side.end_ps, *own)

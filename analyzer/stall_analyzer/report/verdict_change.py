@@ -46,11 +46,11 @@ def _turn(before: Facts, after: Facts) -> str:
     if status == before["status"]:
         return ""
     if status in {"dead", "stuck"}:
-        return "the process has ended" if status == "dead" else "no step ends any more"
+        return "the process has ended" if status == "dead" else "steps no longer end"
     if status == "learning_nothing":
         return "the loss shows it now"
     if before["status"] == "learning_nothing":
-        return "the loss does not show that any more"
+        return "the loss no longer shows that"
     if before["status"] == "running":
         return f"the first epoch is over, after {seconds(after['duration_ps'])}"
     return "it goes on" if status == "running" else ""

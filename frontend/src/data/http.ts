@@ -46,7 +46,7 @@ export class HttpSource implements DataSource {
       ...(opened ?? []).map((lane) => ["open", lane]),
     ];
     const answer = await this.get<TimelineAnswer | { state: string }>("timeline", query, signal);
-    if ("state" in answer) throw new Error("The timeline is still being made.");
+    if ("state" in answer) throw new Error("The timeline is still being prepared.");
     return { answer, psPerPixel: (end_ps - start_ps) / pixels };
   }
 

@@ -36,7 +36,7 @@ export function Toolbar(props: Props) {
       {focus && <FocusWalk focus={focus} setFocus={setFocus} />}
       <span class="spacer" />
       {clock && (
-        <label class="clock" title="From where times are counted">
+        <label class="clock" title="Where times are counted from">
           <input
             type="checkbox"
             checked={clock.isTrace}

@@ -90,7 +90,7 @@ export function RunPicker({ label, runs, value, onChange }: Props) {
         ))}
         {isOpen && found.length === 0 && (
           <li role="option" aria-disabled="true" aria-selected="false" class="faint">
-            No run is like that.
+            No run matches.
           </li>
         )}
         {found.length > shown.length && (

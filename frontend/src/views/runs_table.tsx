@@ -129,7 +129,7 @@ export function RunsTable({
           </tbody>
         </table>
       </div>
-      {page.rows.length === 0 && <p class="no-match faint">No run is like that.</p>}
+      {page.rows.length === 0 && <p class="no-match faint">No run matches.</p>}
       {page.rows.length > LONG_PAGE && (
         <Pager {...page} total={inOrder.length} onPage={setPageNumber} />
       )}

@@ -135,7 +135,7 @@ function gapOfTheCapture(isUntraced: boolean): Gap {
 function gapOfAnOrdinaryLog(isUntraced: boolean, capture: string): Gap {
   return {
     why: isUntraced
-      ? "Event files tell that the time passed, not where it went."
+      ? "Event files show that time passed, not where it went."
       : "The profiler was on for a short time only. Keras' own profile_batch, for one, starts late and stops soon: tracing and the first batch are over by then.",
     how: "These lines capture all of it:",
     code: capture,

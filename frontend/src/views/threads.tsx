@@ -25,12 +25,12 @@ function ThreadItem({ thread }: { thread: Thread }) {
       <details open={blamed}>
         <summary>
           <strong>{threadName(thread)}</strong>
-          {blamed && <span class="thread-blame">holds the training up</span>}
+          {blamed && <span class="thread-blame">holds up the training</span>}
           {does && <span>{does}</span>}
           {place && <code>{place}</code>}
         </summary>
         {frames.length === 0 ? (
-          <p class="faint">Nothing was recorded of its stack.</p>
+          <p class="faint">Its stack was not recorded.</p>
         ) : (
           <Frames frames={frames} at={frameOfPlace(thread)} name={threadName(thread)} />
         )}

@@ -67,12 +67,14 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("pid", metavar="PID", type=_pid, help="number of the process")
+    made.add_argument("pid", metavar="PID", type=_pid, help="process id")
     made.add_argument(
-        "--seconds", type=_seconds, default=LEAST_SECONDS, help="look for so long (default: 5)"
+        "--seconds", type=_seconds, default=LEAST_SECONDS, help="how long to look (default: 5)"
     )
     made.add_argument(
-        "--all-ranks", action="store_true", help="and at all processes of its job on this machine"
+        "--all-ranks",
+        action="store_true",
+        help="also look at all processes of its job on this machine",
     )
     made.add_argument("--threads", action="store_true", help="show the stack of every thread")
     made.add_argument("--json", action="store_true", help="print JSON")
@@ -82,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _pid(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"not the number of a process: {text!r}")
+        raise argparse.ArgumentTypeError(f"not a process id: {text!r}")
     if int(text) == os.getpid():
         raise argparse.ArgumentTypeError("that is this command itself")
     return int(text)

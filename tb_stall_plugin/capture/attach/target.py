@@ -45,8 +45,8 @@ class Target:
             raise Refused(f"there is no process {pid}") from None
         if fields[0] in GONE:
             raise Refused(
-                f"process {pid} has ended (a zombie, which its parent {fields[PARENT]} has not "
-                "asked for yet): there is nothing left to look at"
+                f"process {pid} has ended (a zombie that its parent {fields[PARENT]} has not "
+                "waited for yet): there is nothing left to look at"
             )
         if os.geteuid() not in (0, owner):
             raise Refused(

@@ -1,7 +1,7 @@
 /* SIGTERM ends the process in the end, even if no Python runs any more.
  *
  * Python's own handler only takes note of a signal; the rest needs the interpreter lock, which C
- * code may hold for ever. Without a handler SIGTERM would have ended such a process at once. So a
+ * code may hold forever. Without a handler SIGTERM would have ended such a process at once. So a
  * handler goes in front of Python's and sets a timer of the kernel's, which needs nobody: when it
  * is over, SIGTERM comes once more and finds the default action.
  */
@@ -79,7 +79,7 @@ static PyObject *forget(PyObject *self, PyObject *unused) {
 
 static PyMethodDef methods[] = {
     {"put_in", put_in, METH_VARARGS, "In front of Python's handler of a signal: with the seconds."},
-    {"put_off", put_off, METH_VARARGS, "The end, to so many seconds from now; 0: for ever."},
+    {"put_off", put_off, METH_VARARGS, "The end, to so many seconds from now; 0: forever."},
     {"forget", forget, METH_NOARGS, "The timer: a forked child has none."},
     {NULL, NULL, 0, NULL},
 };

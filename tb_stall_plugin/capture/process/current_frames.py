@@ -4,7 +4,7 @@ Without the garbage collector. Up to Python 3.11 whatever makes an object may co
 and a destructor may then let other threads run; TensorFlow's do.
 
 - `sys._current_frames()` holds a lock of the interpreter (up to 3.12.2). The first thread that
-  needs it meanwhile, to begin a new thread say, waits for it for ever with the interpreter in its
+  needs it meanwhile, to begin a new thread say, waits for it forever with the interpreter in its
   hands: the whole process stands still.
 - `f_back` makes an object for the frame of the caller (3.11). If another thread, whose frame it is,
   has returned from it meanwhile, that object refers to memory which is something else by now, and
@@ -13,8 +13,8 @@ and a destructor may then let other threads run; TensorFlow's do.
 
 And letting go of all frames afterwards: who asks is among those who are seen, so a frame that is
 kept in a variable is a cycle, and keeps the variables of all functions that were seen alive until
-garbage is collected. An iterator of TensorFlow that is taken down when Python itself ends waits for
-ever: for threads that may run no more Python.
+garbage is collected. An iterator of TensorFlow that is torn down when Python itself ends
+waits forever: for threads that may run no more Python.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def guard(
             before.close(StopReason.EXIT)
         _guard = Guard(folder, hang_after_s, age_s)
         if before is not None:
-            # They may yet be left, by an exception, and would keep their models for ever.
+            # They may yet be left, by an exception, and would keep their models forever.
             _guard.pulse.fits = before.pulse.fits
         _guard.begin()
         return _guard

@@ -24,7 +24,7 @@ from stall_analyzer.captures.held_stacks import MOST_BYTES, StacksTimer, parse
 from tb_stall_plugin.capture.process.thread_stacks import OWN_THREADS
 
 WAIT_FOR_DISK_S = 1.0
-# A process has one timer. A child that is forked while it runs would wait for its thread for ever.
+# A process has one timer. A child that is forked while it runs would wait for its thread forever.
 _timer = threading.Lock()
 _users: weakref.WeakSet[HeldInterpreter] = weakref.WeakSet()
 LATE_S = 10.0  # the watchdog is not late by so much while Python runs, even if the machine swaps

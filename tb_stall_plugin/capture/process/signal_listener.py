@@ -45,7 +45,7 @@ ENDS_WITHIN_S = 25.0  # if it was heard; clusters send SIGKILL after half a minu
 WAIT_FOR_EVIDENCE_S = 3.0  # before a handler of the user's may end the process
 
 ONLY_MAIN_THREAD = (
-    "the capture did not begin in the main thread, so that it cannot hear SIGTERM: a run that is "
+    "the capture did not begin in the main thread, so it cannot hear SIGTERM: a run that is "
     "terminated leaves only what was recorded until then"
 )
 NATIVE_HANDLER = (
@@ -176,7 +176,7 @@ class SignalListener:
                 _deadline.put_off(ENDS_WITHIN_S if ends else 0.0)
             self._heard(number, ends)
         except Exception:
-            logger.warning("The last words of the capture failed.", exc_info=True)
+            logger.warning("The capture could not write its final record.", exc_info=True)
         finally:
             if number == signal.SIGTERM:
                 self._evidence.set()

@@ -36,7 +36,7 @@ JITTER = 0.3  # steps that are as regular as the looks would always be seen at t
 FIRST_COST_S = 0.0002  # of a look, before any: first looks find nothing but new stacks
 COSTS_MEAN = 8  # looks that the mean of their cost is taken over
 RECORD_EACH_S = 2.0  # a process that is killed loses so much,
-RECORD_SHARE = 0.01  # or such a part of what has passed: the file must not grow for ever
+RECORD_SHARE = 0.01  # or such a part of what has passed: the file must not grow forever
 MOST_KNOWN = 5000  # stacks by their code, in memory
 # Modules of Python's own in which threads wait for each other.
 WAITING_MODULES = frozenset(

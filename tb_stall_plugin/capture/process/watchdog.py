@@ -20,7 +20,7 @@ QUIET_S = 5.0  # nothing finished for so long: from now on beats show where it s
 PAUSE_AFTER_FAILURE_S = 60.0
 A_DAY_S = 86_400.0
 
-# What is written must not grow with the time for ever: a hang may last over the weekend.
+# What is written must not grow with the time forever: a hang may last over the weekend.
 SAMPLED_EACH_SECOND_S = 3600.0  # after an hour, samples become rarer
 BEATS_EACH_SECOND = 60  # after so many, or so many seconds into a hang, beats become rarer
 
@@ -66,7 +66,7 @@ class Watchdog:
             try:
                 self.look()
             except Exception:
-                logger.warning("The watchdog failed; it tries again.", exc_info=True)
+                logger.warning("The watchdog failed; it will try again.", exc_info=True)
                 self._held.put_off(PAUSE_AFTER_FAILURE_S)
                 self._stopped.wait(PAUSE_AFTER_FAILURE_S)
             self._stopped.wait(TICK_S)

@@ -293,7 +293,7 @@ class _PutIn(NamedTuple):
 
 
 def _take_out(functions: Sequence[_PutIn]) -> None:
-    """The optimizer is gone, and with it all steps. TensorFlow keeps their graphs for ever, and in
+    """The optimizer is gone, and with it all steps. TensorFlow keeps their graphs forever, and in
     them our functions; and it leaves graphs of functions like ours to whoever made them."""
     with suppress(Exception):  # it is no part of what TensorFlow offers
         inner: dict[str, Any] = {function.name: function for function in functions}

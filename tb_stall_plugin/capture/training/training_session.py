@@ -186,7 +186,7 @@ class TrainingSession:
         try:
             if self._fit is not fit or not was_left():
                 return False
-            text = "training was left before its end, by an exception that the program survived"
+            text = "training ended early, with an exception that the program caught"
             self._recorder.note("info", text)
             self.end(write=False)
             return True

@@ -49,7 +49,7 @@ CHANGES = {
     ),
     "ST002": TriedChange(
         Knob.WORKERS, "PyDataset(workers={}), in threads", WORKERS,
-        "Its __getitem__ must bear being called by several threads at once.",
+        "Its __getitem__ must be safe to call from several threads at once.",
     ),
     "ST105": _XLA,
     "ST106": _XLA,

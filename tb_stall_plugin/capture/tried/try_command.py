@@ -212,7 +212,7 @@ def _explain(error: _NoAnswer) -> int:
     lines = error.printed.splitlines()[-LAST_LINES:]
     sys.stderr.writelines(f"  {line}\n" for line in lines)
     if error.code == 0:
-        _say("the script ended without a model.fit of Keras: loops of one's own cannot be tried")
+        _say("the script ended without calling Keras' model.fit: custom loops cannot be tried")
         return NOT_TRIED
     changed = error.order.knob is not None
     _say(f"{'with' if changed else 'without'} the change the script ended with {error.code}")

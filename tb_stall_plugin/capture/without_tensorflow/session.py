@@ -20,7 +20,7 @@ from tb_stall_plugin.capture.training.measured_steps import MeasuredSteps
 
 logger = logging.getLogger("stall")
 
-NAMES = {"jax": "JAX", "torch": "PyTorch", "": "something else than TensorFlow"}
+NAMES = {"jax": "JAX", "torch": "PyTorch", "": "something other than TensorFlow"}
 LONG_STEP_S = 0.05  # steps this long are logged one and all, shorter ones when they are due
 NOT_LOOKED_INTO = (
     "This is trained with {name}: epochs, steps, losses, memory and hangs are recorded. Where the "

@@ -29,7 +29,7 @@ class Job:
     bucket: str = ""  # what the first of the late workers is late with
     finding: str = "ST502"  # that must be there; none where nobody is late
     watched: bool = False  # with the capture, instead of a profile of the whole
-    in_graph: bool = False  # the step itself takes its batch, from a distributed data set
+    in_graph: bool = False  # the step itself takes its batch, from a distributed dataset
     pace_s: float = 0.0  # all workers take so long over each step
     stopped_after_s: float | None = None  # all are told to end then
     for_scale: bool = False  # run only when asked for: its long traces are the seed of many hosts

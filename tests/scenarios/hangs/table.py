@@ -27,7 +27,7 @@ class Hang:
 HANGS = (
     Hang(
         "generator_blocks", "stuck", "input", "read_from_a_dead_source",
-        "fit reads a Python generator that waits for ever after 20 batches",
+        "fit reads a Python generator that waits forever after 20 batches",
     ),
     Hang(
         "callback_deadlocks", "stuck", "host", "SaveMetrics.on_train_batch_end",

@@ -4,8 +4,8 @@ What it finds
 Hosts that train together and whose first epochs have different numbers of steps.
 
 Why it stalls
-Each step needs all of them. Whoever has no more batches leaves, and the others wait for it: for
-ever, or until an error tells them.
+Each step needs all of them. Whoever has no more batches leaves, and the others wait for it:
+forever, or until an error tells them.
 
 How it is measured
 The marks of their captures, or the steps in traces that cover the whole window.

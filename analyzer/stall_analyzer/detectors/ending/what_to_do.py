@@ -228,7 +228,7 @@ _BY_KIND: dict[WaitKind, Change] = {
         "dispatcher = tf.data.experimental.service.DispatchServer()\nservice=dispatcher.target",
     ),
     "batch": Change(
-        "Find out what the input waits for: a queue that nobody fills any more, or a source that "
+        "Find out what the input waits for: a queue that nobody fills anymore, or a source that "
         "does "
         "not answer. Run it alone.",
         "",

@@ -3,12 +3,12 @@
 What it finds
 Long pauses between two calls of the train function in which the training thread runs Python code:
 callbacks, the body of a custom loop, the garbage collector. What a callback or the loop does there
-with the model counts whole: `model.predict` and `model.evaluate` with their data sets, iterators
+with the model counts whole: `model.predict` and `model.evaluate` with their datasets, iterators
 and graphs.
 
 Why it stalls
 The next step begins only when every callback of the last one has returned. A callback that takes
-30 ms makes a step of 5 ms seven times as long. `model.predict` makes a data set, an iterator and a
+30 ms makes a step of 5 ms seven times as long. `model.predict` makes a dataset, an iterator and a
 list of callbacks each time it is called: some 40 ms, however small its data are.
 
 How it is measured

@@ -15,9 +15,9 @@ SELDOM = 50
 SELDOM_EPOCHS = 5
 
 EXPLANATIONS = {
-    PREDICT: " model.predict makes a data set, an iterator and a list of callbacks in each call, "
+    PREDICT: " model.predict makes a dataset, an iterator and a list of callbacks in each call, "
     "however few rows it is given.",
-    EVALUATE: " model.evaluate makes a data set, an iterator and a list of callbacks in each call, "
+    EVALUATE: " model.evaluate makes a dataset, an iterator and a list of callbacks in each call, "
     "and sets the metrics of the epoch back.",
     DATA_SET: " It makes an iterator each time, and reads from it while training waits.",
 }
@@ -29,7 +29,7 @@ LESS_VALIDATION = (
     "Evaluate less often, or leave it to fit, which does so after each epoch (validation_data=)."
 )
 DIRECT_CALL = Change(
-    "Call the model itself: for a single batch, that needs neither a data set nor an iterator.",
+    "Call the model itself: for a single batch, that needs neither a dataset nor an iterator.",
     "y = model.predict(x)",
     "y = model(x, training=False).numpy()\n# or, in a graph\ny = model.predict_on_batch(x)",
 )
@@ -56,7 +56,7 @@ def change_for(name: str, *, often: bool, by_fit: bool) -> Change:
         return _in_few_batches(
             "Ask the model less often. For a single batch, call the model itself: that needs "
             "neither a "
-            "data set nor an iterator.",
+            "dataset nor an iterator.",
             "y = self.model.predict(x)",
             "y = self.model(x, training=False).numpy()",
         )

@@ -6,7 +6,7 @@ from stall_analyzer.model.findings import Turn
 from stall_analyzer.signals.host.machine import PAGING_FAULTS
 from stall_analyzer.signals.signals import Signals
 
-# Of what the process may use: a data set beside so much may well be too large.
+# Of what the process may use: a dataset beside so much may well be too large.
 TIGHT_SHARE = 0.25
 
 

@@ -10,14 +10,14 @@ just doing. One of them tunes the pipeline: it sleeps between two looks at it, e
 long as before. Slow endings in our runs lasted as long as that sleep, with idle processors.
 
 How it is measured
-Eager ops that make iterators and data sets, and slow deletions of their handles, on the training
+Eager ops that make iterators and datasets, and slow deletions of their handles, on the training
 thread.
 
 Example
 `for epoch in range(100): model.fit(make_dataset(), epochs=1)` on small data: 0.3 s of each 0.8 s.
 
 What to do
-Make one iterator and keep it: `ds.repeat()` with `steps_per_epoch`. Build the data set once,
+Make one iterator and keep it: `ds.repeat()` with `steps_per_epoch`. Build the dataset once,
 outside of the loop. Call `fit` once for all epochs, not once for each. Where ending is what takes
 long, switch autotuning off: in short, busy loops 34 of 125 endings were slow with it, for about
 half of the epoch, and none of 50 without it.
@@ -50,7 +50,7 @@ MOST_WON_LATER = 1.0
 
 
 _ONE_ITERATOR = Change(
-    "Build the data set once and keep one iterator over all epochs.",
+    "Build the dataset once and keep one iterator over all epochs.",
     before="model.fit(ds, epochs=n)",
     after="model.fit(ds.repeat(), epochs=n, steps_per_epoch=steps)",
 )

@@ -1,7 +1,7 @@
 """The input ended before the epoch did.
 
 What it finds
-Keras' warning that the data set had fewer batches than steps_per_epoch asks for.
+Keras' warning that the dataset had fewer batches than steps_per_epoch asks for.
 
 Why it stalls
 Keras ends the training there, or makes an epoch of the few batches that were left: later epochs are
@@ -11,10 +11,10 @@ How it is measured
 The words of the warning on the console of the job.
 
 Example
-steps_per_epoch=20 on a data set of 8 batches: "Your input ran out of data; interrupting training."
+steps_per_epoch=20 on a dataset of 8 batches: "Your input ran out of data; interrupting training."
 
 What to do
-Repeat the data set, or leave steps_per_epoch away so that an epoch is one pass over it.
+Repeat the dataset, or leave steps_per_epoch away so that an epoch is one pass over it.
 
 Blind spots
 Keras 3 writes the same words once, after the first epoch, where it could not know how long a
@@ -43,7 +43,7 @@ def check(signals: Signals) -> Finding | None:
             "may have no data at all."
         ),
         change=Change(
-            "Repeat the data set, or let an epoch be one pass over it.",
+            "Repeat the dataset, or let an epoch be one pass over it.",
             "model.fit(data, steps_per_epoch=steps, epochs=epochs)",
             "model.fit(data.repeat(), steps_per_epoch=steps, epochs=epochs)",
         ),

@@ -21,7 +21,7 @@ memory, with 210,000 major page faults.
 
 What to do
 Keep less: a smaller shuffle buffer, cache("file") instead of cache(), fewer elements of prefetch,
-no whole data set in NumPy arrays. Or give the container more memory.
+no whole dataset in NumPy arrays. Or give the container more memory.
 
 Blind spots
 Not in a trace: without a capture nothing is seen of it. The kernel's count is of all threads, also

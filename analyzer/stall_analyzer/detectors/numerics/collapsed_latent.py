@@ -49,8 +49,9 @@ def check(signals: Signals) -> Finding | None:
                 severity="note",
                 title=f"{name} has gone from {values.max():.3g} to {values[-1]:.3g}",
                 explanation=(
-                    "If it is the divergence of a variational model, its code carries nothing any "
-                    "more, and the decoder answers the same to all inputs. Mostly the two terms of "
+                    "If it is the divergence of a variational model, its code no longer carries "
+                    "anything, and the decoder answers the same to all inputs. Mostly the two "
+                    "terms of "
                     "the loss are on different scales: one is a mean over the dimensions of an "
                     "example, the other a sum."
                 ),

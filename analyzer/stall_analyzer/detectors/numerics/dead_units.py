@@ -1,4 +1,4 @@
-"""A layer is dead: it outputs nothing but zeros, or its weights do not change any more.
+"""A layer is dead: it outputs nothing but zeros, or its weights no longer change.
 
 What it finds
 Layers with relu whose units are all dead: whatever the input, they put out zero. Layers whose
@@ -216,7 +216,7 @@ def _of_histograms(signals: Signals) -> Finding | None:
     in_vain = _is_same(signals.learning.epoch_losses[1 - sums.same_run :])
     return Finding(
         "act" if in_vain else "consider",
-        f"The weights of {_named([layer for layer, _ in still])} do not change any more",
+        f"The weights of {_named([layer for layer, _ in still])} no longer change",
         f"The histogram of {layer}'s kernel is the same in the last {sums.same_run} of "
         f"{sums.records} records, while other weights move. It is trainable, so no gradient "
         "reaches it: its units or those behind it are dead, or it is not connected to the loss."

@@ -1,4 +1,4 @@
-"""An epoch that cannot end: its data repeat for ever, and nobody told fit when to stop.
+"""An epoch that cannot end: its data repeat forever, and nobody told fit when to stop.
 
 tf.data runs `repeat()` as a stage of its own, ForeverRepeat. Keras knows the steps of an epoch from
 `steps_per_epoch` or from the size of the data; where it knows none, the epoch ends with the data.

@@ -254,7 +254,7 @@ def _endless_loop(scene: Scene, work: Work) -> Blamed | None:
         return None
     if not _is_in_tensorflow(scene):
         return None
-    does = "goes round in a loop of its graph, most likely without an end"
+    does = "runs in a loop of its graph, most likely without an end"
     bucket: Bucket = "input" if _is_input(work) else "compute"
     whose = "the input" if _is_input(work) else "the step"
     found = _blamed(scene, bucket, f"{whose} at {loops[0].place}", does, kind="graph_loop")

@@ -248,7 +248,7 @@ def _rests(reason: Blamed) -> bool:
 
 
 def _awaited_spins(scene: Scene, reason: Blamed) -> tuple[str, str, Blamed] | None:
-    """It waits for another thread, which goes round in a loop that calls nothing."""
+    """It waits for another thread, which runs in a loop that calls nothing."""
     if reason.kind not in FOR_THREADS:
         return None
     for thread in scene.last.threads:
@@ -271,7 +271,7 @@ def _may_not_go_on(scene: Scene, loop: Loop) -> bool:
 
 def _goes_round(loop: Loop) -> str:
     lines = f"line {loop.line}" if loop.line == loop.last else f"lines {loop.line} to {loop.last}"
-    return f"goes round in a while loop ({lines}) that does not end"
+    return f"is in a while loop ({lines}) that does not end"
 
 
 RESTS = "it waits for its user or for requests, as notebooks and servers do"

@@ -69,7 +69,7 @@ class SidePauses:
     """What callbacks or the loop did in each pause with the model or with data of their own."""
 
     whole_ps: Int64s  # all of it
-    tracing_ps: Int64s  # the graphs of its data sets, which are made anew each time
+    tracing_ps: Int64s  # the graphs of its datasets, which are made anew each time
     functions: tuple[str, ...]  # that were called there, the one that was called most first
 
 

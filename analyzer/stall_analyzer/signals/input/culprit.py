@@ -34,7 +34,7 @@ BATCH_LEAST_PS = PS_PER_MS
 TINY_ELEMENT_PS = 100 * PS_PER_US
 # With fewer elements than this in a batch, starting a function for each of them is no loss.
 TINY_ELEMENTS_LEAST = 16
-# So many files, with so few elements in each, are not a data set made for reading in one go.
+# So many files, with so few elements in each, are not a dataset made for reading in one go.
 SMALL_FILES_LEAST = 50
 ELEMENTS_PER_SMALL_FILE = 4
 

@@ -37,7 +37,7 @@ SAME_ACCURACY = 1e-6
 # The entropy of classes of which only the largest is known is at most this bound, and rarely lower
 # than this share of it.
 OF_THE_BOUND = 0.8
-# Numbers of classes that data sets have.
+# Numbers of classes that datasets have.
 USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
 # A rate that has grown by so much since the first epoch is still being warmed up.
 WARMING = 1.5
