@@ -1,8 +1,8 @@
 """Each element is read from a file of its own, and opening files is what takes the time.
 
 What it finds
-A pipeline that opens one file (or nearly) per element: `tf.io.read_file` in a map, or a record dataset
-made of very many tiny files.
+A pipeline that opens one file (or nearly) per element: `tf.io.read_file` in a map, or a record
+dataset made of very many tiny files.
 
 Why it stalls
 Opening, reading and closing a small file costs more than its content, on network storage by
