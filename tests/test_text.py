@@ -185,8 +185,8 @@ def test_a_finding_says_what_it_costs_what_to_change_and_what_that_wins() -> Non
         "      +",
         "      + def call(self, x):",
         "      +     return x * self.table",
-        "  with ST101 done: first epoch 1.48 s -> 266 ms to 1.10 s, later epochs",
-        "  64.9 ms, unchanged",
+        "  with ST101 done: first epoch 1.48 s -> 266 ms to 1.10 s, later epochs 64.9 ms,",
+        "  unchanged",
         "  stall-analyze --explain ST101 explains how this is found and measured",
     ]
 

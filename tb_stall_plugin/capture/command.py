@@ -45,7 +45,7 @@ where it works:
 
 where it cannot:
   - A custom loop, with no fit in it, has no mark where a step ends: memory,
-    hangs and last words are recorded, steps and profiles are not. Add `watch`:
+    hangs and its end are recorded, steps and profiles are not. Add `watch`:
 
         import tb_stall_plugin as stall
         with stall.watch("DIR") as w:

@@ -15,7 +15,7 @@ no process imported TensorFlow, so nothing was captured. Was the command
 And can {logdir} be written to?"""
 
 NO_FIT = """\
-there was no model.fit: memory, hangs and last words are recorded, but neither
+there was no model.fit: memory, hangs and its end are recorded, but neither
 steps nor profiles. In a custom loop, these lines add them:
 
     import tb_stall_plugin as stall

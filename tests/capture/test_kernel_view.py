@@ -83,7 +83,7 @@ def test_the_number_of_a_thread_is_found_in_its_record() -> None:
         thread.start()
     idents = [thread.ident or 0 for thread in threads]
     assert numbers_of(idents) == {t.ident: str(t.native_id) for t in threads}
-    assert numbers_of([8]) == {}, "where there is no record, there is no number"
+    assert numbers_of([8]) == {}, "where there is no record, there is not a number"
     event.set()
 
 

@@ -131,7 +131,7 @@ def test_a_variable_that_makes_no_sense_is_named(
     filled: Filled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STALL_TOLERANCE", "a bit")
-    with pytest.raises(UsageError, match="STALL_TOLERANCE: 'a bit' is no share"):
+    with pytest.raises(UsageError, match="STALL_TOLERANCE: 'a bit' is not a share"):
         filled()
 
 

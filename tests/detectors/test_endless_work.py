@@ -155,7 +155,7 @@ def test_a_call_that_goes_through_data_that_repeat_is_endless(tmp_path: Path, ca
 
     status, sentence = verdict(None)
     assert status == "stuck"
-    assert f"{call}() at train.py:88 goes through data that repeat forever" in sentence
+    assert f"{call}() at train.py:88 goes through data that repeats forever" in sentence
     assert verdict(100)[0] != "stuck"
 
 

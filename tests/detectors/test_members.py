@@ -232,7 +232,7 @@ def test_epochs_of_different_lengths() -> None:
         worker(2, workers=3, finished=480, steps=480, ended="exit"),
     )
     finding = found(uneven_work.check(signals), "consider")
-    assert "box-worker-2 made 480, the others 500" in finding.title
+    assert "box-worker-2 ran 480, the others 500" in finding.title
     near = captured(
         worker(0, finished=500, steps=500, ended="exit"),
         worker(1, finished=499, steps=499, ended="exit"),

@@ -83,7 +83,7 @@ def _read(hint: Any, value: object) -> Any:
         return from_json(hint, value)  # type: ignore[arg-type]
     if hint is float:
         return _number(value)
-    return value if type(value) is hint else None  # not isinstance: True is no number
+    return value if type(value) is hint else None  # not isinstance: True is not a number
 
 
 def _number(value: object) -> float | None:

@@ -67,7 +67,7 @@ def _wide_enough(items: Items, pixel_ps: int) -> Items:
 
 def thinned(at: Int64s, value: Float64s, begin_ps: int, end_ps: int, pixel_ps: int) -> Int64s:
     """Positions of the points that a curve needs: per pixel the lowest, the highest and the first
-    that is no number; and the nearest points outside, so that the curve reaches the edges."""
+    that is not a number; and the nearest points outside, so that the curve reaches the edges."""
     first = max(int(np.searchsorted(at, begin_ps)) - 1, 0)
     last = min(int(np.searchsorted(at, end_ps)) + 1, len(at))
     at, value = at[first:last], value[first:last]

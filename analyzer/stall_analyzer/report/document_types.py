@@ -310,7 +310,7 @@ class ComputingEntry(TypedDict):
 
 class PointEntry(TypedDict):
     at: int  # A step or epoch.
-    value: float | None  # Null where it is no number.
+    value: float | None  # Null where it is not a number.
 
 
 class LayerGradientsEntry(TypedDict):

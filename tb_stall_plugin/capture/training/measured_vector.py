@@ -36,7 +36,7 @@ def head_of(vector: Sequence[float]) -> VectorHead:
 
 
 def scalars_of(vector: Sequence[float], layers: Sequence[WatchedLayer]) -> dict[str, float]:
-    """By tag. What is no number was no number in the step."""
+    """By tag. What is not a number was no number in the step."""
     head = head_of(vector)
     values: dict[str, float] = {}
     if head.loss_scale != NOT_MEASURED:

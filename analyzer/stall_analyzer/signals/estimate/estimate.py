@@ -43,7 +43,7 @@ UNMARKED_TIMES = 2.0
 # Epochs differ by this much without a reason.
 NOISE_SHARE = 0.15
 LEAST_STEPS = 10  # whose mean length says something
-# Of an epoch whose mean loss is no number: what explodes does so early, within tens of steps.
+# Of an epoch whose mean loss is not a number: what explodes does so early, within tens of steps.
 IN_VAIN_SHARE, DOUBT_IN_VAIN = 0.75, 0.5
 
 

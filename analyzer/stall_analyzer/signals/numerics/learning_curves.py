@@ -38,7 +38,7 @@ def learning_curves(
 
 
 def thinned(at: Int64s, value: Float64s, most: int) -> tuple[Point, ...]:
-    """Evenly, but never without the first value that is no number, nor the last before it."""
+    """Evenly, but never without the first value that is not a number, nor the last before it."""
     chosen = np.linspace(0, len(at) - 1, min(len(at), most)).astype(np.int64)
     lost = np.flatnonzero(~np.isfinite(value))[:1]
     chosen = distinct(np.concatenate([chosen, lost, np.maximum(lost - 1, 0)]))
