@@ -160,7 +160,7 @@ def _weight_of_rows(weights: Part | None, count: int) -> Doubles:
 
 
 def _range_of(name: str, samples: Sequence[Rows]) -> dict[str, float]:
-    """Of all elements: share that is not a number, smallest, largest, mean and standard deviation."""
+    """Of all elements: share that is not a number, smallest, largest, mean, deviation."""
     flat = np.concatenate([sample.ravel() for sample in samples]).astype(np.float64)
     finite = flat[np.isfinite(flat)]
     values = {name + BatchNumber.NOT_FINITE: 1 - len(finite) / max(len(flat), 1)}
