@@ -93,7 +93,5 @@ export function Candidates({ buckets }: { buckets: readonly Bucket[] }) {
 }
 
 export function Swatch({ bucket }: { bucket: Bucket }) {
-  return (
-    <i class={`swatch bucket-${bucket}`} style={{ backgroundColor: BUCKET_COLORS[bucket] }} />
-  );
+  return <i class={`swatch bucket-${bucket}`} style={{ backgroundColor: BUCKET_COLORS[bucket] }} />;
 }
