@@ -6,6 +6,7 @@ Nothing heavy is imported up here: `--help` must answer at once.
 from __future__ import annotations
 
 import argparse
+import atexit
 import gc
 import io
 import os
@@ -54,7 +55,8 @@ PLAIN_WIDTH = 80  # of a pipe or a file, unless COLUMNS says otherwise
 WORTH_PROCESSES_BYTES = 64 << 20
 MOST_AT_ONCE = 20  # runs
 LOADED_AHEAD = ("stall_analyzer.diagnose.diagnose", "stall_analyzer.batch.text_output")
-# What loading makes stays: looking for garbage in it takes longer than reading a small file.
+# What loading makes stays: looking for garbage in it takes longer than reading a small file, and
+# doing so once more at the end, as Python would, a twentieth of the whole time.
 GARBAGE_AFTER = 100_000  # objects
 SWITCH_S = 0.001  # reading asks for the interpreter now and then, and should not wait for it
 
@@ -128,6 +130,7 @@ def _answer(arguments: argparse.Namespace) -> int:
 def _analyze(arguments: argparse.Namespace) -> int:
     settings.fill(arguments)
     gc.set_threshold(GARBAGE_AFTER)
+    atexit.register(gc.freeze)
     extra = _check_outputs(arguments)
     store = _store(arguments)
     batch, judge = _find(store, arguments, again=arguments.fresh)
