@@ -54,18 +54,23 @@ PLAIN_WIDTH = 80  # of a pipe or a file, unless COLUMNS says otherwise
 # A process takes about half a second to start; below these one process is done sooner.
 WORTH_PROCESSES_BYTES = 64 << 20
 MOST_AT_ONCE = 20  # runs
-LOADED_AHEAD = ("stall_analyzer.diagnose.diagnose", "stall_analyzer.batch.text_output")
 # What loading makes stays: looking for garbage in it takes longer than reading a small file, and
 # doing so once more at the end, as Python would, a twentieth of the whole time.
 GARBAGE_AFTER = 100_000  # objects
-SWITCH_S = 0.001  # reading asks for the interpreter now and then, and should not wait for it
+# numpy's library for matrices starts a thread for each core, which spins for 30 ms before it rests.
+# No matrices are multiplied here.
+BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    is_ours = argv is None  # the process, which ends with this command
     if argv is None:
         argv = sys.argv[1:]
     if argv and argv[0] in SUBCOMMANDS:
         return _subcommand(argv)
+    if is_ours:
+        os.environ.setdefault(BLAS_THREADS, "1")
+        atexit.register(gc.freeze)
     known = parser()
     arguments = known.parse_args(argv)
     asks = arguments.explain is not None or arguments.list_findings or arguments.completion
@@ -130,7 +135,6 @@ def _answer(arguments: argparse.Namespace) -> int:
 def _analyze(arguments: argparse.Namespace) -> int:
     settings.fill(arguments)
     gc.set_threshold(GARBAGE_AFTER)
-    atexit.register(gc.freeze)
     extra = _check_outputs(arguments)
     store = _store(arguments)
     batch, judge = _find(store, arguments, again=arguments.fresh)
@@ -274,7 +278,6 @@ def _engine(
         from stall_analyzer.batch.engines import in_this_process  # noqa: PLC0415
         from stall_analyzer.results.memory_limit import limit_memory, memory_limit  # noqa: PLC0415
 
-        _load_ahead()
         limit_memory(memory_limit())
         return in_this_process(watch)
     from stall_analyzer.batch import parallel  # noqa: PLC0415
@@ -282,19 +285,6 @@ def _engine(
     if arguments.scheduler:
         return parallel.on_cluster(arguments.scheduler, arguments.deadline)
     return parallel.in_processes(processes, arguments.deadline, watch)
-
-
-def _load_ahead() -> None:
-    """Reading leaves the interpreter idle for long: it loads meanwhile what comes after."""
-    from importlib import import_module  # noqa: PLC0415
-    from threading import Thread  # noqa: PLC0415
-
-    def load() -> None:
-        for name in LOADED_AHEAD:
-            import_module(name)
-
-    sys.setswitchinterval(SWITCH_S)
-    Thread(target=load).start()
 
 
 def _processes(runs: int, size: int) -> int:
