@@ -45,3 +45,9 @@ def test_a_validation_is_endless_if_the_capture_says_so() -> None:
     assert found is not None and found.argument == "validation_steps"
     over = MarkRecord(4, "validation_end", 0)
     assert endless_data(Capture(marks=(*BEGUN, begin, over)), []) is None
+
+
+def test_a_generator_that_yields_for_ever_is_named() -> None:
+    begin = MarkRecord(1, "fit_begin", endless=True, where="/home/me/train.py:3 batches")
+    found = endless_data(Capture(marks=(begin, *BEGUN[1:])), [])
+    assert found is not None and "could not end: the generator at train.py:3" in found.sentence

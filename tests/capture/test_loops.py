@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 
 from stall_analyzer.captures.capture_records import Loop
-from tb_stall_plugin.capture.process.loops import loop_at, loop_of
+from tb_stall_plugin.capture.process.loops import loop_at, loop_of, takes_all_in, yields_for_ever
 from tests.capture.capture_logs import until
 from tests.capture.test_kernel_view import needs_linux, waiting
 
@@ -149,3 +150,54 @@ def test_a_loop_without_a_way_out_is_known_by_its_code(
     first = function.__code__.co_firstlineno
     loops = [loop_at(function.__code__, first + line) for line in range(8)]
     assert {loop.has_no_end for loop in loops if loop is not None} == {has_no_end}
+
+
+def batches() -> Iterator[int]:
+    while True:
+        for i in range(3):
+            if i != 1:
+                yield i
+
+
+def batches_of_an_epoch() -> Iterator[int]:
+    n = 0
+    while True:
+        if n > 3:
+            return
+        n += 1
+        yield n
+
+
+def test_a_generator_that_only_yields_has_no_end() -> None:
+    first = batches.__code__.co_firstlineno
+    assert (yields_for_ever(batches.__code__) or 0) - first in (1, 2)
+    assert yields_for_ever(batches_of_an_epoch.__code__) is None
+    assert yields_for_ever(in_a_while_loop.__code__) is None
+
+
+def asked() -> Iterator[bool]:
+    while True:
+        yield takes_all_in(sys._getframe(1)) is not None
+
+
+def takes_all(seen: list[bool]) -> None:
+    for found in asked():
+        with suppress(KeyError):
+            seen.append(found)
+        print(1 / (2 - len(seen)))
+
+
+def takes_some(seen: list[bool]) -> None:
+    for found in asked():
+        seen.append(found)
+        if len(seen) == 2:
+            break
+
+
+def test_a_for_loop_without_a_break_takes_all() -> None:
+    seen: list[bool] = []
+    with pytest.raises(ZeroDivisionError):
+        takes_all(seen)
+    assert seen == [True, True]
+    takes_some(seen := [])
+    assert seen == [False, False]

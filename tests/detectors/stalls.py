@@ -31,6 +31,7 @@ def stall(
     dumped: bool = True,
     steps: int = STEPS,
     children: Callable[[int], list[Json]] = lambda idle: [],
+    tasks_left: Callable[[int], int | None] = lambda idle: None,
 ) -> list[bytes]:
     """A look each second after five seconds without a step; a dump in the middle. What changes with
     the time is a function of the seconds."""
@@ -45,7 +46,7 @@ def stall(
             write.record(
                 kind, at, step=steps, idle_s=float(idle), phase=phase, cpu_s=3 + cores * idle,
                 threads=[t(idle) if callable(t) else t for t in threads], children=children(idle),
-                **more,
+                tasks_left=tasks_left(idle), **more,
             )
         )  # fmt: skip
     return records

@@ -303,7 +303,7 @@ def test_a_thread_that_spins_is_named_by_who_waits_for_it(tmp_path: Path) -> Non
     )  # fmt: skip
     found, _, verdict = judged(write.read(tmp_path, before() + looks))
     assert found is not None and found.state == ENDLESS
-    assert "train.py:41 waits for the thread at train.py:5, which goes round" in verdict.sentence
+    assert "train.py:41 waits for the thread at train.py:5, which is in a while" in verdict.sentence
 
 
 def test_a_batch_that_is_fetched_outside_of_a_graph(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import ClassVar
 from stall_analyzer.model.kinds import Level
 from stall_analyzer.model.records import dataclass
 
+ENDLESS_SIZE = -1  # as tf.data tells the size of a dataset
 NS_PER_S = 1_000_000_000
 # The tasks of a cluster that run training steps; the others serve variables or evaluate.
 TRAINING_TASKS = ("chief", "master", "worker")
@@ -122,14 +123,15 @@ class MarkRecord(CaptureRecord):
     """A fit, an epoch or a validation began or ended."""
 
     kind = "mark"
-    left_out = ("steps", "own_s", "endless")
+    left_out = ("steps", "own_s", "endless", "where")
 
     what: str = ""  # a word of capture_format.MarkName
     epoch: int | None = None
     step: int | None = None  # steps that had finished
     steps: int | None = None  # of an epoch, where a fit begins that knows it
     own_s: float | None = None  # that the capture has taken of the training thread so far
-    endless: bool = False  # of a validation: its data repeat, and nobody said when to stop
+    endless: bool = False  # of a fit or a validation: without steps, and with data without end
+    where: str = ""  # the generator that they come from: "path:line function"
 
 
 @dataclass(frozen=True)
@@ -278,6 +280,7 @@ class Look(CaptureRecord):
     """A look at a process in which no step finishes."""
 
     kind = "beat"
+    left_out: ClassVar[tuple[str, ...]] = ("tasks_left",)
 
     step: int  # steps that had finished
     idle_s: float  # since the last of them, or since the beginning
@@ -286,6 +289,7 @@ class Look(CaptureRecord):
     cpu_s: float | None = None  # used by the process so far, without the capture's own threads
     threads: tuple[ThreadStack, ...] = ()
     children: tuple[ChildProcess, ...] = ()
+    tasks_left: int | None = None  # of a pool of processes that the main thread waits for
 
     @property
     def main(self) -> ThreadStack | None:
@@ -302,13 +306,14 @@ class DumpRecord(Look):
     """The same with all that could be found out."""
 
     kind = "dump"
-    left_out = ("error", "interpreter_held")
+    left_out = ("tasks_left", "error", "interpreter_held", "for_data")
 
     reason: str = ""  # a word of capture_format.StopReason
     native: tuple[NativeThreads, ...] = ()
     memory: Mapping[str, float] = field(default_factory=dict)  # by capture_format.HostMetric
     error: CapturedError = CapturedError()  # of an exception
     interpreter_held: bool = False  # no Python could run, the capture's own included
+    for_data: bool = False  # what the main thread is at becomes data of the training
 
 
 @dataclass(frozen=True)
@@ -347,6 +352,16 @@ class GraphWait:
 
 
 @dataclass(frozen=True)
+class FixedLoop:
+    """A while loop of the user's whose condition is computed anew in each round, from the same."""
+
+    where: str = ""  # "path:line function"
+    last: int = 0  # of its lines
+    rounds: int = 0  # at least, while it was looked at
+    values: str = ""  # in words: "loss is NaN"
+
+
+@dataclass(frozen=True)
 class WorkRecord(CaptureRecord):
     """What TensorFlow was at for the main thread, in a process in which no step finishes."""
 
@@ -357,6 +372,13 @@ class WorkRecord(CaptureRecord):
     counts: tuple[StageCount, ...] = ()  # the same
     loops: tuple[GraphLoop, ...] = ()
     waits: tuple[GraphWait, ...] = ()
+    generator: str = ""  # "path:line function": that yields forever, and whose data they are
+    taken_in: str = ""  # the same of a for loop of the user's that only its data end
+    fixed: FixedLoop | None = None  # then the record tells nothing else
+
+    @property
+    def has_endless_data(self) -> bool:
+        return bool(self.generator) or (bool(self.stages) and self.stages[0].size == ENDLESS_SIZE)
 
 
 @dataclass(frozen=True)

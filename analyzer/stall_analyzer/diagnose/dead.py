@@ -9,20 +9,27 @@ from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.findings import Verdict
 from stall_analyzer.model.format import moment
 from stall_analyzer.model.kinds import Bucket
-from stall_analyzer.signals.ending.process_end import KILLED
+from stall_analyzer.signals.ending.process_end import KILLED, Ending
 from stall_analyzer.signals.signals import Signals
 
 # A run that was ended from outside had been slow if one of these took more than half of its time.
 SLOWING: tuple[Bucket, ...] = ("input", "host", "memory", "communication")
 MOST_OF_IT = 0.5
+INTERRUPTS = ("KeyboardInterrupt", "SystemExit")
 
 
 def is_dead(signals: Signals) -> bool:
-    """It ended before its time, and before the first epoch was over."""
+    """It ended before its time, and before the first epoch was over; or by an error."""
     ending, progress = signals.ending, signals.progress
     if ending is None or not ending.is_early:
         return False
-    return progress is None or not progress.finished or ended_in_a_wait(signals)
+    finished = progress is not None and progress.finished
+    return not finished or ended_in_a_wait(signals) or _has_failed(ending)
+
+
+def _has_failed(ending: Ending) -> bool:
+    """By an error of its own, not because somebody had seen enough."""
+    return ending.reason == StopReason.EXCEPTION and not ending.error.startswith(INTERRUPTS)
 
 
 def ended_in_a_wait(signals: Signals) -> bool:
@@ -48,6 +55,8 @@ def dead(signals: Signals) -> Verdict:
     bucket = ending.bucket
     if bucket == "unknown" and stall is not None:
         bucket = stall.bucket
+    elif bucket == "unknown" and signals.endless_data is not None:
+        bucket = "input"
     if not slow and bucket == "unknown" and (slowed := _what_slowed_it(signals)) is not None:
         bucket = slowed
         part = signals.with_share(_spent_on(signals, slowed))

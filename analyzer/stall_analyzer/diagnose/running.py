@@ -51,7 +51,7 @@ def _waits_for(signals: Signals) -> tuple[Bucket, str]:
     if signals.stall is not None:
         return signals.stall.bucket, f" {signals.stall.sentence}."
     if signals.endless_data is not None:
-        return "unknown", f" {signals.endless_data.sentence}.".replace("could not", "cannot")
+        return "input", f" {signals.endless_data.sentence}.".replace("could not", "cannot")
     profiled, buckets = signals.host.covered_ps, signals.buckets_ps
     most = max(WAITED_FOR, key=lambda bucket: buckets[bucket])
     if not profiled or buckets[most] < FELT_SHARE * profiled:

@@ -20,9 +20,10 @@ waits forever: for threads that may run no more Python.
 from __future__ import annotations
 
 import gc
+import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypeVar
@@ -72,6 +73,20 @@ def locals_of(frame: FrameType) -> dict[str, Any]:
     destructors run at the same wrong moment."""
     with _nothing_collected():
         return dict(frame.f_locals)
+
+
+def variables_of(frame: FrameType, names: Collection[str]) -> dict[str, Any]:
+    """Some of another thread's function, which is to keep none of what it was asked for: they may
+    be large. Nothing of a function that a debugger is in, who may change them."""
+    if frame.f_trace is not None:
+        return {}
+    with _nothing_collected():
+        known = frame.f_locals
+        outside = frame.f_globals
+        found = {name: known.get(name, outside.get(name)) for name in names}
+        if frame.f_code.co_flags & inspect.CO_OPTIMIZED and isinstance(known, dict):
+            known.clear()
+        return found
 
 
 @contextmanager

@@ -4,6 +4,7 @@ need not."""
 from __future__ import annotations
 
 import dis
+import inspect
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise, takewhile
@@ -29,10 +30,49 @@ def loop_of(frame: FrameType) -> Loop | None:
     return replace(loop, is_empty=loop.is_empty and frame.f_lasti in jumps)
 
 
+def while_loops_around(frame: FrameType) -> list[Loop]:
+    """From the innermost on."""
+    around = [
+        (end - begin, loop)
+        for begin, end, _, loop in _loops(frame.f_code)
+        if begin <= frame.f_lasti <= end and loop.word == "while"
+    ]
+    return [loop for _, loop in sorted(around, key=lambda sized: sized[0])]
+
+
+def takes_all_in(frame: FrameType) -> Loop | None:
+    """The for loop that is asking for its next element, if only the end of its data ends it."""
+    for begin, end, _, loop in _loops(frame.f_code):
+        if frame.f_lasti == begin and loop.word == "for":
+            return loop if _ends_with_data(frame.f_code, begin, end) else None
+    return None
+
+
+@lru_cache(REMEMBERED)
+def _ends_with_data(code: CodeType, begin: int, end: int) -> bool:
+    instructions = list(dis.get_instructions(code))
+    body = [each for each in instructions if begin <= each.offset <= end]
+    return _has_no_end(code, body, dict(_lines(code, instructions)))
+
+
 def loop_at(code: CodeType, line: int) -> Loop | None:
     """The innermost one around a line, of a frame of which no more is known."""
     loops = (loop for *_, loop in _loops(code) if loop.line <= line <= loop.last)
     return min(loops, key=lambda loop: loop.last - loop.line, default=None)
+
+
+def yields_for_ever(code: CodeType) -> int | None:
+    """The line of a loop, in a generator, that has no way out but yields; None: there is none."""
+    if not code.co_flags & inspect.CO_GENERATOR:
+        return None
+    instructions = list(dis.get_instructions(code))
+    lines = dict(_lines(code, instructions))
+    for begin, back in _jumps_back(instructions).items():
+        body = [each for each in instructions if begin <= each.offset <= max(back)]
+        yields = any(each.opname == _YIELDS for each in body)
+        if body[0].opname not in _ITERATES and yields and _has_no_end(code, body, lines, _STOPS):
+            return min(lines[each.offset] for each in body)
+    return None
 
 
 def names_in(code: CodeType, loop: Loop) -> frozenset[str]:
@@ -55,15 +95,9 @@ def _strings(names: object) -> tuple[str, ...]:
 def _loops(code: CodeType) -> tuple[tuple[int, int, frozenset[int], Loop], ...]:
     """Of each: where its instructions begin and end, and where it jumps back."""
     instructions = list(dis.get_instructions(code))
-    jumps: dict[int, set[int]] = {}
-    for before, each in pairwise([instructions[0], *instructions]):
-        if each.opcode in _JUMPS and each.argval <= each.offset:
-            # Python makes one instruction of a comparison and the jump after it, if run often.
-            places = (before, each) if before.opname == _COMPARES else (each,)
-            jumps.setdefault(each.argval, set()).update(place.offset for place in places)
     lines = dict(_lines(code, instructions))
     found = []
-    for begin, back in jumps.items():
+    for begin, back in _jumps_back(instructions).items():
         end = max(back)
         body = [each for each in instructions if begin <= each.offset <= end]
         used = [lines[each.offset] for each in body]
@@ -75,14 +109,31 @@ def _loops(code: CodeType) -> tuple[tuple[int, int, frozenset[int], Loop], ...]:
     return tuple(found)
 
 
-def _has_no_end(code: CodeType, body: list[dis.Instruction], lines: dict[int, int]) -> bool:
+def _jumps_back(instructions: list[dis.Instruction]) -> dict[int, set[int]]:
+    """From where, by where to: each is a loop."""
+    jumps: dict[int, set[int]] = {}
+    for before, each in pairwise([instructions[0], *instructions]):
+        if each.opcode in _JUMPS and each.argval <= each.offset:
+            # Python makes one instruction of a comparison and the jump after it, if run often.
+            places = (before, each) if before.opname == _COMPARES else (each,)
+            jumps.setdefault(each.argval, set()).update(place.offset for place in places)
+    return jumps
+
+
+def _has_no_end(
+    code: CodeType,
+    body: list[dis.Instruction],
+    lines: dict[int, int],
+    leaves: tuple[str, ...] = (),
+) -> bool:
     """Whether nothing leads out of it: no `break`, `return` or handler of an error; and no
     condition, or one that compares variables which the loop does not change."""
     begin, end = body[0].offset, body[-1].offset
-    jumps = [each for each in body if each.opcode in _JUMPS]
+    # A for loop is left where its data end: that is another question, and no other jump.
+    jumps = [each for each in body if each.opcode in _JUMPS and each.opname not in _ITERATES]
     if any(not begin <= each.argval <= end for each in jumps) or _is_guarded(code, begin, end):
         return False
-    if any(each.opname.startswith(_LEAVES) for each in body):
+    if any(each.opname.startswith(leaves or _LEAVES) for each in body):
         return False
     if "_IF_" not in body[-1].opname:
         return body[-1].opname.startswith("JUMP")
@@ -96,10 +147,20 @@ def _has_no_end(code: CodeType, body: list[dis.Instruction], lines: dict[int, in
 
 
 def _is_guarded(code: CodeType, begin: int, end: int) -> bool:
-    """Whether an error in it is handled, which may be how it ends. Before Python 3.11 that is a
-    jump."""
+    """Whether an error in it is handled, which may be how it ends; not by a `with` inside of it,
+    which only tidies up. Before Python 3.11 that is a jump."""
     entries = getattr(dis.Bytecode(code), "exception_entries", ())
-    return any(each.start <= end and begin < each.end for each in entries)
+    instructions = list(dis.get_instructions(code))
+    names = [each.opname for each in instructions]
+    places = {each.offset: n for n, each in enumerate(instructions)}
+    takes_data = names[places[begin]] in _ITERATES  # which end without an error
+    for entry in entries:
+        if entry.start <= end and begin < entry.end:
+            handler = names[places[entry.target] :][:2]
+            tidies = any(name in _TIDIES for name in handler)
+            if not tidies or (entry.start < begin and _STOPPED not in handler and not takes_data):
+                return True
+    return False
 
 
 def _lines(code: CodeType, instructions: list[dis.Instruction]) -> list[tuple[int, int]]:
@@ -113,7 +174,12 @@ def _lines(code: CodeType, instructions: list[dis.Instruction]) -> list[tuple[in
 
 
 _COMPARES = "COMPARE_OP"
-_LEAVES = ("RETURN", "RAISE", "RERAISE", "YIELD", "SEND", "SETUP_")
+_YIELDS = "YIELD_VALUE"
+# Of generators since Python 3.12, a StopIteration is made an error; then those of `with`.
+_STOPPED = "CALL_INTRINSIC_1"
+_TIDIES = (_STOPPED, "WITH_EXCEPT_START", "COPY")
+_STOPS = ("RETURN_VALUE", "RETURN_CONST", "RAISE", "SETUP_")
+_LEAVES = ("RETURN", "RAISE", "YIELD", "SEND", "SETUP_")
 _PLAIN = ("LOAD_FAST", "LOAD_CONST", _COMPARES, "CACHE", "EXTENDED_ARG", "NOP", "TO_BOOL")
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _ITERATES = ("FOR_ITER", "END_ASYNC_FOR", "SEND")

@@ -9,7 +9,9 @@ import time
 from collections.abc import Callable
 
 from stall_analyzer.captures.capture_format import StopReason, TrainingPhase
+from stall_analyzer.captures.capture_records import WorkRecord
 from tb_stall_plugin.capture.process import thread_stacks
+from tb_stall_plugin.capture.process.fixed_loops import fixed_loop
 from tb_stall_plugin.capture.process.held_interpreter import HeldInterpreter
 from tb_stall_plugin.capture.process.witness import Witness
 
@@ -18,6 +20,7 @@ logger = logging.getLogger("stall")
 TICK_S = 1.0
 QUIET_S = 5.0  # nothing finished for so long: from now on beats show where it stands
 PAUSE_AFTER_FAILURE_S = 60.0
+WATCH_LOOPS_S = 3.0
 A_DAY_S = 86_400.0
 
 # What is written must not grow with the time forever: a hang may last over the weekend.
@@ -42,6 +45,7 @@ class Watchdog:
         self._stopped = threading.Event()
         self._saving: threading.Thread | None = None
         self._looking: threading.Thread | None = None
+        self._looping: threading.Thread | None = None
         self._next_sample_s = self._began_s
         self._modules = len(sys.modules)
         self._beats = 0
@@ -120,6 +124,7 @@ class Watchdog:
             self._dump_after_s *= 2
             self._witness.dump(StopReason.NO_STEP)
             self._look_at_work()
+            self._look_at_loops()
             if self._pulse.phase not in (TrainingPhase.IDLE, TrainingPhase.EXIT):
                 self._save_profile()
 
@@ -131,6 +136,16 @@ class Watchdog:
                 target=_look_at_work, args=(self._witness,), name="stall-look-at-work", daemon=True
             )
             self._looking.start()
+
+    def _look_at_loops(self) -> None:
+        if self._looping is None or not self._looping.is_alive():
+            self._looping = threading.Thread(
+                target=_look_at_loops,
+                args=(self._witness,),
+                name="stall-look-at-loops",
+                daemon=True,
+            )
+            self._looping.start()
 
     def _save_profile(self) -> None:
         """In a thread of its own: it may wait for the very thing that hangs."""
@@ -160,3 +175,12 @@ def _look_at_work(witness: Witness) -> None:
         look_at_work(witness.recorder.record)
     except Exception:
         logger.debug("What TensorFlow is at could not be seen.", exc_info=True)
+
+
+def _look_at_loops(witness: Witness) -> None:
+    try:
+        found = fixed_loop(WATCH_LOOPS_S)
+        if found is not None:
+            witness.recorder.record(WorkRecord(fixed=found))
+    except Exception:
+        logger.debug("Loops could not be watched.", exc_info=True)

@@ -7,11 +7,14 @@ from dataclasses import replace
 
 from stall_analyzer.captures.capture_format import Tag
 from stall_analyzer.captures.capture_records import CapturedError, DumpRecord, Look
+from stall_analyzer.captures.stack_frames import frame_of
 from tb_stall_plugin.capture.process import thread_stacks
 from tb_stall_plugin.capture.process.child_processes import child_processes
 from tb_stall_plugin.capture.process.host_sampler import HostSampler
+from tb_stall_plugin.capture.process.pool_tasks import tasks_left
 from tb_stall_plugin.capture.process.pulse import Pulse
 from tb_stall_plugin.capture.process.recorder import Recorder
+from tb_stall_plugin.capture.process.used_as_data import becomes_data
 
 
 class Witness:
@@ -47,9 +50,11 @@ class Witness:
         self.recorder.record(self._look_into_threads())
 
     def dump(self, reason: str, error: CapturedError | None = None) -> None:
+        look = self._look_into_threads()
         dump = DumpRecord(
-            **vars(self._look_into_threads()),
+            **vars(look),
             reason=reason,
+            for_data=_is_for_data(look),
             native=thread_stacks.native_threads(),
             memory=self._host.sample(),
             error=error or CapturedError(),
@@ -67,5 +72,13 @@ class Witness:
 
     def _look_into_threads(self) -> Look:
         return replace(
-            self.look(), threads=thread_stacks.python_threads(), children=child_processes()
+            self.look(),
+            threads=thread_stacks.python_threads(),
+            children=child_processes(),
+            tasks_left=tasks_left(),
         )
+
+
+def _is_for_data(look: Look) -> bool:
+    frames = map(frame_of, reversed(look.main.frames if look.main is not None else ()))
+    return becomes_data((f.path, f.line) for f in frames if f is not None and f.is_users)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import tensorflow as tf
+
+from tb_stall_plugin.capture.training.endless_generators import endless_generator
 
 
 def is_endless(epoch_iterator: Any) -> bool:
@@ -14,5 +17,14 @@ def is_endless(epoch_iterator: Any) -> bool:
     adapter = getattr(epoch_iterator, "data_adapter", None)
     dataset = getattr(adapter, "_dataset", None)
     if not isinstance(dataset, tf.data.Dataset):
+        return _yields_for_ever(adapter)
+    is_endless = int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
+    return is_endless or bool(endless_generator(dataset))
+
+
+def _yields_for_ever(adapter: Any) -> bool:
+    """Keras keeps a generator, behind its first batches, in a variable of a function."""
+    restored = getattr(adapter, "generator", None)
+    if not inspect.isfunction(restored):
         return False
-    return bool(int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY)
+    return any(map(endless_generator, inspect.getclosurevars(restored).nonlocals.values()))

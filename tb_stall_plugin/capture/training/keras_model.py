@@ -8,11 +8,14 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from stall_analyzer.captures.capture_records import ENDLESS_SIZE
 from tb_stall_plugin.capture.process.current_frames import stack_of, with_current_stacks
+from tb_stall_plugin.capture.training.endless_generators import endless_generator
 
 CLOSE_BEFORE = 2  # steps before Keras starts its profiler, ours is closed
 FRAMES_TO_CALLBACK_LIST = 8
@@ -27,6 +30,7 @@ class FitSettings:
     class_weight: dict[str, float] | None = None
     batch_size: int | None = None
     shuffle: bool | None = None
+    endless: str | None = None  # without steps, with endless data: of which generator, or ""
 
 
 def marks_its_steps(model: Any) -> bool:
@@ -72,7 +76,18 @@ def _settings(given: Mapping[str, Any]) -> FitSettings:
         class_weight={str(key): float(weight) for key, weight in by_class} or None,
         batch_size=(given.get("batch_size") or USUAL_BATCH) if is_array else None,
         shuffle=bool(shuffle) if is_array and shuffle is not None else None,
+        endless=_endless_generator(given),
     )
+
+
+def _endless_generator(given: Mapping[str, Any]) -> str | None:
+    if given.get("steps_per_epoch") is not None:
+        return None
+    with suppress(Exception):  # what tf.data keeps where is its own affair
+        data: Any = given.get("x")
+        is_endless = hasattr(data, "cardinality") and int(data.cardinality()) == ENDLESS_SIZE
+        return endless_generator(data) or ("" if is_endless else None)
+    return None
 
 
 def _leaves(value: Any) -> Iterator[Any]:

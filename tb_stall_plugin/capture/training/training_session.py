@@ -122,7 +122,8 @@ class TrainingSession:
                 self._pulse.fits.append(self._when_left)
             self._bookkeeping.open(callbacks)
             self._learning = LearningLog(self._recorder, model, optimizer, settings)
-            self._begin(model, optimizer, steps_in_epoch, others, marks_steps)
+            endless = settings.endless if settings is not None else None
+            self._begin(model, optimizer, steps_in_epoch, others, marks_steps, endless)
 
     def _begin(
         self,
@@ -131,6 +132,7 @@ class TrainingSession:
         steps_in_epoch: int | None,
         others: range,
         marks_steps: bool,
+        endless: str | None,
     ) -> None:
         self._guard.describe()
         self._pulse.begin(TrainingPhase.STARTUP)
@@ -140,7 +142,7 @@ class TrainingSession:
         self._began_ns = self._pulse.last_sign_ns
         self._traced = self._breaker.run(LOG, tracing_counts, model) or {}
         self._was_traced = any(self._traced.values())
-        self._mark(MarkName.FIT_BEGIN, steps=steps_in_epoch)
+        self._mark(MarkName.FIT_BEGIN, steps=steps_in_epoch, where=endless)
         first = self._pulse.steps_done
         others = range(first + others.start, first + others.stop)
         self._marks_steps = marks_steps
@@ -330,12 +332,19 @@ class TrainingSession:
     # ------------------------------------------------------------ what is written
 
     def _mark(
-        self, what: str, epoch: int | None = None, steps: int | None = None, endless: bool = False
+        self,
+        what: str,
+        epoch: int | None = None,
+        steps: int | None = None,
+        endless: bool = False,
+        where: str | None = None,
     ) -> None:
+        """`where`: the generator that its data come from without an end."""
+        endless = endless or where is not None
         done = self._pulse.steps_done
         own_ns, at_ns = self.books.own_ns, self._bookkeeping.marked(what)
         self._recorder.record(
-            MarkRecord(at_ns, what, epoch, done, steps, own_s=own_ns / NS, endless=endless)
+            MarkRecord(at_ns, what, epoch, done, steps, own_ns / NS, endless, where or "")
         )
 
     def _measured(self, was_due: bool, next_is_due: bool, step: int) -> dict[str, float]:

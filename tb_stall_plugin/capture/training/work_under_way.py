@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from itertools import pairwise
 from types import FrameType
 from typing import Any
 
@@ -26,9 +27,12 @@ from stall_analyzer.captures.capture_records import (
 )
 from stall_analyzer.captures.stack_frames import Frame
 from tb_stall_plugin.capture.process.current_frames import locals_of, with_current_stacks
+from tb_stall_plugin.capture.process.loops import takes_all_in, yields_for_ever
 from tb_stall_plugin.capture.process.thread_stacks import line_of
+from tb_stall_plugin.capture.training.endless_generators import endless_generator
 
 PAUSES_S = (0.0, 1.0, 2.0)  # the process may be ended soon, and a pass through its data takes time
+PEEK_S = 0.02
 MOST_STAGES = 50
 ITERATOR = "OwnedIterator"  # of a tf.data.Dataset, in TensorFlow 2
 LOOPS = ("While", "StatelessWhile")
@@ -42,8 +46,12 @@ COMPARES = ("Less", "LessEqual", "Greater", "GreaterEqual", "NotEqual")
 def look_at_work(record: Callable[[WorkRecord], None]) -> None:
     """Again and again: what grows moves."""
     held: Held = []
+    taken_in: WorkRecord | None = None
     for pause_s in PAUSES_S:
-        time.sleep(pause_s)
+        until_s = time.monotonic() + pause_s
+        if taken_in is None and (taken_in := _taken_in_a_loop(until_s)) is not None:
+            record(taken_in)
+        time.sleep(max(until_s - time.monotonic(), 0.0))
         held = held_by_libraries()  # not before that are the last ones let go of, see locals_of
         work = work_at(held)
         if work is not None:
@@ -52,14 +60,19 @@ def look_at_work(record: Callable[[WorkRecord], None]) -> None:
 
 def work_at(held: Held) -> WorkRecord | None:
     """None where the main thread is not in TensorFlow."""
-    steps, iterator, dataset, graph = None, None, None, None
+    steps, iterator, dataset, graph, generator = None, None, None, None, ""
     for name, value in held:
         if iterator is None and type(value).__name__ == ITERATOR:
             iterator, dataset = value, getattr(value, "_dataset", None)
-        if dataset is None and name == "self" and isinstance(value, tf.data.Dataset):
-            dataset = value
+        if dataset is None and isinstance(value, tf.data.Dataset):
+            dataset = value  # that a call goes through, be its iterator in no variable
+            generator = generator or endless_generator(value)
+        if name == "x" and not generator:  # as evaluate and predict were given it
+            generator = endless_generator(value)
         if graph is None and name == "self":
             graph = _graph_of(value)
+        if steps is None and name == "steps":  # adapt takes so many, of data that may have no end
+            steps = value
         if steps is None:
             steps = getattr(value, "steps_per_epoch", None) if _is_epoch(value) else None
     if dataset is None and graph is None:
@@ -74,6 +87,7 @@ def work_at(held: Held) -> WorkRecord | None:
             *(loop for each in datasets for loop in _loops_of(each)),
         ),
         waits=_waiting_ops(graph),
+        generator=generator,
     )
 
 
@@ -87,6 +101,38 @@ def _held_by_libraries(stacks: Mapping[int, list[FrameType]]) -> Held:
     stack = stacks.get(threading.main_thread().ident or 0, [])
     frames = (f for f in stack if Frame(f.f_code.co_filename, 0, "").is_tensorflow)
     return [item for frame in frames for item in locals_of(frame).items()]
+
+
+# ---------------------------------------------------------------- loops over data
+
+
+def _taken_in_a_loop(until_s: float) -> WorkRecord | None:
+    """What a for loop of the user's goes through, if nothing else ends it. Most of its time it
+    spends with what it has got, so it is looked at again and again."""
+    while time.monotonic() < until_s:
+        found = with_current_stacks(_asking_for_data)
+        if found is not None:
+            where, source = found
+            if isinstance(source, str):
+                return WorkRecord(generator=source, taken_in=where)
+            datasets = list(_inside(getattr(source, "_dataset", None)))[:MOST_STAGES]
+            return WorkRecord(stages=tuple(_stage(each) for each in datasets), taken_in=where)
+        time.sleep(PEEK_S)
+    return None
+
+
+def _asking_for_data(stacks: Mapping[int, list[FrameType]]) -> tuple[str, Any] | None:
+    """The loop, and an iterator of tf.data or the line of a generator."""
+    stack = stacks.get(threading.main_thread().ident or 0, [])
+    for asked, caller in pairwise(stack):
+        if asked.f_code.co_name == "__next__" and Frame(caller.f_code.co_filename, 0, "").is_users:
+            loop, iterator = takes_all_in(caller), locals_of(asked).get("self")
+            if loop is not None and type(iterator).__name__ == ITERATOR:
+                return line_of(caller.f_code, loop.line), iterator
+        yields_at = yields_for_ever(asked.f_code)
+        if yields_at is not None and (loop := takes_all_in(caller)) is not None:
+            return line_of(caller.f_code, loop.line), line_of(asked.f_code, yields_at)
+    return None
 
 
 def _is_epoch(value: Any) -> bool:

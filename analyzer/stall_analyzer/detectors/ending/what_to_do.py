@@ -134,6 +134,13 @@ _BY_KIND: dict[WaitKind, Change] = {
         "Data(workers=8, use_multiprocessing=True)",
         "Data(workers=2, use_multiprocessing=False)",
     ),
+    "replaced": Change(
+        "See why its workers end: their errors are in the program's output. The pool starts others "
+        "in their place, forever. An initializer may fail, or what they import; with 'spawn' they "
+        "import the script itself, which must start nothing then.",
+        "pool = Pool(8, initializer=init)",
+        'if __name__ == "__main__":\n    pool = Pool(8, initializer=init)  # does init() fail?',
+    ),
     "event": Change(
         "Find out who should set it: a thread that failed, or never came so far. Give the wait a "
         "timeout.",

@@ -15,6 +15,7 @@ from stall_analyzer.captures.capture_format import StopReason, TrainingPhase
 from stall_analyzer.captures.capture_records import (
     NS_PER_S,
     DumpRecord,
+    FixedLoop,
     InputStage,
     Look,
     ThreadStack,
@@ -43,6 +44,8 @@ from stall_analyzer.signals.ending.waits import FOR_A_LOCK, Wait, WaitKind, wait
 
 COMMUNICATION: Bucket = "communication"
 MEETS = ("wait", "wait_for")  # a lock between processes is not met at, but held
+THREADING = re.compile(r"/threading\.py$")
+SPEAKS = ("socket", "multiprocessing.connection")
 # A capture writes every second. A worker that was heard of so much earlier has fallen silent; on
 # another machine the clock may differ.
 SILENT_NS = 3 * NS_PER_S
@@ -107,6 +110,26 @@ class Scene:
         return len(self.capture.environment.training_tasks) > 1
 
     @property
+    def works(self) -> list[WorkRecord]:
+        """What TensorFlow was at, in this pause."""
+        return [work for work in self._all_works if not work.taken_in and work.fixed is None]
+
+    @property
+    def works_of_loops(self) -> list[WorkRecord]:
+        """What for loops of the user's own went through meanwhile."""
+        return [work for work in self._all_works if work.taken_in]
+
+    @property
+    def fixed_loop(self) -> FixedLoop | None:
+        """As it was last seen."""
+        return next((w.fixed for w in reversed(self._all_works) if w.fixed is not None), None)
+
+    @property
+    def _all_works(self) -> list[WorkRecord]:
+        begin_ns, end_ns = self.looks[0].sign_ns, self.looks[-1].ns + NS_PER_S
+        return [work for work in self.capture.works if begin_ns <= work.ns <= end_ns]
+
+    @property
     def dumps(self) -> list[DumpRecord]:
         """Those that hold the kernel's view."""
         return [look for look in self.looks if isinstance(look, DumpRecord) and look.native]
@@ -155,9 +178,16 @@ def _python_of_main(scene: Scene, thread: ThreadStack) -> Blamed | None:
     if main.passes(CALLS_BACK):
         return _python(scene, thread, "host", "callback")
     found = _python(scene, thread, "host", "training script")
-    if found is not None and found.kind == "queue" and thread.loop is not None:
+    if found is None:
+        return None
+    if found.kind == "queue" and thread.loop is not None:
         return replace(found, bucket="input", confidence=0.7)  # what a loop takes is its data
-    if found is not None and (_meets_processes(main) or _speaks_with_a_peer(found, main)):
+    if _meets_processes(main) or _joins_replicas(scene, found):
+        return replace(found, bucket=COMMUNICATION, confidence=0.7)
+    is_own = main.owner is not None and main.owner.is_users
+    if is_own and any(dump.for_data for dump in scene.dumps):
+        return replace(found, bucket="input", confidence=0.7)
+    if _speaks_with_a_peer(found, main):
         return replace(found, bucket=COMMUNICATION, confidence=0.7)
     return found
 
@@ -170,12 +200,19 @@ def _meets_processes(stack: Stack) -> bool:
     )
 
 
+def _joins_replicas(scene: Scene, found: Blamed) -> bool:
+    """It waits for threads of which one waits for the others, at a barrier."""
+    calls = (f for t in scene.last.threads if not t.main for f in stack_of(t).library_calls)
+    at_barrier = any(f.function.startswith("Barrier.") and f.is_of(THREADING) for f in calls)
+    return found.kind == "thread" and at_barrier
+
+
 def _speaks_with_a_peer(found: Blamed, stack: Stack) -> bool:
-    """A socket that a function or a loop of the script itself uses: it speaks with another process
-    of its own, not with a server through a library or while a module is imported."""
-    innermost = next((f for f in stack.frames if module_of(f) != "socket"), None)
+    """A socket or pipe that a function or a loop of the script itself uses: it speaks with another
+    process of its own, not with a server through a library or while a module is imported."""
+    innermost = next((f for f in stack.frames if module_of(f) not in SPEAKS), None)
     if (
-        found.kind != "socket"
+        found.kind not in ("socket", "connection")
         or innermost is None
         or not innermost.is_users
         or stack.passes(IMPORTS)
@@ -311,15 +348,9 @@ def _runtime(scene: Scene, thread: ThreadStack) -> Blamed | None:
     )
 
 
-def _works(scene: Scene) -> list[WorkRecord]:
-    """What TensorFlow was at, in this pause."""
-    begin_ns, end_ns = scene.looks[0].sign_ns, scene.looks[-1].ns + NS_PER_S
-    return [work for work in scene.capture.works if begin_ns <= work.ns <= end_ns]
-
-
 def _stages(scene: Scene) -> tuple[InputStage, ...]:
     """Of the input that is asked for a batch, and of which nothing comes; empty where some does."""
-    works = _works(scene)
+    works = scene.works
     moves = len(works) > 1 and works[0].counts != works[-1].counts
     is_ready = any(count.buffered for work in works[-1:] for count in work.counts)
     return works[-1].stages if works and not moves and not is_ready else ()
@@ -327,7 +358,7 @@ def _stages(scene: Scene) -> tuple[InputStage, ...]:
 
 def _graph_wait(scene: Scene, thread: ThreadStack) -> Blamed | None:
     """An op that waits by its nature, in a graph that does not come back."""
-    works = _works(scene)
+    works = scene.works
     if not works or not works[-1].waits:
         return None
     op, frame = works[-1].waits[0].op, frame_of(works[-1].waits[0].where)

@@ -1,4 +1,4 @@
-"""An epoch that cannot end: its data repeat forever, and nobody told fit when to stop.
+"""An epoch that cannot end: its data has no end, and nobody told fit when to stop.
 
 tf.data runs `repeat()` as a stage of its own, ForeverRepeat. Keras knows the steps of an epoch from
 `steps_per_epoch` or from the size of the data; where it knows none, the epoch ends with the data.
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from stall_analyzer.captures.capture_format import MarkName
-from stall_analyzer.captures.stack_frames import Frame
+from stall_analyzer.captures.stack_frames import Frame, frame_of
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.ending.python_stacks import stack_of
@@ -35,6 +35,7 @@ class EndlessData:
 
     place: Frame | None = None  # the user's own line that called fit
     of_validation: bool = False
+    generator: Frame | None = None  # that yields forever; else the data repeat
 
     @property
     def argument(self) -> str:
@@ -45,10 +46,12 @@ class EndlessData:
     def sentence(self) -> str:
         at = f" at {self.place.place}" if self.place is not None else ""
         what = "validation" if self.of_validation else "first epoch"
-        return (
-            f"Its {what} could not end: the data repeats forever (repeat()), and "
-            f"fit{at} was given no {self.argument}"
-        )
+        why = "the data repeats again and again (repeat())"
+        if self.generator is not None:
+            why = f"the generator at {self.generator.place} yields in a loop without a way out"
+        # Steps go on in such an epoch, and the model learns; during a validation it does not.
+        does = "never ends" if self.of_validation else "could not end"
+        return f"Its {what} {does}: {why}, and fit{at} was given no {self.argument}"
 
 
 def endless_data(capture: Capture | None, stages: Iterable[str]) -> EndlessData | None:
@@ -59,6 +62,8 @@ def endless_data(capture: Capture | None, stages: Iterable[str]) -> EndlessData 
         return EndlessData(_place(capture), of_validation=True)
     begin = capture.first_fit[0]
     ended = {mark.what for mark in capture.marks} & {MarkName.EPOCH_END, MarkName.VALIDATION_BEGIN}
+    if not ended and begin.endless:
+        return EndlessData(_place(capture), generator=frame_of(begin.where))
     knows_steps = begin.what != MarkName.FIT_BEGIN or begin.steps is not None
     paths = [*stages]
     if ended or knows_steps or not any(_never_ends(path, paths) for path in paths):

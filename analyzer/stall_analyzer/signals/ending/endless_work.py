@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from stall_analyzer.align.logged_epoch import STEP_SECONDS
 from stall_analyzer.captures.capture_records import (
+    ENDLESS_SIZE,
     NS_PER_S,
     GraphLoop,
     InputStage,
@@ -28,7 +29,6 @@ from stall_analyzer.signals.ending.blame import PROOF_LINES, Blamed, Scene
 from stall_analyzer.signals.ending.python_stacks import CALLS_BACK, proof, stack_of
 from stall_analyzer.signals.ending.waits import WaitKind
 
-ENDLESS_SIZE = -1  # as tf.data tells the size of a dataset
 # Stages that may give less than they get, as TensorFlow runs them; and those of them that make
 # iterators of their own all the time, so that numbers of iterators say nothing.
 DROPS = re.compile(r"^(Parallel)?(Filter|IgnoreErrors|FlatMap|Interleave)")
@@ -40,6 +40,7 @@ ROOT, AHEAD = "Root", "Prefetch"  # the name of the whole, and of the stage that
 # A stage that lets less than this through makes its input slow, whatever else does.
 LITTLE = 0.01
 # Calls of a library that go through all of their data.
+FIT = "fit"
 CALLS = {"evaluate": "steps", "predict": "steps", "adapt": "", "reduce": ""}
 # All of the data, whatever a shuffle holds back.
 PASSES = 2
@@ -76,13 +77,14 @@ class Work:
 
 def work_of(scene: Scene) -> Work | None:
     """None where nobody looked."""
-    begin_ns, end_ns = scene.looks[0].sign_ns, scene.looks[-1].ns + NS_PER_S
-    works = [work for work in scene.capture.works if begin_ns <= work.ns <= end_ns]
+    works = scene.works
     return Work(works[0], works[-1]) if works else None
 
 
 def endless_work(scene: Scene) -> Blamed | None:
     """What cannot end, of what TensorFlow is at; None where it may end."""
+    if (found := _endless_for(scene)) is not None:
+        return found
     work, main = work_of(scene), scene.last.main
     if work is None or main is None:
         return None
@@ -151,19 +153,43 @@ def _is_in_tensorflow(scene: Scene) -> bool:
 
 def _endless_call(scene: Scene, work: WorkRecord) -> Blamed | None:
     """`evaluate` and its like, of data that repeat, without a number of steps."""
-    is_endless = bool(work.stages) and work.stages[0].size == ENDLESS_SIZE and work.steps is None
+    is_endless = work.has_endless_data and work.steps is None
     main = scene.last.main
     if not is_endless or main is None:
         return None
     frames = stack_of(main).frames
-    call = next((f.name for f in frames if f.is_tensorflow and f.name in CALLS), None)
-    if call is None or any(f.is_tensorflow and f.name == "fit" for f in frames):
-        return None  # its own validation is told by marks
-    users = stack_of(main).users
-    at = f" at {users.place}" if users is not None else ""
+    at_call = next((n for n, f in enumerate(frames) if f.is_tensorflow and f.name in CALLS), None)
+    if at_call is None:
+        return None
+    call = frames[at_call].name
+    caller = next((f for f in frames[at_call:] if f.is_users or f.name == FIT), None)
+    if caller is None or (call == "evaluate" and caller.name == FIT):
+        return None  # a validation of its own is told by marks
+    at = f" at {caller.place}"
     argument = f", and was given no {CALLS[call]}" if CALLS[call] else ""
-    does = f"goes through data that repeats forever (repeat()){argument}"
+    does = f"goes through {_source(work)}{argument}"
     return _blamed(scene, "input", f"{call}(){at}", does, kind="endless_data")
+
+
+def _source(work: WorkRecord) -> str:
+    frame = frame_of(work.generator)
+    if frame is None:
+        return "data that repeats forever (repeat())"
+    return f"what the generator at {frame.place} yields forever"
+
+
+def _endless_for(scene: Scene) -> Blamed | None:
+    """A loop of the program's own over data that repeat, which nothing else ends."""
+    main = scene.last.main
+    taken = scene.works_of_loops
+    loop = frame_of(taken[-1].taken_in) if taken else None
+    if main is None or loop is None or not taken[-1].has_endless_data:
+        return None
+    still = (f for f in stack_of(main).frames if (f.path, f.function) == (loop.path, loop.function))
+    if not any(frame.line >= loop.line for frame in still):
+        return None
+    does = f"goes through {_source(taken[-1])}, and nothing else ends it"
+    return _blamed(scene, "input", f"the for loop at {loop.place}", does, kind="endless_data")
 
 
 # ---------------------------------------------------------------- stages that drop everything

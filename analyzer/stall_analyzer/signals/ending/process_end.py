@@ -12,7 +12,7 @@ from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.tensorflow_error import read_error
-from stall_analyzer.signals.ending.python_stacks import stack_of_error
+from stall_analyzer.signals.ending.python_stacks import CALLS_BACK, GENERATES, stack_of_error
 
 NS = 1_000_000_000
 # A capture writes every second, and every half minute behind a URL.
@@ -37,6 +37,7 @@ class Ending:
     out_of_memory: bool = False
     of_the_cluster: bool = False  # another worker is the reason
     of_input: bool = False  # it came out of the input pipeline
+    of_callback: bool = False
     op: str = ""  # of TensorFlow, that failed
     defined_at: Frame | None = None  # the user's own line that made it
     process_lives: bool = False  # the program failed, and its process did not exit
@@ -47,6 +48,8 @@ class Ending:
             return "memory"
         if self.of_the_cluster:
             return "communication"
+        if self.of_callback:
+            return "host"
         return "input" if self.of_input else "unknown"
 
     @property
@@ -75,14 +78,17 @@ def _of_error(capture: Capture, dump: DumpRecord) -> Ending:
     error, said = dump.error, read_error(dump.error.text)
     kind = error.type.rpartition(".")[2]
     is_over = capture.end is not None and capture.end.reason == StopReason.EXCEPTION
+    stack = stack_of_error(error.frames)
+    caller = stack.users_caller(GENERATES, CALLS_BACK)
     return Ending(
         StopReason.EXCEPTION,
         capture.end.ns if capture.end is not None and is_over else dump.ns,
         error=": ".join(filter(None, (kind, essential_line(error.text)))),
-        place=said.raised_at or stack_of_error(error.frames).users,
+        place=said.raised_at or stack.users,
         out_of_memory=kind in OUT_OF_MEMORY,
         of_the_cluster=kind in OF_THE_CLUSTER and len(capture.environment.training_tasks) > 1,
-        of_input=said.of_input,
+        of_input=said.of_input or caller is GENERATES,
+        of_callback=caller is CALLS_BACK,
         op=said.op,
         defined_at=said.defined_at,
         process_lives=not is_over,

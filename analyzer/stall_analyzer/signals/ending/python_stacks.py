@@ -130,6 +130,18 @@ class Stack:
         found = (kind for frame in self.frames[at:] for kind in kinds if frame.is_of(kind))
         return next(found, None)
 
+    @property
+    def traced(self) -> str | None:
+        """The outermost function of the user's own that is becoming a graph."""
+        at = next((n for n, frame in reversed([*enumerate(self.frames)]) if frame.is_of(TRACES)), 0)
+        inside = [f"{f.path} {f.function}" for f in self.frames[:at] if f.is_users]
+        return inside[-1] if inside else None
+
+    def users_around(self, kind: re.Pattern[str]) -> Frame | None:
+        """The user's own line that has brought it there."""
+        at = [n for n, frame in enumerate(self.frames) if frame.is_of(kind)]
+        return next((f for f in self.frames[at[-1] :] if f.is_users), None) if at else None
+
     def passes(self, kind: re.Pattern[str]) -> bool:
         return any(frame.is_of(kind) for frame in self.frames)
 

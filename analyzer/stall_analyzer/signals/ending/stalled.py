@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from stall_analyzer.align.logged_epoch import STEP_SECONDS
-from stall_analyzer.captures.capture_format import MarkName, StopReason, TrainingPhase
-from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look, Loop
+from stall_analyzer.captures.capture_format import MarkName, StopReason
+from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.format import percent
 from stall_analyzer.signals.ending.blame import (
@@ -23,11 +23,14 @@ from stall_analyzer.signals.ending.blame import (
     blamed,
     silent_workers,
 )
+from stall_analyzer.signals.ending.busy_python import endless_loop, fixed_loop, often_traced
 from stall_analyzer.signals.ending.endless_work import endless_work, slow_work
 from stall_analyzer.signals.ending.python_stacks import module_of, stack_of
 from stall_analyzer.signals.ending.stall import ENDLESS, SLOW, STUCK, UNSURE, Stall
 from stall_analyzer.signals.ending.standing import (
     IDLE_CORES,
+    OUTSIDE_OF_FIT,
+    are_replaced,
     busy_child,
     cores_at_work,
     is_blocked,
@@ -35,7 +38,6 @@ from stall_analyzer.signals.ending.standing import (
     is_served,
     is_woken,
     is_worth_a_word,
-    spins_in,
     stands_still,
     still_at_the_end,
 )
@@ -49,12 +51,8 @@ LONG_S = 60.0
 SAME_SIGN_NS = NS_PER_S
 CTRL_C = "KeyboardInterrupt"
 INTERRUPTS = frozenset({CTRL_C, "SystemExit"})  # somebody has waited long enough
-# Here no step is expected: a program may do whatever it likes, as long as it does something.
 # What another process may end that this one started.
 OF_PROCESSES = ("process", "pool", "future", "connection", "pipe")
-# What another thread of this one may end.
-FOR_THREADS = ("thread", "future", "event", "lock", "queue", "full_queue", "exit")
-OUTSIDE_OF_FIT = (TrainingPhase.STARTUP, TrainingPhase.IDLE, TrainingPhase.EXIT)
 
 
 def stall_of_run(captures: Sequence[Capture], has_pipeline: bool = False) -> Stall | None:
@@ -78,11 +76,14 @@ def stall_of(
         return _pause_before_the_end(Scene(capture, (), others, has_pipeline))
     scene = Scene(capture, looks, others, has_pipeline)
     outside = scene.last.phase in OUTSIDE_OF_FIT and not _is_held(scene.last)
-    if outside:
-        scene = replace(scene, looks=still_at_the_end(looks))
-    state, why, reason = _judged(scene)
-    if outside and state in (SLOW, UNSURE) and not is_worth_a_word(scene):
-        return None
+    judged = _endless(scene) or (_traces(scene) if outside else None)
+    if judged is None:
+        if outside:
+            scene = replace(scene, looks=still_at_the_end(looks))
+        judged = _judged(scene)
+        if outside and judged[0] in (SLOW, UNSURE) and not is_worth_a_word(scene):
+            return None
+    state, why, reason = judged
     since_ns = scene.looks[0].sign_ns if scene.looks[0] is looks[0] else scene.looks[0].ns
     return _stall(scene, state, why, reason, since_ns)
 
@@ -219,23 +220,40 @@ def _next_sign_ns(capture: Capture, look: Look) -> int | None:
 # ---------------------------------------------------------------- slow or stuck
 
 
+def _endless(scene: Scene) -> tuple[str, str, Blamed | None] | None:
+    """Of what TensorFlow is at, wherever in it the looks have met it."""
+    is_held = _is_held(scene.last) or _was_held_there(scene)
+    if is_held or not _is_over_the_limit(scene):
+        return None
+    if (found := endless_work(scene)) is not None:
+        return ENDLESS, "it was at work all the while, and cannot come to an end", found
+    if (found := fixed_loop(scene)) is not None:
+        return ENDLESS, "what its condition needs was computed anew, and was always the same", found
+    return None
+
+
+def _traces(scene: Scene) -> tuple[str, str, Blamed | None] | None:
+    """A loop of the program's own may make any steps; but not while graphs are built for them."""
+    found = often_traced(scene) if _is_over_the_limit(scene) else None
+    return (SLOW, *found) if found is not None else None
+
+
 def _judged(scene: Scene) -> tuple[str, str, Blamed | None]:
     reason = blamed(scene)
     if _is_held(scene.last) or _was_held_there(scene):
         return _state_if_held(scene, reason)
-    if _is_over_the_limit(scene) and (endless := endless_work(scene)) is not None:
-        return ENDLESS, "it was at work all the while, and cannot come to an end", endless
     if reason is not None and _is_over_the_limit(scene):
-        if (loop := spins_in(scene, reason.thread)) is not None and _may_not_go_on(scene, loop):
-            what = "has no way out" if loop.has_no_end else "calls nothing"
-            why = f"in all of {len(scene.calm)} looks it was in this loop, which {what}"
-            return ENDLESS, why, replace(reason, waits_in=_goes_round(loop))
-        if (spins := _awaited_spins(scene, reason)) is not None:
-            return spins
+        if (spins := endless_loop(scene, reason)) is not None:
+            return (ENDLESS, *spins)
         if (polled := _polled(scene, reason)) is not None:
             return STUCK, POLLS, polled
     if scene.is_attached and reason is not None and _rests(reason):
         return SLOW, RESTS, reason
+    if reason is not None and reason.kind == "pool" and are_replaced(scene):
+        does = "for worker processes that end, again and again, before they have done anything"
+        if _is_over_the_limit(scene) and stands_still(scene):
+            waits_in = f"{reason.waits_in.partition(' for ')[0]} {does}"
+            return STUCK, REPLACED, replace(reason, waits_in=waits_in, kind="replaced")
     state, why = _state(scene, reason)
     if state == SLOW and reason is not None and (work := slow_work(scene)) is not None:
         words, kind, bucket = work
@@ -247,34 +265,8 @@ def _rests(reason: Blamed) -> bool:
     return reason.kind != "user" and stack_of(reason.thread).rests  # a debugger is in the way
 
 
-def _awaited_spins(scene: Scene, reason: Blamed) -> tuple[str, str, Blamed] | None:
-    """It waits for another thread, which runs in a loop that calls nothing."""
-    if reason.kind not in FOR_THREADS:
-        return None
-    for thread in scene.last.threads:
-        users = stack_of(thread).users
-        loop = spins_in(scene, thread) if users is not None and not thread.main else None
-        if users is not None and loop is not None and loop.is_empty:
-            subject = f"{reason.subject} waits for the thread at {users.place}, which"
-            why = f"in all of {len(scene.calm)} looks that was in this loop, which calls nothing"
-            found = replace(reason, subject=subject, waits_in=_goes_round(loop), thread=thread)
-            return ENDLESS, why, found
-    return None
-
-
-def _may_not_go_on(scene: Scene, loop: Loop) -> bool:
-    """Outside of fit, or where nothing is known of steps, a loop without a way out may be meant:
-    it trains, or serves."""
-    is_in_fit = scene.last.phase not in OUTSIDE_OF_FIT and not scene.is_attached
-    return loop.is_empty or is_in_fit
-
-
-def _goes_round(loop: Loop) -> str:
-    lines = f"line {loop.line}" if loop.line == loop.last else f"lines {loop.line} to {loop.last}"
-    return f"is in a while loop ({lines}) that does not end"
-
-
 RESTS = "it waits for its user or for requests, as notebooks and servers do"
+REPLACED = "other workers were there each time, and none of its tasks was done"
 POLLS = "it slept again and again in one place, and nothing else happened"
 
 
@@ -332,6 +324,8 @@ def _what_moves(scene: Scene, reason: Blamed | None, cores: float | None) -> str
         return f"{reason.subject} sleeps"
     if reason.kind in OF_PROCESSES and (busy := busy_child(scene)):
         return f"{busy}, was at work"
+    if reason.kind == "pool" and len({look.tasks_left for look in scene.calm}) > 1:
+        return "its pool got some of its tasks done"
     if reason.kind == "socket" and is_served(scene, reason.thread):
         return f"{reason.subject} still got something through its socket, now and then"
     if reason.bucket == COMMUNICATION and (busy := _busy_worker(scene)):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stall_analyzer.captures.capture_format import HostMetric, Tag, TrainingPhase
-from stall_analyzer.captures.capture_records import NS_PER_S, Look, Loop, ThreadStack
+from stall_analyzer.captures.capture_records import NS_PER_S, ChildProcess, Look, Loop, ThreadStack
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.signals.ending.blame import Scene, is_called_by_tensorflow, sleep_calls
 from stall_analyzer.signals.ending.python_stacks import TRACES, stack_of
@@ -32,6 +32,8 @@ SPINS_CORES = 0.05
 # A thread that sleeps whenever it is looked at, or nearly so, watches something; it makes nothing.
 MOSTLY = 0.5
 SERVED_PER_S = 3.0  # polling with a timeout is seldom quicker than a few times a second
+# Here no step is expected: a program may do whatever it likes, as long as it does something.
+OUTSIDE_OF_FIT = (TrainingPhase.STARTUP, TrainingPhase.IDLE, TrainingPhase.EXIT)
 CPU, READ, FAULTS, AVAILABLE, LIMIT = (
     (Tag.HOST + name).removeprefix(Tag.ALL)
     for name in (
@@ -136,12 +138,20 @@ def busy_child(scene: Scene) -> str:
     first = {child.pid: child for child in middle.children}
     lasts_s = (scene.last.ns - middle.ns) / NS_PER_S
     for child in scene.last.children:
-        before = first.get(child.pid)
-        if before is None or before.cpu_s is None or child.cpu_s is None or not lasts_s:
+        before = first.get(child.pid, ChildProcess(cpu_s=0.0))
+        if before.cpu_s is None or child.cpu_s is None or not lasts_s:
             continue
         if (child.cpu_s - before.cpu_s) / lasts_s >= IDLE_CORES:
             return f"process {child.pid}, {child.name}"
     return ""
+
+
+def are_replaced(scene: Scene) -> bool:
+    """Whether workers of a pool end and are started anew, while nothing of its work gets done."""
+    left = {look.tasks_left for look in scene.calm}
+    lived = [{child.pid for child in look.children} for look in scene.calm]
+    is_renewed = bool(lived[0]) and bool(lived[-1]) and not lived[0] & lived[-1]
+    return len(lived) >= LEAST_LOOKS and is_renewed and len(left) == 1 and None not in left
 
 
 # ---------------------------------------------------------------- threads

@@ -1,0 +1,102 @@
+"""What Python is at that computes all the while: a loop without an end, graphs that are built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from stall_analyzer.captures.capture_records import Loop
+from stall_analyzer.captures.stack_frames import frame_of
+from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.signals.ending.blame import PROOF_LINES, Blamed, Scene, blamed
+from stall_analyzer.signals.ending.python_stacks import TRACES, Stack, proof, stack_of
+from stall_analyzer.signals.ending.standing import LEAST_LOOKS, MOSTLY, OUTSIDE_OF_FIT, spins_in
+
+# What another thread of this one may end.
+FOR_THREADS = ("thread", "future", "event", "lock", "queue", "full_queue", "exit")
+
+
+def fixed_loop(scene: Scene) -> Blamed | None:
+    """In a loop of the user's own that gets the same in each round, and is in it still."""
+    loop = scene.fixed_loop
+    frame = frame_of(loop.where) if loop is not None else None
+    if loop is None or frame is None:
+        return None
+    for thread in scene.last.threads:
+        same = [f for f in stack_of(thread).frames if f.path == frame.path]
+        if any(f.function == frame.function and frame.line <= f.line <= loop.last for f in same):
+            reason = blamed(scene)
+            bucket: Bucket = reason.bucket if reason is not None else "host"
+            bucket = "host" if bucket == "unknown" else bucket
+            if "NaN" in loop.values and bucket != "input":
+                bucket = "numerics"
+            rounds = f"in each of {loop.rounds} rounds and more"
+            does = f"never ends: {rounds}, {loop.values}"
+            subject = f"the while loop at {frame.place}"
+            stack = proof(stack_of(thread), PROOF_LINES)
+            return Blamed(bucket, subject, does, stack, confidence=0.8, thread=thread)
+    return None
+
+
+def often_traced(scene: Scene) -> tuple[str, Blamed] | None:
+    """Functions that become graphs in many of the looks: how many, and which."""
+    mains = [(look, stack_of(look.main)) for look in scene.calm if look.main is not None]
+    tracing = [(look, stack) for look, stack in mains if stack.passes(TRACES)]
+    again = _is_traced_again([stack for _, stack in mains])
+    # What a new graph takes at its first run, before it computes anything, looks like computing.
+    least = max(LEAST_LOOKS, (MOSTLY / 2 if again else MOSTLY) * len(mains))
+    if len(tracing) < least:
+        return None
+    reason = blamed(replace(scene, looks=tuple(look for look, _ in tracing)))
+    if reason is None or reason.bucket != "compile":
+        return None
+    caller = tracing[-1][1].users_around(TRACES)
+    called = f", called at {caller.place}," if caller is not None else ""
+    does = "was being traced again" if again else "was being traced"
+    why = f"in {len(tracing)} of {len(mains)} looks a function{called} {does}"
+    return f"{why} ({reason.subject.rpartition(' ')[2]})", reason
+
+
+def _is_traced_again(stacks: Sequence[Stack]) -> bool:
+    """One function, with something else between."""
+    traced = [stack.traced for stack in stacks]
+    begun = [now for before, now in pairwise([None, *traced]) if now is not None and now != before]
+    return len(set(begun)) < len(begun)
+
+
+def endless_loop(scene: Scene, reason: Blamed) -> tuple[str, Blamed] | None:
+    """The thread in question, or one that it waits for, is in a loop that its code does not end."""
+    loop = spins_in(scene, reason.thread)
+    if loop is None or not _may_not_go_on(scene, loop):
+        return _awaited_spins(scene, reason)
+    what = "has no way out" if loop.has_no_end else "calls nothing"
+    why = f"in all of {len(scene.calm)} looks it was in this loop, which {what}"
+    return why, replace(reason, waits_in=_goes_round(loop))
+
+
+def _awaited_spins(scene: Scene, reason: Blamed) -> tuple[str, Blamed] | None:
+    """It waits for another thread, which runs in a loop that calls nothing."""
+    if reason.kind not in FOR_THREADS:
+        return None
+    for thread in scene.last.threads:
+        users = stack_of(thread).users
+        loop = spins_in(scene, thread) if users is not None and not thread.main else None
+        if users is not None and loop is not None and loop.is_empty:
+            subject = f"{reason.subject} waits for the thread at {users.place}, which"
+            why = f"in all of {len(scene.calm)} looks that was in this loop, which calls nothing"
+            found = replace(reason, subject=subject, waits_in=_goes_round(loop), thread=thread)
+            return why, found
+    return None
+
+
+def _may_not_go_on(scene: Scene, loop: Loop) -> bool:
+    """Outside of fit, or where nothing is known of steps, a loop without a way out may be meant:
+    it trains, or serves."""
+    is_in_fit = scene.last.phase not in OUTSIDE_OF_FIT and not scene.is_attached
+    return loop.is_empty or is_in_fit
+
+
+def _goes_round(loop: Loop) -> str:
+    lines = f"line {loop.line}" if loop.line == loop.last else f"lines {loop.line} to {loop.last}"
+    return f"is in a while loop ({lines}) that does not end"

@@ -1,0 +1,87 @@
+"""Programs whose Python is at work all the while, and what that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from stall_analyzer.signals.ending.stall import ENDLESS, SLOW, STUCK
+from tests import captures as write
+from tests.captures import SITE, thread
+from tests.detectors.stalls import LAST_STEP_S, Json, before, judged, stall
+
+SCRIPT = "/home/me/train.py"
+TRACED = (
+    f"{SITE}/tensorflow/python/framework/ops.py:10 create",
+    f"{SCRIPT}:8 step",
+    f"{SITE}/tensorflow/python/framework/func_graph.py:1060 func_graph_from_py_func",
+    f"{SCRIPT}:13 <module>",
+)
+RUNS = (f"{SITE}/tensorflow/python/eager/execute.py:53 quick_execute", f"{SCRIPT}:13 <module>")
+IN_A_POOL = (
+    "/usr/lib/python3.11/threading.py:327 Condition.wait",
+    "/usr/lib/python3.11/multiprocessing/pool.py:765 ApplyResult.wait",
+    f"{SCRIPT}:9 load",
+)
+
+
+def fixed(values: str) -> bytes:
+    loop = {"where": f"{SCRIPT}:20 search", "last": 25, "rounds": 90, "values": values}
+    return write.record("work", LAST_STEP_S + 14, steps=None, stages=[], counts=[], fixed=loop)
+
+
+@pytest.mark.parametrize(("values", "bucket"), [("loss is NaN", "numerics"), ("p is 0", "host")])
+@pytest.mark.parametrize("phase", ["startup", "between_batches"])
+def test_a_loop_that_gets_the_same_in_each_round_is_endless(
+    tmp_path: Path, values: str, bucket: str, phase: str
+) -> None:
+    main = thread(f"{SCRIPT}:22 search", f"{SCRIPT}:40 <module>", main=True)
+    records = [*before(), *stall(main, cores=1.0, phase=phase), fixed(values)]
+    found, finding, verdict = judged(write.read(tmp_path, records))
+    assert found is not None and (found.state, found.bucket) == (ENDLESS, bucket)
+    assert "train.py:20 never ends: in each of 90 rounds" in verdict.sentence
+    assert finding is not None and "Wait" not in finding.change.text
+
+
+def test_a_loop_that_was_left_is_not(tmp_path: Path) -> None:
+    main = thread(f"{SCRIPT}:30 search", f"{SCRIPT}:40 <module>", main=True)
+    records = [*before(), *stall(main, cores=1.0, phase="between_batches"), fixed("loss is NaN")]
+    found = judged(write.read(tmp_path, records))[0]
+    assert found is not None and found.state == SLOW
+
+
+def test_a_function_that_is_traced_again_and_again_is_slow_outside_of_fit(tmp_path: Path) -> None:
+    def main(idle: int) -> Json:
+        return thread(*(TRACED if idle % 6 < 2 else RUNS), main=True)
+
+    found = judged(write.read(tmp_path, [*before(0), *stall(main, phase="startup", steps=0)]))[0]
+    assert found is not None and (found.state, found.bucket) == (SLOW, "compile")
+    assert "called at train.py:13, was being traced again (train.py:8)" in found.why
+
+
+def test_a_loop_of_ones_own_that_was_traced_once_is_not_judged(tmp_path: Path) -> None:
+    def main(idle: int) -> Json:
+        return thread(*(TRACED if idle < 9 else RUNS), main=True)
+
+    records = [*before(0), *stall(main, phase="startup", steps=0, cores=1.0)]
+    assert judged(write.read(tmp_path, records))[0] is None
+
+
+@pytest.mark.parametrize(
+    ("left", "state"), [(lambda idle: 8, STUCK), (lambda idle: 40 - idle, SLOW)]
+)
+def test_a_pool_whose_workers_end_at_once_is_stuck_unless_they_get_something_done(
+    tmp_path: Path, left: Callable[[int], int], state: str
+) -> None:
+    records = stall(
+        thread(*IN_A_POOL, main=True, wait="futex"),
+        phase="startup",
+        steps=0,
+        cores=0.3,
+        children=lambda idle: [{"pid": 100 + idle, "name": "python", "state": "R", "cpu_s": 0.01}],
+        tasks_left=left,
+    )
+    found = judged(write.read(tmp_path, [*before(0), *records]))[0]
+    assert found is not None and found.state == state
