@@ -99,7 +99,7 @@ def _sums(entry: Entry) -> Said:
             if sum(of for cause, of in causes if bucket_of(cause) == bucket) != ps:
                 yield f"the causes of {bucket} in {name} do not sum to it"
         if part["one_time_ps"] + part["recurring_ps"] != whole:
-            yield f"what comes once and what recurs of {name} do not sum to the window"
+            yield f"what happens once and what recurs of {name} do not sum to the window"
 
 
 def _estimate(entry: Entry) -> Said:
@@ -282,7 +282,7 @@ def _says_why(finding: Entry, verdict: Entry) -> bool:
 
 
 def _once_and_later(entry: Entry) -> Said:
-    """A first epoch is what comes once, and then an epoch like the others."""
+    """A first epoch is what happens once, and then an epoch like the others."""
     later, once = _later_ps(entry), _shown(entry)["one_time_ps"]
     # A later epoch that takes longer than the first has reasons of its own.
     if later is None or later > _window_ps(entry):

@@ -123,7 +123,7 @@ def test_in_a_custom_loop_each_iterator_begins_an_epoch(tmp_path: Path) -> None:
 
 
 def loop(begins_ms: tuple[int, ...]) -> tuple[list[Event], list[Event]]:
-    """A loop of one's own, of which each epoch makes an iterator and has one step of 10 ms."""
+    """A custom loop, of which each epoch makes an iterator and has one step of 10 ms."""
     thread, work = [], []
     for run, at in enumerate(begins_ms, start=1):
         thread += [*iterator(at), *call(at + 1, at + 11, run=run)]

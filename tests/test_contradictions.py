@@ -150,7 +150,7 @@ BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "once and again are all": (
         lambda: page(one_time_ps=5 * S),
-        "what comes once and what recurs of the ledger do not sum to the window",
+        "what happens once and what recurs of the ledger do not sum to the window",
     ),
     "the likely value lies in its range": (
         lambda: estimated(ranges_ps=INPUT_OUTSIDE),
@@ -260,7 +260,7 @@ BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: page(findings=[finding(later_gain_ps=range_of(0, 0))]),
         "slow always, but ST001 saves nothing in later epochs",
     ),
-    "what comes once is not slow always": (
+    "what happens once is not slow always": (
         lambda: page(one_time_ps=8 * S, recurring_ps=2 * S),
         "slow always, but only 2.00 s come again",
     ),
@@ -331,7 +331,7 @@ def test_the_command_reads_log_directories_and_documents(
     assert main([str(ROOT / "sample_logs" / "healthy")]) == 0
     assert capsys.readouterr().out == "contradictions: 0\n"
     assert main([str(written)]) == 1
-    assert "healthy#1: what comes once and what recurs" in capsys.readouterr().out
+    assert "healthy#1: what happens once and what recurs" in capsys.readouterr().out
 
 
 def test_a_report_counts_and_names_them() -> None:

@@ -1,5 +1,5 @@
 /**
- * The manual's plain text as blocks: paragraphs, lists, code, and code inside of a line. Only what
+ * The manual's plain text as blocks: paragraphs, lists, code, and code inside a line. Only what
  * the docstrings of detectors use. Pure: it gives data, never markup.
  */
 

@@ -293,14 +293,14 @@ function extent(report: Report): Extent {
 
 /** "1.49 s (74 %) shorter": what the second run saved or lost against the first. */
 export function comparisonSentence({ before, after }: Comparison): string {
-  const won = before.durationPs - after.durationPs;
-  if (won === 0) return "Both first epochs take the same time.";
-  if (won > 0) {
-    return `The first epoch is ${seconds(won)} (${percent(won, before.durationPs)}) shorter.`;
+  const saved = before.durationPs - after.durationPs;
+  if (saved === 0) return "Both first epochs take the same time.";
+  if (saved > 0) {
+    return `The first epoch is ${seconds(saved)} (${percent(saved, before.durationPs)}) shorter.`;
   }
   const times = before.durationPs > 0 ? after.durationPs / before.durationPs : 0;
   const ratio = times > 0 ? ` (${times.toFixed(1)} times as long)` : "";
-  return `The first epoch is ${seconds(-won)} longer${ratio}.`;
+  return `The first epoch is ${seconds(-saved)} longer${ratio}.`;
 }
 
 const LEVELS: readonly Note["level"][] = ["error", "warning", "info"];

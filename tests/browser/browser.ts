@@ -76,7 +76,7 @@ export async function watchedPage(
   return { page, complaints, close };
 }
 
-/** Our page inside of TensorBoard's, once it shows something. */
+/** Our page inside TensorBoard's, once it shows something. */
 export async function stallFrame(page: Page): Promise<Frame> {
   const element = await page.waitForSelector('iframe[src*="name=stall"]', {
     state: "attached",

@@ -75,7 +75,7 @@ it("the page of a run has one bar, of the estimate, with ranges and what it rest
   expect(words).toContain("Steps: 1 profiled of 296.");
 });
 
-it("what comes once and what comes back is estimated, too", async () => {
+it("what happens once and what comes back is estimated, too", async () => {
   await partlyTraced();
   const frame = await open();
   await frame.waitForSelector("#verdict .fact");

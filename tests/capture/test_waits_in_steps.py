@@ -1,4 +1,4 @@
-"""Clocks inside of compiled steps: around batches, and around what workers exchange."""
+"""Clocks inside compiled steps: around batches, and around what workers exchange."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def traced_twice(first_ms: float, second_ms: float, name: str = "train_step") ->
 
 def test_a_step_that_is_traced_twice_wins_one_of_the_traces(tmp_path: Path) -> None:
     run = after_first_call(tmp_path, traced_twice(300, 200), 530)
-    # comes once, and takes less than five seconds
+    # happens once, and takes less than five seconds
     finding = found(tracing.check(run), "consider")
     assert finding.title == "train_step() is traced twice, for 500 ms in all"
     assert finding.gain.low_ps == 180 * MS
@@ -170,7 +170,7 @@ def test_an_unrolled_loop_is_named_with_its_copies(tmp_path: Path) -> None:
     names = [*copies(200), *updates(6)]
     first = call(0, 900, run=1, traced_ms=600, instantiated_ms=250)
     run = after_first_call(tmp_path, first, 900, names)
-    # comes once, and takes less than five seconds
+    # happens once, and takes less than five seconds
     finding = found(unrolled_graph.check(run), "consider")
     assert finding.title == "A Python loop is unrolled into 200 copies of cell/MatMul_#"
     assert finding.lost_ps == 850 * MS

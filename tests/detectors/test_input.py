@@ -156,7 +156,7 @@ def test_the_queue_of_a_pydataset_is_taken_for_a_prefetch(tmp_path: Path) -> Non
 
 
 def test_a_buffer_is_filled_while_the_steps_could_run(tmp_path: Path) -> None:
-    # comes once, and takes less than five seconds
+    # happens once, and takes less than five seconds
     finding = found(shuffle_fill.check(SHUFFLED.signals(tmp_path)), "consider")
     assert finding.title.startswith("shuffle(500) was filled for 400 ms")
     assert "MapDataset:1" in finding.explanation

@@ -146,7 +146,7 @@ HEALTHY: dict[str, Curve] = {
         *course(r, drop(0.7, 0.12, 240, 50), 0.03, 4), accuracy=wobble(r, 0.1, 0.2, 0.2, 0.2),
         keras=model("binary_crossentropy", 12, "sigmoid"),
     ),
-    "losses of one's own beside one that is not used": lambda r: events(
+    "custom losses beside one that is not used": lambda r: events(
         *[np.zeros(60)] * 3, epoch_generator_loss=[1.0, 0.9, 0.8], keras=model()
     ),
     "rate taken down on a plateau, until nothing moves": lambda r: events(
@@ -219,7 +219,7 @@ FAULTY: dict[str, tuple[str, str, Curve]] = {
         keras=model({"class_name": "SparseCategoricalCrossentropy",
                      "config": {"from_logits": True, "reduction": "sum"}}),
     )),
-    "thrown up by four orders, of a loss of one's own": ("ST302", "act", lambda r: events(
+    "thrown up by four orders, of a custom loss": ("ST302", "act", lambda r: events(
         loss=np.concatenate([[2.0, 5e4, 4e3], 2.5 + 0.2 * r.normal(size=120)])
     )),
     "cross-entropy below 0": ("ST307", "act", lambda r: events(

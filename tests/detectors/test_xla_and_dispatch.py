@@ -57,7 +57,7 @@ def xla_run(folder: Path, count: int, last_ms: float = 10) -> Signals:
 
 def test_xla_that_a_short_epoch_cannot_repay(tmp_path: Path) -> None:
     run = xla_run(tmp_path, count=8)
-    # comes once, and takes less than five seconds
+    # happens once, and takes less than five seconds
     finding = found(xla_compilation.check(run), "consider")
     assert finding.lost_ps == finding.gain.high_ps == 490 * MS
     assert finding.gain.low_ps == (392 - 9 * 10) * MS

@@ -1,4 +1,4 @@
-"""What damage does to files. Records are damaged inside of their envelopes, and packed text before
+"""What damage does to files. Records are damaged inside their envelopes, and packed text before
 it is packed: else a checksum would keep all of it from the code behind."""
 
 from __future__ import annotations

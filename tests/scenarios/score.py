@@ -29,7 +29,7 @@ MEDIAN_LIMIT = 0.01  # of the epoch, over all scenarios
 
 ACTIONABLE = ("input", "compile", "memory", "numerics", "communication", "host")
 TIE = 0.02  # of the epoch: what the truth itself cannot tell apart
-# Of the epoch: from here on a run is not "as fast as its model". What comes once must be more.
+# Of the epoch: from here on a run is not "as fast as its model". What happens once must be more.
 ENOUGH, ENOUGH_ONCE = 0.20, 0.25
 
 # Older truths have no clocks around the logging; what the tracer takes of each op, and a capture

@@ -107,7 +107,7 @@ def batch_times(events: EventLog) -> Int64s:
 def batch_series(events: EventLog) -> Series | None:
     """What was logged batch by batch; of several such scalars, the longest.
 
-    A loop of one's own may call its scalars anything.
+    A custom loop may call its scalars anything.
     """
     logged = [s for tag, s in events.train.items() if tag.startswith("batch_")]
     by_keras = events.keras is not None or any(tag.startswith("epoch_") for tag in events.train)

@@ -63,7 +63,7 @@ class Landmarks:
     # one when a fit() begins, the other when a model is made or compiled.
     dataset_ps: Int64s = field(default_factory=_nowhere)
     variable_ps: Int64s = field(default_factory=_nowhere)
-    loop_ps: int | None = None  # when a loop of one's own began, where the trace has seen that
+    loop_ps: int | None = None  # when a custom loop began, where the trace has seen that
 
 
 def find_resets(trace: Trace, training: TrainingThread) -> tuple[Int64s, Int64s]:

@@ -45,7 +45,7 @@ def find_window(
         more_logged = logged is not None and bool(logged.later_ns)
         error_ps = logged.start_error_ns * PS_PER_NS if logged is not None else 0
         window = _from_trace(reference, placed, from_log, more_logged, error_ps, notes)
-    # A damaged trace may hold its steps inside of what makes their iterator: an empty window.
+    # A damaged trace may hold its steps inside what makes their iterator: an empty window.
     return replace(window, end_ps=max(window.start_ps, window.end_ps), clock_unix_ns=clock_ns)
 
 

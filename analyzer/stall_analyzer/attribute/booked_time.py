@@ -61,9 +61,9 @@ MISSED_SHARE = 0.05
 OTHERWISE_SHARE = 0.2
 OTHERWISE_LEAST_PS = 5 * PS_PER_MS
 MOSTLY = 0.5
-# What a profile can find inside of an account, beside the cause that it has without one, and inside
-# of steps without a compiled function. What input takes from the step without being waited for is
-# in all of them.
+# What a profile can find inside an account, beside the cause that it has without one, and inside
+# steps without a compiled function. What input takes from the step without being waited for is in
+# all of them.
 IN_KERNELS = tuple(c for c in CAUSES if bucket_of(c) in ("compute", "memory", "numerics"))
 IN_PYTHON = ("host.python", EAGER, "host.summary", "input.contention")
 DETAILS = {

@@ -94,7 +94,7 @@ class Account:
     """What the training thread spends its time on: the columns of the books."""
 
     PYTHON = "python"  # whatever none of the others takes
-    STEP = "step"  # inside of a compiled function
+    STEP = "step"  # inside a compiled function
     WAIT = "wait"  # of that: in the step, for its batch
     INPUT = "input"  # for a batch, outside of any function
     ITERATOR = "iterator"  # making an iterator

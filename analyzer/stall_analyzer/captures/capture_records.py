@@ -2,7 +2,7 @@
 
 The capture makes them and the analyzer reads them; `tb_stall_plugin/capture_format.md` says what
 they mean. Each field is a key of the record's JSON (see `record_json`). What a record does not say
-is None, or empty. Light to import: this runs inside of the user's training.
+is None, or empty. Light to import: this runs inside the user's training.
 """
 
 from __future__ import annotations
@@ -337,7 +337,7 @@ class StageCount:
 
 @dataclass(frozen=True)
 class GraphLoop:
-    """A loop inside of a graph that only its condition can end."""
+    """A loop inside a graph that only its condition can end."""
 
     where: str = ""  # "path:line function"
     of_input: bool = False  # in a function of tf.data; else in the step

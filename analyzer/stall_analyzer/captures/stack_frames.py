@@ -1,6 +1,6 @@
 """Frames of Python as a capture writes them down, and whose code they are in.
 
-Light to import: this runs inside of the user's training, too.
+Light to import: this runs inside the user's training, too.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def _summed(keys: Int64s, length: Int64s) -> tuple[Int64s, Int64s]:
 
 @dataclass
 class _Ops:
-    """Per label: how many, how long, and how long without what ran inside of them."""
+    """Per label: how many, how long, and how long without what ran inside them."""
 
     found: dict[str, list[int]] = field(default_factory=dict)
 

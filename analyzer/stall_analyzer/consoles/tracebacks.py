@@ -31,7 +31,7 @@ def last_traceback(console: ConsoleText, last_progress: int) -> PythonError | No
         lines = list(_block(console, at))
         found = _error_of(lines)
         if found is None:
-            continue  # it is quoted inside of another error, or cut off
+            continue  # it is quoted inside another error, or cut off
         head, message, rest = found
         error = ERROR.fullmatch(lines[head].strip())
         assert error is not None

@@ -80,7 +80,7 @@ def spare_trace(ps: int) -> Gain:
 def every_epoch(gain: Gain, signals: Signals) -> Gain:
     """The same gain in a later epoch, never more than such an epoch takes.
 
-    Where none was seen, it is the first one without what comes once.
+    Where none was seen, it is the first one without what happens once.
     """
     later = signals.later_epoch_ps
     if later is None:

@@ -21,7 +21,7 @@ MOST_CANDIDATES = 3  # more would say nothing
 LEAST_SURE, MOST_SURE, UNSURE = 0.5, 0.9, 0.4
 # A validation of this share of the epoch is worth a word, whatever its time went to.
 VALIDATION_SHARE = 0.25
-FIRST_STEP_SHARE = 0.25  # likewise: it comes once
+FIRST_STEP_SHARE = 0.25  # likewise: it happens once
 # Later epochs shorter by this factor show one-time cost without any trace.
 SLOWER_FIRST = 1.5
 HEALTHY: Bucket = "compute"
@@ -56,7 +56,7 @@ def weighed(
 def _candidates(
     estimate: Estimate, primary: Bucket, actionable: tuple[Bucket, ...], enough_ps: float
 ) -> tuple[Bucket, ...]:
-    """What may cost most, likeliest first: the primary, and what it could lose its time to."""
+    """What may cost most, most likely first: the primary, and what it could lose its time to."""
     likely = estimate.ledger.buckets_ps
     if primary == "unknown":
         ordered = sorted((*actionable, HEALTHY), key=lambda bucket: -likely[bucket])

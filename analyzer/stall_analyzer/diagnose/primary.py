@@ -49,7 +49,7 @@ def is_mostly_once(ledger: Ledger, bucket: Bucket) -> bool:
 
 
 def _is_worth_acting(ledger: Ledger, bucket: Bucket, findings: Iterable[Finding]) -> bool:
-    """What comes once, and is less than the model's own computing, must be easy to change."""
+    """What happens once, and is less than the model's own computing, must be easy to change."""
     costs, worked = costs_of(ledger), worked_ps(ledger)
     cost = costs[bucket]
     if not is_mostly_once(ledger, bucket):

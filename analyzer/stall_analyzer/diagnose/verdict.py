@@ -35,7 +35,7 @@ from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.signals.ending.stall import Stall
 from stall_analyzer.signals.signals import Signals
 
-# What comes again is worth a word beside what comes once when it is felt in the first epoch, too.
+# What comes again is worth a word beside what happens once when it is felt in the first epoch, too.
 STAYS_SHARE = 0.1
 # A healthy run computes for at least this share of its time; else something is hidden.
 HEALTHY_SHARE = 0.4
@@ -273,7 +273,7 @@ def _may_return(
 
 
 def _what_stays(ledger: Ledger, findings: tuple[Finding, ...], left_out: Sequence[Bucket]) -> str:
-    """Who waits for the cost that comes once should know of the one that comes again."""
+    """Who waits for the cost that happens once should know of the one that comes again."""
     costs, worked = costs_of(ledger), worked_ps(ledger)
     recurring = {b: costs[b] - ledger.one_time_ps(b) for b in ACTIONABLE if b not in left_out}
     bucket = max(recurring, key=lambda b: recurring[b])

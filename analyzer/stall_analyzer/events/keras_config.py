@@ -1,6 +1,6 @@
 """What the TensorBoard callback stored of the model, read as plain JSON.
 
-Nothing is deserialized by Keras: a lambda in that JSON is marshalled bytecode. Every value may
+Nothing is deserialized by Keras: a lambda in that JSON is marshaled bytecode. Every value may
 have an unexpected type; what we do not understand becomes None or is left out.
 """
 

@@ -1,6 +1,6 @@
 """One sentence on a first epoch that has just ended, from the books alone.
 
-Light to import and cheap: it is said inside of the user's training.
+Light to import and cheap: it is said inside the user's training.
 """
 
 from __future__ import annotations

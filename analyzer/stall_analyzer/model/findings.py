@@ -111,7 +111,7 @@ class Verdict:
     sentence: str
     confidence: float
     host: str = ""  # the one that holds up the others, where it does
-    # Buckets among which the evidence cannot decide, likeliest first; empty where it can.
+    # Buckets among which the evidence cannot decide, most likely first; empty where it can.
     candidates: tuple[Bucket, ...] = ()
 
 

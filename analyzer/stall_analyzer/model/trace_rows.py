@@ -44,7 +44,7 @@ def rows_inside(span: slice, rows: Int64s | Int32s) -> Int64s:
 
 
 def outermost(trace: Trace, rows: Int64s) -> Int64s:
-    """Of rows of one line, those that begin inside of none before them."""
+    """Of rows of one line, those that begin inside none before them."""
     start = trace.events.start_ps[rows]
     end = start + trace.events.duration_ps[rows]
     return rows[start >= np.append(start[:1], np.maximum.accumulate(end)[:-1])]

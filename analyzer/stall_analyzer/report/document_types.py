@@ -70,7 +70,7 @@ class VerdictEntry(TypedDict):
     sentence: str
     confidence: Share
     host: str | None  # The host that holds up the others; null where none does.
-    # Between these the evidence cannot decide, likeliest first; empty where it can.
+    # Between these the evidence cannot decide, most likely first; empty where it can.
     candidates: list[Bucket]
 
 

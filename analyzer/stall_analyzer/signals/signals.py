@@ -161,7 +161,7 @@ class Signals(LedgerSignals):
 
     @cached_property
     def ops_on_cpu(self) -> tuple[Spans, dict[str, int]]:
-        """When ops computed on the host inside of steps, and how long by type."""
+        """When ops computed on the host inside steps, and how long by type."""
         return ops_on_cpu(self.traces)
 
     @cached_property

@@ -46,7 +46,7 @@ export interface Detail {
   psPerPixel: Ps;
 }
 
-/** Why it is asked: `again` to try anew what failed, `fresh` because files have changed. */
+/** Why it is asked: `again` to retry what failed, `fresh` because files have changed. */
 export interface Reason {
   again: boolean;
   fresh: boolean;

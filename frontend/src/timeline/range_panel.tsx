@@ -89,7 +89,7 @@ function OpTable({ ops }: { ops: RangeAnswer["ops"] }) {
         <tr>
           <th scope="col">op</th>
           <th scope="col">times</th>
-          <th scope="col" title="without what ran inside of it">
+          <th scope="col" title="without what ran inside it">
             own time
           </th>
           <th scope="col">in all</th>

@@ -50,7 +50,7 @@ export function FindingCard(props: Props) {
             <span class={`severity ${finding.severity}`}>{SEVERITY_WORDS[finding.severity]}</span>
             <span class="card-id">{finding.id}</span>
             <span class="spacer" />
-            {saving > 0 && <span class="card-win figures">saves {between(worth(finding))}</span>}
+            {saving > 0 && <span class="card-saving figures">saves {between(worth(finding))}</span>}
           </span>
           <span class="card-name">{finding.title}</span>
         </button>

@@ -1,4 +1,4 @@
-"""Looks at another process, as records that a capture inside of it would have written."""
+"""Looks at another process, as records that a capture inside it would have written."""
 
 from __future__ import annotations
 

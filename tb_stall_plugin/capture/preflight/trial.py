@@ -33,7 +33,7 @@ class Look:
 
 
 class Trial:
-    """To be made and run inside of `unchanged`."""
+    """To be made and run inside `unchanged`."""
 
     def __init__(self, model: Any, batches: Sequence[OneBatch]) -> None:
         self._model, self._batches = model, batches
@@ -70,7 +70,7 @@ class Trial:
                 break
         return looks
 
-    # ------------------------------------------------------------ inside of the graph
+    # ------------------------------------------------------------ inside the graph
 
     def _look(self) -> tuple[Any, Any, Any, Any]:
         loss, data_loss, gradients, outputs = self._differentiated()

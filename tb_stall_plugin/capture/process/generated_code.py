@@ -39,7 +39,7 @@ def _map_held_by(callers: Sequence[FrameType]) -> Lines:
 
 
 def _looked_up(lines: Lines, frame: FrameType) -> str | None:
-    """The map knows statements; a line inside of one belongs to the last that began before it."""
+    """The map knows statements; a line inside one belongs to the last that began before it."""
     path = frame.f_code.co_filename
     for number in range(frame.f_lineno, frame.f_code.co_firstlineno - 1, -1):
         origin = lines.get((path, number))

@@ -1,6 +1,6 @@
 """A sample of a batch: few rows and few columns of inputs, labels and outputs, as one vector.
 
-It is taken by ops, inside of the step or eagerly, and read outside, where `batch_numbers` makes a
+It is taken by ops, inside the step or eagerly, and read outside, where `batch_numbers` makes a
 few numbers of it. The sample itself is never stored.
 """
 

@@ -97,7 +97,7 @@ class Books:
         self._collected: dict[Entry, int] = {}
         self.meets_others = False  # in its calls: rows end with them, and so on all workers at once
         self._at_call_end: tuple[int, dict[Entry, int]] | None = None  # of this row
-        # What the graph measured inside of steps, by account: seconds since it was last asked.
+        # What the graph measured inside steps, by account: seconds since it was last asked.
         self.in_steps: Callable[[], dict[str, float]] = dict
 
     # ------------------------------------------------------------ what happens

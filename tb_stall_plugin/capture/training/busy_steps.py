@@ -1,4 +1,4 @@
-"""Until when a step computed that runs in a loop inside of the graph.
+"""Until when a step computed that runs in a loop inside the graph.
 
 With `steps_per_execution`, Keras fetches the next batch while the step computes, and only what
 comes after the step is a wait. No op of ours may put the two in order: they go on side by side.
@@ -84,7 +84,7 @@ class BusySteps:
 
 
 def is_in_loop() -> bool:
-    """Whether the graph that is being built is a loop's, or inside of one."""
+    """Whether the graph that is being built is a loop's, or inside one."""
     graph = tf.compat.v1.get_default_graph()
     while graph is not None:
         if isinstance(graph, WhileBodyFuncGraph):

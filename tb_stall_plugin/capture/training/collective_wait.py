@@ -1,4 +1,4 @@
-"""What compiled steps wait for other workers, by clocks inside of their graphs.
+"""What compiled steps wait for other workers, by clocks inside their graphs.
 
 A clock that starts when all that is to be exchanged is there, and one that stops when it has been.
 Nothing waits for either of them.

@@ -1,7 +1,7 @@
 """Tensors of a compiled step, kept until somebody looks at them after the step.
 
 Two small ops, however many tensors there are: one puts all of them into a value, which a variable
-refers to from then on. Nothing is copied, and nothing is computed from them inside of the step.
+refers to from then on. Nothing is copied, and nothing is computed from them inside the step.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What compiled steps wait for their batches, by clocks inside of their graphs.
+"""What compiled steps wait for their batches, by clocks inside their graphs.
 
 Four small ops around `get_next`, put in while the step is traced: the batch goes on unchanged, when
 the time has been taken. A batch that is fetched while a step computes is not waited for.
@@ -42,7 +42,7 @@ class InputWait(SecondsInSteps):
             return batch
 
     def _beginning(self) -> Any:
-        """None inside of another: the batches of several devices are waited for together."""
+        """None inside another: the batches of several devices are waited for together."""
         if getattr(self._under_way, "is_timed", False):
             return None
         try:

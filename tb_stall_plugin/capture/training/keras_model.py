@@ -47,7 +47,7 @@ def steps_per_execution(model: Any) -> int:
 
 
 class Fit:
-    """The fit that calls a callback: to be made inside of a hook. A callback knows neither the fit
+    """The fit that calls a callback: to be made inside a hook. A callback knows neither the fit
     nor its neighbors in the list, but is called by both."""
 
     def __init__(self, callback: Any) -> None:

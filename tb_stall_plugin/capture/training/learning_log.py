@@ -86,7 +86,7 @@ class LearningLog:
         return told(losses)
 
     def _record_logged(self) -> None:
-        """A train_step of one's own may show its loss to nobody but Keras."""
+        """A custom train_step may show its loss to nobody but Keras."""
         (step, logs), self._logged = self._logged or (0, None), None
         loss = _number(logs.get("loss")) if isinstance(logs, Mapping) else None
         if loss is not None:

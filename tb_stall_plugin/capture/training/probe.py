@@ -171,7 +171,7 @@ class Probe:
         loss = _as_autograph_has_it(method)(*arguments, **named)
         given = dict(zip(Batch._fields, arguments, strict=False)) | named
         self._replica.batch = Batch(*(given.get(name) for name in Batch._fields))
-        self._replica.loss = loss  # a train_step of one's own need not scale it
+        self._replica.loss = loss  # a custom train_step need not scale it
         return loss
 
     def _apply(self, method: Method, *arguments: Any, **named: Any) -> Any:
@@ -272,7 +272,7 @@ def _as_autograph_has_it(method: Method) -> Method:
 
 
 def learning_rate_of(optimizer: Any) -> float | None:
-    """Of the last step. Read from outside: inside of the step it would be one more input."""
+    """Of the last step. Read from outside: inside the step it would be one more input."""
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     try:
         rate = getattr(optimizer, "_learning_rate", None)

@@ -1,4 +1,4 @@
-"""Seconds that clocks inside of compiled steps add up, to be read from outside now and then."""
+"""Seconds that clocks inside compiled steps add up, to be read from outside now and then."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def model_json(model: Any, optimizer: Any) -> str | None:
     stored = _described(model)
     compiled = stored.get("compile_config") or _compile_config(model)
     if optimizer is not None and getattr(model, "optimizer", None) is not optimizer:
-        # A loop of one's own: what the model was compiled with is not what trains it.
+        # A custom loop: what the model was compiled with is not what trains it.
         compiled = {"optimizer": tf.keras.optimizers.serialize(optimizer)}
     if compiled:
         stored["compile_config"] = compiled
@@ -28,7 +28,7 @@ def _described(model: Any) -> dict[str, Any]:
         stored = json.loads(model.to_json())
         if isinstance(stored, dict):
             return stored
-    except Exception:  # whatever a layer of one's own raises: it has no configuration
+    except Exception:  # whatever a custom layer raises: it has no configuration
         pass
     return {"class_name": type(model).__name__, "config": {}}
 

@@ -35,7 +35,7 @@ HOOKS = (
     "on_test_batch_begin", "on_test_batch_end",
 )  # fmt: skip
 
-# By thread. A fit inside of a fit has books of its own, and the outer one sees it from outside.
+# By thread. A fit inside a fit has books of its own, and the outer one sees it from outside.
 _kept: dict[int, list[Books]] = {}
 _lock = threading.Lock()
 _replaced: list[tuple[Any, str, Any, Any]] = []

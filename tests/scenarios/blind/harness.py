@@ -108,7 +108,7 @@ class LastHook(keras.callbacks.Callback):
 
 
 class Loop:
-    """What a loop of one's own tells."""
+    """What a custom loop tells."""
 
     def __init__(self, hooks: Hooks, writer: tf.summary.SummaryWriter | None) -> None:
         self.hooks, self._writer = hooks, writer

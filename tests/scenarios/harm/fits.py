@@ -117,7 +117,7 @@ def _own_step(self: Any, batch: Any) -> dict[str, Any]:
     return {"loss": loss}
 
 
-@kind("a train_step of one's own")
+@kind("a custom train_step")
 def own_train_step(capture: Capture) -> None:
     owned = type("Owned", (keras().Sequential,), {"train_step": _own_step})
     of = owned([keras().layers.Input((FEATURES,)), *layers()])
@@ -218,7 +218,7 @@ def several_outputs(capture: Capture) -> None:
     capture.weights(of)
 
 
-@kind("batches of other shapes: traced anew as often as without")
+@kind("batches of other shapes: traced again as often as without")
 def retraces(capture: Capture) -> None:
     k = keras()
     k.utils.set_random_seed(1)

@@ -48,7 +48,7 @@ def jit_loop(capture: Capture) -> None:
     _loop(capture, lambda step: tf().function(step, jit_compile=True))
 
 
-@kind("a loop inside of the graph, over the dataset")
+@kind("a loop inside the graph, over the dataset")
 def loop_in_graph(capture: Capture) -> None:
     of, optimizer = model(), keras().optimizers.Adam(0.01)
     step = _step(of, optimizer)

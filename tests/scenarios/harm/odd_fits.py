@@ -63,7 +63,7 @@ def replaced_functions(capture: Capture) -> None:
     capture.weights(of)
 
 
-@kind("several fits, compiled anew and frozen in between")
+@kind("several fits, compiled again and frozen in between")
 def several_fits(capture: Capture) -> None:
     of, callbacks = model(), capture.callbacks()
     fit(of, callbacks, epochs=1)
@@ -74,7 +74,7 @@ def several_fits(capture: Capture) -> None:
     capture.weights(of)
 
 
-@kind("a fit inside of a fit")
+@kind("a fit inside a fit")
 def fit_inside_of_fit(capture: Capture) -> None:
     outer, inner = model(), model()
     callbacks = capture.callbacks()

@@ -221,7 +221,7 @@ def trains_in_child(capture: Capture) -> None:
     capture.result([child.exitcode, (capture.folder / "child.txt").read_text()])
 
 
-@kind("asyncio: a fit inside of a running loop with handlers of signals", sends=signal.SIGTERM)
+@kind("asyncio: a fit inside a running loop with handlers of signals", sends=signal.SIGTERM)
 def in_asyncio(capture: Capture) -> None:
     async def main() -> None:
         told = asyncio.Event()

@@ -55,7 +55,7 @@ def _groups() -> Mapping[str, str]:
 
 
 def known_truth(content: Mapping[str, Any]) -> Truth:
-    """From the clocks that ran inside of the program."""
+    """From the clocks that ran inside the program."""
     epoch_s = (content["epoch_end_unix_ns"] - content["epoch_start_unix_ns"]) / 1e9
     return Truth(right_primary(content), content["buckets_s"], epoch_s)
 

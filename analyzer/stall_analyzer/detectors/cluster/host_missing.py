@@ -1,4 +1,4 @@
-"""A host of the cluster left nothing here.
+"""A host of the cluster left no records here.
 
 What it finds
 Workers that the configuration names (TF_CONFIG, as a capture wrote it down), that the collectives

@@ -1,11 +1,11 @@
-"""NCCL takes long to connect the GPUs, before the first all-reduce.
+"""NCCL takes a long time to connect the GPUs, before the first all-reduce.
 
 What it finds
 The time that NCCL itself says its initialization took.
 
 Why it stalls
 All processes must have started before any can go on. NCCL then looks for networks and the ways
-between the GPUs, and loads its kernels. It comes once, in the first step.
+between the GPUs, and loads its kernels. It happens once, in the first step.
 
 How it is measured
 NCCL's line "Init timings" on the console (NCCL 2.21 or newer, with NCCL_DEBUG=INFO).
@@ -42,7 +42,7 @@ def check(signals: Signals) -> Finding | None:
     return Finding(
         severity="consider",
         title=f"NCCL took {seconds(round(line.seconds * PS_PER_S))} to connect the GPUs",
-        explanation=f"It comes once, before the first all-reduce. {quoted(line)}",
+        explanation=f"It happens once, before the first all-reduce. {quoted(line)}",
         change=Change(
             "Start all processes together, and name the interface that leads to the others.",
             "",

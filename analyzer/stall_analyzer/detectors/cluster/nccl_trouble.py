@@ -1,4 +1,4 @@
-"""NCCL complained: the GPUs have trouble to reach each other.
+"""NCCL complained: the GPUs have trouble reaching each other.
 
 What it finds
 Warnings and errors of NCCL, which moves gradients between GPUs.

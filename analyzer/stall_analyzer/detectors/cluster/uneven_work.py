@@ -1,4 +1,4 @@
-"""The hosts of a cluster made different numbers of steps.
+"""The hosts of a cluster ran different numbers of steps.
 
 What it finds
 Hosts that train together and whose first epochs have different numbers of steps.

@@ -1,4 +1,4 @@
-"""XLA compiles anew in every process, because nothing keeps what it has compiled.
+"""XLA compiles again in every process, because its results are not kept.
 
 What it finds
 Seconds of XLA compilation in a run that was given no folder for compiled programs.

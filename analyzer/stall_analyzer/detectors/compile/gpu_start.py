@@ -1,11 +1,12 @@
-"""CUDA takes long to start, before the first step.
+"""CUDA takes a long time to start, before the first step.
 
 What it finds
 Time from the first line of the job until its GPUs are there, or in the driver's own calls to start.
 
 Why it stalls
 The driver makes a context on each GPU, loads libraries from a disk that may be far away, and clears
-the memory. On a machine without persistence mode the driver itself is loaded first. It comes once.
+the memory. On a machine without persistence mode the driver itself is loaded first. It happens
+once.
 
 How it is measured
 The clock of the console, from its first line to "Created device"; or the calls of the driver
@@ -48,7 +49,7 @@ def check(signals: Signals) -> Finding | None:
     return Finding(
         severity="consider" if took >= VERY_LONG_S else "note",
         title=f"CUDA was ready {seconds(round(took * PS_PER_S))} after the start",
-        explanation=f"It comes once for each process, before the first step. {source}",
+        explanation=f"It happens once for each process, before the first step. {source}",
         change=Change(
             "Keep the driver loaded, libraries on a local disk, and only the needed GPUs visible.",
             "",

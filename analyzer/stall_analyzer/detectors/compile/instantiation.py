@@ -1,4 +1,4 @@
-"""Making a big graph ready to run takes a large part of the first epoch.
+"""Getting a big graph ready to run takes a large part of the first epoch.
 
 What it finds
 A training function whose graph, once traced, was optimized and instantiated for a large part of the
@@ -16,8 +16,9 @@ Example
 A model of 70 dense layers, 965 nodes: 0.44 s of a first epoch of 1.5 s.
 
 What to do
-Nothing, if you train for long: it comes once. For many short runs use fewer and larger layers.
-Switching Grappler off made the graph ready in a third of the time, but its steps were slower.
+Nothing, if you train for a long time: it happens once. For many short runs use fewer and larger
+layers. Switching Grappler off made the graph ready in a third of the time, but its steps were
+slower.
 
 Blind spots
 Optimizing and instantiating have no events of their own and cannot be told apart.

@@ -16,7 +16,7 @@ Example
 The first step took 14.2 s longer than the others: cuDNN tried its algorithms for 53 convolutions.
 
 What to do
-It comes once for each process and shape. Keep shapes few (drop_remainder=True, lengths in few
+It happens once for each process and shape. Keep shapes few (drop_remainder=True, lengths in few
 sizes). Fewer trials: TF_CUDNN_USE_AUTOTUNE=0, which may make each later step slower. A card that
 TensorFlow was not built for needs another build, see ST111.
 

@@ -18,7 +18,7 @@ Pass tensors instead of Python numbers, give the function an input_signature, an
 outside of the loop.
 
 Blind spots
-The warning comes from the fifth new graph on, and tells no times. It may concern a function beside
+The warning comes from the fifth new graph on, and gives no times. It may concern a function beside
 the training.
 """
 

@@ -13,7 +13,7 @@ it and making it ready takes as long as hundreds of steps.
 How it is measured
 Calls that the trace marks as traced, after the first call of the function, and how much longer than
 usual they took, input apart. The tracing_count of the calls tells a new tf.function (it
-starts anew) from a new trace of the old one (it grows). The steps of two models are two functions
+starts over) from a new trace of the old one (it grows). The steps of two models are two functions
 of one name, and their first traces are none of these. A capture counts the traces of Keras's
 training step through the whole epoch, whether or not it was profiled then; what they took is by how
 much those steps were longer than the others.
@@ -28,7 +28,7 @@ once, outside of the loop.
 
 Blind spots
 A trace holds neither shapes nor arguments, so that the reason is inferred from the order of the
-calls. Functions that are traced inside of tf.data or on other threads are not looked at.
+calls. Functions that are traced inside tf.data or on other threads are not looked at.
 """
 
 from __future__ import annotations

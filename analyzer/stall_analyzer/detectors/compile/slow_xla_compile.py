@@ -1,4 +1,4 @@
-"""XLA itself called its compiling very slow.
+"""XLA itself reported that compiling was very slow.
 
 What it finds
 A cluster that XLA compiled for more than some minutes.

@@ -23,7 +23,8 @@ optimizer.build(model.trainable_variables) before fit() it was traced once.
 
 What to do
 Build the model and its optimizer before fit(). Move slow Python out of call(), into __init__ or
-build(). If neither is the case, nothing is wrong: tracing comes once, and longer training hides it.
+build(). If neither is the case, nothing is wrong: tracing happens once, and longer training hides
+it.
 
 Blind spots
 The trace does not say which line of Python was slow unless the Python tracer was on. With functions

@@ -17,8 +17,8 @@ A first step computed for 270 ms, the later ones for 34 ms: its 400 MB were touc
 time.
 
 What to do
-Nothing: it comes once. Leave the first step out when you compare step times, and train long enough
-for it not to matter.
+Nothing: it happens once. Leave the first step out when you compare step times, and train long
+enough for it not to matter.
 
 Blind spots
 Nothing in a trace tells new kernels from new memory.

@@ -1,10 +1,10 @@
-"""The run ended, or stands still, before its time: slow, stuck, endless or dead.
+"""The run ended or stopped making progress too early: slow, stuck, endless or dead.
 
 What it finds
-Runs that were killed, that failed, that stand still or that go round in a loop without an end, and
+Runs that were killed, that failed, that make no progress or loop without end, and
 what they stand at: in fit, before it and after it, up to the exit of the process. With a capture
 (StallCallback, watch or `stall-analyze capture`) it is known; from event files of Keras that hold
-no end of an epoch it can only be suspected. A loop of one's own need not log any.
+no end of an epoch it can only be suspected. A custom loop need not log any.
 
 Why it stalls
 Three things look alike from outside: a long step that still goes on, a job that hangs, and a job
@@ -12,17 +12,17 @@ that was killed.
 
 How it is measured
 A capture looks at the process once a second while no step finishes, and writes all stacks down when
-that lasts too long. Stuck is what was seen to stand still: less than 2 % of a core at work, nothing
-read, the same threads at the same lines, waiting. A thread that never got a core, in a call that
-only somebody outside can end, is stuck whatever other threads do; so is one that sleeps and looks
-again in a `while` loop. What computes, reads or sleeps otherwise is slow, but for a `while` loop
-that calls nothing and a regular expression that holds the interpreter: those are endless. So is a
-filter that has dropped all of data which repeat, by tf.data's own counts; `evaluate`, `predict`,
-`adapt` or `reduce` of such data without a number of steps; and, most likely, a step of a thousand
-times the usual length with a `tf.while_loop` in it that has no `maximum_iterations`. An epoch
-cannot end whose data repeat, if fit knows no number of steps. A process
-that is killed leaves no last word, so that the last record tells when. Without a capture: the last
-batch that was logged, the usual time between two of them, and how long after the last batch
+that lasts too long. Stuck means that it was seen to make no progress: less than 2 % of a core at
+work, nothing read, the same threads at the same lines, waiting. A thread that never got a core, in
+a call that only somebody outside can end, is stuck whatever other threads do; so is one that sleeps
+and looks again in a `while` loop. What computes, reads or sleeps otherwise is slow, but for a
+`while` loop that calls nothing and a regular expression that holds the interpreter: those are
+endless. So is a filter that has dropped all of data which repeat, by tf.data's own counts;
+`evaluate`, `predict`, `adapt` or `reduce` of such data without a number of steps; and, most likely,
+a step of a thousand times the usual length with a `tf.while_loop` in it that has no
+`maximum_iterations`. An epoch cannot end whose data repeat, if fit knows no number of steps. A
+process that is killed leaves no final record, so the last one says when. Without a capture: the
+last batch that was logged, the usual time between two of them, and how long after the last batch
 anything else was still written.
 
 Example
@@ -37,9 +37,9 @@ cluster is missing, look at that worker first. Without a capture, ask the proces
 
 Blind spots
 A loop in Python that calls something, and the tracing of a function, may be long or endless: the
-report tells the lines, and both ways out. A wait in C code has no frame of its own; where the
+report names the lines, and both ways out. A wait in C code has no frame of its own; where the
 kernel does not say what the threads wait in, it cannot be told from a sleep. Waiting for a device
-that hangs looks like any other wait inside of TensorFlow. Without a capture, a healthy first epoch
+that hangs looks like any other wait inside TensorFlow. Without a capture, a healthy first epoch
 shows nothing until its end (unless update_freq="batch"), and a log directory cannot say whether its
 process still runs.
 """

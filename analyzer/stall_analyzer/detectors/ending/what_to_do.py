@@ -93,7 +93,7 @@ _END_THE_LOOP = Change(
     "while high - low > width:",
 )
 _REGULAR_EXPRESSION = Change(
-    "Change the pattern: a repetition inside of a repetition can match in more ways than can be "
+    "Change the pattern: a repetition inside a repetition can match in more ways than can be "
     "tried. Python 3.11 has possessive quantifiers and atomic groups, which do not go back.",
     r're.match(r"(\w+\s?)+$", text)',
     r're.match(r"(\w++\s?+)+$", text)',

@@ -9,7 +9,7 @@ and graphs.
 Why it stalls
 The next step begins only when every callback of the last one has returned. A callback that takes
 30 ms makes a step of 5 ms seven times as long. `model.predict` makes a dataset, an iterator and a
-list of callbacks each time it is called: some 40 ms, however small its data are.
+list of callbacks each time it is called: about 40 ms, however small its data is.
 
 How it is measured
 Time of the training thread between its calls, without saving, summaries and the second or two in

@@ -1,4 +1,4 @@
-"""CUDA or cuDNN failed, and says by what.
+"""CUDA or cuDNN failed.
 
 What it finds
 Errors of CUDA and cuDNN on the console, by their names.

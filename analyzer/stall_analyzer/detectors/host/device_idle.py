@@ -1,4 +1,4 @@
-"""The accelerator is idle most of the time, and why.
+"""The accelerator is idle most of the time.
 
 What it finds
 A GPU or TPU that works during less than half of the steps, with the reason of each idle second.

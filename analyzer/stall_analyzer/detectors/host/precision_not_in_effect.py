@@ -1,4 +1,4 @@
-"""The model asks for mixed precision, and the GPU multiplies full numbers all the same.
+"""The model asks for mixed precision, but the GPU still computes in full precision.
 
 What it finds
 Layers with a mixed policy, on a card that is made for half numbers, whose products and convolutions
@@ -20,7 +20,7 @@ Set the policy before the model is made; look for casts to float32 in layers and
 Sizes of layers and batches in multiples of eight let the fast kernels be chosen.
 
 Blind spots
-A kernel tells its type only by its name. Checked with made traces only: there was no GPU.
+Only its name says what type a kernel has. Checked with made traces only: there was no GPU.
 """
 
 from __future__ import annotations

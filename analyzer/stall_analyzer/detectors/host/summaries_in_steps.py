@@ -6,7 +6,7 @@ at the end of the epoch that they take a good part of it.
 
 Why it stalls
 A scalar costs half a millisecond. A histogram is worked out by some fifty small ops in Python, for
-every variable. In a callback of one's own, each batch pays for it.
+every variable. In a custom callback, each batch pays for it.
 
 How it is measured
 Stretches between calls of the train function that lead up to an op that writes a summary.

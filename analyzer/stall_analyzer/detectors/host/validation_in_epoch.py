@@ -2,7 +2,7 @@
 
 What it finds
 A validation phase inside the first epoch that takes at least 30 % of it. It is something to act on
-where it takes longer than the training, without what comes once.
+where it takes longer than the training, without what happens once.
 
 Why it stalls
 Nothing is learned meanwhile. A model is validated to watch a number, and far fewer batches show the

@@ -90,7 +90,7 @@ class BlamedStage:
         return ("input.wait", "input.shuffle_fill") if fills else ("input.wait",)
 
     def _again(self, gain: Gain) -> Gain:
-        """Without what it saves of the filling of a buffer, which comes once."""
+        """Without what it saves of the filling of a buffer, which happens once."""
         most = self.signals.causes_ps["input.wait"] + self.beside.high_ps
         return Gain(min(gain.low_ps, most), min(gain.high_ps, most))
 

@@ -1,4 +1,4 @@
-"""The cache stands before the stage that takes the time.
+"""The cache comes before the stage that takes the time.
 
 What it finds
 A `cache()` in the pipeline, and a slow stage behind it that runs again in every epoch.

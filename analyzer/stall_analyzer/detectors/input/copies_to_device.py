@@ -1,4 +1,4 @@
-"""The device stands still while batches are copied to it.
+"""The device is idle while batches are copied to it.
 
 What it finds
 Time in which a GPU computed nothing because a copy from the host to it was going on.

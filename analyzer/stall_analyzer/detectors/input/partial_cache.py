@@ -4,7 +4,7 @@ What it finds
 A cache() in the pipeline that was not read to its end, so that nothing of it is kept.
 
 Why it stalls
-Every epoch reads and prepares the data anew, although the program caches them.
+Every epoch reads and prepares the data again, although the program caches it.
 
 How it is measured
 tf.data's warning on the console of the job.
@@ -16,7 +16,7 @@ What to do
 Put take() before cache().
 
 Blind spots
-The warning also comes once when a program looks at a few elements before it trains, and does no
+The warning also happens once when a program looks at a few elements before it trains, and does no
 harm then.
 """
 

@@ -1,4 +1,4 @@
-"""Making and taking down the pipeline takes a good part of the epoch.
+"""Building and tearing down the pipeline takes a large part of the epoch.
 
 What it finds
 Time in which the training thread made an iterator or waited for an old one to end.
@@ -24,7 +24,7 @@ half of the epoch, and none of 50 without it.
 
 Blind spots
 Whether an ending is slow is chance: the next epoch may be spared. So such a finding never asks to
-act, and counts as time that comes once. The very first iterator is needed in any case. From
+act, and counts as time that happens once. The very first iterator is needed in any case. From
 a trace that ends with the first epoch one cannot tell whether another one would be made, so then
 only slow endings count.
 """
@@ -124,7 +124,7 @@ def _fits_in_a_loop(signals: Signals) -> bool:
 
 
 def _comes_again(signals: Signals) -> bool:
-    """Keras makes up to two iterators to begin with; more, or later ones, are made anew."""
+    """Keras makes up to two iterators to begin with; more, or later ones, are made again."""
     made = signals.pipeline.made_ps
     inside = [at for at in made if 0 <= at < signals.window_ps]
     return len(inside) >= MADE_ANEW or any(at >= signals.window_ps for at in made)

@@ -1,4 +1,4 @@
-"""The console tells how long the shuffle buffer took to fill.
+"""The console says how long the shuffle buffer took to fill.
 
 What it finds
 A shuffle buffer whose first filling took more than ten seconds.
@@ -19,7 +19,7 @@ read or decoded.
 
 Blind spots
 Buffers that fill in less than ten seconds say nothing. Of two buffers that fill at once only the
-first is followed. A later epoch fills its buffer anew, which is not counted here.
+first is followed. A later epoch fills its buffer again, which is not counted here.
 """
 
 from __future__ import annotations

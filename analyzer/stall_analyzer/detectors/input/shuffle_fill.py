@@ -6,7 +6,7 @@ A `shuffle(n)` whose buffer took long to fill before the first step of the epoch
 Why it stalls
 `shuffle(n)` gives nothing before it has read n elements. If each of them first goes through a slow
 map, n of those come before the first batch. Each new iterator, hence each epoch of `fit`, begins
-with an empty buffer, unless the data repeat inside of one iterator.
+with an empty buffer, unless the data repeats inside one iterator.
 
 How it is measured
 The wait for the first batch, less that for a usual one, while the Shuffle stage was being read.

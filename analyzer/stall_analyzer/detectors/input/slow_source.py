@@ -5,7 +5,7 @@ A reader of records or lines (TFRecord, text, fixed length, CSV) that holds up t
 
 Why it stalls
 One reader reads one file after the other on one thread. Compressed files are also unpacked there,
-at some 100 MB/s; storage over a network answers late.
+at about 100 MB/s; storage over a network answers late.
 
 How it is measured
 While the step waits for its batch, the innermost stage of the pipeline that is at work is to blame.

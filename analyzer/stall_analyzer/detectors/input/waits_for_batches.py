@@ -1,4 +1,4 @@
-"""Training waits for its batches, and no profile tells which stage is slow.
+"""Training waits for its batches, and no profile says which stage is slow.
 
 What it finds
 Captured runs that were not profiled, in which the training thread waits for input.
@@ -7,7 +7,7 @@ Why it stalls
 Batches are made more slowly than the step uses them.
 
 How it is measured
-The capture takes the time around each request for a batch: in Python around `next`, inside of a
+The capture takes the time around each request for a batch: in Python around `next`, inside a
 compiled step by two timestamps in its graph.
 
 Example

@@ -1,11 +1,11 @@
-"""A step stands still until somebody gives memory back.
+"""A step waits until memory is given back.
 
 What it finds
 Ops that asked an allocator for more than was free, and waited until enough of it came back.
 
 Why it stalls
 A pool with a limit (every GPU has one) does not fail at once: it tries again for up to ten seconds,
-hoping that another thread frees something. Until then the op, and what depends on it, stands still.
+hoping that another thread frees something. Until then the op, and what depends on it, waits.
 
 How it is measured
 The wait has no event of its own. An op that allocates only milliseconds after it began, although

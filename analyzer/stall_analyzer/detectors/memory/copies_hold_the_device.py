@@ -1,4 +1,4 @@
-"""The device stands still while data is copied back from it.
+"""The device is idle while data is copied back from it.
 
 What it finds
 Time in which a GPU or TPU computed nothing because a copy from it, or on it, was going on.

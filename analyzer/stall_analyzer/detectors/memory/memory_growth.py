@@ -1,4 +1,4 @@
-"""The GPU's memory grows piece by piece, and each piece holds the steps up.
+"""The GPU's memory grows piece by piece, and each piece holds up the steps.
 
 What it finds
 Memory growth that is switched on, and what asking the driver for memory took in the traced steps.

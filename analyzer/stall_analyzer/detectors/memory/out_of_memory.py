@@ -1,4 +1,4 @@
-"""A step asked for memory in vain, and failed.
+"""A step asked for memory, did not get it, and failed.
 
 What it finds
 Ops that waited for memory until the allocator gave up, in a call that then failed.

@@ -14,7 +14,7 @@ last layer. From the first epoch to the last the loss must fall by more than 5 %
 0.05 and by a fifth of itself, and it must end clearly below chance.
 
 Example
-A loss of one's own returns the likelihood instead of its negative: it goes from -1.0 to -3.4, and
+A custom loss returns the likelihood instead of its negative: it goes from -1.0 to -3.4, and
 the accuracy from 0.22 to 0.07 on two classes.
 
 What to do
@@ -23,7 +23,7 @@ that were turned around, a metric that compares with other labels than the loss.
 
 Blind spots
 Accuracies that fall to chance and no lower: those of weighted classes or of a discriminator may do
-so in healthy runs. Models whose last layer does not tell the number of classes.
+so in healthy runs. Models whose last layer does not say the number of classes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The weights start where they cannot learn from.
+"""The weights start at values from which they cannot learn.
 
 What it finds
 Hidden layers whose weights all start at the same number (zeros, ones, a constant), relu layers

@@ -1,4 +1,4 @@
-"""Gradients are clipped so short that the weights cannot move.
+"""Gradients are clipped so much that the weights cannot move.
 
 What it finds
 A clipnorm, global_clipnorm or clipvalue that, times the learning rate and the number of steps, is
@@ -13,7 +13,7 @@ From the optimizer in the stored model. SGD steps by rate × gradient, and momen
 before. Adam and its kin divide the gradient by its own size, so that clipping shortens nothing
 until gradients are smaller than epsilon; RMSprop adds epsilon under the root, and Adagrad begins
 with an accumulator of 0.1. What all steps of the run together can reach is compared with a weight's
-usual size. Loud only where the loss stands still.
+usual size. Loud only where the loss does not move.
 
 Example
 SGD(0.01, clipnorm=1e-4): each step moves a layer by a millionth, and 228 steps by 0.0002. The loss
@@ -23,7 +23,7 @@ What to do
 Clip at about the norm that gradients usually have, mostly 1; or do not clip at all.
 
 Blind spots
-Models that Keras 2 stored have no optimizer. Clipping in a loop of one's own is not stored either.
+Models that Keras 2 stored have no optimizer. Clipping in a custom loop is not stored either.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The KL term of a variational model has gone to nothing: its code carries no information.
+"""The KL term of a variational model has gone to zero: its code carries no information.
 
 What it finds
 A metric that is named after the Kullback-Leibler divergence (`kl`, `kl_loss`) and ends below a

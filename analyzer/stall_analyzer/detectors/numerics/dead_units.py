@@ -14,7 +14,7 @@ How it is measured
 From a capture: the share of each layer's units whose gradient was exactly zero over a batch, in the
 last eight measured steps and more. All units of a layer, while the last layer has gradients, are a
 dead layer (in a layer behind it that is fed only zeros they look the same); 90 % make a note. If
-the last layer has none either and the loss stands still above its minimum, nothing gets a gradient.
+the last layer has none either and the loss stays above its minimum, nothing gets a gradient.
 From a dump of TensorFlow's debugger in the mode FULL_HEALTH (or FULL_TENSOR), which counts the
 zeros of every tensor: the outputs of each Relu, the last 20 times and more that it ran. Half of
 them are zeros in a healthy layer and nine tenths in a sparse one, so only layers without a single

@@ -1,4 +1,4 @@
-"""What would have to learn is not trained.
+"""What should learn is not trained.
 
 What it finds
 Layers of the model that are said to be trainable and never change: the optimizer is never applied,
@@ -16,15 +16,15 @@ given to the optimizer; where updates are too small, or some layers are left out
 agrees that nothing is learned.
 
 Example
-The model was made anew after its variables had been put into a list: the optimizer trains the old
-one.
+The model was created again after its variables had been put into a list: the optimizer trains the
+old one.
 
 What to do
-Take model.trainable_variables inside of the step, from the model that is called there.
+Take model.trainable_variables inside the step, from the model that is called there.
 
 Blind spots
 Layers that another optimizer trains do change, and are not meant. Of embeddings only rows in use
-change; a large one may seem to stand still. A loop that trains only after many epochs of warm-up
+change; a large one may seem not to move. A loop that trains only after many epochs of warm-up
 looks the same until then.
 """
 

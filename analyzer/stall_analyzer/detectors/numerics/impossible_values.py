@@ -93,7 +93,7 @@ def _always_zero(signals: Signals) -> Mismatch | None:
     exactly = not losses.any()
     if not exactly and (learning.settings.loss or not np.abs(losses).max() < ROUNDING):
         return None
-    # A train_step() of one's own may keep its losses elsewhere, and Keras then logs a 0 as well.
+    # A custom train_step() may keep its losses elsewhere, and Keras then logs a 0 as well.
     events = signals.timeline.events
     tags = set(events.train) if events is not None else set()
     if any("loss" in tag for tag in tags - {*BATCH_LOSSES, "epoch_loss"}):

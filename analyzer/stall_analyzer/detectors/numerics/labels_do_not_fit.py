@@ -21,7 +21,7 @@ What to do
 Use a linear last layer, or scale the labels into the range of the activation.
 
 Blind spots
-Needs the stored model. Outputs that are scaled by a layer of one's own are not known.
+Needs the stored model. Outputs that are scaled by a custom layer are not known.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 What it finds
 A learning rate far below the usual range of its optimizer, in a run whose loss moves by less than
 its own scatter. Also a rate that a schedule or a callback took down to nothing in the first half of
-the epochs, with a loss that stands still since.
+the epochs, with a loss that has not moved since.
 
 Why it stalls
 Every step runs in full and changes the weights by next to nothing: at 1e-8, Adam needs ten million
@@ -26,7 +26,7 @@ Start at the optimizer's default (1e-3 for Adam, 1e-2 for SGD) and change it by 
 of exactly 0 is often a schedule whose number of steps is too small.
 
 Blind spots
-Optimizers we have no range for, schedules of one's own, models whose settings were not stored.
+Optimizers we have no range for, custom schedules, models whose settings were not stored.
 """
 
 from __future__ import annotations

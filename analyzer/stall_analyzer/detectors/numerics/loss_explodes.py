@@ -2,8 +2,8 @@
 
 What it finds
 A training loss that is still a number but ends a hundred times above where it began, or that was
-thrown up that far on its way and stands still since, no lower than half of where it began. Also the
-loss of any output that rises to one and a half of its lowest epoch, in training and validation.
+thrown up that far on its way and has not moved since, no lower than half of where it began. Also
+the loss of any output that rises to one and a half of its lowest epoch, in training and validation.
 
 Why it stalls
 The updates make the model worse instead of better, and each one more so. The next stop is NaN.

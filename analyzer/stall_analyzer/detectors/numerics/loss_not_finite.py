@@ -23,7 +23,7 @@ input held an empty field, read as NaN.
 What to do
 Stop such runs at once with keras.callbacks.TerminateOnNaN(). Then look at what comes first: a loss
 that grew before it broke says learning rate; a break out of the blue says data, or log(0), a
-division by 0 or sqrt(0) in a loss of one's own. tf.debugging.enable_check_numerics() names the op;
+division by 0 or sqrt(0) in a custom loss. tf.debugging.enable_check_numerics() names the op;
 so does a dump of the debugger, with the line that made it (ST313).
 
 Blind spots

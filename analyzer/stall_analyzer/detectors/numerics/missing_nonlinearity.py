@@ -1,4 +1,4 @@
-"""No activation stands between the layers: the model is a linear one.
+"""There is no activation between the layers: the model is linear.
 
 What it finds
 A model of two and more layers with weights, none of which has an activation but perhaps the last.
@@ -8,9 +8,9 @@ Linear layers in a row are one linear layer. However many there are, the model c
 straight lines between classes; where that is not enough, its loss stays at that of a guess.
 
 How it is measured
-From the stored model: every layer before the last one with weights is known to be linear. A layer
-of one's own, a recurrent one or max pooling ends the search. Such a model may be meant, so that
-this is a note; where the loss says that nothing is learned, it is the likely reason.
+From the stored model: every layer before the last one with weights is known to be linear. A custom
+layer, a recurrent one or max pooling ends the search. Such a model may be intended, so this
+is a note; where the loss says that nothing is learned, it is the likely reason.
 
 Example
 Dense(32), Dense(32), Dense(1, "sigmoid") for points on two rings: the loss is ln(2) in each of five

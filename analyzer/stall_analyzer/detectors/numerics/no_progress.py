@@ -34,7 +34,7 @@ inputs: look at a few of both, as they leave the input pipeline. A model that br
 NaN in the inputs, scale them, lower the rate or clip gradients.
 
 Blind spots
-Regressions and losses of one's own: what a constant answer costs there is not in an ordinary log,
+Regressions and custom losses: what a constant answer costs there is not in an ordinary log,
 so a loss that hardly moves is only a note: the model may have been trained before. A plateau that
 the run would have left later looks the same while it lasts.
 """

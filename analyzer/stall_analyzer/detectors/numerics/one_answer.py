@@ -14,7 +14,7 @@ How it is measured
 Metrics of epochs from the event files, those of single outputs too. The last three epochs must
 agree, in training and, where there is one, in the validation. Accuracies only count after a
 hundred steps, and for classifications whose rate has not been taken down to nothing, because
-weights that stand still answer the same as well.
+weights that do not move give the same answer, too.
 
 Example
 Class weights were set to the share of each class instead of its inverse: the accuracy is 0.942 in
@@ -25,7 +25,7 @@ Look at the labels and at the weights of classes first: rare classes need the la
 at the inputs as they reach the model.
 
 Blind spots
-Metrics with names of one's own. A rare class that the model would have found later.
+Metrics with custom names. A rare class that the model would have found later.
 """
 
 from __future__ import annotations

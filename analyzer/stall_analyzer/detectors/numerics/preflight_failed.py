@@ -3,7 +3,7 @@
 What it finds
 What `stall-analyze check` or `StallCallback(preflight=True)` found by trying one batch: NaN in the
 data, labels or outputs that do not fit the loss, layers without a gradient, a batch that cannot be
-learned by heart.
+memorized.
 
 Why it stalls
 A model that cannot learn sixteen examples will not learn the others either, however long it trains.
@@ -23,7 +23,7 @@ takes seconds.
 
 Blind spots
 Whatever depends on the optimizer and its rate. Models with a train_step of their own, distribution
-strategies and custom loops are not tried; losses of one's own have no known minimum.
+strategies and custom loops are not tried; custom losses have no known minimum.
 """
 
 from __future__ import annotations

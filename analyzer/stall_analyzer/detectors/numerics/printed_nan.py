@@ -4,7 +4,7 @@ What it finds
 A run whose progress bar shows "loss: nan" at its end, where no event file holds the loss.
 
 Why it stalls
-Every step from then on is computed in vain: a weight that is not a number stays so.
+Every step from then on is wasted: a weight that is not a number stays so.
 
 How it is measured
 The last state of Keras' progress on the console of the job. Where the losses were logged, ST301

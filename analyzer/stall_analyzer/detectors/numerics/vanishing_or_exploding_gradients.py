@@ -14,7 +14,7 @@ From the norms in a capture, or from scalars whose tag names a gradient: tags wi
 with "zero" shares of zeros, with "update" ratios of update to weight. Vanishing needs small values
 in the first records as well as in the middle ones, because the gradient of a model that has
 converged is small, too. In a capture, a layer's gradient vanishes when it is also a thousand times
-smaller than that of the last layer, and either its weights stand still (updates below a millionth
+smaller than that of the last layer, and either its weights do not move (updates below a millionth
 of them) or the loss does. It explodes when the norm over all layers ends a thousand times larger
 than it began, or was already large when it became no number. From the stored model: the slope of
 sigmoid is a quarter at most, so that five layers in a row leave less than a thousandth of a

@@ -1,4 +1,4 @@
-"""The last layer's activation and the loss do not belong together.
+"""The last layer's activation and the loss do not fit together.
 
 What it finds
 Pairs of last activation and loss that cannot work, or work only by luck: softmax over one unit, a
@@ -18,8 +18,8 @@ and from_logits of the loss. A sigmoid is between 0 and 1: if the targets were, 
 error nor its square could be above 1 (2 and 4 for tanh). A wrong answer of a classifier has a
 probability of at least one half and costs at least ln(2): a loss below that share of the errors
 looks at something else than the accuracy does. How loud it is said depends on the logged loss and
-accuracy: only what cannot work, or a run that stands still, is called lost. Behind a last relu, a
-loss that is the same to its last digits in three epochs says that all outputs are zero.
+accuracy: only what cannot work, or a run that makes no progress, is called lost. Behind a last
+relu, a loss that is the same to its last digits in three epochs says that all outputs are zero.
 
 Example
 Dense(1, activation="softmax") with binary cross-entropy: Keras computes the loss from the values
@@ -31,7 +31,7 @@ categorical cross-entropy. Or no activation and from_logits=True in either.
 
 Blind spots
 Models whose settings were not stored (subclassed ones, Keras 2), with several outputs, or with
-losses of one's own.
+custom losses.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ the batch size.
 
 How it is measured
 From the loss in the stored model; or from the loss of the first step, which no update has touched,
-against ln(K) for K classes, where a capture tells the size of the batches. Adam and its kin divide
+against ln(K) for K classes, where a capture says the size of the batches. Adam and its kin divide
 the gradient by its size, so that a sum does them no harm. Loud only where the loss says that
 nothing is learned.
 
@@ -23,7 +23,7 @@ What to do
 Leave reduction out, which averages over the batch; or divide the learning rate by the batch size.
 
 Blind spots
-A sum in a loss of one's own is seen only by the first loss, if the number of classes is known.
+A sum in a custom loss is seen only by the first loss, if the number of classes is known.
 """
 
 from __future__ import annotations

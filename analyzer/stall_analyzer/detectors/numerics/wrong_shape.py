@@ -1,4 +1,4 @@
-"""Labels and outputs have shapes that broadcast, so that each label meets every output.
+"""Labels and outputs have shapes that broadcast, so each label is compared with every output.
 
 What it finds
 A loss of labels of shape (batch,) and outputs of shape (batch, 1), or the other way round, that was

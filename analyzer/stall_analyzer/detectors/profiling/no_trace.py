@@ -4,7 +4,7 @@ What it finds
 Runs whose first epoch is known from event files alone.
 
 Why it stalls
-It does not. Event files tell how long the epochs took, and at most when the first step and the
+It does not. Event files say how long the epochs took, and at most when the first step and the
 validation were over. What the time went to is estimated from that, roughly; a first epoch that is
 much slower than the later ones has a one-time cost. A profile names it.
 

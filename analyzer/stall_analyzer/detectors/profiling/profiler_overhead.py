@@ -1,7 +1,7 @@
 """Logging and profiling took a visible part of the epoch.
 
 What it finds
-What measuring the first epoch cost: starting and stopping the profiler inside of it, the profiler
+What measuring the first epoch cost: starting and stopping the profiler inside it, the profiler
 while it ran, scalars that were logged for every batch, and the capture's own work. At least a tenth
 of the epoch.
 
@@ -27,7 +27,7 @@ logs in a thread of its own and profiles only a part of the epoch; or log by epo
 Blind spots
 The running profiler is an estimate: ops in loops of a graph are not counted, nor eager ops. Caches
 that logging cools and threads that fall asleep meanwhile make the next step longer, which nothing
-shows. Of a capture, what its ops inside the graph take (some 25 µs a step) and the cores that
+shows. Of a capture, what its ops inside the graph take (about 25 µs a step) and the cores that
 saving a profile takes are not counted.
 """
 

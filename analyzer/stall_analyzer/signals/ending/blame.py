@@ -1,6 +1,6 @@
 """What a training that does not go on waits for, from the stacks of its threads.
 
-The main thread tells most: it is in the user's own code, or inside of TensorFlow. There it waits
+The main thread tells most: it is in the user's own code, or inside TensorFlow. There it waits
 for Python that TensorFlow called (a generator, a py_function), for other workers, or for its next
 batch. Where nothing says which, nothing is said.
 """

@@ -1,5 +1,5 @@
 """Work of TensorFlow's that never ends, or need not: a stage of the input that drops everything, a
-call that goes through data which repeat, a loop inside of a graph.
+call that goes through data which repeat, a loop inside a graph.
 
 A capture looks at it several times when a training hangs: what each stage of tf.data has given, and
 which loops only their condition can end.

@@ -16,7 +16,7 @@ class LoggedProgress:
     """Of a run whose event files speak of training."""
 
     finished: bool  # at least one epoch
-    marks_epochs: bool  # Keras logs the end of each; a loop of one's own simply ends
+    marks_epochs: bool  # Keras logs the end of each; a custom loop simply ends
     batches: int  # logged
     lasted_ps: int  # from the first sign of training to the last record
     usual_batch_ps: int | None  # between two logged batches

@@ -271,7 +271,7 @@ POLLS = "it slept again and again in one place, and nothing else happened"
 
 
 def _polled(scene: Scene, reason: Blamed) -> Blamed | None:
-    """One that looks again and again whether something has come, in a loop of its own or inside of
+    """One that looks again and again whether something has come, in a loop of its own or inside
     the library that its line has called. One long sleep is none."""
     thread, frames = reason.thread, stack_of(reason.thread).frames
     in_its_own_code = bool(frames) and frames[0].is_users

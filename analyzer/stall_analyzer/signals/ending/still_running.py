@@ -46,7 +46,7 @@ def still_running(events: EventLog | None) -> StillRunning | None:
         return _of_capture(events.capture, events.read_ns)
     series = _telling(events)
     begin_ns, last_ns = events.first_wall_ns, events.last_wall_ns
-    # A loop of one's own has no epoch to finish: what it logged so far is all there is to judge.
+    # A custom loop has no epoch to finish: what it logged so far is all there is to judge.
     if _has_finished_epoch(events) or events.keras is None or begin_ns is None or last_ns is None:
         return None
     # A clock that is ahead of ours by as much says nothing, either.

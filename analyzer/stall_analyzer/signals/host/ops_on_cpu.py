@@ -1,4 +1,4 @@
-"""Ops that computed on the host inside of steps, in a run whose device was traced."""
+"""Ops that computed on the host inside steps, in a run whose device was traced."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def python_calls(aligned: AlignedTrace, ledger: Tiling, wanted: Int64s) -> tuple
 
 
 def _callback_frame(trace: Trace, row: int) -> int:
-    """The callback that Keras called, where the function runs inside of one; else itself."""
+    """The callback that Keras called, where the function runs inside one; else itself."""
     frame, parent = row, int(trace.events.parent[row])
     while parent >= 0:
         if CALLS_CALLBACKS in name_of(trace, parent):

@@ -85,7 +85,7 @@ class Course:
 def baseline_of(learning: LearningSignals) -> Baseline | None:
     """By the labels that a capture looked at, else by accuracy, else by the number of classes."""
     if learning.label_cost is not None:
-        cost, words = learning.label_cost, "the best answer that is the same for all inputs"
+        cost, words = learning.label_cost, "the best constant answer"
         return Baseline(cost, (1 - CLEARLY) * cost, words)
     settings = learning.settings
     if settings.guess_loss is None or settings.classes is None:

@@ -102,7 +102,7 @@ def _accuracy_says_otherwise(learning: LearningSignals) -> bool:
 
 
 def _classes(learning: LearningSignals) -> int | None:
-    """Also behind a loss of one's own or one that is summed, if the outputs are probabilities."""
+    """Also behind a custom loss or one that is summed, if the outputs are probabilities."""
     settings, output = learning.settings, learning.settings.output
     if settings.classes is not None or output is None:
         return settings.classes
