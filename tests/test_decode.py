@@ -349,8 +349,8 @@ def test_after_a_damaged_line_reading_goes_on_with_the_next(read: Read) -> None:
     ("data", "message"),
     [
         (b"", "is empty"),
-        (b"\x0a", "is no profiler trace"),
-        (b"<html>404 Not Found</html>", "is no profiler trace"),
+        (b"\x0a", "is not a profiler trace"),
+        (b"<html>404 Not Found</html>", "is not a profiler trace"),
         (long_line().decode("utf-8", "replace").encode(), "is damaged"),
     ],
 )

@@ -111,7 +111,7 @@ def test_what_is_nested_without_end_ends_the_reading(tmp_path: Path) -> None:
     "data", [b'{"traceE', b"[]", gzip.compress(b"{}"), gzip.compress(document())[:12]]
 )
 def test_what_is_no_trace_is_refused(tmp_path: Path, data: bytes) -> None:
-    with pytest.raises(UnreadableFile, match="is no Chrome trace"):
+    with pytest.raises(UnreadableFile, match="is not a Chrome trace"):
         read(tmp_path, data)
 
 

@@ -39,7 +39,7 @@ def test_a_constant_guess_has_a_cost_where_the_labels_are_known() -> None:
     curves = learning_curves(LearningSignals(steps=losses(2.5, 2.4), label_cost=2.25), None)
     assert curves is not None
     assert curves.baseline == 2.25
-    assert "the same for all inputs" in curves.baseline_words
+    assert "the best constant answer" in curves.baseline_words
 
 
 def test_a_long_course_keeps_the_first_value_that_is_no_number() -> None:

@@ -40,9 +40,9 @@ def test_a_run_without_a_window_is_over_no_share() -> None:
     [
         ("inputs=20%", "'inputs' cannot be limited; what can: input, compile"),
         ("status=broken", "'broken' is not a verdict; there are: healthy"),
-        ("input=20", "'20' is no duration"),
-        ("input", "'' is no duration"),
-        ("epoch=20%", "'20%' is no duration"),
+        ("input=20", "'20' is not a duration"),
+        ("input", "'' is not a duration"),
+        ("epoch=20%", "'20%' is not a duration"),
     ],
 )
 def test_a_limit_that_could_never_be_exceeded_is_refused(text: str, words: str) -> None:

@@ -246,7 +246,7 @@ def test_a_fit_that_an_exception_has_left_is_no_hang(
     assert pulse.phase == "idle"
     finish(tmp_path)
     assert capture_logs.records(tmp_path, "mark")[-1]["what"] == "fit_end"
-    assert "left before its end" in capture_logs.records(tmp_path, "note")[0]["text"]
+    assert "training ended early" in capture_logs.records(tmp_path, "note")[0]["text"]
 
 
 def test_a_fit_after_one_that_failed_begins_anew(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_a_script_without_fit_is_told_so(tmp_path: Path) -> None:
     finished = tried(tmp_path, "print('no training here')")
     assert finished.returncode == try_command.NOT_TRIED
     assert "no training here" in finished.stderr
-    assert "without a model.fit" in finished.stderr
+    assert "without calling Keras' model.fit" in finished.stderr
 
 
 def test_a_script_that_fails_ends_the_trial(tmp_path: Path) -> None:
