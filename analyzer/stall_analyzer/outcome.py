@@ -68,7 +68,7 @@ def failure(run: Run, reason: str, trace: str = "") -> Outcome:
     """An entry that says nothing about the training, and why."""
     text = f"This run could not be analyzed: {reason}."
     if trace:
-        text += " This is a bug in stall-analyze."
+        text += " This is a fault of stall-analyze."
     nothing = Ledger(np.zeros(1, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.bool_))
     report = Report(
         run,

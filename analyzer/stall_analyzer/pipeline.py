@@ -77,7 +77,7 @@ class _Pieces:
 
 
 def _fault(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}. This is a bug in stall-analyze."
+    return f"{type(error).__name__}: {error}. This is a fault of stall-analyze."
 
 
 def _answered(pieces: _Pieces, notes: list[Note], progress: Progress, reading: Reading) -> Report:

@@ -151,7 +151,7 @@ def read_records(
         notes.append(Note("error", text, path, may_pass=True))
         return
     if fault:
-        text = f"Records of {what} could not be read: {fault}. This is a bug in stall-analyze."
+        text = f"Records of {what} could not be read: {fault}. This is a fault of stall-analyze."
         notes.append(Note("error", text, path))
     if so_far.damaged:
         text = f"Damaged records in {what} were skipped: {so_far.damaged}."
