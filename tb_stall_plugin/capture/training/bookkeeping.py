@@ -70,6 +70,8 @@ class Bookkeeping:
         books.in_steps = timed_calls.taken_in_steps
         books.is_loop = callbacks is None
         books.meets_others = is_one_of_several()
+        if callbacks is not None:  # else it may be too early for TensorFlow to look for devices
+            timed_calls.input_wait.prepare()
         books.begin()
         timed_calls.keep(books)
         self._hooks = timed_calls.time_callbacks(books, callbacks or ())

@@ -72,12 +72,13 @@ class GradientMeter:
     the variables that they use.
     """
 
-    def __init__(self, optimizer: Any, layers: Sequence[WatchedLayer]) -> None:
+    def __init__(self, optimizer: Any) -> None:
+        """To be made before a step is traced: the less is done meanwhile, the better."""
         self._optimizer_if_alive = weakref.ref(optimizer)
-        self._layers = layers
+        self._layers: Sequence[WatchedLayer] = ()
         self._functions: dict[tuple[tuple[bool, ...], int, tuple[int, ...]], Any] = {}
         self._samples: dict[int, Any] = {}  # variables by their length: number, sample of a batch
-        self._vector = tf.Variable(tf.zeros([vector_length(layers)]), trainable=False)
+        self._vector: Any = None  # where something is measured inside of the step
         self._skipped = tf.Variable(0.0, trainable=False)
         self._is_due = tf.Variable(True, trainable=False)
         self._will_measure = True
@@ -91,6 +92,10 @@ class GradientMeter:
     @property
     def _optimizer(self) -> Any:
         return self._optimizer_if_alive()
+
+    def watch(self, layers: Sequence[WatchedLayer]) -> None:
+        """What is measured, once it is known."""
+        self._layers = layers
 
     # ------------------------------------------------------------ from outside
 
@@ -118,6 +123,8 @@ class GradientMeter:
         held = self._held.taken() if self._will_measure else None
         if held is not None:
             return self._of_held(*held)
+        if self._vector is None:
+            return {}
         held = raw.ReadVariableOp(resource=self._vector.handle, dtype=tf.float32)
         vector: list[float] = held.numpy().tolist()
         number = head_of(vector).number
@@ -177,6 +184,8 @@ class GradientMeter:
         looked_at = tensors_of(batch, _is_number_of_this_step)
         if self._is_held([*weights, *biases, scale], replicas, looked_at):
             return scale
+        if self._vector is None:
+            self._vector = _zeros_of_our_own(vector_length(self._layers))
         roles = tuple(role for role, _ in looked_at)
         tensors = [*weights, *biases, scale, *(tensor for _, tensor in looked_at)]
         if tf.executing_eagerly():
@@ -259,9 +268,7 @@ class GradientMeter:
         length = 1 + packed_length(batch)
         if length not in self._samples:
             # XLA wants to know how long it is.
-            self._samples[length] = outside_of_graphs_and_strategies(
-                lambda: tf.Variable(tf.zeros([length]), trainable=False)
-            )
+            self._samples[length] = _zeros_of_our_own(length)
         handle = self._samples[length].handle
 
         def keep() -> None:
@@ -305,6 +312,12 @@ def _take_out(functions: Sequence[_PutIn]) -> None:
                 step._remove_function(name)
         for function in inner.values():
             func_graph.dismantle_func_graph(function.graph)
+
+
+def _zeros_of_our_own(length: int) -> Any:
+    return outside_of_graphs_and_strategies(
+        lambda: tf.Variable(tf.zeros([length]), trainable=False)
+    )
 
 
 def _is_elsewhere() -> bool:

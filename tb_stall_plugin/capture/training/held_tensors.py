@@ -22,7 +22,8 @@ Arrays = list[npt.NDArray[Any]]
 
 
 class HeldTensors:
-    """It must live as long as the steps that were traced with it, for its variables' sake."""
+    """It must live as long as the steps that were traced with it, for its variables' sake.
+    To be made outside of graphs and strategies."""
 
     def __init__(self) -> None:
         # One for each kind of what is kept: only those of the same types can be told apart.
@@ -30,6 +31,7 @@ class HeldTensors:
         self._eager: tuple[Hashable, list[Any]] | None = None
         self._nothing: Any = None
         self.are_much = False
+        self._ready = [self._variable()]  # most need but one
 
     def put(self, what: Hashable, tensors: Sequence[Any]) -> None:
         """Inside of the step; `what` says what they are."""
@@ -38,7 +40,11 @@ class HeldTensors:
             return
         key = what, tuple(tensor.dtype for tensor in tensors)
         if key not in self._variables:
-            self._variables[key] = outside_of_graphs_and_strategies(self._variable)
+            self._variables[key] = (
+                self._ready.pop()
+                if self._ready
+                else outside_of_graphs_and_strategies(self._variable)
+            )
         value = raw.OptionalFromValue(components=tensors)
         raw.AssignVariableOp(resource=self._variables[key].handle, value=value)
 

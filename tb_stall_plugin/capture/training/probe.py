@@ -56,7 +56,8 @@ class Probe:
         self.failure: str | None = None  # why it measures no more
         self._weights: list[Any] = []  # of the layers, and their biases or None
         self._biases: list[Any] = []
-        self._gradients: GradientMeter | None = None
+        self._ready: GradientMeter | None = None
+        self._gradients: GradientMeter | None = None  # the same, when layers are chosen
         self._updates: UpdateMeter | None = None
         self._dense: list[tuple[WatchedLayer, Any]] = []  # layers whose updates are measured
         self.given: set[int] = set()  # ids of the variables that the optimizer was given,
@@ -75,6 +76,9 @@ class Probe:
             return
         if not tf.compat.v1.executing_eagerly_outside_functions():
             return  # TensorFlow 1: its sessions know nothing of our variables
+        if self._ready is None:
+            optimizer = self.optimizer
+            self._ready = outside_of_graphs_and_strategies(lambda: GradientMeter(optimizer))
         if self._gradients is not None:
             self._gradients.measure_next(self.measured_steps.is_due)
             self._gradients.losses()  # of steps that were none of ours
@@ -254,9 +258,9 @@ class Probe:
             if not watched.is_sparse
         ]
         self.layers = layers
-        self._gradients = outside_of_graphs_and_strategies(
-            lambda: GradientMeter(self.optimizer, layers)
-        )
+        if self._ready is not None:
+            self._ready.watch(layers)
+        self._gradients = self._ready
 
 
 def _as_autograph_has_it(method: Method) -> Method:

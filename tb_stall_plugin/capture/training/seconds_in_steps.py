@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import tensorflow as tf
+
+from tb_stall_plugin.capture.training.strategies import outside_of_graphs_and_strategies
 
 raw = tf.raw_ops
 
@@ -17,11 +18,15 @@ class SecondsInSteps:
         self._sum: tf.Variable | None = None
         self._read_s = 0.0
 
+    def prepare(self) -> tf.Variable:
+        """Before a step is traced: the less is done meanwhile, the better."""
+        if self._sum is None:
+            self._sum = outside_of_graphs_and_strategies(_zero)
+        return self._sum
+
     def add(self, seconds: Any) -> None:
         """In a graph that is being built."""
-        if self._sum is None:
-            self._sum = _variable_of_our_own()
-        raw.AssignAddVariableOp(resource=self._sum.handle, value=seconds)
+        raw.AssignAddVariableOp(resource=self.prepare().handle, value=seconds)
 
     def take(self) -> float:
         """Those since it was last asked."""
@@ -39,12 +44,6 @@ def now() -> Any:
         return raw.Timestamp()
 
 
-def _variable_of_our_own() -> tf.Variable:
-    """Made in a thread of its own, which knows no graph and no strategy."""
-
-    def make() -> tf.Variable:
-        with tf.device("CPU:0"):
-            return tf.Variable(0.0, dtype=tf.float64, trainable=False)
-
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(make).result()
+def _zero() -> tf.Variable:
+    with tf.device("CPU:0"):
+        return tf.Variable(0.0, dtype=tf.float64, trainable=False)
