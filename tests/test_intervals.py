@@ -6,13 +6,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stall_analyzer.model.columns import distinct
 from stall_analyzer.model.intervals import (
     NOTHING,
     Layer,
     Tiling,
     covered,
     difference,
-    distinct,
     enclosing,
     inherit,
     innermost,

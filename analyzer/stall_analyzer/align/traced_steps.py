@@ -29,7 +29,7 @@ from stall_analyzer.model.trace_rows import (
     outermost,
     rows_called,
     rows_inside,
-    rows_named,
+    rows_numbered,
     rows_of_line,
     rows_with,
     stat_of,
@@ -189,8 +189,8 @@ def eager_rows(trace: Trace, training: TrainingThread, wanted: Callable[[str], b
     """Eager ops of the training thread that no function call encloses."""
     prefix = "EagerLocalExecute: "
     span = rows_of_line(trace, training.line)
-    rows = rows_named(trace, lambda n: n.startswith(prefix) and wanted(n.removeprefix(prefix)))
-    rows = rows_inside(span, rows)
+    named = [number for op, number in trace.numbers_after(prefix).items() if wanted(op)]
+    rows = rows_inside(span, rows_numbered(trace, named))
     calls = training.calls
     outside = enclosing(calls.start_ps, calls.end_ps, trace.events.start_ps[rows]) < 0
     return rows[outside]

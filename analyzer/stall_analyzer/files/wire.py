@@ -21,6 +21,8 @@ Field: TypeAlias = tuple[int, int, int, int]
 
 def varint(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
     """The unsigned integer at `position` and the position after it."""
+    if position < end and (byte := buffer[position]) < 0x80:  # most are
+        return byte, position + 1
     value = shift = 0
     while position < end:
         byte = buffer[position]
@@ -43,7 +45,11 @@ def fields(buffer: Buffer, start: int, end: int) -> Iterator[Field]:
     """The fields of the message in buffer[start:end], none of them parsed."""
     position = start
     while position < end:
-        key, position = varint(buffer, position, end)
+        key = buffer[position]
+        if key < 0x80:  # here, too, without a call
+            position += 1
+        else:
+            key, position = varint(buffer, position, end)
         number, wire_type = key >> 3, key & 7
         if number == 0:
             raise WireError("field number 0")
@@ -51,7 +57,10 @@ def fields(buffer: Buffer, start: int, end: int) -> Iterator[Field]:
             value, position = varint(buffer, position, end)
             yield number, wire_type, value, position
             continue
-        length, position = payload(buffer, wire_type, position, end)
+        if wire_type == BYTES and position < end and (length := buffer[position]) < 0x80:
+            position += 1
+        else:
+            length, position = payload(buffer, wire_type, position, end)
         if length > end - position:
             raise WireError("a field is longer than its message")
         yield number, wire_type, position, position + length

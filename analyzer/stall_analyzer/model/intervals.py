@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stall_analyzer.model.columns import distinct
 from stall_analyzer.model.units import Bools, Float64s, Int32s, Int64s, UInt8s
 
 NOTHING = -1  # the label of an instant that no interval covers
@@ -28,14 +29,6 @@ class Layer(NamedTuple):
     start: Int64s
     end: Int64s
     label: int
-
-
-def distinct(*arrays: Int64s) -> Int64s:
-    """All values in order, each once. (np.unique hashes, which is far slower on times.)"""
-    values = np.sort(np.concatenate(arrays))
-    fresh = np.ones(len(values), dtype=np.bool_)
-    fresh[1:] = values[1:] != values[:-1]
-    return values[fresh]
 
 
 def union(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class Ledger:
     def tiling(self) -> Tiling:
         return Tiling(self.bounds_ps, self.cause.astype(np.int64))
 
-    @property
+    @cached_property
     def causes_ps(self) -> dict[str, int]:
         """Picoseconds per cause, only those that occur."""
         sums = np.zeros(len(CAUSES), dtype=np.int64)

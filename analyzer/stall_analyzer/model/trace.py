@@ -115,6 +115,20 @@ class Trace:
         """The index of each name."""
         return {name: number for number, name in enumerate(self.names)}
 
+    @cached_property
+    def _after(self) -> dict[str, dict[str, int]]:
+        return {}
+
+    def numbers_after(self, prefix: str) -> Mapping[str, int]:
+        """Of names that begin with `prefix`, what follows it, and the index of the name."""
+        if prefix not in self._after:
+            self._after[prefix] = {
+                name.removeprefix(prefix): number
+                for name, number in self.numbers.items()
+                if name.startswith(prefix)
+            }
+        return self._after[prefix]
+
     def read(self) -> Trace:
         return self
 
