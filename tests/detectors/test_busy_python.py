@@ -9,7 +9,7 @@ import pytest
 
 from stall_analyzer.signals.ending.stall import ENDLESS, SLOW, STUCK
 from tests import captures as write
-from tests.captures import SITE, thread
+from tests.captures import GENERATOR, IN_THE_STEP, QUEUE, SITE, thread
 from tests.detectors.stalls import LAST_STEP_S, Json, before, judged, stall
 
 SCRIPT = "/home/me/train.py"
@@ -85,3 +85,26 @@ def test_a_pool_whose_workers_end_at_once_is_stuck_unless_they_get_something_don
     )
     found = judged(write.read(tmp_path, [*before(0), *records]))[0]
     assert found is not None and found.state == state
+
+
+def test_a_line_before_fit_that_takes_long_is_slow_wherever_it_is_met(tmp_path: Path) -> None:
+    def main(idle: int) -> Json:
+        return thread(f"{SCRIPT}:{4 + idle % 3} near", f"{SCRIPT}:20 <module>", main=True)
+
+    looks = stall(main, phase="startup", steps=0, cores=1.0)
+    dump = write.record(
+        "dump", LAST_STEP_S + 13, reason="no_step", step=0, idle_s=13.0, phase="startup",
+        cpu_s=16.0, threads=[main(13)], native=[], for_data=True,
+    )  # fmt: skip
+    found = judged(write.read(tmp_path, [*before(0), *looks, dump]))[0]
+    assert found is not None and (found.state, found.bucket) == (SLOW, "input")
+
+
+def test_a_fit_in_another_thread_is_what_the_main_one_waits_for(tmp_path: Path) -> None:
+    trains = thread(*IN_THE_STEP, f"{SITE}/keras/src/backend/tensorflow/trainer.py:371 fit")
+    joins = thread(
+        f"{write.LIBRARY}/threading.py:1119 Thread.join", f"{SCRIPT}:9 <module>", main=True
+    )
+    looks = stall(joins, trains, thread(*QUEUE, *GENERATOR))
+    found = judged(write.read(tmp_path, [*before(), *looks]))[0]
+    assert found is not None and (found.state, found.bucket) == (STUCK, "input")

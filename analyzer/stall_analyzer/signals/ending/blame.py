@@ -30,6 +30,7 @@ from stall_analyzer.signals.ending.python_stacks import (
     ASKS_SERVICE,
     CALLS_BACK,
     CALLS_PYTHON,
+    FITS,
     GENERATES,
     IMPORTS,
     SETS_UP_CLUSTER,
@@ -139,6 +140,7 @@ def blamed(scene: Scene) -> Blamed | None:
     thread = scene.last.main
     if thread is None:
         return None
+    thread = _who_trains(scene, thread)
     main = stack_of(thread)
     if main.exits:
         return _keeps_alive(scene)
@@ -150,12 +152,23 @@ def blamed(scene: Scene) -> Blamed | None:
         return _peers(scene, thread)
     if main.passes(ASKS_SERVICE):
         return _service(thread)
-    called = [t for t in scene.last.threads if not t.main and is_called_by_tensorflow(stack_of(t))]
+    called = [
+        t for t in scene.last.threads if t is not thread and is_called_by_tensorflow(stack_of(t))
+    ]
     if called:
         return _python_for_tensorflow(scene, called)
     if main.fetches:
         return _fetch(thread)
     return _peers(scene, thread) if scene.has_peers else _runtime(scene, thread)
+
+
+def _who_trains(scene: Scene, main: ThreadStack) -> ThreadStack:
+    """The main thread, unless it only waits for another one, which is in fit."""
+    wait = wait_of(stack_of(main))
+    if wait is None or wait.kind not in ("thread", "future", "event"):
+        return main
+    others = [t for t in scene.last.threads if not t.main and stack_of(t).passes(FITS)]
+    return others[0] if len(others) == 1 else main
 
 
 def is_called_by_tensorflow(stack: Stack) -> bool:
@@ -185,7 +198,7 @@ def _python_of_main(scene: Scene, thread: ThreadStack) -> Blamed | None:
     if _meets_processes(main) or _joins_replicas(scene, found):
         return replace(found, bucket=COMMUNICATION, confidence=0.7)
     is_own = main.owner is not None and main.owner.is_users
-    if is_own and any(dump.for_data for dump in scene.dumps):
+    if is_own and _is_for_data(scene, main):
         return replace(found, bucket="input", confidence=0.7)
     if _speaks_with_a_peer(found, main):
         return replace(found, bucket=COMMUNICATION, confidence=0.7)
@@ -198,6 +211,13 @@ def _meets_processes(stack: Stack) -> bool:
         module_of(frame) == "multiprocessing.synchronize" and frame.name in MEETS
         for frame in stack.library_calls
     )
+
+
+def _is_for_data(scene: Scene, main: Stack) -> bool:
+    """As a dump says that met it at the same line of the script."""
+    dumps = [d for d in scene.capture.dumps if d.for_data and d.main is not None]
+    lines = {(f.path, f.line) for d in dumps if d.main for f in stack_of(d.main).all_users[-1:]}
+    return any((frame.path, frame.line) in lines for frame in main.all_users[-1:])
 
 
 def _joins_replicas(scene: Scene, found: Blamed) -> bool:

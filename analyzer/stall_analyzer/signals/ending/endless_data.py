@@ -48,7 +48,7 @@ class EndlessData:
         what = "validation" if self.of_validation else "first epoch"
         why = "the data repeats again and again (repeat())"
         if self.generator is not None:
-            why = f"the generator at {self.generator.place} yields in a loop without a way out"
+            why = f"the generator at {self.generator.place} yields forever"
         # Steps go on in such an epoch, and the model learns; during a validation it does not.
         does = "never ends" if self.of_validation else "could not end"
         return f"Its {what} {does}: {why}, and fit{at} was given no {self.argument}"

@@ -44,6 +44,8 @@ WAITS = frozenset(
      "communicate", "accept", "connect", "__enter__", "_try_wait", "_wait", "as_completed",
      "_shutdown", "serve_forever", "interaction", "next", "create_connection", "getaddrinfo"}
 )  # fmt: skip
+# Keras trains, evaluates or predicts.
+FITS = re.compile(r"/tensorflow/trainer\.py$|/engine/training\.py$")
 # A module is being imported.
 IMPORTS = re.compile(r"^<frozen importlib|/importlib/")
 TOP_LEVEL = "<module>"
@@ -73,6 +75,10 @@ class Stack:
     @property
     def users(self) -> Frame | None:
         return next((f for f in self.frames if f.is_users), None)
+
+    @property
+    def all_users(self) -> list[Frame]:
+        return [frame for frame in self.frames if frame.is_users]
 
     @property
     def is_inside_tensorflow(self) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from stall_analyzer.align.logged_epoch import STEP_SECONDS
 from stall_analyzer.captures.capture_format import MarkName, StopReason
 from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look
+from stall_analyzer.captures.stack_frames import OURS, frame_of
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.format import percent
 from stall_analyzer.signals.ending.blame import (
@@ -34,6 +35,7 @@ from stall_analyzer.signals.ending.standing import (
     busy_child,
     cores_at_work,
     is_blocked,
+    is_one_preparation,
     is_reading,
     is_served,
     is_woken,
@@ -78,11 +80,14 @@ def stall_of(
     outside = scene.last.phase in OUTSIDE_OF_FIT and not _is_held(scene.last)
     judged = _endless(scene) or (_traces(scene) if outside else None)
     if judged is None:
+        all_of_it = scene
         if outside:
             scene = replace(scene, looks=still_at_the_end(looks))
         judged = _judged(scene)
         if outside and judged[0] in (SLOW, UNSURE) and not is_worth_a_word(scene):
-            return None
+            scene, judged = all_of_it, _judged(all_of_it)
+            if not (is_one_preparation(scene) and _is_over_the_limit(scene) and judged[0] == SLOW):
+                return None
     state, why, reason = judged
     since_ns = scene.looks[0].sign_ns if scene.looks[0] is looks[0] else scene.looks[0].ns
     return _stall(scene, state, why, reason, since_ns)
@@ -167,7 +172,10 @@ def _is_of_an_error(look: Look) -> bool:
 
 def _is_being_interrupted(look: Look) -> bool:
     """Its main thread tells the capture of an error or a signal, and is in nothing else."""
-    return look.main is not None and not look.main.frames
+    if look.main is None:
+        return False
+    innermost = frame_of(look.main.frames[0]) if look.main.frames else None
+    return innermost is None or innermost.is_of(OURS)
 
 
 def _is_over_its_limit(look: Look) -> bool:

@@ -12,7 +12,7 @@ from stall_analyzer.captures.capture_format import HostMetric, Tag, TrainingPhas
 from stall_analyzer.captures.capture_records import NS_PER_S, ChildProcess, Look, Loop, ThreadStack
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.signals.ending.blame import Scene, is_called_by_tensorflow, sleep_calls
-from stall_analyzer.signals.ending.python_stacks import TRACES, stack_of
+from stall_analyzer.signals.ending.python_stacks import IMPORTS, TRACES, stack_of
 
 # Less of a core than this is threads that look around now and then.
 IDLE_CORES = 0.02
@@ -242,6 +242,22 @@ def still_at_the_end(looks: tuple[Look, ...]) -> tuple[Look, ...]:
     while begin > 0 and places(calm[begin - 1]) == last:
         begin -= 1
     return looks[looks.index(calm[begin]) :]
+
+
+def is_one_preparation(scene: Scene) -> bool:
+    """Before fit, one line of the script takes long, wherever in it the looks have met it, and
+    nothing of it is TensorFlow's: a loop that trains would be."""
+    if scene.last.phase != TrainingPhase.STARTUP or scene.is_attached:
+        return False
+    looks = scene.calm[-LEAST_LOOKS * 2 :]
+    stacks = [stack_of(look.main) for look in looks if look.main is not None]
+    lines = {(users[-1].path, users[-1].line) for s in stacks if (users := s.all_users)}
+    lasted_s = (looks[-1].ns - looks[0].ns) / NS_PER_S
+    if len(stacks) < LEAST_LOOKS * 2 or len(lines) != 1 or lasted_s < LEAST_SECONDS:
+        return False
+    return not any(
+        frame.is_tensorflow or frame.is_of(IMPORTS) for s in stacks for frame in s.frames
+    )
 
 
 def is_worth_a_word(scene: Scene) -> bool:
