@@ -7,12 +7,12 @@ describe("the sums over all runs", () => {
   it("are told in one sentence, with the time of all machines", () =>
     expect(fleetHeadline(fleet({ lost_ps: 11.7 * S, estimated_runs: 0 }))).toBe(
       "9 runs on 10 hosts: their first epochs took 2 min 06 s of machine time; " +
-        "11.7 s of it (9 %) were lost.",
+        "11.7 s of it (9 %) was lost.",
     ));
 
   it("say how many of the runs are estimated", () =>
     expect(fleetHeadline(fleet({ estimated_runs: 2 }))).toMatch(
-      /were lost\. In 2 of the runs this is estimated\.$/,
+      /was lost\. In 2 of the runs this is estimated\.$/,
     ));
 
   it("are not told before there are any", () =>

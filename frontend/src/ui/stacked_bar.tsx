@@ -79,7 +79,10 @@ export function Candidates({ buckets }: { buckets: readonly Bucket[] }) {
   if (buckets.length === 0) return null;
   const last = buckets.length - 1;
   return (
-    <span class="candidates" title="The logs cannot decide between these; the most likely is first.">
+    <span
+      class="candidates"
+      title="The logs cannot decide between these; the most likely is first."
+    >
       {buckets.map((bucket, index) => (
         <span key={bucket}>
           {index > 0 && (index === last ? " or " : ", ")}
