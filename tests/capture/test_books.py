@@ -129,6 +129,18 @@ def test_collecting_garbage_is_taken_from_whoever_caused_it(books: Books, clock:
     assert spent_ms(ended(books)) == {Account.CALLBACK: 1, Account.GC: 4}
 
 
+def test_collecting_garbage_while_a_graph_is_built_is_part_of_building_it(
+    books: Books, clock: Clock
+) -> None:
+    books.enter(books.entry(Account.TRACE, "step"))
+    clock.wait(1)
+    books._collecting("start", {})
+    clock.wait(4)
+    books._collecting("stop", {})
+    books.leave()
+    assert spent_ms(ended(books)) == {Account.TRACE: 5}
+
+
 def test_the_garbage_of_other_threads_is_not_the_trainings(books: Books, clock: Clock) -> None:
     other = threading.Thread(target=books._collecting, args=("start", {}))
     other.start()

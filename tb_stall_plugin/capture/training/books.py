@@ -247,8 +247,10 @@ class Books:
         return spent
 
     def _collecting(self, phase: str, info: dict[str, int]) -> None:
-        """Python tells it on the thread that collects. Not by `enter`, which it may interrupt."""
-        if not self.is_mine:
+        """Python tells it on the thread that collects. Not by `enter`, which it may interrupt.
+
+        To build a graph makes so many objects that looking through them is a part of it."""
+        if not self.is_mine or self.top.account in (Account.TRACE, Account.RETRACE):
             return
         if phase == "start":
             self._collecting_since_ns = self._clock_ns()
