@@ -90,7 +90,7 @@ def code_version() -> str:
     """
     package = os.path.dirname(stall_analyzer.__file__)  # noqa: PTH120  no Path: there are so many
     sources = sorted(_sources(package, ""))
-    state, kept = digest(package, *sources), cache_folder() / "code-version"
+    state, kept = digest(*sources), cache_folder() / f"sources-{digest(package)}"
     try:
         known, version = kept.read_text().split("\n")
     except (OSError, ValueError):

@@ -3,12 +3,14 @@ masked arrays, which takes longer than all that a small run asks of them."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from stall_analyzer.model.units import Bools
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
 Number = TypeVar("Number", bound=np.generic)
 

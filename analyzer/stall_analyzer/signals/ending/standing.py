@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from stall_analyzer.captures.capture_format import HostMetric, Tag, TrainingPhase
 from stall_analyzer.captures.capture_records import NS_PER_S, ChildProcess, Look, Loop, ThreadStack
 from stall_analyzer.model.event_log import Capture
+from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.ending.blame import Scene, is_called_by_tensorflow, sleep_calls
 from stall_analyzer.signals.ending.python_stacks import IMPORTS, TRACES, stack_of
 
@@ -112,7 +112,7 @@ def is_reading(scene: Scene) -> bool:
     return bool((read >= READING_BYTES).all())
 
 
-def _grew(scene: Scene, name: str) -> npt.NDArray[np.float64]:
+def _grew(scene: Scene, name: str) -> Float64s:
     """In each half of the time; nothing, where nobody counted."""
     series = scene.capture.series.get(name)
     if series is None or len(series) == 0:
