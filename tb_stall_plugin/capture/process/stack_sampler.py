@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, auto
+from operator import attrgetter
 from pathlib import PurePath
 from types import CodeType, FrameType
 from typing import NamedTuple
@@ -42,6 +43,9 @@ MOST_KNOWN = 5000  # stacks by their code, in memory
 WAITING_MODULES = frozenset(
     {"threading", "queue", "selectors", "connection", "synchronize", "_base", "pool", "queues"}
 )
+
+
+_code, _at = attrgetter("f_code"), attrgetter("f_lasti")
 
 
 class Doing(NamedTuple):
@@ -77,7 +81,8 @@ class StackSampler:
         self._folded = FoldedStacks(with_source)
         self._writing = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._known: dict[tuple[object, ...], Stack] = {}
+        # With their code, which is kept: another one could get its place in memory.
+        self._known: dict[tuple[int, ...], tuple[Stack, list[CodeType]]] = {}
         self._idents: set[int] = set()
         self._own: set[int] = set()
         self._random = random.Random(0)  # the program's own numbers stay as they are
@@ -170,13 +175,14 @@ class StackSampler:
 
     def _stack(self, frames: list[FrameType]) -> Stack:
         """Lines are only looked up for what has not been seen yet: that costs most."""
-        key = (*[frame.f_code for frame in frames], *[frame.f_lasti for frame in frames])
-        stack = self._known.get(key)
-        if stack is None:
+        codes = [*map(_code, frames)]
+        key = (*map(id, codes), *map(_at, frames))  # to hash code itself takes long
+        known = self._known.get(key)
+        if known is None:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            stack = self._known[key] = _stack_of(frames)
-        return stack
+            known = self._known[key] = _stack_of(frames), codes
+        return known[0]
 
 
 def _who_runs(others: list[Stack], training_waits: bool) -> list[Stack]:
