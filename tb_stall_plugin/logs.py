@@ -22,7 +22,8 @@ from stall_analyzer.report.page import run_ids
 # A page that waits for an analysis asks several times a second; the folders need not be walked
 # again for each of its questions.
 REMEMBERED_S = 1.0
-# Where looking itself takes long (thousands of runs, a remote file system), it is done seldom.
+# Where looking itself takes a long time (thousands of runs, a remote file system), it is done
+# seldom.
 REMEMBERED_LOOKS = 10
 # TensorBoard asks every plugin in turn whether it is active before it shows anything.
 LONGEST_LOOK_S = 1.0

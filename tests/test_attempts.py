@@ -147,7 +147,7 @@ def lay_out_worker(root: Path, start_s: int, pid: int, index: int) -> str:
 
 
 def test_a_capture_belongs_to_the_event_files_of_its_process(tmp_path: Path) -> None:
-    """It begins before fit() does, which may take long: a model is built in between."""
+    """It begins before fit() does, which may take a long time: a model is built in between."""
     first, second = file_name(NOON + 40, pid=1), file_name(NOON + 300, pid=2)
     one, two = capture_name(NOON, pid=1), capture_name(NOON + 250, pid=2)
     root = lay_out(tmp_path, f"train/{first}", f"train/{second}", one, two)

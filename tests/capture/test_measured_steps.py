@@ -51,7 +51,7 @@ def test_a_look_in_between_changes_nothing() -> None:
     chosen = MeasuredSteps()
     for _ in range(EVERY):
         chosen.steps_ended(1)
-    chosen.steps_ended(3)  # the last of them took long, say
+    chosen.steps_ended(3)  # the last of them took a long time, say
     assert chosen.rest() == EVERY - 1 - 3
     assert chosen.steps_ended(chosen.rest()) == (False, True)
     assert chosen.rest() == 1

@@ -87,7 +87,7 @@ def write_records(path: Path, count: int, features: int = FEATURES, compression:
 
 
 def busy_cores(seed: Any) -> Any:
-    """A number that is next to nothing, and takes long to compute."""
+    """A number that is next to nothing, and takes a long time to compute."""
     noise = tf.random.stateless_normal((160, 160), seed=[1, tf.cast(seed, tf.int32)])
     for _ in range(150):
         noise = tf.tanh(tf.matmul(noise, noise)) * 0.1

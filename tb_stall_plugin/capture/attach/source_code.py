@@ -31,7 +31,7 @@ def loop_around(frame: PythonFrame, process: Path, began_unix_s: float) -> Loop 
     loop = loop_at(code, frame.line) if code is not None else None
     if code is None or loop is None:
         return None
-    # Operators on arrays may take long; on plain numbers they take nothing.
+    # Operators on arrays may take a long time; on plain numbers they take nothing.
     return replace(loop, is_empty=loop.is_empty and names_in(code, loop) <= frame.numbers)
 
 

@@ -26,7 +26,7 @@ def loop_of(frame: FrameType) -> Loop | None:
         return None
     _, jumps, loop = min(around, key=lambda sized: sized[0])
     # Python lets other threads run where a loop jumps back (since 3.11), and where C gives way. If
-    # a round took long, for its arrays say, it would be seen elsewhere.
+    # a round took a long time, for its arrays say, it would be seen elsewhere.
     return replace(loop, is_empty=loop.is_empty and frame.f_lasti in jumps)
 
 

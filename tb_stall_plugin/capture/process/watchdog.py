@@ -61,7 +61,7 @@ class Watchdog:
         self._stopped.set()
 
     def exit_begins(self, still_there: Callable[[], None]) -> None:
-        """Other exit handlers may hang. `still_there` is called when they take long."""
+        """Other exit handlers may hang. `still_there` is called when they take a long time."""
         self._still_there = still_there
         self._pulse.begin(TrainingPhase.EXIT)
 

@@ -4,7 +4,7 @@ What it finds
 A function of the training thread that was traced in later calls than its first. Four patterns are
 told apart: a new tf.function object each time, one retrace in the very last call (a smaller last
 batch), a trace in nearly every call, and a trace now and then. A single retrace elsewhere is only
-worth a note: two graphs are often meant.
+worth a note: two graphs are often intended.
 
 Why it stalls
 Each combination of tensor shapes, dtypes and Python arguments needs a graph of its own. Recording
@@ -22,12 +22,12 @@ Example
 A loop passed a Python number to its step: 15 calls, 15 graphs, 3.3 s of 3.8 s.
 
 What to do
-Pass numbers as tensors. For changing shapes use reduce_retracing=True or an input_signature with
+Pass numbers as tensors. For changing shapes, use reduce_retracing=True or an input_signature with
 None. Make the last batch as large as the others with drop_remainder=True. Create the tf.function
 once, outside of the loop.
 
 Blind spots
-A trace holds neither shapes nor arguments, so that the reason is inferred from the order of the
+A trace holds neither shapes nor arguments, so the reason is inferred from the order of the
 calls. Functions that are traced inside tf.data or on other threads are not looked at.
 """
 

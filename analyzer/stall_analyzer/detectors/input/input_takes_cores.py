@@ -6,7 +6,7 @@ batches.
 
 Why it stalls
 Training on the CPU and native input ops share the cores: those that the step computes on, and the
-one that starts its ops and runs its Python. Nobody waits, and yet each step takes longer than it
+one that starts its ops and runs its Python. Nothing waits, and yet each step takes longer than it
 would on batches that are ready.
 
 How it is measured

@@ -6,8 +6,9 @@ Time in which the training thread made an iterator or waited for an old one to e
 Why it stalls
 Each epoch of `fit` makes a new iterator: the graph of the pipeline is rewritten, its functions are
 made ready, files opened. Taking the old one down waits for its threads, and for whatever they are
-just doing. One of them tunes the pipeline: it sleeps between two looks at it, each time twice as
-long as before. Slow endings in our runs lasted as long as that sleep, with idle processors.
+doing at that moment. One of them tunes the pipeline: it sleeps between two looks at it, each time
+twice as long as before. Slow endings in our runs lasted as long as that sleep, with idle
+processors.
 
 How it is measured
 Eager ops that make iterators and datasets, and slow deletions of their handles, on the training
@@ -17,9 +18,9 @@ Example
 `for epoch in range(100): model.fit(make_dataset(), epochs=1)` on small data: 0.3 s of each 0.8 s.
 
 What to do
-Make one iterator and keep it: `ds.repeat()` with `steps_per_epoch`. Build the dataset once,
-outside of the loop. Call `fit` once for all epochs, not once for each. Where ending is what takes
-long, switch autotuning off: in short, busy loops 34 of 125 endings were slow with it, for about
+Make one iterator and keep it: `ds.repeat()` with `steps_per_epoch`. Build the dataset once, outside
+of the loop. Call `fit` once for all epochs, not once for each. Where ending is what takes a long
+time, switch autotuning off: in short, busy loops 34 of 125 endings were slow with it, for about
 half of the epoch, and none of 50 without it.
 
 Blind spots

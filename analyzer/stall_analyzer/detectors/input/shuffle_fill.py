@@ -1,7 +1,7 @@
 """Training waited until a shuffle buffer was full.
 
 What it finds
-A `shuffle(n)` whose buffer took long to fill before the first step of the epoch.
+A `shuffle(n)` whose buffer took a long time to fill before the first step of the epoch.
 
 Why it stalls
 `shuffle(n)` gives nothing before it has read n elements. If each of them first goes through a slow

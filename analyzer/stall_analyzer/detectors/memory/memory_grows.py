@@ -11,13 +11,13 @@ How it is measured
 The least that is in use between each training step and the next. It must grow in nearly every step,
 by a good part of what is in use, and never fall back. A capture samples the resident memory of the
 process every second, which holds that of Python and NumPy as well: after the first epoch if there
-are later ones, in which no buffer is filled any more, else in the second half of the first.
+are later ones, in which buffers are no longer filled, else in the second half of the first.
 
 Example
 A callback appended an output of the model to a list: 4.2 MB a step, 252 MB after 60 steps.
 
 What to do
-Keep numbers, not tensors: `float(loss)`, `.numpy()` of what is small. In a custom loop look for
+Keep numbers, not tensors: `float(loss)`, `.numpy()` of what is small. In a custom loop, look for
 lists of losses, gradients or outputs, and for a persistent GradientTape.
 
 Blind spots

@@ -14,7 +14,7 @@ epoch's loss against the first one's; both must be positive, and the growth larg
 A loss that was thrown: the highest of the steps against the first one. The highest must lie before
 the last third of the steps, and within that third the loss must not fall any more. A loss that
 rises: its lowest epoch lies in the first half of them, and the accuracy did not get better since.
-Where the learning rate is outside of its usual range, that finding stands instead of this one.
+Where the learning rate is outside of its usual range, that finding is shown instead of this one.
 
 Example
 A recurrent network over 200 steps without clipping: the loss goes from 0.5 to 3000 in one epoch.

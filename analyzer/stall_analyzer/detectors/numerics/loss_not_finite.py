@@ -12,8 +12,8 @@ How it is measured
 From the event files: the first logged loss that is NaN or infinite, and whether the last one still
 is. Keras logs the mean of the epoch so far, which one bad batch spoils up to the epoch's end. So a
 finite loss in a later epoch, a finite validation loss, or skipped updates of loss scaling mean that
-the weights survived; then this is a hint and no verdict. A capture logs the loss of single steps,
-so that one that is finite again shows it at once. The time lost is that of the steps from the first
+the weights survived; then this is a hint, not a verdict. A capture logs the loss of single steps,
+so one that is finite again shows it at once. The time lost is that of the steps from the first
 bad one on.
 
 Example

@@ -14,17 +14,17 @@ How it is measured
 A constant answer costs ln(K) where K classes get the same chance. Where the accuracy is the same
 number in three epochs, the model gives one answer, its accuracy is the share of the largest class,
 and the entropy of that share is the cost. The number of classes comes from the stored model, losses
-and accuracies from the event files. The loss must be within 2 % of the cost or above it in all of
+and accuracies from the event files. The loss must be within 2 % of the cost or above it in all
 three epochs, fall by less than 2 % in the last one (0.5 % where no accuracy was logged), and the
 rate must not be rising. A hundred steps make it sure; with fewer it must have moved by less than
 0.5 % in all. A loss that is the same to six digits in three epochs, or to four since the beginning,
 needs no number of classes; a loop without epochs is judged by thirds of its steps. A model that
 broke down is seen within one epoch: its steps were at least a tenth below ln(K), or three times as
 high, and from some step on each of them is within 2 % of it. Where the learning rate or the last
-layer explains it, those findings stand instead of this one.
+layer explains it, those findings are shown instead of this one.
 
 Example
-Loss 2.303 in all of three epochs on ten classes, which is ln(10): the labels had been shuffled
+Loss 2.303 in all three epochs on ten classes, which is ln(10): the labels had been shuffled
 without the images.
 
 What to do
