@@ -139,6 +139,16 @@ def test_a_step_that_ended_after_all_was_only_slow(tmp_path: Path) -> None:
     assert verdict.status != "stuck"
 
 
+@pytest.mark.parametrize(("ended_s", "state"), [(40.1, STUCK), (60.0, SLOW)])
+def test_a_step_that_ends_as_all_processes_are_ended_has_not_gone_on_by_itself(
+    ended_s: float, state: str, tmp_path: Path
+) -> None:
+    """Who ends a job ends its children too, for which this one may have waited."""
+    ended = write.scalars(40.0, STEPS, step_seconds=30.0)
+    end = write.record("end", ended_s, reason="sigterm")
+    assert state_of(write.read(tmp_path, [*before(), *stall(*STARVED), ended, end])) == state
+
+
 def test_threads_that_move_are_not_stuck(tmp_path: Path) -> None:
     one = stall(*STARVED)
     other = stall(MAIN_WAITS, thread(*QUEUE, "/home/me/data.py:19 batches", *GENERATOR[1:]))

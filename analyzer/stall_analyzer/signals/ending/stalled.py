@@ -8,6 +8,7 @@ rest nothing is said.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -51,6 +52,10 @@ PAUSE_S = 5.0
 LONG_S = 60.0
 # The last sign of life, of two looks at the same stall, is the same but for rounding.
 SAME_SIGN_NS = NS_PER_S
+# Who ends a job ends all its processes, one after the other: what goes on for a moment then, as
+# another one is gone, has not gone on by itself.
+ENDING_NS = NS_PER_S
+SIGNALS = (StopReason.SIGTERM, StopReason.SIGINT)
 CTRL_C = "KeyboardInterrupt"
 INTERRUPTS = frozenset({CTRL_C, "SystemExit"})  # somebody has waited long enough
 # What another process may end that this one started.
@@ -117,6 +122,7 @@ def _last_looks(capture: Capture) -> tuple[Look, ...]:
     """Looks since the last sign of life, if that is how the capture ends."""
     looks = [look for look in capture.looks if not _is_of_an_error(look)]
     looks = [look for look in looks if not _is_being_interrupted(look)] or looks
+    looks = [look for look in looks if look.sign_ns < _ending_ns(capture)] or looks
     interrupted_ns = _interrupted_ns(capture)
     if interrupted_ns is not None:  # later ones show something else: how the process exits
         looks = [look for look in looks if look.ns <= interrupted_ns] or looks
@@ -141,7 +147,16 @@ def _interrupted_ns(capture: Capture) -> int | None:
 def _signs_of_life(capture: Capture, interrupted: bool) -> list[int]:
     steps = capture.series.get(STEP_SECONDS)
     marks = [m.ns for m in capture.marks if not (interrupted and m.what == MarkName.FIT_END)]
-    return [*marks, *([int(steps.wall_ns[-1])] if steps else [])]
+    signs = [*marks, *(steps.wall_ns.tolist() if steps else ())]
+    return [ns for ns in signs if ns < _ending_ns(capture)]
+
+
+def _ending_ns(capture: Capture) -> float:
+    """From when on nothing says that the training went on by itself."""
+    end = capture.end
+    if end is None or end.reason not in SIGNALS:
+        return math.inf
+    return end.ns - ENDING_NS
 
 
 def _of_one_pause(looks: Sequence[Look], last: Look) -> tuple[Look, ...]:
@@ -158,6 +173,8 @@ def _is_of_pause(look: Look, last: Look) -> bool:
 def _went_on(capture: Capture, last: Look, interrupted: bool) -> bool:
     """Whether something was finished after that, if only the program."""
     if max(_signs_of_life(capture, interrupted), default=0) > last.ns:
+        return True
+    if any(look.step > last.step + 1 for look in capture.looks):  # one may end as it is ended
         return True
     errors = {d.error.type for d in capture.dumps if _is_of_an_error(d) and d.ns > last.ns}
     # A process that is seen after its end hangs in the exit handlers of others.
