@@ -204,6 +204,19 @@ def test_several_files_of_one_process_are_one_capture(tmp_path: Path) -> None:
     assert list(capture.series["step_seconds"].step) == [0, 1, 2, 3]
 
 
+def test_a_script_that_starts_the_other_worker_is_the_one_that_is_left(tmp_path: Path) -> None:
+    """It sets its own TF_CONFIG when its capture has begun."""
+    log = write.read(
+        tmp_path,
+        [write.start(pid=1), write.scalars(1.0, 0, loss=1.0)],
+        [
+            write.start({"type": "worker", "index": 1}, 2, pid=2, parent=1),
+            write.scalars(1.0, 0, loss=2.0),
+        ],
+    )
+    assert [str(capture.environment.task) for capture in log.captures] == ["worker 0", "worker 1"]
+
+
 def test_workers_are_apart_and_the_first_of_them_leads(tmp_path: Path) -> None:
     tasks = [{"type": "worker", "index": index} for index in (1, 0)]
     log = write.read(

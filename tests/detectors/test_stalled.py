@@ -395,7 +395,9 @@ def test_a_worker_that_polls_waits_for_those_that_wait_for_it(tmp_path: Path) ->
         worker(0, *stall(MAIN_WAITS)),
         worker(1, *stall(lambda idle: polls(turns=2 * idle))),
     )
-    assert judged(log)[2].primary == "communication"
+    verdict = judged(log)[2]
+    assert verdict.primary == "communication"
+    assert "worker 0 waits for worker 1, which is at train.py:78" in verdict.sentence
 
 
 def test_a_worker_that_waits_for_one_that_is_at_work_is_slow(tmp_path: Path) -> None:

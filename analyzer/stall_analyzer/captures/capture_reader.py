@@ -7,7 +7,7 @@ is not understood becomes a note; all the rest is used.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import groupby
 from typing import TypeVar
 
@@ -54,7 +54,8 @@ def read_captures(files: Iterable[CaptureFile], notes: list[Note]) -> tuple[Capt
     """One capture per process; the one that leads its cluster first."""
     parts = sorted((_Part(file, notes) for file in files), key=lambda part: part.process)
     groups = groupby(parts, key=lambda part: part.process)
-    captures = those_that_count([_capture([*members], notes) for _, members in groups])
+    found = [_capture([*members], notes) for _, members in groups]
+    captures = those_that_count([_with_task_of_its_own(capture, found) for capture in found])
     for capture in captures:
         where = capture.trace_name
         notes += (Note(note.level, note.text, where) for note in capture.notes)
@@ -62,6 +63,25 @@ def read_captures(files: Iterable[CaptureFile], notes: list[Note]) -> tuple[Capt
         reasons = (window.why or "no reason is known" for window in failed)
         notes += (Note("warning", f"A profile could not be taken: {r}.", where) for r in reasons)
     return captures
+
+
+def _with_task_of_its_own(capture: Capture, found: Sequence[Capture]) -> Capture:
+    """A script may start the other workers itself, and set its own TF_CONFIG only then: its is the
+    task that none of them has."""
+    mine = capture.environment
+    started = [
+        other.environment
+        for other in found
+        if mine.task is None
+        and (other.environment.host, other.environment.parent) == (mine.host, mine.pid)
+    ]
+    left = {task for each in started for task in each.training_tasks}
+    left -= {other.environment.task for other in found}
+    if len(left) != 1:
+        return capture
+    (task,) = left
+    cluster = next(each.cluster for each in started if task in each.training_tasks)
+    return replace(capture, environment=replace(mine, task=task, cluster=cluster))
 
 
 def those_that_count(found: Sequence[Capture]) -> tuple[Capture, ...]:

@@ -407,7 +407,7 @@ def _native_wait(scene: Scene) -> Wait | None:
 
 
 def _peers(scene: Scene, thread: ThreadStack) -> Blamed:
-    named = _missing(scene.capture, scene.others)
+    named = _missing(scene.capture, scene.others) or _at_other_places(scene)
     begins = stack_of(thread).passes(SETS_UP_CLUSTER) if scene.is_attached else not scene.last.step
     unnamed = "workers of its cluster that have not come" if begins else "the other workers"
     return Blamed(
@@ -435,6 +435,17 @@ def _missing(capture: Capture, others: Sequence[Capture]) -> str:
         elif other is not None and _is_silent(capture, other):
             silent.append(f"{task}, which was last heard of at {moment(other.last_ns)}")
     return " and ".join(absent or silent)
+
+
+def _at_other_places(scene: Scene) -> str:
+    """All are there, and one has gone on to another line: its turn at this one does not come."""
+    here = stack_of(scene.last.main).users if scene.last.main is not None else None
+    for other in scene.others:
+        main = other.looks[-1].main if other.looks else None
+        there = stack_of(main).users if main is not None else None
+        if here is not None and there is not None and there.place != here.place:
+            return f"{other.environment.task or 'another worker'}, which is at {there.place}"
+    return ""
 
 
 def _is_silent(capture: Capture, other: Capture) -> bool:
