@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from concurrent.futures import CancelledError, Executor, Future
 from concurrent.futures.thread import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from queue import SimpleQueue
 from typing import Any, TypeAlias
 
 from stall_analyzer.batch.engines import Engine, Watch, failed, unwatched
@@ -140,18 +141,22 @@ def _results(
 def _done(
     submit: Callable[[Run], Future[RunResult]], runs: Iterable[Run], most: int
 ) -> Iterator[tuple[Run, Future[RunResult]]]:
+    """In the order in which they end. (`wait` would look at all that are under way each time.)"""
     waiting: dict[Future[RunResult], Run] = {}
+    ended: SimpleQueue[Future[RunResult]] = SimpleQueue()
+
+    def first() -> tuple[Run, Future[RunResult]]:
+        future = ended.get()
+        return waiting.pop(future), future
+
     for run in runs:
-        waiting[submit(run)] = run
+        future = submit(run)
+        waiting[future] = run
+        future.add_done_callback(ended.put)
         if len(waiting) >= most:
-            yield from _first_done(waiting)
+            yield first()
     while waiting:
-        yield from _first_done(waiting)
-
-
-def _first_done(waiting: dict[Future[RunResult], Run]) -> list[tuple[Run, Future[RunResult]]]:
-    done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-    return [(waiting.pop(future), future) for future in done]
+        yield first()
 
 
 def _result(run: Run, future: Future[RunResult]) -> RunResult:
