@@ -65,7 +65,7 @@ examples:
   stall-analyze check train.py           can it learn at all? tries one batch
   stall-analyze try ST109 -- python train.py  does the change help? measures it
   stall-analyze attach PID               it hangs, and nothing was recorded
-  stall-analyze watch logs/              how are they doing, while they go on
+  stall-analyze watch logs/              how they are doing while they run
   stall-analyze logs/                    every run under logs/
   stall-analyze logs/ --run 'resnet*'    only some of them
   stall-analyze logs/ --json -o stall.json

@@ -44,8 +44,8 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
     )
-    made.add_argument("-h", "--help", action=_ShortHelp, nargs=0, help="what is used most")
-    made.add_argument("--help-all", action="help", help="this list")
+    made.add_argument("-h", "--help", action=_ShortHelp, nargs=0, help="the options used most")
+    made.add_argument("--help-all", action="help", help="all options")
     made.add_argument("paths", metavar="PATH", nargs="*", help="log directory, or a run in it")
     _add_outputs(made)
     _add_selection(made.add_argument_group("which runs"))
@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--completion",
         choices=SHELLS,
-        help="the script by which a shell completes this command; needs the extra [completion]",
+        help="print the completion script for a shell; needs the extra [completion]",
     )
     made.add_argument("--no-color", action="store_true", help="no color; NO_COLOR does the same")
     made.add_argument("-v", "--verbose", action="store_true", help="tracebacks of internal errors")
