@@ -15,6 +15,7 @@ import numpy as np
 from stall_analyzer.align.logged_epoch import STEP_SECONDS
 from stall_analyzer.attribute.booked_time import books_of
 from stall_analyzer.captures.capture_format import Tag
+from stall_analyzer.model.books import Books
 from stall_analyzer.model.cluster import Cluster
 from stall_analyzer.model.code_lines import CodeLine, CodeStack
 from stall_analyzer.model.debug_dump import DebugDump
@@ -323,10 +324,15 @@ class Signals(LedgerSignals):
     def console(self) -> ConsoleSignals:
         return console_signals(self.timeline, self.capture, self.ending)
 
+    @property
+    def books(self) -> Books | None:
+        """Of the capture, over its whole training."""
+        return books_of(self.events, self.host.host)
+
     @cached_property
     def booked_costs(self) -> tuple[BookedCost, ...]:
         """What the capture's books say by name; costliest first."""
-        return booked_costs(books_of(self.events, self.host.host), self.timeline.window)
+        return booked_costs(self.books, self.timeline.window)
 
     @cached_property
     def captured_retraces(self) -> CapturedRetraces | None:

@@ -81,6 +81,8 @@ def _booked(signals: Signals) -> Finding | None:
 
 def _traced(signals: Signals) -> Finding | None:
     pauses = signals.between_steps
+    if signals.books is not None and not pauses.named_saves:
+        return None  # clocks stood around all that saves, so weights are read for another purpose
     saves = pauses.saves
     lost = saves.host_ps
     severity = severity_of(signals.share(lost))
