@@ -92,3 +92,22 @@ def test_loops_of_a_graph_are_told_unless_they_count_their_rounds() -> None:
     ]
     assert "test_work_under_way.py" in loops[0][0].where
     assert loops[1] == ()
+
+
+def test_a_function_that_xla_compiles_is_known_alone_and_inside_another() -> None:
+    @tf.function(jit_compile=True)
+    def compiled(x: Any) -> Any:
+        return x + 1.0
+
+    @tf.function
+    def around(x: Any) -> Any:
+        return compiled(x)
+
+    @tf.function
+    def plain(x: Any) -> Any:
+        return x + 1.0
+
+    x = tf.ones((2,))
+    called = [f.get_concrete_function(x) for f in (compiled, around, plain)]
+    said = [work_under_way._is_for_xla(f._inference_function, f.graph) for f in called]
+    assert said == [True, True, False]

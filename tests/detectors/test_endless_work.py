@@ -174,6 +174,15 @@ def in_the_step(*loops: Json) -> tuple[bytes, bytes]:
     return look(12), look(13)
 
 
+def test_a_first_step_that_xla_compiles_is_slow_to_compile(tmp_path: Path) -> None:
+    looks = [work(at, (("Root", 1), ("Prefetch", 1)), compiles=True) for at in (12, 13)]
+    hangs = [*before(0), *stall(MAIN_WAITS, cores=1.0, steps=0), *looks]
+    found, finding, verdict = judged(write.read(tmp_path, hangs))
+    assert found is not None and (found.state, found.bucket) == (SLOW, "compile")
+    assert "XLA compiles the step" in verdict.sentence
+    assert finding is not None and "batches of one shape" in finding.change.text
+
+
 def test_a_step_whose_next_batch_is_ready_computes(tmp_path: Path) -> None:
     found = judged(write.read(tmp_path, hang(*in_the_step())))[0]
     assert found is not None and (found.state, found.bucket) == (SLOW, "compute")

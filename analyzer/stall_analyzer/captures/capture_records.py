@@ -366,6 +366,7 @@ class WorkRecord(CaptureRecord):
     """What TensorFlow was at for the main thread, in a process in which no step finishes."""
 
     kind = "work"
+    left_out = ("compiles",)
 
     steps: int | None = None  # that Keras was told to make
     stages: tuple[InputStage, ...] = ()  # from the last one to the source
@@ -375,6 +376,7 @@ class WorkRecord(CaptureRecord):
     generator: str = ""  # "path:line function": that yields forever, and whose data they are
     taken_in: str = ""  # the same of a for loop of the user's that only its data end
     fixed: FixedLoop | None = None  # then the record tells nothing else
+    compiles: bool = False  # XLA compiles what is called, when it first runs with such shapes
 
     @property
     def has_endless_data(self) -> bool:

@@ -39,6 +39,7 @@ LOOPS = ("While", "StatelessWhile")
 # They wait for what other ops, threads or processes give or take; a batch is told by its counts.
 WAITS = re.compile(r"Queue(De|En)queue|Barrier|Collective|(Map|OrderedMap)?(Uns|S)tage$|_?Recv$")
 MOST_WAITS = 20
+CALLED, XLA = "PartitionedCall", "_XlaMustCompile"
 Held = list[tuple[str, Any]]
 COMPARES = ("Less", "LessEqual", "Greater", "GreaterEqual", "NotEqual")
 
@@ -60,7 +61,7 @@ def look_at_work(record: Callable[[WorkRecord], None]) -> None:
 
 def work_at(held: Held) -> WorkRecord | None:
     """None where the main thread is not in TensorFlow."""
-    steps, iterator, dataset, graph, generator = None, None, None, None, ""
+    steps, iterator, dataset, graph, generator, compiles = None, None, None, None, "", False
     for name, value in held:
         if iterator is None and type(value).__name__ == ITERATOR:
             iterator, dataset = value, getattr(value, "_dataset", None)
@@ -71,6 +72,7 @@ def work_at(held: Held) -> WorkRecord | None:
             generator = endless_generator(value)
         if graph is None and name == "self":
             graph = _graph_of(value)
+            compiles = graph is not None and _is_for_xla(value, graph)
         if steps is None and name == "steps":  # adapt takes so many, of data that may have no end
             steps = value
         if steps is None:
@@ -88,6 +90,7 @@ def work_at(held: Held) -> WorkRecord | None:
         ),
         waits=_waiting_ops(graph),
         generator=generator,
+        compiles=compiles,
     )
 
 
@@ -196,6 +199,16 @@ def _built(function: Any) -> Any:
     """The graph that it was made from, if that is still there: none is made for us."""
     graph = getattr(function, "_cached_graph", None)
     return graph if graph is not None else getattr(function, "_func_graph", None)
+
+
+def _is_for_xla(function: Any, graph: Any) -> bool:
+    """All of it, or a function that it calls: the step inside of Keras' own."""
+    with suppress(Exception):  # older versions keep it elsewhere
+        if XLA in function.attributes:
+            return True
+    with suppress(Exception):
+        return any(XLA in op.node_def.attr for op in graph.get_operations() if CALLED in op.type)
+    return False
 
 
 def _loops_of(dataset: Any) -> Iterator[GraphLoop]:

@@ -79,6 +79,12 @@ _OF_WORK: dict[WaitKind, Change] = {
         "dataset.repeat().shuffle(10_000_000)",
         "dataset.shuffle(10_000).repeat()",
     ),
+    "xla": Change(
+        "Wait for the first step. If it is compiled again and again, give it batches of one shape: "
+        "pad them to a few lengths. Or leave XLA out.",
+        "@tf.function(jit_compile=True)",
+        "@tf.function(reduce_retracing=True)",
+    ),
     "graph_loop": Change(
         "Check whether the loop can end: a condition on floating-point numbers may never be met. "
         "Give it a number of rounds. If it can, wait, or make a round faster.",

@@ -114,6 +114,9 @@ def slow_work(scene: Scene) -> tuple[str, WaitKind, Bucket] | None:
             f"{whose} has a loop in its graph, at {loops[0].place}, which only its condition ends"
         )
         return words, "graph_loop", "input" if is_input else "compute"
+    if work.last.compiles and not scene.last.step:
+        words = "XLA compiles the step before it first runs, and for each new shape again"
+        return words, "xla", "compile"
     if work.is_ready:
         return "the step itself computes, with its next batch ready", "other", "compute"
     if work.innermost_at_rest is not None:

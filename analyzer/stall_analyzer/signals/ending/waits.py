@@ -17,7 +17,7 @@ WaitKind: TypeAlias = Literal[
     "queue", "full_queue", "future", "pool", "replaced", "lock", "event", "thread", "process",
     "connection", "socket", "file_lock", "open", "pipe", "user", "batch", "peers", "runtime",
     "polling", "exit", "service", "endless_data", "dropped", "filling", "graph_loop", "graph_wait",
-    "tracing", "other",
+    "tracing", "xla", "other",
 ]  # fmt: skip
 
 # Whoever is awaited is no thread of this process: whatever that computes meanwhile, it does not
