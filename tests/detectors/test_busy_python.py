@@ -9,7 +9,7 @@ import pytest
 
 from stall_analyzer.signals.ending.stall import ENDLESS, SLOW, STUCK
 from tests import captures as write
-from tests.captures import GENERATOR, IN_THE_STEP, QUEUE, SITE, thread
+from tests.captures import GENERATOR, IN_A_CALLBACK, IN_THE_STEP, QUEUE, SITE, thread
 from tests.detectors.stalls import LAST_STEP_S, Json, before, judged, stall
 
 SCRIPT = "/home/me/train.py"
@@ -108,3 +108,20 @@ def test_a_fit_in_another_thread_is_what_the_main_one_waits_for(tmp_path: Path) 
     looks = stall(joins, trains, thread(*QUEUE, *GENERATOR))
     found = judged(write.read(tmp_path, [*before(), *looks]))[0]
     assert found is not None and (found.state, found.bucket) == (STUCK, "input")
+
+
+def test_what_goes_on_when_it_is_told_to_end_was_woken_by_the_signal(tmp_path: Path) -> None:
+    sends = thread(
+        *IN_A_CALLBACK, main=True, wait="sendto", on="the socket to 10.0.0.7:443", turns=7
+    )
+    looks = stall(sends, phase="between_batches")
+    end = LAST_STEP_S + 20
+    woken = [
+        write.steps(end + 0.1, 1, 0.1),
+        write.record(
+            "dump", end + 0.3, reason="sigterm", step=38, idle_s=0.1, phase="between_batches",
+            cpu_s=4.0, threads=[sends], native=[], signal_ns=round((write.START_S + end) * 1e9),
+        ),
+    ]  # fmt: skip
+    found = judged(write.read(tmp_path, [*before(), *looks, *woken]))[0]
+    assert found is not None and found.state == STUCK

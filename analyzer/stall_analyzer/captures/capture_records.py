@@ -306,13 +306,14 @@ class DumpRecord(Look):
     """The same with all that could be found out."""
 
     kind = "dump"
-    left_out = ("tasks_left", "error", "interpreter_held", "for_data")
+    left_out = ("tasks_left", "error", "interpreter_held", "for_data", "signal_ns")
 
     reason: str = ""  # a word of capture_format.StopReason
     native: tuple[NativeThreads, ...] = ()
     memory: Mapping[str, float] = field(default_factory=dict)  # by capture_format.HostMetric
     error: CapturedError = CapturedError()  # of an exception
     interpreter_held: bool = False  # no Python could run, the capture's own included
+    signal_ns: int = 0  # when the signal came that it was written for
     for_data: bool = False  # what the main thread is at becomes data of the training
 
 

@@ -10,6 +10,7 @@ from stall_analyzer.model.findings import Verdict
 from stall_analyzer.model.format import moment
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.ending.process_end import KILLED, Ending
+from stall_analyzer.signals.ending.stall import SLOW
 from stall_analyzer.signals.signals import Signals
 
 # A run that was ended from outside had been slow if one of these took more than half of its time.
@@ -55,6 +56,8 @@ def dead(signals: Signals) -> Verdict:
     bucket = ending.bucket
     if bucket == "unknown" and stall is not None:
         bucket = stall.bucket
+        if stall.state == SLOW and bucket in ("compute", "unknown") and _is_compiled(signals):
+            bucket = "compile"
     elif bucket == "unknown" and signals.endless_data is not None:
         bucket = "input"
     if not slow and bucket == "unknown" and (slowed := _what_slowed_it(signals)) is not None:
@@ -68,6 +71,11 @@ def dead(signals: Signals) -> Verdict:
         f"Dead since {moment(ending.ns)} ({where}): {what}.{slow}",
         0.9,
     )
+
+
+def _is_compiled(signals: Signals) -> bool:
+    """The call of a step that takes long may compile it, which only clocks and traces show."""
+    return signals.share(_spent_on(signals, "compile")) > MOST_OF_IT
 
 
 def _what_slowed_it(signals: Signals) -> Bucket | None:

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -91,7 +92,7 @@ class Guard:
         self._held = HeldInterpreter(_stacks_file(self.recorder))
         self._watchdog = Watchdog(self._witness, self._held, lambda: _quietly(self.on_hang))
         self._signals = SignalListener(
-            lambda number, ends: _within(lambda: self._heard(number, ends), LAST_WORDS_S)
+            lambda number, ends: self._told(number, ends, time.time_ns())
         )
         self._end_reason = StopReason.EXIT
         self._hook = sys.excepthook
@@ -173,13 +174,16 @@ class Guard:
         self._end_reason = StopReason.EXCEPTION
         self._hook(kind, error, traceback)
 
-    def _heard(self, number: int, ends: bool) -> None:
+    def _told(self, number: int, ends: bool, at_ns: int) -> None:
+        _within(lambda: self._heard(number, ends, at_ns), LAST_WORDS_S)
+
+    def _heard(self, number: int, ends: bool, at_ns: int) -> None:
         """A signal. `ends`: the process dies when this returns."""
         if number == signal.SIGINT:
             self._tell_if_it_hangs()
             return
         self._end_reason = StopReason.SIGTERM
-        self._witness.dump(StopReason.SIGTERM)
+        self._witness.dump(StopReason.SIGTERM, signal_ns=at_ns)
         self.recorder.flush(urgent=True)
         if ends:
             is_hang = self.pulse.idle_s() >= self._witness.limit_s()

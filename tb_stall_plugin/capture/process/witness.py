@@ -49,12 +49,13 @@ class Witness:
     def beat(self) -> None:
         self.recorder.record(self._look_into_threads())
 
-    def dump(self, reason: str, error: CapturedError | None = None) -> None:
+    def dump(self, reason: str, error: CapturedError | None = None, signal_ns: int = 0) -> None:
         look = self._look_into_threads()
         dump = DumpRecord(
             **vars(look),
             reason=reason,
             for_data=_is_for_data(look),
+            signal_ns=signal_ns,
             native=thread_stacks.native_threads(),
             memory=self._host.sample(),
             error=error or CapturedError(),

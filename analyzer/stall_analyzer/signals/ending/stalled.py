@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from stall_analyzer.align.logged_epoch import STEP_SECONDS
-from stall_analyzer.captures.capture_format import MarkName, StopReason
+from stall_analyzer.captures.capture_format import MarkName, StopReason, TrainingPhase
 from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look
 from stall_analyzer.captures.stack_frames import OURS, frame_of
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.format import percent
+from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.ending.blame import (
     COMMUNICATION,
     Blamed,
@@ -26,8 +27,8 @@ from stall_analyzer.signals.ending.blame import (
     silent_workers,
 )
 from stall_analyzer.signals.ending.busy_python import endless_loop, fixed_loop, often_traced
-from stall_analyzer.signals.ending.endless_work import endless_work, slow_work
-from stall_analyzer.signals.ending.python_stacks import module_of, stack_of
+from stall_analyzer.signals.ending.endless_work import FIT, endless_work, slow_work
+from stall_analyzer.signals.ending.python_stacks import FITS, GENERATES, module_of, stack_of
 from stall_analyzer.signals.ending.stall import ENDLESS, SLOW, STUCK, UNSURE, Stall
 from stall_analyzer.signals.ending.standing import (
     IDLE_CORES,
@@ -58,6 +59,8 @@ ENDING_NS = NS_PER_S
 SIGNALS = (StopReason.SIGTERM, StopReason.SIGINT)
 CTRL_C = "KeyboardInterrupt"
 INTERRUPTS = frozenset({CTRL_C, "SystemExit"})  # somebody has waited long enough
+# Of a step that takes long: it may be traced as well.
+OPEN: tuple[Bucket, ...] = ("compute", "input", "unknown")
 # What another process may end that this one started.
 OF_PROCESSES = ("process", "pool", "future", "connection", "pipe")
 
@@ -70,7 +73,8 @@ def stall_of_run(captures: Sequence[Capture], has_pipeline: bool = False) -> Sta
     own = [stall for stall in stuck if stall.bucket != COMMUNICATION]
     if len(own) < len(stuck):  # who polls waits for somebody as well, and here others wait for it
         own = [stall for stall in own if stall.blamed is None or stall.blamed.kind != "polling"]
-    return next(iter((*own, *stuck, *stalls)), None)
+    waiting = [stall for stall in stuck if stall.bucket == COMMUNICATION]
+    return next(iter((*own, *waiting, *stuck, *stalls)), None)
 
 
 def stall_of(
@@ -83,6 +87,7 @@ def stall_of(
         return _pause_before_the_end(Scene(capture, (), others, has_pipeline))
     scene = Scene(capture, looks, others, has_pipeline)
     outside = scene.last.phase in OUTSIDE_OF_FIT and not _is_held(scene.last)
+    outside = outside and not _is_in_fit(scene.last)
     judged = _endless(scene) or (_traces(scene) if outside else None)
     if judged is None:
         all_of_it = scene
@@ -93,9 +98,20 @@ def stall_of(
             scene, judged = all_of_it, _judged(all_of_it)
             if not (is_one_preparation(scene) and _is_over_the_limit(scene) and judged[0] == SLOW):
                 return None
+        if not outside and judged[0] == SLOW and (judged[2] is None or judged[2].bucket in OPEN):
+            judged = _traces(scene) or judged
     state, why, reason = judged
     since_ns = scene.looks[0].sign_ns if scene.looks[0] is looks[0] else scene.looks[0].ns
     return _stall(scene, state, why, reason, since_ns)
+
+
+def _is_in_fit(look: Look) -> bool:
+    """Keras takes a first batch, to build the model, before it tells anybody that it begins."""
+    if look.main is None or look.phase != TrainingPhase.STARTUP:
+        return False
+    stack = stack_of(look.main)
+    is_fit = any(frame.name == FIT and frame.is_of(FITS) for frame in stack.frames)
+    return is_fit and stack.passes(GENERATES)
 
 
 def _stall(scene: Scene, state: str, why: str, reason: Blamed | None, since_ns: int) -> Stall:
@@ -152,11 +168,12 @@ def _signs_of_life(capture: Capture, interrupted: bool) -> list[int]:
 
 
 def _ending_ns(capture: Capture) -> float:
-    """From when on nothing says that the training went on by itself."""
+    """From when on nothing says that the training went on by itself: a signal interrupts waits."""
+    signal_ns = min((dump.signal_ns for dump in capture.dumps if dump.signal_ns), default=math.inf)
     end = capture.end
     if end is None or end.reason not in SIGNALS:
-        return math.inf
-    return end.ns - ENDING_NS
+        return signal_ns
+    return min(signal_ns, end.ns - ENDING_NS)
 
 
 def _of_one_pause(looks: Sequence[Look], last: Look) -> tuple[Look, ...]:

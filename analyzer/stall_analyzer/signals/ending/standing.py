@@ -29,6 +29,8 @@ LEAST_SECONDS = 3.0
 LEAST_GAP_NS = NS_PER_S // 2
 # On a machine that others keep busy, a thread that never waits gets at least so much of a core.
 SPINS_CORES = 0.05
+# Less than any Python takes that leaves a call and comes to the next one.
+BLOCKED_NS, SELDOM = 20_000, 10  # in all, and at most once in so many looks
 # A thread that sleeps whenever it is looked at, or nearly so, watches something; it makes nothing.
 MOSTLY = 0.5
 SERVED_PER_S = 3.0  # polling with a timeout is seldom quicker than a few times a second
@@ -181,9 +183,12 @@ def _place(thread: ThreadStack) -> tuple[str, ...]:
 
 
 def is_blocked(scene: Scene, thread: ThreadStack) -> bool:
-    """Whether it is known to stay in one call: it never got a core between the looks."""
+    """Whether it is known to stay in one call: it never got a core between the looks, or only to
+    see that it has to wait on."""
     turns = _turns(scene, thread)
-    return len(turns) >= LEAST_LOOKS and turns[-1] == turns[0]
+    ran = [t.ran_ns for t in _same(scene.calm, thread) if t.ran_ns is not None]
+    seldom = len(turns) >= LEAST_LOOKS and (turns[-1] - turns[0]) * SELDOM <= len(turns)
+    return seldom and (turns[-1] == turns[0] or (bool(ran) and ran[-1] - ran[0] < BLOCKED_NS))
 
 
 def is_woken(scene: Scene, thread: ThreadStack) -> bool:
@@ -262,8 +267,8 @@ def is_one_preparation(scene: Scene) -> bool:
 
 def is_worth_a_word(scene: Scene) -> bool:
     """Before fit, one place that takes long. A loop of the program's own may train all the while,
-    without a mark; and after fit, nothing is waited for."""
+    without a mark, if not in one call; and after fit, nothing is waited for."""
     if scene.last.phase != TrainingPhase.STARTUP or scene.last.main is None:
         return False
-    trains = stack_of(scene.last.main).is_inside_tensorflow and not scene.capture.trains
-    return stands_still(scene) and not trains
+    may_train = stack_of(scene.last.main).is_inside_tensorflow and not scene.capture.trains
+    return stands_still(scene) and not (may_train and not is_blocked(scene, scene.last.main))
