@@ -96,7 +96,7 @@ def test_reports_are_made_of_whole_sentences(kind: str, text: str) -> None:
     assert text.endswith(SENTENCE_END) is (kind != "title"), text
 
 
-@pytest.mark.parametrize("page", documentation(), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", list(documentation()), ids=lambda page: page.name)
 def test_the_documentation_says_it_in_our_words(page: Path) -> None:
     assert found(page.read_text("utf-8")) == []
 
