@@ -41,8 +41,17 @@ def check(signals: Signals) -> Finding | None:
     function = max(signals.functions, key=_lost_ps, default=None)
     if function is None:
         return None
-    again, lost = function.recompilations, _lost_ps(function)
+    again, seen = function.recompilations, _lost_ps(function)
+    lost = seen
     traced = sum(build.made_ps for build in again)  # a new shape is traced before it is compiled
+    in_all = _in_all_ps(signals, function)
+    beyond = ""
+    if in_all > lost:
+        beyond = (
+            f" Steps that were not profiled took as long: by the capture's clocks it comes to "
+            f"{seconds(in_all)} in the whole epoch."
+        )
+        lost = in_all
     severity = severity_of(signals.share(lost))
     if severity is None:
         return None
@@ -54,13 +63,15 @@ def check(signals: Signals) -> Finding | None:
         title=(
             "The last batch makes XLA compile again"
             if last
+            else f"XLA compiles {function.words} again and again"
+            if beyond
             else f"XLA compiles {function.words} again {len(again)} times"
         ),
         explanation=(
-            f"XLA compiled {function.words} again {which}, for {seconds(lost)} or "
-            f"{percent(lost, signals.window_ps)} of the first epoch. Its code fits one shape "
+            f"XLA compiled {function.words} again {which}, for {seconds(seen)} or "
+            f"{percent(seen, signals.window_ps)} of the first epoch. Its code fits one shape "
             f"only{'; the last batch is smaller than the others' if last else ''}. Each new "
-            "shape costs a compilation once, and the first epoch meets them all."
+            f"shape costs a compilation once, and the first epoch meets them all.{beyond}"
         ),
         change=_change(last),
         lost_ps=lost + traced,
@@ -72,6 +83,15 @@ def check(signals: Signals) -> Finding | None:
 
 def _lost_ps(function: FunctionSignals) -> int:
     return sum(function.extra_ps(build) - build.made_ps for build in function.recompilations)
+
+
+def _in_all_ps(signals: Signals, function: FunctionSignals) -> int:
+    """Of all compilations in the ledger, those but the first. Where only some steps were profiled
+    and most of them were compiled, the capture's clocks tell of the others; else it is 0."""
+    if signals.books is None or function.calls >= len(signals.training_steps):
+        return 0
+    again = len(function.recompilations)
+    return signals.causes_ps["compile.xla"] * again // (again + 1)
 
 
 def _change(last: bool) -> Change:
