@@ -123,6 +123,17 @@ def test_histograms_are_summed_up_the_same(tmp_path: Path) -> None:
     assert native.histograms["bias"] == HistogramSums(records=7, zero_run=3, same_run=3)
 
 
+def test_histograms_of_several_chunks_are_summed_up_the_same(tmp_path: Path) -> None:
+    moves = [[(0.0, 1.0, float(n))] * (20 + n % 2) for n in range(1, 2000)]
+    rests = [[(0.0, 0.0, 4.0)] * 20] * 2000
+    records = [write.record(write.buckets("kernel", *rows)) for rows in (*moves, *rests)]
+    assert sum(map(len, records)) > 2 * CHUNK_BYTES
+    with pytest.MonkeyPatch.context() as patch:
+        native, pure = both(tmp_path, b"".join(records), patch)
+    assert_equal(native, pure)
+    assert native.histograms["kernel"] == HistogramSums(3999, zero_run=2000, same_run=2000)
+
+
 def test_scalars_may_be_doubles(tmp_path: Path) -> None:
     """A histogram holds doubles, too."""
     one = write.tensor_value("loss", write.tensor(write.DOUBLE, write.content("<d", 0.5)))

@@ -23,10 +23,11 @@ typedef struct {
     double wall_s, value;
 } Row;
 
+/* What the histograms of a tag in a chunk come to: see HistogramSums. */
 typedef struct {
-    int64_t number, at, size; /* of its content in the chunk */
-    double wall_s;
-} Histogram;
+    int64_t number, records, zero_run, same_run;
+    int64_t at, size; /* of the last one's content in the chunk */
+} Histograms;
 
 /* ---- CRC-32C, eight bytes at a time, as TFRecord masks it ---- */
 
@@ -203,12 +204,48 @@ static bool add_scalars(Rows *rows, const Found *found, PyObject *columns) {
     return true;
 }
 
-static bool add_histogram(Rows *rows, const Found *found, PyObject *number, const uint8_t *chunk) {
+/* Whether all values of a histogram are zero: 1 or 0, and -1 where it holds none. The same stands in
+ * histogram_sums.py. */
+static int are_zeros(Span content) {
+    int found = -1;
+    double bucket[3]; /* its edges, and how many values lie between them */
+    if ((size_t)(content.end - content.at) % sizeof bucket) return -1;
+    for (; content.at != content.end; content.at += sizeof bucket) {
+        memcpy(bucket, content.at, sizeof bucket);
+        if (!(bucket[2] > 0)) continue;
+        if (bucket[0] != 0 || bucket[1] != 0) return 0; /* most often already at the first bucket */
+        found = 1;
+    }
+    return found;
+}
+
+/* `likely`: where in the rows this tag should be; tags mostly come in the same order again. */
+static bool add_histogram(Rows *rows, size_t *likely, const Found *found, PyObject *number,
+                          const uint8_t *chunk) {
     long long tag = PyLong_AsLongLong(number);
     if (tag == -1 && PyErr_Occurred()) return false;
     Span content = found->values[0];
-    Histogram row = {tag, content.at - chunk, content.end - content.at, found->wall_s};
-    return add_row(rows, &row, sizeof row);
+    int zeros = are_zeros(content);
+    if (zeros < 0) return true; /* some other format, or no values at all */
+    Histograms *all = (Histograms *)rows->bytes;
+    size_t count = rows->size / sizeof *all, i = *likely;
+    if (i >= count || all[i].number != tag)
+        for (i = 0; i < count && all[i].number != tag; i++) continue;
+    if (i == count) {
+        if (!add_row(rows, &(Histograms){.number = tag}, sizeof *all)) return false;
+        all = (Histograms *)rows->bytes;
+    }
+    Histograms *mine = &all[i];
+    int64_t size = content.end - content.at;
+    bool is_same = mine->records && mine->size == size &&
+                   !memcmp(chunk + mine->at, content.at, (size_t)size);
+    mine->records++;
+    mine->zero_run = zeros ? mine->zero_run + 1 : 0;
+    mine->same_run = is_same ? mine->same_run + 1 : 1;
+    mine->at = content.at - chunk;
+    mine->size = size;
+    *likely = i + 1;
+    return true;
 }
 
 static PyObject *take_known(PyObject *module, PyObject *args) {
@@ -222,6 +259,8 @@ static PyObject *take_known(PyObject *module, PyObject *args) {
         return NULL;
     }
     Rows scalars = {0}, histograms = {0};
+    size_t likely = 0;
+    double first_s = 0, last_s = 0; /* of histograms */
     Found found;
     Py_ssize_t records = 0;
     while (size - at >= HEADER + CRC) {
@@ -234,7 +273,9 @@ static PyObject *take_known(PyObject *module, PyObject *args) {
         if (!columns && PyErr_Occurred()) goto done;
         if (!columns) break;
         if (found.is_histogram) { /* its checksum would take longer than all the rest */
-            if (!add_histogram(&histograms, &found, columns, chunk)) goto done;
+            if (!add_histogram(&histograms, &likely, &found, columns, chunk)) goto done;
+            if (!last_s || found.wall_s < first_s) first_s = found.wall_s;
+            if (found.wall_s > last_s) last_s = found.wall_s;
         } else {
             if (!has_crc(data, (size_t)length, data + length)) break;
             if (!add_scalars(&scalars, &found, columns)) goto done;
@@ -242,9 +283,9 @@ static PyObject *take_known(PyObject *module, PyObject *args) {
         at += (Py_ssize_t)(HEADER + length + CRC);
         records++;
     }
-    result = Py_BuildValue("nny#y#", at, records, scalars.size ? scalars.bytes : "",
+    result = Py_BuildValue("nny#y#dd", at, records, scalars.size ? scalars.bytes : "",
                            (Py_ssize_t)scalars.size, histograms.size ? histograms.bytes : "",
-                           (Py_ssize_t)histograms.size);
+                           (Py_ssize_t)histograms.size, first_s, last_s);
 done:
     free(scalars.bytes);
     free(histograms.bytes);
@@ -271,7 +312,12 @@ static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_scalars", NULL, 0, methods, NULL, NULL, NULL, NULL,
 };
 
+/* Raised with each change of what goes in or comes out: Python then does not use an older build. */
+#define INTERFACE 2
+
 PyMODINIT_FUNC PyInit__scalars(void) {
     fill_crc_table();
-    return PyModule_Create(&definition);
+    PyObject *module = PyModule_Create(&definition);
+    if (module && PyModule_AddIntConstant(module, "INTERFACE", INTERFACE) < 0) Py_CLEAR(module);
+    return module;
 }

@@ -54,15 +54,14 @@ class _Reader:
         self._progress = progress
 
     def take_known(self, chunk: bytes, at: int, position: int) -> int:
-        at, records, histograms = self._found.scalars.take_known(chunk, at)
-        self._count(records, position + at)
-        if histograms:
-            self._saw(min(each.wall_s for each in histograms))
-            self._saw(max(each.wall_s for each in histograms))
+        known = self._found.scalars.take_known(chunk, at)
+        self._count(known.records, position + known.end)
+        for wall_s in known.walls_s or ():
+            self._saw(wall_s)
         if self._file.role != "validation":
-            for each in histograms:
-                self._found.histograms.take_content(each.tag, each.content)
-        return at
+            for tag, sums, last in known.histograms:
+                self._found.histograms.go_on(tag, sums, last)
+        return known.end
 
     def take(self, records: RecordFile, record: Record) -> None:
         self._count(1, record.offset)

@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stall_analyzer.model.event_log import HistogramSums
 from stall_analyzer.model.units import Float64s, Int64s
 
+INTERFACE = 2  # the same number stands in _scalars.c
 MOST_LAYOUTS = 10_000  # a file that never repeats one must not fill the memory with them
 _ROW = struct.Struct("<qqdd")
-_HISTOGRAM = struct.Struct("<qqqd")
+_HISTOGRAMS = struct.Struct("<6q")
 _ROWS = np.dtype([("column", "<i8"), ("step", "<i8"), ("wall_s", "<f8"), ("value", "<f8")])
 # Rows are divided by tag now and then: each time costs as much as some hundred of them.
 _DIVIDE_BYTES = 4 << 20
@@ -27,13 +29,24 @@ try:
 except ImportError:  # no C compiler when this was installed
     HAS_NATIVE = False
 else:
-    HAS_NATIVE = True
+    HAS_NATIVE = getattr(_scalars, "INTERFACE", 1) == INTERFACE  # else it is an older build
 
 
-class Histogram(NamedTuple):
+class Histograms(NamedTuple):
+    """Of one tag."""
+
     tag: str
-    content: bytes  # doubles
-    wall_s: float
+    sums: HistogramSums
+    last: bytes  # the content of the last one
+
+
+class Known(NamedTuple):
+    """What was taken of a chunk."""
+
+    end: int  # the place of the first other record
+    records: int
+    histograms: Sequence[Histograms] = ()
+    walls_s: tuple[float, float] | None = None  # the first and the last of histograms
 
 
 class TagColumns(NamedTuple):
@@ -51,22 +64,24 @@ class EventScalars:
         self._columns = {tag: column for column, tag in enumerate(known)}
         self._parts = [[columns] for columns in known.values()]
         self._layouts: dict[bytes, tuple[int, ...] | int] = {}
-        self._histograms: list[str] = []  # tags
+        self._histograms: dict[str, int] = {}  # tags and their numbers
         self._rows = bytearray()
         self._is_native = HAS_NATIVE and os.environ.get("STALL_PURE_PYTHON") != "1"
 
-    def take_known(self, chunk: bytes, at: int) -> tuple[int, int, list[Histogram]]:
-        """Take the records of a chunk from `at` on whose layout is known. Returns the place of the
-        first other one, how many were taken, and the histograms among them."""
+    def take_known(self, chunk: bytes, at: int) -> Known:
+        """Take the records of a chunk from `at` on whose layout is known."""
         if not self._layouts:
-            return at, 0, []
-        at, records, rows, found = _scalars.take_known(chunk, at, self._layouts)
+            return Known(at, 0)
+        at, records, rows, found, first_s, last_s = _scalars.take_known(chunk, at, self._layouts)
         self._add(rows)
+        if not last_s:
+            return Known(at, records)
+        tags = list(self._histograms)
         histograms = [
-            Histogram(self._histograms[number], chunk[begin : begin + size], wall_s)
-            for number, begin, size, wall_s in _HISTOGRAM.iter_unpack(found)
+            Histograms(tags[number], HistogramSums(*sums), chunk[begin : begin + size])
+            for number, *sums, begin, size in _HISTOGRAMS.iter_unpack(found)
         ]
-        return at, records, histograms
+        return Known(at, records, histograms, (first_s, last_s))
 
     def take(
         self, values: Sequence[tuple[str, float]], step: int, wall_s: float, data: bytes | None
@@ -80,16 +95,14 @@ class EventScalars:
 
     def learn_histogram(self, tag: str, data: bytes) -> None:
         """A record that holds a histogram and nothing else."""
-        if self._learn(data, len(self._histograms)):
-            self._histograms.append(tag)
+        self._learn(data, self._histograms.setdefault(tag, len(self._histograms)))
 
-    def _learn(self, data: bytes, columns: tuple[int, ...] | int) -> bool:
+    def _learn(self, data: bytes, columns: tuple[int, ...] | int) -> None:
         if not self._is_native or len(self._layouts) >= MOST_LAYOUTS:
-            return False
+            return
         layout = _scalars.layout_of(data)
         if layout is not None:
             self._layouts[layout] = columns
-        return layout is not None
 
     def by_tag(self) -> dict[str, TagColumns]:
         self._divide()

@@ -58,14 +58,18 @@ class HistogramReader:
     def add(self, later: HistogramReader) -> None:
         """What another file goes on with."""
         for tag, after in later.sums.items():
-            before, last = self.sums.get(tag) or HistogramSums(), later._last[tag]
-            goes_on = after.same_run == after.records and last == self._last.get(tag)
-            self.sums[tag] = HistogramSums(
-                records=before.records + after.records,
-                zero_run=after.zero_run + before.zero_run * (after.zero_run == after.records),
-                same_run=after.same_run + before.same_run * goes_on,
-            )
-            self._last[tag] = last
+            self.go_on(tag, after, later._last[tag])
+
+    def go_on(self, tag: str, after: HistogramSums, last: bytes) -> None:
+        """What later histograms of a tag come to; `last` is the content of the last one."""
+        before = self.sums.get(tag) or HistogramSums()
+        goes_on = after.same_run == after.records and last == self._last.get(tag)
+        self.sums[tag] = HistogramSums(
+            records=before.records + after.records,
+            zero_run=after.zero_run + before.zero_run * (after.zero_run == after.records),
+            same_run=after.same_run + before.same_run * goes_on,
+        )
+        self._last[tag] = last
 
 
 def _are_zeros(content: bytes) -> bool | None:
