@@ -368,6 +368,16 @@ def test_a_regular_expression_that_a_signal_interrupts_is_as_endless_as_before(
     assert state_of(write.read(tmp_path, [*before(0), held(*frames), after])) == ENDLESS
 
 
+def test_what_is_held_need_not_know_of_the_last_steps(tmp_path: Path) -> None:
+    frames = f"{write.LIBRARY}/re/__init__.py:166 match", *IN_A_CALLBACK
+    interrupted = write.record(
+        "dump", LAST_STEP_S + 20, reason="sigint", step=STEPS, idle_s=20.0, cpu_s=3.0,
+        phase="between_batches", threads=[thread(main=True)], native=[],
+    )  # fmt: skip
+    records = [*before(), held(*frames, steps=STEPS - 20), interrupted]
+    assert state_of(write.read(tmp_path, records)) == ENDLESS
+
+
 def test_a_peer_that_stopped_half_way_is_named(tmp_path: Path) -> None:
     verdict = judged(write.read(tmp_path, worker(0, *stall(MAIN_WAITS)), worker(1)))[2]
     assert (verdict.status, verdict.primary) == ("stuck", "communication")

@@ -191,7 +191,8 @@ def _went_on(capture: Capture, last: Look, interrupted: bool) -> bool:
     """Whether something was finished after that, if only the program."""
     if max(_signs_of_life(capture, interrupted), default=0) > last.ns:
         return True
-    if any(look.step > last.step + 1 for look in capture.looks):  # one may end as it is ended
+    # One may end as it is ended; and what is held knows less of steps than was made.
+    if not _is_held(last) and any(look.step > last.step + 1 for look in capture.looks):
         return True
     errors = {d.error.type for d in capture.dumps if _is_of_an_error(d) and d.ns > last.ns}
     # A process that is seen after its end hangs in the exit handlers of others.
