@@ -41,3 +41,7 @@ def test_values_without_others() -> None:
 def test_membership_is_that_of_numpy(wanted: list[int]) -> None:
     values = np.array([1, 2, 5, 2, 7])
     assert is_in(values, wanted).tolist() == np.isin(values, wanted).tolist()
+
+
+def test_a_median_of_numbers_that_no_column_can_hold_is_near() -> None:
+    assert median((18_446_745 * 10**12,)) == pytest.approx(18_446_745 * 10**12)

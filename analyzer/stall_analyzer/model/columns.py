@@ -18,6 +18,8 @@ Number = TypeVar("Number", bound=np.generic)
 def median(values: ArrayLike) -> float:
     """NaN where one of them is, or where there are none."""
     ordered = np.sort(np.asarray(values).ravel())
+    if ordered.dtype == object:  # whole numbers that no column can hold
+        ordered = ordered.astype(np.float64)
     if len(ordered) == 0 or np.isnan(ordered[-1]):
         return np.nan
     middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
