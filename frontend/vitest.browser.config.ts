@@ -18,7 +18,7 @@ export default defineConfig({
     include: process.env["BENCHMARKS"] ? ["benchmarks/*.bench.ts"] : ["tests/browser/**/*.test.ts"],
     environment: "node",
     fileParallelism: false,
-    // They only guard against waiting for ever: a busy machine may take its time.
+    // They only guard against waiting forever: a busy machine may take its time.
     testTimeout: 600_000,
     expect: { poll: { timeout: 300_000 } },
     hookTimeout: 600_000,

@@ -3,7 +3,7 @@
  * Python's own handler only takes note of a signal; the rest needs the interpreter lock, which C
  * code may hold forever. Without a handler SIGTERM would have ended such a process at once. So a
  * handler goes in front of Python's and sets a timer of the kernel's, which needs nobody: when it
- * is over, SIGTERM happens once more and finds the default action.
+ * is over, SIGTERM is sent once more and finds the default action.
  */
 #define Py_LIMITED_API 0x030A0000
 #define PY_SSIZE_T_CLEAN
