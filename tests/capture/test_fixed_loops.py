@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -47,6 +48,7 @@ def test_all_ways_out_depend_on_what_each_round_computes(
 
 def tried(value: Callable[[], float], stop: threading.Event) -> None:
     loss = 1.0
+    sys._getframe().f_trace = None  # coverage sets it, as a debugger does: such are left alone
     while loss > 0.1:
         time.sleep(0.001)
         loss = 0.0 if stop.is_set() else value()
