@@ -40,8 +40,9 @@ def test_a_run_without_a_window_is_over_no_share() -> None:
     [
         ("inputs=20%", "'inputs' cannot be limited; what can: input, compile"),
         ("status=broken", "'broken' is not a verdict; there are: healthy"),
-        ("input=20", "'20' is not a duration"),
-        ("input", "'' is not a duration"),
+        ("input=20", "'20' is not a duration such as 90s, 30m, 2h or 3d, nor a share such as 20%"),
+        ("input>20%", "'input>20%' is not a limit such as input=20%"),
+        ("input", "'input' is not a limit"),
         ("epoch=20%", "'20%' is not a duration"),
     ],
 )

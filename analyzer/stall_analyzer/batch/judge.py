@@ -32,4 +32,7 @@ class Judge:
     def check(self) -> None:
         """A comparison of nothing with nothing must not pass for one in which nothing is worse."""
         if self.comparison and self.fleet.runs and not self.comparison.compared:
-            raise UsageError("no run of the baseline has the name of a run here")
+            raise UsageError(
+                "no run of the baseline has the name of a run here; give the same PATH as for the "
+                "baseline, because runs are named by their folder below it"
+            )

@@ -66,7 +66,9 @@ class Limits:
 
 def parse(text: str) -> Limit:
     """Raises ValueError in words for the command line."""
-    what, _, value = text.partition("=")
+    what, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"{text!r} is not a limit such as input=20%, epoch=10m or status=dead")
     if what == STATUS:
         if value not in STATUSES:
             raise ValueError(f"{value!r} is not a verdict; there are: {', '.join(STATUSES)}")
@@ -76,7 +78,11 @@ def parse(text: str) -> Limit:
         raise ValueError(f"{what!r} cannot be limited; what can: {known}")
     if value.endswith("%") and what != EPOCH:
         return Limit(text, what, share=parse_share(value))
-    return Limit(text, what, seconds=parse_duration(value))
+    try:
+        return Limit(text, what, seconds=parse_duration(value))
+    except ValueError as error:
+        share = "" if what == EPOCH else ", nor a share such as 20%"
+        raise ValueError(f"{error}{share}") from None
 
 
 def check_causes(limits: Sequence[Limit]) -> None:

@@ -93,5 +93,5 @@ exit codes:
   6    a run is worse than in the --baseline
   7    the cluster of --scheduler cannot be used, or was lost
   130  interrupted
-  Of 4, 5 and 6, the first of 5, 6, 4 that holds.
+  If several apply, 5 comes before 6, and 6 before 4.
 """
