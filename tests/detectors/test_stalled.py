@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from stall_analyzer.align.align import align
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.signals.ending.stall import ENDLESS, SLOW, STUCK, UNSURE, Stall
 from stall_analyzer.signals.ending.stalled import stall_of_run
@@ -27,6 +28,7 @@ from tests.detectors.stalls import (
     stall,
     state_of,
 )
+from tests.detectors.training import diagnosed
 
 
 def test_a_generator_that_waits_for_ever_is_stuck_on_input(tmp_path: Path) -> None:
@@ -472,3 +474,16 @@ def test_a_first_epoch_that_was_finished_is_judged_as_ever(tmp_path: Path) -> No
     _, finding, verdict = judged(write.read(tmp_path, [*before(), *over]))
     assert verdict.status == "unknown"
     assert finding is not None and finding.severity == "note"
+
+
+def test_in_the_ledger_the_time_without_a_step_is_what_was_waited_for(tmp_path: Path) -> None:
+    """No clock could time a wait that does not end: by the books, the step was under way."""
+    books = {
+        "began_ns": write.START_NS + NS, "phase": "train", "epoch": 0, "items": [], "is_open": True,
+        "lasted_ns": [28 * NS], "steps": [STEPS], "calls": [STEPS], "spent_ns": {"step": [28 * NS]},
+    }  # fmt: skip
+    looks = [*stall(*STARVED), write.record("books", 29.0, **books)]
+    report = diagnosed(align([], write.read(tmp_path, before() + looks)))
+    assert report.verdict.primary == "input"
+    assert report.ledger.buckets_ps["input"] == 19 * 10**12, "since the last step"
+    assert sum(report.ledger.buckets_ps.values()) == report.timeline.window.duration_ps

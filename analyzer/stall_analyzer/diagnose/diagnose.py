@@ -20,6 +20,7 @@ from stall_analyzer.diagnose.next_steps import computing
 from stall_analyzer.diagnose.plan import plan
 from stall_analyzer.diagnose.precedence import without_opposed, without_silenced
 from stall_analyzer.diagnose.sooner_ending import with_sooner_ending
+from stall_analyzer.diagnose.stood_still import with_time_stood_still
 from stall_analyzer.diagnose.users_code import with_lines
 from stall_analyzer.diagnose.verdict import judge
 from stall_analyzer.model.estimate import Estimate
@@ -52,11 +53,13 @@ def diagnose(run: Run, timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Rep
     ordered = tuple(sorted(without_opposed(findings), key=_most_worth_first))
     ordered = tuple(with_lines(finding, signals) for finding in ordered)
     verdict = judge(signals, ordered)
+    # Only for who reads it: what a change of the steps would save is not in the time stood still.
+    shown = with_time_stood_still(signals.host, signals)
     return Report(
         run=run,
         timeline=timeline,
-        hosts=hosts,
-        ledger=signals.host.ledger,
+        hosts=tuple(shown if host is signals.host else host for host in hosts),
+        ledger=shown.ledger,
         findings=ordered,
         # Of an epoch that goes on nobody knows how long it takes, now or with a change.
         plan=plan(signals, ordered) if verdict.status != "running" else None,
