@@ -119,26 +119,23 @@ def test_what_the_graph_measured_is_part_of_the_step_and_never_more(
     assert spent_ms(ended(books)) == {Account.STEP: 0, Account.WAIT: 20, Account.PYTHON: 20}
 
 
-def test_collecting_garbage_is_taken_from_whoever_caused_it(books: Books, clock: Clock) -> None:
-    books.enter(books.entry(Account.CALLBACK, "Report.on_epoch_end"))
-    clock.wait(1)
-    books._collecting("start", {})
-    clock.wait(4)
-    books._collecting("stop", {})
-    books.leave()
-    assert spent_ms(ended(books)) == {Account.CALLBACK: 1, Account.GC: 4}
-
-
-def test_collecting_garbage_while_a_graph_is_built_is_part_of_building_it(
-    books: Books, clock: Clock
+@pytest.mark.parametrize(
+    ("account", "spent"),
+    [
+        (Account.CALLBACK, {Account.CALLBACK: 1, Account.GC: 4}),
+        (Account.TRACE, {Account.TRACE: 5}),
+    ],
+)
+def test_collecting_garbage_is_taken_from_whoever_caused_it_unless_a_graph_is_built(
+    account: str, spent: dict[str, int], books: Books, clock: Clock
 ) -> None:
-    books.enter(books.entry(Account.TRACE, "step"))
+    books.enter(books.entry(account, "Report.on_epoch_end"))
     clock.wait(1)
     books._collecting("start", {})
     clock.wait(4)
     books._collecting("stop", {})
     books.leave()
-    assert spent_ms(ended(books)) == {Account.TRACE: 5}
+    assert spent_ms(ended(books)) == spent
 
 
 def test_the_garbage_of_other_threads_is_not_the_trainings(books: Books, clock: Clock) -> None:

@@ -159,14 +159,12 @@ def _analyze(arguments: argparse.Namespace) -> int:
     judge.check()
     if judge.limits.exceeded:
         _say(f"limits exceeded: {len(judge.limits.exceeded):,}")
-    is_worse = bool(judge.comparison and judge.comparison.worse)
-    if judge.comparison and is_worse:
-        _say(
-            f"worse than the baseline: {len(judge.comparison.worse):,} of {judge.fleet.runs:,} runs"
-        )
+    worse = judge.comparison.worse if judge.comparison else ()
+    if worse:
+        _say(f"worse than the baseline: {len(worse):,} of {judge.fleet.runs:,} runs")
     if judge.limits.exceeded:
         return OVER_LIMIT
-    if is_worse:
+    if worse:
         return WORSE
     has_errors = judge.fleet.with_errors or any(n.level == "error" for n in batch.notes)
     return UnreadableFile.exit_code if has_errors else 0

@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from stall_analyzer.model.causes import code, codes_of_bucket
-from stall_analyzer.model.intervals import Tiling, among, refine
-from stall_analyzer.model.ledger import HostLedger, Ledger
+from stall_analyzer.model.intervals import among
+from stall_analyzer.model.ledger import HostLedger
 from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.signals import Signals
 
@@ -30,13 +30,9 @@ def with_time_stood_still(host: HostLedger, signals: Signals) -> HostLedger:
         return host
     if signals.estimate is not None:  # then that is what is shown
         return host
-    ledger = host.ledger
-    begin, end = int(ledger.bounds_ps[0]), int(ledger.bounds_ps[-1])
-    since = min(max((stall.since_ns - begun_ns) * PS_PER_NS, begin), end)
-    rows = Tiling(ledger.bounds_ps, np.arange(len(ledger.cause), dtype=np.int64))
-    bounds, row = refine(rows, np.array([since]))
-    cause = ledger.cause[row]
+    since = (stall.since_ns - begun_ns) * PS_PER_NS
+    ledger = host.ledger.cut_at(np.array([since]))
     told = np.concatenate([codes_of_bucket(stall.bucket), codes_of_bucket("profiler")])
-    stood = (bounds[:-1] >= since) & ~among(cause, told)
-    cause = np.where(stood, code(CAUSES[stall.bucket]), cause).astype(np.uint8)
-    return replace(host, ledger=Ledger(bounds, cause, ledger.one_time[row]))
+    stood = (ledger.bounds_ps[:-1] >= since) & ~among(ledger.cause, told)
+    cause = np.where(stood, code(CAUSES[stall.bucket]), ledger.cause).astype(np.uint8)
+    return replace(host, ledger=replace(ledger, cause=cause))

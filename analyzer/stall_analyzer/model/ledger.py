@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from stall_analyzer.model.causes import BUCKETS, CAUSES, bucket_of, codes_of_bucket
-from stall_analyzer.model.intervals import Tiling, among
+from stall_analyzer.model.intervals import Tiling, among, refine
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.records import dataclass
@@ -26,6 +26,12 @@ class Ledger:
     bounds_ps: Int64s
     cause: UInt8s
     one_time: Bools
+
+    def cut_at(self, bounds_ps: Int64s) -> Ledger:
+        """The same, with segments that also end there."""
+        rows = Tiling(self.bounds_ps, np.arange(len(self.cause), dtype=np.int64))
+        bounds, row = refine(rows, bounds_ps)
+        return Ledger(bounds, self.cause[row], self.one_time[row])
 
     @property
     def tiling(self) -> Tiling:

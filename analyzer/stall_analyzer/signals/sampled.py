@@ -16,7 +16,6 @@ import numpy as np
 from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.findings import Evidence, Finding, Gain
 from stall_analyzer.model.format import seconds
-from stall_analyzer.model.intervals import Tiling, refine
 from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace, Phase, Step, Timeline, Window
@@ -115,16 +114,14 @@ def _moved_steps(steps: Sequence[Step], stretches: Sequence[_Stretch]) -> tuple[
 
 def _cut(host: HostLedger, stretches: Sequence[_Stretch]) -> HostLedger:
     """The tiles of the ledger inside the stretches."""
-    ledger = host.ledger
     inside = np.array([bound for s in stretches for bound in (s.start_ps, s.end_ps)])
-    rows = Tiling(ledger.bounds_ps, np.arange(len(ledger.cause), dtype=np.int64))
-    bounds, row = refine(rows, inside)
-    kept = np.searchsorted(inside, bounds[:-1], side="right") % 2 == 1
-    lengths, row = np.diff(bounds)[kept], row[kept]
+    cut = host.ledger.cut_at(inside)
+    kept = np.searchsorted(inside, cut.bounds_ps[:-1], side="right") % 2 == 1
+    lengths = np.diff(cut.bounds_ps)[kept]
     return replace(
         host,
         ledger=Ledger(
-            np.concatenate([[0], np.cumsum(lengths)]), ledger.cause[row], ledger.one_time[row]
+            np.concatenate([[0], np.cumsum(lengths)]), cut.cause[kept], cut.one_time[kept]
         ),
         covered_ps=int(lengths.sum()),
     )

@@ -42,16 +42,14 @@ def check(signals: Signals) -> Finding | None:
     if function is None:
         return None
     again, seen = function.recompilations, _lost_ps(function)
-    lost = seen
     traced = sum(build.made_ps for build in again)  # a new shape is traced before it is compiled
-    in_all = _in_all_ps(signals, function)
-    beyond = ""
-    if in_all > lost:
-        beyond = (
-            f" Steps that were not profiled took as long: by the capture's clocks it comes to "
-            f"{seconds(in_all)} in the whole epoch."
-        )
-        lost = in_all
+    lost = max(seen, _in_all_ps(signals, function))
+    beyond = (
+        f" Steps that were not profiled took as long: by the capture's clocks it comes to "
+        f"{seconds(lost)} in the whole epoch."
+        if lost > seen
+        else ""
+    )
     severity = severity_of(signals.share(lost))
     if severity is None:
         return None

@@ -138,7 +138,8 @@ def _last_looks(capture: Capture) -> tuple[Look, ...]:
     """Looks since the last sign of life, if that is how the capture ends."""
     looks = [look for look in capture.looks if not _is_of_an_error(look)]
     looks = [look for look in looks if not _is_being_interrupted(look)] or looks
-    looks = [look for look in looks if look.sign_ns < _ending_ns(capture)] or looks
+    ending_ns = _ending_ns(capture)
+    looks = [look for look in looks if look.sign_ns < ending_ns] or looks
     interrupted_ns = _interrupted_ns(capture)
     if interrupted_ns is not None:  # later ones show something else: how the process exits
         looks = [look for look in looks if look.ns <= interrupted_ns] or looks
@@ -161,10 +162,10 @@ def _interrupted_ns(capture: Capture) -> int | None:
 
 
 def _signs_of_life(capture: Capture, interrupted: bool) -> list[int]:
-    steps = capture.series.get(STEP_SECONDS)
+    steps, ending_ns = capture.series.get(STEP_SECONDS), _ending_ns(capture)
     marks = [m.ns for m in capture.marks if not (interrupted and m.what == MarkName.FIT_END)]
-    signs = [*marks, *(steps.wall_ns.tolist() if steps else ())]
-    return [ns for ns in signs if ns < _ending_ns(capture)]
+    ended = steps.wall_ns[steps.wall_ns < ending_ns][-1:].tolist() if steps else []
+    return [*(ns for ns in marks if ns < ending_ns), *ended]
 
 
 def _ending_ns(capture: Capture) -> float:
