@@ -202,20 +202,20 @@ clean:  ## remove everything that make made
 SOURCES := pyproject.toml $(wildcard analyzer/stall_analyzer/decode/*.[ch] analyzer/stall_analyzer/events/*.c tb_stall_plugin/capture/process/*.c)
 
 $(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV)
 
 build/tensorflow-%/.installed: pyproject.toml
 	@echo "installing TensorFlow $* into $(@D) ..."
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip --disable-pip-version-check --quiet install \
-	  tensorflow-cpu==$* tensorboard fsspec platformdirs rich 'pytest>=8' 'hypothesis>=6' 'jsonschema>=4'
+	  tensorflow-cpu==$* tensorboard fsspec platformdirs rich 'pytest>=8' 'pytest-timeout>=2.3' 'hypothesis>=6' 'jsonschema>=4'
 	@touch $@
 
 build/lowest/.installed: pyproject.toml
 	@echo "installing the lowest versions into $(@D) ..."
 	@$(LOWEST_PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip --disable-pip-version-check --quiet install $(LOWEST) \
-	  six 'setuptools<81' 'pytest>=8.2' 'hypothesis>=6' 'jsonschema>=4'
+	  six 'setuptools<81' 'pytest>=8.2' 'pytest-timeout>=2.3' 'hypothesis>=6' 'jsonschema>=4'
 	@touch $@
 
 $(NODE_MODULES): frontend/package-lock.json

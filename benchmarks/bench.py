@@ -108,7 +108,7 @@ RATIOS = (
     Ratio("a million scalars: its data server / ours", "scalars, server", "scalars", least=1),
     Ratio("300 MB of summaries: TensorBoard / ours", "summaries, tb", "summaries", least=1),
     Ratio("300 MB of summaries: data server / ours", "summaries, server", "summaries", least=1),
-    Ratio("summaries that grew by 1 %: first / second look", "first", "second", least=10),
+    Ratio("summaries that grew by 1%: first / second look", "first", "second", least=10),
     Ratio("the same, whole processes", "whole first", "whole second"),
 )
 

@@ -6,12 +6,16 @@ Works on copies of LOGDIR, because XProf writes into log directories. Cold: the 
 new TensorBoard, with no cache. Warm: the first question to another one, with what the first left
 in its caches. Ours begins with the page's script and ends with report and timeline of a run; the
 page has only to draw them. The median counts.
+
+Then somebody moves through the timeline: windows of all sizes and places, of which none may take
+longer than a frame or two. Exits with 1 when one does.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import socket
 import statistics
@@ -34,9 +38,13 @@ START_WITHIN_S = 120
 PAGE_S = 2.0
 ROUNDS = 3
 STATES = ("cold", "warm")
+WINDOWS = 40
+ZOOMS = (1, 4, 20, 100, 1000)  # how many times as short as the whole
+MOST_MS = 30.0
 
 
-def main(logdir: str, rounds: int = ROUNDS) -> None:
+def main(logdir: str, rounds: int = ROUNDS) -> int:
+    windows_ms: list[float] = []
     times: dict[str, list[tuple[float, float]]] = {state: [] for state in STATES}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
@@ -44,13 +52,21 @@ def main(logdir: str, rounds: int = ROUNDS) -> None:
             for state in STATES:
                 with _tensorboard(logs, Path(folder) / "cache") as board:
                     ours, run, report = _stall(board)
+                    windows_ms += _windows(board, run, report)
                     theirs = _xprof(board, report)
                 times[state].append((ours, theirs))
     print(f"{'':6}{'Stall':>10}{'XProf':>10}{'ratio':>8}")
     for state, measured in times.items():
         ours, theirs = (statistics.median(side) for side in zip(*measured, strict=True))
         print(f"{state:6}{ours:8.2f} s{theirs:8.2f} s{theirs / ours:8.1f}")
+    middle, most = statistics.median(windows_ms), max(windows_ms)
+    print(
+        f"{len(windows_ms)} windows of the timeline: median {middle:.1f} ms, at most {most:.1f} ms"
+    )
     print(f"run {run}: {report['verdict']['sentence']}")
+    if most > MOST_MS:
+        print(f"MISSED a window took {most:.1f} ms, not {MOST_MS:g}")
+    return int(most > MOST_MS)
 
 
 def _stall(board: str) -> tuple[float, str, dict[str, Any]]:
@@ -66,6 +82,21 @@ def _stall(board: str) -> tuple[float, str, dict[str, Any]]:
     end = answer["report"]["window"]["duration_ps"]
     _ask(f"{board}/stall/timeline", run=run, start_ps=0, end_ps=end, pixels=SCREEN_PIXELS)
     return time.perf_counter() - begin, run, answer["report"]
+
+
+def _windows(board: str, run: str, report: dict[str, Any]) -> list[float]:
+    """Milliseconds of each: the whole, and smaller and smaller ones all over it."""
+    chance = random.Random(1)
+    whole_ps = report["window"]["duration_ps"]
+    taken_ms = []
+    for number in range(WINDOWS):
+        size_ps = whole_ps // ZOOMS[number % len(ZOOMS)]
+        start_ps = chance.randrange(whole_ps - size_ps + 1)
+        begin = time.perf_counter()
+        _ask(f"{board}/stall/timeline", run=run, start_ps=start_ps, end_ps=start_ps + size_ps,
+             pixels=SCREEN_PIXELS)  # fmt: skip
+        taken_ms.append(1000 * (time.perf_counter() - begin))
+    return taken_ms
 
 
 def _xprof(board: str, report: dict[str, Any]) -> float:
@@ -116,4 +147,4 @@ def _tensorboard(logs: Path, cache: Path) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(int, sys.argv[2:]))
+    sys.exit(main(sys.argv[1], *map(int, sys.argv[2:])))

@@ -140,7 +140,10 @@ def main() -> int:
         return 2
     for path in written:
         print(f"wrote {path.relative_to(ROOT)}")
-    print("Next: replace every TODO, then `make docs` and `make test`; see CONTRIBUTING.md.")
+    print(
+        "Next: replace every TODO, add it to docs/reference/symptoms.md, then `make docs` and "
+        "`make test`; see CONTRIBUTING.md."
+    )
     return 0
 
 

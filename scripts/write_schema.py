@@ -1,4 +1,4 @@
-"""schema.json, from the types of the document: `make schema`.
+"""schema.json and its page in the docs, from the types of the document: `make schema`.
 
 The page's own types are made of it in turn, whenever they are needed (frontend/package.json).
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from scripts import json_page
 from stall_analyzer.report import document_types
 from stall_analyzer.report.facts import Facts
 
@@ -28,6 +29,7 @@ Json = dict[str, Any]
 
 def main() -> None:
     SCHEMA.write_text(text(), encoding="utf-8")
+    json_page.PAGE.write_text(json_page.text(schema()), encoding="utf-8")
 
 
 def text() -> str:

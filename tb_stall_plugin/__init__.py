@@ -1,7 +1,7 @@
 """Stall: the TensorBoard tab, and what captures a training for it.
 
 Imports nothing: TensorBoard imports this package when it starts, and does not start if that fails.
-`StallCallback` and `watch` bring TensorFlow or Keras with them, and are loaded when asked for.
+`StallCallback` and `watch` import TensorFlow or Keras, so they are loaded on demand.
 """
 
 from __future__ import annotations

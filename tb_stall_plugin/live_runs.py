@@ -1,4 +1,4 @@
-"""Which captured runs go on just now, and how far they are."""
+"""Which captured runs are in progress right now, and how far they are."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class LiveRuns:
 
     def _entry(self, name: str, followed: FollowedRun) -> LiveEntry | None:
         """None where it does not go on."""
-        from stall_analyzer.live.entry import live_entry  # noqa: PLC0415  seldom needed
+        from stall_analyzer.live.entry import live_entry  # noqa: PLC0415  rarely needed
 
         try:
             followed.read_new()

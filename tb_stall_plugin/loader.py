@@ -1,4 +1,4 @@
-"""The door through which TensorBoard comes in. It cannot fail.
+"""Where TensorBoard enters. It cannot fail.
 
 TensorBoard imports this module before anything else of ours and stops if it cannot, so nothing is
 imported up here but TensorBoard itself. Whatever is wrong with the rest becomes a tab that says so.

@@ -1,4 +1,4 @@
-"""Where TensorBoard was told to look, and the runs that are there.
+"""Where TensorBoard was told to look, and the runs it finds there.
 
 --logdir PATH                    a folder, relative or not, or a URL
 --logdir_spec NAME:PATH,PATH     several, with or without a name
@@ -23,7 +23,7 @@ from stall_analyzer.report.page import run_ids
 # again for each of its questions.
 REMEMBERED_S = 1.0
 # Where looking itself takes a long time (thousands of runs, a remote file system), it is done
-# seldom.
+# rarely.
 REMEMBERED_LOOKS = 10
 # TensorBoard asks every plugin in turn whether it is active before it shows anything.
 LONGEST_LOOK_S = 1.0

@@ -106,7 +106,7 @@ class StallPlugin(base_plugin.TBPlugin):
             return _not_ready(status)
         try:
             entry = status.analysis.report()
-        except UnreadableFile:  # damaged in the cache, or deleted: it is made anew
+        except UnreadableFile:  # damaged in the cache, or deleted: it is made again
             return _not_ready(self._status(run))
         version = status.analysis.version
         return page.report_answer(entry, version, status.progress, status.changes)
@@ -212,7 +212,7 @@ class StallPlugin(base_plugin.TBPlugin):
 
     def _page(self, request: wrappers.Request) -> wrappers.Response:
         """Asked for when the tab is opened: the page's first question comes a moment later."""
-        self._analyses.warm_up()  # the first worker may have waited in vain, and gone
+        self._analyses.warm_up()  # the first worker may have given up waiting
         return self._asset(request)
 
     def _asset(self, request: wrappers.Request) -> wrappers.Response:

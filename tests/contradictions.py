@@ -41,8 +41,8 @@ INSTRUMENTS = ("host.summary", "profiler.start", "profiler.stop")
 ONCE_AN_EPOCH = ("validation_in_epoch", "summaries_in_steps", "pipeline_made_each_epoch")
 # Figures as sentences give them.
 TIME = r"(?:\d+ h \d+ min|\d+ min \d+ s|[\d.]+ (?:s|ms|µs|ns))"
-PART_OF_WHOLE = re.compile(rf"({TIME}) of ({TIME}) \(([<>]?\d+ %)\) of the [a-z ]+ went to (\w+)")
-COMPUTES = re.compile(rf"([<>]?\d+ %) of the [a-z ]+ \(({TIME})\) is the model's own computing")
+PART_OF_WHOLE = re.compile(rf"({TIME}) of ({TIME}) \(([<>]?\d+%)\) of the [a-z ]+ went to (\w+)")
+COMPUTES = re.compile(rf"([<>]?\d+%) of the [a-z ]+ \(({TIME})\) is the model's own computation")
 AFTER_ALL = re.compile(r"After ([\d,]+) training steps")
 SELDOM = re.compile(r"\bin (?:one|2) (?:wait|pause)s?\b")
 STEPS = re.compile(
@@ -120,19 +120,25 @@ def _estimate(entry: Entry) -> Said:
 def _costs(entry: Entry) -> Said:
     for finding in entry["findings"]:
         lost, gain = finding["lost_ps"], finding["gain_ps"]
-        most = sum(_most_ps(entry, bucket) for bucket in finding["blames"])
+        most = sum(_most_ps(entry, bucket, finding["title"]) for bucket in finding["blames"])
         if lost > most:
             blamed = ", ".join(finding["blames"])
             yield f"{finding['id']} costs {seconds(lost)}, but {blamed} took {seconds(most)}"
-        if not gain["low"] <= gain["high"] <= lost:
-            yield f"{finding['id']} saves {seconds(gain['high'])} of {seconds(lost)} lost"
+        if finding["bucket"] == "input" and lost > _most_ps(entry, "input"):
+            yield f"{finding['id']} costs {seconds(lost)}, which is more than all input"
+        # With the cost, other work that it slows down may be saved, if the finding blames it.
+        savable = lost if finding["blames"] == [finding["bucket"]] else most
+        if not gain["low"] <= gain["high"] <= savable:
+            yield f"{finding['id']} saves {seconds(gain['high'])} of {seconds(savable)} lost"
 
 
-def _most_ps(entry: Entry, bucket: str) -> int:
-    """What a bucket may have taken. Others wait for a straggler, whose own wait is short."""
+def _most_ps(entry: Entry, bucket: str, title: str = "") -> int:
+    """What a bucket may have taken. Others wait for a straggler, whose own wait is short; and a
+    title may name the host whose time it is."""
     if entry["estimate"] is not None:
         return int(entry["estimate"]["ranges_ps"][bucket]["high"])
-    hosts = entry["host_ledgers"] if bucket == "communication" else ()
+    is_any = bucket == "communication"
+    hosts = [h for h in entry["host_ledgers"] if is_any or title.endswith(f", on {h['host']}")]
     return int(max(part["buckets_ps"][bucket] for part in (entry, *hosts)))
 
 
@@ -322,7 +328,7 @@ def _healthy_figures(entry: Entry) -> Said:
 def _candidates(entry: Entry) -> Said:
     """Those that a verdict names have the ranges that the page shows."""
     verdict, estimate = entry["verdict"], entry["estimate"]
-    if estimate is None or " by what was recorded" not in verdict["sentence"]:
+    if estimate is None or "Possible times: " not in verdict["sentence"]:
         return
     for bucket in verdict["candidates"]:
         known = estimate["ranges_ps"][bucket]

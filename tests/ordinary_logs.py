@@ -1,4 +1,4 @@
-"""Logs as Keras' own TensorBoard callback leaves them. Times are seconds after fit() began."""
+"""Logs as Keras's own TensorBoard callback leaves them. Times are seconds after fit() began."""
 
 from __future__ import annotations
 

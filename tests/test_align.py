@@ -197,7 +197,7 @@ def test_a_profile_of_the_middle_covers_a_part_of_the_epoch(tmp_path: Path) -> N
     assert aligned.covered_ps == (4 * PS_PER_S, 4 * PS_PER_S + 50 * PS_PER_MS)
     assert [gap // PS_PER_S for gap in timeline.later_epochs_ps] == [3, 3]
     assert phases(timeline) == {"training": 10_000}
-    assert "began after the first epoch had begun" in timeline.notes[0].text
+    assert "began after the start of the first epoch" in timeline.notes[0].text
 
 
 def test_event_files_alone_tell_the_epoch_and_its_steps() -> None:

@@ -183,7 +183,7 @@ def test_a_log_directory_is_never_written_into(
     logdir = SAMPLES / "healthy"
     before = sorted(logdir.rglob("*"))
     assert cli.main([str(logdir), "--annotate", str(logdir / inside)]) == 2
-    assert "it lies in the log directory" in capsys.readouterr().err
+    assert "it is inside the log directory" in capsys.readouterr().err
     assert sorted(logdir.rglob("*")) == before
 
 

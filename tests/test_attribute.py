@@ -78,7 +78,7 @@ def test_python_on_threads_of_the_pipeline_is_python_in_the_pipeline(tmp_path: P
     reading = ("tf_data_private_threadpool", ops(0, 60, 99, "map/PyFunc:PyFunc"))
     lines = trainer(call(0, 100, run=1), ops(0, 100, 1, *TRAIN_OPS), reading)
     seen = attribute(timeline_of(tmp_path, lines))[0].evidence["input"]
-    assert seen.startswith("Python code in the input pipeline ran during 60 % of the traced time")
+    assert seen.startswith("Python code in the input pipeline ran for 60% of the traced time")
 
 
 def test_while_the_step_computes_it_does_not_wait(tmp_path: Path) -> None:

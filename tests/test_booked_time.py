@@ -9,8 +9,9 @@ import numpy as np
 from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.attribute.booked_time import agreement, with_books
 from stall_analyzer.captures.books_reader import read_books
-from stall_analyzer.captures.capture_format import Account, BookPhase
-from stall_analyzer.captures.capture_records import BooksRecord
+from stall_analyzer.captures.capture_format import Account, BookPhase, StopReason
+from stall_analyzer.captures.capture_records import BooksRecord, CapturedError, DumpRecord
+from stall_analyzer.captures.failed_wait import with_failed_waits
 from stall_analyzer.model.books import Books
 from stall_analyzer.model.causes import CAUSES, code
 from stall_analyzer.model.event_log import Capture, EventLog, Series
@@ -139,11 +140,35 @@ def test_who_calls_decides_whatever_the_profile_takes_it_for() -> None:
     assert ms_by_cause(tiling) == {"host.callback": 80, "compute.step": 20}
 
 
+def test_python_that_a_profile_sees_between_steps_is_the_callbacks_if_they_took_most_of_it() -> (
+    None
+):
+    books = books_of(record({Account.WAIT: 20, Account.STEP: 5, Account.CALLBACK: 9}))
+    seen = profiled(
+        34, (20, "input.wait"), (4, "compute.step"), (1, "host.dispatch"), (9, "host.python")
+    )
+    assert ms_by_cause(with_books(seen, books, window(34))) == {
+        "input.wait": 20,
+        "compute.step": 4,
+        "host.dispatch": 1,
+        "host.callback": 9,
+    }
+
+
 def test_the_evidence_says_how_far_clocks_and_profile_differ() -> None:
     books = books_of(record({Account.STEP: 90, Account.WAIT: 10}))
     seen = profiled(100, (12, "input.wait"), (88, "compute.step"))
-    assert "but for 2 %" in agreement(seen, books, window(100))
-    assert "nothing of it was profiled" in agreement(profiled(100), books, window(100))
+    sentence, is_much = agreement(seen, books, window(100))
+    assert "differ on input and tracing by 2%" in sentence and not is_much
+    sentence, is_much = agreement(profiled(100), books, window(100))
+    assert "none of it was also profiled" in sentence and not is_much
+
+
+def test_a_profile_that_differs_much_from_the_clocks_is_worth_a_warning() -> None:
+    books = books_of(record({Account.WAIT: 80, Account.STEP: 20}))
+    seen = profiled(100, (100, "compute.step"))
+    sentence, is_much = agreement(seen, books, window(100))
+    assert "by 80%" in sentence and is_much
 
 
 def test_what_has_no_row_stays_unknown() -> None:
@@ -167,6 +192,31 @@ def test_rows_that_do_not_add_up_are_left_out_and_counted() -> None:
     books, left_out = read_books([good, wrong, uneven, negative])
     assert books is not None and len(books) == 1
     assert left_out == 3
+
+
+def test_the_wait_that_an_error_of_the_input_ended_was_for_input() -> None:
+    usual = {Account.WAIT: 160, Account.STEP: 2}
+    rows = record(usual, usual, usual, {Account.PYTHON: 1, Account.STEP: 20_000})
+    after = record({Account.PYTHON: 3}, at_ms=20_487, phase=BookPhase.BETWEEN, calls=0)
+    of_input = "{{function_node f}} OSError: reset\n\t [[{{node PyFunc}}]]\n\t [[IteratorGetNext]]"
+    others = "Incompatible shapes: [8] vs. [4]\n\t [[{{node gradients/sub}}]]"
+    waited, computed = (
+        with_failed_waits(books_of(rows, after), [failed(text, at_ms=20_490)])
+        for text in (of_input, others)
+    )
+    assert (waited.spent(Account.WAIT) / MS).tolist() == [160, 160, 160, 19_998, 0]
+    assert (waited.spent(Account.STEP) / MS).tolist() == [2, 2, 2, 2, 0]
+    assert computed.spent(Account.WAIT).max() == 160 * MS
+
+
+def failed(text: str, at_ms: float) -> DumpRecord:
+    return DumpRecord(
+        ns=START_NS + round(at_ms * MS),
+        step=3,
+        idle_s=20.0,
+        reason=StopReason.EXCEPTION,
+        error=CapturedError("Error", text),
+    )
 
 
 def test_nobody_kept_any_books() -> None:

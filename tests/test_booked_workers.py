@@ -91,7 +91,7 @@ def test_the_verdict_names_worker_cause_and_cost_without_a_profile() -> None:
     assert finding.explanation.endswith("Most of it went to Report.on_batch_end (train.py:7).")
     assert finding.title == "box-worker-0 is late: the others wait 800 ms for it"
     sentence = judge(signals, (finding,)).sentence
-    assert "box-worker-0 made the others wait 800 ms (87 %) for its host (callback" in sentence
+    assert "made the others wait 800 ms (87%) because of its host time (callback" in sentence
 
 
 def test_a_slower_processor_shows_as_computing() -> None:

@@ -67,7 +67,7 @@ def test_text_goes_to_stdout(world: Any, capsys: Capsys) -> None:
     world({"a": "healthy"})
     assert cli.main(["logs"]) == OK
     output = capsys.readouterr()
-    assert "Healthy: 88 % of the first epoch" in output.out
+    assert "Healthy: 88% of the first epoch" in output.out
     assert output.err == ""
 
 
@@ -165,10 +165,14 @@ def test_ctrl_c_ends_quietly(world: Any, capsys: Capsys) -> None:
 
 
 @pytest.mark.parametrize("arguments", [[], ["logs", "--jobs", "0"], ["logs", "--what"]])
-def test_a_wrong_command_line_exits_2(arguments: list[str]) -> None:
+def test_a_wrong_command_line_gets_one_line_and_exits_2(
+    arguments: list[str], capsys: Capsys
+) -> None:
     with pytest.raises(SystemExit) as stopped:
         cli.main(arguments)
     assert stopped.value.code == USAGE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("(see stall-analyze --help)")
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
@@ -252,7 +256,7 @@ def test_many_runs_are_summed_up(world: Any, in_this_process: None, capsys: Caps
     output = capsys.readouterr()
     assert "30 runs on 30 hosts" in output.out
     assert "costliest findings" in output.out
-    assert "(75 %) of the first epoch went to input" not in output.out
+    assert "(75%) of the first epoch went to input" not in output.out
     assert "30 runs: 30 to read, 0 unchanged" in output.err
 
 
@@ -261,13 +265,13 @@ def test_full_shows_each_of_many_runs(world: Any, in_this_process: None, capsys:
     assert cli.main(["logs", "--full"]) == OK
     text = capsys.readouterr().out
     assert "30 runs on 30 hosts" in text
-    assert text.count("(75 %) of the first epoch went to input") == 30
+    assert text.count("(75%) of the first epoch went to input") == 30
 
 
 def test_a_named_run_is_shown_in_full(world: Any, capsys: Capsys) -> None:
     world(many(30))
     assert cli.main(["logs", "--run", "run-007"]) == OK
-    assert "(75 %) of the first epoch went to input" in capsys.readouterr().out
+    assert "(75%) of the first epoch went to input" in capsys.readouterr().out
 
 
 def test_markdown_sums_up_too(world: Any, in_this_process: None, capsys: Capsys) -> None:
@@ -306,7 +310,7 @@ def test_a_run_over_a_limit_fails_the_build(world: Any, capsys: Capsys) -> None:
     assert cli.main(["logs", "--fail-over", "input=20%"]) == OVER_LIMIT
     output = capsys.readouterr()
     assert "over a limit: 1 run" in output.out
-    assert re.search(r"input=20%\s+75 %, 1.51 s\s+bad", output.out)
+    assert re.search(r"input=20%\s+75%, 1.51 s\s+bad", output.out)
 
 
 def test_runs_within_their_limits_do_not(world: Any) -> None:
@@ -326,7 +330,10 @@ def test_a_run_worse_than_the_baseline_fails_the_build(
     baseline = tmp_path / "before.jsonl"
     world({"a": "healthy"})
     assert cli.main(["logs", "--jsonl", str(baseline)]) == OK
+    capsys.readouterr()
     assert cli.main(["logs", "--baseline", str(baseline)]) == OK
+    same = capsys.readouterr().out
+    assert "worse than the baseline: 0 runs\n  1 compared, 0 new, 0 gone.\n" in same
     world({"a": "input_py_function"})
     assert cli.main(["logs", "--baseline", str(baseline), "--json", "--fresh"]) == WORSE
     (worse,) = json.loads(capsys.readouterr().out.splitlines()[-1])["worse"]
@@ -350,7 +357,7 @@ def test_a_baseline_of_other_runs_is_an_error(world: Any, tmp_path: Path) -> Non
     [
         ("--fail-over", "inputs=20%"), ("--fail-over", "compile.nothing=20%"),
         ("--baseline", "absent.json"), ("--since", "yesterday"), ("--shard", "3/3"),
-        ("--deadline", "soon"), ("--tolerance", "a bit"),
+        ("--deadline", "soon"), ("--tolerance", "a bit"), ("--tolerance", "20%"),
     ],
 )  # fmt: skip
 def test_an_option_without_sense_is_refused_before_the_work(

@@ -75,7 +75,7 @@ def test_precision_helps_where_the_cores_multiply_it_themselves(native: bool | N
     step = precision(PARTS, native)
     assert step is not None
     assert step.helps is native
-    assert "80 % of the ops' time" in step.text
+    assert "80% of the ops' time" in step.text
 
 
 def test_precision_saves_little_where_products_take_little() -> None:

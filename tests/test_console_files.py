@@ -121,7 +121,7 @@ def test_of_several_runs_a_named_console_is_that_of_the_one_beside_it(tmp_path: 
 @pytest.mark.parametrize(
     ("console", "reason"),
     [
-        ("console.txt", "lies beside none of the runs"),
+        ("console.txt", "is not next to any of the runs"),
         ("gone.txt", "does not exist"),
         ("a", "cannot be read"),
     ],
@@ -141,6 +141,6 @@ def test_on_the_command_line_it_is_that_of_the_run_chosen(
     (tmp_path / "console.txt").write_text(PLAIN_ERROR)
     command = [f"{root}/logs", "--console", f"{root}/console.txt", "--store", f"{root}/store"]
     assert main(command) == 2
-    assert "lies beside none of the runs" in capsys.readouterr().err
+    assert "is not next to any of the runs" in capsys.readouterr().err
     main([*command, "--run", "a"])
     assert "FileNotFoundError: [Errno 2] No such file" in capsys.readouterr().out

@@ -51,7 +51,7 @@ def page(**changes: Any) -> Any:
     verdict = {
         "status": "slow_always",
         "primary": "input",
-        "sentence": "Slow in every epoch: 6.00 s of 10.0 s (60 %) of the first epoch went to "
+        "sentence": "Slow in every epoch: 6.00 s of 10.0 s (60%) of the first epoch went to "
         "input. Python function in Map takes 80.0 ms a batch.",
         "confidence": 0.9,
         "host": None,
@@ -133,7 +133,7 @@ BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
         "ST001 has a confidence of 1.2",
     ),
     "an empty window has no shares": (
-        lambda: page(window={"duration_ps": 0}, verdict=said("unknown", "0 % of it")),
+        lambda: page(window={"duration_ps": 0}, verdict=said("unknown", "0% of it")),
         "a window of 0 has shares",
     ),
     "an empty window has nothing to save": (
@@ -273,22 +273,22 @@ BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
         "5.00 s come once and a later epoch takes 9.00 s, the first 10.0 s",
     ),
     "the verdict's bucket is that of the bar": (
-        lambda: page(verdict=said("slow_always", "4.00 s of 10.0 s (40 %) of the first epoch went "
+        lambda: page(verdict=said("slow_always", "4.00 s of 10.0 s (40%) of the first epoch went "
                                   "to input.")),
-        "the verdict gives input 4.00 s (40 %), the bar 6.00 s",
+        "the verdict gives input 4.00 s (40%), the bar 6.00 s",
     ),
     "candidates have the ranges of the page": (
-        lambda: estimated() | {"verdict": said("slow_always", "Input or host: of which input 1–2 s "
-                                               "by what was recorded.", candidates=["input"])},
+        lambda: estimated() | {"verdict": said("slow_always", "Input or host. Possible times: "
+                                               "input 1–2 s.", candidates=["input"])},
         "the verdict does not give input its range, 6.00 s",
     ),
     "a healthy share is that of the bar": (
-        lambda: page(verdict=said("healthy", "Healthy: 80 % of the first epoch (10.0 s) is the "
-                                  "model's own computing.")),
-        "the verdict computes for 80 %, the bar for 30 %",
+        lambda: page(verdict=said("healthy", "Healthy: 80% of the first epoch (10.0 s) is the "
+                                  "model's own computation.")),
+        "the verdict computes for 80%, the bar for 30%",
     ),
     "the verdict's epoch is the window": (
-        lambda: page(verdict=said("slow_always", "6.00 s of 12.0 s (50 %) of the first epoch went "
+        lambda: page(verdict=said("slow_always", "6.00 s of 12.0 s (50%) of the first epoch went "
                                   "to input.")),
         "the verdict's epoch takes 12.0 s, the window 10.0 s",
     ),

@@ -43,7 +43,7 @@ def test_both_hosts_of_a_session_are_there_and_agree() -> None:
     assert first["buckets_ps"] == second["buckets_ps"]
     assert run["steps"][0]["source"] == "device"
     # Its ops are of replica 4 and replica 6: the other GPUs had work that was not recorded.
-    assert "A device computed for 4 % of it" in run["verdict"]["sentence"]
+    assert "A device computed for 4% of it" in run["verdict"]["sentence"]
     assert "at least 7 replicas: not all of them were recorded" in run["evidence"]["device"]
     assert not [finding for finding in run["findings"] if finding["id"] == "ST503"]
 
@@ -69,7 +69,7 @@ def test_jax_programs_are_called_that_and_get_no_advice() -> None:
         assert "A JAX program" in run["verdict"]["sentence"]
         assert run["findings"] == []
     assert (
-        "was at work for 80 % of it (73 % in copies) and compiling took 1.53 s"
+        "was at work for 80% of it (73% in copies) and compiling took 1.53 s"
         in runs("L03")[0]["verdict"]["sentence"]
     )
 
@@ -102,7 +102,7 @@ def test_a_python_generator_is_seen_and_the_untraced_gpu_too() -> None:
     attempts = runs("L15")
     assert [run["attempt"] for run in attempts] == list(range(1, 8))
     last = attempts[-1]
-    assert "Python code in the input pipeline ran during 88 %" in last["evidence"]["input"]
+    assert "Python code in the input pipeline ran for 88%" in last["evidence"]["input"]
     assert last["evidence"]["device"].startswith("Device not traced")
     unfinished = [run for run in attempts if "no epoch" in run["window"]["end_source"]]
     assert len(unfinished) == 2

@@ -302,7 +302,7 @@ def test_a_cut_file_keeps_its_events_and_says_that_names_are_lost(read: Read) ->
     assert trace.names == ("event 0",)
     assert trace.events.start_ps.tolist() == [10_000 * i for i in range(len(trace.events))]
     assert "cut off" in warnings(trace)
-    assert "names of 1 kinds of events were lost in the cut" in warnings(trace)
+    assert "names of 1 kinds of events were lost in the part that was cut off" in warnings(trace)
 
 
 def test_a_cut_in_the_tables_keeps_the_names_before_it(read: Read) -> None:

@@ -85,7 +85,9 @@ def test_a_finding_keeps_its_word(sample: str) -> None:
     for finding in found_in(signals):
         assert finding.severity in ("act", "consider", "note")
         gain, lost = finding.gain, finding.lost_ps
-        assert 0 <= gain.low_ps <= gain.high_ps <= lost <= signals.window_ps
+        blamed = sum(signals.buckets_ps[bucket] for bucket in finding.blames)
+        assert 0 <= gain.low_ps <= gain.high_ps <= max(lost, blamed) <= signals.window_ps
+        assert finding.bucket != "input" or lost <= signals.buckets_ps["input"]
         assert 0 < finding.confidence <= 1
         assert finding.title and finding.explanation and finding.change.text
         for piece in finding.evidence:

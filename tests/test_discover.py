@@ -209,7 +209,7 @@ def test_caches_of_the_profile_plugin_are_not_hosts(tmp_path: Path) -> None:
         ("local.trace", "TensorFlow 2.0 and 2.1"),
         ("box.xplane.riegeli", "riegeli"),
         ("box.overview_page.pb", "converted from a trace"),
-        ("", "may still be going on"),
+        ("", "may still be running"),
     ],
 )
 def test_a_session_without_a_readable_trace_is_noted(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from scripts import write_schema
+from scripts import json_page, write_schema
 from stall_analyzer.cli import main as cli
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.outcome import analyze_one, failure
@@ -34,6 +34,7 @@ def validate(made: Any, shape: str = "document") -> None:
 
 def test_the_schema_is_up_to_date() -> None:
     assert write_schema.SCHEMA.read_text("utf-8") == write_schema.text(), "run `make schema`"
+    assert json_page.PAGE.read_text("utf-8") == json_page.text(SCHEMA), "run `make schema`"
 
 
 def test_the_schema_describes_every_key_and_allows_no_other() -> None:

@@ -115,7 +115,7 @@ def test_steps_whose_number_is_known_may_have_waited(tmp_path: Path) -> None:
     found = of(tmp_path, replace(KERAS, epochs=[10.0], rate=10.1), trace=prefetched(elements=1))
     assert found.steps == 101
     assert seconds_of(found)["input.wait"] == pytest.approx(2.0, abs=0.2)
-    assert "All steps took 69.5 ms on average: batches come no faster." in found.rests_on
+    assert "All steps took 69.5 ms on average, because batches come no faster." in found.rests_on
 
 
 def prefetched(elements: int) -> bytes:

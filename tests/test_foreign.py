@@ -42,7 +42,7 @@ def test_a_pytorch_trace_is_named_and_summed_up(tmp_path: Path, suffix: str) -> 
     assert run["framework"] == "pytorch"
     assert run["verdict"]["status"] == "unknown"
     assert run["verdict"]["sentence"].startswith(
-        "This is a PyTorch trace: 2 steps of about 100 ms in 200 ms, its GPU was at work for 70 % "
+        "This is a PyTorch trace: 2 steps of about 100 ms in 200 ms, its GPU was at work for 70% "
         "of that, 60.0 ms went to waiting for a DataLoader."
     )
     assert "Perfetto" in run["verdict"]["sentence"]
@@ -105,7 +105,7 @@ def jax_program(folder: Path) -> ReportEntry:
 def test_a_jax_program_is_called_one_and_gets_no_advice_for_tensorflow(tmp_path: Path) -> None:
     run = jax_program(tmp_path)
     assert run["framework"] == "jax"
-    assert run["verdict"]["sentence"].startswith("A JAX program: 100 ms were traced")
+    assert run["verdict"]["sentence"].startswith("A JAX program: 100 ms was traced")
     assert "compiling took 40.0 ms" in run["verdict"]["sentence"]
     assert run["findings"] == []  # one of two devices was idle: MirroredStrategy would not help
 
@@ -113,7 +113,7 @@ def test_a_jax_program_is_called_one_and_gets_no_advice_for_tensorflow(tmp_path:
 def test_a_program_without_training_is_not_called_healthy(tmp_path: Path) -> None:
     run = jax_program(tmp_path)
     assert run["verdict"]["status"] == "unknown"
-    assert "No training step is known in it" in run["verdict"]["sentence"]
+    assert "No training step was recognized in it" in run["verdict"]["sentence"]
 
 
 def test_marked_steps_of_a_jax_program_are_not_judged_as_if_they_were_tensorflows(
@@ -131,7 +131,7 @@ def test_marked_steps_of_a_jax_program_are_not_judged_as_if_they_were_tensorflow
     )
     assert (run["verdict"]["status"], run["buckets_ps"]["host"]) == ("unknown", 0)
     assert run["verdict"]["sentence"].startswith(
-        "A JAX program: 100 ms were traced in 5 steps of its device, a device was at work for 50 %"
+        "A JAX program: 100 ms was traced in 5 steps of its device; a device was at work for 50%"
     )
 
 
@@ -139,7 +139,7 @@ def test_a_pytorch_xla_program_is_called_one(tmp_path: Path) -> None:
     modules = [event("SyncTensorsGraph.123(42)", 0, 100)]
     run = traced(tmp_path, device("/device:TPU:0", ("XLA Modules", modules)))
     assert run["framework"] == "pytorch_xla"
-    assert "A PyTorch/XLA program: 100 ms were traced" in run["verdict"]["sentence"]
+    assert "A PyTorch/XLA program: 100 ms was traced" in run["verdict"]["sentence"]
 
 
 def test_a_program_that_calls_tf_functions_is_tensorflows(tmp_path: Path) -> None:

@@ -47,13 +47,14 @@ def test_the_action_is_what_github_accepts() -> None:
 def test_a_pull_request_is_compared_with_its_base_branch(
     runner: Runner, api: GitHub, tmp_path: Path
 ) -> None:
-    pushed = runner.run("push", "main", {"logdir": logs(tmp_path, "healthy"), "install": "none"})
+    inputs = {"logdir": logs(tmp_path, "healthy"), "install": "none", "tolerance": "25%"}
+    pushed = runner.run("push", "main", inputs)  # nothing to compare with yet
     assert not pushed.failed and "resnet" in pushed.summary
     assert api.asked == []
-    inputs = {"logdir": logs(tmp_path, "input_py_function"), "install": "none"}
+    inputs |= {"logdir": logs(tmp_path, "input_py_function")}
     pulled = runner.run("pull_request", "main", inputs)
-    assert pulled.failed and pulled.ran[-1].startswith("Fail where")
-    assert "::error title=worse worse than the baseline::resnet: " in pulled.log
+    assert pulled.failed and pulled.ran[-1].startswith("Fail as")
+    assert "::error title=Worse than the baseline::resnet: " in pulled.log
     (comment,) = api.comments
     assert comment["body"].startswith(f"{MARKER}\n### worse than the baseline: 1 run")
     assert "input wait is new (1.49 s)" in comment["body"]
@@ -81,7 +82,7 @@ def test_a_limit_fails_the_job_unless_it_should_not(
         "fail-over": "input=20%\nstatus=stuck\n",
     }  # fmt: skip
     failed = runner.run("pull_request", "main", inputs)
-    assert failed.failed and "::error title=over-limit" in failed.log
+    assert failed.failed and "::error title=Over the limit" in failed.log
     assert not runner.run("pull_request", "main", inputs | {"fail": "false"}).failed
 
 

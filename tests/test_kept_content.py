@@ -114,7 +114,7 @@ def test_what_is_kept_may_be_damaged_or_of_another_version(
         file.write_bytes(whole[:at])
         assert known_bytes(path, kept) == 0
     file.write_bytes(whole)
-    monkeypatch.setattr(kept_content, "code_version", lambda: "another")
+    monkeypatch.setattr(kept_content, "code_state", lambda *folders: "another")
     assert known_bytes(path, kept) == 0
 
 

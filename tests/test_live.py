@@ -30,7 +30,7 @@ def test_epoch_step_share_and_time_left_are_said(log: LiveLog) -> None:
     log.append(captures.start(), fit(200), epoch(0.0), books(0.0, [USUAL] * 56))
     (process,) = log.state(56.5).processes
     assert in_a_line(process) == (
-        "epoch 1, step 56 of 200, 70 % waiting for input, about 2 min left in this epoch"
+        "epoch 1, step 56 of 200, 70% waiting for input, about 2 min left in this epoch"
     )
 
 
@@ -97,7 +97,7 @@ def test_many_epochs_leave_only_two_in_memory(log: LiveLog) -> None:
     [
         ("validation_begin", "epoch 1, validating"),
         ("validation_end", "epoch 1, at its end"),
-        ("fit_end", "epoch 1, trained; the program goes on"),
+        ("fit_end", "epoch 1, done training; the program is still running"),
     ],
 )
 def test_what_comes_after_the_steps_has_a_name(log: LiveLog, mark: str, words: str) -> None:
@@ -107,7 +107,7 @@ def test_what_comes_after_the_steps_has_a_name(log: LiveLog, mark: str, words: s
 
 def test_a_loop_that_marks_no_epochs_counts_its_steps(log: LiveLog) -> None:
     log.append(captures.start(), fit(), books(0.0, [USUAL] * 7, "start"))
-    assert in_a_line(log.state(7.0).processes[0]) == "step 7, 70 % waiting for input"
+    assert in_a_line(log.state(7.0).processes[0]) == "step 7, 70% waiting for input"
 
 
 def test_an_epoch_that_has_just_begun_has_no_shares_yet(log: LiveLog) -> None:
@@ -199,12 +199,34 @@ def test_where_nothing_moves_the_looks_at_it_are_judged(log: LiveLog) -> None:
         look = {"step": 9, "idle_s": at_s - 9.0, "phase": "train_batch", "cpu_s": 3.0}
         log.append(captures.record("beat", at_s, **look, threads=threads))
     state = log.state(90.0)
-    assert "step 9" in state.stall and ("Stuck" in state.stall or "o step" in state.stall)
+    assert "9 steps" in state.stall and ("Stuck" in state.stall or "o step" in state.stall)
+
+
+def test_a_step_under_way_is_told_by_the_looks_at_it_and_until_then_by_nobody(
+    log: LiveLog,
+) -> None:
+    """Its clocks have not come to their end: it may compute, or wait for its batch."""
+    log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 9))
+    before = log.state(9.0).processes[0].causes_ps
+    call = {"account": "step", "name": "one_step_on_iterator"}
+    log.append(open_row(9.0, {"step": 3.0}, **call, spent_ns=3 * NS))
+    early = log.state(12.0).processes[0]
+    assert early.causes_ps == before
+    assert just_now(early).startswith("in the compiled function one_step_on_iterator for 3.00 s")
+    threads = [captures.thread(*captures.IN_THE_STEP, main=True)]
+    threads += [captures.thread(*captures.QUEUE, *captures.GENERATOR)]
+    for at_s in range(15, 30, 1):
+        look = {"step": 9, "idle_s": at_s - 9.0, "phase": "train_batch", "cpu_s": 3.0}
+        log.append(captures.record("beat", at_s, **look, threads=threads))
+    log.append(open_row(9.0, {"step": 20.0}, **call, spent_ns=20 * NS))
+    later = log.state(29.5).processes[0]
+    assert later.causes_ps["input.wait"] - before["input.wait"] == 20 * PS_PER_S
+    assert "waiting for a batch for 20.0 s" in just_now(later)
 
 
 def test_callbacks_are_told_from_other_python() -> None:
     state = ProcessState(last_mark="epoch_begin", causes_ps={"host.callback": 7, "host.python": 3})
-    assert costs(state) == "100 % in callbacks"
+    assert costs(state) == "100% in callbacks"
 
 
 def test_a_line_of_the_users_stands_beside_the_share_it_explains() -> None:
@@ -213,7 +235,7 @@ def test_a_line_of_the_users_stands_beside_the_share_it_explains() -> None:
         causes_ps={"input.wait": 71, "compute.step": 29},
         line="train.py:25 load",
     )
-    assert costs(state) == "71 % waiting for input (train.py:25 load)"
+    assert costs(state) == "71% waiting for input (train.py:25 load)"
 
 
 def test_that_line_is_known_from_the_first_epoch_on(log: LiveLog) -> None:
@@ -222,9 +244,9 @@ def test_that_line_is_known_from_the_first_epoch_on(log: LiveLog) -> None:
         9.0, (captures.IN_THE_STEP, "step", "", False), (captures.GENERATOR, "step", "", True)
     )
     log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 9), seen)
-    assert costs(log.state(9.0).processes[0]) == "70 % waiting for input (data.py:12 batches)"
+    assert costs(log.state(9.0).processes[0]) == "70% waiting for input (data.py:12 batches)"
     log.append(epoch(9.0, 1, 9), books(9.0, [USUAL] * 9, epoch=1))
-    assert costs(log.state(18.0).processes[0]) == "70 % waiting for input (data.py:12 batches)"
+    assert costs(log.state(18.0).processes[0]) == "70% waiting for input (data.py:12 batches)"
 
 
 # ---------------------------------------------------------------- several processes

@@ -19,7 +19,7 @@ def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([str(SAMPLES / "input_py_function"), "--markdown"]) == 0
     text = capsys.readouterr().out
     assert text.startswith("## input_py_function\n\n**Slow in every epoch: 1.51 s of 2.01 s")
-    assert "| input | 1.51 s | 75 % |" in text
+    assert "| input | 1.51 s | 75% |" in text
     assert "### act `ST001`" in text
     assert "```diff\n- ds.map(" in text
     assert "With ST001 done: first epoch 2.01 s → 304 ms to 1.15 s" in text
@@ -28,7 +28,7 @@ def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
 def test_it_goes_into_a_file_as_well(tmp_path: Path) -> None:
     target = tmp_path / "report.md"
     assert cli.main([str(SAMPLES / "healthy"), "--markdown", "-o", str(target)]) == 0
-    assert "**Healthy: 88 %" in target.read_text(encoding="utf-8")
+    assert "**Healthy: 88%" in target.read_text(encoding="utf-8")
 
 
 def test_several_runs_begin_with_a_table() -> None:

@@ -80,7 +80,7 @@ def test_a_clock_that_is_set_back_ends_what_is_believed(tmp_path: Path) -> None:
 def test_an_epoch_of_months_is_a_clock_that_jumped(tmp_path: Path) -> None:
     timeline = KerasLog(epochs=[1.2e7]).timeline(tmp_path)
     assert timeline.window.duration_ps == 0
-    assert "took months: they are ignored" in timeline.notes[0].text
+    assert "took months, so their times are ignored" in timeline.notes[0].text
 
 
 def test_without_an_epochs_end_the_last_record_ends_the_window(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ PROBABLY = {
 
 
 def partly_traced(**changes: Any) -> Any:
-    """3 % were traced, of which all was compute; probably compile cost most."""
+    """3% were traced, of which all was compute; probably compile cost most."""
     entry = estimated(sample("compile_tracing"), PROBABLY) | changes
     entry["verdict"] = entry["verdict"] | {"primary": "compile"}
     entry["phases"] = [
@@ -70,7 +70,7 @@ def test_where_all_was_traced_the_ledger_is_shown() -> None:
 
 def test_words_are_those_of_the_estimate_and_marked() -> None:
     entry = partly_traced()
-    assert main_cost(entry) == "compile ~48 %"
+    assert main_cost(entry) == "compile ~48%"
     assert epoch_times(entry)[-2:] == ["one-time ~3.00 s", "recurring ~3.20 s"]
 
 
@@ -84,16 +84,16 @@ def test_event_files_alone_may_tell_what_came_once() -> None:
     entry["window"]["source"] = "events"
     shown = in_terminal(entry)
     assert "one-time ~3.00 s" in shown
-    assert "estimated; traced exactly: 0 % of the epoch" in shown
+    assert "estimated; traced exactly: 0% of the epoch" in shown
     assert "event files only: no trace shows where the time went" in shown
 
 
 def test_the_terminal_shows_the_estimate_with_ranges_and_what_it_rests_on() -> None:
     shown = in_terminal(partly_traced())
-    assert "3.00 s   48 %  (2.40–3.60 s)\n" in shown
-    assert "200 ms    3 %  (160–240 ms)\n" in shown, "unknown stays where it is"
-    assert "97 %" not in shown, "what was not traced is no competing figure"
-    assert "estimated; traced exactly: 3 % of the epoch\n" in shown
+    assert "3.00 s   48%  (2.40–3.60 s)\n" in shown
+    assert "200 ms    3%  (160–240 ms)\n" in shown, "unknown stays where it is"
+    assert "97%" not in shown, "what was not traced is no competing figure"
+    assert "estimated; traced exactly: 3% of the epoch\n" in shown
     assert "what this rests on\n  First step: its bounds are known.\n" in shown
 
 
@@ -106,22 +106,22 @@ def test_ranges_fit_the_terminal(width: int) -> None:
 
 def test_the_table_of_runs_in_the_terminal_shows_the_estimate() -> None:
     table = in_terminal(partly_traced(), sample("healthy")).split("\n\n")[-1]
-    assert "compile ~48 %  iiiicccccc==\n" in table
-    assert "compute 88 %" in table
+    assert "compile ~48%  iiiicccccc==\n" in table
+    assert "compute 88%" in table
 
 
 def test_markdown_shows_the_estimate_with_ranges_and_what_it_rests_on() -> None:
     shown = markdown.render(document(partly_traced()))
     assert "| bucket | time, estimated | share | | mostly |" in shown
-    assert "| compile | 3.00 s (2.40–3.60 s) | 48 % |" in shown
-    assert "traced exactly: 3 % of the epoch. What this rests on:\n\n- First step: its" in shown
+    assert "| compile | 3.00 s (2.40–3.60 s) | 48% |" in shown
+    assert "traced exactly: 3% of the epoch. What this rests on:\n\n- First step: its" in shown
 
 
 def test_a_notebook_shows_the_estimate() -> None:
     shown = notebook.render([partly_traced()])
-    assert 'title="compile 3.00 s (48 %)"' in shown
+    assert 'title="compile 3.00 s (48%)"' in shown
     assert "compile 3.00 s (2.40–3.60 s)" in shown
-    assert "traced exactly: 3 % of the epoch" in shown
+    assert "traced exactly: 3% of the epoch" in shown
     assert "<li>Steps: 1 profiled of 296.</li>" in shown
 
 
@@ -175,7 +175,7 @@ def test_sums_say_how_many_runs_are_estimated() -> None:
 
 def test_a_limit_says_that_what_exceeds_it_is_estimated() -> None:
     facts = facts_of(partly_traced())
-    assert over(parse("compile=20%"), facts) == "48 %, 3.00 s, estimated"
+    assert over(parse("compile=20%"), facts) == "48%, 3.00 s, estimated"
     assert over(parse("epoch=1s"), facts) == "6.20 s"
 
 

@@ -32,4 +32,4 @@ def test_without_its_trace_event_files_are_answered(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(pipeline, "read_trace", fails)
     report = analyzed()
     assert report.timeline.window.epoch is not None
-    assert any("This is a fault of stall-analyze" in note.text for note in report.notes)
+    assert any("This is a bug in stall-analyze" in note.text for note in report.notes)

@@ -8,7 +8,7 @@ from dataclasses import field, replace
 
 import pytest
 
-from stall_analyzer.model.records import dataclass
+from stall_analyzer.model.records import MANY, dataclass
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,20 @@ def test_they_refuse_what_is_missing_unknown_or_given_twice(
 ) -> None:
     with pytest.raises(TypeError, match="Point"):
         Point(*values, **named)  # type: ignore[arg-type]
+
+
+def test_those_of_which_there_are_many_are_made_as_the_first_ones() -> None:
+    @dataclass(frozen=True)
+    class Often(Point):
+        seen: list[int] = field(default_factory=list, kw_only=True)
+
+    made = [Often(number, tags=("a",)) for number in range(2 * MANY)]
+    assert Often.__init__ is not Point.__init__
+    assert made[-1] == Often(2 * MANY - 1, 2, ("a",), seen=[]) != made[0]
+    assert list(vars(made[-1])) == list(vars(made[0])) == ["x", "y", "tags", "seen"]
+    assert made[-1].seen is not made[-2].seen
+    with pytest.raises(TypeError, match="Often"):
+        Often()  # type: ignore[call-arg]
 
 
 def test_each_has_a_default_of_its_own() -> None:

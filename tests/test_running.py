@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from stall_analyzer.align.align import align
 from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.captures.capture_format import MarkName
+from stall_analyzer.captures.machine import this_machine
 from stall_analyzer.diagnose.diagnose import diagnose
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.runs import Run
 from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.outcome import Outcome, analyze_one
+from stall_analyzer.signals.ending.process_end import KILLED, ending_of
 from stall_analyzer.signals.ending.still_running import StillRunning, still_running
 from tests import captures
 from tests import event_files as write
@@ -107,8 +112,11 @@ def test_an_event_file_without_a_sign_of_training_is_no_run_that_goes_on(tmp_pat
 # ------------------------------------------------------------------ captures
 
 
-def captured(folder: Path, *records: bytes) -> EventLog:
-    begin = [captures.start(), captures.record("mark", what=MarkName.FIT_BEGIN, step=0, steps=50)]
+def captured(folder: Path, *records: bytes, **process: Any) -> EventLog:
+    begin = [
+        captures.start(**process),
+        captures.record("mark", what=MarkName.FIT_BEGIN, step=0, steps=50),
+    ]
     begin += [captures.mark(MarkName.EPOCH_BEGIN, 0), captures.steps(0, 5, 2)]
     return captures.read(folder, [*begin, *records])
 
@@ -127,6 +135,23 @@ def test_a_capture_knows_how_many_steps_an_epoch_has(tmp_path: Path) -> None:
 
 def test_a_capture_that_fell_silent_does_not_go_on(tmp_path: Path) -> None:
     assert still_running(read_after(captured(tmp_path), 200)) is None
+
+
+@pytest.mark.skipif(this_machine() is None, reason="needs Linux")
+def test_a_capture_whose_process_is_gone_from_this_machine_was_killed(tmp_path: Path) -> None:
+    """Others must wait until it has been silent for long: its number may mean another process."""
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    here, elsewhere = this_machine(), "another boot pid:[1]"
+    for number, (machine, pid, goes_on) in enumerate(
+        [(here, process.pid, False), (here, os.getpid(), True), (elsewhere, process.pid, True)]
+    ):
+        (folder := tmp_path / str(number)).mkdir()
+        events = read_after(captured(folder, pid=pid, machine=machine), 15)
+        assert (still_running(events) is not None) == goes_on
+        ending = ending_of(events.captures[0], events.read_ns)
+        assert (ending is None) == goes_on
+        assert goes_on or (ending is not None and ending.reason == KILLED)
 
 
 @pytest.mark.parametrize("mark", [MarkName.EPOCH_END, MarkName.FIT_END])
@@ -189,7 +214,7 @@ def test_a_live_capture_tells_its_share_and_what_it_waits_for(tmp_path: Path) ->
     timeline = align([], events)
     verdict = diagnose(Run(".", str(tmp_path), (), ()), timeline, attribute(timeline)).verdict
     assert verdict.status == "running"
-    assert verdict.sentence.startswith("Still running: step 5 of 50 (10 %) after 21.0 s")
+    assert verdict.sentence.startswith("Still running: step 5 of 50 (10%) after 21.0 s")
 
 
 def test_of_a_run_that_ended_the_result_is_kept(tmp_path: Path) -> None:

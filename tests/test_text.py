@@ -11,6 +11,7 @@ from rich.console import Console
 
 from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.format import between, percent, seconds
+from stall_analyzer.model.kinds import LAST_RECORD
 from stall_analyzer.report.document import run_document
 from stall_analyzer.report.glyphs import ASCII, bar, cells_per_part, sparkline
 from stall_analyzer.report.palette import BUCKET_COLORS, BUCKET_LETTERS, STATUS_COLORS
@@ -56,12 +57,12 @@ def test_times_have_three_digits_and_the_unit_that_fits(ps: int, text: str) -> N
 @pytest.mark.parametrize(
     ("part", "whole", "text"),
     [
-        (0, 100, "0 %"),
-        (62, 100, "62 %"),
-        (1, 1_000_000, "<1 %"),
-        (999_999, 1_000_000, ">99 %"),
-        (5, 5, "100 %"),
-        (0, 0, "0 %"),
+        (0, 100, "0%"),
+        (62, 100, "62%"),
+        (1, 1_000_000, "<1%"),
+        (999_999, 1_000_000, ">99%"),
+        (5, 5, "100%"),
+        (0, 0, "0%"),
     ],
 )
 def test_a_share_is_0_or_100_only_when_it_is_exactly_that(part: int, whole: int, text: str) -> None:
@@ -130,7 +131,7 @@ def test_every_bucket_and_status_has_its_color_and_letter() -> None:
 def test_the_verdict_comes_first_then_the_window() -> None:
     lines = shown(document(sample("compile_tracing")), width=100).splitlines()
     assert lines[0].startswith("compile_tracing ──")
-    assert lines[1].startswith("Slow once, not again: 1.29 s of 1.48 s (87 %) of the first epoch")
+    assert lines[1].startswith("Slow once, not again: 1.29 s of 1.48 s (87%) of the first epoch")
     assert lines[3] == (
         "first epoch 1.48 s · later epochs 64.9 ms · one-time 1.36 s · recurring 121 ms"
     )
@@ -143,14 +144,14 @@ def test_buckets_are_sorted_by_size_with_their_causes_and_without_zeros() -> Non
         "compile", "tracing", "instantiate", "compute", "warm", "step", "profiler", "host",
         "dispatch", "python", "input",
     ]  # fmt: skip
-    assert table[0].endswith("1.29 s   87 %")
-    assert table[1].endswith("1.24 s   84 %")
+    assert table[0].endswith("1.29 s   87%")
+    assert table[1].endswith("1.24 s   84%")
     assert "memory" not in "".join(table)
 
 
 def test_a_slow_step_names_its_bucket() -> None:
     text = shown(document(sample("compile_tracing")))
-    assert "step 0  1.42 s  compile 91 %\n" in text
+    assert "step 0  1.42 s  compile 91%\n" in text
 
 
 def test_even_steps_are_said_to_be_even() -> None:
@@ -161,7 +162,7 @@ def test_even_steps_are_said_to_be_even() -> None:
 
 def test_phases_are_shown_only_when_there_is_more_than_training() -> None:
     entry = sample("healthy")
-    assert "startup    8.41 ms  input 86 %, host 14 %" in shown(document(entry))
+    assert "startup    8.41 ms  input 86%, host 14%" in shown(document(entry))
     entry["phases"] = [phase for phase in entry["phases"] if phase["name"] == "training"]
     assert "phases" not in shown(document(entry))
 
@@ -198,6 +199,15 @@ def test_only_the_first_two_findings_are_shown_in_full() -> None:
     assert "C0" in text and "C1" in text
     assert "C2" not in text and "C3" not in text
     assert "act       ST003  Python function in MapDataset:2 takes 78.8 ms a batch (costs" in text
+
+
+def test_of_what_the_plan_asks_for_the_change_is_always_shown() -> None:
+    change = finding()["change"]
+    many = [finding(id=f"ST00{n}", change=change | {"text": f"C{n}"}) for n in range(4)]
+    run = sample("input_py_function", findings=many)
+    run["plan"] |= {"findings": ["ST000", "ST003"]}
+    text = shown(document(run))
+    assert "C3" in text and "C2" not in text
 
 
 def test_a_plan_of_several_findings_names_their_order() -> None:
@@ -259,11 +269,20 @@ def test_what_is_no_finished_epoch_is_not_called_one() -> None:
     assert "> " in text  # in the table: it takes longer than it has until now
 
 
+def test_of_a_run_that_died_in_its_first_epoch_nothing_is_said_to_come_again() -> None:
+    dead = sample("input_py_function")
+    assert " · recurring " in shown(document(dead))
+    dead["verdict"]["status"] = "dead"
+    dead["window"]["end_source"] = LAST_RECORD
+    text = shown(document(dead))
+    assert "\nso far " in text and " · recurring " not in text
+
+
 def test_without_a_trace_the_view_says_so_and_calls_its_figures_estimated() -> None:
     text = shown(document(sample("event_files_only")))
     assert "event files only" in text
     assert "one-time ~" in text
-    assert "estimated; traced exactly: 0 % of the epoch" in text
+    assert "estimated; traced exactly: 0% of the epoch" in text
     assert "Capture the first epoch." in text
 
 
@@ -279,8 +298,8 @@ def test_hosts_are_compared_and_the_one_without_training_is_named() -> None:
     entry = sample("communication_straggler")
     entry["host_ledgers"][0]["training_thread"] = None
     text = " ".join(shown(document(entry)).split())
-    assert "host-worker-1 c=xhhhhhhhhh the others waited 1.22 s for it, host 77 %" in text
-    assert "communication 79 %, compile 12 %, compute 7 %, no training thread" in text
+    assert "host-worker-1 c=xhhhhhhhhh the others waited 1.22 s for it, host 77%" in text
+    assert "communication 79%, compile 12%, compute 7%, no training thread" in text
 
 
 def test_hosts_that_are_alike_share_a_row_and_the_late_one_stands_out() -> None:
@@ -290,7 +309,7 @@ def test_hosts_that_are_alike_share_a_row_and_the_late_one_stands_out() -> None:
     lines = shown(document(entry), width=100).splitlines()
     start = lines.index("hosts  64: 63 wait, 1 is late")
     assert lines[start + 1].split()[0] == "host-worker-1"
-    assert lines[start + 2].startswith("  63 alike       c=xxxxxxxxxx  communication 79 %")
+    assert lines[start + 2].startswith("  63 alike       c=xxxxxxxxxx  communication 79%")
     assert lines[start + 3] == ""
 
 
@@ -302,7 +321,7 @@ def test_hosts_that_differ_have_a_row_each() -> None:
 
 def test_a_narrow_terminal_shows_figures_without_bars_and_ranges_below_them() -> None:
     lines = shown(document(sample("event_files_only")), width=40).splitlines()
-    at = lines.index("compile tracing            676 ms   48 %")
+    at = lines.index("compile tracing            676 ms   48%")
     assert lines[at + 1].strip() == "(203 ms to 1.08 s)"
     assert "█████" not in "".join(lines)
 
@@ -374,7 +393,7 @@ def test_candidates_that_do_not_fit_into_the_table_are_cut_at_their_end() -> Non
     healthy["verdict"]["status"] = "learning_nothing"
     lines = shown(document(undecided, healthy), width=72).splitlines()
     assert all(len(line) <= 72 for line in lines)
-    assert any("communication … " in line for line in lines[-5:])
+    assert any("…? " in line for line in lines[-5:])
 
 
 def test_names_out_of_log_files_can_neither_steer_the_terminal_nor_be_markup() -> None:
@@ -391,3 +410,10 @@ def test_notes_on_the_whole_directory_come_last() -> None:
     lines = shown(document(sample("healthy"), notes=[note])).splitlines()
     assert lines[-2].startswith("all paths ─")
     assert lines[-1] == "warning  x.riegeli is not supported (logs/x.riegeli)"
+
+
+def test_names_have_room_before_a_long_list_of_candidates() -> None:
+    runs = document(sample("event_files_only"), sample("communication_straggler"))
+    last = shown(runs, width=80).splitlines()[-6:]
+    assert any(line.startswith("communication_straggler  slow always") for line in last)
+    assert any("…?" in line for line in last)

@@ -271,6 +271,6 @@ def test_a_dump_that_tensorflow_writes(tmp_path: Path) -> None:
     subprocess.run([sys.executable, program, tmp_path / "dump"], check=True, capture_output=True)
     report = analyzed(tmp_path / "dump")
     (finding,) = [found for found in report.findings if found.id == "ST313"]
-    assert finding.title == f"The first infinity was made by Log at program.py:{LOG_LINE}"
+    assert finding.title == f"The first infinity was produced by Log at program.py:{LOG_LINE}"
     assert finding.severity == "act"
     assert report.verdict.status == "learning_nothing"

@@ -11,11 +11,14 @@ from stall_analyzer.report.document import run_document
 from stall_analyzer.report.text import render
 from tests import captures as write
 from tests import event_files
-from tests.captures import GENERATOR, QUEUE, thread
+from tests.captures import GENERATOR, QUEUE, SITE, thread
 from tests.detectors.stalls import MAIN_WAITS, before, stall
 from tests.real_documents import analyzed, document
 
-UPLOADERS = {**thread(*QUEUE, "/home/me/train.py:9 upload", name="uploader"), "count": 3}
+DEEP = f"/home/me/{'deep/' * 20}helpers.py:3 start"
+WRAPPER = f"{SITE}/tb_stall_plugin/capture/training/timed_calls.py:40 timed"
+FRAMES = (*QUEUE, "/home/me/train.py:9 upload", WRAPPER, DEEP)
+UPLOADERS = {**thread(*FRAMES, name="uploader"), "count": 3}
 
 
 def shown(folder: Path, threads: bool) -> str:
@@ -33,10 +36,17 @@ def test_all_threads_are_shown_on_demand_the_culprit_first(tmp_path: Path) -> No
     titles = [line.strip() for line in text.partition("threads, as last seen")[2].splitlines()]
     told = [line for line in titles if " at " in line][:3]
     assert told[0].startswith(
-        "a thread of TensorFlow, which holds it up, at data.py:12 waits in queue.Queue.get()"
+        "a TensorFlow thread, which holds it up, at data.py:12 waits in queue.Queue.get()"
     )
     assert told[2] == "uploader × 3 at train.py:9 waits in queue.Queue.get()"
     assert "/home/me/train.py:9 upload" in text
+
+
+def test_a_path_is_never_broken_and_the_captures_own_frames_are_left_out(tmp_path: Path) -> None:
+    lines = [line.strip() for line in shown(tmp_path, threads=True).splitlines()]
+    after = lines.index("/home/me/train.py:9 upload") + 1
+    assert lines[after] == DEEP
+    assert not any("tb_stall_plugin" in line for line in lines)
 
 
 def test_a_run_that_hangs_says_how_to_see_them(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_nothing_is_written_into_the_logs_that_were_read(inside: str, tmp_path: 
     link.symlink_to(SAMPLE, target_is_directory=True)
     before = sorted(SAMPLE.rglob("*"))
     for folder in (SAMPLE / inside, link / inside):
-        with pytest.raises(stall.UsageError, match="lies in the logs that were read"):
+        with pytest.raises(stall.UsageError, match="is inside the logs that were read"):
             stall.log_to("tensorboard", stall.analyze(SAMPLE), folder)
     assert sorted(SAMPLE.rglob("*")) == before
 
@@ -67,7 +67,7 @@ def test_what_cannot_be_logged_is_refused(report: stall.Analysis, tmp_path: Path
         stall.log_to("tensorboard", report)
     with pytest.raises(stall.UsageError, match="use mlflow or tensorboard"):
         stall.log_to("paper", report)  # type: ignore[arg-type]
-    with pytest.raises(stall.UsageError, match="8 runs, choose one"):
+    with pytest.raises(stall.UsageError, match="8 runs; choose one"):
         stall.log_to("tensorboard", SAMPLES, tmp_path / "many")
     assert list(tmp_path.iterdir()) == []
 

@@ -252,7 +252,7 @@ def test_a_line_is_told_by_file_function_and_seconds() -> None:
     assert code_place(ENTRY) == "train.py:41 Report.hook"
     assert code_cost(ENTRY) == "2.00 s"
     behind: Any = {**ENTRY, "background": True}
-    assert code_cost(behind) == "2.00 s in the background, which held up training"
+    assert code_cost(behind) == "2.00 s in the background, holding up training"
 
 
 def shown_in_a_terminal(run: Any) -> str:

@@ -42,7 +42,7 @@ def test_an_epoch_that_ends(real: Facts) -> None:
 
 def test_a_process_that_ends_or_hangs(real: Facts) -> None:
     assert changed(real, status="dead") == "the process has ended."
-    assert changed(real, status="stuck") == "steps no longer end."
+    assert changed(real, status="stuck") == "steps no longer finish."
 
 
 def test_a_loss_that_falls_after_all(real: Facts) -> None:
@@ -54,7 +54,7 @@ def test_time_that_goes_elsewhere(real: Facts) -> None:
     spent = {**real["buckets_ps"], "input": real["duration_ps"] // 2}
     share = f"{100 * real['buckets_ps']['input'] // real['duration_ps'] + 1}"
     said = changed(real, primary="input", buckets_ps=spent)
-    assert said.startswith("input is 50 % of the time now, ")
+    assert said.startswith("input is 50% of the time now, ")
     assert share in said
 
 

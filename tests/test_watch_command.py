@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -93,6 +95,21 @@ def test_a_run_that_is_over_is_summed_up_by_the_usual_verdict(
     assert f"{log.folder.name} has ended. " in said and "compile" in said
 
 
+def test_of_older_runs_that_are_not_shown_it_is_said_how_many(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("old", "older", "new"):
+        (folder := tmp_path / name).mkdir()
+        LiveLog(folder).append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 9))
+        ago_s = 0 if name == "new" else 1000
+        for file in folder.iterdir():
+            os.utime(file, (time.time() - ago_s,) * 2)
+    cli.main(["watch", str(tmp_path), "--once"])
+    said = capsys.readouterr().out
+    assert said.startswith("2 older runs are not shown, having ended before: stall-analyze")
+    assert "new" in said
+
+
 def test_nothing_to_watch_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["watch", str(tmp_path), "--once"]) == 3
     assert "Nothing is captured in" in capsys.readouterr().out
@@ -134,8 +151,8 @@ def test_a_terminal_shows_bar_and_late_worker_and_keeps_what_is_told(log: LiveLo
     view.close()
     shown = stream.getvalue()
     assert "worker 0: epoch 1" in shown
-    assert "worker 1 (late): epoch 1, step 10 of 50, 80 % waiting for input" in shown
-    assert "iiiiiiiiiiiiiiiiiiiiiiii======  input 80 %  compute 20 %" in shown
+    assert "worker 1 (late): epoch 1, step 10 of 50, 80% waiting for input" in shown
+    assert "iiiiiiiiiiiiiiiiiiiiiiii======  input 80%  compute 20%" in shown
     assert "run0 has ended." in shown
 
 

@@ -25,7 +25,7 @@ from tests.real_documents import SCHEMA, document
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_logs"
 TRACED = ("input_py_function", "compile_tracing", "memory_allocator_wait", "numerics_nan")
-OUR_FAULT = ("could not be analyzed", "Detector ST", "fault of stall-analyze")
+OUR_FAULT = ("could not be analyzed", "Detector ST", "bug in stall-analyze")
 
 anywhere = st.floats(0, 1, exclude_max=True)
 

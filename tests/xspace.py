@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import pytest
+
 from stall_analyzer.decode import pure, xplane
 from stall_analyzer.decode.event_columns import BytesRead, Core
 from stall_analyzer.model.runs import HostFile
@@ -140,4 +142,7 @@ def read_with(core: Core, path: object, progress: BytesRead = lambda _: None) ->
 
 
 def read_pure(path: object) -> Trace:
-    return read_with(pure.read_plane, path)
+    """Names included."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STALL_PURE_PYTHON", "1")
+        return read_with(pure.read_plane, path)

@@ -69,7 +69,7 @@ class Step:
     phase: StepPhase
     start_s: float  # from the beginning of the first epoch
     end_s: float
-    buckets_s: Mapping[Bucket, float]  # what its time went to
+    buckets_s: Mapping[Bucket, float]  # where its time went
 
     @property
     def duration_s(self) -> float:
@@ -77,8 +77,8 @@ class Step:
 
 
 class Analysis(Sequence["Analysis"]):
-    """One run or many. What concerns one run can be asked of an analysis of one; choose it by
-    number or name, or take one after the other in a loop: each is an analysis again."""
+    """One run or many. The properties of a run need an analysis of one run: choose it by number or
+    name, or loop over them; each item is an analysis, too."""
 
     def __init__(
         self,
@@ -140,8 +140,8 @@ class Analysis(Sequence["Analysis"]):
 
     @property
     def buckets_s(self) -> dict[Bucket, float]:
-        """What the first epoch went to: all buckets, adding up to its duration. Estimated where
-        not all of it was traced (`estimated`)."""
+        """Where the first epoch went: all buckets, adding up to its duration. Estimated where not
+        all of it was traced (`estimated`)."""
         return _all_seconds(figures(self._run)["buckets_ps"])
 
     @property
@@ -200,7 +200,7 @@ class Analysis(Sequence["Analysis"]):
     def _run(self) -> ReportEntry:
         if len(self) == 1:
             return self._runs[0]
-        raise UsageError(f"there are {len(self)} runs, choose one by name: {self._names}")
+        raise UsageError(f"there are {len(self)} runs; choose one by name: {self._names}")
 
     @property
     def _names(self) -> str:
@@ -223,7 +223,7 @@ def analyze(
 ) -> Analysis:
     """Every run under a log directory, run folder or file, or under several of them.
 
-    `console` is what the run wrote to its terminal, where that does not lie beside its logs.
+    `console` is what the run wrote to its terminal, if that is not next to its logs.
 
     Raises NothingFound where there is none. Bad files become notes, never exceptions.
     """
@@ -232,7 +232,7 @@ def analyze(
     found = discover(read)
     if fspath(console):
         found = replace(found, runs=tuple(with_named_console(found.runs, fspath(console))))
-    # The timelines of very many runs would fit neither into memory nor into one page.
+    # The timelines of very many runs would fit neither in memory nor in one page.
     extra = html.timelines_of if len(found.runs) <= html.MOST_RUNS else None
     outcomes = [analyze_one(run, extra, progress) for run in found.runs]
     return Analysis(

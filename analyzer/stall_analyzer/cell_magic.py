@@ -3,7 +3,8 @@
     %%stall
     model.fit(dataset)
 
-What captures is the plugin's. The analyzer stands without it, and asks for it when a cell does.
+The capture belongs to the plugin. The analyzer works without it, and imports it only when a cell
+needs it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ CAPTURES = "tb_stall_plugin.capture.cell"
 
 NO_PLUGIN = f"%%{NAME} needs the package tensorboard-plugin-stall in this kernel"
 NOTHING_CAPTURED = """\
-This cell called no `fit` of Keras, so nothing was captured. In a training loop of your own:
+This cell did not call Keras's `fit`, so nothing was captured. In a custom training loop:
 
     import tb_stall_plugin
     with tb_stall_plugin.watch("logs/run1", model, optimizer) as w:
@@ -53,7 +54,7 @@ class _Stall:
         """%%stall captures the training in a cell and shows the verdict below it.
 
         %%stall [--logdir DIR] [-o NAME]    -o keeps the analysis in a variable
-        %stall DIR                          shows what is in a log directory already
+        %stall DIR                          shows what is already in a log directory
         """
         try:
             if cell is None:
@@ -68,7 +69,7 @@ class _Stall:
         try:
             with _capture().captured_fits(options.logdir) as folders:
                 _run(self._shell, cell)
-        finally:  # what failed, or was interrupted, is worth a verdict as well
+        finally:  # a cell that failed or was interrupted deserves a verdict as well
             analysis = _analyzed(folders)
             if options.output and analysis is not None:
                 self._shell.user_ns[options.output] = analysis
@@ -94,7 +95,7 @@ def _capture() -> Any:
 
 
 def _run(shell: Any, cell: str) -> None:
-    """As the kernel runs a cell, but an exception comes out of it, so that "run all" ends there.
+    """As the kernel runs a cell, but an exception is raised, so that "run all" stops there.
 
     The value of the last expression is shown."""
     source = shell.transform_cell(cell)
@@ -113,7 +114,7 @@ def _analyzed(folders: Sequence[str]) -> Analysis | None:
         return None
     try:
         analysis = analyze(folders)
-    except NothingFound as error:  # a log directory that cannot be written, say
+    except NothingFound as error:  # for example a log directory that cannot be written
         print(f"%%{NAME}: {error}")
         return None
     _show(analysis)

@@ -59,7 +59,7 @@ def analyze_one(
             timeless = final and is_timeless(report.timeline.events)
             return Outcome(entry, extra=extra, final=final, timeless=timeless)
     except MemoryError:
-        return failure(run, "it takes more memory than one run may (STALL_MEMORY_LIMIT)")
+        return failure(run, "it needs more memory than one run may use (STALL_MEMORY_LIMIT)")
     except Exception as error:  # a fault of ours in one run must not hide the others
         return failure(run, f"{type(error).__name__}: {error}", traceback.format_exc())
 
@@ -68,7 +68,7 @@ def failure(run: Run, reason: str, trace: str = "") -> Outcome:
     """An entry that says nothing about the training, and why."""
     text = f"This run could not be analyzed: {reason}."
     if trace:
-        text += " This is a fault of stall-analyze."
+        text += " This is a bug in stall-analyze."
     nothing = Ledger(np.zeros(1, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.bool_))
     report = Report(
         run,

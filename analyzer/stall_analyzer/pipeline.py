@@ -77,7 +77,7 @@ class _Pieces:
 
 
 def _fault(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}. This is a fault of stall-analyze."
+    return f"{type(error).__name__}: {error}. This is a bug in stall-analyze."
 
 
 def _answered(pieces: _Pieces, notes: list[Note], progress: Progress, reading: Reading) -> Report:
@@ -124,7 +124,7 @@ def _read_traces(
                 notes.append(Note("info", f"{error}.", f"{session.id}/{host.host}"))
             except UnreadableFile as error:  # one bad host hides no other
                 where, may_pass = f"{session.id}/{host.host}", isinstance(error, Unreachable)
-                notes.append(Note("error", str(error), where, may_pass))
+                notes.append(Note("error", f"{error}.", where, may_pass))
             except Exception as error:
                 notes.append(note_of(f"The trace of {host.host}", error, session.id))
             else:

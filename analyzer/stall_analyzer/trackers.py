@@ -1,4 +1,4 @@
-"""A report beside a run in a tracker: `stall_analyzer.log_to("mlflow", analysis)`.
+"""A report attached to a run in a tracker: `stall_analyzer.log_to("mlflow", analysis)`.
 
 MLflow gets the figures, the verdict and the page. Any other tracker that reads TensorBoard's
 scalars gets the figures from an event file.
@@ -32,9 +32,9 @@ MOST_CHARACTERS = 5000  # of a tag, by MLflow's own limit
 def log_to(tracker: Tracker, analysis: Analysis | LogPath, to: LogPath = "") -> str:
     """Attaches the analysis of one run, or of the run in a log directory, to a run of a tracker.
 
-    `to` is the id of a run in MLflow (without one: the active run, else a new one), or the folder
-    for TensorBoard's event file, which must not lie in the logs that were read. Gives back the
-    run's id, or the file."""
+    `to` is the id of a run in MLflow (by default the active run, or a new one), or the folder for
+    TensorBoard's event file, which must not be inside the logs that were read. Returns the run's
+    id, or the file."""
     if tracker not in get_args(Tracker):
         raise UsageError(f"there is no tracker {tracker}: use {' or '.join(get_args(Tracker))}")
     report = analysis if isinstance(analysis, Analysis) else analyze(analysis)
@@ -79,7 +79,7 @@ def _to_mlflow(report: Analysis, run_id: str) -> str:
 
 
 def _name(report: Analysis) -> str:
-    """A folder of one run has no name among others, but one of its own."""
+    """The folder of a single run has no name relative to others, only its own."""
     if report.name != "." or not report.paths:
         return report.name
     return Path(report.paths[0]).absolute().name
@@ -124,7 +124,7 @@ def _to_tensorboard(report: Analysis, folder: str) -> str:
     target = Path(folder).absolute()
     for read in report.paths:
         if _is_within(target, Path(read).absolute()):
-            raise UsageError(f"cannot write into {folder}: it lies in the logs that were read")
+            raise UsageError(f"cannot write into {folder}: it is inside the logs that were read")
     scalars = scalars_of(report)
     # Containers count processes each for itself.
     name = f"events.out.tfevents.{time.time_ns() // 10**9}.stall-{gethostname()}.{os.getpid()}"
@@ -138,7 +138,7 @@ def _to_tensorboard(report: Analysis, folder: str) -> str:
 
 
 def _is_within(target: Path, read: Path) -> bool:
-    """Also where a link leads there, and beside a single file that was read."""
+    """Also through a link, and next to a single file that was read."""
     if read.is_file():
         read = read.parent
     return target.resolve().is_relative_to(read.resolve())

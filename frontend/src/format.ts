@@ -63,12 +63,12 @@ function split(text: string): [string, string] {
 
 /** A share in whole percent that never rounds something to nothing, nor a part to all. */
 export function percent(part: number, whole: number): string {
-  if (whole <= 0 || part <= 0) return "0 %";
-  if (part >= whole) return "100 %";
+  if (whole <= 0 || part <= 0) return "0%";
+  if (part >= whole) return "100%";
   const share = (100 * part) / whole;
-  if (share < 1) return "<1 %";
-  if (share > 99) return ">99 %";
-  return `${share.toFixed(0)} %`;
+  if (share < 1) return "<1%";
+  if (share > 99) return ">99%";
+  return `${share.toFixed(0)}%`;
 }
 
 /** A difference with its sign: −412 ms, +1.20 s, no difference. */
@@ -141,6 +141,7 @@ export function utc(unixNs: number | null): string | null {
   return date && !Number.isNaN(date.getTime()) ? date.toISOString() : null;
 }
 
-export function timeOfDay(unixNs: number | null): string | null {
-  return /T(.*)\./.exec(utc(unixNs) ?? "")?.[1] ?? null;
+/** "2026-11-16 22:13:30", in UTC */
+export function moment(unixNs: number | null): string | null {
+  return utc(unixNs)?.slice(0, 19).replace("T", " ") ?? null;
 }

@@ -1,19 +1,19 @@
 /** Several hosts, by exception: equal ones are one row, the late one stands out. Pure. */
 
-import { counted, percent, seconds, timeOfDay } from "./format";
+import { counted, percent, seconds, moment } from "./format";
 import { median, parts, total } from "./model";
 import { BUCKETS } from "./palette";
 import type { Bucket, Cluster, HostLedger, Lateness, Member, Ps } from "./types";
 
-/** "worker 1 ended first, at 22:13:30 UTC; the others waited 1 min 39 s. worker 2 left nothing." */
+/** "worker 1 ended first, at 2026-11-16 22:13:30 UTC; the others waited 1 min 39 s. worker 2 left nothing." */
 export function clusterSentence(cluster: Cluster): string {
   const { ended_first: first, missing, others_waited_ps: waitedPs } = cluster;
-  const at = timeOfDay(cluster.ended_unix_ns);
+  const at = moment(cluster.ended_unix_ns);
   const waited = waitedPs > 0 ? `; the others waited ${seconds(waitedPs)}` : "";
   const ended = first && `${first} ended first${at ? `, at ${at} UTC` : ""}${waited}.`;
   const absent =
-    missing.length > 0 && `${missing.join(", ")} left nothing here${first ? "" : waited}.`;
-  return [ended, absent].filter(Boolean).join(" ") || "All of them left something here.";
+    missing.length > 0 && `${missing.join(", ")} left no records here${first ? "" : waited}.`;
+  return [ended, absent].filter(Boolean).join(" ") || "All of them left records here.";
 }
 
 export interface HeatRow {
@@ -60,7 +60,7 @@ export function latenessSentence(rows: readonly HeatRow[]): string {
   const late = rows.filter((row) => isLate(row, rows));
   const [first] = late;
   if (!first) return "";
-  const what = first.lateCause ? `, for its ${first.lateCause}` : "";
+  const what = first.lateCause ? `, because of ${first.lateCause}` : "";
   const who = late.length === 1 ? `: ${first.host}, ${seconds(first.latePs)}${what}` : "";
   const are = late.length === 1 ? "is" : "are";
   const waiting = rows.length - late.length;
@@ -94,11 +94,11 @@ export function byException(rows: readonly HeatRow[], buckets: readonly Bucket[]
   return { single: rows.filter((row) => !alike.includes(row)), alike };
 }
 
-/** "79 %", "78–81 %": what a bucket takes on them. */
+/** "79%", "78–81%": what a bucket takes on them. */
 export function sharesOf(rows: readonly HeatRow[], bucket: Bucket): string {
   const shares = rows.map((row) => row.shares.get(bucket) ?? 0);
   const [low, high] = [percent(Math.min(...shares), 1), percent(Math.max(...shares), 1)];
-  return low === high ? high : `${low.replace(" %", "")}–${high}`;
+  return low === high ? high : `${low.replace("%", "")}–${high}`;
 }
 
 export interface MemberGroup {

@@ -144,7 +144,7 @@ export function stepAxisEnd(steps: readonly Step[]): Ps {
     : longest;
 }
 
-/** "input 61 %, compute 30 %" */
+/** "input 61%, compute 30%" */
 export function mostly(times: BucketTimes, wholePs: Ps, most = 3): string {
   return largestFirst(times)
     .slice(0, most)
@@ -165,9 +165,16 @@ export function describeColumn({ step, firstIndex, lastIndex }: StepColumn): str
 
 // ---------------------------------------------------------------- the window
 
+const LAST_RECORD = "last record: no epoch was finished"; // as kinds.py has it
+
+/** The epoch goes on, or was left before its end. */
+export function isUnfinished({ verdict, window }: Pick<Report, "verdict" | "window">): boolean {
+  return verdict.status === "running" || window.end_source === LAST_RECORD;
+}
+
 /** What the time is of that the report divides. */
 export function windowName({ verdict, window }: Report): string {
-  if (verdict.status === "running") return "So far";
+  if (isUnfinished({ verdict, window })) return "So far";
   return window.epoch === null ? "Trace" : "First epoch";
 }
 
@@ -291,7 +298,7 @@ function extent(report: Report): Extent {
   };
 }
 
-/** "1.49 s (74 %) shorter": what the second run saved or lost against the first. */
+/** "1.49 s (74%) shorter": what the second run saved or lost against the first. */
 export function comparisonSentence({ before, after }: Comparison): string {
   const saved = before.durationPs - after.durationPs;
   if (saved === 0) return "Both first epochs take the same time.";

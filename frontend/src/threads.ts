@@ -5,7 +5,7 @@ import type { Thread } from "./types";
 
 /** "Thread-10 (worker) × 2"; threads that TensorFlow made have no name of Python's. */
 export function threadName({ name, count }: Thread): string {
-  return `${name || "a thread of TensorFlow"}${count > 1 ? ` × ${count}` : ""}`;
+  return `${name || "a TensorFlow thread"}${count > 1 ? ` × ${count}` : ""}`;
 }
 
 /** "9 Python threads, in 8 places" */

@@ -33,7 +33,7 @@ export interface Live {
 export interface LiveProcess {
   /** Of its task; empty where there is only one process. */
   name: string;
-  /** "epoch 1, step 56 of 200, 71 % waiting for input" */
+  /** "epoch 1, step 56 of 200, 71% waiting for input" */
   text: string;
   /** "tracing train_step for 12 s"; empty while steps end. */
   now: string;

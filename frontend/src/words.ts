@@ -57,7 +57,7 @@ export const BUCKET_MEANINGS: Record<Bucket, string> = {
   compute: "the model's own work",
   communication: "waiting for other machines",
   host: "Python, callbacks, dispatch",
-  profiler: "the measuring itself",
+  profiler: "the measurement itself",
   unknown: "not recorded",
 };
 

@@ -7,7 +7,7 @@ describe("the sums over all runs", () => {
   it("are told in one sentence, with the time of all machines", () =>
     expect(fleetHeadline(fleet({ lost_ps: 11.7 * S, estimated_runs: 0 }))).toBe(
       "9 runs on 10 hosts: their first epochs took 2 min 06 s of machine time; " +
-        "11.7 s of it (9 %) was lost.",
+        "11.7 s of it (9%) was lost.",
     ));
 
   it("say how many of the runs are estimated", () =>
@@ -40,8 +40,8 @@ describe("a column for each day", () => {
       day("2026-11-15", 6 * S, 2 * S),
       day("2026-11-16", S, 3 * S),
     ]);
-    expect(columns[0]).toMatchObject({ height: 1, lostShare: "75 %", runs: 3, healthy: 1 });
-    expect(columns[1]).toMatchObject({ height: 0.5, lostShare: "25 %" });
+    expect(columns[0]).toMatchObject({ height: 1, lostShare: "75%", runs: 3, healthy: 1 });
+    expect(columns[1]).toMatchObject({ height: 0.5, lostShare: "25%" });
     expect(columns[1]!.segments).toEqual([
       { bucket: "input", share: 0.25 },
       { bucket: "compute", share: 0.75 },

@@ -43,12 +43,12 @@ describe("between", () => {
 
 describe("percent", () => {
   it.each([
-    [0, 10, "0 %"],
-    [10, 10, "100 %"],
-    [0.01, 10, "<1 %"],
-    [9.99, 10, ">99 %"],
-    [1, 3, "33 %"],
-    [1, 0, "0 %"],
+    [0, 10, "0%"],
+    [10, 10, "100%"],
+    [0.01, 10, "<1%"],
+    [9.99, 10, ">99%"],
+    [1, 3, "33%"],
+    [1, 0, "0%"],
   ])("never rounds something to nothing: %d of %d is %s", (part, whole, text) =>
     expect(percent(part, whole)).toBe(text),
   );

@@ -13,18 +13,18 @@ import { reportOf } from "./samples";
 describe("a cluster", () => {
   it("is told by who ended first and who is missing", () =>
     expect(clusterSentence(reportOf("stuck_job").cluster!)).toBe(
-      "node1-worker-1 ended first, at 22:13:30 UTC; the others waited 1 min 39 s. " +
-        "worker 2 left nothing here.",
+      "node1-worker-1 ended first, at 2023-11-14 22:13:30 UTC; the others waited 1 min 39 s. " +
+        "worker 2 left no records here.",
     ));
   it("that waits for a member that never came says how long", () => {
     const cluster = { ...reportOf("stuck_job").cluster!, ended_first: null, ended_unix_ns: null };
     expect(clusterSentence(cluster)).toBe(
-      "worker 2 left nothing here; the others waited 1 min 39 s.",
+      "worker 2 left no records here; the others waited 1 min 39 s.",
     );
   });
   it("that is complete is said to be", () =>
     expect(clusterSentence(reportOf("communication_straggler").cluster!)).toBe(
-      "All of them left something here.",
+      "All of them left records here.",
     ));
 });
 
@@ -58,11 +58,11 @@ describe("many hosts", () => {
     const { single, alike } = byException(rows, buckets);
     expect(single.map(({ host }) => host)).toEqual(["host-worker-1"]);
     expect(alike).toHaveLength(63);
-    expect(sharesOf(alike, "communication")).toBe("79 %");
+    expect(sharesOf(alike, "communication")).toBe("79%");
   });
   it("are summed up in a sentence", () =>
     expect(latenessSentence(rows)).toMatch(
-      /^63 wait, 1 is late: host-worker-1, 1\.\d\d s, for its host\.python\.$/,
+      /^63 wait, 1 is late: host-worker-1, 1\.\d\d s, because of host\.python\.$/,
     ));
   it("are shown by themselves where they differ, though nobody is late", () => {
     const odd = { ...usual, host: "odd", buckets_ps: late.buckets_ps };

@@ -18,7 +18,7 @@ const curves = (change: Partial<Learning> = {}): Learning => ({
     { at: 2, value: 2.4 },
   ],
   baseline: 2.302,
-  baseline_words: "giving each of 10 classes the same chance",
+  baseline_words: "giving each of 10 classes the same probability",
   gradients: [],
   ...change,
 });
@@ -31,10 +31,10 @@ describe("how a run learned", () => {
   });
   it("is said in a sentence with the cost of a constant guess", () => {
     expect(learningSentence(curves())).toBe(
-      "The loss ends at 2.4. A constant guess costs 2.3: giving each of 10 classes the same chance.",
+      "The loss ends at 2.4. A constant guess costs 2.3: giving each of 10 classes the same probability.",
     );
     const lost = curves({ loss: [{ at: 7, value: null }], baseline: null });
-    expect(learningSentence(lost)).toBe("The loss is not a number from step 7 on.");
+    expect(learningSentence(lost)).toBe("The loss is NaN from step 7 on.");
   });
 });
 

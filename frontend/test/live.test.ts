@@ -5,7 +5,7 @@ import { summary } from "./samples";
 
 const process = (change: Partial<LiveProcess> = {}): LiveProcess => ({
   name: "",
-  text: "step 56 of 200, 71 % waiting for input",
+  text: "step 56 of 200, 71% waiting for input",
   now: "",
   late: false,
   buckets_ps: {},
@@ -16,7 +16,7 @@ describe("a run that goes on", () => {
   it("with one process has one line", () => {
     const live = { processes: [process()], stall: "" };
     expect(liveLines(live).map(({ who }) => who)).toEqual([""]);
-    expect(liveInShort(live)).toBe("step 56 of 200, 71 % waiting for input");
+    expect(liveInShort(live)).toBe("step 56 of 200, 71% waiting for input");
   });
   it("with many has a line for each that is late and one for the others", () => {
     const many = Array.from({ length: 63 }, (_, i) => process({ name: `worker ${i}` }));

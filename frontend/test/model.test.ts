@@ -89,7 +89,7 @@ describe("where the time went", () => {
   it("says which it is", () => {
     expect(about("5.00 s", true)).toBe("~5.00 s");
     expect(about("5.00 s", false)).toBe("5.00 s");
-    expect(tracedExactly(partly)).toBe("traced exactly: 3 % of the epoch");
+    expect(tracedExactly(partly)).toBe("traced exactly: 3% of the epoch");
   });
   it("in a phase is as sure as its begin and its end", () => {
     const errors = (...all: number[]) =>
@@ -100,9 +100,9 @@ describe("where the time went", () => {
   it("in a phase is only what was traced, beside an estimate", () => {
     const times = (buckets_ps: object) => ({ ...phase, buckets_ps });
     expect(phaseParts(times({ unknown: 3 * S }), true)).toBe("not traced");
-    expect(phaseParts(times({ unknown: 3 * S }), false)).toBe("unknown 100 %");
+    expect(phaseParts(times({ unknown: 3 * S }), false)).toBe("unknown 100%");
     expect(phaseParts(times({ unknown: 1.5 * S, compute: 1.5 * S }), true)).toBe(
-      "traced 50 %: compute 50 %",
+      "traced 50%: compute 50%",
     );
   });
 });
@@ -127,7 +127,7 @@ describe("steps", () => {
   it("are described in words", () => {
     const slow = step(3, 0, S, { buckets_ps: { input: 0.75 * S, compute: 0.25 * S } });
     expect(describeColumn({ step: slow, firstIndex: 3, lastIndex: 3 })).toBe(
-      "step 3: 1.00 s (input 75 %, compute 25 %)",
+      "step 3: 1.00 s (input 75%, compute 25%)",
     );
     expect(describeColumn({ step: slow, firstIndex: 0, lastIndex: 9 })).toContain(
       "the longest of 10 steps",
@@ -194,7 +194,7 @@ describe("comparing two runs", () => {
     expect(comparison.appeared.map(({ id }) => id)).toEqual(["ST502"]);
   });
   it("sums up in a sentence", () => {
-    expect(comparisonSentence(comparison)).toBe("The first epoch is 349 ms (18 %) shorter.");
+    expect(comparisonSentence(comparison)).toBe("The first epoch is 349 ms (18%) shorter.");
     expect(comparisonSentence(compare(after, before))).toBe(
       "The first epoch is 349 ms longer (1.2 times as long).",
     );

@@ -24,7 +24,7 @@ export function reportOf(run: string, change: Partial<Report> = {}): Report {
   return { ...answer.report, ...change };
 }
 
-/** A run of which 3 % were traced: it took ten seconds, and half of them were probably compile. */
+/** A run of which 3% were traced: it took ten seconds, and half of them were probably compile. */
 export function partlyTraced(): Report {
   const real = reportOf("compile_tracing");
   const none = Object.fromEntries(Object.keys(real.buckets_ps).map((bucket) => [bucket, 0]));

@@ -1,4 +1,4 @@
-"""The capture switched on for a while in a process that runs already: around a notebook's cell."""
+"""The capture turned on for a while in a running process: around a notebook's cell."""
 
 from __future__ import annotations
 

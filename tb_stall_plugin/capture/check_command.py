@@ -11,6 +11,7 @@ from pathlib import Path
 
 from stall_analyzer.captures.capture_format import CheckName, CheckResult
 from stall_analyzer.captures.capture_records import PreflightCheck, PreflightRecord
+from stall_analyzer.cli.argument_parser import ArgumentParser
 from tb_stall_plugin.capture.command import CANNOT_RUN, environment, run
 from tb_stall_plugin.capture.imports import CHECK, GO_ON, STOP
 
@@ -21,14 +22,14 @@ FOUND = 4
 DESCRIPTION = """\
 Runs a training script, unchanged, up to its first model.fit, and tries one
 batch there: is it finite, do labels, outputs and loss fit together, do
-gradients reach every layer, can a few examples be memorized? Then the
+gradients reach every layer, can the model memorize a few examples? Then the
 program ends. It takes seconds.
 """
 
 EPILOG = """\
 examples:
   stall-analyze check train.py --epochs 3
-  stall-analyze check --go-on train.py    train afterwards, as if not checked
+  stall-analyze check --go-on train.py    then train, as if not checked
   stall-analyze check -- python -m my_package.train
 
 exit codes:
@@ -38,17 +39,17 @@ exit codes:
 where it cannot:
   - A custom loop, with or without `watch`, has no fit that could be stopped
     and no step that could be tried: nothing is checked.
-  - Own train_steps, distribution strategies and models of more than 100
+  - Custom train_steps, distribution strategies and models of more than 100
     million parameters are not tried; only the batch is looked at.
 """
 
 TITLES = {
     CheckName.DATA: "inputs and labels",
-    CheckName.LABELS: "labels fit the loss",
-    CheckName.OUTPUTS: "outputs fit the loss",
+    CheckName.LABELS: "labels and loss",
+    CheckName.OUTPUTS: "outputs and loss",
     CheckName.LOSS: "first loss",
     CheckName.GRADIENTS: "gradients",
-    CheckName.OVERFIT: "memorizes a few examples",
+    CheckName.OVERFIT: "memorizing examples",
 }
 WORDS = {
     CheckResult.PASSED: "passed",
@@ -57,14 +58,14 @@ WORDS = {
 }
 
 NO_FIT = """\
-nothing was checked: the script ended without calling Keras' model.fit. A custom
+nothing was checked: the script ended without calling Keras's model.fit. A custom
 training loop, with or without `watch`, cannot be checked this way, because it
 has no mark where a step begins. Instead, let it train on a single batch for a
 hundred steps: the loss should fall far below its first value."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = ArgumentParser(
         prog=PROGRAM,
         usage=f"{PROGRAM} [--logdir DIR] [--go-on] SCRIPT [ARGUMENT …]",
         description=DESCRIPTION,
@@ -134,8 +135,8 @@ def _verdict(record: PreflightRecord) -> str:
     left = [check for check in record.checks if check.result == CheckResult.NOT_CHECKED]
     if found:
         names = ", ".join(TITLES.get(check.name, check.name) for check in found)
-        return f"Do not start this training yet: {names} {took}."
+        return f"Do not start this training yet {took}. Failed: {names}."
     if len(left) == len(record.checks):
         return f"Nothing could be checked {took}."
     rest = f"; {len(left)} of {len(record.checks)} could not be checked" if left else ""
-    return f"No problem was found in this training{rest} {took}."
+    return f"No problem was found{rest} {took}."

@@ -1,4 +1,4 @@
-"""`stall-analyze capture`: runs a training command with the capture switched on.
+"""`stall-analyze capture`: runs a training command with the capture turned on.
 
 The command itself is not changed. Its environment is: a folder with a sitecustomize comes first on
 PYTHONPATH, and Python imports that before anything else.
@@ -17,6 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
+from stall_analyzer.cli.argument_parser import ArgumentParser
 from tb_stall_plugin.capture.imports import HANG_AFTER, LOGDIR
 
 PROGRAM = "stall-analyze capture"
@@ -24,7 +25,7 @@ SWITCH = Path(__file__).parent / "switched_on"
 CANNOT_RUN = 127  # as shells have it
 
 DESCRIPTION = """\
-Runs a training script, unchanged, with the capture switched on: profiles of
+Runs a training script, unchanged, with the capture turned on: profiles of
 the first epoch, losses, gradients, memory; and, if the run hangs or is killed,
 what every thread was doing. All of it goes into DIR as ordinary event files
 and profiles. Signals and the exit code pass through.
@@ -35,11 +36,13 @@ examples:
   stall-analyze capture -- python train.py --epochs 3
   stall-analyze capture --logdir logs/run1 -- python -m my_package.train
   stall-analyze capture --hang-after 120 -- python train.py
-  stall-analyze logs/run1                 afterwards: why is it slow, or stuck
+  stall-analyze logs/run1                 afterward: why is it slow, or stuck
 
 where it works:
   - model.fit of Keras 3, of tf.keras 2 (TensorFlow 2.13 and newer) and of
     tf_keras. A script that hangs before fit leaves its stacks, too.
+  - A script with its own StallCallback or watch: it, too, writes to DIR,
+    whatever folder the script names.
   - Each process that trains writes its own files: in a cluster, start every
     worker this way.
 
@@ -53,12 +56,12 @@ where it cannot:
                 w.step(loss=train_step(x, y))
 
   - `python -I`, `-E` and `-S` leave the environment aside, and an interpreter
-    without tensorboard-plugin-stall has nothing to switch on.
+    without tensorboard-plugin-stall has nothing to turn on.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = ArgumentParser(
         prog=PROGRAM,
         usage=f"{PROGRAM} [--logdir DIR] [--hang-after SECONDS] -- COMMAND …",
         description=DESCRIPTION,

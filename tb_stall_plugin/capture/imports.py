@@ -124,7 +124,7 @@ def _quietly(action: Callable[[Any], None], argument: Any) -> None:
     try:
         action(argument)
     except Exception:
-        logger.warning("The capture could not be switched on.", exc_info=True)
+        logger.warning("The capture could not be turned on.", exc_info=True)
 
 
 # ---------------------------------------------------------------- what is done then

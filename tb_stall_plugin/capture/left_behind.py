@@ -40,7 +40,7 @@ def in_words(logdir: str, since_unix_s: float) -> str:
         f"captured {_many(len(captures), 'process', 'es')}, {_many(profiles, 'profile', 's')}."
     )
     if hung_s:
-        lines.append(f"No step finished for {max(hung_s):.0f} s: all stacks are written down.")
+        lines.append(f"No step finished for {max(hung_s):.0f} s; all stacks were recorded.")
     lines.append(f"Now: stall-analyze {logdir}")
     return "\n".join(lines)
 

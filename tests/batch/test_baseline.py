@@ -110,6 +110,18 @@ def test_what_is_a_small_part_of_the_change_does_not_explain_it(tmp_path: Path) 
     assert said(tmp_path, now) == "slower by 9.06 s: callback is new (9.00 s)"
 
 
+def test_a_faster_run_that_is_worse_by_its_later_epochs_says_so(tmp_path: Path) -> None:
+    now = BEFORE | {"input.wait": 0}
+    made = compared(
+        tmp_path,
+        divided("r", BEFORE, later_ms=5000),
+        {"name": "r", "causes_ms": now, "later_ms": 6000},
+    )
+    assert [one.sentence for one in made.worse] == [
+        "faster by 1.00 s: input wait is gone (1.00 s); but each later epoch takes 1.00 s longer"
+    ]
+
+
 def test_a_verdict_that_has_changed_is_told(tmp_path: Path) -> None:
     assert said(tmp_path, BEFORE, status="stuck") == "as fast as before: slow always -> stuck"
 
@@ -149,8 +161,24 @@ def test_a_folder_holds_results_of_which_the_last_by_name_counts(tmp_path: Path)
 def test_what_is_no_result_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "before.json"
     path.write_text(content)
-    with pytest.raises(UsageError, match=r"is not a result of stall-analyze|holds no run"):
+    with pytest.raises(UsageError, match=r"is not a result of stall-analyze|contains no run"):
         read(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b'{"run": "a"}\n', "it is JSON, but not a report"),
+        (b"\n[1\n", "line 2 is not JSON"),
+        (b"\xff\xfe", "it is not text"),
+    ],
+)
+def test_why_it_is_no_result_is_said_in_words(tmp_path: Path, content: bytes, why: str) -> None:
+    path = tmp_path / "before.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(UsageError) as refused:
+        read(path)
+    assert str(refused.value).endswith(f"(--json or --jsonl): {why}")
 
 
 def test_a_result_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_a_finding_is_told_with_its_runs_and_machine_hours() -> None:
 def test_the_headline_says_how_much_was_lost() -> None:
     made = summary(serial_map("a", 3000), serial_map("b", 0))
     assert view.headline(made) == (
-        "2 runs on 2 hosts: their first epochs took 5.00 s of machine time; 3.00 s of it (60 %) "
+        "2 runs on 2 hosts: their first epochs took 5.00 s of machine time; 3.00 s of it (60%) "
         "was lost."
     )
 

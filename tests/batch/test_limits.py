@@ -14,11 +14,11 @@ RUN = facts(causes_ms={"input.wait": 2500, "compile.xla": 500, "compute.step": 7
 @pytest.mark.parametrize(
     ("limit", "measured"),
     [
-        ("input=20%", "25 %, 2.50 s"),
+        ("input=20%", "25%, 2.50 s"),
         ("input=25%", ""),  # over it, not at it
         ("input=2s", "2.50 s"),
         ("input=3s", ""),
-        ("compile.xla=4%", "5 %, 500 ms"),
+        ("compile.xla=4%", "5%, 500 ms"),
         ("compile.tracing=0%", ""),  # there was none
         ("epoch=9s", "10.0 s"),
         ("epoch=1m", ""),

@@ -17,7 +17,7 @@ const PROBABLY = {
 const stage = setUpStage(() => ["--logdir", join(SAMPLES, "healthy")]);
 const watched = freshPages(stage);
 
-/** The healthy run, had 3 % of ten seconds been traced, and probably half of them been compile. */
+/** The healthy run, had 3% of ten seconds been traced, and probably half of them been compile. */
 async function partlyTraced(change: object = {}): Promise<any> {
   const ready = await trueAnswerOf(stage, "report?run=.");
   const { report } = ready;
@@ -64,13 +64,13 @@ it("the page of a run has one bar, of the estimate, with ranges and what it rest
   await section.waitFor();
   expect(await section.locator(".stacked-bar").count()).toBe(1);
   expect(await section.locator(".stacked-bar").getAttribute("aria-label")).toBe(
-    "estimated: input 20 %, compile 50 %, compute 25 %, host 1 %, unknown 4 %",
+    "estimated: input 20%, compile 50%, compute 25%, host 1%, unknown 4%",
   );
   const [first] = await section.locator(".bucket-table tbody").allInnerTexts();
   expect(first).toContain("5.00 s (4.00–6.00 s)");
   expect(first).toContain("tracing 5.00 s");
   const words = await section.locator(".estimate").innerText();
-  expect(words).toContain("Estimated, with the range of each bucket; traced exactly: 3 %");
+  expect(words).toContain("Estimated, with the range of each bucket; traced exactly: 3%");
   expect(words).toContain("What this rests on");
   expect(words).toContain("Steps: 1 profiled of 296.");
 });
@@ -83,14 +83,16 @@ it("what happens once and what comes back is estimated, too", async () => {
   const told = facts.map((fact) => fact.replace(/\s*\n\s*/g, " "));
   expect(told).toContain("Once ~5.00 s");
   expect(told).toContain("Every epoch ~5.00 s");
-  expect(told).toContain("Traced exactly 3 %");
+  expect(told).toContain("Traced exactly 3%");
   expect(await frame.locator(".teach").count()).toBe(0);
 });
 
 it("phases say how far off they may be, and claim nothing of what was not traced", async () => {
   await partlyTraced();
   const frame = await open();
-  const rows = await frame.locator(".phase-table tbody tr").allInnerTexts();
+  const phases = frame.locator(".phase-table tbody tr");
+  await phases.first().waitFor();
+  const rows = await phases.allInnerTexts();
   expect(rows.map((row) => row.split(/\s*\t\s*/))).toEqual([
     ["first step", "5.00 s", "not traced"],
     ["training", "2.00 s ± 1.00 s", "not traced"],
@@ -126,7 +128,7 @@ it("the list of runs marks those that are estimated or undecided", async () => {
   expect(await row("probably").innerText()).toContain("compile or input?");
   expect(await row("probably").locator(".column-bar").innerText()).toBe("estimated");
   expect(await row("probably").locator(".stacked-bar").getAttribute("aria-label")).toMatch(
-    /^estimated: input 20 %/,
+    /^estimated: input 20%/,
   );
   expect(await row("healthy").innerText()).not.toContain("estimated");
   expect(await row("healthy").locator(".candidates").count()).toBe(0);
@@ -143,5 +145,5 @@ it("two runs are compared by the figures that their own pages show", async () =>
   const head = await frame.locator(".difference-table thead").innerText();
   expect(head).toContain("before, estimated");
   const compile = frame.locator(".difference-table tbody tr").filter({ hasText: "compile" });
-  expect(await compile.innerText()).toContain("5.00 s · 50 %");
+  expect(await compile.innerText()).toContain("5.00 s · 50%");
 });

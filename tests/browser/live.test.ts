@@ -33,13 +33,13 @@ async function runsWith(fields: object): Promise<any> {
 
 it("says how far a run is, and goes on saying it", async () => {
   const live = (step: number) => ({
-    live: { processes: [process(`step ${step} of 200, 71 % waiting for input`)], stall: "" },
+    live: { processes: [process(`step ${step} of 200, 71% waiting for input`)], stall: "" },
   });
   const answers = await Promise.all([56, 57, 58].map((step) => runsWith(live(step))));
   await answerInstead(watched.page, "runs", ...answers);
   const frame = await openTab(watched.page, stage.board.url, { run: RUN });
   const said = () => frame.locator(".live").innerText();
-  await expect.poll(said).toContain("Running: step 58 of 200, 71 % waiting for input");
+  await expect.poll(said).toContain("Running: step 58 of 200, 71% waiting for input");
   expect(await violations(frame)).toEqual([]);
 });
 
@@ -47,13 +47,13 @@ it("shows it in the list, with the one that is late and what holds it up", async
   const processes = [
     process("step 5 of 50", { name: "worker 0" }),
     process("step 5 of 50", { name: "worker 1" }),
-    process("step 3 of 50, 90 % waiting for input", { name: "worker 2", late: true }),
+    process("step 3 of 50, 90% waiting for input", { name: "worker 2", late: true }),
   ];
   await answerInstead(watched.page, "runs", await runsWith({ live: { processes, stall: "" } }));
   const frame = await openTab(watched.page, stage.board.url, { view: "runs" });
   const row = frame.locator(".runs-table tbody tr", { hasText: RUN });
   expect(await row.innerText()).toContain(
-    "Running: worker 2 is late: step 3 of 50, 90 % waiting for input; 2 workers wait",
+    "Running: worker 2 is late: step 3 of 50, 90% waiting for input; 2 workers wait",
   );
 });
 

@@ -244,7 +244,7 @@ it("a fault in the page itself is shown, and does not leave it empty", async () 
   await answerInstead(watched.page, "report", ready);
   const frame = await openTab(watched.page, stage.board.url, { run: "." });
   await frame.waitForSelector("[role=alert]");
-  expect(await frame.locator("[role=alert]").innerText()).toContain("fault of Stall");
+  expect(await frame.locator("[role=alert]").innerText()).toContain("bug in Stall");
   watched.complaints.length = 0; // the fault is in the console as well
 });
 

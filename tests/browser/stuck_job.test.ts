@@ -40,11 +40,11 @@ it("the cluster lists its members, who ended first and who is missing", async ()
   expect(await section.locator("p").innerText()).toContain("node1-worker-1 ended first");
   const rows = await section.locator("tbody tr").allInnerTexts();
   expect(rows.map((row) => row.split(/\s*\t\s*/))).toEqual([
-    ["node0-worker-0", "37", "22:15:09", "–", "records"],
-    ["node1-worker-1", "37", "22:13:30", "–", "records, ended first"],
+    ["node0-worker-0", "37", "2023-11-14 22:15:09", "–", "records"],
+    ["node1-worker-1", "37", "2023-11-14 22:13:30", "–", "records, ended first"],
     ["worker 2", "–", "nothing"],
   ]);
-  expect(await section.innerText()).toContain("3 members, by TF_CONFIG");
+  expect(await section.innerText()).toContain("3 members, according to TF_CONFIG");
 });
 
 it("every thread is shown on demand, the culprit first and open at its line", async () => {

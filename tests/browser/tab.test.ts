@@ -156,7 +156,7 @@ describe("a run", () => {
 
   it("divides its time into buckets and causes", async () => {
     const frame = await openRun("input_py_function");
-    expect(await frame.locator(".bucket-row").first().innerText()).toMatch(/input[\s\S]*75 %/);
+    expect(await frame.locator(".bucket-row").first().innerText()).toMatch(/input[\s\S]*75%/);
     expect(await frame.locator(".cause-row").first().innerText()).toContain("wait");
     expect(await frame.locator(".stacked-bar.large .segment").count()).toBeGreaterThan(3);
   });

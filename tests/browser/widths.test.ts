@@ -77,7 +77,7 @@ const VIEWS: View[] = [
 async function goesOn(page: Page): Promise<void> {
   const answer = await trueAnswerOf(stage, "runs");
   const buckets_ps = { input: 71, compute: 29 };
-  const text = "epoch 1, step 56 of 200, 71 % waiting for input (train.py:25 load)";
+  const text = "epoch 1, step 56 of 200, 71% waiting for input (train.py:25 load)";
   const usual = { name: "worker 0", text, now: "", late: false, buckets_ps };
   const late = { ...usual, name: "worker 2", late: true, now: "waiting for a batch for 12 s" };
   const live = { processes: [usual, { ...usual, name: "worker 1" }, late], stall: "" };

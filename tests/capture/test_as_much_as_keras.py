@@ -1,4 +1,4 @@
-"""Of the same training, a capture tells the analyzer all that Keras' TensorBoard callback does."""
+"""Of the same training, a capture tells the analyzer all that Keras's TensorBoard callback does."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Hang:
 HANGS = {
     "lock": Hang(hangs.LOCK, "stuck", "host", "waits for a lock"),
     "callback": Hang(
-        hangs.QUEUE_IN_A_CALLBACK, "stuck", "host", "waits in queue.Queue.get() and never goes on"
+        hangs.QUEUE_IN_A_CALLBACK, "stuck", "host", "waits in queue.Queue.get() and never continues"
     ),
     "generator": Hang(hangs.GENERATOR_ON_A_SOCKET, "stuck", "input", "(the socket to 127.0.0.1:"),
     "subprocess": Hang(
@@ -204,7 +204,7 @@ def test_what_stands_still_for_a_moment_only_is_not_called_stuck(
         ]
         stall = stall_of(observer.capture, [observer.capture])
     assert stall is not None and stall.state == "unsure"
-    assert "5 s are not long enough to tell" in stall.sentence
+    assert "5 s is not long enough to tell" in stall.sentence
 
 
 def test_of_a_job_the_process_is_named_that_the_others_wait_for() -> None:

@@ -153,7 +153,7 @@ def test_short_steps_share_a_row_once_there_were_many(books: Books, clock: Clock
         end_step(books)
     (record,) = books.records()
     assert sum(record.steps) == FIRST_STEPS + 100
-    assert len(record.steps) == FIRST_STEPS + 5
+    assert len(record.steps) == FIRST_STEPS + 2
 
 
 def test_the_number_of_rows_grows_with_the_logarithm_of_the_time(

@@ -266,7 +266,7 @@ def test_a_model_traced_before_is_not_probed_and_the_record_says_why(tmp_path: P
     captured(tmp_path, model=model)
     record = model_record(tmp_path)
     assert not record["probed"]
-    assert "traced before" in record["why"]
+    assert "already been traced" in record["why"]
 
 
 def test_a_step_that_bypasses_the_optimizer_is_not_probed(tmp_path: Path) -> None:

@@ -58,13 +58,14 @@ def test_what_comes_once_is_told_from_what_comes_again() -> None:
         record("between", 17.2, callback=0.1),
     ]
     assert first_epoch(records) == (
-        "first epoch 14.3 s: 9.00 s tracing, once; "
-        "3.40 s waiting for input, in every epoch unless cached"
+        "The first epoch took 14.3 s: 9.00 s for tracing (once) and "
+        "3.40 s for waiting for input (in every epoch unless cached)"
     )
 
 
 def test_a_loop_without_epochs_is_a_training() -> None:
-    assert first_epoch([record("start", 0.0, step=4.0)]) == "training 4.00 s: 4.00 s computing"
+    said = first_epoch([record("start", 0.0, step=4.0)])
+    assert said == "Training took 4.00 s: 4.00 s for computation"
 
 
 def test_without_books_nothing_is_said() -> None:
@@ -87,8 +88,9 @@ def test_it_is_said_once_with_the_command_that_tells_more(tmp_path: Path, capsys
     fit(callback, epochs=3)
     fit(callback)
     (line,) = lines(capsys)
-    assert line.startswith("first epoch ") and line.endswith(f". stall-analyze {tmp_path}")
-    assert ", once" in line
+    assert line.startswith("The first epoch took ")
+    assert line.endswith(f". Details: stall-analyze {tmp_path}")
+    assert "(once)" in line
 
 
 def test_the_only_epoch_counts_as_well(tmp_path: Path, capsys: Capsys) -> None:
@@ -109,7 +111,7 @@ def test_it_stands_between_the_bars_of_two_epochs(
     small_model().fit(batches(4), epochs=2, verbose=2, callbacks=[callback])
     said = capsys.readouterr().out.splitlines()
     at = next(n for n, line in enumerate(said) if "stall-analyze" in line)
-    assert said[at].startswith("first epoch") and said[at + 1] == "Epoch 2/2"
+    assert said[at].startswith("The first epoch") and said[at + 1] == "Epoch 2/2"
     assert "loss" in said[at - 1]
 
 
@@ -139,7 +141,7 @@ def test_a_loop_says_it_at_its_end_unless_it_failed(
                 raise KeyError("label")
     except KeyError:
         pass
-    assert [line.split()[0] for line in lines(capsys)] == ([] if fails else ["training"])
+    assert [line.split()[0] for line in lines(capsys)] == ([] if fails else ["Training"])
 
 
 @pytest.mark.parametrize(
@@ -212,5 +214,5 @@ def test_watch_follows_a_real_training_to_its_verdict(tmp_path: Path) -> None:
     assert (watching.returncode, errors) == (0, "")
     assert lines[0] == f"{logdir} does not exist yet; waiting.\n"
     steps = [line for line in lines if line.startswith("run1: epoch 1, step ")]
-    assert steps and " of 150, " in steps[-1] and " % " in steps[-1]
+    assert steps and " of 150, " in steps[-1] and "% " in steps[-1]
     assert "input" in lines[-1]

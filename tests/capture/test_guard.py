@@ -273,4 +273,4 @@ def test_the_start_record_says_what_runs_here(tmp_path: Path) -> None:
 def test_an_unwritable_logdir_changes_nothing_but_a_warning(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     code, said = run(program(BEGIN, indent("print('trained')", "    ")), tmp_path / "file")
-    assert code == 0 and said.count("Training goes on") == 1
+    assert code == 0 and said.count("Training continues") == 1

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import signal
+import threading
 from pathlib import Path
 
 import pytest
 
 from stall_analyzer.captures.capture_format import STACKS_HEADER_BYTES
-from stall_analyzer.captures.capture_records import Environment, ThreadStack
+from stall_analyzer.captures.capture_records import Environment, Look, ThreadStack
 from stall_analyzer.captures.held_stacks import parse, read_dump, stacks_file_of
 from stall_analyzer.events.event_files import read_events
 from stall_analyzer.model.runs import EventFile, Run
+from tb_stall_plugin.capture.process.held_interpreter import HeldInterpreter
 from tb_stall_plugin.capture.process.recorder import Recorder
 from tests.capture.capture_logs import records, run, start, until
 from tests.capture.test_guard import program
@@ -78,6 +81,38 @@ def test_when_python_runs_again_the_dump_is_recorded(tmp_path: Path) -> None:
     first, *_ = records(tmp_path, "dump")
     assert first["interpreter_held"] and first["ns"] < records(tmp_path, "end")[0]["ns"]
     assert len(list(tmp_path.iterdir())) == 1  # the file of the stacks is gone
+
+
+def test_a_dump_that_was_not_yet_taken_keeps_its_time(tmp_path: Path) -> None:
+    """The thread that looks may be held between asking for a dump and putting the next one off."""
+    path = tmp_path / "stacks.txt"
+    held = HeldInterpreter(path)
+    held.begin()
+    try:
+        held.put_off(1000.0, Look(ns=1, step=0, idle_s=0.0, phase="startup", cpu_s=0.0))
+        with path.open("ab") as file:
+            file.write(b"Thread 0x1 (most recent call first):\n")
+        before = path.read_bytes()
+        held.put_off(2000.0, Look(ns=2, step=0, idle_s=0.0, phase="startup", cpu_s=0.0))
+        assert path.read_bytes() == before
+    finally:
+        held.end()
+
+
+def test_a_second_one_does_not_wait_for_the_first(tmp_path: Path) -> None:
+    look = Look(ns=1, step=0, idle_s=0.0, phase="startup", cpu_s=0.0)
+    before = faulthandler.dump_traceback_later
+    first, second = HeldInterpreter(tmp_path / "first"), HeldInterpreter(tmp_path / "second")
+    first.begin()
+    second.begin()
+    for held in (first, second):
+        looks = threading.Thread(target=held.put_off, args=(1000.0, look), daemon=True)
+        looks.start()
+        looks.join(PATIENCE_S)
+        assert not looks.is_alive()
+    first.end()
+    second.end()
+    assert faulthandler.dump_traceback_later == before
 
 
 def test_sigterm_ends_such_a_process_before_training_begins(tmp_path: Path) -> None:

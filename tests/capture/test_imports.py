@@ -21,6 +21,20 @@ model.compile("sgd", "mse")
 history = model.fit(np.ones((64, 3)), np.ones((64, 1)), 8, 2, 0)
 print(sorted(history.history), tf.config.list_physical_devices("CPU") != [])
 """
+OWN_CALLBACK = """
+import keras, numpy as np
+from tb_stall_plugin import StallCallback
+model = keras.Sequential([keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(np.ones((64, 3)), np.ones((64, 1)), 8, 1, 0, callbacks=[StallCallback({folder!r})])
+"""
+OWN_WATCH = """
+import tensorflow as tf
+from tb_stall_plugin import watch
+with watch({folder!r}) as w:
+    for _ in range(8):
+        w.step()
+"""
 CUSTOM_LOOP = """
 import tensorflow as tf
 weight = tf.Variable(1.0)
@@ -51,6 +65,23 @@ def test_an_unchanged_keras_script_is_captured(tmp_path: Path) -> None:
     assert [step for step, _ in scalars(tmp_path)[Tag.LOSS]][:8] == list(range(8))
     assert any(window["what"] == "saved" for window in records(tmp_path, "window"))
     assert list(tmp_path.glob("plugins/profile/*/*.xplane.pb"))
+
+
+@pytest.mark.parametrize("script", [OWN_CALLBACK, OWN_WATCH])
+def test_a_script_that_captures_itself_is_captured_once_in_the_folder_of_the_command(
+    script: str, tmp_path: Path
+) -> None:
+    logdir, own = tmp_path / "logs", tmp_path / "own"
+    _, said = captured(script.format(folder=str(own)), logdir)
+    assert not own.exists()
+    assert len(list(logdir.glob("events.out.tfevents.*"))) == 1
+    marks = [mark["what"] for mark in records(logdir, "mark")]
+    assert marks.count("fit_begin") == marks.count("fit_end") == 1
+    (note,) = (n["text"] for n in records(logdir, "note") if str(own) in n["text"])
+    assert note.startswith("the script asked for its capture in")
+    assert not any("signals" in note["text"] for note in records(logdir, "note"))
+    assert f"stall-analyze {logdir}" in said
+    assert "there was no model.fit" not in said and str(own) not in said
 
 
 def test_a_custom_loop_is_told_what_to_add(tmp_path: Path) -> None:

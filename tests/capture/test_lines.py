@@ -123,6 +123,21 @@ def test_a_function_that_is_too_short_to_be_seen_is_named_by_its_beginning(tmp_p
     assert {line.function.rpartition(".")[2] for line in waited} == {"decode"}
 
 
+def test_a_function_inside_of_one_that_autograph_converts_is_named_as_written(
+    tmp_path: Path,
+) -> None:
+    def mapped(index: Any) -> Any:
+        def decode(index: Any) -> Any:
+            return X, sum(range(10_000)) * X[:, :1]
+
+        x, y = tf.py_function(decode, [index], [tf.float32, tf.float32])
+        return tf.ensure_shape(x, (4, FEATURES)), tf.ensure_shape(y, (4, 1))
+
+    fit(tmp_path, tf.data.Dataset.range(300).map(mapped))
+    waited = [line for line in lines_of(tmp_path) if line.bucket == "input"]
+    assert "decode" in {line.function for line in waited}
+
+
 @pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 has no PyDataset")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_py_dataset_is_named_by_its_line(tmp_path: Path, looks: int, workers: int) -> None:

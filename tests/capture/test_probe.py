@@ -178,7 +178,7 @@ def test_the_probe_of_an_optimizer_lives_as_long_as_it() -> None:
 
 
 class OwnOptimizer:
-    """An optimizer that is not Keras' own."""
+    """An optimizer that is not Keras's own."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []

@@ -114,7 +114,7 @@ def test_an_unwritable_logdir_is_said_once_and_training_goes_on(
     recorder.close("exit")
     assert recorder.broken is not None
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
-    assert "Training goes on" in caplog.text
+    assert "Training continues" in caplog.text
 
 
 class DiskThatFills:

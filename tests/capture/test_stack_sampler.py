@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+import tensorflow as tf
+
 from stall_analyzer.captures.capture_format import Account
 from stall_analyzer.captures.capture_records import StacksRecord
-from tb_stall_plugin.capture.process import folded_stacks, generated_code
-from tb_stall_plugin.capture.process.current_frames import stack_of
+from tb_stall_plugin.capture.process import folded_stacks, generated_code, thread_stacks
 from tb_stall_plugin.capture.process.folded_stacks import FoldedStacks
 from tb_stall_plugin.capture.process.stack_sampler import MOST_COST, Doing, StackSampler
 from tests.patience import happens
@@ -211,33 +215,23 @@ def test_it_looks_until_it_is_ended() -> None:
     assert happens(lambda: "stall-lines" not in {t.name for t in threading.enumerate()})
 
 
-class _Origin:
-    def __init__(self, filename: str, lineno: int) -> None:
-        self.loc = self
-        self.filename, self.lineno, self.function_name = filename, lineno, "step"
-
-
 def test_a_line_that_autograph_made_is_told_as_the_users_own() -> None:
-    path = "/tmp/__autograph_generated_filea1.py"
-    names: dict[str, Any] = {"frames": []}
-    code = "import sys\ndef tf__step():\n    frames.append(\n        sys._getframe())\n"
-    exec(compile(code, path, "exec"), names)
-    converted_f = names["tf__step"]
-    converted_f.ag_source_map = {(path, 3): _Origin("/home/train.py", 12)}
-    found: list[str | None] = []
-    names["frames"] = _Frames(found)
-    converted_f()
-    assert found == ["/home/train.py:12 step"]
+    """TensorFlow calls a function inside of a converted one by itself, in a thread of its own."""
 
+    def outer() -> Any:
+        def inner() -> Any:
+            raise ValueError("as written")
 
-class _Frames:
-    """Looks at a frame while it runs."""
+        return inner
 
-    def __init__(self, found: list[str | None]) -> None:
-        self._found = found
-
-    def append(self, frame: Any) -> None:
-        self._found.append(generated_code.users_line(stack_of(frame), 0))
+    with pytest.raises(ValueError, match="as written") as raised:
+        tf.autograph.to_graph(outer)()()
+    written, begins = inspect.getsourcelines(outer)
+    at = begins + next(n for n, line in enumerate(written) if "as written" in line)
+    assert thread_stacks.frames_of_traceback(raised.tb)[0] == f"{__file__}:{at} inner"
+    code = [*traceback.walk_tb(raised.tb)][-1][0].f_code
+    assert generated_code.GENERATED in code.co_filename
+    assert generated_code.users_function(code) == f"{__file__}:{at - 1} inner"
 
 
 def _ignore(record: StacksRecord) -> None:

@@ -58,7 +58,7 @@ def test_variables_of_another_model(tmp_path: Path) -> None:
     assert weights["updates"] == STEPS
     finding = frozen(tmp_path)
     assert finding is not None and finding.severity == "act"
-    assert "other variables" in finding.explanation
+    assert "variables that are not the model's" in finding.explanation
 
 
 def test_some_of_the_layers_is_a_note_while_the_loss_falls(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 import keras, numpy as np, tensorflow as tf
+from tb_stall_plugin import StallCallback
 keras.utils.set_random_seed(1)
 x, y = np.random.rand(6400, 8).astype("float32"), np.zeros((6400, 1), "float32")
 data = tf.data.Dataset.from_tensor_slices((x, y)).batch(8)
@@ -36,6 +37,7 @@ model.compile("sgd", "mse")
 Path("begun").open("a").write("x")
 try:
     model.fit(data, epochs=3, verbose=0, validation_data=data, callbacks=[
+        StallCallback("own"),
         keras.callbacks.CSVLogger("log.csv"),
         keras.callbacks.TensorBoard("board", update_freq="batch"),
         keras.callbacks.ModelCheckpoint("model.keras", save_freq=10),
@@ -89,7 +91,7 @@ def test_a_change_is_measured_beside_what_is_predicted_and_nothing_else_is_done(
     assert told["losses"][0] == pytest.approx(told["losses"][1])
     assert (tmp_path / "begun").read_text() == "xxx"
     assert {path.name for path in tmp_path.iterdir()} == {"train.py", "begun", "logs"}
-    assert list((tmp_path / "logs").glob("*.stall"))
+    assert len(list((tmp_path / "logs").glob("*.stall"))) == 1
 
 
 def tried(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
@@ -106,7 +108,7 @@ def test_a_script_without_fit_is_told_so(tmp_path: Path) -> None:
     finished = tried(tmp_path, "print('no training here')")
     assert finished.returncode == try_command.NOT_TRIED
     assert "no training here" in finished.stderr
-    assert "without calling Keras' model.fit" in finished.stderr
+    assert "without calling Keras's model.fit" in finished.stderr
 
 
 def test_a_script_that_fails_ends_the_trial(tmp_path: Path) -> None:
@@ -213,9 +215,9 @@ def test_a_backup_of_another_run_is_neither_used_nor_deleted(
 @pytest.mark.parametrize(
     "knob, settings, why",
     [
-        (Knob.STEPS_PER_EXECUTION, {"steps_per_execution": 4}, "is 4 already"),
-        (Knob.XLA_OFF, {"jit_compile": False}, "without XLA already"),
-        (Knob.GRAPH, {}, "in graphs already"),
+        (Knob.STEPS_PER_EXECUTION, {"steps_per_execution": 4}, "is already 4"),
+        (Knob.XLA_OFF, {"jit_compile": False}, "already compiled without XLA"),
+        (Knob.GRAPH, {}, "already runs in graphs"),
     ],
 )
 def test_a_change_that_is_made_already_is_refused(
@@ -270,7 +272,7 @@ def test_a_pydataset_gets_workers_once() -> None:
     rows = Rows()
     change_fit({"x": rows}, Knob.WORKERS, 4)
     assert rows.workers == 4
-    with pytest.raises(Refused, match="4 workers already"):
+    with pytest.raises(Refused, match="already has 4 workers"):
         change_fit({"x": rows}, Knob.WORKERS, 4)
 
 
@@ -321,7 +323,7 @@ def test_predicted_stands_beside_measured() -> None:
         "ST109", CHANGES["ST109"], result([3, 3.2, 3.1], [1, 1.1, 1.3]), Prediction(PS, 3 * PS)
     )
     assert "ST109, tried: compile(steps_per_execution=32)" in shown
-    assert "The first 100 steps, 3 times each, by turns:" in shown
+    assert "The first 100 steps, 3 times each, taking turns:" in shown
     assert "saved        2.00 s   1.80 s to 2.10 s" in shown
     assert "predicted  1.00–3.00 s" in shown
     assert "as predicted" in shown
@@ -330,8 +332,8 @@ def test_predicted_stands_beside_measured() -> None:
 @pytest.mark.parametrize(
     "with_s, said",
     [
-        ([2.9, 3.1, 2.9], "No difference"),
-        ([2.95, 2.95, 2.95], "Hardly a difference"),
+        ([2.9, 3.1, 2.9], "No clear difference"),
+        ([2.95, 2.95, 2.95], "hardly any difference"),
         ([4.0, 4.0, 4.0], "slower"),
         ([2.5, 2.5, 2.5], "by less than predicted"),
         ([0.5, 0.5, 0.5], "by more than predicted"),

@@ -1,4 +1,4 @@
-"""`watch` around training loops that are not Keras' own."""
+"""`watch` around training loops that are not Keras's own."""
 
 from __future__ import annotations
 

@@ -233,3 +233,13 @@ def test_its_thread_survives_what_it_meets(
     until(lambda: len(looks) > 2)
     it.watchdog.stop()
     assert "a fault of ours" in caplog.text
+
+
+def test_stacks_are_due_before_its_thread_gets_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Native code may hold the interpreter from the next line of the program on."""
+    put_off: list[float] = []
+    monkeypatch.setattr(Watchdog, "_run", lambda self: None)
+    watchdog = Watched(hang_after_s=30.0).watchdog
+    monkeypatch.setattr(watchdog._held, "put_off", lambda seconds, look: put_off.append(seconds))
+    watchdog.start()
+    assert put_off == [pytest.approx(30.0, abs=0.2)]  # a step ended a moment ago

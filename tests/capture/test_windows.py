@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -89,7 +90,7 @@ def test_a_script_that_starts_the_profiler_has_it(
     [record] = saved(windows, tmp_path)
     assert (record["what"], record["reason"]) == ("saved", "start")
     [note] = capture_logs.records(tmp_path, "note")
-    assert "ours made way" in note["text"]
+    assert "the capture stopped profiling" in note["text"]
 
 
 def test_while_the_profiler_is_the_scripts_ours_waits(windows: Windows, tmp_path: Path) -> None:
@@ -184,3 +185,19 @@ def test_steps_of_another_profiler_are_kept_free(tmp_path: Path) -> None:
         step(windows)
     windows.finish()
     assert saved(windows, tmp_path)[-1]["last_step"] == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
+def test_a_profile_is_saved_with_what_the_training_leaves_of_the_cores(
+    windows: Windows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nice() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    seen: list[int] = []
+    monkeypatch.setattr(windows._profiler, "stop", lambda save=True: seen.append(nice()))
+    before = nice()
+    windows.first_epoch_ended()
+    windows.finish()
+    assert seen[0] >= module.NICE
+    assert nice() == before

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,14 +13,15 @@ from jsonschema.validators import validator_for
 
 from stall_analyzer.cli import main as cli
 from stall_analyzer.report import github, junit, sarif
-from stall_analyzer.report.problems import Place, Problem, in_checkout, problems_of
+from stall_analyzer.report.problems import Place, Problem, RunProblems, in_checkout, problems_of
+from tests.event_files import file_name
 from tests.junit_rules import broken_rules
 from tests.published_schemas import published
 from tests.real_documents import ROOT, SAMPLES, finding, sample
 
 Capsys = pytest.CaptureFixture[str]
 LOGS = ROOT / "sample_logs"
-OVER_LIMIT, WORSE = 5, 6
+PARTIAL, OVER_LIMIT, WORSE = 4, 5, 6
 HOSTILE = "a]]>\x00\x1b[2J<&\"'\n::stop-commands::x\ud800, 100%: é"
 
 
@@ -84,7 +84,8 @@ def test_a_hang_is_at_the_innermost_line_in_the_checkout(tmp_path: Path) -> None
 def test_a_training_in_vain_is_a_problem_even_without_a_finding(tmp_path: Path) -> None:
     dead = sample("healthy", findings=[])
     dead["verdict"] |= {"status": "dead", "sentence": "It was killed."}
-    assert [one.rule for one in problems_of(dead, tmp_path)] == ["verdict"]
+    (made,) = problems_of(dead, tmp_path)
+    assert (made.rule, made.heading) == ("verdict", "The training is dead")
     assert list(problems_of(sample("healthy", findings=[]), tmp_path)) == []
 
 
@@ -107,7 +108,7 @@ def test_nothing_in_a_log_can_be_a_command_or_end_a_document() -> None:
     assert command.count("\n") == 1
     assert re.match(r"::warning file=[^,:]+,line=0,title=[^,:]+::", command)
     checked_sarif(sarif.render([strange]))
-    root = checked_junit("".join(junit.render([(HOSTILE, 1.0, [strange])])))
+    root = checked_junit("".join(junit.render([RunProblems(HOSTILE, 1.0, [strange])])))
     assert "<&\"'" in root[0].attrib["name"]
 
 
@@ -143,15 +144,31 @@ def test_sarif_knows_a_finding_again_when_its_line_has_moved() -> None:
 
 
 def test_junit_has_a_suite_for_each_run_and_fails_what_is_worth_acting_on() -> None:
-    runs: Sequence[tuple[str, float, list[Problem]]] = [
-        ("well", 4.4504, []),
-        ("slow", 2.0, [problem(place=Place("a.py", 3)), problem(gravity="note")]),
+    runs = [
+        RunProblems("well", 4.4504, []),
+        RunProblems("slow", 2.0, [problem(place=Place("a.py", 3)), problem(gravity="note")]),
     ]
     well, slow = checked_junit("".join(junit.render(runs)))
     assert (well.attrib["time"], well.attrib["failures"]) == ("4.450", "0")
     assert slow.attrib["failures"] == "1"
     (failure,) = slow.iter("failure")
     assert failure.attrib["message"] == "a.py:3: slow"
+
+
+def test_a_test_in_junit_has_the_same_name_in_every_build() -> None:
+    """Titles hold seconds, and a server follows a test by its name."""
+    runs = [RunProblems("r", 1.0, [problem(title=f"took {n} s", name="tracing") for n in (1, 2)])]
+    (suite,) = checked_junit("".join(junit.render(runs)))
+    assert [case.attrib["name"] for case in suite] == ["ST001 tracing", "ST001 tracing"]
+
+
+def test_junit_has_no_success_for_a_run_whose_verdict_is_open(capsys: Capsys) -> None:
+    text = printed(capsys, str(LOGS / "event_files_only"), "--format", "junit")
+    (suite,) = checked_junit(text)
+    assert suite.attrib["skipped"] == "1"
+    assert [case.attrib["name"] for case in suite] == ["undecided"]
+    (skipped,) = suite.iter("skipped")
+    assert skipped.attrib["message"].startswith("Compile, input or host:")
 
 
 # ---------------------------------------------------------------- the command
@@ -162,7 +179,8 @@ def test_every_sample_is_valid_in_every_format(folder: Path, capsys: Capsys) -> 
     run = checked_sarif(printed(capsys, str(folder), "--format", "sarif"))
     root = checked_junit(printed(capsys, str(folder), "--format", "junit"))
     commands = printed(capsys, str(folder), "--format", "github").splitlines()
-    assert len(run["results"]) == len(commands) == len(root.findall("testsuite/testcase/*"))
+    told = [*root.iter("failure"), *root.iter("system-out")]
+    assert len(run["results"]) == len(commands) == len(told)
     assert all(re.match("::(error|warning|notice) ", command) for command in commands)
 
 
@@ -175,9 +193,9 @@ def test_what_is_over_a_limit_or_worse_is_an_error(tmp_path: Path, capsys: Capsy
     assert cli.main([slow, "--format", "github", *checks]) == OVER_LIMIT
     errors = [one for one in capsys.readouterr().out.splitlines() if one.startswith("::error")]
     limit, worse = errors
-    assert limit.startswith("::error title=over-limit over the limit input=20%25::")
-    assert limit.endswith("input_py_function: It is 75 %25, 1.51 s.")
-    assert "title=worse worse than the baseline::input_py_function: Faster by 2.4" in worse
+    assert limit.startswith("::error title=Over the limit input=20%25::")
+    assert limit.endswith("input_py_function: It is 75%25, 1.51 s.")
+    assert "title=Worse than the baseline::input_py_function: Faster by 2.4" in worse
     assert "input wait is new" in worse
     assert cli.main([slow, "--format", "junit", *checks[2:]]) == WORSE
     checked_junit(capsys.readouterr().out)
@@ -188,3 +206,9 @@ def test_a_path_that_cannot_be_read_is_told_too(tmp_path: Path, capsys: Capsys) 
     root = checked_junit(printed(capsys, str(LOGS / "healthy"), absent, "--format", "junit"))
     (failure,) = root.iter("failure")
     assert failure.attrib["type"] == "unreadable" and "does not exist" in (failure.text or "")
+
+
+def test_a_damaged_file_fails_the_build_and_is_an_error(tmp_path: Path, capsys: Capsys) -> None:
+    (tmp_path / file_name()).write_bytes(bytes(range(7, 256)) * 20)
+    assert cli.main([str(tmp_path), "--format", "github"]) == PARTIAL
+    assert "::error title=Not read%2C or only in part::" in capsys.readouterr().out

@@ -139,7 +139,7 @@ def run_all_advice(several: Iterable[Program], tmp_path: Path) -> None:
 
 
 def check_calls(code: str) -> None:
-    """Every call of TensorFlow's or Keras' has the arguments that it is given."""
+    """Every call of TensorFlow's or Keras's has the arguments that it is given."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Call) and (function := _function(node.func)) is not None:
             given = {keyword.arg: None for keyword in node.keywords if keyword.arg}
@@ -252,7 +252,7 @@ def test_a_filter_is_judged_by_what_it_tests_not_by_what_it_lets_pass(tmp_path: 
     )
     finding = found(map_before_batch.check(program.signals(tmp_path)), "consider")
     assert finding.title == "FilterDataset:3 tests 500 elements a batch, one by one"
-    assert "98 % of them are dropped" in finding.explanation
+    assert "98% of them are dropped" in finding.explanation
 
 
 def test_a_shuffle_never_goes_in_front_of_a_cache(tmp_path: Path) -> None:

@@ -152,13 +152,13 @@ def dead(first: float, second: float, head: float, **more: Series) -> dict[str, 
 
 def test_a_dead_layer_is_named() -> None:
     finding = found(checked(dead_units, captured(dead(0.2, 1.0, 0.0, loss=FALLING))), "consider")
-    assert finding.title == "All units of second are dead: they get no gradient"
+    assert finding.title == "All units of second are dead and get no gradient"
 
 
 def test_where_only_the_last_layer_is_left_nothing_is_learned() -> None:
     finding = found(checked(dead_units, captured(dead(1.0, 1.0, 0.0, loss=FALLING))), "act")
     assert "first and second" in finding.title
-    assert "Nothing but head can still learn" in finding.explanation
+    assert "Only head can still learn" in finding.explanation
 
 
 def test_sparse_layers_are_a_note_and_half_of_the_units_nothing() -> None:
@@ -315,7 +315,7 @@ def test_waiting_for_memory_of_the_host() -> None:
 def test_swapping_and_a_full_machine() -> None:
     swap = each_second(np.linspace(1e9, 3e9, EPOCH_S))
     finding = found(checked(host_memory_pressure, memory(faults=2e5, swap=swap)))
-    assert "2.0 GB were swapped out" in finding.title
+    assert "2.0 GB was swapped out" in finding.title
     assert severity(host_memory_pressure, memory(resident=15.5e9)) == "consider"
     assert severity(host_memory_pressure, memory(resident=12e9)) is None
     assert severity(host_memory_pressure, memory(resident=30e9)) is None, "not its own"

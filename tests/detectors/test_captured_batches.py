@@ -197,7 +197,7 @@ def with_weights(losses: float | Any = 2.3, **fields: Any) -> EventLog:
     ("fields", "why"),
     [
         ({"updates": 0}, "never applied"),
-        ({"not_given": LAYERS}, "other variables"),
+        ({"not_given": LAYERS}, "variables that are not the model's"),
         ({"no_gradient": LAYERS}, "no gradient"),
         ({}, "too small"),  # and the loss is that of a constant answer
     ],

@@ -69,7 +69,7 @@ EVERYTHING = dict.fromkeys(("w", "product", "log", "loss", "gradient"), NAN)
 def test_the_op_that_made_the_first_bad_value_is_named_with_its_line(tmp_path: Path) -> None:
     dump = step(step(step(program()), **FROM_LOG), **EVERYTHING)
     finding = found(checked(origin_of_nonfinite, dump, tmp_path), "act")
-    assert finding.title == "The first infinity was made by Log at train.py:1"
+    assert finding.title == "The first infinity was produced by Log at train.py:1"
     assert finding.change.before == "loss = tf.math.log(w * x)  # train.py:1"
     assert "reached the weights" in finding.explanation
 
@@ -215,7 +215,7 @@ def test_a_dump_that_begins_within_a_step_says_so_too(tmp_path: Path) -> None:
 def test_a_line_that_starts_the_training_is_not_blamed(tmp_path: Path) -> None:
     bad = EVERYTHING | {"w": {}}
     finding = found(checked(origin_of_nonfinite, step(step(program()), **bad), tmp_path))
-    assert finding.title == "The first NaN was made by Mul"
+    assert finding.title == "The first NaN was produced by Mul"
     assert "fit" not in finding.change.before
 
 
@@ -226,7 +226,7 @@ def test_a_gradient_is_blamed_on_the_line_of_its_op(tmp_path: Path) -> None:
     step(dump.tensor("gradient_tape/log/Reciprocal"))
     step(dump.tensor("gradient_tape/log/Reciprocal", inf=1))
     finding = found(checked(origin_of_nonfinite, dump, tmp_path))
-    assert finding.title == "The first infinity was made by Reciprocal at train.py:1"
+    assert finding.title == "The first infinity was produced by Reciprocal at train.py:1"
 
 
 def test_eager_ops_are_followed_to_the_variable(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_eager_ops_are_followed_to_the_variable(tmp_path: Path) -> None:
     dump.eager("Mul", inputs=[2, 3], outputs=[4], nan=1)
     dump.eager("AssignSubVariableOp", inputs=[9, 4])
     finding = found(checked(origin_of_nonfinite, dump, tmp_path), "act")
-    assert finding.title == "The first infinity was made by Exp at train.py:1"
+    assert finding.title == "The first infinity was produced by Exp at train.py:1"
 
 
 def test_a_metric_that_is_no_number_is_not_lost_training(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_a_dump_without_its_graphs_names_the_first_bad_op(tmp_path: Path) -> Non
     dump = step(step(program()), **FROM_LOG)
     dump.parts["graphs"].clear()
     finding = found(checked(origin_of_nonfinite, dump, tmp_path, LOST), "consider")
-    assert finding.title == "The first infinity was made by log"
+    assert finding.title == "The first infinity was produced by log"
 
 
 def test_a_healthy_dump_has_no_origin(tmp_path: Path) -> None:

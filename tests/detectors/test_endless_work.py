@@ -71,7 +71,7 @@ def test_a_filter_that_has_not_seen_all_of_its_data_may_yet_let_something_throug
     found, finding, verdict = judged(write.read(tmp_path, hang(*looks)))
     assert found is not None and (found.state, found.bucket) == (SLOW, "input")
     assert "the filter at data.py:5 has let none of 4,000 elements through" in verdict.sentence
-    assert finding is not None and "Find out what this stage is given" in finding.change.text
+    assert finding is not None and "Find out what this stage receives" in finding.change.text
 
 
 def test_a_filter_that_still_lets_something_through_is_slow(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_errors_that_are_ignored_name_the_function_that_fails(tmp_path: Path) ->
     ]
     looks = work(12, chains[0], stages), work(13, chains[1], stages)
     verdict = judged(write.read(tmp_path, hang(*looks)))[2]
-    assert "ignore_errors() behind the function at data.py:9, which fails" in verdict.sentence
+    assert "ignore_errors() after the function at data.py:9, which fails" in verdict.sentence
 
 
 def test_one_look_says_nothing_about_what_moves(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_step_whose_next_batch_is_ready_computes(tmp_path: Path) -> None:
 def test_a_loop_of_the_graph_that_may_not_end_is_told_with_its_line(tmp_path: Path) -> None:
     found, finding, _ = judged(write.read(tmp_path, hang(*in_the_step(*CONVERGES))))
     assert found is not None and found.state == SLOW
-    assert "at layers.py:13, which only its condition ends" in found.sentence
+    assert "at layers.py:13, that only its condition can end" in found.sentence
     assert finding is not None and "maximum_iterations" in finding.change.after
 
 
@@ -202,7 +202,7 @@ def test_a_step_a_thousand_times_as_long_as_the_others_is_in_a_loop_without_an_e
     looks = [*stall(MAIN_WAITS, cores=1.0), *in_the_step(*CONVERGES)]
     verdict = judged(write.read(tmp_path, [*quick, *looks]))[2]
     assert (verdict.status, verdict.primary) == ("stuck", "compute")
-    assert "most likely without an end" in verdict.sentence
+    assert "most likely never ends" in verdict.sentence
     bounded = [*stall(MAIN_WAITS, cores=1.0), *in_the_step()]
     assert state_of(write.read(tmp_path, [*quick, *bounded])) == SLOW
 
@@ -227,7 +227,7 @@ def test_a_function_that_calls_itself_while_it_is_traced_is_told(tmp_path: Path)
     graph = f"{SITE}/tensorflow/python/framework/func_graph.py:1060 func_graph_from_py_func"
     tracing = thread(*["/home/me/train.py:30 depth", graph] * 4, main=True)
     _, finding, verdict = judged(write.read(tmp_path, hang(main=tracing)))
-    assert "calls itself" in verdict.sentence
+    assert "keeps calling itself" in verdict.sentence
     assert finding is not None and "recursion" in finding.change.text
 
 
@@ -235,7 +235,7 @@ def test_of_a_loop_in_python_its_lines_are_told(tmp_path: Path) -> None:
     loop = {"word": "while", "line": 40, "last": 44}
     found = judged(write.read(tmp_path, hang(main=thread(*IN_A_CALLBACK, main=True, loop=loop))))[0]
     assert found is not None and found.state == SLOW
-    assert "in a while loop (lines 40 to 44), which only its condition ends" in found.sentence
+    assert "in a while loop (lines 40 to 44), which only its condition can end" in found.sentence
 
 
 # ---------------------------------------------------------------- sockets

@@ -88,7 +88,9 @@ def test_a_loss_that_rises_because_the_task_does_is_left_alone() -> None:
 
 def test_a_schedule_that_takes_the_rate_away_at_once_leaves_nothing_to_learn() -> None:
     log = of_epochs(loss=(0.78, *[0.77] * 5), learning_rate=[0.0] * 6)
-    assert "rate is 0 since epoch 1" in found(checked(learning_rate_too_low, log), "act").title
+    assert (
+        "rate has been 0 since epoch 1" in found(checked(learning_rate_too_low, log), "act").title
+    )
     rates = [10.0**-n for n in range(3, 12)]
     log = of_epochs(loss=(0.8, 0.71, *[0.7] * 7), learning_rate=rates)
     assert "since epoch 4" in found(checked(learning_rate_too_low, log), "act").title

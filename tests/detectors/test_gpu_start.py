@@ -58,7 +58,7 @@ def test_kernels_from_ptx_are_recognized_with_the_card_and_the_silence(
     report = analyzed(tmp_path, text)
     finding = next(one for one in report.findings if one.id == "ST111")
     assert finding.title.endswith(f"(compute capability {card})")
-    assert "Nothing was said for 31 min" in finding.explanation
+    assert "The console was silent for 31 min" in finding.explanation
     assert finding.severity == "act"
 
 

@@ -25,9 +25,11 @@ from stall_analyzer.detectors.profiling import (
     no_trace,
     profiler_overhead,
 )
-from stall_analyzer.model.event_log import EventLog, Series
+from stall_analyzer.model.event_log import EventLog, HistogramSums, Series
 from stall_analyzer.model.findings import Finding
 from stall_analyzer.model.units import PS_PER_MS
+from stall_analyzer.signals.signals import Signals
+from tests import captures
 from tests.detectors.training import diagnosed, eager, found, signals_for, training
 from tests.traces import TRAIN_OPS, clock, device, event, host, ops, steps, timeline_of, trainer
 from tests.xspace import Event
@@ -188,8 +190,21 @@ def histogram(number: int, at: float) -> Sequence[Event]:
     ]
 
 
-def test_histograms_are_found_and_never_loud(tmp_path: Path) -> None:
+def with_histograms(signals: Signals) -> Signals:
+    """In the event files."""
+    events = replace(captures.log(), histograms={"dense/kernel": HistogramSums()})
+    return Signals(replace(signals.timeline, events=events), signals.hosts, signals.host)
+
+
+def test_without_histograms_in_the_event_files_none_are_claimed(tmp_path: Path) -> None:
     signals = training(tmp_path, pause_ms=30, between=histogram)
+    finding = found(summaries_in_steps.check(signals), "consider")
+    assert "have no histograms" in finding.explanation
+    assert "histogram" not in finding.change.text + finding.change.after
+
+
+def test_histograms_are_found_and_never_loud(tmp_path: Path) -> None:
+    signals = with_histograms(training(tmp_path, pause_ms=30, between=histogram))
     finding = found(summaries_in_steps.check(signals), "consider")
     assert "28.0 ms in each of 19 pauses" in finding.title
     assert "histogram_freq" in finding.change.after
@@ -204,7 +219,7 @@ def test_histograms_of_a_large_model_at_the_end_of_the_epoch_are_found(tmp_path:
         ops = [eager("OneHot", at + start, at + start + 30) for start in (0, 36, 72)]
         return [*ops, eager("WriteSummary", at + 108, at + 110)]
 
-    signals = training(tmp_path, steps=8, pause_ms=120, between=writes)
+    signals = with_histograms(training(tmp_path, steps=8, pause_ms=120, between=writes))
     finding = found(summaries_in_steps.check(signals), "consider")
     assert "110 ms in one pause" in finding.title
     assert "histogram_freq=10" in finding.change.after
@@ -332,7 +347,7 @@ def test_a_profile_of_a_part_of_the_epoch_is_not_the_epoch(tmp_path: Path) -> No
     log = epochs_ending_at(11)
     part = training(tmp_path, planes=[clock(5 * NS_PER_S, 0.3)], events=log)
     finding = found(little_was_traced.check(part), "note")
-    assert finding.title == "Only 3 % of the epoch was traced"
+    assert finding.title == "Only 3% of the epoch was traced"
     assert "profiler.experimental" in finding.change.after
     assert "is estimated; only a profile can decide" in finding.explanation
     assert part.estimate is not None

@@ -104,7 +104,7 @@ def blames(index: int) -> str:
 def test_a_worker_that_never_came_leaves_the_others_stuck() -> None:
     signals = captured(worker(0, workers=3), worker(2, workers=3))
     finding = found(host_missing.check(signals), "act")
-    assert finding.title == "worker 1 never joined: the others could not begin"
+    assert finding.title == "worker 1 never joined, so the others could not begin"
     assert "ran no step in the 1 min 40 s" in finding.explanation
     verdict = judge(signals, (finding,))
     assert (verdict.status, verdict.primary, verdict.host) == ("stuck", "communication", "worker 1")
@@ -132,7 +132,7 @@ def test_where_steps_were_made_only_files_are_missing() -> None:
     signals = captured(worker(0, steps=50, ended="exit"))
     finding = found(host_missing.check(signals), "note")
     assert finding.title.startswith("worker 1 was not seen")
-    assert "By TF_CONFIG, 2 hosts train together." in finding.explanation
+    assert "According to TF_CONFIG, 2 hosts train together." in finding.explanation
     assert host_missing.check(captured(worker(0, steps=9), worker(1, steps=9))) is None
 
 
@@ -180,6 +180,15 @@ def test_the_errors_of_the_others_lead_to_the_one_that_ended_first() -> None:
     assert first.others_waited_ps == pytest.approx((20 + 21 + 21) / 3 * PS_PER_S)
     verdict = judge(signals, (finding,))
     assert (verdict.status, verdict.host) == ("dead", "box-worker-2")
+
+
+def test_to_fail_is_no_step_that_the_one_gone_first_was_there_for() -> None:
+    failed = worker(0, 80, steps=60, idle_s=0, ended="exception", error=blames(1))
+    waits = Look(START_NS + 70 * NS, step=60, idle_s=10, phase="train_batch", cpu_s=1.0)
+    signals = captured(replace(failed, beats=(waits,)), worker(1, 59, steps=60))
+    first = signals.cluster.ended_first
+    assert first is not None
+    assert first.others_waited_ps == 20 * PS_PER_S
 
 
 def test_records_that_stop_while_the_others_go_on() -> None:
@@ -245,7 +254,7 @@ def test_hosts_that_were_profiled_at_different_times(tmp_path: Path) -> None:
     assert uneven_capture.check(clusters.signals_for(tmp_path, together)) is None
     one_later = clusters.signals_for(tmp_path, together, begins_ms={"b": 150})
     finding = found(uneven_capture.check(one_later), "note")
-    assert finding.title == "Only 70.0 ms are seen on all 2 hosts"
+    assert finding.title == "Only 70.0 ms was recorded on all 2 hosts"
     assert one_later.covered_by_all_ps == 70 * PS_PER_MS
 
 

@@ -36,7 +36,7 @@ def test_a_generator_that_waits_for_ever_is_stuck_on_input(tmp_path: Path) -> No
     assert found is not None and found.state == STUCK
     assert (verdict.status, verdict.primary) == ("stuck", "input")
     assert (
-        "(after step 37): the generator at data.py:12 waits in queue.Queue.get()"
+        "(after 37 steps): the generator at data.py:12 waits in queue.Queue.get()"
         in verdict.sentence
     )
     assert finding is not None and finding.severity == "act"
@@ -95,7 +95,7 @@ def test_a_process_that_computes_is_slow(tmp_path: Path) -> None:
     looks = stall(MAIN_WAITS, thread(*GENERATOR), cores=0.97)
     found, finding, verdict = judged(write.read(tmp_path, before() + looks))
     assert found is not None and found.state == SLOW
-    assert "97 % of a core" in found.why
+    assert "97% of a core" in found.why
     assert finding is not None and finding.severity == "note"
     assert verdict.status != "stuck"
 
@@ -211,6 +211,8 @@ def test_an_error_of_the_input_is_told_with_its_op_and_its_line(tmp_path: Path) 
     assert "NotFoundError: no such file at train.py:88" in verdict.sentence
     assert finding is not None
     assert "in the op IteratorGetNext, defined at train.py:88" in finding.explanation
+    assert (finding.severity, finding.fatal) == ("act", True)
+    assert finding.change.text.startswith("Fix what failed at train.py:88. It is part of the input")
 
 
 def test_a_program_that_failed_and_does_not_exit_is_dead(tmp_path: Path) -> None:
@@ -383,7 +385,7 @@ def test_what_is_held_need_not_know_of_the_last_steps(tmp_path: Path) -> None:
 def test_a_peer_that_stopped_half_way_is_named(tmp_path: Path) -> None:
     verdict = judged(write.read(tmp_path, worker(0, *stall(MAIN_WAITS)), worker(1)))[2]
     assert (verdict.status, verdict.primary) == ("stuck", "communication")
-    assert "worker 0 waits for worker 1, which was last heard of at" in verdict.sentence
+    assert "worker 0 waits for worker 1, which was last heard from at" in verdict.sentence
 
 
 def test_the_worker_that_is_stuck_on_its_own_is_the_reason(tmp_path: Path) -> None:
@@ -450,7 +452,7 @@ def test_a_process_that_was_killed_while_it_trained(tmp_path: Path) -> None:
     log = write.read(tmp_path, before())
     killed = judged(log)[2]
     assert killed.status == "dead"
-    assert "(after step 37): the process was killed" in killed.sentence
+    assert "(after 37 steps): the process was killed" in killed.sentence
     fresh = replace(log, read_ns=write.START_NS + 11 * NS)
     assert judged(fresh)[2].status != "dead", "it may still run"
     assert judged(fresh)[1] is None

@@ -31,10 +31,10 @@ from tests.detectors.stalls import (
     ("call", "on", "words", "advice"),
     [
         ("recvfrom", "the socket to 10.0.0.7:443", "(the socket to 10.0.0.7:443)", "timeout"),
-        ("flock", "/data/lock", "waits for the lock of the file /data/lock", "LOCK_NB"),
+        ("flock", "/data/lock", "waits for the lock on the file /data/lock", "LOCK_NB"),
         ("openat", "the named pipe /tmp/best", "waits to open the named pipe /tmp/best", ""),
         ("read", "standard input", "waits for its user", ""),
-        ("write", "a pipe", "waits for somebody to read from a pipe", "communicate"),
+        ("write", "a pipe", "waits for a process to read from a pipe", "communicate"),
         ("wait4", "process 9", "waits for another process (process 9)", "communicate"),
     ],
 )
@@ -72,7 +72,7 @@ def test_a_loop_that_sleeps_and_looks_again_is_stuck_and_one_long_sleep_is_slow(
     tmp_path: Path,
 ) -> None:
     verdict = judged(write.read(tmp_path, before() + stall(polling)))[2]
-    assert verdict.status == "stuck" and "sleeps and looks again" in verdict.sentence
+    assert verdict.status == "stuck" and "keeps sleeping and checking" in verdict.sentence
     asleep = stall({**polling(0), "turns": 5})
     assert state_of(write.read(tmp_path, before() + asleep)) == SLOW
 

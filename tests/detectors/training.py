@@ -79,5 +79,6 @@ def found(finding: Finding | None, severity: str | None = None) -> Finding:
     """The finding, if it is there and as loud as it must be."""
     assert finding is not None
     assert severity in (None, finding.severity)
-    assert 0 <= finding.gain.low_ps <= finding.gain.high_ps <= finding.lost_ps
+    assert 0 <= finding.gain.low_ps <= finding.gain.high_ps
+    assert finding.gain.high_ps <= finding.lost_ps or len(finding.blames) > 1
     return finding

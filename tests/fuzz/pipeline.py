@@ -32,7 +32,7 @@ from tests.fuzz.seeds import Log, seeds
 
 MEMORY_BYTES = 500 << 20
 LONGEST_S = 10.0
-OUR_FAULT = ("could not be analyzed", "Detector ST", "fault of stall-analyze", "memory ran out")
+OUR_FAULT = ("could not be analyzed", "Detector ST", "bug in stall-analyze", "memory ran out")
 
 
 class TooSlow(BaseException):

@@ -57,7 +57,7 @@ def found(log: LiveLog) -> dict[str, Run]:
 
 def test_a_run_says_how_far_it_is(log: LiveLog, clock: Clock) -> None:
     (process,) = LiveRuns().look(found(log)).going_on["it"]["processes"]
-    assert process["text"].startswith("epoch 1, step 10 of 200, 70 % waiting for input")
+    assert process["text"].startswith("epoch 1, step 10 of 200, 70% waiting for input")
     assert process["now"] == ""
     assert process["buckets_ps"]["input"] == 7 * 10**12
 

@@ -157,7 +157,7 @@ def test_a_worker_that_hangs_is_stopped_and_costs_only_its_own_run(
         hurried.setattr(plugin_analyses, "PATIENCE_S", 5.0)
         failed = board.report("a")
     assert failed["state"] == "failed"
-    assert "it had not moved for" in failed["error"]
+    assert "it had made no progress for" in failed["error"]
     assert happens(lambda: not is_alive(int(pid.read_text())))
     assert board.report("b")["state"] == "ready"
     hangs.unlink()

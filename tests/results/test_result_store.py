@@ -180,7 +180,8 @@ def test_a_file_cut_anywhere_is_never_taken_for_another_result(store: ResultStor
         assert store.known(fake_run("a")) in (None, head)
 
 
-@pytest.mark.parametrize("at", [3, 40, 400, -5])
+# Not the last byte before zlib's four of checksum: its upper bits may be padding.
+@pytest.mark.parametrize("at", [3, 40, 400, -20, -2])
 def test_a_changed_byte_is_noticed_and_the_result_dropped(store: ResultStore, at: int) -> None:
     put(store, fake_run("a"))
     (path,) = files_in(store)

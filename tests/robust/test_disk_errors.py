@@ -73,7 +73,7 @@ def test_what_a_disk_refused_is_asked_for_again(
     refused = analyzed(logdir, tmp_path / "store", environment)
     said = " ".join(note["text"] for note in refused["notes"])
     assert os.strerror(error).lower() in said.lower()
-    assert "damaged" not in said and "fault of stall-analyze" not in said
+    assert "damaged" not in said and "bug in stall-analyze" not in said
     bad_disk.heal()
     assert analyzed(logdir, tmp_path / "store", environment) == whole
 

@@ -20,7 +20,7 @@ from tb_stall_plugin import logs
 from tests.batch.fleets import command, copy_sample, lay_out
 from tests.plugin.boards import Board
 
-OUR_FAULT = "fault of stall-analyze"
+OUR_FAULT = "bug in stall-analyze"
 
 
 def test_two_commands_on_one_cache_give_the_same_bytes(tmp_path: Path) -> None:

@@ -257,7 +257,7 @@ def _timed_hook(name: str) -> Callable[..., None]:
 
 
 class TimedTensorBoard(keras.callbacks.TensorBoard):
-    """Keras' callback, whose hooks are timed: logging is ours, and no part of the program."""
+    """Keras's callback, whose hooks are timed: logging is ours, and no part of the program."""
 
     def __init__(self, clocks: Clocks, **options: Any) -> None:
         super().__init__(**options)

@@ -81,7 +81,7 @@ def test_all_must_pass_and_the_median_must_be_small() -> None:
         _score({"input": 1.5, "compute": 0.5}),
         _score({"input": 1.47, "compute": 0.53}),
     )
-    assert middling.passed  # 1.5 % is within the limit of one scenario
+    assert middling.passed  # 1.5% is within the limit of one scenario
     assert passed([good])
     assert not passed([middling])  # and beyond the limit of the median
 

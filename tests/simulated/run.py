@@ -19,7 +19,7 @@ INTRODUCTION = """\
 There was no GPU or TPU to train on. Timelines of a host that launches kernels, copies and
 collectives into streams, with known answers, were written as CUDA with TensorFlow 2.10, 2.15, 2.17
 and 2.21, ROCm (roctracer, rocprofiler) and a TPU would write them, each with and without jitter of
-20 %, and read back (`make simulated`). *Misplaced* is the largest share of a window that the ledger
+20%, and read back (`make simulated`). *Misplaced* is the largest share of a window that the ledger
 gives to the wrong bucket. A simulation knows only what we know of drivers and profilers."""
 
 

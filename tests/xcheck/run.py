@@ -28,7 +28,7 @@ TARGET = 0.95
 INTRODUCTION = """\
 Public traces with a device plane, read by Stall and by XProf {version} (`make xcheck`). *Stored*
 are results that TensorFlow wrote beside the trace when it was captured. A figure agrees when both
-differ by at most 1 %. Of {traces} traces, {agreeing} of {compared} figures agree ({share:.1%})."""
+differ by at most 1%. Of {traces} traces, {agreeing} of {compared} figures agree ({share:.1%})."""
 
 
 def device_traces(corpus: Path) -> list[Path]:
@@ -73,7 +73,7 @@ def _by_subject(compared: Sequence[Compared]) -> str:
         [subject, source, str(count[subject, source]), str(right[subject, source])]
         for subject, source in sorted(count)
     ]
-    return table(["figure", "XProf's source", "compared", "agree within 1 %"], rows)
+    return table(["figure", "XProf's source", "compared", "agree within 1%"], rows)
 
 
 def _differences(compared: Sequence[Compared]) -> str:

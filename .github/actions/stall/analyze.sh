@@ -10,10 +10,9 @@ annotations="$RUNNER_TEMP/stall-annotations.txt"
 
 options=()
 for limit in $LIMITS; do options+=(--fail-over "$limit"); done
-if [ -n "$TOLERANCE" ]; then options+=(--tolerance "$TOLERANCE"); fi
 compared=()
 if [ -z "$BASELINE" ] && [ -e "$base" ]; then BASELINE=$base; fi
-if [ -n "$BASELINE" ]; then compared=(--baseline "$BASELINE"); fi
+if [ -n "$BASELINE" ]; then compared=(--baseline "$BASELINE" ${TOLERANCE:+--tolerance "$TOLERANCE"}); fi
 
 analyze() {
   code=0

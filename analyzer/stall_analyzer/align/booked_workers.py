@@ -1,7 +1,7 @@
 """Workers that train together, by their books: when all end a step, and so whose clock is wrong.
 
-Synchronous training ends each step on all workers at once. So their steps, by their numbers, are
-meetings, to which each came by as much before the end as it waited for the others.
+Synchronous training ends each step on all workers at once. So steps with the same number are
+meetings, and each worker arrived as long before the end as it waited for the others.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import numpy as np
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import Meetings
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.trace_rows import ABSENT, rows_called, rows_named, stat_of
+from stall_analyzer.model.trace_rows import ABSENT, rows_beginning, rows_called, stat_of
 from stall_analyzer.model.units import NEVER, Int64s
 
 # All members of these wait for each other; whoever sends a broadcast waits for nobody.
@@ -44,7 +44,7 @@ class MeetingTable:
 
 
 def collectives_of(trace: Trace) -> Collectives:
-    rows = rows_named(trace, lambda name: name.startswith(MEETINGS))
+    rows = rows_beginning(trace, MEETINGS)
     group, instance = (stat_of(trace, stat, rows) for stat in ("group_key", "instance_key"))
     known = (group != ABSENT) & (instance != ABSENT)
     start, end = trace.events.start_ps[rows[known]], trace.events.end_ps[rows[known]]

@@ -1,8 +1,8 @@
 """Where the epochs of a trace begin and end.
 
 Keras 2 marks each batch with its epoch. Keras 3 marks nothing in an ordinary profile, but before
-each epoch it resets its metrics and makes an iterator; before the first epoch of a fit() it makes
-a dataset, or asks for the size of its user's. A custom loop only makes the iterator.
+each epoch it resets its metrics and makes an iterator; before the first epoch of a fit() it makes a
+dataset, or asks for the size of the user's. A custom loop only makes the iterator.
 """
 
 from __future__ import annotations

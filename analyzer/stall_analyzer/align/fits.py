@@ -1,4 +1,4 @@
-"""Which fit() of a process is told, and what is known of the others.
+"""Which fit() of a process the report is about, and what is known about the others.
 
 A process may call fit() for each fold, for each model of a search, for each phase of fine-tuning,
 or in a loop for each epoch. The first epoch is that of the first fit.
@@ -53,9 +53,9 @@ def note_of(fits: Fits) -> Note | None:
         "the first" if fits.told == 0 else f"number {fits.told + 1}, the first that was profiled"
     )
     others = (
-        "The others go on with the same model: their epochs are later ones."
+        "The others continue with the same model: their epochs count as later ones."
         if fits.same_model
-        else "The others train other models, or the same after it was compiled again."
+        else "The others train other models, or the same model after it was compiled again."
     )
     text = f"{fits.count} fits in this process: this is about {about}. {others}"
     return Note("info", text)

@@ -1,8 +1,8 @@
-"""One clock for all hosts: what they share says how far their clocks are apart.
+"""One clock for all hosts: what they share shows how far apart their clocks are.
 
 A collective ends on all hosts at once, so the median difference of its ends is the difference of
 the clocks. Where hosts train together but no collective can be matched, the numbers of their steps
-serve the same way. Else each host's own clock must do.
+serve the same way. Otherwise each host's own clock has to do.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _by_steps(trace: PlacedTrace, placed: PlacedTrace) -> Difference | None:
 
 
 def _numbered_once(trace: PlacedTrace) -> tuple[Int64s, Int64s]:
-    """Training steps whose number occurs once, and their ends: Keras counts anew in each epoch."""
+    """Training steps whose number occurs once, and their ends: Keras starts over in each epoch."""
     steps = trace.steps
     if steps is None or steps.number is None:
         return NO_TIMES, NO_TIMES
@@ -174,8 +174,8 @@ def clock_notes(all_clocks: Sequence[HostClock]) -> list[Note]:
         fewest = min(clock.shared for clock in clocks)
         apart = max((abs(clock.ahead_ps or 0) for clock in clocks), default=0)
         text = (
-            f"The clocks of the hosts were set by at least {fewest} common {source}, which agree "
-            f"to {seconds(error)} (median)."
+            f"The hosts' clocks were aligned by at least {fewest} common {source}, which agree to "
+            f"within {seconds(error)} (median)."
         )
         if apart >= NOTABLE_PS:
             text += f" Before that they were up to {seconds(apart)} apart."

@@ -1,4 +1,4 @@
-"""The first epoch as the event files tell it: as a capture marked it, else by what was logged."""
+"""The first epoch according to the event files: as a capture marked it, or by what was logged."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from stall_analyzer.captures.capture_format import MarkName, Tag
 from stall_analyzer.captures.capture_records import MarkRecord
 from stall_analyzer.events.fits import is_same_model
 from stall_analyzer.model.event_log import Capture, EventLog, Series
+from stall_analyzer.model.kinds import LAST_RECORD
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import NS_PER_S, PS_PER_S, Int64s
 
 MARKED = "the capture marked it"
 # More picoseconds than int64 holds: the clock jumped, or the files are of several runs.
 LONGEST_NS = 100 * 24 * 3600 * NS_PER_S
-LAST_RECORD = "last record: no epoch was finished"
 LOOP_END = "last record of a loop that logs no epochs"
 LEAST_RECORDS = 3  # of a scalar that tells the course of a loop
 LONGEST_STEP_S = 1e6  # a damaged record may say more than int64 holds

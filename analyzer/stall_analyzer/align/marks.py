@@ -1,8 +1,9 @@
-"""What ordinary event files tell of the first epoch's course, without any capture of ours.
+"""What ordinary event files tell about the course of the first epoch, without a capture.
 
-Keras' TensorBoard callback writes the model when fit begins, the graph (until Keras 3) after the
+Keras's TensorBoard callback writes the model when fit begins, the graph (until Keras 3) after the
 first batch, `batch_N` when a profile of batch N ends, `evaluation_*_vs_iterations` when a
-validation ends. The profiler itself begins with a batch. Each says: by now so many steps were over.
+validation ends. The profiler itself begins with a batch. Each proves how many steps were over by
+then.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import FirstStep
 from stall_analyzer.model.units import NS_PER_S, PS_PER_NS, Int64s
 
-EVALUATED = ("evaluation_", "_vs_iterations")  # a tag of Keras' callback
+EVALUATED = ("evaluation_", "_vs_iterations")  # a tag of Keras's callback
 STEPS_PER_SECOND = "epoch_steps_per_second"
 
 

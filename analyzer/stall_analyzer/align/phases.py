@@ -1,4 +1,4 @@
-"""The parts of the epoch: as a capture marked them, from the steps, or as an ordinary log tells."""
+"""The parts of the epoch: as a capture marked them, from the steps, or from an ordinary log."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What one trace shows of training, and when by its own clock.
 
-Only this is kept of a trace until its time is divided: of a large cluster not all traces fit into
-memory at once.
+Only this is kept of a trace until its time is divided: the traces of a large cluster do not all fit
+in memory at once.
 """
 
 from __future__ import annotations

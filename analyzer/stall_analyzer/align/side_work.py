@@ -7,7 +7,7 @@ function, and lasts as long as that.
 
 `fit` reads its batches inside the train function, and resets its metrics where an epoch begins. So
 of a pause in which it does not, all iterators and calls are a callback's. Before the reset lies the
-end of an epoch: there the calls of Keras' test function are the validation. In a custom loop
+end of an epoch: there the calls of Keras's test function are the validation. In a custom loop
 the fetches are the loop's, and only what Keras names can be told from it.
 """
 

@@ -1,4 +1,4 @@
-"""One capture of several hosts whose sessions bear names a few seconds apart.
+"""One capture of several hosts whose sessions have names a few seconds apart.
 
 Each host names its session by its own clock when it exports. Sessions of different hosts that cover
 the same time are one capture; two captures of the same host are two.

@@ -99,7 +99,7 @@ def _booked(events: EventLog, window: Window) -> list[Step]:
 
 
 def _timed(events: EventLog, window: Window, first_number: int) -> list[Step] | None:
-    """Those whose end and length a capture wrote down; None where there is no capture."""
+    """Those whose end and length a capture recorded; None where there is no capture."""
     capture = events.capture
     durations = step_durations(capture) if capture is not None else None
     if capture is None or durations is None or window.start_unix_ns is None:

@@ -2,7 +2,8 @@
 
 Newer traces say when they began. Older ones do not; there the writes of summaries are visible in
 the trace, and the same records carry wall times in the event file: the shift under which the two
-sequences agree is the clock. A capture says when it started the profiler, to some milliseconds.
+sequences agree is the clock. A capture says when it started the profiler, to within a few
+milliseconds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Find the thread that trains, and the graph runs that it waits for.
 
 The thread that calls `fit` spends its time in tf.function calls. Below each call the runtime starts
-an executor run with an id of its own; events on the worker threads carry that id, so that their
-work can be told from the input pipeline's work going on at the same time.
+an executor run with its own id; events on the worker threads carry that id, which distinguishes
+their work from the input pipeline's at the same time.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def _start(
     epoch, begin = reference.epochs[0], reference.on_clock(reference.extent_ps[0])
     late = from_log is not None and begin > from_log.start_ps + BEGIN_TOLERANCE_PS + error_ps
     if late:
-        notes.append(Note("warning", "The profile began after the first epoch had begun."))
+        notes.append(Note("warning", "The profile began after the start of the first epoch."))
     if from_log is not None and (late or not epoch.begin_seen):
         return from_log.start_ps, from_log.start_source
     if epoch.begin_seen:
@@ -145,7 +145,9 @@ def _without_epoch(placed: Sequence[PlacedTrace], notes: list[Note]) -> Window:
         return Window(0, 0, "nothing was recorded", "nothing was recorded", epoch=None)
     for p in placed:
         if p.steps is not None and len(p.steps.start_ps):
-            notes.append(Note("info", "No thread trains here: the window is the device's steps."))
+            notes.append(
+                Note("info", "No thread trains here, so the window spans the device's steps.")
+            )
             start = p.on_clock(int(p.steps.start_ps.min()))
             end = p.on_clock(int(p.steps.end_ps.max()))
             return Window(start, end, "first step", "last step of the device", epoch=None)

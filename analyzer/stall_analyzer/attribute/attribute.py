@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stall_analyzer.attribute.allocator_waits import allocator_regions
-from stall_analyzer.attribute.booked_time import agreement, books_of, with_books
+from stall_analyzer.attribute.booked_time import agreement, capture_with_books, with_books
 from stall_analyzer.attribute.contention import with_contention
 from stall_analyzer.attribute.device_work import DeviceView, device_view
 from stall_analyzer.attribute.evidence import what_could_be_seen
@@ -35,10 +35,13 @@ from stall_analyzer.model.causes import code, codes, codes_of_bucket
 from stall_analyzer.model.columns import median
 from stall_analyzer.model.intervals import NOTHING, Tiling, among, overlay
 from stall_analyzer.model.ledger import HostLedger, Ledger
+from stall_analyzer.model.notes import Note
 from stall_analyzer.model.timeline import AlignedTrace, Timeline, TrainingThread, starts_and_ends
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.trace_rows import rows_named, rows_of_line
+from stall_analyzer.model.trace_rows import rows_beginning, rows_of_line
 from stall_analyzer.model.units import Int64s
+
+CLOCKS_COUNT = "Where they differ a lot, the clocks count: they timed the calls themselves."
 
 
 def attribute(timeline: Timeline) -> tuple[HostLedger, ...]:
@@ -71,9 +74,13 @@ def _host_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -
         if begin < end:
             traced = _traced(part, timeline, begin - part.shift_ps, end - part.shift_ps)
             tiling = overlay(tiling, Tiling(traced.bounds + part.shift_ps, traced.labels))
-    books, clocks = books_of(timeline.events, host), {}
+    capture, clocks = capture_with_books(timeline.events, host), {}
+    notes = [note for part in parts for note in part.trace.notes]
+    books = capture.books if capture is not None else None
     if books is not None and duration:  # a run may have been read when its epoch had just begun
-        clocks = {"clocks": agreement(tiling, books, timeline.window)}
+        clocks["clocks"], differ = agreement(tiling, books, timeline.window)
+        if differ:
+            notes.append(Note("warning", f"{clocks['clocks']} {CLOCKS_COUNT}"))
         tiling = with_books(tiling, books, timeline.window)
     tiling = relabel(tiling, tiling.labels == NOTHING, "unknown.not_traced")
     for part in parts:
@@ -82,14 +89,15 @@ def _host_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -
     lengths = np.diff(tiling.bounds)
     untraced = lengths[tiling.labels == code("unknown.not_traced")].sum()
     waited = int(lengths[among(tiling.labels, codes_of_bucket("input"))].sum())
+    sampled = capture is not None and capture.stacks is not None
     threads = [p.trace.lines[p.training.line].name for p in parts if p.training]
     return HostLedger(
         host=host,
         ledger=_ledger(tiling, parts, timeline),
         covered_ps=duration - int(untraced),
         training_thread=threads[0] if threads else None,
-        evidence={**clocks, **what_could_be_seen(parts, waited)},
-        notes=tuple(note for part in parts for note in part.trace.notes),
+        evidence={**clocks, **what_could_be_seen(parts, waited, sampled)},
+        notes=tuple(notes),
     )
 
 
@@ -143,7 +151,7 @@ def _with_open_ends(
 def _idle_causes(trace: Trace, devices: DeviceView | None) -> tuple[int, int]:
     """What a graph run is before its first and after its last op, and between them."""
     nothing = code("unknown.no_evidence")
-    if not len(rows_named(trace, lambda name: name.startswith("ExecutorState::"))):
+    if not len(rows_beginning(trace, "ExecutorState::")):
         return nothing, nothing
     untraced = devices is not None and devices.used and not devices.traced
     return code("host.dispatch"), nothing if untraced else code("compute.runtime")

@@ -1,8 +1,8 @@
 """From the books of a capture to causes: exact for every row, whatever was profiled.
 
-Of a row only sums are known. Its causes stand one after the other, in an order that does not
-matter: no sum over rows depends on it. What an account was spent on in detail, the profiled rows
-tell for the others: how much of a step is dispatch, say.
+Only the sums of a row are known. Its causes follow one another in an order that does not matter: no
+sum over rows depends on it. The profiled rows show for the others what an account was spent on in
+detail: for example, how much of a step is dispatch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from stall_analyzer.captures.capture_format import Account, BookPhase
 from stall_analyzer.model.books import Books
 from stall_analyzer.model.causes import CAUSES, bucket_of, code, codes, codes_of_bucket
 from stall_analyzer.model.columns import median
-from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.event_log import Capture, EventLog
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.intervals import (
     NOTHING,
@@ -43,7 +43,7 @@ CAUSES_OF = {
     Account.INPUT: "input.wait",
     Account.WAIT: "input.wait",
     Account.STEP: "compute.step",
-    Account.REMOTE: "unknown.no_evidence",  # what those processes do, nobody wrote down
+    Account.REMOTE: "unknown.no_evidence",  # what those processes do was not recorded
     Account.SAVE: "host.checkpoint",
     Account.SIDE: "host.callback",
     Account.CALLBACK: "host.callback",
@@ -61,6 +61,7 @@ MISSED_SHARE = 0.05
 OTHERWISE_SHARE = 0.2
 OTHERWISE_LEAST_PS = 5 * PS_PER_MS
 MOSTLY = 0.5
+UNSEEN = -2  # NOTHING, where it is to stay so while another NOTHING is filled
 # What a profile can find inside an account, beside the cause that it has without one, and inside
 # steps without a compiled function. What input takes from the step without being waited for is in
 # all of them.
@@ -84,8 +85,13 @@ Shares = Mapping[str, Mapping[str, float]]  # of the causes in an account, or in
 
 def books_of(events: EventLog | None, host: str) -> Books | None:
     """Those that the process kept which wrote this host's traces."""
+    capture = capture_with_books(events, host)
+    return None if capture is None else capture.books
+
+
+def capture_with_books(events: EventLog | None, host: str) -> Capture | None:
     captures = events.captures if events is not None else ()
-    return next((c.books for c in captures if c.trace_name == host and c.books), None)
+    return next((c for c in captures if c.trace_name == host and c.books), None)
 
 
 def with_books(traced: Tiling, books: Books, window: Window) -> Tiling:
@@ -93,6 +99,7 @@ def with_books(traced: Tiling, books: Books, window: Window) -> Tiling:
     if window.start_unix_ns is None:
         return traced
     start, end = _row_bounds(books, window.start_unix_ns)
+    traced = _with_callbacks(traced, books, start, end)
     missing = time_in(traced, start, end, np.append(codes_of_bucket("unknown"), NOTHING))
     missed = missing > MISSED_SHARE * (end - start)
     missed |= _read_otherwise(traced, books, start, end)
@@ -103,6 +110,21 @@ def with_books(traced: Tiling, books: Books, window: Window) -> Tiling:
     labels = np.where(among(seen.labels, codes_of_bucket("unknown")), NOTHING, seen.labels)
     seen = _masked(Tiling(seen.bounds, labels), holes)
     return overlay(overlay(seen, booked), traced)
+
+
+def _with_callbacks(traced: Tiling, books: Books, start: Int64s, end: Int64s) -> Tiling:
+    """A trace sees only Python between steps. Where clocks stood around callbacks that took most of
+    it, it is theirs."""
+    python = codes("host.python")
+    beside = PS_PER_NS * (books.spent(Account.CALLBACK) + books.spent(Account.SIDE))
+    theirs = beside > MOSTLY * time_in(traced, start, end, python)
+    rows = Layer(start[theirs], end[theirs], code("host.callback"))
+    bounds, labels = traced.bounds, traced.labels
+    callbacks = paint(int(bounds[0]), int(bounds[-1]), [rows], default=NOTHING)
+    kept = np.where(labels == NOTHING, UNSEEN, labels)
+    others = Tiling(bounds, np.where(among(labels, python), NOTHING, kept))
+    found = overlay(overlay(others, callbacks), traced)
+    return Tiling(found.bounds, np.where(found.labels == UNSEEN, NOTHING, found.labels))
 
 
 def _read_otherwise(traced: Tiling, books: Books, start: Int64s, end: Int64s) -> Bools:
@@ -117,16 +139,17 @@ def _read_otherwise(traced: Tiling, books: Books, start: Int64s, end: Int64s) ->
     return np.asarray(otherwise | (beside > MOSTLY * (end - start)))
 
 
-def agreement(traced: Tiling, books: Books, window: Window) -> str:
-    """One sentence: how far the clocks and the profile differ in the rows that both saw."""
+def agreement(traced: Tiling, books: Books, window: Window) -> tuple[str, bool]:
+    """One sentence: how far the clocks and the profile differ in the rows that both saw. And
+    whether that is more than small errors of both can explain."""
     if window.start_unix_ns is None:
-        return ""
+        return "", False
     start, end = _row_bounds(books, window.start_unix_ns)
     unseen = time_in(traced, start, end, np.append(codes_of_bucket("unknown"), NOTHING))
     both = (unseen == 0) & (start >= 0) & (end <= window.duration_ps)
     whole = int((end - start)[both].sum())
     if not whole:
-        return "The capture's clocks timed it; nothing of it was profiled as well."
+        return "The capture's clocks timed it; none of it was also profiled.", False
     differ = sum(
         abs(
             int(time_in(traced, start[both], end[both], codes(*causes)).sum())
@@ -135,15 +158,16 @@ def agreement(traced: Tiling, books: Books, window: Window) -> str:
         for accounts, causes in COMPARED
     )
     return (
-        f"The capture's clocks timed it; where it was profiled as well ({seconds(whole)}), both "
-        f"agree on input and tracing but for {percent(differ, whole)}."
+        f"The capture's clocks timed it. Where it was also profiled ({seconds(whole)}), the two "
+        f"differ on input and tracing by {percent(differ, whole)}.",
+        differ > max(OTHERWISE_SHARE * whole, OTHERWISE_LEAST_PS),
     )
 
 
 def _masked(tiling: Tiling, kept: Tiling) -> Tiling:
     """NOTHING where the other tiling has a 0."""
-    marked = overlay(Tiling(kept.bounds, np.where(kept.labels == 0, -2, NOTHING)), tiling)
-    return Tiling(marked.bounds, np.where(marked.labels == -2, NOTHING, marked.labels))
+    marked = overlay(Tiling(kept.bounds, np.where(kept.labels == 0, UNSEEN, NOTHING)), tiling)
+    return Tiling(marked.bounds, np.where(marked.labels == UNSEEN, NOTHING, marked.labels))
 
 
 def _row_bounds(books: Books, start_ns: int) -> tuple[Int64s, Int64s]:

@@ -1,9 +1,9 @@
 """What background input takes from a step on the CPU: cores, and the interpreter.
 
-Such input is always in time, so nothing waits, and yet the step is slow. The estimate follows the
-operating system's scheduler: a step with p busy threads beside q of the pipeline gets
-cores / (p + q) of its needs as soon as p + q exceeds the cores. Needs of the step that are not met
-are time of the input.
+Such input is always on time, so nothing waits, and yet the step is slow. The estimate follows the
+operating system's scheduler: a step with p busy threads beside q of the pipeline gets cores / (p +
+q) of its needs as soon as p + q exceeds the cores. Needs of the step that are not met are time of
+the input.
 
 A long op spreads over all cores through the intra-op threads, whose work has no events of its own.
 Such an op ends with its slowest part, and a part that shares its core takes twice as long unless
@@ -164,7 +164,7 @@ def _spread_ops(trace: Trace, on_pipeline: Bools) -> tuple[Int64s, Int64s]:
 
 
 def _cores(trace: Trace) -> int | None:
-    """tf.data writes down how many cores it may use; older versions do not."""
+    """tf.data records how many cores it may use; older versions do not."""
     column = trace.stats.get("cpu_budget")
     most = int(column.values.max()) if column is not None and len(column.values) else 0
     return most if most > 0 else None

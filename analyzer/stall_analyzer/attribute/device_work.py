@@ -1,7 +1,7 @@
 """Accelerators: what the device did, where the trace shows it.
 
-While a device computes, training goes on whatever the host does; while it is idle, the host's
-reason is the reason. Of several devices, those that stand in a collective wait for the others: once
+While a device computes, training makes progress whatever the host does; while it is idle, the
+host's reason is the reason. Of several devices, those inside a collective wait for the others: once
 half of those at work do, training does. A device plane alone proves nothing: it is listed even when
 the device was not used, and stays empty when it was used but could not be traced.
 """

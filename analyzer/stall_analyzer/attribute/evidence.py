@@ -15,27 +15,32 @@ from stall_analyzer.model.format import percent
 from stall_analyzer.model.intervals import total
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.trace_rows import ABSENT, rows_named, stat_of
+from stall_analyzer.model.trace_rows import ABSENT, rows_beginning, rows_named, stat_of
 
 # There was no accelerator to train on. docs/explanation/accuracy.md tells what was compared.
 HOW_CHECKED = (
     "The rules for devices were checked by simulation and against XProf's figures of public "
-    "traces, not by training on one."
+    "traces, not by training on a real device."
 )
 
 
-def what_could_be_seen(parts: Sequence[AlignedTrace], input_wait_ps: int) -> Mapping[str, str]:
+def what_could_be_seen(
+    parts: Sequence[AlignedTrace], input_wait_ps: int, sampled: bool = False
+) -> Mapping[str, str]:
+    """`sampled`: a capture looked at the stacks of Python."""
     if not parts:
         return {}
     traces = [part.trace for part in parts]
     allocations = sum(len(allocator_rows(trace)) for trace in traces)
-    python = sum(len(rows_named(trace, lambda name: name.startswith("$"))) for trace in traces)
+    python = sum(len(rows_beginning(trace, "$")) for trace in traces)
     seen = {
         "memory": f"{allocations} allocator events."
         if allocations
         else "No allocator events: memory waits could not be seen.",
         "python": f"{python} Python calls recorded."
         if python
+        else "The capture's samples name the lines; there was no Python tracer."
+        if sampled
         else "No Python tracer: time in Python has no names.",
     }
     if sentence := _python_in_pipeline(parts, input_wait_ps):
@@ -53,8 +58,8 @@ def _python_in_pipeline(parts: Sequence[AlignedTrace], input_wait_ps: int) -> st
     if not busy or not covered:
         return ""
     return (
-        f"Python code in the input pipeline ran during {percent(busy, covered)} of the traced "
-        f"time; training was held up by input during {percent(input_wait_ps, covered)}."
+        f"Python code in the input pipeline ran for {percent(busy, covered)} of the traced time; "
+        f"input held up training for {percent(input_wait_ps, covered)} of it."
     )
 
 
@@ -63,7 +68,7 @@ def _pipeline_python_ps(trace: Trace) -> int:
     (A map's function may run under an id of its own, so that ids alone miss most.)"""
     events = trace.events
     calls = rows_named(trace, lambda name: op_type(name) in PY_FUNC_OPS)
-    captured = rows_named(trace, lambda name: name.startswith("InstantiatedCapturedFunction::"))
+    captured = rows_beginning(trace, "InstantiatedCapturedFunction::")
     run = np.where(events.parent[calls] >= 0, stat_of(trace, "id", events.parent[calls]), ABSENT)
     by_id = (run != ABSENT) & is_in(run, stat_of(trace, "id", captured))
     calls = calls[by_id | pipeline_lines(trace)[events.line[calls]]]

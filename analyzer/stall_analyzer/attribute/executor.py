@@ -1,8 +1,8 @@
 """What the runtime did for the graph runs that the training thread waited for.
 
-Only events that carry the id of such a run count, so that work of the input pipeline in the
-background is never taken for the step's. At each instant progress beats waiting: a step waits for
-input only while none of its own ops run.
+Only events that carry the id of such a run count, so background work of the input pipeline is never
+mistaken for the step's. At each instant progress beats waiting: a step waits for input only while
+none of its own ops run.
 """
 
 from __future__ import annotations

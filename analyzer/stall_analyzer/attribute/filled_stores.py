@@ -6,7 +6,7 @@ import numpy as np
 
 from stall_analyzer.model.intervals import union
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.trace_rows import rows_named
+from stall_analyzer.model.trace_rows import rows_named, rows_numbered
 from stall_analyzer.model.units import Int64s
 
 # Stages below a cache are asked only while it is filled. A snapshot has a stage that writes.
@@ -23,10 +23,11 @@ def filling_spans(trace: Trace) -> tuple[Int64s, Int64s]:
     of filling it.
     """
     events = trace.events
-    behind = rows_named(trace, lambda name: _store_of(name) != "")
+    store_of = {n: store for n, name in enumerate(trace.names) if (store := _store_of(name))}
+    behind = rows_numbered(trace, list(store_of))
     if len(behind) == 0:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    stores = {_store_of(name) for name in trace.names} - {""}
+    stores = set(store_of.values())
     own = rows_named(trace, lambda name: any(_is_stage_of(name, store) for store in stores))
     begin, end = events.start_ps[behind].min(), events.end_ps[behind].max()
     own = own[(events.end_ps[own] > begin) & (events.start_ps[own] < end)]

@@ -1,4 +1,4 @@
-"""What the training thread's own work loses to input that runs beside it.
+"""What the training thread's own work loses to input that runs at the same time.
 
 Between two graphs the thread runs Python and starts ops. Input takes time from that in two ways:
 Python of the pipeline holds the interpreter, which changes hands only after 5 ms or when its holder
@@ -23,6 +23,7 @@ import numpy as np
 
 from stall_analyzer.decode.vocabulary import PIPELINE_KEEP_FROM_PS
 from stall_analyzer.model.causes import code, codes_of_bucket
+from stall_analyzer.model.columns import percentile
 from stall_analyzer.model.intervals import Tiling, among, covered_time, union
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_MS, Bools, Float64s, Int64s
@@ -98,7 +99,7 @@ def _pieces(tiling: Tiling, step_start: Int64s, cause: str) -> _Pieces | None:
         return None
     tile = tile[per_step[step] == form].reshape(-1, form)
     length = np.diff(tiling.bounds)[tile]
-    quick = np.percentile(length, QUICK, axis=0)
+    quick = np.array([percentile(of_piece, QUICK) for of_piece in length.T])
     if cause == "host.dispatch":  # handing results back takes no longer than the start of a graph
         quick = np.minimum.accumulate(quick)
     usual = np.broadcast_to(USUAL * quick, tile.shape).ravel()

@@ -1,9 +1,9 @@
-"""Code for the device: loaded, compiled from PTX, or tried out, when a graph runs on it first.
+"""Code for the device: loaded, compiled from PTX, or autotuned, when a graph first runs on it.
 
 CUDA loads its libraries and kernels when they are first used, the driver compiles those that the
-build does not hold, and cuDNN and XLA run several ways to compute the same to keep the quickest.
-No event names that. It shows as a first run that takes longer than the later ones of the same
-graph, launching or computing: what it computed was thrown away.
+build does not contain, and cuDNN and XLA time several ways to compute the same thing and keep the
+fastest. No event names that. It shows as a first run that takes longer than the later ones of the
+same graph, launching or computing: what it computed was thrown away.
 """
 
 from __future__ import annotations

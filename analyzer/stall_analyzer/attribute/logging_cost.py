@@ -1,8 +1,8 @@
 """What logging the loss of every batch cost the training thread.
 
-Whoever captures a first epoch is asked to log it, so this is a price of the measurement and none of
-the program. Each scalar is a handful of eager ops and the Python around them. Which of the ops that
-write were ours, the event files say: TensorFlow stamps a record while its op runs.
+Anyone who captures a first epoch is asked to log it, so this is a cost of the measurement, not of
+the program. Each scalar is a handful of eager ops and the Python around them. The event files show
+which of the writing ops were ours: TensorFlow timestamps a record while its op runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import name_of, names_where
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_NS, PS_PER_US, Bools, Int64s
 
-# How Keras' TensorBoard callback begins its tags. A loop that logs `batch_loss` does the same.
+# How Keras's TensorBoard callback begins its tags. A loop that logs `batch_loss` does the same.
 OUR_TAGS = ("batch_", "epoch_", "evaluation_")
 WRITES = frozenset({"WriteSummary", "WriteScalarSummary"})
 FLUSH = "FlushSummaryWriter"
@@ -95,7 +95,7 @@ def _logs(trace: Trace, rows: Int64s, records: Int64s, events: EventLog | None) 
 
 
 def _not_recorded(trace: Trace, rows: Int64s, training: TrainingThread) -> Bools:
-    """Keras' callback makes a tensor of every batch's loss, whether or not it is then written:
+    """Keras's callback makes a tensor of every batch's loss, whether or not it is then written:
     the last op before the next call."""
     is_value = names_where(trace, f"{EAGER_PREFIX}{VALUE}".__eq__)[trace.events.name[rows]]
     other = np.where(is_value, len(rows), np.arange(len(rows)))

@@ -1,8 +1,8 @@
 """Which costs of input belong to the first epoch alone: as later epochs show, or as tf.data works.
 
-A new iterator opens its files and fills its shuffle buffer again. What belongs to the dataset and
-not to an iterator of it stays: the rewritten graph of the pipeline with the constants in it, and
-what a cache or a snapshot holds.
+A new iterator opens its files and fills its shuffle buffer again. What belongs to the dataset
+rather than to one of its iterators stays: the rewritten graph of the pipeline with its constants,
+and the contents of a cache or a snapshot.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FIRST_WAITS = ("input.first_element", "input.shuffle_fill")
 # A cost comes again if a later epoch shows at least this share of it.
 AGAIN_SHARE = 0.5
 # One dataset to train and one to validate with are made ready in the first epoch; a third one, or
-# one in a later epoch, means that datasets are made anew.
+# one in a later epoch, means that datasets are made again.
 MADE_READY_ONCE = 2
 # With more of the first epoch unknown, its length says little about what is known.
 UNTRACED_SHARE = 0.1

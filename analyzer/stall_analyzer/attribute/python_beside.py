@@ -1,6 +1,6 @@
-"""Whether Python functions of the pipeline compute beside the steps, or sleep.
+"""Whether Python functions of the pipeline compute while steps run, or sleep.
 
-The trace tells when such a function ran, not what it did: it may work with numpy, which takes a
+The trace shows when such a function ran, not what it did: it may work with numpy, which takes a
 core from the step, or wait for a server, which takes nothing. Two things give the first away.
 
 A thread that shares its cores is held up now and then, so its calls never take equally long; those

@@ -1,6 +1,6 @@
 """What the training thread was doing at each instant, by the innermost event that means something.
 
-Time that it spent waiting for a graph is labeled FOLLOW: the executors tell what happened there.
+Time that it spent waiting for a graph is labeled FOLLOW: the executors show what happened there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the profiler takes while it runs: each op of a step is written down.
+"""What the profiler costs while it runs: each op of a step is recorded.
 
-An op of a graph leaves its own event and its share of what executors and thread pools write. How
-long this machine takes to write an event, the trace itself tells: in an eager op one event begins
+An op of a graph leaves its own event and its share of what executors and thread pools write. The
+trace itself shows how long this machine takes to write an event: in an eager op, one event begins
 and ends right after another, with hardly a line of code between them.
 """
 
@@ -17,7 +17,7 @@ from stall_analyzer.model.columns import percentile
 from stall_analyzer.model.intervals import Layer, Tiling, among, overlay, paint
 from stall_analyzer.model.timeline import TrainingThread
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.trace_rows import names_where, rows_named
+from stall_analyzer.model.trace_rows import names_where, rows_beginning
 from stall_analyzer.model.units import PS_PER_US, Bools, Int32s
 
 # The gap also holds some code, and now and then an interruption: the shorter ones tell.
@@ -63,7 +63,7 @@ def with_tracing(tiling: Tiling, trace: Trace, training: TrainingThread) -> Tili
 def event_ps(trace: Trace) -> int:
     """What it takes on this machine to write an event."""
     events = trace.events
-    inner = rows_named(trace, lambda name: name.startswith("KernelAndDevice"))
+    inner = rows_beginning(trace, "KernelAndDevice")
     outer = events.parent[inner]
     known = (outer >= 0) & _of_an_op(trace, outer)
     inner, outer = inner[known], outer[known]

@@ -1,6 +1,7 @@
 """Traces in which no thread trains: remote workers, inference servers, other frameworks.
 
-Nothing waits there in a way that we can follow. What names itself is counted, the rest is unknown.
+Nothing waits there in a way that we can follow. What can be recognized is counted; the rest is
+unknown.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def captured_loss(events: EventLog) -> Series | None:
 
 
 def batch_loss(events: EventLog) -> Series | None:
-    """As Keras' callback logs it, or a capture that could not see the loss of single steps."""
+    """As Keras's callback logs it, or a capture that could not see the loss of single steps."""
     logged = next((events.train[tag] for tag in BATCH_LOSSES if tag in events.train), None)
     if logged is not None or events.capture is None or captured_loss(events) is not None:
         return logged

@@ -5,7 +5,8 @@ by more than the tolerance. For a bucket, the tolerance is a share of the former
 that goes from a hundredth of it to two hundredths is noise, not twice as bad. `unknown` is left
 out: a run that was traced less than before has not become slower. Buckets that were measured are
 not held against buckets that are estimated. What has changed is said by cause
-(`what_changed`): "slower by 3.10 s: retracing is new (2.90 s)".
+(`what_changed`): "slower by 3.10 s: retracing is new (2.90 s)"; of a run that is worse by its later
+epochs alone, that as well.
 
 A run is better when nothing of it is worse, and its verdict has risen or its first epoch is shorter
 by more than the tolerance.
@@ -40,6 +41,7 @@ RESULTS = (".json", ".jsonl")
 NOTHING = 0.005  # of the former epoch: less than this was not there
 EXPLAINS = 0.1  # of the largest change: less than this explains nothing
 CAUSES_TOLD = 3
+LATER_EPOCHS = "later epochs"
 # Causes whose name says enough without that of their bucket.
 SAY_ALONE = (
     "retracing",
@@ -97,6 +99,7 @@ class Comparison:
             self.new += 1
             return
         self.compared += 1
+        longer = grown(before, facts, self.tolerance)
         made = Changed(
             facts["run"],
             facts["attempt"],
@@ -104,8 +107,8 @@ class Comparison:
             facts["status"],
             before.duration_ps,
             facts["duration_ps"],
-            grown(before, facts, self.tolerance),
-            what_changed(before, facts),
+            longer,
+            what_changed(before, facts, longer),
         )
         if _is_worse(made, self.tolerance):
             self.worse.append(made)
@@ -142,7 +145,7 @@ def grown(before: Former, facts: Facts, tolerance: float) -> dict[str, int]:
     found = {bucket: ps for bucket, ps in found.items() if ps > least_ps}
     later, later_before = facts["later_epoch_ps"], before.later_epoch_ps
     if later is not None and later_before and later - later_before > tolerance * later_before:
-        found["later epochs"] = later - later_before
+        found[LATER_EPOCHS] = later - later_before
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
@@ -166,8 +169,9 @@ def _fell(before: str, now: str) -> bool:
 # ---------------------------------------------------------------- in words
 
 
-def what_changed(before: Former, facts: Facts) -> str:
-    """`slower by 3.10 s: retracing is new (2.90 s), input wait +210 ms`"""
+def what_changed(before: Former, facts: Facts, longer: Mapping[str, int]) -> str:
+    """`slower by 3.10 s: retracing is new (2.90 s), input wait +210 ms`. `longer`: what takes
+    longer beyond the tolerance, which may be something other than the first epoch."""
     change_ps = facts["duration_ps"] - before.duration_ps
     if not before.duration_ps or not facts["duration_ps"]:
         said = "the first epoch cannot be compared"
@@ -178,7 +182,10 @@ def what_changed(before: Former, facts: Facts) -> str:
     causes = _causes(before, facts)
     fell = before.status != facts["status"]
     verdict = f"{_words(before.status)} -> {_words(facts['status'])}" if fell else ""
-    return ": ".join(filter(None, (said, ", ".join(filter(None, (*causes, verdict))))))
+    said = ": ".join(filter(None, (said, ", ".join(filter(None, (*causes, verdict))))))
+    but = "and" if change_ps > 0 else "but"
+    later = longer.get(LATER_EPOCHS)
+    return f"{said}; {but} each later epoch takes {seconds(later)} longer" if later else said
 
 
 def _causes(before: Former, facts: Facts) -> list[str]:
@@ -223,7 +230,7 @@ def read(path: Path) -> dict[Identity, Former]:
     for file in _files(path):
         found.update(_read_file(file))
     if not found:
-        raise UsageError(f"the baseline {path} holds no run")
+        raise UsageError(f"the baseline {path} contains no run")
     return found
 
 
@@ -232,10 +239,16 @@ def _read_file(path: Path) -> dict[Identity, Former]:
         return {(entry["run"], entry["attempt"]): _former(entry) for entry in _entries(path)}
     except OSError as error:
         raise UsageError(f"cannot read the baseline {path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(
-            f"{path} is not a result of stall-analyze (--json or --jsonl): {error!r}"
-        ) from error
+    except json.JSONDecodeError as error:
+        raise _no_result(path, f"line {error.lineno} is not JSON") from error
+    except UnicodeDecodeError as error:
+        raise _no_result(path, "it is not text") from error
+    except (KeyError, TypeError) as error:
+        raise _no_result(path, "it is JSON, but not a report") from error
+
+
+def _no_result(path: Path, why: str) -> UsageError:
+    return UsageError(f"{path} is not a result of stall-analyze (--json or --jsonl): {why}")
 
 
 def _former(entry: ReportEntry) -> Former:
@@ -255,9 +268,17 @@ def _files(path: Path) -> list[Path]:
     return [path]
 
 
+def _entry(path: Path, number: int, line: str) -> ReportEntry:
+    try:
+        entry: ReportEntry = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise _no_result(path, f"line {number} is not JSON") from error
+    return entry
+
+
 def _entries(path: Path) -> Iterator[ReportEntry]:
     with path.open(encoding="utf-8") as file:
         if path.suffix == ".jsonl":
-            yield from (json.loads(line) for line in file if line.strip())
+            yield from (_entry(path, *line) for line in enumerate(file, 1) if line[1].strip())
         else:
             yield from json.load(file)["runs"]

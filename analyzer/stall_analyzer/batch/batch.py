@@ -1,8 +1,8 @@
-"""The runs under some paths: what is known of them already, and the rest read anew.
+"""The runs under some paths: what is already known about them, and the rest read again.
 
-Nothing that grows with a run is held for longer than the run takes: runs to be read wait in a
-temporary file, results are in the store. Of each run only its name and its key in the store remain,
-some 300 bytes.
+Nothing that grows with a run is kept for longer than the run takes: runs to be read wait in a
+temporary file, and results are in the store. Only the name of each run and its key in the store
+remain, some 300 bytes.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Batch:
             yield self._kept(self._store.entry, key)
 
     def _kept(self, read: Callable[[str], Kept], key: str) -> Kept:
-        """From the store. What was deleted or damaged there since it was found is made anew."""
+        """From the store. What was deleted or damaged there since it was found is made again."""
         try:
             return read(key)
         except UnreadableFile:

@@ -15,8 +15,10 @@ from stall_analyzer.report.problems import (
     OVER_LIMIT,
     WORSE,
     Problem,
+    RunProblems,
     checkout,
     problems_of,
+    undecided,
     unreadable,
 )
 
@@ -32,24 +34,24 @@ def as_sarif(batch: Batch, judge: Judge) -> Iterator[str]:
 
 
 def as_junit(batch: Batch, judge: Judge) -> Iterator[str]:
-    return junit.render(_suites(batch, judge))
+    return junit.render(_runs(batch, judge))
 
 
 def _problems(batch: Batch, judge: Judge) -> Iterator[Problem]:
-    for _, _, problems in _suites(batch, judge):
-        yield from problems
+    for run in _runs(batch, judge):
+        yield from run.problems
 
 
-def _suites(batch: Batch, judge: Judge) -> Iterator[tuple[str, float, list[Problem]]]:
-    """Each run, the seconds of its first epoch, and its problems; what failed the build first."""
+def _runs(batch: Batch, judge: Judge) -> Iterator[RunProblems]:
     judged = _judged(judge, batch.root)
     for entry in batch.entries():
         name = shown_name(entry["run"], entry["attempt"], entry["folder"])
         took_s = entry["window"]["duration_ps"] / PS_PER_S
-        yield name, took_s, [*judged.pop(name, []), *problems_of(entry, checkout())]
+        problems = [*judged.pop(name, []), *problems_of(entry, checkout())]
+        yield RunProblems(name, took_s, problems, undecided(entry))
     everywhere = list(unreadable(ALL_PATHS, document([], batch.notes)["notes"]))
     if everywhere:
-        yield ALL_PATHS, 0.0, everywhere
+        yield RunProblems(ALL_PATHS, 0.0, everywhere)
 
 
 def _judged(judge: Judge, root: str) -> dict[str, list[Problem]]:
@@ -57,10 +59,10 @@ def _judged(judge: Judge, root: str) -> dict[str, list[Problem]]:
     found: defaultdict[str, list[Problem]] = defaultdict(list)
     for excess in judge.limits.in_order():
         run = shown_name(excess.run, excess.attempt, root)
-        title = f"over the limit {excess.limit}"
+        title = f"Over the limit {excess.limit}"
         found[run].append(Problem(run, OVER_LIMIT, "error", title, f"It is {excess.measured}."))
     for one in judge.comparison.in_order() if judge.comparison else ():
         run = shown_name(one.run, one.attempt, root)
         text = f"{one.sentence[0].upper()}{one.sentence[1:]}."
-        found[run].append(Problem(run, WORSE, "error", "worse than the baseline", text))
+        found[run].append(Problem(run, WORSE, "error", "Worse than the baseline", text))
     return found

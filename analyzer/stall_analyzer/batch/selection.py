@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 import zlib
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from stall_analyzer.report.facts import Facts
 
 _UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_DURATION = re.compile(r"(?P<number>\d+(\.\d+)?) ?(?P<unit>ms|s|m|min|h|d|w)")
-_SHARE = re.compile(r"(?P<percent>\d+(\.\d+)?) ?%")
-_SHARD = re.compile(r"(?P<index>\d+)/(?P<count>[1-9]\d*)")
+_DURATION = pattern(r"(?P<number>\d+(\.\d+)?) ?(?P<unit>ms|s|m|min|h|d|w)")
+_SHARE = pattern(r"(?P<percent>\d+(\.\d+)?) ?%")
+_SHARD = pattern(r"(?P<index>\d+)/(?P<count>[1-9]\d*)")
 
 ALL = (0, 1)  # shards: which, of how many
 

@@ -1,6 +1,6 @@
 """Results to query: JSON lines, one run's entry each, and Parquet, three flat tables.
 
-Parquet is written by DuckDB, which whoever has XProf has already; pyarrow would come on top of it.
+Parquet is written by DuckDB, which XProf already installs; pyarrow would be an extra dependency.
 docs/how-to/cluster.md describes the columns.
 """
 

@@ -48,24 +48,31 @@ def show(tables: Sequence[Table], terminal: Terminal) -> None:
     for table in tables:
         terminal.gap()
         terminal.line(terminal.text(table.title, "bold"))
-        rows = [[terminal.text(cell) for cell in row] for row in table.rows]
-        rows.insert(0, [terminal.text(title, "dim") for title in table.columns])
-        if table.ends_in_name:
-            columns = list(zip(*rows, strict=True))[:-1]
-            taken = sum(max(cell.cell_len for cell in column) + GAP for column in columns)
-            for row in rows:
-                room = terminal.width - taken - INDENT
-                row[-1] = terminal.name(row[-1].plain, max(room, SHORTEST_NAME))
-        terminal.rows(rows, right=table.figures, indent=INDENT)
+        if table.rows:
+            _show_rows(table, terminal)
         if table.more:
             terminal.line(terminal.text(table.more, "dim"), indent=INDENT)
+
+
+def _show_rows(table: Table, terminal: Terminal) -> None:
+    rows = [[terminal.text(cell) for cell in row] for row in table.rows]
+    rows.insert(0, [terminal.text(title, "dim") for title in table.columns])
+    if table.ends_in_name:
+        columns = list(zip(*rows, strict=True))[:-1]
+        taken = sum(max(cell.cell_len for cell in column) + GAP for column in columns)
+        for row in rows:
+            room = terminal.width - taken - INDENT
+            row[-1] = terminal.name(row[-1].plain, max(room, SHORTEST_NAME))
+    terminal.rows(rows, right=table.figures, indent=INDENT)
 
 
 def markdown(tables: Sequence[Table]) -> str:
     lines = []
     for table in tables:
         aligned = ("---:" if i in table.figures else "---" for i in range(len(table.columns)))
-        lines += ["", f"### {table.title}", "", _row(table.columns), f"|{'|'.join(aligned)}|"]
+        lines += ["", f"### {table.title}"]
+        if table.rows:
+            lines += ["", _row(table.columns), f"|{'|'.join(aligned)}|"]
         lines += [_row([plain(cell) for cell in row]) for row in table.rows]
         if table.more:
             lines += ["", plain(table.more)]
@@ -80,7 +87,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def headline(fleet: FleetEntry) -> str:
-    """`5,000 runs on 5,120 hosts: their first epochs took 38 h 10 min of machines, 61 % lost.`"""
+    """`5,000 runs on 5,120 hosts: their first epochs took 38 h 10 min of machines, 61% lost.`"""
     whole_ps, lost_ps, estimated = _whole(fleet), fleet["lost_ps"], fleet["estimated_runs"]
     partly = f" In {estimated:,} of the runs this is estimated." if estimated else ""
     return (
@@ -167,7 +174,7 @@ def _errors(fleet: FleetEntry, root: str) -> Iterator[Table]:
         for one in fleet["errors"][:ERRORS_SHOWN]
     ]
     left = fleet["runs_with_errors"] - len(rows)
-    title = f"could not be read, or not in full: {_count(fleet['runs_with_errors'], 'run')}"
+    title = f"could not be read, or only in part: {_count(fleet['runs_with_errors'], 'run')}"
     yield Table(title, ("run", "why"), rows, (), f"And {left:,} more." if left else "")
 
 

@@ -1,1 +1,1 @@
-"""Read what StallCallback and `watch` wrote down of a training process."""
+"""Read what StallCallback and `watch` recorded of a training process."""

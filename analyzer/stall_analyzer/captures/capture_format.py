@@ -23,7 +23,7 @@ class Tag:
     LOSS_HIGHEST = "stall/losses/highest"
     LOSS_STEPS = "stall/losses/steps"
     LOSS_NOT_FINITE = "stall/losses/not_finite"
-    # Followed by what Keras' TensorBoard callback calls it in the logs of train and validation.
+    # Followed by what Keras's TensorBoard callback calls it in the logs of train and validation.
     TRAIN = "stall/train/"
     VALIDATION = "stall/validation/"
     LEARNING_RATE = "stall/learning_rate"
@@ -39,7 +39,7 @@ class Tag:
     HOST = "stall/host/"
     DEVICE = "stall/device/"
     BYTES_IN_USE = "/bytes_in_use"  # after DEVICE and the device's name
-    KERAS_MODEL = "stall/keras"  # the model, as Keras' TensorBoard callback stores it
+    KERAS_MODEL = "stall/keras"  # the model, as Keras's TensorBoard callback stores it
     RECORD = "stall/record/"  # text summaries: followed by the kind
 
 
@@ -107,7 +107,7 @@ class Account:
     TRACE = "trace"  # building a graph
     RETRACE = "retrace"  # of a function that had been traced for an earlier step
     GC = "gc"  # collecting garbage
-    LOGGING = "logging"  # Keras' own callback for TensorBoard, as far as it logs scalars
+    LOGGING = "logging"  # Keras's own callback for TensorBoard, as far as it logs scalars
     CAPTURE = "capture"  # our own work
 
 

@@ -1,7 +1,7 @@
 """From the JSON texts of a capture's event files to its records.
 
 A capture is cut off wherever its process was killed, and another version may have written it. What
-is not understood becomes a note; all the rest is used.
+is not understood becomes a note; everything else is used.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from stall_analyzer.captures.capture_records import (
     WindowRecord,
     WorkRecord,
 )
+from stall_analyzer.captures.failed_wait import with_failed_waits
 from stall_analyzer.captures.record_json import read_record
 from stall_analyzer.captures.stacks_reader import read_stacks
 from stall_analyzer.model.event_log import Capture, Series
@@ -60,7 +61,7 @@ def read_captures(files: Iterable[CaptureFile], notes: list[Note]) -> tuple[Capt
         where = capture.trace_name
         notes += (Note(note.level, note.text, where) for note in capture.notes)
         failed = [window for window in capture.windows if window.what == WindowEvent.FAILED]
-        reasons = (window.why or "no reason is known" for window in failed)
+        reasons = (window.why or "the reason is not known" for window in failed)
         notes += (Note("warning", f"A profile could not be taken: {r}.", where) for r in reasons)
     return captures
 
@@ -147,6 +148,7 @@ def capture_of(
     """Of one process; and how many rows of its books do not add up, and are left out."""
     records = sorted(unsorted, key=lambda record: record.ns)
     books, bad_rows = read_books(_of(BooksRecord, records))
+    dumps = tuple(_of(DumpRecord, records))
     walls = [int(at) for s in series.values() if len(s) for at in s.wall_ns[[0, -1]]]
     times = [*walls, *(record.ns for record in records)]
     capture = Capture(
@@ -156,7 +158,7 @@ def capture_of(
         marks=tuple(_of(MarkRecord, records)),
         windows=tuple(_of(WindowRecord, records)),
         beats=tuple(_of(Look, records)),
-        dumps=tuple(_of(DumpRecord, records)),
+        dumps=dumps,
         works=tuple(_of(WorkRecord, records)),
         notes=tuple(note for note in _of(NoteRecord, records) if note.text),
         preflights=tuple(_of(PreflightRecord, records)),
@@ -164,7 +166,7 @@ def capture_of(
         first_ns=min(times, default=0),
         last_ns=max(times, default=0),
         series=series,
-        books=books,
+        books=with_failed_waits(books, dumps) if books is not None else None,
         stacks=read_stacks(_of(StacksRecord, records)),
     )
     return capture, bad_rows

@@ -1,4 +1,4 @@
-"""The records of a capture: what StallCallback or watch writes down of one training process.
+"""The records of a capture: what StallCallback or watch records of one training process.
 
 The capture makes them and the analyzer reads them; `tb_stall_plugin/capture_format.md` says what
 they mean. Each field is a key of the record's JSON (see `record_json`). What a record does not say
@@ -54,13 +54,14 @@ class Environment(CaptureRecord):
     """What the process runs on."""
 
     kind = "start"
-    left_out = ("attached", "gpus", "built_for", "flags")
+    left_out = ("attached", "gpus", "built_for", "flags", "machine")
 
     format: int | None = None
     tool: str = ""
     host: str = ""
     pid: int | None = None
     parent: int | None = None  # pid of the process that started it
+    machine: str | None = None  # by captures/machine.py: where this pid means this process
     python: str = ""
     tensorflow: str | None = None
     keras: str | None = None
@@ -354,7 +355,7 @@ class GraphWait:
 
 @dataclass(frozen=True)
 class FixedLoop:
-    """A while loop of the user's whose condition is computed anew in each round, from the same."""
+    """A while loop in the user's code that recomputes its condition from the same values."""
 
     where: str = ""  # "path:line function"
     last: int = 0  # of its lines

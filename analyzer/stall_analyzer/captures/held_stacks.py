@@ -11,18 +11,18 @@ The header is a look at the process and a `StacksTimer`, in one object.
 from __future__ import annotations
 
 import json
-import re
 
 from stall_analyzer.captures.capture_format import STACKS_HEADER_BYTES, StopReason
 from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look, ThreadStack
 from stall_analyzer.captures.record_json import from_json
 from stall_analyzer.files import files
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 
 MOST_BYTES = 1 << 20  # a hundred threads of a hundred frames
-_EVENT_FILE = re.compile(r"events\.out\.tfevents\.(?P<writer>.+)\.\d+\.stall$")
-_THREAD = re.compile(r"(?:Current thread|Thread) 0x([0-9a-f]+)")
-_FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
+_EVENT_FILE = pattern(r"events\.out\.tfevents\.(?P<writer>.+)\.\d+\.stall$")
+_THREAD = pattern(r"(?:Current thread|Thread) 0x([0-9a-f]+)")
+_FRAME = pattern(r'  File "(.*)", line (\d+) in (.*)')
 
 
 @dataclass(frozen=True)

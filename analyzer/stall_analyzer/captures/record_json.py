@@ -1,7 +1,7 @@
 """Records of a capture as JSON and back.
 
-Reading forgives everything, because any value in a file may be of any type: what a record does not
-say as it should has the default of its field.
+Reading tolerates everything, because any value in a file may be of any type: a value that is not as
+it should be is replaced by the default of its field.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Frames of Python as a capture writes them down, and whose code they are in.
+"""Python frames as a capture records them, and whose code they are in.
 
 Light to import: this runs inside the user's training, too.
 """
@@ -8,21 +8,22 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 
-FRAME = re.compile(r"(?P<path>.+):(?P<line>\d+) (?P<function>.+)")
+FRAME = pattern(r"(?P<path>.+):(?P<line>\d+) (?P<function>.+)")
 # Where Python keeps what the user did not write. A notebook's cells have no path at all.
-STANDARD = re.compile(
+STANDARD = pattern(
     r"/lib(64)?/python3[^/]*/(?!(site|dist)-packages/)|/Lib/(?!site-packages/)|^<frozen "
 )
-INSTALLED = re.compile(r"/(site|dist)-packages/")
-TENSORFLOW = re.compile(r"/(tensorflow|keras|tf_keras|tensorflow_core)/(?!examples/)")
+INSTALLED = pattern(r"/(site|dist)-packages/")
+TENSORFLOW = pattern(r"/(tensorflow|keras|tf_keras|tensorflow_core)/(?!examples/)")
 # Programs that wait for their user, or for requests: nothing is expected to happen in them.
-RESTS = re.compile(
+RESTS = pattern(
     r"/asyncio/(base_events|runners)\.py$|/socketserver\.py$|/(pdb|bdb|cmd|code)\.py$|/idlelib/"
     r"|/(ipykernel|IPython|tornado|debugpy|werkzeug|uvicorn|gunicorn|waitress|prompt_toolkit)/"
 )
-OURS = re.compile(r"/(tb_stall_plugin|stall_analyzer)/")
+OURS = pattern(r"/(tb_stall_plugin|stall_analyzer)/")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Lanes and curves as numpy columns, in window time.
 
-The columns may be mapped from a file (chart_files.py): whoever reads them must not touch more of
-them than a window needs.
+The columns may be mapped from a file (chart_files.py): a reader must not touch more of them than a
+window needs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A stretch of a chart in sums: what its time went to, which ops ran, and below whom.
+"""A stretch of a chart in sums: where its time went, which ops ran, and below which others.
 
 Sums are made from the columns, row by row of each lane; no event is looked at alone.
 """

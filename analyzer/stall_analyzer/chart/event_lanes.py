@@ -1,7 +1,7 @@
 """Lanes of events as the profiler saw them: one for each thread, however short its events.
 
-The analysis folds short events away. Whoever looks at a timeline looks for them, so the traces are
-read once more, in full.
+The analysis folds short events away. In a timeline they matter, so the traces are read again, in
+full.
 """
 
 from __future__ import annotations

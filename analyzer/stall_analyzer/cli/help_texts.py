@@ -18,7 +18,7 @@ and says where the wall time of the first epoch went, and what to change.
 
   stall-analyze logs/                         every run under logs/
   stall-analyze logs/ --run 'resnet*'         only some of them
-  stall-analyze logs/ --html stall.html       one file to pass on
+  stall-analyze logs/ --html stall.html       one file to share
   stall-analyze --explain ST104               what a finding means
 
 record a run, or look at one:
@@ -55,8 +55,8 @@ how to capture the first epoch:
 {indent(HOW_TO_CAPTURE, "  ")}
 
   Event files alone are enough to see that the first epoch is slow; the
-  trace is what shows why. StallCallback takes it in pieces, and also writes
-  down where a run hangs. Profile is written when its block ends, so let a
+  trace is what shows why. StallCallback takes it in pieces, and also records
+  where a run hangs. Profile is written when its block ends, so let a
   very long epoch run with steps_per_epoch=200.
 
 examples:
@@ -69,8 +69,8 @@ examples:
   stall-analyze logs/                    every run under logs/
   stall-analyze logs/ --run 'resnet*'    only some of them
   stall-analyze logs/ --json -o stall.json
-  stall-analyze logs/ --html stall.html  one file to pass on: the tab's page
-  stall-analyze logs/ --annotate out/    traces with our lines in them
+  stall-analyze logs/ --html stall.html  one file to share: the tab's page
+  stall-analyze logs/ --annotate out/    traces with Stall's lines added
   stall-analyze --explain ST104          what a finding means, and what to do
 
 many runs (docs/how-to/cluster.md has more):
@@ -81,7 +81,7 @@ many runs (docs/how-to/cluster.md has more):
 
   More than {MOST_IN_FULL} runs are summarized; --full or --run shows them in full. Results are
   kept, and a run is read again only when its files have changed: a pass
-  that was killed goes on where it was when it is started again.
+  that was killed continues where it stopped when it is started again.
 
 exit codes:
   0    a report was made, whatever its verdict

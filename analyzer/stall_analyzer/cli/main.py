@@ -133,7 +133,10 @@ def _answer(arguments: argparse.Namespace) -> int:
 
 
 def _analyze(arguments: argparse.Namespace) -> int:
+    asked = arguments.tolerance is not None
     settings.fill(arguments)
+    if asked and not arguments.baseline:
+        raise UsageError("--tolerance needs --baseline RESULT: it says how much slower than that")
     gc.set_threshold(GARBAGE_AFTER)
     extra = _check_outputs(arguments)
     store = _store(arguments)

@@ -1,4 +1,4 @@
-"""The command line of `stall-analyze`: what may be said on it, and what the help tells.
+"""The command line of `stall-analyze`: its options, and what the help says about them.
 
 Nothing heavy is imported here: `--help` must answer at once. Hence argparse, which loads in a few
 milliseconds, and not click or typer.
@@ -20,6 +20,7 @@ from stall_analyzer.batch.selection import (
     parse_share,
     parse_since,
 )
+from stall_analyzer.cli.argument_parser import ArgumentParser
 from stall_analyzer.cli.help_texts import DESCRIPTION, EPILOG, MOST_IN_FULL, SHORT_HELP
 from stall_analyzer.cli.settings import DEADLINE, TOLERANCE, positive
 
@@ -36,9 +37,10 @@ FORMATS = (TEXT, JSON, MARKDOWN, *BUILD_FORMATS)
 Value = TypeVar("Value")
 
 
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+def parser() -> ArgumentParser:
+    made = ArgumentParser(
         prog=PROGRAM,
+        usage=f"{PROGRAM} PATH… [options]",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -181,8 +183,8 @@ def _add_selection(group: argparse._ArgumentGroup) -> None:
         "--console",
         metavar="FILE",
         default="",
-        help="what the run wrote to its terminal, where that is not found beside its logs "
-        "(*.out, *.err, *.log); with several runs, it belongs to the one it lies beside",
+        help="what the run wrote to its terminal, if that is not found next to its logs (*.out, "
+        "*.err, *.log); with several runs, it belongs to the one it is next to",
     )
 
 
@@ -202,8 +204,8 @@ def _add_batch(group: argparse._ArgumentGroup) -> None:
         "--deadline",
         metavar="TIME",
         type=_value(parse_duration),
-        help=f"give up on a run that takes longer (default: {DEADLINE}); not where a few are read "
-        "at once",
+        help=f"give up on a run that takes longer (default: {DEADLINE}); not when only a few runs "
+        f"are read",
     )
     group.add_argument(
         "--store",

@@ -1,6 +1,6 @@
-"""Settings that need not be said each time: the command line, then the environment, then a file.
+"""Settings in order of precedence: the command line, then the environment, then a file.
 
-The file is stall.toml, or pyproject.toml with a table [tool.stall], in the present folder or the
+The file is stall.toml, or pyproject.toml with a table [tool.stall], in the current folder or the
 nearest one above it. Never one in a log directory: logs come from elsewhere.
 """
 

@@ -1,4 +1,4 @@
-"""`stall-analyze watch`: how captured runs are doing, while they go on."""
+"""`stall-analyze watch`: how captured runs are doing while they run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from stall_analyzer.cli.argument_parser import ArgumentParser
 from stall_analyzer.cli.options import PROGRAM
 from stall_analyzer.errors import NothingFound, UnreadableFile
 
@@ -23,7 +24,7 @@ LOOK_PAUSE_S = 1.0  # a capture writes once a second
 LOOKING_SHARE = 0.1  # of the time, at most: looking must not take the training's processor
 
 DESCRIPTION = """\
-Says how the captured runs under LOGDIR are doing while they run: epoch and
+Shows how the captured runs under LOGDIR are doing while they run: epoch and
 step, what their time goes to, what they are doing right now, and how long the
 epoch will take. A run that is over is summarized in a sentence. Ctrl-C stops
 it.
@@ -57,14 +58,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    made = ArgumentParser(
         prog=COMMAND,
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("logdir", metavar="LOGDIR", help="log directory, or a run in it")
-    made.add_argument("--once", action="store_true", help="look once, and end")
+    made.add_argument("--once", action="store_true", help="look once and exit")
     made.add_argument("--no-color", action="store_true", help="no color; NO_COLOR does the same")
     return made
 
@@ -80,6 +81,7 @@ def _watch(options: argparse.Namespace) -> int:
         while True:
             began_s = time.monotonic()
             states = watcher.look()
+            told.tell_of_others(options.logdir)
             over = [state for state in states if state.is_over]
             waiting = _waiting(options.logdir, bool(states), options.once)
             view.show([state for state in states if not state.is_over], waiting)
@@ -120,6 +122,15 @@ class _Told:
         self._watcher, self._view = watcher, view
         self._ended: dict[tuple[str, int], bool] = {}
         self._sentences: dict[tuple[str, int], str] = {}
+        self._has_told_of_others = False
+
+    def tell_of_others(self, logdir: str) -> None:
+        """Who looks for a run of yesterday should not think that it is lost."""
+        count = self._watcher.left_out
+        if count and not self._has_told_of_others:
+            self._has_told_of_others = True
+            runs = "One older run is" if count == 1 else f"{count:,} older runs are"
+            self._view.tell(f"{runs} not shown, having ended before: {PROGRAM} {logdir}")
 
     def tell(self, state: RunState) -> None:
         run = state.run.name, state.run.attempt
@@ -130,5 +141,5 @@ class _Told:
         sentence = self._watcher.verdict(state)
         if self._sentences.get(run) != sentence:
             self._sentences[run] = sentence
-            what = "has ended" if has_ended else "has trained"
+            what = "has ended" if has_ended else "has finished training"
             self._view.tell(f"{state.title} {what}. {sentence}")

@@ -1,4 +1,4 @@
-"""Keras' own progress on a console: how far the training came."""
+"""Keras's own progress on a console: how far the training came."""
 
 from __future__ import annotations
 

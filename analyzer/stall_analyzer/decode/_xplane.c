@@ -1,10 +1,11 @@
 /* Reads the events of one plane of an XSpace file into columns: what Python sees of it.
  *
  * By hand, because protobuf would build an object for each of millions of events, and refuses
- * files of 2 GiB. Only the hot loop is native (_lines.h). Which planes, lines and names
- * there are is found out in Python (scan.py), which also decides for each name whether its events
- * are kept, folded or dropped. pure.py does exactly the same as this module, slowly; the tests hold
- * the two against each other, so a change here is a change there.
+ * files of 2 GiB. Only the hot loop is native (_lines.h), and the tables of names where they are
+ * sound. Which planes and lines there are is found out in Python (scan.py); vocabulary.py decides
+ * for each name whether its events are kept, folded or dropped. pure.py and scan.py do exactly the
+ * same as this module, slowly; the tests hold them against each other, so a change here is a change
+ * there.
  */
 #define PY_SSIZE_T_CLEAN
 #define _FILE_OFFSET_BITS 64
@@ -158,8 +159,60 @@ done:
     return result;
 }
 
+/* Key and name of an entry of a plane's tables, as scan.py reads them; false if it is damaged. */
+static bool read_name(Span entry, int64_t *key, Span *name) {
+    Span display_name = {NULL, NULL};
+    Field field, part;
+    int more, more_parts;
+    *key = 0;
+    *name = display_name;
+    while ((more = next_field(&entry, &field)) > 0) {
+        if (field.number == 1 && field.type == VARINT) *key = (int64_t)field.value;
+        if (field.number != 2 || field.type != BYTES) continue;
+        Span parts = field.bytes;
+        while ((more_parts = next_field(&parts, &part)) > 0) {
+            if (part.number == 2 && part.type == BYTES) *name = part.bytes;
+            if (part.number == 4 && part.type == BYTES) display_name = part.bytes;
+        }
+        if (more_parts < 0) return false;
+    }
+    if (name->at == name->end) *name = display_name;
+    return more == 0;
+}
+
+static PyObject *read_names(PyObject *module, PyObject *args) {
+    (void)module;
+    const char *data;
+    Py_ssize_t size, begin, end;
+    if (!PyArg_ParseTuple(args, "y#nn", &data, &size, &begin, &end)) return NULL;
+    if (begin < 0 || end > size || begin > end) {
+        PyErr_SetString(PyExc_ValueError, "not inside of the data");
+        return NULL;
+    }
+    PyObject *entries = PyList_New(0);
+    Span rest = {(const uint8_t *)data + begin, (const uint8_t *)data + end}, name;
+    Field field;
+    int64_t key;
+    while (entries) {
+        Span next = rest;
+        if (next_field(&next, &field) <= 0 || field.type != BYTES) break;
+        if ((field.number != 4 && field.number != 5) || !read_name(field.bytes, &key, &name)) break;
+        PyObject *text = PyUnicode_DecodeUTF8(name.at ? (const char *)name.at : "", name.end - name.at, "replace");
+        PyObject *entry = text ? Py_BuildValue("(innLN)", (int)field.number,
+                                               (Py_ssize_t)(field.bytes.at - (const uint8_t *)data),
+                                               (Py_ssize_t)(field.bytes.end - (const uint8_t *)data),
+                                               (long long)key, text)
+                               : NULL;
+        if (!entry || PyList_Append(entries, entry)) Py_CLEAR(entries);
+        Py_XDECREF(entry);
+        rest = next;
+    }
+    return entries;
+}
+
 static PyMethodDef methods[] = {
     {"read_plane", read_plane, METH_VARARGS, "Read the events of one plane; see _xplane.pyi."},
+    {"read_names", read_names, METH_VARARGS, "Read entries of a plane's tables; see _xplane.pyi."},
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef definition = {

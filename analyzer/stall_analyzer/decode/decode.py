@@ -42,7 +42,7 @@ def read_trace(
     try:
         with files.open_binary(host_file.path, progress) as file:
             if host_file.format == "trace_json":
-                from stall_analyzer.decode import trace_json  # noqa: PLC0415  seldom needed
+                from stall_analyzer.decode import trace_json  # noqa: PLC0415  rarely needed
 
                 return trace_json.read(file, host_file, progress)
             core, notes = _core()

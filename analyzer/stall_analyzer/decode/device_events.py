@@ -7,11 +7,11 @@ follow each other on one line, a loop around its body, and wait for copies and f
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from stall_analyzer.decode.vocabulary import DERIVED_DEVICE_LINES
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.trace import Trace
 
 DeviceKind: TypeAlias = Literal[
@@ -63,9 +63,9 @@ _HLO: tuple[tuple[str, DeviceKind], ...] = (
 )
 NCCL = ("nccl", "rccl")
 # `%copy-done.2 = f32[5,1024]{1,0:T(8,128)} copy-done((f32[…`: the word before the arguments.
-_OPCODE = re.compile(r" = .*?\s([a-z][a-z0-9-]*)\(")
+_OPCODE = pattern(r" = .*?\s([a-z][a-z0-9-]*)\(")
 
-_REPLICA = re.compile(r"replica_(\d{1,4})/")
+_REPLICA = pattern(r"replica_(\d{1,4})/")
 
 
 def is_device(plane_name: str) -> bool:

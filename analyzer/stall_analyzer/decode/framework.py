@@ -6,15 +6,15 @@ tf.data and stay one; a program that calls tf.functions is TensorFlow's, whateve
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterable
 
 from stall_analyzer.model.kinds import Framework
+from stall_analyzer.model.patterns import pattern
 
 # What jax.jit calls on the host; and the compiled module, on a TPU, and on a GPU or CPU.
 JAX = ("PjitFunction(", "trace_to_jaxpr", "np.asarray(jax.Array)", "$pxla.py:")
 JAX_MODULES = ("jit_", "pmap_")
-JAX_MODULE = re.compile(r"\w+(?:\(\d+\)|:XLA \w+ module)")
+JAX_MODULE = pattern(r"\w+(?:\(\d+\)|:XLA \w+ module)")
 # The graph that PyTorch/XLA has collected when its tensors are asked for, and its Python.
 PYTORCH_XLA, PYTORCH_XLA_PACKAGE = "SyncTensorsGraph", "torch_xla"
 # How the runtime executes a tf.function. That one is built says nothing: tf.data builds them, too.

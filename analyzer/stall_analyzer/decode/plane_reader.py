@@ -1,7 +1,7 @@
 """Read the lines of a plane on all cores: the native decoder does not hold the interpreter's lock.
 
-Each thread reads some lines into columns of its own. Put together in the order of the file, they
-are what one thread would have read.
+Each thread reads some lines into its own columns. Put together in the order of the file, they are
+what one thread would have read.
 """
 
 from __future__ import annotations

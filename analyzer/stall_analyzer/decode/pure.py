@@ -1,5 +1,5 @@
 """The decoder's hot loop without a C compiler: same arguments, same results, about a hundred times
-slower. _events.h and _lines.h are the same program; the tests hold the two against each other."""
+slower. _events.h and _lines.h are the same program; the tests compare the two."""
 
 from __future__ import annotations
 

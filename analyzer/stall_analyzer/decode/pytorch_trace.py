@@ -1,7 +1,7 @@
-"""Traces of PyTorch's profiler (Kineto): recognized, and summed up for one sentence.
+"""Traces of PyTorch's profiler (Kineto): recognized, and summarized in one sentence.
 
 They are Chrome traces like those of old TensorFlow, but their events mean something else. Only sums
-are kept of them: such a file may hold tens of millions of events.
+are kept: such a file may contain tens of millions of events.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""What an XSpace file holds: planes, their tables and where their lines lie, but no events.
+"""What an XSpace file contains: planes, their tables and where their lines are, but no events.
 
 The tables that give events their names are written after the lines, so this first pass steps over
-the lines (it reads their headers only) and takes about a millisecond whatever the file's size.
+the lines (it reads their headers only) and takes about a millisecond whatever the file's size. Most
+of what it reads are names: _xplane (native) takes them where pip could build it, up to the first
+entry that is not as it should be.
 
 A file can end early (the job was killed, the disk was full) or be damaged. Both are found out
 here: a field that is longer than the file is a cut, anything else that makes no sense is damage.
@@ -25,13 +27,20 @@ ANYTHING = 1 << 64  # nothing says how long the file was meant to be
 DEVICE_PLANE = "/device:"
 MAIN_MEMORY = 1  # of the memories in an op's breakdown of its traffic: the device's own, HBM
 
+try:
+    from stall_analyzer.decode._xplane import read_names
+except ImportError:  # no C compiler when this was installed, or an older build
+    HAS_NATIVE = False
+else:
+    HAS_NATIVE = True
+
 
 class FileCut(WireError):
     """The file ends where more was promised."""
 
 
 class ByteWindow:
-    """The part of a file that is in memory just now."""
+    """The part of a file that is in memory right now."""
 
     def __init__(self, fd: int, ahead: int = 64 << 10) -> None:
         self._fd = fd
@@ -146,6 +155,7 @@ class _Scanner:
         self.window = ByteWindow(fd)
         self.size = size
         self.found = ScannedFile()
+        self.is_native = HAS_NATIVE and os.environ.get("STALL_PURE_PYTHON") != "1"
 
     def parts(self, begin: int, promised_end: int) -> Iterator[tuple[int, int, int]]:
         """(number, begin, end) of the length-delimited fields of a message. Where it stops
@@ -175,7 +185,7 @@ class _Scanner:
         plane = ScannedPlane()
         stats: list[tuple[int, int]] = []
         kinds: list[tuple[int, int]] = []
-        for number, start, stop in self.parts(begin, end):
+        for number, start, stop in self.plane_parts(plane, kinds, begin, end):
             if number == 3:
                 plane.lines.append(self.line(start, stop))
             elif stop > self.size:
@@ -195,6 +205,34 @@ class _Scanner:
             for start, stop in kinds:
                 self.read_cost(plane, start, stop)
         return plane
+
+    def plane_parts(
+        self, plane: ScannedPlane, kinds: list[tuple[int, int]], begin: int, end: int
+    ) -> Iterator[tuple[int, int, int]]:
+        """As `parts`, without the names that can be taken many at once."""
+        while True:
+            begin = self.take_names(plane, kinds, begin, min(end, self.size))
+            part = next(self.parts(begin, end), None)
+            if part is None:
+                return
+            yield part
+            begin = part[2]
+
+    def take_names(
+        self, plane: ScannedPlane, kinds: list[tuple[int, int]], begin: int, end: int
+    ) -> int:
+        """Entries of the two metadata maps, as far as in memory. Returns where they end."""
+        if not self.is_native or begin >= end:
+            return begin
+        at = self.window.find(begin, 1)
+        before, after = begin - at, begin
+        last = min(len(self.window.data), end - before)
+        for number, start, stop, key, name in read_names(self.window.data, at, last):
+            (plane.event_names if number == 4 else plane.stat_names)[key] = name
+            after = before + stop
+            if number == 4:
+                kinds.append((before + start, after))
+        return after
 
     def line(self, begin: int, end: int) -> LineRange:
         """The header of a line: what stands before its first event."""

@@ -1,7 +1,7 @@
 """Traces in a cache: those asked for last stay in memory, the others are read again when needed.
 
 A trace is asked for three times: to find its place, to divide its time, and where its host stands
-for the run or is looked at in the tab. The traces of a large cluster do not fit into memory at
+for the run or is looked at in the tab. The traces of a large cluster do not fit in memory at
 once, and reading a file again is quicker than swapping.
 """
 

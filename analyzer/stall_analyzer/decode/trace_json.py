@@ -91,8 +91,8 @@ def read(file: BinaryIO, host_file: HostFile, progress: BytesRead = lambda _: No
 def _give_up(host_file: HostFile, items: Iterator[object]) -> NoReturn:
     summary = summed_up(items, host_file.host)
     raise ForeignFile(
-        f"{host_file.path} is a trace of PyTorch's profiler. It was recognized, but not divided: "
-        "this tool reads TensorFlow's profiles",
+        f"{host_file.path} is a trace of PyTorch's profiler. It was recognized, but not analyzed: "
+        f"this tool reads TensorFlow's profiles",
         summary,
     )
 
@@ -212,7 +212,7 @@ class _Document:
         start_ps = _ps(item["ts"])
         duration_ps = _ps(item.get("dur", 0))
         if not 0 <= duration_ps < TIME_LIMIT_PS:
-            raise ValueError("no event takes so long, or less than nothing")
+            raise ValueError("no event takes that long, or a negative time")
         args = item.get("args")
         if not isinstance(args, dict):
             args = {}
@@ -285,7 +285,7 @@ class _Document:
 
 def _ps(microseconds: object) -> int:
     if not isinstance(microseconds, int | float):
-        raise TypeError("a time is a number")
+        raise TypeError("a time must be a number")
     return round(microseconds * PS_PER_US)
 
 

@@ -163,7 +163,7 @@ def _is_outermost_stage(name: str) -> bool:
 
 
 def shortest_shown_ps(file_bytes: int) -> int:
-    """How long an event must be to be shown to a reader: of a file that fits into memory, all are;
+    """How long an event must be to be shown to a reader: of a file that fits in memory, all are;
     of a larger one those that a screen might show, so that it fits too."""
     times_too_large = file_bytes // SHOWN_IN_FULL_BYTES
     return times_too_large * LARGE_SHOWN_FROM_PS

@@ -169,7 +169,11 @@ class _Damage:
         if self.cut:
             texts.append("The trace is cut off: the file ends early. Everything before was read.")
         if self.unnamed_kinds:
-            lost = "in the cut, because a trace holds its names last" if self.cut else "to damage"
+            lost = (
+                "in the part that was cut off, because a trace stores its names last"
+                if self.cut
+                else "to damage"
+            )
             texts.append(
                 f"The names of {self.unnamed_kinds} kinds of events were lost {lost}; "
                 'they are called "event" and a number.'
@@ -183,8 +187,8 @@ class _Damage:
             texts.append(f"{self.bad:,} damaged events were left out; {self.good:,} were read.")
         if self.places:
             texts.append(
-                f"The trace is damaged in {self.places:,} places; reading went on after each, but "
-                "some events are missing."
+                f"The trace is damaged in {self.places:,} places; reading continued after each "
+                f"one, but some events are missing."
             )
         return [Note("warning", text, path) for text in texts]
 

@@ -1,4 +1,4 @@
-"""How a finding quotes the console of the job."""
+"""How a finding quotes the job's console."""
 
 from __future__ import annotations
 

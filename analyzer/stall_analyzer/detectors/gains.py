@@ -1,12 +1,12 @@
-"""What a change would save: the ledger with a cause taken out, and what hangs on the cause.
+"""What a change would save: the ledger without a cause and what depends on it.
 
 A wait is time in which nothing else of the step ran, so taking it out shortens the step by as much,
 down to the next thing that holds the step up. For input that thing is the pipeline itself: a faster
 pipeline still needs its time, and training waits for what does not fit behind the step.
 
-The low end is what surely goes. The high end holds what may go with it: steps that are no longer
-interrupted, Python that waits for the interpreter's lock, hooks and logs of calls that are no
-longer made. Such shares are measured on faulty programs and their fixed forms
+The low end is what is certain to go. The high end includes what may go with it: steps that are no
+longer interrupted, Python that waits for the interpreter's lock, hooks and logs of calls that are
+no longer made. Such shares are measured on faulty programs and their fixed versions
 (docs/explanation/accuracy.md).
 """
 
@@ -17,20 +17,20 @@ from stall_analyzer.signals.signals import Signals
 
 # What a prediction cannot know: noise of the machine, and effects on what was not changed.
 SURE_SHARE = 0.8
-# Python of the training thread waits for the interpreter's lock while Python of the pipeline holds
-# it: of its time beside that, 60 to 85 % went away with it in our runs.
+# Python on the training thread waits for the interpreter's lock while Python in the pipeline holds
+# it: in our runs, 60 to 85% of that time went away with it.
 LOCK_SHARE = 0.85
 # Python between or inside the steps cools caches and lets threads fall asleep: without it starting
-# the steps and their ops took up to 30 % less time in our runs.
+# the steps and their ops took up to 30% less time in our runs.
 WARM_SHARE = 0.3
 # Of two traces the first is the longer one. A part of that is what any first trace takes.
 SPARE_TRACE_LEAST = 0.6
-# Once or twice may be an accident: what was seen so seldom says nothing about later epochs.
+# Once or twice may be an accident: what was seen so rarely says nothing about later epochs.
 OFTEN = 3
 
 
 def removed(ps: int, *, surely: float = SURE_SHARE) -> Gain:
-    """A cost that goes away whole: at the least this share of it."""
+    """A cost that goes away entirely: at least this share of it."""
     return Gain(round(ps * surely), ps)
 
 
@@ -40,10 +40,10 @@ def partly(ps: int, least: float, most: float) -> Gain:
 
 
 def at_pace_of_input(signals: Signals, gain: Gain) -> Gain:
-    """What training's own thread can save, as far as batches come fast enough for it.
+    """What the training thread itself can save, as far as batches arrive fast enough for it.
 
-    What is produced beside the steps is waited for as soon as they take less. A pipeline in Python
-    may itself get faster once training's Python leaves it the interpreter's lock.
+    What is produced while the steps run becomes a wait as soon as they take less time. A pipeline
+    in Python may itself get faster once training's Python frees the interpreter's lock.
     """
     steps, pipeline = signals.training_steps, signals.pipeline
     if len(steps) < 2 or not pipeline.works_ahead:
@@ -66,7 +66,7 @@ def warmer_steps(signals: Signals, interrupted: int | None = None) -> Gain:
 
 
 def measuring_ps(signals: Signals) -> int:
-    """What the instruments took beside the steps; a change that makes steps rarer saves of it."""
+    """What the instruments took next to the steps; fewer calls save part of it."""
     causes = signals.causes_ps
     own = signals.buckets_ps["profiler"] - causes["profiler.start"] - causes["profiler.stop"]
     return own + causes["host.summary"]

@@ -1,11 +1,11 @@
-"""Whether the memory has room for larger batches."""
+"""Whether there is enough memory for larger batches."""
 
 from __future__ import annotations
 
 from stall_analyzer.model.format import size
 from stall_analyzer.signals.signals import Signals
 
-# Half of what the pool could hold is advised, and only from twice the batch on.
+# Half of what the pool could hold is advised, and only if that is at least twice the batch.
 LARGER_BATCH_LEAST = 4
 
 
@@ -16,7 +16,7 @@ def room_for_larger_batch(signals: Signals) -> str:
         return ""
     tightest = min(pools, key=lambda pool: pool.times_larger)
     return (
-        f" There is room for larger batches: {tightest.name} held at most "
-        f"{size(tightest.peak_bytes)} of {size(tightest.limit_bytes or 0)}, so one {times // 2} "
-        "times as large fits."
+        f" There is room for larger batches: {tightest.name} used at most "
+        f"{size(tightest.peak_bytes)} of {size(tightest.limit_bytes or 0)}, so a batch "
+        f"{times // 2} times as large would fit."
     )

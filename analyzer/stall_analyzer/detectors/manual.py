@@ -1,6 +1,6 @@
 """The manual pages of the findings, read from the source of the detectors.
 
-Read, not imported: a detector needs numpy, and whoever asks `--explain` should not wait for it.
+Read, not imported: a detector needs numpy, and `--explain` should not have to wait for it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def page(wanted: str) -> Page:
 
 
 def _page_of(path: Path) -> Page | None:
-    """None for a module that is no detector."""
+    """None for a module that is not a detector."""
     module = ast.parse(path.read_bytes())
     constants = {
         target.id: node.value.value

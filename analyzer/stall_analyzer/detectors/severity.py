@@ -1,20 +1,20 @@
-"""How loudly a finding is said, by its share of the first epoch."""
+"""How severe a finding is, by its share of the first epoch."""
 
 from __future__ import annotations
 
 from stall_analyzer.model.kinds import Severity
 from stall_analyzer.model.units import PS_PER_S
 
-# XProf calls a run input-bound from 5 % and highly so from 20 % of its time: the same steps here,
+# XProf calls a run input-bound from 5% and highly so from 20% of its time: the same steps here,
 # so that people can compare.
 CONSIDER_SHARE = 0.05
 ACT_SHARE = 0.20
-# Nobody need act on less that comes only once, be the epoch ever so short.
+# A smaller one-time cost is never urgent, however short the epoch is.
 ACT_ONCE_PS = 5 * PS_PER_S
 
 
 def severity_of(share: float, once_ps: int | None = None) -> Severity | None:
-    """How loudly to say that this share of the first epoch is lost; None: not at all.
+    """How severe it is that this share of the first epoch is lost; None: not worth a finding.
 
     `once_ps`: what a change would save, where it saves that only once.
     """

@@ -1,11 +1,11 @@
-"""Ranges as wide as measured gains say, finding by finding.
+"""Ranges as wide as the measured gains require, finding by finding.
 
-A range is made of one traced epoch. But a gain is the difference between two runs, and even what no
+A range comes from one traced epoch. But a gain is the difference between two runs, and even what no
 change touches differs between them: tracing the same model took 0.7 to 1.5 times as long. Where a
-cost goes away whole, the cost is what to expect, not the most that can be seen. How far measured
-gains lie outside of their ranges is therefore measured, and the ends are moved by as much.
+cost goes away entirely, the cost is what to expect, not an upper limit. So it was measured how far
+gains lie outside their ranges, and the ends are moved accordingly.
 
-`tests/scenarios/gains/` works the table out, from programs and their fixed forms, and says how
+`tests/scenarios/gains/` computes the table from programs and their fixed versions, and measures how
 good it is on programs that it was not made from.
 """
 
@@ -52,9 +52,11 @@ def calibrated(finding: Finding, signals: Signals) -> Finding:
     """With the measured range, as far as the buckets that it blames have room for it."""
     own, gain = calibration_of(finding.id), finding.gain
     high = min(round(gain.high_ps * own.high), room_ps(finding, signals))
+    # What is saved beyond the cost is other work, that then runs faster.
+    in_own_bucket = min(high, signals.likely_ledger.buckets_ps[finding.bucket])
     return replace(
         finding,
-        lost_ps=max(finding.lost_ps, high),
+        lost_ps=max(finding.lost_ps, in_own_bucket),
         gain=Gain(min(round(gain.low_ps * own.low), high), high),
     )
 

@@ -1,9 +1,9 @@
 """Which finding about learning explains which other: the right cause first.
 
-A symptom says that nothing is learned; a cause says why. All detectors look at the run on their
-own, so that one fault is often found three times: by the loss, by the gradients, by the stored
-model. Here they are weighed against each other, and nowhere else. A cause silences what it explains
-if it is at least as loud: a note about the model explains no loss that stands still.
+A symptom says that nothing is learned; a cause says why. All detectors look at the run
+independently, so one fault is often found three times: in the loss, in the gradients, in the stored
+model. They are weighed against each other here and nowhere else. A cause silences what it explains
+if it is at least as severe: a note about the model does not explain a loss that does not move.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import get_args
 from stall_analyzer.model.findings import Finding
 from stall_analyzer.model.kinds import Severity
 
-# Seen in the data themselves, or in what the optimizer is given: sure.
+# Seen in the data itself, or in what the optimizer is given: certain.
 MEASURED = ("ST316", "ST317", "ST318", "ST320", "ST321")
 # What the stored model and its settings look like, with a loss that agrees: likely.
 LINTS = ("ST323", "ST324", "ST325", "ST326", "ST328")
 
 EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
-    # The loss stays at a guess, or stands still: each of these says why.
+    # The loss stays at a guess, or does not move: each of these says why.
     "ST305": ("ST307", "ST310", "ST312", "ST327", *MEASURED, *LINTS),
     # Units are dead: by a rate that is too high, but not where the input is empty, batches of one
     # are normalized, biases start below zero, or the last layer lets nothing through. Saturated
@@ -51,16 +51,17 @@ EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
         *LINTS,
     ),
 }
-SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # loudest first
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # most severe first
 NO_PROGRESS = "ST305"
 ONE_BATCH = (
-    " One minute decides: train on a single batch of 32 examples, before and after {what}. What "
-    "lets its loss go to 0 was the reason; if it goes there either way, look at the labels."
+    " A one-minute test decides: train on a single batch of 32 examples, before and after {what}. "
+    "Whatever makes its loss go to 0 was the reason; if it goes there either way, look at the "
+    "labels."
 )
 
 
 def weighed(found: Mapping[str, Finding]) -> dict[str, Finding]:
-    """Those that no louder one explains, by id; where doubt remains, with what would decide."""
+    """Those that no more severe one explains, by id; in doubt, with what would decide."""
     kept = {id: finding for id, finding in found.items() if not _explained(id, found)}
     if NO_PROGRESS not in found or NO_PROGRESS in kept:
         return kept
@@ -68,7 +69,7 @@ def weighed(found: Mapping[str, Finding]) -> dict[str, Finding]:
     if not causes or (len(causes) == 1 and causes[0] not in LINTS):
         return kept
     first, *others = causes
-    rest = "".join(f" {kept[id].title}: that would do the same." for id in others)
+    rest = "".join(f" {kept[id].title}: that would have the same effect." for id in others)
     what = "each change" if others else "the change"
     cause, decides = kept[first], ONE_BATCH.format(what=what)
     change = replace(cause.change, text=f"{cause.change.text}{decides}")

@@ -6,11 +6,11 @@ from stall_analyzer.model.findings import Verdict
 from stall_analyzer.signals.ending.console_end import ConsoleEnd
 from stall_analyzer.signals.signals import Signals
 
-CONFIDENCE = 0.85  # the console lies beside the run; that it is the run's is an inference
+CONFIDENCE = 0.85  # the console log is next to the run; that it belongs to the run is an inference
 
 
 def dead_by_console(signals: Signals) -> Verdict | None:
-    """None where the training was seen to finish an epoch, or where a capture knows better."""
+    """None where the training was seen to finish an epoch, or where a capture knows more."""
     end = signals.console.end
     if end is None or signals.capture is not None or _finished_an_epoch(signals):
         return None
@@ -28,4 +28,4 @@ def _how_far(signals: Signals, end: ConsoleEnd) -> str:
     batches = signals.progress.batches if signals.progress is not None else 0
     if batches:
         return f"after {batches:,} logged batches"
-    return "no epoch was finished" if signals.events is not None else "by its console"
+    return "no epoch was finished" if signals.events is not None else "according to its console"

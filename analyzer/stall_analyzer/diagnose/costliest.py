@@ -1,9 +1,10 @@
-"""The thing that costs most and can be changed, where no bucket to act on is about it.
+"""The thing that costs most and can be changed, where no bucket to act on covers it.
 
-Most of what can be changed is a bucket's: waiting is input's, tracing is compile's. But validation
-takes time of every bucket, and the optimizer's updates are computing like the model's own. Such a
-finding is what the verdict is about when it costs more than any bucket does without it, unless most
-of its own time is one bucket's. Checks for NaN are another: they lengthen what lies around them.
+Most of what can be changed belongs to a bucket: waiting to input, tracing to compile. But
+validation takes time from every bucket, and the optimizer's updates are computation like the
+model's own. The verdict is about such a finding when it costs more than any bucket does without it,
+unless most of its own time belongs to one bucket. Checks for NaN are another example: they make
+everything around them take longer.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ def costliest_change(
 
 
 def _bucket_is_silent(signals: Signals, finding: Finding) -> bool:
-    """Whether its bucket does not speak for it: it surely saves more than that holds."""
+    """Whether its bucket does not cover it: it is sure to save more than the bucket contains."""
     return finding.bucket == COMPUTING or finding.gain.low_ps > signals.buckets_ps[finding.bucket]
 
 
 def _inside_ps(signals: Signals, finding: Finding, bucket: Bucket) -> int:
-    """How much of a bucket goes with the finding, because it lies in what the finding blames."""
+    """How much of a bucket would go away with the finding, because the finding blames it."""
     if bucket not in finding.blames or not finding.evidence:
         return 0
     return signals.time_of_buckets(_spans(finding), bucket)

@@ -1,4 +1,4 @@
-"""The verdict on a run that was ended, or ended by itself, before its time."""
+"""The verdict on a run that ended, or was ended, too early."""
 
 from __future__ import annotations
 
@@ -9,32 +9,26 @@ from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.findings import Verdict
 from stall_analyzer.model.format import moment
 from stall_analyzer.model.kinds import Bucket
-from stall_analyzer.signals.ending.process_end import KILLED, Ending
-from stall_analyzer.signals.ending.stall import SLOW
+from stall_analyzer.signals.ending.process_end import KILLED
+from stall_analyzer.signals.ending.stall import SLOW, after_steps
 from stall_analyzer.signals.signals import Signals
 
 # A run that was ended from outside had been slow if one of these took more than half of its time.
 SLOWING: tuple[Bucket, ...] = ("input", "host", "memory", "communication")
 MOST_OF_IT = 0.5
-INTERRUPTS = ("KeyboardInterrupt", "SystemExit")
 
 
 def is_dead(signals: Signals) -> bool:
-    """It ended before its time, and before the first epoch was over; or by an error."""
+    """It ended too early and before the first epoch was over; or with an error."""
     ending, progress = signals.ending, signals.progress
     if ending is None or not ending.is_early:
         return False
     finished = progress is not None and progress.finished
-    return not finished or ended_in_a_wait(signals) or _has_failed(ending)
-
-
-def _has_failed(ending: Ending) -> bool:
-    """By an error of its own, not because somebody had seen enough."""
-    return ending.reason == StopReason.EXCEPTION and not ending.error.startswith(INTERRUPTS)
+    return not finished or ended_in_a_wait(signals) or ending.has_failed
 
 
 def ended_in_a_wait(signals: Signals) -> bool:
-    """Nobody asks about its first epoch who ended it because nothing went on any more."""
+    """Whoever stopped it because it was stuck is not asking about its first epoch."""
     return signals.stall is not None and signals.stall.is_long
 
 
@@ -42,7 +36,7 @@ def dead(signals: Signals) -> Verdict:
     ending, stall = signals.ending, signals.stall
     assert ending is not None
     steps = signals.capture_steps
-    where = f"after step {steps:,}" if steps else "before the first step"
+    where = after_steps(steps)
     if ending.reason == StopReason.EXCEPTION:
         place = f" at {ending.place.place}" if ending.place is not None else ""
         what = f"{ending.error}{place}"
@@ -79,7 +73,7 @@ def _is_compiled(signals: Signals) -> bool:
 
 
 def _what_slowed_it(signals: Signals) -> Bucket | None:
-    """What took most of the time until the end came from outside, where it comes in every step."""
+    """What took most of the time until it was stopped from outside, if it recurs in every step."""
     most = max(SLOWING, key=lambda bucket: _spent_on(signals, bucket))
     return most if signals.share(_spent_on(signals, most)) > MOST_OF_IT else None
 

@@ -1,7 +1,7 @@
 """Run the detectors over a run's signals, and judge.
 
 Nothing that one detector does can hide what the others find. Of several hosts, the one that all the
-others wait for stands for the run: fixing another would save nothing.
+others wait for represents the run: fixing another would save nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stall_analyzer.diagnose.next_steps import computing
 from stall_analyzer.diagnose.plan import plan
 from stall_analyzer.diagnose.precedence import without_opposed, without_silenced
 from stall_analyzer.diagnose.sooner_ending import with_sooner_ending
-from stall_analyzer.diagnose.stood_still import with_time_stood_still
+from stall_analyzer.diagnose.stood_still import time_before, with_time_stood_still
 from stall_analyzer.diagnose.users_code import with_lines
 from stall_analyzer.diagnose.verdict import judge
 from stall_analyzer.model.estimate import Estimate
@@ -35,10 +35,10 @@ from stall_analyzer.signals.numerics.learning_curves import learning_curves
 from stall_analyzer.signals.sampled import over_the_epoch, profiled_alone
 from stall_analyzer.signals.signals import Signals
 
-SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # loudest first
-# A straggler of which much less was profiled cannot stand for the run.
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # most severe first
+# A straggler of which much less was profiled cannot represent the run.
 SEEN_SHARE = 0.5
-# What is seen seldom says nothing about later epochs. But these come with each of them: its
+# What is seen rarely says nothing about later epochs. But these come with every epoch: its
 # iterator, what is written at its end, its validation.
 ONCE_AN_EPOCH = frozenset({"ST014", "ST403", "ST404"})
 OTHERS_ASKED = 4  # stragglers whose own findings are looked for; each costs as much as a host
@@ -53,16 +53,16 @@ def diagnose(run: Run, timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Rep
     ordered = tuple(sorted(without_opposed(findings), key=_most_worth_first))
     ordered = tuple(with_lines(finding, signals) for finding in ordered)
     verdict = judge(signals, ordered)
-    # Only for who reads it: what a change of the steps would save is not in the time stood still.
-    shown = with_time_stood_still(signals.host, signals)
+    shown = _shown(signals)
     return Report(
         run=run,
         timeline=timeline,
         hosts=tuple(shown if host is signals.host else host for host in hosts),
         ledger=shown.ledger,
         findings=ordered,
-        # Of an epoch that goes on nobody knows how long it takes, now or with a change.
-        plan=plan(signals, ordered) if verdict.status != "running" else None,
+        # How long a running epoch will take is not known, with or without a change, and one that
+        # is stuck does not end.
+        plan=plan(signals, ordered) if verdict.status not in ("running", "stuck") else None,
         verdict=verdict,
         notes=tuple(dict.fromkeys(notes)),
         estimate=signals.estimate,
@@ -96,16 +96,32 @@ def findings_of(signals: Signals, notes: list[Note]) -> list[Finding]:
         found |= {id: f for id, f in scaled.items() if id not in found or not found[id].by_clocks}
     if signals.estimate is None:
         found = {id: _within_what_it_blames(f, signals) for id, f in found.items()}
-    return [calibrated(found[id], signals) for id in sorted(found)]
+    before = (_before_it_stood_still(found[id], signals) for id in sorted(found))
+    return [calibrated(finding, signals) for finding in before if finding is not None]
 
 
 def _within_what_it_blames(finding: Finding, signals: Signals) -> Finding:
-    """A trace and the clocks of a capture differ a little: no cost is more than its buckets."""
-    most = sum(signals.buckets_ps[bucket] for bucket in finding.blames)
-    if not finding.blames or finding.lost_ps <= most:
+    """A trace and a capture's clocks differ a little: no cost may exceed its buckets."""
+    if not finding.blames:
         return finding
+    return _at_most(finding, sum(signals.buckets_ps[bucket] for bucket in finding.blames))
+
+
+def _before_it_stood_still(finding: Finding, signals: Signals) -> Finding | None:
+    """What comes with the steps costs nothing once there are none: a training that never continues
+    is not made to by a faster one."""
+    stall, begun_ns = signals.stall, signals.timeline.window.start_unix_ns
+    if stall is None or not stall.never_goes_on or begun_ns is None:
+        return finding
+    if not finding.later_gain.high_ps:
+        return finding
+    most = time_before(stall, signals.host.ledger, begun_ns, finding.blames)
+    return _judged_anew(_at_most(finding, most), signals)
+
+
+def _at_most(finding: Finding, most: int) -> Finding:
     gain = Gain(min(finding.gain.low_ps, most), min(finding.gain.high_ps, most))
-    return replace(finding, lost_ps=most, gain=gain)
+    return replace(finding, lost_ps=min(finding.lost_ps, most), gain=gain)
 
 
 def _found(signals: Signals, notes: list[Note]) -> dict[str, Finding]:
@@ -128,10 +144,11 @@ def _in_all_steps(signals: Signals, estimate: Estimate, notes: list[Note]) -> di
 
 
 def _of_its_reason(late: LateHost, signals: Signals, found: Sequence[Finding]) -> list[Finding]:
-    """What another straggler does wrong, where that is something else."""
+    """What another straggler does wrong, where that is something else. The ledger that is shown is
+    another host's, so the title says whose time it is."""
     known = {finding.id for finding in found}
     return [
-        finding
+        replace(finding, title=f"{finding.title}, on {late.host}")
         for finding in findings_of(signals.on(late.host), notes=[])
         if finding.bucket == late.reason.bucket
         and finding.severity != "note"
@@ -150,7 +167,7 @@ def _comes_with_the_steps(finding: Finding, hosts: tuple[HostLedger, ...]) -> bo
 
 
 def _judged_anew(finding: Finding, signals: Signals) -> Finding | None:
-    """As loud as its share of the whole epoch makes it."""
+    """As severe as its share of the whole epoch makes it."""
     severity = severity_of(signals.share(finding.lost_ps))
     if severity is None:
         return None
@@ -161,7 +178,7 @@ def _checked(detector: Detector, signals: Signals, notes: list[Note]) -> Finding
     try:
         finding = detector.check(signals)
         return finding and with_sooner_ending(_of_later_epochs_if_often(finding), signals)
-    except Exception as error:  # a fault of ours in one detector must not hide the others
+    except Exception as error:  # a bug of ours in one detector must not hide the others
         text = f"Detector {detector.id} ({detector.name}) failed: {type(error).__name__}: {error}"
         notes.append(Note("warning", text))
         return None
@@ -171,6 +188,14 @@ def _of_later_epochs_if_often(finding: Finding) -> Finding:
     if finding.id in ONCE_AN_EPOCH or not finding.evidence or len(finding.evidence) >= OFTEN:
         return finding
     return replace(finding, later_gain=Gain())
+
+
+def _shown(signals: Signals) -> HostLedger:
+    """Only for who reads it: what a change of the steps would save is not in the time stood still.
+    Where there is an estimate, that is shown."""
+    host, begun_ns = signals.host, signals.timeline.window.start_unix_ns
+    stall = signals.stall if signals.estimate is None else None
+    return replace(host, ledger=with_time_stood_still(host.ledger, stall, begun_ns))
 
 
 def _most_worth_first(finding: Finding) -> tuple[bool, int, bool, int]:

@@ -1,4 +1,4 @@
-"""Programs of other frameworks: what can be said of them, and no advice that is not for them."""
+"""Programs of other frameworks: what can be said about them, without advice for TensorFlow."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def judged_as_foreign(signals: Signals) -> Verdict | None:
 
 
 def _of_a_capture(signals: Signals) -> str:
-    """Of steps into which it cannot look: when they were is all that is known."""
+    """Steps that it cannot look into: only their times are known."""
     timeline = signals.timeline
     name = OF_CAPTURES.get(timeline.framework, "another framework")
     took = ""
@@ -63,8 +63,8 @@ def _of_a_capture(signals: Signals) -> str:
         median = f", later ones {seconds(later[len(later) // 2])}" if later else ""
         took = f": the first epoch took {seconds(signals.window_ps)}{median}"
     return (
-        f"Trained with {name}{took}. Where that time went is not known: a capture looks into "
-        "TensorFlow's steps only."
+        f"Trained with {name}{took}. Where that time went is not known: a capture can only look "
+        f"into TensorFlow's steps."
     )
 
 
@@ -97,17 +97,19 @@ def _shown(trace: ForeignTrace) -> str:
 
 
 def _of_an_xla_program(signals: Signals) -> Verdict:
-    """What the devices and the compiler did: no more is known of such a program."""
+    """What the devices and the compiler did: no more is known about such a program."""
     buckets, window = signals.buckets_ps, signals.window_ps
     primary: Bucket = max(SEEN_IN_ANY, key=lambda bucket: buckets[bucket])
     if buckets[primary] <= MOST * window:
         primary = "unknown"
     name, count = NAMES[signals.timeline.framework], len(signals.training_steps)
     steps = f" in {count:,} steps of its device" if count else ""
-    why = "What its steps wait for is not known" if count else "No training step is known in it"
+    why = (
+        "What its steps wait for is not known" if count else "No training step was recognized in it"
+    )
     sentence = (
-        f"A {name} program: {seconds(window)} were traced{steps}{_done(signals)}. {why}, so "
-        "nothing is said about an epoch."
+        f"A {name} program: {seconds(window)} was traced{steps}{_done(signals)}. {why}, so "
+        f"nothing can be said about an epoch."
     )
     return Verdict("unknown", primary, sentence, 0.5 if primary != "unknown" else 0.0)
 
@@ -127,23 +129,23 @@ def _done(signals: Signals) -> str:
         said.append(f"compiling took {seconds(buckets['compile'])}")
     if buckets["profiler"] > MOST * window:
         said.append(f"the profiler itself took {seconds(buckets['profiler'])}")
-    return f", {_and(said)}" if said else ""
+    return f"; {_and(said)}" if said else ""
 
 
 def _of_scalars(events: EventLog) -> str:
     """Of event files that TensorFlow did not write, when nothing else is known of the run."""
     scalars = sum(map(len, events.train.values()))
     if not scalars:
-        return "Event files outside of TensorFlow, without a single scalar."
+        return "Event files that TensorFlow did not write, without a single scalar."
     tags = f"{len(events.train):,} tags" if len(events.train) > 1 else "one tag"
     longest = max(events.train.values(), key=len)  # other files in the folder may be of other runs
     lasted_ps = int(longest.wall_ns.max() - longest.wall_ns.min()) * PS_PER_NS
     lasted = f" over {seconds(lasted_ps)}" if lasted_ps else ""
     reached = f", up to step {int(longest.step.max()):,}" if longest.step.max() > 0 else ""
     return (
-        f"Scalars of a loop outside of TensorFlow, as PyTorch's SummaryWriter writes them: "
-        f"{scalars:,} values of {tags}{lasted}{reached}. There is no profile "
-        "that says where the time went."
+        f"Scalars from a loop outside TensorFlow, as PyTorch's SummaryWriter writes them: "
+        f"{scalars:,} values of {tags}{lasted}{reached}. There is no profile that shows where the "
+        f"time went."
     )
 
 

@@ -1,25 +1,25 @@
-"""How sure a verdict is that rests on an estimate.
+"""How certain a verdict that rests on an estimate is.
 
 The estimate gives each bucket a range. If the bucket that costs most would still cost most at the
-low end of its range, the verdict is probable. If not, the evidence cannot decide, and those that
-could cost most are named in its place, with what would decide between them.
+low end of its range, the verdict is probable. If not, the evidence cannot decide, and the buckets
+that could cost most are named instead, with what would decide between them.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from stall_analyzer.align.logged_epoch import LAST_RECORD, LOOP_END
+from stall_analyzer.align.logged_epoch import LOOP_END
 from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.findings import Verdict
 from stall_analyzer.model.format import between, percent, seconds
-from stall_analyzer.model.kinds import Bucket, Status
+from stall_analyzer.model.kinds import LAST_RECORD, Bucket, Status
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.signals.signals import Signals
 
 MOST_CANDIDATES = 3  # more would say nothing
 LEAST_SURE, MOST_SURE, UNSURE = 0.5, 0.9, 0.4
-# A validation of this share of the epoch is worth a word, whatever its time went to.
+# A validation of this share of the epoch is worth mentioning, whatever its time went to.
 VALIDATION_SHARE = 0.25
 FIRST_STEP_SHARE = 0.25  # likewise: it happens once
 # Later epochs shorter by this factor show one-time cost without any trace.
@@ -28,7 +28,7 @@ HEALTHY: Bucket = "compute"
 
 
 def noun_of(timeline: Timeline) -> str:
-    """What the window is: a loop without epochs, or a fit() that was cut off, finished none."""
+    """What the window is called: not every loop or fit() finishes an epoch."""
     if timeline.window.epoch is None:
         return "trace"
     return "logged part" if timeline.window.end_source in (LAST_RECORD, LOOP_END) else "first epoch"
@@ -37,7 +37,7 @@ def noun_of(timeline: Timeline) -> str:
 def weighed(
     verdict: Verdict, signals: Signals, actionable: tuple[Bucket, ...], act_share: float
 ) -> Verdict:
-    """The verdict on the likely values, as sure as their ranges allow."""
+    """The verdict on the likely values, as certain as their ranges allow."""
     estimate = signals.estimate
     if estimate is None:
         return verdict
@@ -91,8 +91,8 @@ def _undecided(
     beside = f" (later ones {seconds(later)})" if later is not None else ""
     sentence = (
         f"{names[0].upper()}{names[1:]}: the {noun_of(signals.timeline)} took "
-        f"{seconds(signals.window_ps)}{beside}, "
-        f"of which {each} going by what was recorded.{_first_step(signals)}{_validation(signals)} "
+        f"{seconds(signals.window_ps)}{beside}. Possible times: "
+        f"{each}.{_first_step(signals)}{_validation(signals)} "
         f"A profile of the whole first epoch would decide: {_who_takes_one(signals)} takes one."
     )
     once = later is not None and signals.window_ps > SLOWER_FIRST * later
@@ -101,7 +101,11 @@ def _undecided(
 
 
 def _who_takes_one(signals: Signals) -> str:
-    return "StallCallback" if signals.keras is not None else "StallCallback, or watch in a loop,"
+    return (
+        "StallCallback"
+        if signals.keras is not None
+        else "StallCallback, or watch in a custom loop,"
+    )
 
 
 def _first_step(signals: Signals) -> str:

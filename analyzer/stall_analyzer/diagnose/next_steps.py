@@ -1,32 +1,33 @@
-"""What could still be saved where the model's own computing takes the time.
+"""What could still be saved where the model's own computation takes the time.
 
-Nothing here is a fault, so none of it is a finding: each step says what it would act on, by how
-much at most, and whether that is worth trying. What a log does not tell is left out. Of a device
-nothing is said: what the host's ops take is how long they take to launch its kernels.
+Nothing here is a fault, so none of it is a finding: each step says what it would affect, by how
+much at most, and whether that is worth trying. What a log does not show is left out. Nothing is
+said about a device: the host's ops only show how long its kernels take to launch.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
 from stall_analyzer.detectors.larger_batch import room_for_larger_batch
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.model_parts import Computing, ModelParts, NextStep
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.signals.host.model_parts import model_parts
 from stall_analyzer.signals.host.overhead import step_overhead
 from stall_analyzer.signals.signals import Signals
 
-WORTH_TRYING = 0.1  # of the time that a step would act on; less is lost in the noise
+WORTH_TRYING = 0.1  # of the time that a step would affect; less is lost in the noise
 
 # Of the kinds of ops, those that oneDNN computes in bfloat16.
-PRODUCTS = re.compile(r"(Batch)?MatMul(V\d)?|(Depthwise)?Conv\d[Dd](Native)?(Backprop\w+)?|Einsum")
+PRODUCTS = pattern(r"(Batch)?MatMul(V\d)?|(Depthwise)?Conv\d[Dd](Native)?(Backprop\w+)?|Einsum")
 MIXED = {
     True: ", and these cores support bfloat16 natively: mixed_precision.set_global_policy("
     '"mixed_bfloat16") can halve that.',
-    False: ", but these cores have no instructions for bfloat16: they would convert each number.",
+    False: ", but these cores have no bfloat16 instructions: they would have to convert each "
+    "number.",
     None: ": mixed_bfloat16 can halve that on cores that support it natively (amx_bf16 or "
-    "avx512_bf16 in /proc/cpuinfo), which this log does not say.",
+    "avx512_bf16 in /proc/cpuinfo), but this log does not show whether these do.",
 }
 
 
@@ -42,7 +43,7 @@ def computing(signals: Signals) -> Computing | None:
 
 
 def _larger_batches(signals: Signals, _: ModelParts) -> NextStep | None:
-    """They share what a step costs however few rows it has."""
+    """They spread the fixed cost of a step."""
     overhead = step_overhead(signals.host.ledger, signals.training_steps[1:])  # the first builds
     if not overhead.steps or overhead.own_span_ps <= 0:
         return None
@@ -51,14 +52,14 @@ def _larger_batches(signals: Signals, _: ModelParts) -> NextStep | None:
     each = seconds(overhead.own_span_ps // overhead.steps)
     text = (
         f"Starting a step takes {seconds(fixed_ps // overhead.steps)} of {each} "
-        f"({percent(fixed_ps, overhead.own_span_ps)}), however many rows it has: larger batches or "
-        f"steps_per_execution {'share that' if helps else 'would save no more than that'}."
+        f"({percent(fixed_ps, overhead.own_span_ps)}), however many rows it has: larger batches "
+        f"or steps_per_execution {'spread that cost' if helps else 'would save no more than that'}."
     )
     return NextStep("batch size", helps, text + room_for_larger_batch(signals))
 
 
 def _precision(signals: Signals, parts: ModelParts) -> NextStep | None:
-    """Only products get faster by it, and only where the cores multiply bfloat16 themselves: other
+    """It speeds up only matrix products, and only where the cores multiply bfloat16 natively: other
     cores convert each number before and after."""
     if signals.keras is not None and any(map(_is_mixed, signals.keras.layers)):
         return None
@@ -66,7 +67,7 @@ def _precision(signals: Signals, parts: ModelParts) -> NextStep | None:
     share = percent(products_ps, parts.ops_ps)
     begin = f"Matrix products and convolutions take {share} of the ops' time"
     if products_ps < WORTH_TRYING * parts.ops_ps:
-        return NextStep("precision", False, f"{begin}: mixed_bfloat16 makes only those faster.")
+        return NextStep("precision", False, f"{begin}: mixed_bfloat16 speeds up only those.")
     native = None if signals.capture is None else signals.capture.environment.bfloat16
     return NextStep("precision", native, begin + MIXED[native])
 
@@ -85,7 +86,8 @@ def _xla(signals: Signals, parts: ModelParts) -> NextStep | None:
         helps,
         f"Ops of less than 10 µs take {share} of the ops' time: "
         + (
-            "jit_compile=True fuses them into a few large ones; compiling takes longer at first."
+            "jit_compile=True fuses them into a few large ones, but compiling takes longer at "
+            "first."
             if helps
             else "jit_compile=True would find little to fuse."
         ),
@@ -100,7 +102,7 @@ def _threads(signals: Signals, _: ModelParts) -> NextStep | None:
     return NextStep(
         "threads",
         pools.intra_op_threads < pools.cores,
-        f"Large ops are divided among {pools.intra_op_threads} threads; the process may use "
+        f"Large ops are split among {pools.intra_op_threads} threads, but the process may use "
         f"{pools.cores} cores.",
     )
 

@@ -1,4 +1,4 @@
-"""The plan: the changes worth making, and what they come to together."""
+"""The plan: the changes worth making, and what they save together."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from stall_analyzer.signals.signals import Signals
 
 
 def plan(signals: Signals, findings: Sequence[Finding]) -> Plan | None:
-    """The changes worth making, most seconds first, and what they come to together.
+    """The changes worth making, largest saving first, and what they save together.
 
-    Of findings that blame the same time only the one that saves most is in the plan: the others
+    Of findings that blame the same time, only the one that saves most is in the plan: the others
     would save it again. Waiting for another host goes away when its reason does: a finding that
-    explains half of the wait says more than the wait.
+    explains half of the wait says more than the wait itself.
     """
     chosen: list[Finding] = []
     for finding in sorted(findings, key=_reasons_first):
@@ -48,7 +48,7 @@ def _worth_doing(finding: Finding) -> bool:
 
 
 def _hopeless(finding: Finding) -> bool:
-    """The run learns nothing: until that is fixed, no second is worth saving."""
+    """The run learns nothing: until that is fixed, saving time is pointless."""
     return finding.bucket == "numerics" and finding.severity == "act"
 
 
@@ -65,8 +65,8 @@ def _reasons_first(finding: Finding) -> tuple[bool, int, int]:
 def _blame_the_same_time(one: Finding, other: Finding) -> bool:
     """Whether their evidence overlaps; without evidence they cannot be told apart.
 
-    Buckets are apart by themselves; but some findings blame several, a validation that is too long,
-    say, whatever its time went to.
+    Buckets never overlap; but some findings blame several, such as a validation that is too long,
+    whatever its time went to.
     """
     if set(one.blames).isdisjoint(other.blames):
         return False
@@ -87,7 +87,7 @@ def _spent_ps(signals: Signals) -> dict[Bucket, int]:
 def _forecast(
     now_ps: int, compute_ps: int, signals: Signals, gains: Sequence[tuple[Finding, Gain]]
 ) -> Forecast:
-    """An epoch after all gains: not below its compute time, less what a gain claims of that."""
+    """An epoch after all gains: not below its compute time minus what a gain claims of that."""
     low = high = claimed = 0
     spent_ps = _spent_ps(signals)
     for bucket in BUCKETS:

@@ -1,7 +1,7 @@
-"""Findings that would say the same as another one, which names the reason, or the opposite.
+"""Findings that repeat another one that names the reason, or that contradict it.
 
-Only what the other finding alone decides is here. A rule that looks at the run as well stays in its
-detector.
+Only what the other finding alone decides belongs here. A rule that also looks at the run stays in
+its detector.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ SILENCED_BY = {
     "ST305": ("ST303", "ST304"),  # no progress: the learning rate is too high, or too low
     "ST306": ("ST302", "ST303"),  # the loss oscillates: it explodes, or the rate is too high
 }
-# The machine has no more to give: advice that needs more of it cannot be followed.
+# The machine is exhausted: advice that needs more of it cannot be followed.
 LIMITS = frozenset({"ST201", "ST202", "ST203", "ST207", "ST208", "ST211", "ST410"})
-SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # loudest first
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # most severe first
 
 
 def without_silenced(findings: Mapping[str, Finding]) -> dict[str, Finding]:
@@ -51,6 +51,6 @@ def _opposed(one: Finding, other: Finding) -> bool:
 
 
 def _most_urgent_first(finding: Finding) -> tuple[bool, bool, int, bool, int]:
-    """Limits first; of the rest the loudest, and learning before seconds."""
+    """Limits first; then the most severe, and learning before time."""
     loudness, learns = SEVERITIES.index(finding.severity), finding.bucket != "numerics"
     return not finding.fatal, finding.id not in LIMITS, loudness, learns, -finding.lost_ps

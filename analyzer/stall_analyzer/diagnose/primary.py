@@ -9,16 +9,16 @@ from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.ledger import Ledger
 
 ACTIONABLE: tuple[Bucket, ...] = ("input", "compile", "memory", "numerics", "communication", "host")
-# Below a fifth of the epoch, no change to a bucket is felt; the run is as fast as its model. What
-# will not recur can be waited for, and must be more to be worth acting on.
+# Below a fifth of the epoch, no change to a bucket is noticeable; the run is as fast as its model.
+# What will not recur can be waited out, and must be more to be worth acting on.
 ACT_SHARE = 0.2
 ACT_SHARE_ONCE = 0.25
-# A bucket is "slow once" when most of its time will not come back.
+# A bucket is "slow once" when most of its time will not recur.
 ONCE_SHARE = 0.6
 
 
 def costs_of(ledger: Ledger) -> dict[Bucket, int]:
-    """Picoseconds per bucket. What the instruments cost is no reason to act."""
+    """Picoseconds per bucket. The cost of the instruments is not a reason to act."""
     return {**ledger.buckets_ps, "profiler": 0}
 
 
@@ -30,8 +30,8 @@ def worked_ps(ledger: Ledger) -> int:
 def primary_bucket(ledger: Ledger, findings: Sequence[Finding]) -> Bucket | None:
     """The costliest bucket that is worth acting on; None where there is none.
 
-    It yields to another if a change there surely saves more than any change here may: of a graph
-    that must be built once, little can be saved.
+    It yields to another bucket if a change there is sure to save more than any change here can: a
+    graph has to be built once, so little of that can be saved.
     """
     costs = costs_of(ledger)
     worth = [bucket for bucket in ACTIONABLE if _is_worth_acting(ledger, bucket, findings)]
@@ -49,7 +49,7 @@ def is_mostly_once(ledger: Ledger, bucket: Bucket) -> bool:
 
 
 def _is_worth_acting(ledger: Ledger, bucket: Bucket, findings: Iterable[Finding]) -> bool:
-    """What happens once, and is less than the model's own computing, must be easy to change."""
+    """What happens once, and is less than the model's own computation, must be easy to change."""
     costs, worked = costs_of(ledger), worked_ps(ledger)
     cost = costs[bucket]
     if not is_mostly_once(ledger, bucket):

@@ -1,4 +1,4 @@
-"""The verdict on a run that goes on: how far it is, and what it waits for."""
+"""The verdict on a run that is still going: how far it is, and what it waits for."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from stall_analyzer.signals.ending.still_running import PAUSES, StillRunning
 from stall_analyzer.signals.signals import Signals
 
 WAITED_FOR: tuple[Bucket, ...] = ("input", "compile", "memory", "communication", "host")
-# Below a fifth of what was profiled, nothing would be felt if it were gone.
+# Below a fifth of what was profiled, nobody would notice if it were gone.
 FELT_SHARE = 0.2
 SURELY, PROBABLY = 0.9, 0.5
 PAUSE_PS = 30 * PS_PER_S
 
 
 def judged_as_running(signals: Signals) -> Verdict | None:
-    """None where the run is over, or nothing tells."""
+    """None where the run is over, or where that is not known."""
     running = signals.still_running
     if running is None:
         return None
@@ -40,7 +40,7 @@ def _how_far(running: StillRunning) -> str:
 
 
 def _since(running: StillRunning) -> str:
-    """A pause that is longer than a few steps. Of short steps, not each is written down."""
+    """A pause that is longer than a few steps. Not every short step is recorded."""
     if running.since_step_ps < max(PAUSE_PS, PAUSES * (running.step_ps or 0)):
         return ""
     return f", {seconds(running.since_step_ps)} ago"
@@ -57,4 +57,4 @@ def _waits_for(signals: Signals) -> tuple[Bucket, str]:
     if not profiled or buckets[most] < FELT_SHARE * profiled:
         return "unknown", ""
     share = percent(buckets[most], profiled)
-    return most, f" Of the {seconds(profiled)} that were profiled, {share} went to {most}."
+    return most, f" Of the {seconds(profiled)} that was profiled, {share} went to {most}."

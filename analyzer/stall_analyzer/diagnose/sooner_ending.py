@@ -1,7 +1,7 @@
-"""What hangs on any change that makes an epoch much shorter: its iterator may end sooner, too.
+"""A side effect of any change that makes an epoch much shorter: its iterator may end sooner, too.
 
-The thread that tunes a pipeline sleeps for about as long as the pipeline has lived, and ending the
-iterator may wait for that (ST014).
+The thread that tunes a pipeline sleeps for about as long as the pipeline has existed, and ending
+the iterator may wait for it (ST014).
 """
 
 from __future__ import annotations

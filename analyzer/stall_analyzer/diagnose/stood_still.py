@@ -1,20 +1,21 @@
-"""The time in which a training stood still, in the ledger.
+"""The time in which training was stopped, in the ledger.
 
-Clocks know that a call of the step was under way, and nothing of what it waited for: such a call
-never came to its end. What the looks at a process say of it is surer.
+Clocks know that a call of the step was under way, but not what it waited for, because such a call
+never returned. The looks at the process are more reliable.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from stall_analyzer.model.causes import code, codes_of_bucket
-from stall_analyzer.model.intervals import among
-from stall_analyzer.model.ledger import HostLedger
+from stall_analyzer.model.causes import BUCKETS, code, codes_of_bucket
+from stall_analyzer.model.intervals import among, time_in
+from stall_analyzer.model.ledger import Ledger
 from stall_analyzer.model.units import PS_PER_NS
-from stall_analyzer.signals.signals import Signals
+from stall_analyzer.signals.ending.stall import Stall
 
 CAUSES = {
     "input": "input.wait",
@@ -23,16 +24,20 @@ CAUSES = {
 }
 
 
-def with_time_stood_still(host: HostLedger, signals: Signals) -> HostLedger:
-    """From the last sign of life on, all is what the training waits for and never gets."""
-    stall, begun_ns = signals.stall, signals.timeline.window.start_unix_ns
-    if stall is None or begun_ns is None or not stall.never_goes_on or stall.bucket not in CAUSES:
-        return host
-    if signals.estimate is not None:  # then that is what is shown
-        return host
+def with_time_stood_still(ledger: Ledger, stall: Stall | None, begun_ns: int | None) -> Ledger:
+    """Everything after the last sign of life counts as what the training waits for."""
+    if stall is None or begun_ns is None or stall.went_on or stall.bucket not in CAUSES:
+        return ledger
     since = (stall.since_ns - begun_ns) * PS_PER_NS
-    ledger = host.ledger.cut_at(np.array([since]))
+    ledger = ledger.cut_at(np.array([since]))
     told = np.concatenate([codes_of_bucket(stall.bucket), codes_of_bucket("profiler")])
     stood = (ledger.bounds_ps[:-1] >= since) & ~among(ledger.cause, told)
     cause = np.where(stood, code(CAUSES[stall.bucket]), ledger.cause).astype(np.uint8)
-    return replace(host, ledger=replace(ledger, cause=cause))
+    return replace(ledger, cause=cause)
+
+
+def time_before(stall: Stall, ledger: Ledger, begun_ns: int, buckets: Sequence[str]) -> int:
+    """What these buckets took until training stopped; all of them, if none is named."""
+    since = np.array([(stall.since_ns - begun_ns) * PS_PER_NS])
+    blamed = np.concatenate([codes_of_bucket(bucket) for bucket in buckets or BUCKETS])
+    return int(time_in(ledger.tiling, np.zeros_like(since), since, blamed)[0])

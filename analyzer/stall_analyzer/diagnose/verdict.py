@@ -1,7 +1,7 @@
-"""From findings and the ledger to one verdict: what holds the run up, and whether to act.
+"""From findings and the ledger to one verdict: what holds up the run, and whether to act.
 
-A run that stands still comes first: nothing else matters to whoever waits for it. Then numerics are
-judged, before time: a run that learns nothing is never told to tune its input.
+A run that is stopped comes first: nothing else matters to whoever waits for it. Then learning is
+judged, before time: nobody is told to tune the input of a run that learns nothing.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.signals.ending.stall import Stall
 from stall_analyzer.signals.signals import Signals
 
-# What comes again is worth a word beside what happens once when it is felt in the first epoch, too.
+# A recurring cost is mentioned next to a one-time cost when it is noticeable in the first epoch,
+# too.
 STAYS_SHARE = 0.1
-# A healthy run computes for at least this share of its time; else something is hidden.
+# A healthy run computes for at least this share of its time; otherwise something is hidden.
 HEALTHY_SHARE = 0.4
 # A profile of less than this says little about the epoch.
 COVERED_SHARE = 0.9
 LEAST_DOUBT = 0.1
-# In these causes the steps themselves were in vain; checking numbers only makes them slower.
+# In these causes the steps themselves were wasted; checking numbers only makes them slower.
 LEARNS_NOTHING = frozenset({"numerics.nonfinite", "numerics.skipped_update"})
-# Over, as long as no new shape or number comes: later epochs may bring one.
+# Over, unless later epochs bring a new shape or number.
 MAY_RETURN = frozenset({"compile.retracing"})
 NAMED_IN_TURN = 3  # stragglers in one sentence
 
@@ -56,7 +57,7 @@ def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
 
 
 def _beyond_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:
-    """What matters more than where the time went: stuck, dead, learning nothing, nothing seen."""
+    """What matters more than time: stuck, dead, learning nothing, nothing recorded."""
     stall = signals.stall
     if stall is not None and stall.never_goes_on and not _failed_before(signals, stall):
         sentence, confidence = (
@@ -101,14 +102,14 @@ def _of_its_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
         "healthy",
         "compute",
         f"Healthy: {percent(costs['compute'], whole_ps)} of the {noun_of(timeline)} "
-        f"({seconds(whole_ps)}) is the model's own computing"
+        f"({seconds(whole_ps)}) is the model's own computation"
         f"{_from_a_sample(signals)}.{_what_came_once(ledger)}",
         confidence,
     )
 
 
 def _what_came_once(ledger: Ledger) -> str:
-    """A word about what makes the first epoch longer than the others."""
+    """What makes the first epoch longer than the others."""
     once = {bucket: ledger.one_time_ps(bucket) for bucket in ACTIONABLE}
     bucket = max(once, key=lambda b: once[b])
     if once[bucket] < ACT_SHARE * worked_ps(ledger):
@@ -147,10 +148,12 @@ def _held_up(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:
     primary = reason.bucket if reason.bucket in ACTIONABLE else "communication"
     what = f"{names} made the others wait {seconds(cost)} ({percent(cost, window)})"
     if reason.bucket and len(late) == 1:
-        what += f" for its {reason.bucket} ({spoken(reason.cause)} {seconds(reason.ps)})"
+        what += (
+            f" because of its {reason.bucket} time ({spoken(reason.cause)} {seconds(reason.ps)})"
+        )
     elif len(late) > 1:
         each = (f"{h.host} {seconds(h.cost_ps)}, {h.reason.bucket or 'unknown'}" for h in late)
-        what += f" in turn ({'; '.join(list(each)[:NAMED_IN_TURN])})"
+        what += f" by turns ({'; '.join(list(each)[:NAMED_IN_TURN])})"
     named = _title_of_reason(findings, reason.bucket, cost)
     why = f". {named}." if named else "."
     status: Status = "slow_once" if once else "slow_always"
@@ -160,7 +163,7 @@ def _held_up(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:
 
 
 def _confidence(signals: Signals, unknown_ps: int) -> float:
-    """Less by what is not known, and by what of an estimate is in doubt."""
+    """Reduced by what is not known, and by what is uncertain in an estimate."""
     estimate = signals.estimate
     doubted = 0.0 if estimate is None else estimate.estimated_ps * LEAST_DOUBT
     return round(min(0.95, 1 - (unknown_ps + doubted) / signals.window_ps), 2)
@@ -171,7 +174,7 @@ def _from_a_sample(signals: Signals) -> str:
 
 
 def _failed_before(signals: Signals, stall: Stall) -> bool:
-    """The program had failed, and only its process did not exit."""
+    """The program had failed, but its process did not exit."""
     ending = signals.ending
     failed = ending is not None and ending.process_lives and "Interrupt" not in ending.error
     return failed and ending is not None and ending.ns <= stall.until_ns
@@ -190,17 +193,17 @@ def _never_joined(signals: Signals) -> Verdict:
     missing, waiting = listed(cluster.missing), len(cluster.members)
     waited = seconds(cluster.others_waited_ps)
     sentence = (
-        f"Stuck: {missing} never joined. By {cluster.size_source}, {cluster.size} should train; "
-        f"{waiting} joined, and ran no step in the {waited} that are recorded."
+        f"Stuck: {missing} never joined. According to {cluster.size_source}, {cluster.size} hosts "
+        f"should train; {waiting} joined and ran no step in the {waited} that was recorded."
     )
     return Verdict("stuck", "communication", sentence, 0.9, _absent(signals))
 
 
 def _ended_first(first: EndedFirst) -> Verdict:
-    """A cluster that lost a member: its end explains those of all others."""
+    """A cluster that lost a member: its end explains the end of all the others."""
     when = f" at {moment(first.at_unix_ns)}" if first.at_unix_ns is not None else ""
     sentence = (
-        f"Dead: {first.name} ended first{when}. {first.how} {first.others} That was "
+        f"Dead: {first.name} ended first{when}. {first.how} {first.others} This was "
         f"{seconds(first.others_waited_ps)} later."
     )
     return Verdict("dead", "communication", sentence, 0.85, first.name)
@@ -209,15 +212,15 @@ def _ended_first(first: EndedFirst) -> Verdict:
 def _without_window(signals: Signals) -> Verdict:
     if signals.capture is not None and not signals.capture.trains:
         sentence = (
-            "This process ran neither fit nor a step of watch: only its memory and its end were "
+            "This process ran neither fit nor a watched step: only its memory and its end were "
             "recorded, and nothing hung."
         )
         return Verdict("unknown", "unknown", sentence, 0.5)
     if signals.dump is None or not signals.dump.looked_at:
         return Verdict("unknown", "unknown", "Nothing could be read of this run.", 0.0)
     sentence = (
-        "Nothing says where the time of this run went. The debugger looked at "
-        f"{signals.dump.looked_at:,} tensors, and none of them ends the training."
+        f"Nothing shows where this run's time went. The debugger looked at "
+        f"{signals.dump.looked_at:,} tensors, and none of them ruins the training."
     )
     return Verdict("unknown", "unknown", sentence, 0.0)
 
@@ -225,12 +228,12 @@ def _without_window(signals: Signals) -> Verdict:
 def _learning_nothing(signals: Signals, finding: Finding) -> Verdict:
     wasted = signals.likely_ledger.buckets_ps["numerics"]
     lost = (
-        f" {seconds(wasted)} of the {noun_of(signals.timeline)} were wasted"
+        f" {seconds(wasted)} of the {noun_of(signals.timeline)} was wasted"
         f"{_from_a_sample(signals)}."
         if wasted
         else ""
     )
-    # A title about the model does not say what comes of it.
+    # A title about the model does not say what follows from it.
     what = f"Nothing is learned: {finding.title}" if finding.id in LINTS else finding.title
     stall = signals.stall if ended_in_a_wait(signals) else None
     ended = f" {stall.sentence}." if stall is not None else ""
@@ -247,7 +250,7 @@ def _stalled(
     where = f"{worst.partition('.')[2].replace('_', ' ')} {seconds(causes[worst])}"
     said = f"{seconds(cost)} of {seconds(whole_ps)} ({percent(cost, whole_ps)})"
     if worst in LEARNS_NOTHING:
-        sentence = f"Learning nothing: {said} were wasted ({where})."
+        sentence = f"Learning nothing: {said} was wasted ({where})."
         return Verdict("learning_nothing", primary, sentence, confidence)
     named = _title_of_reason(findings, primary, cost)
     why = f". {named}." if named else f" ({where})."
@@ -265,7 +268,7 @@ def _stalled(
 def _may_return(
     signals: Signals, findings: tuple[Finding, ...], primary: Bucket, again_ps: int
 ) -> bool:
-    """Whether what looks like coming in every epoch was seen once or twice, or not later on."""
+    """Whether what seems to recur in every epoch was seen only once or twice, or not later on."""
     acts = [f for f in findings if f.bucket == primary and f.severity == "act"]
     later = signals.later_epoch_ps
     seen_once = bool(acts) and not any(finding.later_gain.high_ps for finding in acts)
@@ -273,7 +276,7 @@ def _may_return(
 
 
 def _what_stays(ledger: Ledger, findings: tuple[Finding, ...], left_out: Sequence[Bucket]) -> str:
-    """Who waits for the cost that happens once should know of the one that comes again."""
+    """Whoever waits out the one-time cost should know about the recurring one."""
     costs, worked = costs_of(ledger), worked_ps(ledger)
     recurring = {b: costs[b] - ledger.one_time_ps(b) for b in ACTIONABLE if b not in left_out}
     bucket = max(recurring, key=lambda b: recurring[b])
@@ -287,7 +290,7 @@ def _what_stays(ledger: Ledger, findings: tuple[Finding, ...], left_out: Sequenc
 
 
 def _change_that_stays(findings: Iterable[Finding]) -> str:
-    """What no bucket to act on shows: validation, say, that takes some of each."""
+    """What no bucket to act on shows: validation, for example, which takes some of each."""
     for finding in findings:
         recurs = finding.later_gain.high_ps > 0
         if finding.severity == "act" and recurs and finding.bucket not in ACTIONABLE:
@@ -296,7 +299,7 @@ def _change_that_stays(findings: Iterable[Finding]) -> str:
 
 
 def _title_of_reason(findings: Iterable[Finding], bucket: Bucket | None, cost_ps: int) -> str:
-    """Of the first finding to act on, or one that most of the cost goes to; empty without one."""
+    """From the first finding to act on, or one that most of the cost goes to; empty without one."""
     for finding in findings:
         explains = finding.severity == "consider" and finding.lost_ps >= cost_ps / 2
         if finding.bucket == bucket and (finding.severity == "act" or explains):
@@ -335,7 +338,7 @@ def _why_unknown(timeline: Timeline, host: HostLedger) -> str:
         return f"The profile covers only {covered} of it.{observed}"
     if host.training_thread is None:
         return (
-            "No thread that trains was found in the trace, so the cause is not known."
+            "No training thread was found in the trace, so the cause is not known."
             f"{_device_share(host, duration)}"
         )
     return f"Most of it left no evidence.{observed}"

@@ -1,4 +1,4 @@
-"""Restarts that wrote into one run folder, told apart by the names of their event files.
+"""Restarts that wrote into one run folder, distinguished by the names of their event files.
 
     events.out.tfevents.<unix seconds>.<host>.<pid>.<n>.v2 (.stall, for a capture's)
 
@@ -13,7 +13,6 @@ exported.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import field, replace
@@ -21,6 +20,7 @@ from datetime import datetime, timezone
 from functools import lru_cache
 
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import DumpFiles, EventFile, ProfileSession
 
@@ -37,11 +37,11 @@ ZONE_MAX_S = 14 * 3600
 # From naming the session folder to the last byte written into it.
 EXPORT_S = 30
 
-_EVENT_NAME = re.compile(
+_EVENT_NAME = pattern(
     r"tfevents\.(?P<start>\d+)\.(?P<host>.+?)"
     r"(\.(?P<pid>\d+)\.(?P<n>\d+)((?P<capture>\.stall)|\.v2)?)?$"
 )
-_SESSION_NAME = re.compile(r"(\d{4})[-_](\d\d)[-_](\d\d)[-_](\d\d)[-_](\d\d)[-_](\d\d)$")
+_SESSION_NAME = pattern(r"(\d{4})[-_](\d\d)[-_](\d\d)[-_](\d\d)[-_](\d\d)[-_](\d\d)$")
 
 
 @dataclass(frozen=True)
@@ -245,8 +245,8 @@ def _place_sessions(
             attempts[-1].sessions.append(session)
         if local_s is None and 1 < len(attempts) != len(sessions):
             text = (
-                f"The name of session {found.session.id} holds no time: "
-                "it is counted toward the last attempt in its folder."
+                f"The name of session {found.session.id} contains no time, so it is counted "
+                f"toward the last attempt in its folder."
             )
             notes.append(Note("warning", text, found.session.path))
 

@@ -1,4 +1,4 @@
-"""The console of a job beside its logs: which files may be one, and whose they are.
+"""The console of a job next to its logs: which files may be one, and which run they belong to.
 
 A file in the run's own folder is the run's. One in a folder above, up to the folder that holds the
 log directory, is a run's if its name says so, or if no other run lies below that folder. Nothing is
@@ -199,8 +199,8 @@ def with_named_console(runs: Iterable[Run], path: str) -> Iterator[Run]:
         yield _with(first, console)
     elif count and not taken:
         raise UsageError(
-            f"--console {path} lies beside none of the runs, so nothing says which of them wrote "
-            "it. Choose one with --run, or give its folder as PATH."
+            f"--console {path} is not next to any of the runs, so it is not known which of them "
+            f"wrote it. Choose one with --run, or give its folder as PATH."
         )
 
 

@@ -27,6 +27,7 @@ from stall_analyzer.files import files
 from stall_analyzer.files.listing import FileInfo, Folder
 from stall_analyzer.files.tfrecord import HEAD_BYTES
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import (
     ConsoleFile,
@@ -50,13 +51,13 @@ FORMATS = {
     **dict.fromkeys((*PYTORCH_TRACES, TRACE_JSON, *ANY_JSON), "trace_json"),
 }
 ROLES = frozenset({"train", "validation"})
-DUMP_FILE = re.compile(
+DUMP_FILE = pattern(
     r"(?P<set>tfdbg_events\.(?P<start>\d{1,12})\..+)\."
     r"(?P<part>metadata|source_files|stack_frames|graphs|execution|graph_execution_traces)"
 )
 # In the start record of a capture, which is among the first of its file.
-PARENT = re.compile(rb'"parent": *(?P<pid>\d{1,9})\b')
-TASK = re.compile(rb'"task": *\{"type": *"(?P<type>\w+)", *"index": *(?P<index>\d+)\}')
+PARENT = pattern(rb'"parent": *(?P<pid>\d{1,9})\b')
+TASK = pattern(rb'"task": *\{"type": *"(?P<type>\w+)", *"index": *(?P<index>\d+)\}')
 
 PathParts = tuple[str, ...]
 
@@ -377,8 +378,8 @@ def _why_no_trace(names: Sequence[str]) -> str:
     if any(name.endswith(RAW_TRACES) for name in names):
         return "its trace is empty or unreadable"
     if names:
-        return "it holds only files converted from a trace, not the trace itself"
-    return "its folder is empty; the capture may still be going on"
+        return "it contains only files converted from a trace, not the trace itself"
+    return "its folder is empty; the capture may still be running"
 
 
 def _prefixes(roots: Sequence[str]) -> list[str]:

@@ -8,7 +8,6 @@ is taken as it stands (`event_scalars`): a file may hold millions of them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +23,7 @@ from stall_analyzer.events.wall_times import checked, wall_ns_of
 from stall_analyzer.files import wire
 from stall_analyzer.files.tfrecord import Record, RecordFile, is_intact, read_records
 from stall_analyzer.model.notes import Note
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.runs import EventFile
 
 SCALARS_PLUGIN = "scalars"
@@ -32,7 +32,7 @@ KERAS_PLUGIN = "graph_keras_model"
 KERAS_TAG = "keras"
 TEXT_PLUGIN = "text"
 RUN_METADATA_PLUGIN = "graph_run_metadata"
-_PROFILED = re.compile(r"batch_(\d{1,9})")  # a tag of Keras' callback: the batch it profiled
+_PROFILED = pattern(r"batch_(\d{1,9})")  # a tag of Keras's callback: the batch it profiled
 TELL_EVERY = 1000  # records
 TENSORFLOW_WRITER = "tensorflow."
 

@@ -1,5 +1,5 @@
 """What is taken from one event file. Nothing in it depends on other files, and all of it is plain
-data: so it can be kept, and reading can go on where it ended."""
+data: so it can be kept, and reading can continue where it stopped."""
 
 from __future__ import annotations
 

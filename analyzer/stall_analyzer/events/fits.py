@@ -1,7 +1,7 @@
-"""Several fits in one process: Keras' callback begins a new event file with each fit().
+"""Several fits in one process: Keras's callback begins a new event file with each fit().
 
-The first of them is what a log is about. A fit that goes on with the model and the count of epochs
-of the one before is more of the same; any other is kept apart.
+The first of them is what a log is about. A fit that continues with the model and the epoch count of
+the one before is more of the same; any other is kept separate.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stall_analyzer.discover.attempts import writer_of
 from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.runs import EventFile
 
-OF_EPOCHS, OF_BATCHES, OF_STEPS = "epoch_", "batch_", "evaluation_"  # tags of Keras' callback
+OF_EPOCHS, OF_BATCHES, OF_STEPS = "epoch_", "batch_", "evaluation_"  # tags of Keras's callback
 
 
 def files_by_fit(files: Sequence[EventFile]) -> list[list[EventFile]]:
@@ -51,7 +51,7 @@ def told_apart(logs: Sequence[EventLog]) -> EventLog:
 
 
 def is_same_model(one: EventLog, other: EventLog) -> bool | None:
-    """Keras names the layers of each model anew, unless it is told to forget the old ones; the
+    """Keras gives the layers of each model new names, unless it is told to forget the old ones; the
     steps of a new one are counted from 0 again. None where nothing tells."""
     names = [_layer_names(log) for log in (one, other)]
     if not all(names):

@@ -1,6 +1,6 @@
 """What was read of a large event file that grows, kept on disk: the next look reads what was added.
 
-A file that was made anew or cut since then does not hold the same bytes any more at places all over
+A file that was rewritten or cut since then no longer has the same bytes at places all over
 what was read, so it is read from its beginning.
 """
 
@@ -22,13 +22,14 @@ from stall_analyzer.events.file_content import FileContent, StoredModel
 from stall_analyzer.events.histogram_sums import HistogramReader
 from stall_analyzer.events.keras_config import parse_keras_config
 from stall_analyzer.files import files
-from stall_analyzer.files.caches import code_version, digest
+from stall_analyzer.files.caches import code_state, digest
 from stall_analyzer.files.output import write_file
 from stall_analyzer.files.tfrecord import ReadSoFar
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import EventFile
 
 SUFFIX = ".events"
+MADE_BY = ("captures", "events", "files", "model")  # whose sources decide what is kept
 WORTH_KEEPING_BYTES = 1 << 20  # a smaller file is read as quickly as what is kept of it
 PLACES, PLACE_BYTES = 16, 4096  # of a file that are compared
 PLAIN = (
@@ -39,14 +40,14 @@ DAMAGE = (OSError, ValueError, TypeError, KeyError, AttributeError, StallError)
 
 
 def load_content(folder: Path | None, file: EventFile) -> FileContent:
-    """What is known of the file; nothing where it is not the same any more."""
+    """What is known of the file; nothing where it is no longer the same."""
     if folder is not None and _is_worth_keeping(file):
         with suppress(*DAMAGE), _path(folder, file).open("rb") as kept:
             crc, _, line = kept.readline().partition(b" ")
             columns = kept.read()
             about = json.loads(line)
             is_whole = int(crc, 16) == zlib.crc32(columns, zlib.crc32(line))
-            if is_whole and about["code"] == code_version() and _is_same(file, about):
+            if is_whole and about["code"] == code_state(*MADE_BY) and _is_same(file, about):
                 return _content(about, columns)
     return FileContent()
 
@@ -97,7 +98,7 @@ def _pieces(file: EventFile, content: FileContent) -> Iterator[bytes]:
         places = _places(stream, content.so_far.position)
     about = {name: getattr(content, name) for name in PLAIN} | vars(content.so_far)
     about |= {
-        "code": code_version(),
+        "code": code_state(*MADE_BY),
         "places": places,
         "histograms": content.histograms.plain(),
         "models": [[told, m.text, m.wall_ns] for told, m in content.models.items()],

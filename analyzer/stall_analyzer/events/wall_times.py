@@ -9,7 +9,7 @@ LATEST_WALL_S = 2.0**63 / 1e9  # what fits into int64 nanoseconds (the year 2262
 
 def checked(wall_s: float) -> float:
     if not 0 < wall_s < LATEST_WALL_S:  # NaN fails both; 0 is what a record without a time has
-        raise WireError("a time that cannot be")
+        raise WireError("an impossible time")
     return wall_s
 
 

@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -27,6 +27,7 @@ from stall_analyzer.model.runs import Run
 # machines and file servers differ.
 LIVE_S = 600.0
 SOURCES = (".py", ".c", ".h")
+_PACKAGE = os.path.dirname(stall_analyzer.__file__)  # noqa: PTH120  no Path: there are so many in it
 
 
 def cache_folder() -> Path:
@@ -88,34 +89,42 @@ def code_version() -> str:
     Reading them takes several times as long as looking at their sizes and times, so what they said
     is kept with those.
     """
-    package = os.path.dirname(stall_analyzer.__file__)  # noqa: PTH120  no Path: there are so many
-    sources = sorted(_sources(package, ""))
-    state, kept = digest(*sources), cache_folder() / f"sources-{digest(package)}"
+    state, kept = code_state(), cache_folder() / f"sources-{digest(_PACKAGE)}"
     try:
         known, version = kept.read_text().split("\n")
     except (OSError, ValueError):
         known = version = ""
     if known != state:
-        version = _read_version(package, [path for path, _, _ in sources])
+        version = _read_version(sorted(_sources()))
         with suppress(UsageError):  # where nothing can be kept
             write_file(kept, [f"{state}\n{version}"], lasting=False)
     return version
 
 
-def _sources(folder: str, inside: str) -> Iterator[tuple[str, int, int]]:
-    """Path, size and time of each."""
-    with os.scandir(folder) as found:
-        for entry in found:
-            if entry.name.endswith(SOURCES):
-                about = entry.stat()
-                yield inside + entry.name, about.st_size, about.st_mtime_ns
-            elif entry.is_dir():
-                yield from _sources(entry.path, f"{inside}{entry.name}/")
+@cache
+def code_state(*folders: str) -> str:
+    """Of the sources in these folders, or of all. Changes with them, too, but is another one on
+    each machine; in return it is known sooner."""
+    return digest(*sorted(f"{path} {size} {ns}" for path, (size, ns) in _sources(*folders).items()))
 
 
-def _read_version(package: str, paths: Sequence[str]) -> str:
+def _sources(*folders: str) -> dict[str, tuple[int, int]]:
+    """Size and time of each."""
+    found, waiting = {}, [f"{folder}/" for folder in folders] or [""]
+    for inside in waiting:  # which grows
+        with os.scandir(f"{_PACKAGE}/{inside}") as entries:
+            for entry in entries:
+                if entry.name.endswith(SOURCES):
+                    about = entry.stat()
+                    found[inside + entry.name] = about.st_size, about.st_mtime_ns
+                elif entry.name != "__pycache__" and entry.is_dir():
+                    waiting.append(f"{inside}{entry.name}/")
+    return found
+
+
+def _read_version(paths: Sequence[str]) -> str:
     found = hashlib.sha256()
     for path in paths:
-        with open(os.path.join(package, path), "rb") as source:  # noqa: PTH118, PTH123
+        with open(f"{_PACKAGE}/{path}", "rb") as source:  # noqa: PTH123
             found.update(path.encode() + b"\0" + source.read())
     return f"{stall_analyzer.__version__} {found.hexdigest()[:16]}"

@@ -27,4 +27,4 @@ def note_of(what: str, error: Exception, where: str = "") -> Note:
         passing = isinstance(error, OSError | Unreachable)
         return Note("error", f"{what} could not be read: {reason(error)}.", where, passing)
     text = f"{what} could not be read: {type(error).__name__}: {error}. "
-    return Note("error", text + "This is a fault of stall-analyze.", where)
+    return Note("error", text + "This is a bug in stall-analyze.", where)

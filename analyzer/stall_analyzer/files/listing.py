@@ -1,4 +1,4 @@
-"""What a file system tells about folders and files, the same for a disk and for an object store."""
+"""What a file system says about folders and files, the same for a disk and an object store."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ def check_file(path: Path) -> None:
 
 def write_file(path: Path, pieces: Iterable[str | bytes], *, lasting: bool = True) -> None:
     """Whoever reads `path` never sees half a report; a `lasting` one not even after the power was
-    cut. What can be made anew need not wait for the disk."""
-    target = path.resolve()
+    cut. What can be made again need not wait for the disk."""
+    target = path.resolve() if path.is_symlink() else path  # a link stays one
     in_place = target.exists() and not target.is_file()  # a device or pipe cannot be replaced
     aside = f".{target.name}.{os.urandom(4).hex()}.partial"  # others may write the same
     written = target if in_place else target.with_name(aside)

@@ -24,6 +24,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from stall_analyzer.errors import Unreachable
 from stall_analyzer.files.listing import FileInfo, Folder, reason
+from stall_analyzer.model.patterns import pattern
 
 Answer = TypeVar("Answer")
 
@@ -33,8 +34,8 @@ BLOCK_BYTES = 16 << 20
 WAITS_S = (0.5, 2.0, 8.0)
 # And then, where the store asks for fewer requests: it means minutes.
 THROTTLED_WAITS_S = (30.0, 60.0)
-THROTTLED = re.compile(r"slow ?down|reduce your request rate|too many requests|rate limit", re.I)
-EXPIRED = re.compile(r"expired", re.I)
+THROTTLED = pattern(r"slow ?down|reduce your request rate|too many requests|rate limit", re.I)
+EXPIRED = pattern(r"expired", re.I)
 # Asking again would give the same answer.
 LASTING = (
     FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError,

@@ -26,7 +26,7 @@ HEAD_BYTES = 64 * 1024
 MAX_RECORD_BYTES = 256 * 1024 * 1024
 # Read at once, for what may be thousands of records; more than the head of one.
 CHUNK_BYTES = 1024 * 1024
-SHRANK = "it became shorter while it was read"
+SHRANK = "it became shorter while it was being read"
 
 _HEADER = struct.Struct("<QI")
 _CRC = struct.Struct("<I")
@@ -109,7 +109,7 @@ class RecordFile:
         return position + at
 
     def whole(self, record: Record) -> Record | None:
-        """The record with all its data; None when it is too long or not there any more."""
+        """The record with all its data; None when it is too long or no longer there."""
         if record.is_whole:
             return record
         if record.length > MAX_RECORD_BYTES:
@@ -151,7 +151,7 @@ def read_records(
         notes.append(Note("error", text, path, may_pass=True))
         return
     if fault:
-        text = f"Records of {what} could not be read: {fault}. This is a fault of stall-analyze."
+        text = f"Records of {what} could not be read: {fault}. This is a bug in stall-analyze."
         notes.append(Note("error", text, path))
     if so_far.damaged:
         text = f"Damaged records in {what} were skipped: {so_far.damaged}."

@@ -12,7 +12,7 @@ from stall_analyzer.model.kinds import Bucket
 
 class LiveProcess(TypedDict):
     name: str  # of its task; empty where there is only one process
-    text: str  # `epoch 1, step 56 of 200, 71 % waiting for input`
+    text: str  # `epoch 1, step 56 of 200, 71% waiting for input`
     now: str  # `tracing train_step for 12 s`; empty while steps end
     late: bool  # others wait for it
     buckets_ps: dict[Bucket, int]  # of the epoch so far

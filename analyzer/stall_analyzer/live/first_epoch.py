@@ -1,6 +1,6 @@
-"""One sentence on a first epoch that has just ended, from the books alone.
+"""One sentence about a first epoch that has just ended, from the books alone.
 
-Light to import and cheap: it is said inside the user's training.
+Light to import and cheap: it is printed inside the user's training.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from stall_analyzer.captures.capture_format import BookPhase
 from stall_analyzer.captures.capture_records import BooksRecord
 from stall_analyzer.model.books import Books
 from stall_analyzer.model.causes import ONE_TIME, code
-from stall_analyzer.model.format import seconds
+from stall_analyzer.model.format import listed, seconds
 from stall_analyzer.model.intervals import NOTHING, Tiling
 from stall_analyzer.model.ledger import Ledger
 from stall_analyzer.model.timeline import Window
@@ -25,27 +25,27 @@ from stall_analyzer.model.units import PS_PER_NS
 NAMED_SHARE = 0.1
 MOST_NAMED = 2
 ONCE, LIKELY_AGAIN = "once", "likely in every epoch"
-# What a cost is called, and whether it comes again, as far as one epoch can tell.
+# What a cost is called, and whether it recurs, as far as one epoch can tell.
 COSTS = {
     "compile.tracing": ("tracing", ONCE),
-    "compile.retracing": ("tracing again", ""),
+    "compile.retracing": ("retracing", ""),
     "compile.instantiate": ("preparing graphs", ONCE),
     "input.wait": ("waiting for input", "in every epoch unless cached"),
     "input.first_element": ("waiting for the first batch", ""),
-    "input.iterator_create": ("making iterators", LIKELY_AGAIN),
-    "host.callback": ("in callbacks", LIKELY_AGAIN),
-    "host.checkpoint": ("saving", LIKELY_AGAIN),
-    "host.python": ("in Python", LIKELY_AGAIN),
-    "host.eager": ("in Python and ops outside of any tf.function", LIKELY_AGAIN),
-    "compute.step": ("computing", ""),
+    "input.iterator_create": ("creating iterators", LIKELY_AGAIN),
+    "host.callback": ("callbacks", LIKELY_AGAIN),
+    "host.checkpoint": ("saving the model", LIKELY_AGAIN),
+    "host.python": ("Python", LIKELY_AGAIN),
+    "host.eager": ("Python and ops outside any tf.function", LIKELY_AGAIN),
+    "compute.step": ("computation", ""),
     "communication.collective": ("waiting for other workers", LIKELY_AGAIN),
-    "profiler.capture": ("for the capture itself", ONCE),
+    "profiler.capture": ("the capture itself", ONCE),
     "profiler.logging": ("logging for TensorBoard", LIKELY_AGAIN),
 }
 
 
 def first_epoch(records: Sequence[BooksRecord]) -> str:
-    """`first epoch 14.2 s: 12.6 s tracing, once`; empty where the books do not tell."""
+    """`The first epoch took 14.2 s: 12.6 s for tracing (once)`; empty without books."""
     in_epochs = [record for record in records if record.phase != BookPhase.START]
     books, _ = read_books(in_epochs or records)  # a loop need not mark any epoch
     if books is None or books.end_ns[-1] <= books.begin_ns[0]:
@@ -57,9 +57,9 @@ def first_epoch(records: Sequence[BooksRecord]) -> str:
         (cause for cause, ps in costs_ps.items() if ps >= NAMED_SHARE * whole_ps),
         key=lambda cause: -costs_ps[cause],
     )
-    what = "first epoch" if in_epochs else "training"
-    said = "; ".join(_cost(cause, costs_ps[cause]) for cause in named[:MOST_NAMED])
-    return f"{what} {seconds(whole_ps)}: {said}" if said else f"{what} {seconds(whole_ps)}"
+    what = "The first epoch" if in_epochs else "Training"
+    said = listed([_cost(cause, costs_ps[cause]) for cause in named[:MOST_NAMED]])
+    return f"{what} took {seconds(whole_ps)}" + (f": {said}" if said else "")
 
 
 def _costs_ps(books: Books, begin_ns: int, end_ns: int) -> dict[str, int]:
@@ -72,4 +72,4 @@ def _costs_ps(books: Books, begin_ns: int, end_ns: int) -> dict[str, int]:
 
 def _cost(cause: str, ps: int) -> str:
     name, again = COSTS.get(cause, ("unknown", ""))
-    return ", ".join(filter(None, (f"{seconds(ps)} {name}", again)))
+    return f"{seconds(ps)} for {name}" + (f" ({again})" if again else "")

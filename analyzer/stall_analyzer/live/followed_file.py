@@ -1,4 +1,4 @@
-"""An event file of a capture while it grows: each look reads only what has come since the last."""
+"""An event file of a capture while it grows: each look reads only what is new."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FollowedFile:
         self._size = self._position = 0
 
     def read_new(self) -> tuple[list[New], bool]:
-        """What has come; and whether the file was made anew, so that this is all there is."""
+        """What is new; and whether the file was rewritten, so that this is everything."""
         try:
             size = files.info(self.path).size
             anew = size < self._position  # a full disk: the writer took back what did not fit

@@ -14,7 +14,7 @@ import numpy as np
 
 from stall_analyzer.align.logged_epoch import STEP_SECONDS
 from stall_analyzer.attribute.wasted_steps import CAPTURED_LOSS
-from stall_analyzer.captures.capture_format import MarkName, Tag
+from stall_analyzer.captures.capture_format import Account, MarkName, Tag
 from stall_analyzer.captures.capture_reader import capture_of
 from stall_analyzer.captures.capture_records import (
     BookItem,
@@ -45,7 +45,8 @@ class Moment:
     last_step_ns: int = 0  # when it ended
     # What the training thread is in. None while steps end: then it does a bit of everything.
     doing: BookItem | None = None
-    # Since then steps end in a row that is not over. What they waited for is not known before.
+    # Since then steps end, or one is under way, in a row that is not over. What they waited for is
+    # not known before.
     undecided_ns: int | None = None
 
 
@@ -95,7 +96,8 @@ class FollowedProcess:
         # Of a row with steps in it, only what came after them belongs to the moment.
         after_ns = row.began_ns + sum(row.lasted_ns) - max(self._last_step_ns, row.began_ns)
         doing = item and replace(item, spent_ns=min(item.spent_ns, after_ns))
-        return Moment(self._last_step_ns, doing)
+        is_in_step = doing is not None and doing.account == Account.STEP
+        return Moment(self._last_step_ns, doing, row.began_ns if is_in_step else None)
 
     def _growing(self, row: BooksRecord) -> BookItem | None:
         """The account that grew most since the row was told before."""

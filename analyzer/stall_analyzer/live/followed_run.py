@@ -1,17 +1,18 @@
-"""A captured run that goes on: its processes, each look at them, and a verdict when it is over."""
+"""A captured run in progress: its processes, each look at them, and a verdict when it is over."""
 
 from __future__ import annotations
 
 from stall_analyzer.captures.capture_reader import those_that_count
 from stall_analyzer.discover.attempts import writer_of
-from stall_analyzer.live.followed_process import FollowedProcess
+from stall_analyzer.live.followed_process import FollowedProcess, Moment
 from stall_analyzer.live.state import ProcessState, state_of, with_late_one
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import Run
 from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.report.facts import shown_name
-from stall_analyzer.signals.ending.stalled import stall_of_run
+from stall_analyzer.signals.ending.stall import Stall
+from stall_analyzer.signals.ending.stalled import stall_of, stall_of_run
 
 # For so long nobody wonders why no step ends.
 LONG_PS = 20 * PS_PER_S
@@ -19,7 +20,7 @@ LONG_PS = 20 * PS_PER_S
 
 @dataclass(frozen=True)
 class RunState:
-    """A run, just now."""
+    """A run, right now."""
 
     run: Run
     processes: tuple[ProcessState, ...]  # the one that leads the others first
@@ -65,7 +66,11 @@ class FollowedRun:
         ]
         moments = {id(capture): moment for capture, moment in looks}
         captures = those_that_count([capture for capture, _ in looks])
-        states = tuple(state_of(capture, moments[id(capture)], now_ns) for capture in captures)
+        states = tuple(
+            state_of(capture, moment, now_ns, _stall_of(capture, captures, moment))
+            for capture in captures
+            for moment in (moments[id(capture)],)
+        )
         states = with_late_one(states) if len(states) > 1 else states
         return RunState(self.run, states, _stall(captures, states))
 
@@ -73,6 +78,11 @@ class FollowedRun:
 def captured_files(run: Run) -> list[str]:
     paths = [file.path for file in run.event_files]
     return [path for path in paths if (writer := writer_of(path)) and writer.captures]
+
+
+def _stall_of(capture: Capture, captures: tuple[Capture, ...], moment: Moment) -> Stall | None:
+    """Where only the looks can say what a call of the step is at."""
+    return None if moment.undecided_ns is None else stall_of(capture, captures)
 
 
 def _stall(captures: tuple[Capture, ...], states: tuple[ProcessState, ...]) -> str:

@@ -1,4 +1,4 @@
-"""How far a process is that trains, and what its time goes to: as the ledger has it."""
+"""How far a training process is, and where its time goes, in the ledger's terms."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.captures.capture_format import Account, MarkName
 from stall_analyzer.captures.capture_records import BookItem, MarkRecord
 from stall_analyzer.captures.stack_frames import Frame
+from stall_analyzer.diagnose.stood_still import with_time_stood_still
 from stall_analyzer.live.followed_process import Moment
 from stall_analyzer.model.books import Books
 from stall_analyzer.model.causes import bucket_of
@@ -21,6 +22,7 @@ from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import Window
 from stall_analyzer.model.units import NS_PER_S, PS_PER_NS, Bools
 from stall_analyzer.signals.ending.process_end import ending_of
+from stall_analyzer.signals.ending.stall import Stall
 from stall_analyzer.signals.host.user_lines import code_lines, code_stacks
 
 # The pace is that of the last half minute: old enough for a few steps, new enough to be true.
@@ -39,7 +41,7 @@ OWN_CAUSES = ("host.callback", "host.checkpoint")
 
 @dataclass(frozen=True)
 class ProcessState:
-    """One process of a run, just now."""
+    """One process of a run, right now."""
 
     name: str = ""  # of its task; empty where there is only one process
     last_mark: str = ""  # a word of capture_format.MarkName; empty: no training has begun
@@ -74,7 +76,10 @@ class ProcessState:
         return self.last_mark not in ("", MarkName.FIT_END) and not self.has_ended
 
 
-def state_of(capture: Capture, moment: Moment, now_ns: int) -> ProcessState:
+def state_of(
+    capture: Capture, moment: Moment, now_ns: int, stall: Stall | None = None
+) -> ProcessState:
+    """`stall`: what the looks at it say, where nothing moves."""
     task, marks, books = capture.environment.task, capture.marks, capture.books
     known = ProcessState(
         name="" if task is None else str(task),
@@ -86,20 +91,29 @@ def state_of(capture: Capture, moment: Moment, now_ns: int) -> ProcessState:
         return known
     begin = _begin(marks)
     known = replace(known, epoch=None if begin.epoch is None else begin.epoch + 1)
-    known = replace(known, steps=_steps(marks, begin), doing=moment.doing)
+    known = replace(known, steps=_steps(marks, begin), doing=_doing(moment, stall))
     if books is None:
         return known
     mine = books.begin_ns >= begin.ns
-    until_ns = moment.undecided_ns or int(books.end_ns[-1])
+    undecided_ns = moment.undecided_ns if stall is None else None
+    until_ns = undecided_ns or int(books.end_ns[-1])
     known = replace(
         known,
         step=int(books.steps[mine].sum()),
         step_ps=_step_ps(books, mine),
         since_step_ps=max(now_ns - max(moment.last_step_ns, begin.ns), 0) * PS_PER_NS,
-        causes_ps=_causes_ps(capture, begin, until_ns),
+        causes_ps=_causes_ps(capture, begin, until_ns, stall),
     )
     line = _line(capture, known.costliest, begin, until_ns)
     return replace(known, left_ps=_left_ps(known, marks), line=line)
+
+
+def _doing(moment: Moment, stall: Stall | None) -> BookItem | None:
+    """A call of the step that waits for its batch does nothing else."""
+    doing = moment.doing
+    if doing is None or stall is None or stall.bucket != "input" or doing.account != Account.STEP:
+        return doing
+    return replace(doing, account=Account.WAIT, name="", where="")
 
 
 def _line(capture: Capture, bucket: Bucket | None, begin: MarkRecord, until_ns: int) -> str:
@@ -131,12 +145,16 @@ def _steps(marks: Sequence[MarkRecord], begin: MarkRecord) -> int | None:
     return begin.step - before[-2] or None
 
 
-def _causes_ps(capture: Capture, begin: MarkRecord, until_ns: int) -> Mapping[str, int]:
+def _causes_ps(
+    capture: Capture, begin: MarkRecord, until_ns: int, stall: Stall | None
+) -> Mapping[str, int]:
     """The ledger of the epoch under way, as if it were the first."""
     marks = tuple(mark for mark in capture.marks if mark.ns >= begin.ns)
     so_far = replace(capture, marks=marks, last_ns=max(until_ns, begin.ns))
     events = EventLog({}, {}, None, None, None, None, 0, captures=(so_far,))
-    return attribute(align((), events))[0].ledger.causes_ps
+    timeline = align((), events)
+    ledger = attribute(timeline)[0].ledger
+    return with_time_stood_still(ledger, stall, timeline.window.start_unix_ns).causes_ps
 
 
 # ---------------------------------------------------------------- time left

@@ -24,6 +24,7 @@ class Watcher:
         self._followed: dict[tuple[str, int], FollowedRun] = {}
         self._find_at_s = 0.0
         self._is_first = True
+        self.left_out = 0  # runs that had ended before the first look
 
     def look(self) -> tuple[RunState, ...]:
         """All runs that are followed. Those that are over stay among them."""
@@ -49,6 +50,8 @@ class Watcher:
                 self._followed[key].found(run)
             else:
                 self._followed[key] = FollowedRun(run)
+        if self._is_first:
+            self.left_out = len(captured) - len(self._followed)
         self._is_first &= not captured
         now_s = time.monotonic()
         self._find_at_s = now_s + max(FIND_PAUSE_S, (now_s - began_s) / FINDING_SHARE)

@@ -1,4 +1,4 @@
-"""A state in words: `epoch 1, step 56 of 200, 71 % waiting for input, about 3 min left in it`."""
+"""A state in words: `epoch 1, step 56 of 200, 71% waiting for input, about 3 min left in it`."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ MINUTES_FROM_S = 90
 def how_far(state: ProcessState) -> str:
     """`epoch 1, step 56 of 200`"""
     if not state.last_mark:
-        return "ended, and never trained" if state.has_ended else "no training has begun"
+        return "ended without training" if state.has_ended else "no training has begun"
     parts = [] if state.epoch is None else [f"epoch {state.epoch}"]
     if state.has_ended or state.last_mark == MarkName.FIT_END:
-        parts.append("ended" if state.has_ended else "trained; the program goes on")
+        parts.append("ended" if state.has_ended else "done training; the program is still running")
     elif state.last_mark == MarkName.VALIDATION_BEGIN:
         parts.append("validating")
     elif state.last_mark in (MarkName.VALIDATION_END, MarkName.EPOCH_END):
@@ -68,7 +68,7 @@ def how_far(state: ProcessState) -> str:
 
 
 def costs(state: ProcessState) -> str:
-    """`71 % waiting for input (train.py:25 load)`; empty where nothing is booked."""
+    """`71% waiting for input (train.py:25 load)`; empty where nothing is booked."""
     whole_ps = sum(state.spent_ps.values())
     most = state.costliest
     if most is None or not whole_ps or not state.trains:

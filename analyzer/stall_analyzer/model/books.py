@@ -14,7 +14,7 @@ from stall_analyzer.model.units import Bools, Int64s
 
 @dataclass(frozen=True)
 class DatedItem:
-    """An item of the books, and when it was written down."""
+    """An item of the books, and when it was recorded."""
 
     begin_ns: int
     end_ns: int

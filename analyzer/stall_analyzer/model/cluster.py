@@ -1,4 +1,4 @@
-"""Who should train together, and what is known of each."""
+"""Which hosts should train together, and what is known about each."""
 
 from __future__ import annotations
 

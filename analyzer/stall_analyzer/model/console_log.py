@@ -79,7 +79,7 @@ class ShuffleFill:
 
 @dataclass(frozen=True)
 class PrintedProgress:
-    """The last line of Keras' progress."""
+    """The last line of Keras's progress."""
 
     epoch: int | None  # from 1
     epochs: int | None

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 
+from stall_analyzer.model.patterns import pattern
+
 LONGEST_ERROR = 200
 # What TensorFlow and Keras write around the reason.
-AROUND_IT = re.compile(
+AROUND_IT = pattern(
     r"graph execution error:?$|detected at node|node:|file \"|traceback \(most recent call last\)"
     r"|<stack traces unavailable>|\d+ root error\(s\) found|\d+ successful operations"
     r"|\d+ derived errors ignored|stack trace for|original stack trace|hint:|\[\[|\[op:|arguments"
@@ -18,9 +20,9 @@ AROUND_IT = re.compile(
     r" operations|first instantiated at|in user code:",
     re.IGNORECASE,
 )
-NODES = re.compile(r"^(\s*\{\{.*?\}\})+\s*")
-ROOT_ERROR = re.compile(r"^\s*\(\d+\)\s+")  # "(0) Resource exhausted: …"
-BEHIND_IT = re.compile(r"\s*(\[Op:.*|\[\[.*|\[name: ?.*\])$")
+NODES = pattern(r"^(\s*\{\{.*?\}\})+\s*")
+ROOT_ERROR = pattern(r"^\s*\(\d+\)\s+")  # "(0) Resource exhausted: …"
+BEHIND_IT = pattern(r"\s*(\[Op:.*|\[\[.*|\[name: ?.*\])$")
 
 
 def essential_line(text: str) -> str:

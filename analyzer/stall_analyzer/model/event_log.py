@@ -100,7 +100,7 @@ class Capture:
 
     @property
     def is_one_model(self) -> bool:
-        """Whether all fits train it. Keras names the layers of each model anew."""
+        """Whether all fits train it. Keras gives the layers of each model new names."""
         layers = {model.layers for model in self.models}
         return len(layers) == 1 and () not in layers
 

@@ -1,4 +1,4 @@
-"""What is said of a trace that is not of our kind, and so is not divided."""
+"""What can be said about a trace of another kind, which is not analyzed."""
 
 from __future__ import annotations
 

@@ -48,15 +48,15 @@ def between(low_ps: int, high_ps: int) -> str:
 def percent(part: float, whole: float) -> str:
     """A share in whole percent that never rounds something to nothing, nor a part to all."""
     if whole <= 0 or part <= 0:
-        return "0 %"
+        return "0%"
     if part >= whole:
-        return "100 %"
+        return "100%"
     share = 100 * part / whole
     if share < 1:
-        return "<1 %"
+        return "<1%"
     if share > 99:
-        return ">99 %"
-    return f"{share:.0f} %"
+        return ">99%"
+    return f"{share:.0f}%"
 
 
 def size(count: int) -> str:
@@ -69,8 +69,8 @@ def size(count: int) -> str:
 
 
 def moment(unix_ns: int) -> str:
-    """The time of day on this machine: 14:02:31."""
-    return datetime.fromtimestamp(unix_ns / 1e9).strftime("%H:%M:%S")
+    """Date and time on this machine: 2026-11-18 14:02:31. A report may be read days later."""
+    return datetime.fromtimestamp(unix_ns / 1e9).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:

@@ -29,3 +29,6 @@ ClockSource: TypeAlias = Literal["own clock", "collectives", "steps", "session n
 SizeSource: TypeAlias = Literal[
     "TF_CONFIG", "the collectives", "the numbers of the workers", "the files"
 ]
+
+# How the window of an epoch ends that did not come to its end.
+LAST_RECORD = "last record: no epoch was finished"

@@ -1,4 +1,4 @@
-"""What a model's own computing consists of, and what could make it faster."""
+"""What a model's own computation consists of, and what could make it faster."""
 
 from __future__ import annotations
 

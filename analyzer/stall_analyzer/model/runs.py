@@ -1,4 +1,4 @@
-"""Runs as they lie on disk: what `discover` finds."""
+"""Runs as they are on disk: what `discover` finds."""
 
 from __future__ import annotations
 

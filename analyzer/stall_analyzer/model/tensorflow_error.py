@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 
 from stall_analyzer.captures.stack_frames import Frame
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 
-DETECTED = re.compile(r"Detected at node '?(?P<op>[^'\s]+)'? defined at")
-NODE = re.compile(r"\[\[\{\{node (?P<op>[^}]+)\}\}")
-LINE = re.compile(
-    r'^\s*File "(?P<path>.+)", line (?P<line>\d+), in (?P<function>.+)$', re.MULTILINE
-)
+DETECTED = pattern(r"Detected at node '?(?P<op>[^'\s]+)'? defined at")
+NODE = pattern(r"\[\[\{\{node (?P<op>[^}]+)\}\}")
+LINE = pattern(r'^\s*File "(?P<path>.+)", line (?P<line>\d+), in (?P<function>.+)$', re.MULTILINE)
 TRACEBACK = "Traceback (most recent call last)"
 # An op that takes the next element: what fails in it, or in a function below it, is the input.
-TAKES_NEXT = re.compile(r"(^|/)(Iterator\w*GetNext\w*|OptionalFromValue|ReduceDataset)$")
-BELOW_IT = re.compile(r"\[\[Iterator\w*GetNext\w*\]\]")
+TAKES_NEXT = pattern(r"(^|/)(Iterator\w*GetNext\w*|OptionalFromValue|ReduceDataset)$")
+BELOW_IT = pattern(r"\[\[Iterator\w*GetNext\w*\]\]")
 
 
 @dataclass(frozen=True)

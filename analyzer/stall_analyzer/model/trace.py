@@ -134,7 +134,7 @@ class Trace:
 
 
 class TraceSource(Protocol):
-    """A trace that may have to be read first: of a large cluster not all fit into memory."""
+    """A trace that may have to be read first: those of a large cluster do not all fit in memory."""
 
     @property
     def host(self) -> str: ...

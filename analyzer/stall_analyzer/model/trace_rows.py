@@ -18,7 +18,13 @@ def names_where(trace: Trace, test: Callable[[str], bool]) -> Bools:
 
 
 def rows_named(trace: Trace, test: Callable[[str], bool]) -> Int64s:
-    return np.flatnonzero(names_where(trace, test)[trace.events.name])
+    return rows_numbered(trace, [n for n, name in enumerate(trace.names) if test(name)])
+
+
+def rows_beginning(trace: Trace, prefix: str | tuple[str, ...]) -> Int64s:
+    """Rows of events whose names begin so."""
+    found = [n for n, name in enumerate(trace.names) if name.startswith(prefix)]
+    return rows_numbered(trace, found)
 
 
 def rows_called(trace: Trace, *names: str) -> Int64s:

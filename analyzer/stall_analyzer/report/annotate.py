@@ -3,7 +3,7 @@ what the time went to, the steps, and where each finding happens.
 
 The lines belong to the host's plane: planes of other tools are not shown beside a device's. In
 protobuf lists and maps grow by appending bytes, so the copy is the original file, byte for byte,
-with ours put in behind the last byte of that plane, and its length written anew.
+with ours inserted after the last byte of that plane, and its length rewritten.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def check_folder(folder: Path, logdirs: Sequence[str]) -> None:
     place = folder.resolve()
     for logdir in logdirs:
         if not files.is_url(logdir) and place.is_relative_to(Path(logdir).resolve()):
-            raise UsageError(f"cannot write into {folder}: it lies in the log directory {logdir}")
+            raise UsageError(f"cannot write into {folder}: it is inside the log directory {logdir}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"cannot write into {folder}: it exists and is not an empty folder")
 

@@ -58,7 +58,7 @@ class WindowEntry(TypedDict):
     start_unix_ns: int | None  # Null where the trace has no absolute clock.
     duration_ps: Ps
     epoch: Count | None  # Null where no training was found: the window is the whole trace.
-    covered_ps: Ps  # How much of the window has evidence.
+    covered_ps: Ps  # How much of the window there is evidence for.
     source: WindowSource
     start_source: str  # What marked the beginning.
     end_source: str  # What marked the end.
@@ -70,7 +70,7 @@ class VerdictEntry(TypedDict):
     sentence: str
     confidence: Share
     host: str | None  # The host that holds up the others; null where none does.
-    # Between these the evidence cannot decide, most likely first; empty where it can.
+    # The evidence cannot decide between these, most likely first; empty where it can.
     candidates: list[Bucket]
 
 
@@ -104,11 +104,11 @@ class EstimateEntry(TypedDict):
     causes_ps: CauseTimes
     one_time_ps: Ps
     recurring_ps: Ps
-    ranges_ps: dict[Bucket, RangeEntry]  # All buckets: the truth lies in nine of ten of these.
-    rests_on: list[str]  # What it was made from, in sentences.
+    ranges_ps: dict[Bucket, RangeEntry]  # All buckets; nine out of ten contain the true value.
+    rests_on: list[str]  # What it is based on, in sentences.
     estimated_ps: Ps  # How much of the window was not traced.
-    profiled_steps: Count  # Training steps that it rests on.
-    steps: Positive | None  # Training steps of the epoch; null where nothing tells.
+    profiled_steps: Count  # Training steps that it is based on.
+    steps: Positive | None  # Training steps of the epoch; null where that is not known.
 
 
 class LaterEpochsEntry(TypedDict):
@@ -117,16 +117,16 @@ class LaterEpochsEntry(TypedDict):
 
 
 class ForecastEntry(RangeEntry):
-    """How long an epoch takes now, and between what and what it will take."""
+    """How long an epoch takes now, and the range it should take after the changes."""
 
     now: Ps
 
 
 class ChangeEntry(TypedDict):
     text: str
-    before: str  # Code; empty where no code says it.
+    before: str  # Code; empty where there is none to show.
     after: str
-    turns: dict[Knob, str]  # Settings that it turns, and which way; no other turns them back.
+    turns: dict[Knob, str]  # Settings that it changes, and how; no other change reverses them.
 
 
 class EvidenceEntry(TypedDict):
@@ -138,7 +138,7 @@ class EvidenceEntry(TypedDict):
 
 
 class CodeLineEntry(TypedDict):
-    """A line of the user's own code that time went to, as a capture saw it run."""
+    """A line of the user's own code that took time, as a capture saw it run."""
 
     bucket: Bucket
     cause: Cause
@@ -147,7 +147,7 @@ class CodeLineEntry(TypedDict):
     function: str
     ps: Ps  # A part of the cause's time.
     source: str  # The line as it was when it ran; empty where that was not recorded.
-    name: str  # Of the callback's hook or traced function that it is part of; may be empty.
+    name: str  # The callback hook or traced function that it is part of; may be empty.
     background: bool  # It ran in another thread while the training waited.
 
 
@@ -160,7 +160,7 @@ class StackEntry(TypedDict):
 
 
 class StacksEntry(TypedDict):
-    """What flame graphs are drawn from; only of a capture."""
+    """What flame graphs are drawn from; only with a capture."""
 
     frames: list[str]  # path:line function
     users: list[Count]  # Which of these are in the user's own code.
@@ -182,18 +182,18 @@ class FindingSummaryEntry(TypedDict):
 class FindingEntry(FindingSummaryEntry):
     blames: Annotated[list[Bucket], ("minItems", 1)]  # The buckets that lost_ps is a part of.
     estimated: bool  # Its seconds are scaled from the profiled steps to the whole epoch.
-    lines: list[CodeLineEntry]  # Of the user's code that it is about, costliest first.
-    stack: list[str]  # Where a thread stood that proves it: path:line function, innermost first.
+    lines: list[CodeLineEntry]  # Lines of the user's code that it is about, costliest first.
+    stack: list[str]  # Where the thread that proves it was: path:line function, innermost first.
     explanation: str
     change: ChangeEntry
     evidence: list[EvidenceEntry]
 
 
 class PlanEntry(TypedDict):
-    """The changes worth making, in order, and what they come to together. Time that several
+    """The changes worth making, in order, and what they save together. Time that several
     findings blame is saved once."""
 
-    findings: Annotated[list[FindingId], ("minItems", 1)]  # Most seconds first.
+    findings: Annotated[list[FindingId], ("minItems", 1)]  # Largest saving first.
     first_epoch_ps: ForecastEntry
     later_epoch_ps: ForecastEntry | None  # Null where no later epoch is known.
 
@@ -208,12 +208,12 @@ class HostLedgerEntry(TypedDict):
 
 
 class HostClockEntry(TypedDict):
-    """How a trace found its place beside those of other hosts."""
+    """How a trace was aligned with those of other hosts."""
 
     source: ClockSource
-    shared: Count  # Collectives or steps that it was set by.
+    shared: Count  # Collectives or steps that it was aligned by.
     ahead_ps: int | None  # Of its own clock before the common one; null where it has none.
-    error_ps: Ps | None  # By how much what is shared still disagrees, (median).
+    error_ps: Ps | None  # How much shared events still disagree (median).
 
 
 class TraceEntry(TypedDict):
@@ -225,20 +225,20 @@ class TraceEntry(TypedDict):
 
 class LateHostEntry(TypedDict):
     host: str
-    times: Count  # Meetings to which it came last.
-    late_steps: Count  # Steps in which that was felt.
+    times: Count  # Meetings in which it was last.
+    late_steps: Count  # Steps in which that mattered.
     cost_ps: Ps  # What the others waited for it, on average.
-    bucket: Bucket | None  # What it did longer than they; null where its ledger does not say.
+    bucket: Bucket | None  # What took it longer; null where its ledger does not say.
     cause: Cause | None
     cause_ps: Ps
-    once: bool  # Most of it will not come again.
+    once: bool  # Most of it will not recur.
 
 
 class LateStepEntry(TypedDict):
     step: Count | None  # Its index in `steps`; null between steps.
-    host: str  # The last to come.
+    host: str  # The last to arrive.
     cost_ps: Ps
-    end_ps: int  # When it came.
+    end_ps: int  # When it arrived.
     cause: Cause | None
 
 
@@ -247,7 +247,7 @@ class LatenessEntry(TypedDict):
 
     meetings: Positive
     waited_ps: dict[str, Ps]  # Per host: how long it waited for others, in all.
-    hosts: list[LateHostEntry]  # All that ever came last, costliest first.
+    hosts: list[LateHostEntry]  # All that were ever last, costliest first.
     steps: Annotated[list[LateStepEntry], ("maxItems", 500)]  # The costliest, in order of time.
     steps_left_out: Count
 
@@ -255,22 +255,22 @@ class LatenessEntry(TypedDict):
 class MemberEntry(TypedDict):
     name: str  # As in `hosts` where it was traced.
     traced: bool
-    captured: bool  # It left records of its own.
-    steps: Count | None  # That it is known to have finished.
+    captured: bool  # It left its own records.
+    steps: Count | None  # The steps it is known to have finished.
     last_unix_ns: int | None  # Its last sign of life, on the common clock.
-    ended: str | None  # Its last word; null where there is none.
+    ended: str | None  # How it ended, in its own words; null where there are none.
 
 
 class ClusterEntry(TypedDict):
-    """Who should have trained together, and what is known of each."""
+    """Which hosts should have trained together, and what is known about each."""
 
     size: Annotated[int, ("minimum", 2)]
     size_source: SizeSource
     members: list[MemberEntry]
-    missing: list[str]  # Those that left nothing here.
-    ended_first: str | None  # The member without which the others could not go on.
+    missing: list[str]  # Those that left no records here.
+    ended_first: str | None  # The member without which the others could not continue.
     ended_unix_ns: int | None
-    others_waited_ps: Ps  # For the one that ended first, or never came, on average.
+    others_waited_ps: Ps  # How long the others waited for the missing one, on average.
 
 
 class ThreadEntry(TypedDict):
@@ -279,8 +279,8 @@ class ThreadEntry(TypedDict):
     name: str
     count: Positive
     main: bool
-    blamed: bool  # It holds the training up.
-    does: str  # What it waits in; empty where nothing says.
+    blamed: bool  # It holds up the training.
+    does: str  # What it waits in; empty where that is not known.
     place: str  # File and line, of the user's own code or else of a library's.
     frames: list[str]  # path:line function, innermost first
 
@@ -295,12 +295,12 @@ class ModelPartEntry(TypedDict):
 
 class NextStepEntry(TypedDict):
     topic: str
-    helps: bool | None  # It is worth trying; null where that hangs on what the log does not tell.
+    helps: bool | None  # It is worth trying; null where that depends on what the log does not show.
     text: str
 
 
 class ComputingEntry(TypedDict):
-    """What the model's own computing consists of, and what could make it faster."""
+    """What the model's own computation consists of, and what could make it faster."""
 
     ops_ps: Ps  # Of the threads that ran ops, in what was traced.
     layers: Annotated[list[ModelPartEntry], ("maxItems", 20)]  # Costliest first.
@@ -321,34 +321,34 @@ class LayerGradientsEntry(TypedDict):
 class LearningEntry(TypedDict):
     """How the run learned, in as many points as a chart can show."""
 
-    per: Literal["step", "epoch"]  # What the points of `loss` are of.
+    per: Literal["step", "epoch"]  # What each point of `loss` is: a step or an epoch.
     loss: Annotated[list[PointEntry], ("maxItems", 310)]
-    baseline: float | None  # What the best answer costs that is the same for all inputs.
+    baseline: float | None  # The cost of the best answer that is the same for all inputs.
     baseline_words: str  # Which answer that is; empty where no cost is known.
-    gradients: list[LayerGradientsEntry]  # In the model's order; only of a capture.
+    gradients: list[LayerGradientsEntry]  # In the model's order; only with a capture.
 
 
 class ReportEntry(TypedDict):
     """One run."""
 
     run: str  # As TensorBoard names it.
-    folder: str  # The name of its folder: what a run is called that TensorBoard names ".".
+    folder: str  # The name of its folder, used for a run that TensorBoard names ".".
     attempt: Positive  # Counts restarts that wrote into the same directory.
-    captured: bool  # StallCallback, watch or `stall-analyze capture` was there.
+    captured: bool  # Captured by StallCallback, watch or `stall-analyze capture`.
     sessions: list[str]  # As the Profile plugin names them.
     hosts: list[str]
-    host: str | None  # The one whose time the run's is; null where there is no trace.
+    host: str | None  # The host that represents the run; null where there is no trace.
     framework: Framework  # Of the program that was recorded.
     window: WindowEntry
     verdict: VerdictEntry
     buckets_ps: AllBuckets
     causes_ps: CauseTimes
-    estimate: EstimateEntry | None  # Null where all was traced, or nothing tells.
+    estimate: EstimateEntry | None  # Null where everything was traced, or nothing is known.
     one_time_ps: Ps
     recurring_ps: Ps
     phases: list[PhaseEntry]
     steps: list[StepEntry]
-    outside_steps_ps: BucketTimes  # What lies in no step.
+    outside_steps_ps: BucketTimes  # Time outside all steps.
     later_epochs: LaterEpochsEntry
     findings: list[FindingEntry]
     plan: PlanEntry | None  # Null where there is nothing to save.
@@ -356,13 +356,13 @@ class ReportEntry(TypedDict):
     traces: list[TraceEntry]  # Each trace that was read.
     lateness: LatenessEntry | None  # Null where no two traced hosts were seen to meet.
     cluster: ClusterEntry | None  # Null where one process trained alone.
-    # Of the user's code that time went to, costliest first; only of a capture.
+    # Lines of the user's code that took time, costliest first; only with a capture.
     lines: Annotated[list[CodeLineEntry], ("maxItems", 50)]
     stacks: StacksEntry | None  # Null where no capture looked at Python.
-    threads: list[ThreadEntry]  # As a capture last saw them, the one that is blamed first.
+    threads: list[ThreadEntry]  # As a capture last saw them, the blamed one first.
     computing: ComputingEntry | None  # Null where the run is not healthy, or no op was traced.
     learning: LearningEntry | None  # Null where no loss was logged.
-    evidence: dict[str, str]  # Per subject one short sentence: what could be seen.
+    evidence: dict[str, str]  # For each subject, one short sentence on what could be seen.
     notes: list[NoteEntry]
 
 
@@ -377,7 +377,7 @@ class CostlyRunEntry(WorstRunEntry):
     status: Status
     primary: Bucket
     duration_ps: Ps
-    estimated: bool  # What it lost: not all of it was traced.
+    estimated: bool  # What it lost is estimated: not all of it was traced.
     sentence: str
 
 
@@ -415,11 +415,11 @@ class FleetEntry(TypedDict):
     does."""
 
     runs: Count
-    estimated_runs: Count  # Those of which not all was traced: their times are estimated.
+    estimated_runs: Count  # Runs that were not fully traced: their times are estimated.
     hosts: Count
     statuses: list[FleetStatusEntry]  # Most runs first; what their first epochs took.
     primaries: dict[Bucket, Positive]  # In how many runs a bucket costs most.
-    lost_ps: Ps  # Of machines: time that is neither work nor measuring nor unknown.
+    lost_ps: Ps  # Machine time that is neither work nor measurement nor unknown.
     buckets_ps: AllBuckets  # Of machines.
     causes_ps: CauseTimes  # Of machines, largest first.
     findings: list[FleetFindingEntry]  # Two may blame the same time: they do not add up.
@@ -444,17 +444,17 @@ class ChangedEntry(TypedDict):
     before_ps: Ps  # The first epoch.
     now_ps: Ps
     grown_ps: dict[str, Ps]  # What takes longer: buckets, and `later epochs`.
-    sentence: str  # By how much it is slower or faster, and by which cause.
+    sentence: str  # How much slower or faster it is, and because of which cause.
 
 
 class Document(TypedDict):
-    """What `stall-analyze PATH… --json` prints. Times are integers of picoseconds from the window's
+    """What `stall-analyze PATH… --json` prints. Times are integer picoseconds from the window's
     start, half-open. New names may be added without a new schema_version."""
 
     schema_version: Literal[1]
     tool_version: str
     runs: list[ReportEntry]
-    notes: list[NoteEntry]  # What the reader must know about the log directory as a whole.
+    notes: list[NoteEntry]  # What to know about the log directory as a whole.
     fleet: FleetEntry | None  # Sums over the runs, where there are several.
     over_limit: list[ExcessEntry] | None  # With --fail-over: the runs over a limit.
     worse: list[ChangedEntry] | None  # With --baseline: the runs that are worse than before.

@@ -32,7 +32,7 @@ LOST_BUCKETS: tuple[Bucket, ...] = (
     "input", "compile", "memory", "numerics", "communication", "host",
 )  # fmt: skip
 ERRORS_KEPT = 3
-# Those first whose training is in vain, then those that cost time.
+# First those whose training is wasted, then those that cost time.
 BY_NEED: tuple[Status, ...] = (
     "dead", "stuck", "learning_nothing", "slow_always", "slow_once", "running", "unknown",
     "healthy",

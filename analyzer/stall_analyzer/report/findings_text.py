@@ -1,4 +1,4 @@
-"""The findings in a terminal: what to change, what it saves, and what all changes come to."""
+"""The findings in a terminal: what to change, what it saves, and what all changes save together."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ def show_findings(terminal: Terminal, run: ReportEntry) -> None:
     terminal.line(terminal.text("findings", "bold"))
     for finding in findings[:SHOWN_IN_FULL]:
         _in_full(terminal, finding)
-    _in_short(terminal, findings[SHOWN_IN_FULL:])
-    if run["plan"]:
-        _plan(terminal, run["plan"])
+    plan = run["plan"]
+    _in_short(terminal, findings[SHOWN_IN_FULL:], plan["findings"] if plan else ())
+    if plan:
+        _plan(terminal, plan)
     more = f"stall-analyze --explain {findings[0]['id']} explains how this is found and measured"
     terminal.line(terminal.text(more, "dim"), indent=2)
 
@@ -49,7 +50,7 @@ def _in_full(terminal: Terminal, finding: FindingEntry) -> None:
     for yours in finding["lines"]:
         show_line(terminal, yours, indent=4)
     for frame in finding["stack"]:
-        terminal.code(frame, " ", indent=4)
+        terminal.frame(frame, indent=6)
     terminal.line(terminal.text(change["text"]), indent=4)
     for sign, code in (("-", change["before"]), ("+", change["after"])):
         for line in code.splitlines():
@@ -78,10 +79,13 @@ def _title(terminal: Terminal, finding: FindingEntry, more: str = "") -> None:
     )
 
 
-def _in_short(terminal: Terminal, findings: Sequence[FindingEntry]) -> None:
+def _in_short(terminal: Terminal, findings: Sequence[FindingEntry], planned: Sequence[str]) -> None:
+    """Of what is to be done, what that is."""
     for finding in findings:
         lost = finding["lost_ps"]
         _title(terminal, finding, f" (costs {seconds(lost)})" if lost else "")
+        if finding["id"] in planned:
+            terminal.line(terminal.text(finding["change"]["text"]), indent=4)
 
 
 def _plan(terminal: Terminal, plan: PlanEntry) -> None:

@@ -19,7 +19,7 @@ def render(problems: Iterable[Problem]) -> Iterator[str]:
 
 
 def _command(problem: Problem) -> str:
-    settings = {"title": f"{problem.rule} {problem.title}"}
+    settings = {"title": problem.heading}
     if problem.place:
         place = {"file": problem.place.path, "line": str(problem.place.line)}
         settings = place | settings

@@ -102,7 +102,7 @@ def _window(run: ReportEntry) -> str:
     parts = [
         *epoch_times(run),
         f"traced {percent(window['covered_ps'], window['duration_ps'])}",
-        f"confidence {100 * run['verdict']['confidence']:.0f} %",
+        f"confidence {100 * run['verdict']['confidence']:.0f}%",
     ]
     line = " · ".join(parts)
     return line[0].upper() + line[1:]

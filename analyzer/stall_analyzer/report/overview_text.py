@@ -1,4 +1,4 @@
-"""Several runs in a table, for a terminal: a line for each, and what its time went to."""
+"""Several runs in a table, for a terminal: a line for each, and where its time went."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SMALL_BAR = 12
 SHORTEST_NAME = 12
 COST_COLUMN, SHORTEST_COST = 3, 16
+GAP = 2  # after each column but the last
 LEGEND_ENTRIES = 5  # on a line
 
 
@@ -57,23 +58,30 @@ def _fit(terminal: Terminal, table: list[list[Text]]) -> None:
     """Columns from the last on go where there is no room for them, but never the name's."""
 
     def width(column: int) -> int:
-        return max(row[column].cell_len for row in table) + 2
+        return max(row[column].cell_len for row in table) + GAP
 
     while True:
-        fixed = sum(width(column) for column in range(1, len(table[0])) if column != COST_COLUMN)
+        others = (column for column in range(1, len(table[0])) if column != COST_COLUMN)
+        fixed = sum(map(width, others)) - GAP
         has_cost = len(table[0]) > COST_COLUMN
         if terminal.width - fixed >= SHORTEST_NAME + (SHORTEST_COST if has_cost else 0):
             break
         for row in table:
             del row[-1]
-    if has_cost:  # several candidates may need more room than a narrow terminal has
+    if has_cost:  # several candidates may leave too little room for the names
+        room = max(terminal.width - fixed - width(0), SHORTEST_COST) - GAP
         for row in table:
-            row[COST_COLUMN] = terminal.cut(
-                row[COST_COLUMN], terminal.width - fixed - SHORTEST_NAME - 2
-            )
-    room = terminal.width - fixed - (width(COST_COLUMN) if has_cost else 0)
+            row[COST_COLUMN] = _cut(terminal, row[COST_COLUMN], room)
+    room = terminal.width - fixed - (width(COST_COLUMN) if has_cost else 0) - GAP
     for row in table:
         row[0] = terminal.name(row[0].plain, room, str(row[0].style))
+
+
+def _cut(terminal: Terminal, cost: Text, room: int) -> Text:
+    """`compile, input or host?` becomes `compile …?`: it must not look decided."""
+    if cost.cell_len <= room or not cost.plain.endswith("?"):
+        return terminal.cut(cost, room)
+    return terminal.cut(cost, room - 1) + terminal.text("?")
 
 
 def small_bar(terminal: Terminal, buckets_ps: Mapping[Bucket, int]) -> Text:

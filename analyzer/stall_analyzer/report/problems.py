@@ -1,6 +1,6 @@
-"""What builds and reviews are told of runs: one problem each, with the user's file and line.
+"""What builds and reviews are told about runs: one problem each, with the user's file and line.
 
-A view of the document, as GitHub's annotations, SARIF and JUnit want it. Notes are no problems.
+A view of the document, as GitHub's annotations, SARIF and JUnit want it. Notes are not problems.
 """
 
 from __future__ import annotations
@@ -27,9 +27,14 @@ OTHER_RULES = {
     VERDICT: "The training is wasted: it is dead, stuck, or learns nothing.",
     UNREADABLE: "A file or a run could not be read.",
 }
+TITLES = {
+    "dead": "The training is dead",
+    "stuck": "The training is stuck",
+    "learning_nothing": "The training learns nothing",
+}
+UNDECIDED = ("running", "unknown")  # verdicts that say nothing for or against a run
 # A build fails on what it was told to fail on; what a finding costs is advice.
 GRAVITIES: dict[str, Gravity] = {"act": "warning", "consider": "note"}
-IN_VAIN = ("dead", "stuck", "learning_nothing")
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,26 @@ class Problem:
     title: str
     text: str
     place: Place | None = None
+    name: str = ""  # of a finding; unlike the title, the same in each build
+
+    @property
+    def test(self) -> str:
+        return f"{self.rule} {self.name}" if self.name else self.heading
+
+    @property
+    def heading(self) -> str:
+        """A finding is known by its id; the other rules' names would only repeat the title."""
+        return self.title if self.rule in OTHER_RULES else f"{self.rule} {self.title}"
+
+
+@dataclass(frozen=True)
+class RunProblems:
+    """Those of one run; what failed the build first."""
+
+    run: str  # as views call it
+    took_s: float  # the first epoch
+    problems: Sequence[Problem]
+    undecided: str = ""  # the verdict, where it leaves open whether there is anything to change
 
 
 def problems_of(entry: ReportEntry, checkout: Path) -> Iterator[Problem]:
@@ -55,21 +80,27 @@ def problems_of(entry: ReportEntry, checkout: Path) -> Iterator[Problem]:
     run = shown_name(entry["run"], entry["attempt"], entry["folder"])
     told = [found for found in entry["findings"] if found["severity"] in GRAVITIES]
     verdict = entry["verdict"]
-    if verdict["status"] in IN_VAIN and not any(found["severity"] == "act" for found in told):
-        title = verdict["status"].replace("_", " ")
-        yield Problem(run, VERDICT, "warning", f"{run} is {title}", verdict["sentence"])
+    if verdict["status"] in TITLES and not any(found["severity"] == "act" for found in told):
+        yield Problem(run, VERDICT, "warning", TITLES[verdict["status"]], verdict["sentence"])
     for found in told:
         text = " ".join(filter(None, (_sentence(worth(found)), found["change"]["text"])))
         gravity = GRAVITIES[found["severity"]]
-        yield Problem(run, found["id"], gravity, found["title"], text, _place(found, checkout))
+        place = _place(found, checkout)
+        yield Problem(run, found["id"], gravity, found["title"], text, place, found["name"])
     yield from unreadable(run, entry["notes"])
+
+
+def undecided(entry: ReportEntry) -> str:
+    verdict = entry["verdict"]
+    is_open = verdict["candidates"] or verdict["status"] in UNDECIDED
+    return verdict["sentence"] if is_open else ""
 
 
 def unreadable(run: str, notes: Sequence[NoteEntry]) -> Iterator[Problem]:
     for note in notes:
         if note["level"] == "error":
             text = f"{note['text']} ({note['where']})" if note["where"] else note["text"]
-            yield Problem(run, UNREADABLE, "warning", "not read, or not in full", text)
+            yield Problem(run, UNREADABLE, "error", "Not read, or only in part", text)
 
 
 def _sentence(words: str) -> str:

@@ -1,18 +1,18 @@
-"""The one way by which text gets onto a terminal: cleaned, wrapped, aligned, never padded.
+"""The one way text gets to a terminal: cleaned, wrapped, aligned, never padded.
 
-A report holds names out of foreign files. `text` keeps control characters away from the terminal,
+A report contains names from foreign files. `text` keeps control characters away from the terminal,
 and since everything printed is a `Text`, no name is ever read as markup.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.report.glyphs import ASCII
 
 NARROWEST = 40  # what words and figures need; a narrower terminal wraps the lines itself
@@ -20,7 +20,7 @@ WIDEST = 200  # for names and code
 WIDEST_TEXT = 100  # longer lines, and bars across them, are harder to read, not easier
 COLUMN_GAP = "  "
 # `1.63 s` stays on one line: rich would wrap at a no-break space too.
-FIGURE = re.compile(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|%)\b|%)")
+FIGURE = pattern(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|%)\b|%)")
 GLUE = "\ue000"  # of no meaning to anybody
 SHORTEST_LAST = 12  # cells, of words that are wrapped
 
@@ -47,6 +47,12 @@ class Terminal:
         depth = min(len(line) - len(body), self.width // 4)
         head = Text(f"{' ' * indent}{sign} {' ' * depth}")
         self._hang(head, self.text(body), self.width - head.cell_len)
+
+    def frame(self, frame: str, indent: int) -> None:
+        """A line of a stack, never broken: its path is copied, or clicked on."""
+        self._is_empty = False
+        line = Text(" " * indent) + self.text(frame)
+        self._console.print(line, no_wrap=True, overflow="ignore", crop=False)
 
     def gap(self) -> None:
         """An empty line, but not at the very top."""
@@ -87,10 +93,11 @@ class Terminal:
         return self.text(self._shortened(name, width), style)
 
     def cut(self, text: Text, width: int) -> Text:
-        """The same, without its end where it is too long."""
+        """The same, without its last words where it is too long."""
         if text.cell_len <= width:
             return text
-        kept = text.plain[: width - 2].rstrip(" ,")
+        whole_words = text.plain[: width - 1].rpartition(" ")[0]
+        kept = (whole_words or text.plain[: width - 2]).rstrip(" ,")
         return text[: len(kept)] + self.text(" …")
 
     def _shortened(self, name: str, width: int) -> str:

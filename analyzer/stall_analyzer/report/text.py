@@ -117,7 +117,7 @@ def _buckets(terminal: Terminal, run: ReportEntry) -> None:
         name = terminal.cut(name, name_width - 1)
         name.pad_right(name_width - name.cell_len)
         filled.pad_right(width - filled.cell_len)
-        said = f"{seconds(ps):>12}{percent(ps, window_ps):>7}"
+        said = f"{seconds(ps):>12}{percent(ps, window_ps):>6}"
         between = f"  ({known})" if known and not below else ""
         terminal.line(name, filled, terminal.text(said, style), terminal.text(between, "dim"))
         if known and below:
@@ -206,7 +206,7 @@ def _color(step: StepEntry) -> str:
 
 
 def _mostly(terminal: Terminal, step: StepEntry) -> Text:
-    """`compile 93 %`"""
+    """`compile 93%`"""
     bucket = _largest_bucket(step)
     if not bucket:
         return terminal.text("not traced", "dim")
@@ -257,7 +257,7 @@ def _evidence(terminal: Terminal, run: ReportEntry) -> None:
         covered = percent(window["covered_ps"], window["duration_ps"])
         what = "the capture's clocks cover" if "clocks" in run["evidence"] else "the trace covers"
         seen = f"{what} {covered} of {WHOLE[window_noun(run)]}"
-    sure = f"{100 * run['verdict']['confidence']:.0f} %"
+    sure = f"{100 * run['verdict']['confidence']:.0f}%"
     terminal.gap()
     terminal.line(terminal.text("evidence", "bold"))
     terminal.line(terminal.text(f"{seen}; confidence in the verdict {sure}"), indent=2)

@@ -25,7 +25,7 @@ def show_threads(terminal: Terminal, threads: Sequence[ThreadEntry], in_full: bo
         style = "bold" if thread["blamed"] else ""
         terminal.line(terminal.text(_title(thread), style), indent=2)
         for frame in thread["frames"]:
-            terminal.code(frame, " ", indent=4)
+            terminal.frame(frame, indent=6)
 
 
 def _title(thread: ThreadEntry) -> str:
@@ -33,6 +33,4 @@ def _title(thread: ThreadEntry) -> str:
     many = f" × {thread['count']}" if thread["count"] > 1 else ""
     blamed = ", which holds it up," if thread["blamed"] else ""
     at = f" at {thread['place']}" if thread["place"] else ""
-    return (
-        f"{thread['name'] or 'a thread of TensorFlow'}{many}{blamed}{at} {thread['does']}".rstrip()
-    )
+    return f"{thread['name'] or 'a TensorFlow thread'}{many}{blamed}{at} {thread['does']}".rstrip()

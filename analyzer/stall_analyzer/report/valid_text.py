@@ -1,4 +1,4 @@
-"""Text that every reader of JSON takes: file names need not be UTF-8, and JSON may hold halves of
+"""Text that every JSON reader accepts: file names need not be UTF-8, and JSON may contain halves of
 characters. Python writes both as escapes that DuckDB and others refuse."""
 
 from __future__ import annotations
@@ -18,5 +18,5 @@ def valid_text(data: Any) -> Any:
 
 
 def may_be_invalid(json_text: str) -> bool:
-    """Whether JSON may hold half a character: a quick look at what seldom is so."""
+    """Whether JSON may contain half a character: a quick check, since it rarely does."""
     return "\\ud" in json_text

@@ -1,4 +1,4 @@
-"""Why the verdict on a run is another one than before: what has come to its logs meanwhile."""
+"""Why the verdict on a run has changed: what is new in its logs."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ def _turn(before: Facts, after: Facts) -> str:
     if status == before["status"]:
         return ""
     if status in {"dead", "stuck"}:
-        return "the process has ended" if status == "dead" else "steps no longer end"
+        return "the process has ended" if status == "dead" else "steps no longer finish"
     if status == "learning_nothing":
         return "the loss shows it now"
     if before["status"] == "learning_nothing":
         return "the loss no longer shows that"
     if before["status"] == "running":
         return f"the first epoch is over, after {seconds(after['duration_ps'])}"
-    return "it goes on" if status == "running" else ""
+    return "steps finish again" if status == "running" else ""
 
 
 def _moved(before: Facts, after: Facts) -> str:
-    """`input is 71 % of the time now, 30 % before`; empty where that is not the reason."""
+    """`input is 71% of the time now, 30% before`; empty where that is not the reason."""
     bucket = after["primary"]
     now, then = (
         facts["buckets_ps"][bucket] / max(facts["duration_ps"], 1) for facts in (after, before)

@@ -1,4 +1,4 @@
-"""What the terminal and Markdown say of a run in the same words."""
+"""What the terminal and Markdown say about a run in the same words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from stall_analyzer.model.format import between, percent, seconds
-from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.kinds import LAST_RECORD, Bucket
 from stall_analyzer.report.facts import by_size, figures
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ CAUSE_FROM_SHARE = 200  # a cause below 1/200 of the window is not worth a line
 LITTLE_COVERED = 0.5
 
 SEEN_SHARE = 0.5  # of the window: from less, nothing is said to be well
+MORE = 1.1  # times its cost: by less, a range and a cost differ by rounding or by noise
 
 
 def about(text: str, estimated: bool) -> str:
@@ -31,7 +32,7 @@ def about(text: str, estimated: bool) -> str:
 
 
 def main_cost(run: ReportEntry) -> str:
-    """`input 62 %`, `input ~62 %` where it is estimated, or `input or compile?`"""
+    """`input 62%`, `input ~62%` where it is estimated, or `input or compile?`"""
     window_ps, primary = run["window"]["duration_ps"], run["verdict"]["primary"]
     if undecided(run):
         return undecided(run)
@@ -64,15 +65,20 @@ def traced_exactly(run: ReportEntry) -> str:
 def first_epoch(run: ReportEntry) -> str:
     """How long it took, in a table: `4.20 s`, `> 4.20 s` where it goes on."""
     window_ps = run["window"]["duration_ps"]
-    more = "> " if run["verdict"]["status"] == "running" else ""
+    more = "> " if _is_unfinished(run) else ""
     return f"{more}{seconds(window_ps)}" if window_ps else "–"
 
 
 def window_noun(run: ReportEntry) -> str:
     """What the time is of that the ledger divides."""
-    if run["verdict"]["status"] == "running":
+    if _is_unfinished(run):
         return "so far"
     return "trace" if run["window"]["epoch"] is None else "first epoch"
+
+
+def _is_unfinished(run: ReportEntry) -> bool:
+    """The epoch goes on, or was left before its end."""
+    return run["verdict"]["status"] == "running" or run["window"]["end_source"] == LAST_RECORD
 
 
 def may_enjoy(run: ReportEntry) -> bool:
@@ -92,7 +98,9 @@ def epoch_times(run: ReportEntry) -> list[str]:
     spent, estimated = figures(run), run["estimate"] is not None
     if estimated or window["covered_ps"] > LITTLE_COVERED * window["duration_ps"]:
         parts.append(f"one-time {about(seconds(spent['one_time_ps']), estimated)}")
-        parts.append(f"recurring {about(seconds(spent['recurring_ps']), estimated)}")
+        # What a run waited for that got stuck, or died, says nothing about other epochs.
+        if not (_is_unfinished(run) and run["verdict"]["status"] in ("stuck", "dead")):
+            parts.append(f"recurring {about(seconds(spent['recurring_ps']), estimated)}")
     return parts
 
 
@@ -108,7 +116,10 @@ def causes_in(run: ReportEntry, bucket: Bucket) -> list[tuple[str, int]]:
 
 def worth(finding: FindingEntry) -> str:
     """`costs 1.29 s; the change should save 1.03–1.29 s, in every epoch`"""
-    cost = f"costs {seconds(finding['lost_ps'])}" if finding["lost_ps"] else ""
+    lost = finding["lost_ps"]
+    takes_more = finding["gain_ps"]["high"] > MORE * lost
+    slows = " and slows down other work" if takes_more else ""
+    cost = f"costs {seconds(lost)}{slows}" if lost else ""
     return "; ".join(part for part in (cost, _gain(finding)) if part)
 
 
@@ -141,7 +152,7 @@ def code_place(line: CodeLineEntry) -> str:
 
 def code_cost(line: CodeLineEntry) -> str:
     """`4.10 s`, and whether it ran beside the training."""
-    beside = " in the background, which held up training" if line["background"] else ""
+    beside = " in the background, holding up training" if line["background"] else ""
     return f"{seconds(line['ps'])}{beside}"
 
 
@@ -152,6 +163,6 @@ def costly_lines(run: ReportEntry) -> list[CodeLineEntry]:
 
 
 def largest_parts(buckets_ps: Mapping[Bucket, int], whole_ps: int) -> str:
-    """`input 62 %, compile 20 %, host 9 %`"""
+    """`input 62%, compile 20%, host 9%`"""
     largest = by_size(buckets_ps)[:3]
     return ", ".join(f"{name} {percent(ps, whole_ps)}" for name, ps in largest)

@@ -1,7 +1,7 @@
 """How much memory a process for the work may take: one run must not bring the machine down.
 
-A run that needs more is lost with a clear word; without a limit, the system would end a process of
-its own choice.
+A run that needs more is lost with a clear message; without a limit, the system would kill a process
+of its own choice.
 """
 
 from __future__ import annotations

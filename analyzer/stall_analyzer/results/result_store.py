@@ -10,7 +10,7 @@ A file is written aside and then put in its place, which is all or nothing on ev
 process that is killed loses the runs it was working on and nothing else, and many processes and
 machines may work into one store. A newer result of a run takes the place of the older.
 
-Nobody depends on the disk: what is damaged there is dropped and made anew, and what cannot be
+Nothing depends on the disk: what is damaged there is dropped and made again, and what cannot be
 written there is kept as long as the process lives.
 """
 
@@ -117,7 +117,7 @@ class ResultStore:
 
     def entry(self, key: str) -> str:
         """The run's entry of the document, as a line of JSON. Raises UnreadableFile where it is
-        gone or damaged; it is then not known any more."""
+        gone or damaged; it is then no longer known."""
         unwritten = self._unwritten.get(key)
         return unwritten.entry if unwritten else self._read(key, _entry)
 
@@ -136,7 +136,7 @@ class ResultStore:
         return charts
 
     def prune(self, most_chart_bytes: int = MOST_CHART_BYTES) -> None:
-        """Delete what nobody has asked for in months: its runs do not exist any more. Of charts,
+        """Delete what nobody has asked for in months: its runs no longer exist. Of charts,
         which can be made again in the background, keep those used last."""
         oldest_s = time.time() - FORGOTTEN_AFTER_S
         charts: list[tuple[float, int, Path]] = []
@@ -185,7 +185,7 @@ class ResultStore:
 def _is_of(head: ResultHead, run: Run, even_live: bool) -> bool:
     """Whether it was made of the run's files as they are now."""
     if head.timeless:
-        return head.version in {version_of(run, live) for live in (True, False)}
+        return any(head.version == version_of(run, live) for live in (False, True))
     return head.version == version_of(run) and (even_live or not is_live(run))
 
 

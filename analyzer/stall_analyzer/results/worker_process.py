@@ -1,4 +1,4 @@
-"""A process for the work, so that a run harms no other one, and whoever waits stays quick.
+"""A process for the work, so that no run harms another, and whatever waits stays responsive.
 
 Whatever a run does to its process (memory that runs out, a crash, a file system that hangs), only
 this run is lost: the process is started again for the next one. It reads what to do from its
@@ -43,12 +43,13 @@ LOADED_AHEAD = (
 )  # fmt: skip
 FOREVER_S = threading.TIMEOUT_MAX
 ENDS_WITHIN_S = 5.0  # a process that hangs in a file system may not even be killed
-_SILENT = "it had not moved for {:.0f} minutes; a disk or a network that hangs can be the reason"
+_SILENT = "it had made no progress for {:.0f} minutes; a hanging disk or network can be the reason"
 PROGRESS, RESULT, ERROR, ENDED = "progress", "result", "error", "ended"
+TELL_EVERY_S = 0.05  # no eye sees more, and each time wakes another process
 
 
 class NoResult(Exception):
-    """Why there is no result, in words that can follow a colon."""
+    """Why the result is missing, in words that can follow a colon."""
 
 
 class ProcessDied(NoResult):
@@ -137,7 +138,7 @@ class WorkerProcess:
         return ProcessDied(_why(process.returncode))
 
     def close(self) -> None:
-        """At once: what it may be working on is not wanted any more."""
+        """At once: what it may be working on is no longer wanted."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -187,6 +188,15 @@ def main() -> None:
                 answers.close()
             sys.exit(1)
 
+    last_told_s = 0.0
+
+    def tell_progress(share: float, text: str) -> None:
+        nonlocal last_told_s
+        now_s = time.monotonic()
+        if now_s - last_told_s > TELL_EVERY_S:
+            last_told_s = now_s
+            tell(PROGRESS, (share, text))
+
     for name in LOADED_AHEAD:
         import_module(name)
     while True:
@@ -195,7 +205,7 @@ def main() -> None:
         except EOFError:  # there is no more to do, or nobody left to do it for
             return
         try:
-            answer = (RESULT, work(run, lambda *share_and_text: tell(PROGRESS, share_and_text)))
+            answer = (RESULT, work(run, tell_progress))
         except Exception as error:  # such as a full disk; the next run may still succeed
             answer = (ERROR, f"{type(error).__name__}: {error}")
         tell(*answer)

@@ -1,1 +1,1 @@
-"""What detectors look at: one run's measures, each worked out when first asked for."""
+"""What detectors look at: one run's measurements, each computed when first needed."""

@@ -1,4 +1,4 @@
-"""What the books say of the first epoch by name: callbacks, functions, saves."""
+"""What the books say about the first epoch by name: callbacks, functions, saves."""
 
 from __future__ import annotations
 

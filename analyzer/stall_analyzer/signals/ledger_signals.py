@@ -58,8 +58,8 @@ class LedgerSignals:
         return ps / self.window_ps if self.window_ps else 0.0
 
     def with_share(self, ps: int) -> str:
-        """`2.4 s, 31 % of the first epoch`"""
-        return f"{seconds(ps)}, {percent(ps, self.window_ps)} of the first epoch"
+        """`2.4 s (31% of the first epoch)`"""
+        return f"{seconds(ps)} ({percent(ps, self.window_ps)} of the first epoch)"
 
     @property
     def covered_share(self) -> float:

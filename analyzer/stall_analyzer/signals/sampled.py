@@ -62,8 +62,9 @@ def over_the_epoch(finding: Finding, signals: Signals, estimate: Estimate) -> Fi
     def scaled(ps: int, most_ps: int) -> int:
         return min(round(ps * times), most_ps)
 
-    most = sum(estimate.ranges[bucket].high_ps for bucket in finding.blames)
-    lost = scaled(finding.lost_ps, min(most, signals.window_ps))
+    blamed = sum(estimate.ranges[bucket].high_ps for bucket in finding.blames)
+    most = min(blamed, signals.window_ps)
+    lost = scaled(finding.lost_ps, most)
     later = signals.later_epoch_ps or signals.window_ps - estimate.ledger.one_time_ps()
     return replace(
         finding,
@@ -72,7 +73,7 @@ def over_the_epoch(finding: Finding, signals: Signals, estimate: Estimate) -> Fi
             f"comes to about {seconds(lost)} ({estimate.words})."
         ),
         lost_ps=lost,
-        gain=Gain(scaled(finding.gain.low_ps, lost), scaled(finding.gain.high_ps, lost)),
+        gain=Gain(scaled(finding.gain.low_ps, most), scaled(finding.gain.high_ps, most)),
         later_gain=Gain(
             scaled(finding.later_gain.low_ps, later), scaled(finding.later_gain.high_ps, later)
         ),

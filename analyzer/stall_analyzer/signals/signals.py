@@ -38,7 +38,6 @@ from stall_analyzer.signals.ending.endless_data import EndlessData, endless_data
 from stall_analyzer.signals.ending.logged_progress import LoggedProgress, progress_of
 from stall_analyzer.signals.ending.process_end import Ending, ending_of
 from stall_analyzer.signals.ending.stall import Stall
-from stall_analyzer.signals.ending.stalled import stall_of_run
 from stall_analyzer.signals.ending.still_running import StillRunning, still_running
 from stall_analyzer.signals.estimate.booked import booked_sample
 from stall_analyzer.signals.estimate.estimate import estimate_of
@@ -304,6 +303,8 @@ class Signals(LedgerSignals):
         """What the run's last time without progress was, if it ends with one."""
         if self.events is None or not self.events.captures:
             return None
+        from stall_analyzer.signals.ending.stalled import stall_of_run  # noqa: PLC0415  few need it
+
         return stall_of_run(self.events.captures, has_pipeline=bool(self.pipeline.stages))
 
     @cached_property

@@ -286,18 +286,18 @@ def _health(mode: int, values: Float64s | None) -> _Health | None:
 def _what_it_cannot_tell(reader: _DumpReader) -> Iterator[str]:
     if not reader.executions and not reader.traces:
         yield (
-            "The debugger's dump holds no executions: they are written when the program ends or "
-            "calls FlushExecutionFiles()."
+            "The debugger's dump contains no executions: they are written when the program ends "
+            "or calls FlushExecutionFiles()."
         )
     elif not reader.looked_at:
         yield (
-            f"The debugger's dump was made with {reader.mode_name}, which does not tell whether "
+            f"The debugger's dump was made with {reader.mode_name}, which does not show whether "
             'tensors are finite; tensor_debug_mode="FULL_HEALTH" does.'
         )
     if len(reader.tensors) >= MOST_TENSORS:
-        yield f"The debugger's dump holds more than {MOST_TENSORS:,} tensors: the rest is left out."
+        yield f"The debugger's dump has more than {MOST_TENSORS:,} tensors; the rest is left out."
     if DEFAULT_BUFFER in (reader.executions, reader.traces):
         yield (
-            f"The debugger's dump holds the last {DEFAULT_BUFFER:,} records of a kind, as many as "
-            "its buffer does; circular_buffer_size=-1 keeps all of them."
+            f"The debugger's dump contains only the last {DEFAULT_BUFFER:,} records of each kind, "
+            f"as many as its buffer holds; circular_buffer_size=-1 keeps all of them."
         )

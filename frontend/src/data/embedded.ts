@@ -41,7 +41,7 @@ export class EmbeddedSource implements DataSource {
   async report(run: string): Promise<ReportAnswer> {
     const isListed = this.data.runs.runs.some((listed) => listed.run === run);
     const why = isListed
-      ? `This file holds only the costliest runs in full, and ${run} is not one of them. ` +
+      ? `This file contains only the costliest runs in full, and ${run} is not one of them. ` +
         "With --run, stall-analyze writes a file for it."
       : `There is no run ${run} in this report.`;
     return this.data.reports[run] ?? missing(why);
@@ -57,7 +57,9 @@ export class EmbeddedSource implements DataSource {
 
   async event(request: EventRequest): Promise<EventAnswer> {
     const { answer } = await this.timeline({ ...request, pixels: 1 });
-    return storedEvent(answer, request) ?? missing("This report holds no more about this event.");
+    return (
+      storedEvent(answer, request) ?? missing("This report contains no more about this event.")
+    );
   }
 
   async range(request: RangeRequest): Promise<RangeAnswer> {

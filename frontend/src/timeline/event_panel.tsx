@@ -80,8 +80,10 @@ function EventFacts(props: Props & { event: EventAnswer }) {
         </dd>
         {event.count > 1 && (
           <>
-            <dt>Beside it</dt>
-            <dd>{(event.count - 1).toLocaleString("en")} shorter; zoom in to see them apart</dd>
+            <dt>Next to it</dt>
+            <dd>
+              {(event.count - 1).toLocaleString("en")} shorter; zoom in to see them separately
+            </dd>
           </>
         )}
         {event.arguments.map(([name, value]) => (
@@ -102,18 +104,18 @@ function EventFacts(props: Props & { event: EventAnswer }) {
         )}
       </dl>
       <div class="event-around">
-        <h4>What training went to meanwhile</h4>
+        <h4>Where training time went meanwhile</h4>
         <CauseList causes={event.causes} most={4} />
         <UsersLine event={event} report={report} />
         {event.around.length > 0 && (
           <>
-            <h4>Inside of</h4>
+            <h4>Inside</h4>
             <p class="event-path">{event.around.map((name) => shortened(name, 60)).join(" › ")}</p>
           </>
         )}
         {event.inside.length > 0 && (
           <>
-            <h4>In it</h4>
+            <h4>Contains</h4>
             <ul>
               {event.inside.slice(0, 6).map(([name, count, ps]) => (
                 <li key={name}>

@@ -180,7 +180,7 @@ export function Timeline(props: Props) {
         {controls.needsHint
           ? "Click the timeline first, or hold Ctrl, to zoom with the wheel."
           : lacksDetail
-            ? "This file holds no more detail than this; the tab in TensorBoard does."
+            ? "This file has no more detail than this; the tab in TensorBoard does."
             : HELP}
         {layout && answers.error && ` ${answers.error}`}
       </p>
@@ -189,9 +189,9 @@ export function Timeline(props: Props) {
 }
 
 const HELP =
-  "Click an event for its details, arrow keys go on from there. Drag over a stretch to sum it up. W and S zoom, A and D move, 0 shows all.";
+  "Click an event for its details; the arrow keys move on from there. Drag over a stretch to summarize it. W and S zoom, A and D move, 0 shows all.";
 const KEYS_HELP =
-  "W and S zoom, A and D move, 0 shows all. Arrow keys go from a chosen event to those beside, above and below it, Enter zooms to it; n and p walk along the evidence.";
+  "W and S zoom, A and D move, 0 shows all. The arrow keys move from a chosen event to those beside, above and below it; Enter zooms to it; n and p step through the evidence.";
 
 /** The canvas paints with the colors of the style sheet. */
 function themeOf(element: HTMLElement | null): Theme {

@@ -87,7 +87,7 @@ function EventText({ item, names, windowPs }: ItemProps) {
       <When item={item} windowPs={windowPs} />
       {item[4] > 1 && (
         <p class="faint">
-          and {(item[4] - 1).toLocaleString("en")} more, too short to show apart. Zoom in.
+          and {(item[4] - 1).toLocaleString("en")} more, too short to show separately. Zoom in.
         </p>
       )}
     </>

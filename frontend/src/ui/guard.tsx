@@ -11,7 +11,7 @@ export function Guard({ children }: { children: ComponentChildren }) {
       <h1>This page has failed</h1>
       <p>{String(fault)}</p>
       <p class="faint">
-        This is a fault of Stall, not of your training. `stall-analyze` shows the same report in a
+        This is a bug in Stall, not in your training. `stall-analyze` shows the same report in a
         terminal.
       </p>
       <button type="button" onClick={forget}>

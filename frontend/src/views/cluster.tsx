@@ -1,13 +1,13 @@
 /** The cluster: who should have trained together, who is missing, who ended first. */
 
-import { counted, timeOfDay } from "../format";
+import { counted, moment } from "../format";
 import { type MemberGroup, clusterSentence, memberGroups } from "../hosts";
 import type { Cluster } from "../types";
 import { Section } from "../ui/parts";
 
 export function ClusterMembers({ cluster }: { cluster: Cluster | null }) {
   if (!cluster) return null;
-  const size = `${counted(cluster.size, "member")}, by ${cluster.size_source}`;
+  const size = `${counted(cluster.size, "member")}, according to ${cluster.size_source}`;
   return (
     <Section id="cluster" title="Cluster" aside={<span class="faint">{size}</span>}>
       <p class="plan-line">{clusterSentence(cluster)}</p>
@@ -57,7 +57,7 @@ function MemberRow({ group, isFirst }: { group: MemberGroup; isFirst: boolean })
         {name}
       </th>
       <td data-title="steps">{member.steps ?? "–"}</td>
-      <td data-title="last seen (UTC)">{timeOfDay(Math.max(...seen) || null) ?? "–"}</td>
+      <td data-title="last seen (UTC)">{moment(Math.max(...seen) || null) ?? "–"}</td>
       <td data-title="last word">{member.ended ?? "–"}</td>
       <td data-title="left here">
         {left.join(" and ")}

@@ -77,7 +77,7 @@ export function Compare({ before, after, onSwap, onStep }: Props) {
         <FindingsOf
           title="Still there"
           findings={comparison.kept.map(({ after: finding }) => finding)}
-          empty="No finding is in both."
+          empty="No finding appears in both."
         />
         <FindingsOf title="New" findings={comparison.appeared} empty="No finding is new." />
       </div>

@@ -226,7 +226,7 @@ function Unreadable({ fleet, onRun }: { fleet: Fleet; onRun: (run: string) => vo
   return (
     <Section
       id="fleet-errors"
-      title={`Could not be read, or not in full: ${counted(fleet.runs_with_errors, "run")}`}
+      title={`Could not be read, or only in part: ${counted(fleet.runs_with_errors, "run")}`}
     >
       <Table heads={["run", "why"]} label="What could not be read">
         {fleet.errors.map(({ run, text }) => (

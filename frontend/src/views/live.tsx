@@ -8,7 +8,7 @@ import { StackedBar } from "../ui/stacked_bar";
 
 export function LiveState({ live }: { live: Live }) {
   return (
-    <section class="live panel" aria-label="Just now">
+    <section class="live panel" aria-label="Right now">
       {live.stall && <p class="live-stall">{live.stall}</p>}
       {liveLines(live).map(({ who, text, now, late, buckets_ps }) => (
         <div key={who} class="live-line">

@@ -28,7 +28,7 @@ export function NoRuns({ problems, capture, logdir }: RunsAnswer) {
       </p>
       <CaptureCode code={capture} />
       <p class="faint">
-        This page looks again whenever TensorBoard reloads. A long epoch needs a{" "}
+        This page checks again whenever TensorBoard reloads. A long epoch needs a{" "}
         <code>steps_per_epoch</code>: a trace of the first 200 steps answers the question.
       </p>
       <Notes notes={problems} />
@@ -41,7 +41,7 @@ export function Analyzing({ run, progress }: { run: string; progress: Progress |
     <div class="state" role="status">
       <h1>Reading {run}</h1>
       <ProgressBar progress={progress} />
-      <p class="faint">You can leave this page; the work goes on, and its result is kept.</p>
+      <p class="faint">You can leave this page; the work continues, and its result is kept.</p>
     </div>
   );
 }
@@ -121,13 +121,13 @@ function gapOfTheCapture(isUntraced: boolean): Gap {
   if (isUntraced) {
     return {
       why: "The capture was there but saved no profile:",
-      how: "profiling was switched off, another profiler was running, or the process ended too soon.",
+      how: "profiling was turned off, another profiler was running, or the process ended too soon.",
       code: null,
     };
   }
   return {
     why: "The capture profiled only parts of it, to stay within its budget.",
-    how: "A larger one shows more, once, and makes that first epoch slower:",
+    how: "A larger budget shows more, but makes that first epoch slower:",
     code: 'StallCallback("logs/run1", budget=0.5)',
   };
 }
@@ -136,7 +136,7 @@ function gapOfAnOrdinaryLog(isUntraced: boolean, capture: string): Gap {
   return {
     why: isUntraced
       ? "Event files show that time passed, not where it went."
-      : "The profiler was on for a short time only. Keras' own profile_batch, for one, starts late and stops soon: tracing and the first batch are over by then.",
+      : "The profiler was on for only a short time. Keras's own profile_batch, for example, starts late and stops early: tracing and the first batch are over by then.",
     how: "These lines capture all of it:",
     code: capture,
   };

@@ -1,7 +1,14 @@
 /** The answer: one sentence, and the figures it rests on. */
 
 import { between, percent, seconds } from "../format";
-import { LITTLE_COVERED, about, figuresOf, sortedBySeverity, windowName } from "../model";
+import {
+  LITTLE_COVERED,
+  about,
+  figuresOf,
+  isUnfinished,
+  sortedBySeverity,
+  windowName,
+} from "../model";
 import { STATUS_COLORS } from "../palette";
 import { STATUS_ADVICE } from "../words";
 import type { Report, VerdictChange } from "../types";
@@ -45,7 +52,7 @@ function advice({ verdict, findings }: Report): string {
     ({ later_gain_ps }) => later_gain_ps.high > 0,
   );
   return verdict.status === "slow_once" && comesBack
-    ? "The largest part passes; but every epoch pays for some of the rest, as the changes say."
+    ? "Most of it passes, but every epoch pays for some of the rest, as the changes show."
     : STATUS_ADVICE[verdict.status];
 }
 
@@ -54,6 +61,10 @@ function Figures({ report }: { report: Report }) {
   const isEstimated = report.estimate !== null;
   const spent = figuresOf(report);
   const hasLittle = window.covered_ps <= window.duration_ps * LITTLE_COVERED;
+  const hasClocks = "clocks" in report.evidence;
+  // What a run waited for that got stuck, or died, says nothing about other epochs.
+  const isOver = verdict.status === "stuck" || verdict.status === "dead";
+  const comesAgain = !(isOver && isUnfinished(report));
   const isKnown = isEstimated || !hasLittle; // else nobody knows what comes back
   return (
     <dl class="figures-row">
@@ -70,15 +81,17 @@ function Figures({ report }: { report: Report }) {
             value={about(seconds(spent.one_time_ps), isEstimated)}
             hint="Time that later epochs do not pay for: tracing, the first element …"
           />
-          <Fact
-            name="Every epoch"
-            value={about(seconds(spent.recurring_ps), isEstimated)}
-            hint="Time that comes back in every epoch."
-          />
+          {comesAgain && (
+            <Fact
+              name="Every epoch"
+              value={about(seconds(spent.recurring_ps), isEstimated)}
+              hint="Time that every epoch spends again."
+            />
+          )}
         </>
       )}
       <Fact
-        name={isEstimated ? "Traced exactly" : "Seen by the trace"}
+        name={isEstimated ? "Traced exactly" : `Covered by the ${hasClocks ? "clocks" : "trace"}`}
         value={percent(window.covered_ps, window.duration_ps)}
         isWeak={hasLittle}
         hint={

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
+from stall_analyzer.cli.argument_parser import ArgumentParser
 from tb_stall_plugin.capture.attach.attached_job import attached_job
 from tb_stall_plugin.capture.attach.job_views import as_json, as_text, kernel_view
 from tb_stall_plugin.capture.attach.refusals import Refused, StacksRefused
@@ -20,7 +21,7 @@ INTERRUPTED = 130
 LEAST_SECONDS = 5.0
 
 DESCRIPTION = """\
-Says whether a Python process is stuck, where, and what it waits for, even
+Tells whether a Python process is stuck, where, and what it waits for, even
 though it was not recorded: looks at its stacks once a second (py-spy), and at
 its threads, system calls, memory and children (/proc). The process is not
 stopped, and nothing is written. Linux only.
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    made = ArgumentParser(
         prog=PROGRAM,
         description=DESCRIPTION,
         epilog=EPILOG,

@@ -88,7 +88,7 @@ def _sentence(member: Member) -> str:
 
 
 def _figures(member: Member) -> str:
-    """`12 looks in 5 s: 0.1 % of a core, 1.2 GiB of memory, 42 threads, 2 children`"""
+    """`12 looks in 5 s: 0.1% of a core, 1.2 GiB of memory, 42 threads, 2 children`"""
     first, last = member.observer.sights[0], member.observer.sights[-1]
     seconds = (last.ns - first.ns) / NS_PER_S
     said = [f"{percent(last.cpu_s - first.cpu_s, seconds)} of a core"]

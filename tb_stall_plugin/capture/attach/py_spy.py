@@ -66,8 +66,10 @@ def threads_of(pid: int, with_locals: bool = False) -> tuple[PythonThread, ...]:
         _refuse_for_good(pid, done.stderr)
         time.sleep(PAUSE_S)
     if any(words in done.stderr.lower() for words in NO_PYTHON):
-        raise Refused(f"process {pid} is not a Python process, or one that has not begun yet")
-    why = next(iter(done.stderr.strip().splitlines()), "no reason is known").removeprefix("Error: ")
+        raise Refused(f"process {pid} is not a Python process, or has not started Python yet")
+    why = next(iter(done.stderr.strip().splitlines()), "the reason is not known").removeprefix(
+        "Error: "
+    )
     raise StacksRefused(f"py-spy could not read the stacks of process {pid}: {why}")
 
 

@@ -1,6 +1,6 @@
-"""A tf.data pipeline made anew, so that reading it leaves the user's own as it was.
+"""A copy of a tf.data pipeline, so that reading it leaves the user's own as it was.
 
-To shuffle anew in each epoch, a dataset counts its iterators: one of ours would change the order of
+To reshuffle in each epoch, a dataset counts its iterators: one of ours would change the order of
 the user's. So the graph of the pipeline is copied, counters and all. What cannot be copied, because
 it draws random numbers, calls Python or writes files, is not read.
 """
@@ -35,12 +35,14 @@ def copied(dataset: tf.data.Dataset[Any]) -> tf.data.Dataset[Any]:
         )
     except Exception as error:
         raise CannotCopy(
-            "its pipeline calls Python or draws random numbers, and reading it would change what "
+            "its pipeline calls Python or draws random numbers, so reading it would change what "
             "training sees"
         ) from error
     graph = graph_pb2.GraphDef.FromString(serialized.numpy())
     if any(node.op.startswith(WRITES) for node in graph.node):
-        raise CannotCopy("its pipeline keeps what was read, and reading it would fill that")
+        raise CannotCopy(
+            "its pipeline keeps what was read (a cache), and reading it would fill that"
+        )
     _shuffle_apart(graph)
     variant = tf.raw_ops.DatasetFromGraph(graph_def=graph.SerializeToString())
     return dataset_ops._VariantDataset(variant, dataset.element_spec)
@@ -64,7 +66,7 @@ def _shuffle_apart(graph: graph_pb2.GraphDef) -> None:
                 graph.node.remove(generator)
             _limit(nodes[node.input[1]])
         elif node.op.startswith("Shuffle"):
-            raise CannotCopy("its pipeline shuffles in a way that reading it would change")
+            raise CannotCopy("reading its pipeline would change how it shuffles")
 
 
 def _limit(size: Any) -> None:

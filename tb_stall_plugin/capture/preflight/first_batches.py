@@ -65,7 +65,7 @@ class FirstBatches:
 def first_batches(model: Any, examples: int, may_consume: bool) -> FirstBatches:
     """Of the fit that is under way further up the stack: as many as hold so many examples.
 
-    `may_consume`: nobody will train with the data afterwards."""
+    `may_consume`: nobody will train with the data afterward."""
     given = _locals_of_fit(model)
     x: Any = given.get("x")
     y, weights = given.get("y"), given.get("sample_weight")
@@ -88,7 +88,7 @@ def _locals_of_fit(model: Any) -> dict[str, Any]:
         if frame.f_code.co_name == "fit" and frame.f_locals.get("self") is model:
             return dict(frame.f_locals)
         frame = frame.f_back
-    raise CannotRead("it is not Keras' own fit that trains")
+    raise CannotRead("it is not Keras's own fit that trains")
 
 
 def _is_indexed(x: Any) -> bool:

@@ -111,7 +111,7 @@ def judged_labels(
 ) -> PreflightCheck:
     y = data.first.y
     if not isinstance(y, tf.Tensor) or loss is None:
-        why = "there are none" if y is None else "the loss is not one of Keras' own"
+        why = "there are none" if y is None else "the loss is not one of Keras's own"
         return not_checked(CheckName.LABELS, why)
     labels = np.asarray(y, np.float64)
     fault = _wrong_labels(labels, loss, outputs) or _out_of_reach(labels, loss, activation)
@@ -128,7 +128,7 @@ def _wrong_labels(labels: Any, loss: LossUsed, outputs: Any) -> str | None:
         classes = outputs.shape[-1]
         if low < 0 or high >= classes:
             return f"classes from {low:g} to {high:g}, but the last layer has {classes} units"
-        return "numbers of classes are whole numbers" if (labels % 1).any() else None
+        return "class numbers must be whole numbers" if (labels % 1).any() else None
     if loss.name in CROSS_ENTROPIES and (low < 0 or high > 1):
         return f"they go from {low:g} to {high:g}, but {loss.name} needs 0 to 1"
     if loss.name != CATEGORICAL and labels.size != outputs.size:
@@ -144,7 +144,7 @@ def _out_of_reach(labels: Any, loss: LossUsed, activation: str | None) -> str | 
     share = float(((labels < low - ROUNDED) | (labels > high + ROUNDED)).mean())
     if share < OUT_OF_REACH:
         return None
-    return f"{share:.0%} of them lie outside of what {activation} in the last layer can produce"
+    return f"{share:.0%} of them lie outside the range of {activation} in the last layer"
 
 
 def _only_one_class(labels: Any, loss: LossUsed) -> str | None:
@@ -162,7 +162,7 @@ def _only_one_class(labels: Any, loss: LossUsed) -> str | None:
 def judged_outputs(outputs: list[Any], loss: LossUsed | None) -> PreflightCheck:
     text = ", ".join(map(_of_one, outputs[:MOST_NAMED]))
     if max(map(_not_finite, outputs), default=0.0) > 0:
-        text = "NaN or infinity comes out of the model with its first weights"
+        text = "the model outputs NaN or infinity with its initial weights"
         return failed(CheckName.OUTPUTS, text, CheckFault.NOT_FINITE)
     fault = _no_probabilities(outputs[0], loss) if len(outputs) == 1 and loss else None
     if fault is not None:
@@ -201,7 +201,7 @@ def judged_loss(look: Look, constant: float | None, loss: LossUsed | None) -> Pr
         return failed(CheckName.LOSS, text, CheckFault.LABELS)
     if constant is None:
         return passed(CheckName.LOSS, f"{look.loss:.4g}; what a constant answer costs is not known")
-    text = f"{look.data_loss:.4g}; an answer that is always the same costs {constant:.4g}"
+    text = f"{look.data_loss:.4g}; always giving the same answer costs {constant:.4g}"
     if look.data_loss > FAR * constant > 0:
         text += ": far above; are inputs and targets scaled?"
     return passed(CheckName.LOSS, text)
@@ -214,7 +214,7 @@ def judged_gradients(names: list[str], looks: Sequence[Look], at_end: bool) -> P
     first = looks[0].largest
     if not np.isfinite(first).all() and np.isfinite(looks[0].loss):
         where = _named([name for name, g in zip(names, first, strict=True) if not np.isfinite(g)])
-        text = f"NaN or infinite in {where}, though the loss is not"
+        text = f"NaN or infinite in {where}, although the loss is finite"
         return failed(CheckName.GRADIENTS, text, CheckFault.NOT_FINITE)
     if not np.isfinite(first).all():
         return not_checked(CheckName.GRADIENTS, "the loss is not finite")
@@ -225,7 +225,7 @@ def judged_gradients(names: list[str], looks: Sequence[Look], at_end: bool) -> P
     if not missed:
         return passed(CheckName.GRADIENTS, f"they reach all {len(layers)} layers with weights")
     if at_end:
-        return not_checked(CheckName.GRADIENTS, "the loss is at its minimum already")
+        return not_checked(CheckName.GRADIENTS, "the loss is already at its minimum")
     if not reached:
         return failed(CheckName.GRADIENTS, "zero in every layer", CheckFault.NO_GRADIENT)
     return failed(CheckName.GRADIENTS, f"none in {_named(missed)}", CheckFault.UNREACHED)

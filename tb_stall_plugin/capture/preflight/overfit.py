@@ -1,4 +1,4 @@
-"""Can the model learn a few examples by heart? One that cannot will not learn the others."""
+"""Can the model memorize a few examples? One that cannot will not learn the others."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Overfitted:
             text = f"the loss becomes NaN or infinite within {STEPS_OF_RATE} steps on one batch"
             return failed(CheckName.OVERFIT, text, CheckFault.NOT_FINITE)
         if not self.runs:
-            return not_checked(CheckName.OVERFIT, "there was no time for it")
+            return not_checked(CheckName.OVERFIT, "there was not enough time")
         if self._constant is not None and self._constant - self._least < NO_SPREAD:
             return not_checked(CheckName.OVERFIT, "all labels of these examples are the same")
         best_looks = min((looks for _, looks in self.runs), key=self._best)
@@ -87,7 +87,7 @@ class Overfitted:
         first = self._first.data_loss
         if first - best > (1 - CLEARLY) * abs(first):
             return passed(CheckName.OVERFIT, text)
-        return not_checked(CheckName.OVERFIT, f"{text}; the least this loss can be is not known")
+        return not_checked(CheckName.OVERFIT, f"{text}; the minimum of this loss is not known")
 
     def _has_ended(self, best: float, looks: Sequence[Look]) -> bool:
         """As far down as it goes, and all rates had their steps."""

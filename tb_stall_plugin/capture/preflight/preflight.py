@@ -33,11 +33,11 @@ from tb_stall_plugin.capture.preflight.trial import Trial
 from tb_stall_plugin.capture.preflight.unchanged import PutBack, captured_by, unchanged
 from tb_stall_plugin.capture.process.recorder import Recorder
 
-FEW = 16  # examples to be learned by heart
+FEW = 16  # examples to memorize
 FEWEST = 2
 MOST_BATCHES = 8  # of tiny ones; each has a forward pass of its own in the graph
 SECONDS = 15.0  # for learning them
-# Beyond that, copies of weights and of an optimizer's state might not fit into memory.
+# Beyond that, copies of weights and of an optimizer's state might not fit in memory.
 MOST_PARAMETERS = 100_000_000
 NAMES = (
     CheckName.DATA, CheckName.LABELS, CheckName.OUTPUTS, CheckName.LOSS, CheckName.GRADIENTS,
@@ -107,7 +107,7 @@ def _cannot_be_tried(model: Any) -> str | None:
         return f"models under {type(strategy).__name__} (a distribution strategy) are not tried"
     step = getattr(type(model), "train_step", None)
     if not getattr(step, "__module__", "").startswith(("keras.", "tf_keras.")):
-        return "the model has a train_step of its own"
+        return "the model has a custom train_step"
     if not model.built and hasattr(model, IS_KERAS_2):
         return "the model has no weights before its first step; give it an Input layer"
     return None
@@ -118,7 +118,7 @@ def _parameters(model: Any) -> int:
 
 
 def _few(model: Any, data: FirstBatches) -> list[OneBatch]:
-    """Examples to be learned by heart: no more than a small model can know."""
+    """Examples to memorize: no more than a small model can know."""
     parameters = _parameters(model) if model.built else 2 * FEW
     count = min(max(parameters // 2, FEWEST), FEW)
     first = data.batches[0]

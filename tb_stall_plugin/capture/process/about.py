@@ -20,6 +20,7 @@ from stall_analyzer.captures.capture_records import (
     Task,
     ThreadSettings,
 )
+from stall_analyzer.captures.machine import this_machine
 from stall_analyzer.captures.record_json import from_json
 
 FLAGS = (
@@ -41,6 +42,7 @@ def environment(hang_after_s: float | None, initialized: bool) -> Environment:
         host=socket.gethostname(),
         pid=os.getpid(),
         parent=os.getppid(),
+        machine=this_machine(),
         python=platform.python_version(),
         tensorflow=_version("tensorflow"),
         keras=_version("keras"),

@@ -11,7 +11,7 @@ and a destructor may then let other threads run; TensorFlow's do.
   Python crashes. So nobody asks a frame of another thread for its `f_back`, or its variables, but
   here.
 
-And letting go of all frames afterwards: who asks is among those who are seen, so a frame that is
+And letting go of all frames afterward: who asks is among those who are seen, so a frame that is
 kept in a variable is a cycle, and keeps the variables of all functions that were seen alive until
 garbage is collected. An iterator of TensorFlow that is torn down when Python itself ends
 waits forever: for threads that may run no more Python.

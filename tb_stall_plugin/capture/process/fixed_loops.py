@@ -1,4 +1,4 @@
-"""A while loop whose condition is computed anew in each round, and always from the same.
+"""A while loop whose condition is recomputed in each round, always from the same values.
 
 Such a loop does not end: a loss that is NaN is not below anything, a crop of an empty mask stays
 empty. Nothing is said of flags, counters and whole numbers, which stay as they are until the end,

@@ -1,4 +1,4 @@
-"""Samples of stacks, folded: each frame and each stack is written down once, then counted."""
+"""Samples of stacks, folded: each frame and each stack is written once, then counted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FoldedStacks:
         self._since_ns = time.time_ns()
         self._whole: dict[tuple[str, bool], set[tuple[str, ...]]] = {}
         self._short: dict[tuple[str, bool], set[tuple[str, ...]]] = {}
-        # What has been written down, by its number.
+        # What has been written, by its number.
         self._frames: dict[str, int] = {}
         self._stacks: dict[tuple[str, ...], int] = {}
         self._sources: set[str] = set()

@@ -1,50 +1,63 @@
 """Lines of the user's that run as code that AutoGraph has made of them.
 
-AutoGraph keeps a map from its lines to the user's with each function that it makes. That function
-is a local of the frame that calls it. TensorFlow itself is not needed to look it up.
+AutoGraph keeps what it has made, each with a map from its lines to the user's. TensorFlow itself is
+not needed to look them up: where it has not been imported, it has made nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import FrameType
-
-from tb_stall_plugin.capture.process.current_frames import locals_of
+import sys
+from collections.abc import Mapping
+from types import CodeType
+from typing import Any
 
 GENERATED = "__autograph_generated_file"
-CONVERTED = "converted_f"  # the local; its callers' frames may be a few frames out
-FRAMES_UP = 8
-MAP = "ag_source_map"
+API = "tensorflow.python.autograph.impl.api"
 MOST_FILES = 1000  # remembered
 
-Lines = Mapping[tuple[str, int], object]
-_maps: dict[str, Lines] = {}  # by the file that AutoGraph wrote: asked for once, see locals_of
+Lines = Mapping[tuple[str, int], Any]
+_maps: dict[str, Lines] = {}  # by the file that AutoGraph wrote
 
 
-def users_line(stack: Sequence[FrameType], n: int) -> str | None:
-    """Of the nth frame: `path:line function`, as the user wrote it. None where that cannot be
-    told."""
-    path = stack[n].f_code.co_filename
+def users_line(code: CodeType, line: int) -> str | None:
+    """`path:line function` as the user wrote it; None where that cannot be told. The map knows
+    statements; a line inside one belongs to the last that began before it."""
+    return _first_of(code, range(line, code.co_firstlineno - 1, -1))
+
+
+def users_function(code: CodeType) -> str | None:
+    """The same, of the line at which a function begins: a decorator may stand before it."""
+    last = max((line for _, _, line in code.co_lines() if line), default=code.co_firstlineno)
+    return _first_of(code, range(code.co_firstlineno, last + 1)) or users_line(
+        code, code.co_firstlineno
+    )
+
+
+def _first_of(code: CodeType, numbers: range) -> str | None:
+    path = code.co_filename
+    lines = _map_of(path)
+    origin = next((lines[path, n] for n in numbers if (path, n) in lines), None)
+    if origin is None:
+        return None
+    return f"{origin.loc.filename}:{origin.loc.lineno} {origin.function_name or code.co_name}"
+
+
+def _map_of(path: str) -> Lines:
     if path not in _maps:
         if len(_maps) >= MOST_FILES:
             _maps.clear()
-        _maps[path] = _map_held_by(stack[n + 1 : n + 1 + FRAMES_UP])
-    return _looked_up(_maps[path], stack[n])
+        try:
+            _maps.update(_made())
+        except Exception:  # another thread makes more, or it is another version of TensorFlow
+            return {}
+        _maps.setdefault(path, {})
+    return _maps[path]
 
 
-def _map_held_by(callers: Sequence[FrameType]) -> Lines:
-    caller = next((each for each in callers if CONVERTED in each.f_code.co_varnames), None)
-    converted = None if caller is None else locals_of(caller).get(CONVERTED)
-    return getattr(converted, MAP, None) or {}
-
-
-def _looked_up(lines: Lines, frame: FrameType) -> str | None:
-    """The map knows statements; a line inside one belongs to the last that began before it."""
-    path = frame.f_code.co_filename
-    for number in range(frame.f_lineno, frame.f_code.co_firstlineno - 1, -1):
-        origin = lines.get((path, number))
-        if origin is not None:
-            place = getattr(origin, "loc")  # noqa: B009 (a class of TensorFlow's)
-            function = getattr(origin, "function_name", None) or frame.f_code.co_name
-            return f"{place.filename}:{place.lineno} {function}"
-    return None
+def _made() -> dict[str, Lines]:
+    transpiler = getattr(sys.modules.get(API), "_TRANSPILER", None)
+    if transpiler is None:
+        return {}
+    by_code = [*transpiler._cache._cache.values()]
+    made = [factory for factories in by_code for factory in [*factories.values()]]
+    return {factory.module.__file__: factory.source_map for factory in made}

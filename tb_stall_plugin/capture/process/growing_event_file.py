@@ -18,7 +18,7 @@ from tensorboard.compat.proto import event_pb2, types_pb2
 from stall_analyzer.files.tfrecord import framed
 
 UPLOAD_PAUSE_S = 30.0  # an object store takes whole files, and few versions of one a minute
-# An object is sent anew as a whole whenever it has grown; at this size the next one begins.
+# An object is sent again in full whenever it has grown; at this size the next one begins.
 MOST_REMOTE_BYTES = 4 << 20
 
 

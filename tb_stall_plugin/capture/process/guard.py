@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from stall_analyzer.captures.capture_format import StopReason, TrainingPhase
 from stall_analyzer.captures.capture_records import CapturedError
 from stall_analyzer.captures.held_stacks import stacks_file_of
+from tb_stall_plugin.capture.imports import LOGDIR
 from tb_stall_plugin.capture.process import last_word, thread_stacks
 from tb_stall_plugin.capture.process.about import environment
 from tb_stall_plugin.capture.process.held_interpreter import HeldInterpreter
@@ -43,6 +44,9 @@ WRITE_S = 3.0
 WRITE_AFTER_FIT_S = 1.0
 LAST_WORDS_S = 15.0
 MOST_ERROR_CHARACTERS = 4000  # TensorFlow's errors quote whole graphs, and say why at the end
+ELSEWHERE = (
+    "the script asked for its capture in {}; it is in the folder of the command that ran the script"
+)
 REPORTED = "_reported_by_stall"
 
 _guard: Guard | None = None
@@ -56,11 +60,10 @@ def guard(
 
     `age_s`: how long the program has run already, if nothing was heard of it meanwhile."""
     global _guard  # noqa: PLW0603 (signals and hooks are the process's too)
-    folder = os.fspath(logdir)
-    if "://" not in folder:
-        folder = os.path.abspath(folder)  # noqa: PTH100 (the script may change its folder)
+    folder = _absolute(folder_for(logdir))
     with _lock:
         if _guard is not None and _guard.is_open and _guard.logdir == folder:
+            _guard.is_asked_for(logdir)
             if hang_after_s is not None:
                 _guard.hang_after(hang_after_s)
             return _guard
@@ -72,7 +75,20 @@ def guard(
             # They may yet be left, by an exception, and would keep their models forever.
             _guard.pulse.fits = before.pulse.fits
         _guard.begin()
+        _guard.is_asked_for(logdir)
         return _guard
+
+
+def folder_for(logdir: str | os.PathLike[str]) -> str:
+    """Where it is written in truth: a command that runs the script has all of a run in its own
+    folder, since two captures of one process would each miss what the other one has."""
+    return os.environ.get(LOGDIR) or os.fspath(logdir)
+
+
+def _absolute(folder: str | os.PathLike[str]) -> str:
+    """The script may change its folder."""
+    path = os.fspath(folder)
+    return path if "://" in path else os.path.abspath(path)  # noqa: PTH100
 
 
 def is_on_duty() -> bool:
@@ -82,6 +98,7 @@ def is_on_duty() -> bool:
 class Guard:
     def __init__(self, logdir: str, hang_after_s: float | None, age_s: float = 0.0) -> None:
         self.logdir = logdir
+        self._asked_for = {logdir}
         self.recorder = Recorder(logdir)
         self.pulse = Pulse(age_s=age_s)
         self.on_hang: Callable[[], None] = _nothing
@@ -114,6 +131,13 @@ class Guard:
                 self.on_hang, self.on_end = self._windows.hang, self._windows.finish
             return self._windows
 
+    def is_asked_for(self, logdir: str | os.PathLike[str]) -> None:
+        """By a script that may have named a folder of its own."""
+        folder = _absolute(logdir)
+        if folder not in self._asked_for:
+            self._asked_for.add(folder)
+            self.recorder.note("info", ELSEWHERE.format(os.fspath(logdir)))
+
     def hang_after(self, seconds: float) -> None:
         self._witness.hang_after_s = seconds
 
@@ -129,7 +153,7 @@ class Guard:
         self._held.begin()
         self._watchdog.start()
         # Not before: strategies wait for their workers in a way that lets no Python run, and with
-        # a handler of ours SIGTERM would not end such a process any more.
+        # a handler of ours SIGTERM would no longer end such a process.
         self.pulse.on_training = lambda: _quietly(self._hear_signals)
 
     def _hear_signals(self) -> None:
@@ -138,7 +162,7 @@ class Guard:
             self.recorder.note("warning", missing)
 
     def describe(self) -> None:
-        """The start record anew, when TensorFlow has its devices. Once."""
+        """The start record again, when TensorFlow has its devices. Once."""
         if not self._is_described:
             self._is_described = True
             _quietly(lambda: self._write_start(initialized=True))
@@ -271,7 +295,7 @@ def _quietly(action: Callable[[], None]) -> None:
     try:
         action()
     except Exception:
-        logger.warning("The capture failed; training goes on.", exc_info=True)
+        logger.warning("The capture failed; training continues.", exc_info=True)
 
 
 def _within(action: Callable[[], None], seconds: float) -> None:

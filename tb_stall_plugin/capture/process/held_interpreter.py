@@ -1,4 +1,4 @@
-"""Writes down the stacks of a process in which no Python runs any more, the watchdog included.
+"""Records the stacks of a process in which no Python runs anymore, including the watchdog.
 
 Native code may wait without letting go of the interpreter lock: MultiWorkerMirroredStrategy does,
 for workers that have not started. faulthandler has a timer and a writer in C that need no lock.
@@ -27,6 +27,7 @@ WAIT_FOR_DISK_S = 1.0
 # A process has one timer. A child that is forked while it runs would wait for its thread forever.
 _timer = threading.Lock()
 _users: weakref.WeakSet[HeldInterpreter] = weakref.WeakSet()
+_set_timer: Callable[..., None] = faulthandler.dump_traceback_later
 LATE_S = 10.0  # the watchdog is not late by so much while Python runs, even if the machine swaps
 
 
@@ -39,7 +40,6 @@ class HeldInterpreter:
         self._file = -1
         self._is_over = False
         self._is_taken = False  # what is in the file: it is left there until it must be on disk
-        self._set_timer: Callable[..., None] = faulthandler.dump_traceback_later
         # Not the timer's: whoever forks must not wait for a disk. It keeps the file open.
         self._using_file = threading.Lock()
 
@@ -51,7 +51,7 @@ class HeldInterpreter:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
         except OSError:  # the recorder will say so
             return
-        _replace_timer(self._set_by_script)
+        _replace_timer(_set_by_script)
         _users.add(self)
 
     def put_off(self, seconds: float, look: Look | None = None) -> None:
@@ -64,12 +64,14 @@ class HeldInterpreter:
         with self._using_file:
             if self._file < 0 or self._is_taken:
                 return
+            if os.fstat(self._file).st_size > STACKS_HEADER_BYTES:
+                return  # written since it was last asked for, with the header that it has
             with suppress(OSError):  # what was known a second ago must do
                 os.pwrite(self._file, text[:STACKS_HEADER_BYTES], 0)
                 os.lseek(self._file, STACKS_HEADER_BYTES, os.SEEK_SET)
             with _timer:
                 if not self._is_over:
-                    self._set_timer(due_s, file=self._file)
+                    _set_timer(due_s, file=self._file)
 
     def taken(self) -> DumpRecord | None:
         """What was written while Python stood still, now that it runs again: once. It may run for
@@ -102,12 +104,9 @@ class HeldInterpreter:
             if not self._is_over:
                 self._is_over = True
                 _users.discard(self)
-                _replace_timer(self._set_timer)
+                if not _users:
+                    _replace_timer(_set_timer)
                 faulthandler.cancel_dump_traceback_later()
-
-    def _set_by_script(self, *arguments: object, **named: object) -> None:
-        self._stop()
-        self._set_timer(*arguments, **named)
 
     def _before_fork(self) -> None:
         if not self._is_over:
@@ -116,7 +115,13 @@ class HeldInterpreter:
     def _after_fork(self) -> None:
         if not self._is_over:
             self._is_over = True
-            _replace_timer(self._set_timer)
+            _replace_timer(_set_timer)
+
+
+def _set_by_script(*arguments: object, **named: object) -> None:
+    for user in tuple(_users):
+        user._stop()
+    _set_timer(*arguments, **named)
 
 
 def _before_fork() -> None:

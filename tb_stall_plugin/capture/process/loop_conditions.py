@@ -1,4 +1,4 @@
-"""What a while loop's condition is computed from, if each round computes all of it anew."""
+"""What a while loop's condition is computed from, if each round recomputes all of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the training is doing, and how long it may go on without a sign of life."""
+"""What the training is doing, and how long it may run without a sign of life."""
 
 from __future__ import annotations
 
@@ -63,11 +63,14 @@ class Pulse:
         answers = [fit_was_left() for fit_was_left in tuple(self.fits)]
         return any(answers)
 
-    def step_done(self) -> None:
+    def step_done(self) -> int:
+        """Returns how long it took."""
         self.alive()
         self.steps_done += 1
-        self.step_ns.append(self.last_sign_ns - self.last_step_ns)
+        step_ns = self.last_sign_ns - self.last_step_ns
+        self.step_ns.append(step_ns)
         self.last_step_ns = self.last_sign_ns
+        return step_ns
 
     def last_steps_s(self, count: int) -> list[float]:
         """How long the last ones took, as far as they are remembered."""

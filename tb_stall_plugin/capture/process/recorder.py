@@ -1,7 +1,7 @@
 """The event file of a capture, as the training process sees it: nothing here raises or waits.
 
 `scalar` and `record` only put an entry into a queue. They take no lock, so they may be called from
-any thread and inside a signal handler. Writing is for a thread of its own, once a second.
+any thread and inside a signal handler. A separate thread does the writing, once a second.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ logger = logging.getLogger("stall")
 
 KERAS_PLUGIN = "graph_keras_model"  # what TensorBoard knows a stored model by
 FLUSH_PAUSE_S = 1.0  # what a process that is killed loses at most
-RETRY_S = 5.0  # after a failure: soon enough to lose little, seldom enough to cost nothing
+RETRY_S = 5.0  # after a failure: soon enough to lose little, rare enough to cost nothing
 WAIT_FOR_WRITER_S = 1.0  # whoever flushes while another thread writes need not wait longer
 WAIT_AT_THE_END_S = 5.0  # there is no later, and a slow disk may have a second's worth to write
 # While nothing can be written the oldest of these are kept (the start record among them) …
@@ -203,7 +203,7 @@ class Recorder:
         if self.broken is None:
             self._broken_since = time.monotonic()
             logger.warning(
-                "Cannot write to %s (%s). Training goes on; the capture tries again every %g s.",
+                "Cannot write to %s (%s). Training continues; the capture tries again every %g s.",
                 self.logdir, error, RETRY_S,
             )  # fmt: skip
         self.broken = f"{type(error).__name__}: {error}"

@@ -40,17 +40,17 @@ HEARD = (signal.SIGTERM, signal.SIGINT)
 STOP = 0  # in the pipe: no more signals are wanted
 SETTLE = 255  # somebody wants to know that all before it were told
 SAME_SIGNAL_S = 2.0  # both halves of our handler report the same one
-HEARD_WITHIN_S = 5.0  # by our thread: else no Python runs any more, and the process ends
+HEARD_WITHIN_S = 5.0  # by our thread: otherwise no Python runs anymore, and the process ends
 ENDS_WITHIN_S = 25.0  # if it was heard; clusters send SIGKILL after half a minute
 WAIT_FOR_EVIDENCE_S = 3.0  # before a handler of the user's may end the process
 
 ONLY_MAIN_THREAD = (
-    "the capture did not begin in the main thread, so it cannot hear SIGTERM: a run that is "
+    "the capture was not started in the main thread, so it cannot hear SIGTERM: a run that is "
     "terminated leaves only what was recorded until then"
 )
 NATIVE_HANDLER = (
     "a native library handles SIGTERM (TensorFlow's preemption notifier does): the capture leaves "
-    "it alone, and writes no last dump on SIGTERM"
+    "it alone and writes no final dump on SIGTERM"
 )
 WAKEUP_TAKEN = (
     "another library (asyncio does) listens to signals: SIGTERM leaves a dump only if the main "

@@ -199,15 +199,17 @@ def _who_runs(others: list[Stack], training_waits: bool) -> list[Stack]:
 def _stack_of(frames: list[FrameType]) -> Stack:
     lines: list[str] = []
     whose: list[Whose] = []
-    for n, frame in enumerate(frames):
+    for frame in frames:
         code = frame.f_code
         owner = _whose(code.co_filename)
         if code in HIDDEN:
             lines.clear()
             whose.clear()
         elif owner is not Whose.OURS:
-            lines.append(_line(frames, n))
-            whose.append(owner)
+            line = _line(frame)
+            is_made = GENERATED in code.co_filename  # of code whose owner is the owner of the line
+            lines.append(line)
+            whose.append(_whose(line.rpartition(":")[0]) if is_made else owner)
     return Stack(
         frames=cut(lines),
         is_users=Whose.USERS in whose,
@@ -234,11 +236,10 @@ def _whose(path: str) -> Whose:
     return Whose.USERS if frame.is_users and GENERATED not in path else Whose.LIBRARYS
 
 
-def _line(frames: list[FrameType], n: int) -> str:
-    frame = frames[n]
+def _line(frame: FrameType) -> str:
     code = frame.f_code
     if GENERATED in code.co_filename:
-        return users_line(frames, n) or line_of(code, frame.f_lineno)
+        return users_line(code, frame.f_lineno) or line_of(code, frame.f_lineno)
     return _line_at(code, frame.f_lasti, frame)
 
 

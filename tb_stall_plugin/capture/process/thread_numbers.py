@@ -1,8 +1,8 @@
-"""The kernel's number of each thread, also of those that TensorFlow started.
+"""The kernel's number for each thread, including those that TensorFlow started.
 
-Python knows it of its own threads only. But its ident of a thread is, in glibc, the address of the
-thread's record, and the number stands at one place in all of them. Where that is, the threads tell
-of which both are known.
+Python knows it only for its own threads. But in glibc, its ident of a thread is the address of the
+thread's record, and the number is at the same offset in all of them. The threads for which both are
+known show where that is.
 """
 
 from __future__ import annotations

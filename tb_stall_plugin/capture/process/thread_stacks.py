@@ -133,26 +133,25 @@ def own_run_time_s() -> float:
 def frames_of(stack: Sequence[FrameType]) -> tuple[str, ...]:
     """Of a running thread, innermost first."""
     lines: list[str] = []
-    for n, frame in enumerate(stack):
+    for frame in stack:
         if frame.f_code in HIDDEN:
             lines.clear()
         else:
-            lines.append(_line_as_written(stack, n))
+            lines.append(_line_as_written(frame.f_code, frame.f_lineno))
     return cut(lines)
 
 
-def _line_as_written(stack: Sequence[FrameType], n: int) -> str:
+def _line_as_written(code: CodeType, line: int) -> str:
     """Code that AutoGraph made is told as the user's line that it was made from."""
-    frame = stack[n]
-    line = users_line(stack, n) if GENERATED in frame.f_code.co_filename else None
-    return line or line_of(frame.f_code, frame.f_lineno)
+    written = users_line(code, line) if GENERATED in code.co_filename else None
+    return written or line_of(code, line)
 
 
 def frames_of_traceback(traceback: TracebackType | None) -> tuple[str, ...]:
     """Where an exception came from, innermost first."""
     lines = []
     while traceback is not None:
-        lines.append(line_of(traceback.tb_frame.f_code, traceback.tb_lineno))
+        lines.append(_line_as_written(traceback.tb_frame.f_code, traceback.tb_lineno))
         traceback = traceback.tb_next
     return cut(lines[::-1])
 

@@ -1,8 +1,8 @@
-"""Whether what a script waits for becomes data of its training, as its source has it.
+"""Whether what a script waits for becomes data of its training, according to its source.
 
-Before `fit`, a script does this and that: it asks a question, loads weights, prepares its data.
-What the line that does not end would have given a name to, or filled, is followed to calls that
-take data.
+Before `fit`, a script does all kinds of things: it asks a question, loads weights, prepares its
+data. What the line that does not end would have given a name to, or filled, is followed to calls
+that take data.
 """
 
 from __future__ import annotations

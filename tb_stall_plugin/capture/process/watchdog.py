@@ -1,4 +1,4 @@
-"""A thread beside the training: it samples the host and writes down what hangs. It ends nothing."""
+"""A thread next to the training that samples the host and records what hangs. It stops nothing."""
 
 from __future__ import annotations
 
@@ -56,6 +56,8 @@ class Watchdog:
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="stall-watchdog", daemon=True).start()
+        # Not left to the thread: native code may hold the interpreter before it gets its turn.
+        self._held.put_off(self._witness.limit_s() - self._pulse.idle_s(), self._witness.look())
 
     def stop(self) -> None:
         self._stopped.set()
@@ -174,7 +176,7 @@ def _look_at_work(witness: Witness) -> None:
 
         look_at_work(witness.recorder.record)
     except Exception:
-        logger.debug("What TensorFlow is at could not be seen.", exc_info=True)
+        logger.debug("The capture could not see what TensorFlow is doing.", exc_info=True)
 
 
 def _look_at_loops(witness: Witness) -> None:

@@ -1,4 +1,4 @@
-"""Writes down what this process is doing: a sample, a beat or a dump."""
+"""Records what this process is doing: a sample, a heartbeat or a dump."""
 
 from __future__ import annotations
 

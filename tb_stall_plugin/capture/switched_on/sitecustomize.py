@@ -1,6 +1,6 @@
 """Imported by Python as it starts: `stall-analyze capture` puts this folder first on PYTHONPATH.
 
-Switches the capture on, and hands over to the sitecustomize that this one hides.
+Turns the capture on, and hands over to the sitecustomize that this one hides.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The losses of all steps, though few of them are looked at.
+"""The losses of all steps, although only a few steps are looked at.
 
 In a compiled step four small ops put the loss into a ring; outside, losses are kept as they are.
 Neither waits for a step: they are read when a measured step is waited for anyway.
@@ -16,7 +16,7 @@ import tensorflow as tf
 from stall_analyzer.captures.capture_format import Tag
 
 raw = tf.raw_ops
-# Between two looks at fast steps lie hundreds, seldom thousands. 16 kB are copied in no time.
+# Between two looks there are hundreds of fast steps, rarely thousands. Copying 16 kB takes no time.
 ROOM = 4096
 
 

@@ -1,4 +1,4 @@
-"""What a sample of a batch comes to: the few numbers that are stored, and nothing else of it."""
+"""What a sample of a batch is reduced to: the few numbers that are stored, and nothing else."""
 
 from __future__ import annotations
 

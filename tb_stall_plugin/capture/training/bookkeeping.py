@@ -1,6 +1,6 @@
 """The books of a fit or loop: opened with it, moved from phase to phase, written, and closed.
 
-Beside them go the lines that run in the first epoch, and the one that is printed after it.
+It also handles the lines that run in the first epoch, and the one that is printed after it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tb_stall_plugin.capture.training.first_epoch_line import FirstEpochLine
 from tb_stall_plugin.capture.training.hook import Hook
 from tb_stall_plugin.capture.training.line_sampling import LINES, LineSampling
 
-# What can be switched off by itself, in words for the user.
+# What can be turned off by itself, in words for the user.
 BOOKS, REPORT = "keeping the books", "the line on the first epoch"
 PHASES = {
     MarkName.FIT_BEGIN: BookPhase.START,
@@ -48,7 +48,7 @@ class Bookkeeping:
         self._breaker.run(LINES, self._lines.begin)
 
     def marked(self, what: str) -> int:
-        """Returns when, as unix time; 0 where the books are switched off."""
+        """Returns when, as unix time; 0 where the books are turned off."""
         at_ns = self._breaker.run(BOOKS, self._next_phase, what) or 0
         self._breaker.run(REPORT, self._first_epoch_line.marked, what)
         return at_ns

@@ -1,7 +1,7 @@
-"""The books: how the training thread spends its time, by clocks and not by the profiler.
+"""The books: how the training thread spends its time, measured by clocks, not by the profiler.
 
-At any instant one entry is on top, and the time is its. So what the entries of a row hold adds up
-to the length of the row, whatever happens. A row is a step, or several short ones.
+At any instant one entry is on top, and the time belongs to it. So the entries of a row always add
+up to the length of the row. A row is a step, or several short ones.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ RANKS = {
     Account.RETRACE: 3,
     Account.CAPTURE: 4,
 }
-MOST_ENTRIES = 500  # names that are made up anew in each step must not fill the memory
+MOST_ENTRIES = 500  # names that are new in each step must not fill the memory
 OTHERS = "others"
-FIRST_STEPS = 100  # have a row each,
-LEAST_ROW_NS = 20_000_000  # then rows are at least so long (ending one takes 0.1 to 0.3 ms),
+FIRST_STEPS = 32  # have a row each,
+LEAST_ROW_NS = 50_000_000  # then rows are at least so long (ending one takes 0.1 to 0.3 ms),
 ROWS_FOR_ALL = 1000  # and at least such a part of all the time: their number grows with its log
 LEAST_LATER_ROW_NS = 1_000_000_000  # after the first epoch
 ITEMS_EACH_NS = 1_000_000_000  # and when a phase ends
@@ -57,7 +57,7 @@ class Entry:
         self.row_ns = 0  # in the row under way
         self.spent_ns = 0  # before it
         self.count = 0
-        self.told = (0, 0)  # of these what has been written down
+        self.told = (0, 0)  # how much of this has been written
 
 
 class Row:
@@ -73,7 +73,7 @@ class Row:
 
 
 class Books:
-    """Kept by the training thread, and written down by another. Nothing here takes a lock."""
+    """Kept by the training thread, and written by another. Nothing here takes a lock."""
 
     def __init__(self, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
         self._clock_ns = clock_ns
@@ -83,14 +83,14 @@ class Books:
         self._rows: deque[Row] = deque()
         self.first_epoch: list[Row] | None = None  # where somebody wants them when it is over
         self.thread = 0  # whose time it is; 0: nobody's
-        self.is_loop = False  # of the user's own, and not Keras' fit
+        self.is_loop = False  # of the user's own, and not Keras's fit
         self.top = self._python
         self._below: list[Entry] = []
         self._since_ns = self._row_began_ns = self._began_ns = 0
         self._unix_ns = 0  # when the clock was at 0
         self._phase, self._epoch = BookPhase.START, -1
         self._steps = self.calls = self._calls_before = 0
-        self._steps_in_fit = self._steps_ever = 0
+        self._steps_ever = self._steps_before_fit = 0
         self._traced_at: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._row_due_ns = self._items_due_ns = 0
         self._collecting_since_ns = 0
@@ -108,7 +108,8 @@ class Books:
         now_ns = self._clock_ns()
         self._since_ns = self._row_began_ns = self._began_ns = now_ns
         self._unix_ns = time.time_ns() - now_ns
-        self._phase, self._epoch, self._steps, self._steps_in_fit = BookPhase.START, -1, 0, 0
+        self._phase, self._epoch, self._steps = BookPhase.START, -1, 0
+        self._steps_before_fit = self._steps_ever
         self._at_call_end = None
         gc.callbacks.append(self._collecting)
 
@@ -171,11 +172,8 @@ class Books:
 
     def step_ended(self) -> None:
         self._steps += 1
-        self._steps_in_fit += 1
         self._steps_ever += 1
-        if self._steps_in_fit <= FIRST_STEPS or (
-            self._since_ns >= self._row_due_ns and self._is_round()
-        ):
+        if self._since_ns >= self._row_due_ns and self._is_round():
             self.close_row(self._at_call_end)
 
     def call_ended(self) -> None:
@@ -227,7 +225,13 @@ class Books:
         if self.first_epoch is not None:
             self.first_epoch.append(row)
 
+    @property
+    def _steps_in_fit(self) -> int:
+        return self._steps_ever - self._steps_before_fit
+
     def _least_row_ns(self) -> int:
+        if self._steps_in_fit < FIRST_STEPS:
+            return 0
         least_ns = LEAST_ROW_NS if self._epoch <= 0 else LEAST_LATER_ROW_NS
         return max(least_ns, (self._row_began_ns - self._began_ns) // ROWS_FOR_ALL)
 
@@ -259,7 +263,7 @@ class Books:
             self._collected[self.top] = self._collected.get(self.top, 0) + lasted_ns
             self._collecting_since_ns = 0
 
-    # ------------------------------------------------------------ what is written down
+    # ------------------------------------------------------------ what is written
 
     def records(self) -> Iterable[BooksRecord]:
         """What is new; if that is nothing, the row that is not over. Called by who writes."""

@@ -1,7 +1,7 @@
-"""Until when a step computed that runs in a loop inside the graph.
+"""When a step that runs in a loop inside the graph stopped computing.
 
 With `steps_per_execution`, Keras fetches the next batch while the step computes, and only what
-comes after the step is a wait. No op of ours may put the two in order: they go on side by side.
+comes after the step is a wait. No op of ours may put the two in order: they run side by side.
 """
 
 from __future__ import annotations

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-from tb_stall_plugin.capture.process.guard import guard
+from tb_stall_plugin.capture.process.guard import folder_for, guard
 from tb_stall_plugin.capture.training import keras_model
 from tb_stall_plugin.capture.training.endless_data import is_endless
 from tb_stall_plugin.capture.training.keras_model import Batches, Fit
@@ -43,7 +44,7 @@ def _in_each_batch(
         if session is None:
             return
         books = session.books
-        is_mine = books.is_mine
+        is_mine = books.thread == threading.get_ident()
         if is_mine:
             books.enter(books.own)
         try:
@@ -63,17 +64,17 @@ class StallCallback(tf.keras.callbacks.Callback):
 
     logdir        for the event file and the profiles; TensorBoard's own callback may use it too
     budget        share of the first epoch's time that profiling may cost
-    hang_after_s  without a step for so long a run is written down as hanging; None: learned
+    hang_after_s  without a step for this long, a run is recorded as hanging; None: learned
     probe         measure gradients and updates inside the step
     profile       profile the first epoch, slow steps and hangs
-    report        print a line when the first epoch is over: how long it took, and what for
-    source        record the text of the lines of your own that take time
+    report        print a line when the first epoch is over: how long it took, and why
+    source        record the text of your own lines that take time
     preflight     before the first epoch, try one batch: can it be learned at all?
 
-    Whatever fails in it is logged once, and training goes on. One callback may serve several fits.
+    Any failure in it is logged once, and training continues. One callback may serve several fits.
     """
 
-    # Keras 3: batches may still end beside the next one, as they do without any callback.
+    # Keras 3: a batch may still end while the next one runs, as it does without any callback.
     async_safe = True
     # Keras 2: the logs of a batch need not be fetched for us.
     _supports_tf_logs = True
@@ -109,14 +110,15 @@ class StallCallback(tf.keras.callbacks.Callback):
 
     @property
     def logdir(self) -> str:
-        return str(self._options["logdir"])
+        return folder_for(self._options["logdir"])
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy begins anew: sessions have threads and files, and its model will be another."""
+        """A copy starts over: sessions have threads and files, and its model will be another."""
         anew = {"_session": None, "_under_way": None, "model": None, "_model": None}
         return {name: anew.get(name, value) for name, value in vars(self).items()}
 
-    # Keras 2 asks, and where it is there beside Keras 3, our base class has no answer.
+    # Keras 2 asks for it, and where both Keras versions are installed, our base class has no
+    # answer.
     def _implements_train_batch_hooks(self) -> bool:
         return True
 
@@ -209,7 +211,7 @@ class StallCallback(tf.keras.callbacks.Callback):
         )
 
     def _check(self) -> None:
-        """Before the books are opened: its time is none of the epoch's."""
+        """Before the books are opened: its time is not part of the epoch."""
         from tb_stall_plugin.capture.preflight.preflight import preflight, say  # noqa: PLC0415
 
         self._is_to_check = False  # the first fit is enough
@@ -222,7 +224,7 @@ class StallCallback(tf.keras.callbacks.Callback):
             session.step_ends()
 
     def _try(self, action: Callable[..., None], *arguments: Any, **named: Any) -> None:
-        """Whatever happens in it, the training goes on."""
+        """Whatever happens in it, training continues."""
         try:
             action(*arguments, **named)
         except Exception:
@@ -230,4 +232,4 @@ class StallCallback(tf.keras.callbacks.Callback):
 
     def _switch_off(self) -> None:
         self._under_way = None
-        logger.warning("StallCallback is switched off, training goes on.", exc_info=True)
+        logger.warning("StallCallback is turned off; training continues.", exc_info=True)

@@ -1,4 +1,4 @@
-"""The law of the capture: whatever fails in it, the training goes on."""
+"""The law of the capture: whatever fails in it, training continues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class CircuitBreaker:
-    """Runs the parts of a capture. One that fails says so once and is switched off."""
+    """Runs the parts of a capture. One that fails says so once and is turned off."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -36,5 +36,5 @@ class CircuitBreaker:
     def switch_off(self, part: str, why: str) -> None:
         if part not in self._off:
             self._off.add(part)
-            logger.warning("%s is switched off, training goes on. %s", part.capitalize(), why)
-            self._recorder.note("warning", f"{part} was switched off: {why}")
+            logger.warning("%s is turned off; training continues. %s", part.capitalize(), why)
+            self._recorder.note("warning", f"{part} was turned off: {why}")

@@ -1,7 +1,7 @@
-"""What compiled steps wait for other workers, by clocks inside their graphs.
+"""How long compiled steps wait for other workers, by clocks inside their graphs.
 
-A clock that starts when all that is to be exchanged is there, and one that stops when it has been.
-Nothing waits for either of them.
+One clock starts when everything to be exchanged is ready, and another stops when it has been
+exchanged. Nothing waits for either of them.
 """
 
 from __future__ import annotations

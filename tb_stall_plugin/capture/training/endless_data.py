@@ -1,4 +1,4 @@
-"""Whether Keras goes through data that repeat forever, and was not told when to stop."""
+"""Whether Keras goes through data that repeats forever and was not told when to stop."""
 
 from __future__ import annotations
 

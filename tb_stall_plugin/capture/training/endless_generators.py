@@ -1,4 +1,4 @@
-"""The generator behind some data that yields forever, as its code has it."""
+"""The generator behind some data that yields forever, according to its code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line that a capture prints when the first epoch is over: what it took, and what for."""
+"""The line that a capture prints when the first epoch is over: how long it took, and why."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FirstEpochLine:
 
     def marked(self, what: str) -> None:
         """The line is said when the next epoch begins, or the fit ends: with all callbacks behind
-        it, and Keras' progress bar at the end of its own line."""
+        it, and Keras's progress bar at the end of its own line."""
         if what == MarkName.FIT_BEGIN:
             self._has_epoch_ended = False
             is_due = self._is_wanted and self._logdir not in _said
@@ -34,7 +34,7 @@ class FirstEpochLine:
         self._books.first_epoch = None
 
     def _say_if_over(self, has_fit_ended: bool) -> None:
-        """Of an epoch that was left, nothing is said. A loop need not mark any."""
+        """Nothing is said about an unfinished epoch. A loop need not mark any."""
         rows, books = self._books.first_epoch, self._books
         is_over = self._has_epoch_ended or (books.is_loop and has_fit_ended)
         if rows and is_over and books.is_mine and any(row.steps for row in rows):
@@ -45,4 +45,4 @@ class FirstEpochLine:
     def _say(self, sentence: str) -> None:
         """To stderr: what a program writes to stdout may be read by another."""
         if sentence and sys.stderr is not None:
-            print(f"{sentence}. stall-analyze {self._logdir}", file=sys.stderr, flush=True)
+            print(f"{sentence}. Details: stall-analyze {self._logdir}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Tensors of a compiled step, kept until somebody looks at them after the step.
+"""Tensors of a compiled step, kept until they are looked at after the step.
 
 Two small ops, however many tensors there are: one puts all of them into a value, which a variable
 refers to from then on. Nothing is copied, and nothing is computed from them inside the step.

@@ -1,7 +1,7 @@
-"""What compiled steps wait for their batches, by clocks inside their graphs.
+"""How long compiled steps wait for their batches, by clocks inside their graphs.
 
-Four small ops around `get_next`, put in while the step is traced: the batch goes on unchanged, when
-the time has been taken. A batch that is fetched while a step computes is not waited for.
+Four small ops around `get_next`, added while the step is traced: the batch is passed on unchanged
+once the time has been taken. A batch that is fetched while a step computes is not a wait.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def _has_returned(frame: FrameType, callback_list: Any) -> Callable[[], bool]:
 
 
 def profiled_by_keras(callback_list: Any) -> range:
-    """Steps to be kept free for the profile_batch of Keras' own TensorBoard callback."""
+    """Steps to be kept free for the profile_batch of Keras's own TensorBoard callback."""
     for callback in getattr(callback_list, "callbacks", ()):
         start, stop = (getattr(callback, f"_{end}_batch", None) for end in ("start", "stop"))
         if isinstance(start, int) and isinstance(stop, int) and start > 0:

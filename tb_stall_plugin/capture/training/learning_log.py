@@ -1,4 +1,4 @@
-"""What a training says of itself at no cost: the logs of its epochs, and what it was made of."""
+"""What a training says about itself at no cost: the logs of its epochs, and its settings."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class LearningLog:
 
 
 def _tag(name: str) -> str:
-    """What Keras' TensorBoard callback calls it, in the file of train or of validation."""
+    """What Keras's TensorBoard callback calls it, in the file of train or of validation."""
     if name.startswith(VALIDATION):
         return f"{Tag.VALIDATION}epoch_{name.removeprefix(VALIDATION)}"
     return f"{Tag.TRAIN}epoch_{name}"

@@ -68,7 +68,7 @@ def vector_of(
     biases: Sequence[Gradient | None],
 ) -> list[float]:
     """The same vector, where it is worked out from gradients after the step."""
-    with np.errstate(all="ignore"):  # gradients that are no number are not ours to warn of
+    with np.errstate(all="ignore"):  # NaN gradients are not ours to warn about
         halves = [NOT_MEASURED if g is None else _half_square(g) for g in weights]
         zeros = [
             _zeros(watched, weight, bias)

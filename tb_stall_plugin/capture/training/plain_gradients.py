@@ -1,8 +1,8 @@
-"""What an optimizer is given as gradients, as the tensors that can be measured without any risk.
+"""The gradients given to an optimizer, as tensors that can be measured without any risk.
 
-Loops give it whatever it takes: variables in which gradients were added up, arrays, slices. An op
-that is added to a step and fails there ends the training, so all that may go wrong when it runs is
-to be known before: kind, type and shape. What is not known is not measured.
+Loops give it whatever it accepts: variables in which gradients were accumulated, arrays, slices. An
+op that is added to a step and fails there ends the training, so everything that could go wrong when
+it runs must be known beforehand: kind, type and shape. What is not known is not measured.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Numbers from the training steps: loss, gradients, updates, loss scale.
 
-The optimizer is where all of them pass by, in every kind of training. Its methods are hooked before
-the train function is traced, so that the measuring ops become part of its graph and nothing is
-traced again. Of the many steps few are measured: those that `measured_steps` names.
+All of them pass through the optimizer, in every kind of training. Its methods are hooked before the
+train function is traced, so that the measuring ops become part of its graph and nothing is traced
+again. Only a few steps are measured: those that `measured_steps` names.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class Probe:
 
     # ------------------------------------------------------------ the hooks
     # They do what the method would have done, with what it was given, whatever happens to the
-    # measuring: optimizers that are not Keras' own have other arguments. Methods are called here:
+    # measuring: optimizers that are not Keras's own have other arguments. Methods are called here:
     # each frame in between is recorded with every op that they build.
 
     def _take_loss(self, method: Method, *arguments: Any, **named: Any) -> Any:

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from tensorflow.python.ops.script_ops import FuncRegistry
 
 from stall_analyzer.captures.capture_records import BookItem
-from stall_analyzer.captures.stack_frames import Frame
+from stall_analyzer.captures.stack_frames import Frame, frame_of
+from tb_stall_plugin.capture.process.generated_code import GENERATED, users_function
 from tb_stall_plugin.capture.process.stack_sampler import Doing
 
 CALL = "__call__"
@@ -130,7 +131,11 @@ def _users_place(function: Any) -> Place:
     for candidate in _behind(function):
         plain = inspect.unwrap(candidate)
         code = getattr(getattr(plain, "__func__", plain), "__code__", None)
-        if code is not None and Frame(code.co_filename, 0, "").is_users:
+        if code is not None and GENERATED in code.co_filename:
+            frame = frame_of(users_function(code) or "")
+            if frame is not None and frame.is_users:
+                return frame.name, f"{frame.path}:{frame.line}"
+        elif code is not None and Frame(code.co_filename, 0, "").is_users:
             name = getattr(plain, "__qualname__", code.co_name)
             return name, f"{code.co_filename}:{code.co_firstlineno}"
     return "", ""

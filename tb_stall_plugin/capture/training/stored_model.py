@@ -1,4 +1,4 @@
-"""The model and how it was compiled, in the form in which Keras' TensorBoard callback stores it."""
+"""The model and how it was compiled, in the form that Keras's TensorBoard callback stores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 
 def model_json(model: Any, optimizer: Any) -> str | None:
-    """None where Keras can say nothing about it. Models of one's own class have no layers here:
+    """None where Keras can say nothing about it. Subclassed models have no layers here:
     the order in which they are called is not known."""
     stored = _described(model)
     compiled = stored.get("compile_config") or _compile_config(model)

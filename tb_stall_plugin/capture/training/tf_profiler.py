@@ -1,4 +1,5 @@
-"""TensorFlow's profiler. A process has one, and a script that starts it gets it: ours makes way.
+"""TensorFlow's profiler. A process has only one, and a script that starts it gets it: ours steps
+aside.
 
 Without that, a start while ours runs would raise into the training.
 """

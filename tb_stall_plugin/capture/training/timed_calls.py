@@ -1,6 +1,6 @@
 """Clocks around what TensorFlow and Keras do on the training thread, for the books.
 
-Functions and methods are replaced while anybody keeps books, and put back afterwards. The clocks
+Functions and methods are replaced while books are kept, and restored afterward. The clocks
 decide nothing: what they stand around is called with what it was given, and its result and its
 exceptions go on.
 
@@ -81,7 +81,7 @@ def time_callbacks(books: Books, callbacks: Iterable[Any]) -> list[Hook]:
 
 
 def _does_something(callback: Any, name: str) -> bool:
-    """Keras' own empty hooks are many."""
+    """Keras's own empty hooks are many."""
     method = getattr(callback, name, None)
     if method is None or name in vars(callback):
         return method is not None

@@ -1,4 +1,4 @@
-"""Is what would have to learn really trained? Which weights get a gradient, and which move."""
+"""Is everything that should learn really trained? Which weights get a gradient, and which move."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ def _updates(optimizer: Any) -> int | None:
     """How often the optimizer says that it was applied."""
     try:
         return int(getattr(optimizer, "inner_optimizer", optimizer).iterations.numpy())
-    except (AttributeError, TypeError, ValueError):  # it is none of Keras' own
+    except (AttributeError, TypeError, ValueError):  # it is none of Keras's own
         return None

@@ -1,4 +1,4 @@
-"""One training, as StallCallback and `watch` tell it: who of the capture is told what, and when.
+"""One training, as StallCallback and `watch` report it, passed on to the parts of the capture.
 
 Called by the training thread; a fit that was left is ended by the watchdog. Nothing here raises.
 """
@@ -15,7 +15,7 @@ from typing import Any
 from stall_analyzer.captures.capture_format import MarkName, Tag, TrainingPhase
 from stall_analyzer.captures.capture_records import MarkRecord
 from tb_stall_plugin.capture.process.about import is_one_of_several
-from tb_stall_plugin.capture.process.guard import Guard, guard
+from tb_stall_plugin.capture.process.guard import Guard, folder_for, guard
 from tb_stall_plugin.capture.process.pulse import NS
 from tb_stall_plugin.capture.training.batch_sample import Batch
 from tb_stall_plugin.capture.training.bookkeeping import Bookkeeping
@@ -31,13 +31,13 @@ from tb_stall_plugin.capture.training.tracing_counts import tracing_counts
 from tb_stall_plugin.capture.training.window_plan import WindowPlan
 from tb_stall_plugin.capture.training.windows import Windows
 
-# What can be switched off by itself, in words for the user.
+# What can be turned off by itself, in words for the user.
 BATCH, WEIGHTS = "the look at batches", "the look at weights"
 PROFILE, PROBE, LOG, MARKS = "profiling", "the probe", "the log of the steps", "marking steps"
 # Seen with TensorFlow 2.21: stopping the profiler while collectives were under way crashed one
 # worker in six. Their events begin on one thread and end on another, and are merged at the stop.
 NOT_IN_CLUSTERS = (
-    "Not profiled, because this is one of several workers: to stop TensorFlow's profiler while "
+    "Not profiled, because this is one of several workers: stopping TensorFlow's profiler while "
     "workers exchange gradients can crash the process. A profile around the whole loop, stopped "
     "when no step is under way, is safer."
 )
@@ -89,7 +89,9 @@ class TrainingSession:
         self._is_to_let_go = False
         self._trace: Any = None  # of the step under way
         self._learning = LearningLog(self._recorder)
-        self._bookkeeping = Bookkeeping(logdir, self._recorder, self._breaker, report, source)
+        self._bookkeeping = Bookkeeping(
+            folder_for(logdir), self._recorder, self._breaker, report, source
+        )
         self.books = self._bookkeeping.books
 
     @property
@@ -188,7 +190,7 @@ class TrainingSession:
         try:
             if self._fit is not fit or not was_left():
                 return False
-            text = "training ended early, with an exception that the program caught"
+            text = "training ended early, with an exception"
             self._recorder.note("info", text)
             self.end(write=False)
             return True
@@ -252,7 +254,11 @@ class TrainingSession:
     # ------------------------------------------------------------ steps
 
     def step_begins(self) -> None:
-        self._pulse.begin(TrainingPhase.TRAIN_BATCH)
+        pulse = self._pulse
+        if pulse.phase == TrainingPhase.BETWEEN_BATCHES:
+            pulse.phase = TrainingPhase.TRAIN_BATCH
+        else:
+            pulse.begin(TrainingPhase.TRAIN_BATCH)
         if a_profiler_runs():
             self._open_trace(TRAIN)
 
@@ -265,12 +271,13 @@ class TrainingSession:
         pulse = self._pulse
         if self._trace is not None:
             self._close_trace(pulse.steps_done)
-        pulse.step_done()
+        step_ns = pulse.step_done()
         self.books.step_ended()
         self._steps += 1
-        is_looked_at = self._wants_probe and self._measured_steps.is_due
-        self._learning.step_ended(loss, batch if is_looked_at else None)
-        if self._steps >= self._look_at or pulse.step_ns[-1] >= LONG_STEP_NS:
+        if loss is not None or batch is not None:
+            is_looked_at = self._wants_probe and self._measured_steps.is_due
+            self._learning.step_ended(loss, batch if is_looked_at else None)
+        if self._steps >= self._look_at or step_ns >= LONG_STEP_NS:
             shown(self._look)
         elif self._is_to_let_go:
             self._breaker.run(PROBE, self._let_go)
@@ -385,7 +392,7 @@ class TrainingSession:
         if self._probe.is_in_step:
             return None
         if self._was_traced:
-            return "the train function had been traced before, by a fit without the probe"
+            return "the train function had already been traced by a fit without the probe"
         return "the step did not go through the optimizer"
 
 

@@ -1,6 +1,6 @@
 """How much a step changes the weights: a sample of each, compared with itself one step later.
 
-Elements are gathered from outside, between two steps: the step itself carries nothing of it.
+Elements are gathered from outside, between two steps: the step itself is not changed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class UpdateMeter:
         before, self._last = self._last, self._gathered()
         if before is None:
             return None
-        with np.errstate(all="ignore"):  # weights that are no number are not ours to warn of
+        with np.errstate(all="ignore"):  # NaN weights are not ours to warn about
             return [
                 (float(np.square(now - then).sum()), float(np.square(then).sum()))
                 for now, then in zip(self._last, before, strict=True)

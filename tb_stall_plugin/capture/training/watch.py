@@ -1,4 +1,4 @@
-"""`watch`: the capture for training loops that are not Keras' own."""
+"""`watch`: the capture for training loops that are not Keras's own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class watch:
                     w.step(loss=loss)
 
     The optimizer is measured if it is a Keras optimizer and `train_step` has not been traced yet.
-    An exception that leaves the block is written down, and goes on. Nothing is raised by `watch`.
+    An exception that leaves the block is recorded and passed on. `watch` itself raises nothing.
     """
 
     def __init__(  # noqa: PLR0913 (options, each given by its name)
@@ -81,8 +81,8 @@ class watch:
         y_pred: Any = None,
         sample_weight: Any = None,
     ) -> None:
-        """A step has ended. The loss may be a tensor: it is fetched on few steps only. Inputs,
-        labels and outputs of the step are looked at on those, and a few numbers about them kept."""
+        """A step has ended. The loss may be a tensor: it is fetched only on some steps. On those,
+        the inputs, labels and outputs are examined, and a few numbers about them are kept."""
         given = Batch(x, y, y_pred, sample_weight)
         batch = given if any(part is not None for part in given) else None
         self._try(self._end_step, loss, batch)
@@ -122,4 +122,4 @@ class watch:
                 action(*arguments)
         except Exception:
             self._session = None
-            logger.warning("The capture is switched off, training goes on.", exc_info=True)
+            logger.warning("The capture is turned off; training continues.", exc_info=True)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Concatenate, ParamSpec
 
@@ -26,6 +28,7 @@ from tb_stall_plugin.capture.training.window_plan import MOST_WINDOW_BYTES, Wind
 RETRY_S = 10.0  # after another profiler was found running
 HANG_WINDOW_S = 5.0  # long enough to see whether anything still moves
 MIND_MEMORY_S = 0.5
+NICE = 10  # a tenth of what other threads get, where there are too few cores for all
 
 P = ParamSpec("P")
 
@@ -96,7 +99,7 @@ class Windows:
     @property
     def is_busy(self) -> bool:
         """While it is, each step must be told of at once."""
-        return self._open is not None or self._saving is not None
+        return self._open is not None
 
     @_or_give_up
     def steps_ended(self, seconds: Sequence[float]) -> None:
@@ -191,7 +194,10 @@ class Windows:
         with self._lock:
             self._retry_at_s = self._clock_s() + RETRY_S
             if self._open is not None:
-                text = f"at step {self._step} the script started the profiler, so ours made way"
+                text = (
+                    f"the script started the profiler at step {self._step}, so the capture "
+                    f"stopped profiling"
+                )
                 self._recorder.note("info", text)
                 self._stop(WindowEnd.PLAN)
 
@@ -208,7 +214,7 @@ class Windows:
         if window is not None:
             self.plan.closed(self._clock_s())
             self._saving = threading.Thread(
-                target=self._save,
+                target=self._save_beside,
                 args=(window, self._step, ended_by),
                 name="stall-save-profile",
                 daemon=True,
@@ -231,6 +237,13 @@ class Windows:
             self._save(window, self._step, ended_by)
         elif saving is not None and saving is not threading.current_thread():
             saving.join()
+
+    def _save_beside(self, window: WindowRecord, step: int, ended_by: str) -> None:
+        """In a thread of its own, with what the training leaves of the cores."""
+        if sys.platform == "linux":  # elsewhere it would be the whole process
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        self._save(window, step, ended_by)
 
     def _save(self, window: WindowRecord, step: int, ended_by: str) -> None:
         began_s, cpu_began_s = time.monotonic(), time.thread_time()

@@ -1,8 +1,8 @@
-"""What TensorFlow is at in a process that hangs: how far its input has come, and which loops of its
-graphs may never end.
+"""What TensorFlow is doing in a process that hangs: how far its input has come, and which loops of
+its graphs may never end.
 
-tf.data counts what each stage has given, for its autotuning. A stage that gives nothing, while the
-one below gives more and more, drops everything. Nothing is looked at before a training hangs.
+tf.data counts what each stage has produced, for its autotuning. A stage that produces nothing while
+the one below produces more and more drops everything. Nothing is looked at before a training hangs.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _asking_for_data(stacks: Mapping[int, list[FrameType]]) -> tuple[str, Any] |
 
 
 def _is_epoch(value: Any) -> bool:
-    """Keras' own iterator over the batches of an epoch."""
+    """Keras's own iterator over the batches of an epoch."""
     return type(value).__name__ in ("EpochIterator", "TFEpochIterator")
 
 
@@ -202,7 +202,7 @@ def _built(function: Any) -> Any:
 
 
 def _is_for_xla(function: Any, graph: Any) -> bool:
-    """All of it, or a function that it calls: the step inside of Keras' own."""
+    """All of it, or a function that it calls: the step inside of Keras's own."""
     with suppress(Exception):  # older versions keep it elsewhere
         if XLA in function.attributes:
             return True

@@ -52,21 +52,21 @@ def change_fit(arguments: Arguments, knob: Knob | None, value: int) -> None:
 def _steps_per_execution(arguments: Arguments, value: int) -> None:
     model = _model_of_keras_3(arguments)
     if model.steps_per_execution != 1:
-        raise Refused(f"steps_per_execution is {model.steps_per_execution} already")
+        raise Refused(f"steps_per_execution is already {model.steps_per_execution}")
     model.steps_per_execution = value
 
 
 def _xla_off(arguments: Arguments, _: int) -> None:
     model = _model_of_keras_3(arguments)
     if not model.jit_compile:
-        raise Refused("the model is compiled without XLA already (jit_compile is not True)")
+        raise Refused("the model is already compiled without XLA (jit_compile is not True)")
     model.jit_compile = False
 
 
 def _graph(arguments: Arguments, _: int) -> None:
     model = _model_of_keras_3(arguments)
     if not model.run_eagerly:
-        raise Refused("the model runs in graphs already (run_eagerly is not True)")
+        raise Refused("the model already runs in graphs (run_eagerly is not True)")
     model.run_eagerly = False
 
 
@@ -104,10 +104,10 @@ def _dataset(arguments: Arguments) -> Any:
 def _workers(arguments: Arguments, value: int) -> None:
     data: Any = arguments.get("x")
     if not any(base.__name__ == "PyDataset" for base in type(data).__mro__):
-        why = "only a PyDataset of Keras 3 can be asked by several threads"
+        why = "only a Keras 3 PyDataset can be read by several threads"
         raise Refused(f"fit() was given {_kind(data)}; {why}")
     if data.workers > 1 or data.use_multiprocessing:
-        raise Refused(f"the PyDataset has {data.workers} workers already")
+        raise Refused(f"the PyDataset already has {data.workers} workers")
     data.workers = value
 
 

@@ -1,4 +1,4 @@
-"""Ends the first epoch of a trial run after so many steps, and takes its time."""
+"""Ends the first epoch of a trial run after a number of steps, and times it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which changes can be made from outside of a program, for which finding, and why others cannot.
+"""Which changes can be made from outside a program, for which finding, and why others cannot.
 
-Nothing here brings TensorFlow: the command that starts the program reads it as well as the program.
+Nothing here imports TensorFlow: the command that starts the program reads it, too.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ CHANGES = {
     "ST004": TriedChange(Knob.PREFETCH, "dataset.prefetch(tf.data.AUTOTUNE) before fit()"),
     "ST010": TriedChange(
         Knob.INPUT_THREADS, "options.threading.private_threadpool_size = {} for the dataset", 1,
-        "The prediction is for input that costs less, by a cache say; this only slows it down.",
+        "The prediction is for cheaper input, from a cache for example; this only slows input "
+        "down.",
     ),
     "ST002": TriedChange(
         Knob.WORKERS, "PyDataset(workers={}), in threads", WORKERS,
@@ -58,7 +59,7 @@ CHANGES = {
         Knob.GRAPH, "compile(run_eagerly=False)",
         caution="Python in the step, such as a print, then runs only while it is traced.",
     ),
-    "ST407": TriedChange(Knob.THREADS_FREE, "no limit to the threads of an op"),
+    "ST407": TriedChange(Knob.THREADS_FREE, "no limit on the threads of an op"),
     "ST311": TriedChange(Knob.CHECKS_OFF, "no tf.debugging.enable_check_numerics()"),
     "ST409": TriedChange(
         Knob.LOGGING_OFF, "no profiler, and TensorBoard's callback writes once an epoch"
@@ -67,14 +68,14 @@ CHANGES = {
 
 # By the first digits of the id, longest first.
 _REFUSED = {
-    "ST40": "its change is in your own code, between the steps, and cannot be made from outside",
+    "ST40": "the change is in your own code, between the steps, and cannot be made from outside",
     "ST0": "the pipeline is put together by your program, and its stages cannot be changed from "
     "outside without changing what they do",
-    "ST1": "the step is your program's own: what it traces cannot be changed from outside",
-    "ST2": "how much memory is used follows from your model and data",
+    "ST1": "the step belongs to your program: what it traces cannot be changed from outside",
+    "ST2": "your model and data determine how much memory is used",
     "ST3": "it would change what is learned, not only how fast",
     "ST4": "nothing in the program would have to change for it",
-    "ST5": "it is about a cluster or about how a run ended, and a few steps tell nothing of that",
+    "ST5": "it is about a cluster or about how a run ended, and a few steps cannot show that",
 }
 
 

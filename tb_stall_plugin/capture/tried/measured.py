@@ -1,4 +1,4 @@
-"""What was measured with a change and without, beside what was predicted."""
+"""What was measured with and without a change, next to what was predicted."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def in_words(
     finding: str, change: TriedChange, result: Measured, prediction: Prediction | None
 ) -> str:
     times = len(result.without_ps)
-    each = f"{times} times each, by turns" if times > 1 else "once each"
+    each = f"{times} times each, taking turns" if times > 1 else "once each"
     lines = [
         f"{finding}, tried: {change}",
         f"The first {result.steps:,} steps, {each}:",
@@ -87,9 +87,9 @@ def _signed(ps: int) -> str:
 def judged(result: Measured, prediction: Prediction | None) -> str:
     saved_ps = result.usual_saving_ps
     if not result.is_clear:
-        return "No difference: the pairs do not agree about which is faster."
+        return "No clear difference: the pairs do not agree on which is faster."
     if abs(saved_ps) < HARDLY * median(result.without_ps):
-        return "Hardly a difference."
+        return "There is hardly any difference."
     if saved_ps < 0:
         return "The change makes it slower."
     if prediction is None:

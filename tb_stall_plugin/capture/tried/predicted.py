@@ -1,4 +1,4 @@
-"""What the analyzer predicts that a change saves, of the steps that are tried."""
+"""What the analyzer predicts a change to save in the steps that are tried."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One trial run: the program up to so many steps of its first fit, with a change or without.
+"""One trial run: the first steps of the program's first fit, with or without a change.
 
-Then the process ends, at once: neither what follows fit in the program nor the end of its epoch is
-carried out, so that no model of a few steps is saved in the place of a trained one.
+Then the process ends at once: neither what follows fit in the program nor the end of its epoch is
+run, so no model of a few steps is saved over a trained one.
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ from tb_stall_plugin.capture.tried.orders import Answer, Order
 logger = logging.getLogger("stall")
 
 PS_PER_NS = 1000
-# Where Keras' own callbacks write, by class: that goes to a folder of the trial.
+# Where Keras's own callbacks write, by class: that goes to a folder of the trial.
 WRITES_TO = {"TensorBoard": "log_dir", "CSVLogger": "filename", "ModelCheckpoint": "filepath"}
-RESTORES = "BackupAndRestore"  # it would go on with another run, and delete its backup afterwards
+# BackupAndRestore would continue another run, and delete its backup afterward. A capture of the
+# script's own would be a second one, in the user's folder.
+LEFT_OUT = ("BackupAndRestore", "StallCallback")
 
 
 def actions(text: str) -> dict[str, Callable[[ModuleType], None]]:
@@ -84,9 +86,9 @@ def _prepare(arguments: Arguments, order: Order) -> None:
     _check(arguments["self"])
     given = arguments.get("callbacks") or []
     if is_a(given, "CallbackList"):
-        raise Refused("fit() was given a CallbackList, to which nothing can be added")
+        raise Refused("fit() was given a CallbackList, which nothing can be added to")
     given = list(given) if isinstance(given, (list, tuple)) else [given]
-    arguments["callbacks"] = [c for c in given if not is_a(c, RESTORES)]
+    arguments["callbacks"] = [c for c in given if not any(is_a(c, kind) for kind in LEFT_OUT)]
     _write_elsewhere(arguments["callbacks"], order)
     change_fit(arguments, order.knob, order.value)
     first = arguments.get("initial_epoch", 0)

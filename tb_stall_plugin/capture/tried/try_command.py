@@ -1,4 +1,4 @@
-"""`stall-analyze try`: measures what a change saves, by turns with and without it."""
+"""`stall-analyze try`: measures what a change saves, taking turns with and without it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from stall_analyzer.cli.argument_parser import ArgumentParser
 from stall_analyzer.errors import NothingFound, UsageError
 from tb_stall_plugin.capture.command import CANNOT_RUN, environment, run
 from tb_stall_plugin.capture.imports import LOGDIR, TRY
@@ -35,8 +36,8 @@ LAST_LINES = 15  # of what a program printed before it failed
 DESCRIPTION = """\
 Applies the change that a finding advises to a training script, from outside,
 and measures what it saves: the first steps of the first fit, in new processes,
-by turns with and without the change. Beside that stands what the finding
-predicts, from a capture of the script as it is.
+taking turns with and without the change. The saving that the finding predicts,
+from a capture of the unchanged script, is shown next to it.
 """
 
 EPILOG = f"""\
@@ -44,13 +45,14 @@ what can be tried:
 {chr(10).join(f"  {finding}  {change}" for finding, change in sorted(CHANGES.items()))}
   For other findings it says why not.
 
-what the script does meanwhile:
+what happens to the script:
   It runs from its beginning to the last of the steps, {2 * TURNS + 1} times, and is then
-  ended: what follows fit is not carried out, nor validation, nor what
-  callbacks do at the end of the epoch. TensorBoard, CSVLogger and
-  ModelCheckpoint write into a folder that is deleted afterwards, and
-  BackupAndRestore is left out. What the script itself writes before fit, and
-  its own callbacks after a batch, it writes each time.
+  stopped: whatever comes after fit does not run, and neither does validation
+  or what callbacks do at the end of the epoch. TensorBoard, CSVLogger and
+  ModelCheckpoint write to a folder that is deleted afterward;
+  BackupAndRestore and the script's own StallCallback are left out. What the
+  script itself writes before fit, and what its own callbacks write after a
+  batch, is written each time.
 
 examples:
   stall-analyze try ST109 -- python train.py
@@ -65,7 +67,7 @@ exit codes:
 @dataclass(frozen=True)
 class _Trials:
     command: Sequence[str]
-    folder: Path  # deleted afterwards
+    folder: Path  # deleted afterward
     change: TriedChange
     runs: int
 
@@ -114,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = ArgumentParser(
         prog=PROGRAM,
         usage=f"{PROGRAM} FINDING [options] -- COMMAND …",
         description=DESCRIPTION,
@@ -156,7 +158,9 @@ def _finding(wanted: str) -> str:
 
     page = manual.page(wanted)
     if "TF_CONFIG" in os.environ:
-        raise UsageError("workers of a cluster wait for each other: nothing can be tried on one")
+        raise UsageError(
+            "workers of a cluster wait for each other: nothing can be tried on a single one"
+        )
     if page.id not in CHANGES:
         raise UsageError(refusal(page.id))
     return page.id
@@ -212,7 +216,7 @@ def _explain(error: _NoAnswer) -> int:
     lines = error.printed.splitlines()[-LAST_LINES:]
     sys.stderr.writelines(f"  {line}\n" for line in lines)
     if error.code == 0:
-        _say("the script ended without calling Keras' model.fit: custom loops cannot be tried")
+        _say("the script ended without calling Keras's model.fit: custom loops cannot be tried")
         return NOT_TRIED
     changed = error.order.knob is not None
     _say(f"{'with' if changed else 'without'} the change the script ended with {error.code}")

@@ -1,1 +1,1 @@
-"""The capture where Keras trains with JAX or PyTorch, or nobody knows with what."""
+"""The capture where Keras trains with JAX or PyTorch, or something unknown."""

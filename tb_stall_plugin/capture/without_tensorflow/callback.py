@@ -9,6 +9,7 @@ from typing import Any
 
 import keras
 
+from tb_stall_plugin.capture.process.guard import folder_for
 from tb_stall_plugin.capture.training.keras_model import Fit, steps_per_execution
 from tb_stall_plugin.capture.without_tensorflow.session import MeanOfEpoch, PlainSession, quietly
 
@@ -43,10 +44,10 @@ class StallCallback(keras.callbacks.Callback):
 
     @property
     def logdir(self) -> str:
-        return self._logdir
+        return folder_for(self._logdir)
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy begins anew: sessions have threads and files, and its model will be another."""
+        """A copy starts over: sessions have threads and files, and its model will be another."""
         anew = {"_session": None, "_under_way": None, "model": None, "_model": None}
         return {name: anew.get(name, value) for name, value in vars(self).items()}
 

@@ -1,6 +1,5 @@
-"""One training that TensorFlow has no part in: when what happened, losses, the host, hangs.
-
-Where the time of a step went is not known here, so nothing is said of it: no books, no profile.
+"""One training that TensorFlow has no part in: what happened when, losses, the host, hangs. Where
+the time of a step went is not known here, so there are no books and no profile.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ NAMES = {"jax": "JAX", "torch": "PyTorch", "": "something other than TensorFlow"
 LONG_STEP_S = 0.05  # steps this long are logged one and all, shorter ones when they are due
 NOT_LOOKED_INTO = (
     "This is trained with {name}: epochs, steps, losses, memory and hangs are recorded. Where the "
-    "time of a step went is not: the capture can look into TensorFlow's steps only."
+    "time of a step went is not: the capture can only look into TensorFlow's steps."
 )
 
 
@@ -155,6 +154,6 @@ def quietly(action: Callable[[], None]) -> bool:
     try:
         action()
     except Exception:
-        logger.warning("The capture is switched off, training goes on.", exc_info=True)
+        logger.warning("The capture is turned off; training continues.", exc_info=True)
         return False
     return True

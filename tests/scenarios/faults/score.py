@@ -16,7 +16,7 @@ Json: TypeAlias = Mapping[str, Any]
 
 PS_PER_S = 1e12
 # Two runs of one program differ: seven of the same took 2.3 to 3.0 s on a shared machine, which is
-# a standard deviation of 8 %. A gain outside its range by less than this share proves nothing.
+# a standard deviation of 8%. A gain outside its range by less than this share proves nothing.
 NOISE_SHARE = 0.03
 
 

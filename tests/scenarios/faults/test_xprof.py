@@ -20,9 +20,9 @@ def overview(conclusion: str, steps: int = 2) -> list[dict[str, Any]]:
     ("conclusion", "answer", "said"),
     [
         ("Your program is HIGHLY input-bound because 87.8% of the total step time sampled is",
-         Answer("HIGHLY", 87.8, 2, 24.2), "HIGHLY input-bound, 87.8 %"),
+         Answer("HIGHLY", 87.8, 2, 24.2), "HIGHLY input-bound, 87.8%"),
         ("Your program is NOT input-bound because only 0.4% of the total step time sampled is",
-         Answer("NOT", 0.4, 2, 24.2), "NOT input-bound, 0.4 %"),
+         Answer("NOT", 0.4, 2, 24.2), "NOT input-bound, 0.4%"),
         ("No step time measured. Therefore we cannot tell where the performance bottleneck is.",
          Answer(), "no steps"),
     ],
@@ -58,7 +58,7 @@ def test_the_comparison_has_a_row_for_each_program_and_one_for_each_bucket() -> 
     tracing = Expected("c_trace", "compile", "ST101", "compile")
     rows = markdown([Comparison(tracing, "compile", 0.87, 1.48, Answer(), marked)], "2")
     assert (
-        "| c_trace | compile | compile, 87% | no steps | POTENTIALLY input-bound, 18.3 % "
+        "| c_trace | compile | compile, 87% | no steps | POTENTIALLY input-bound, 18.3% "
         "unexplained | 0.17 s / 1.48 s |" in rows
     )
     assert "| compile | 1 | 1 |  |  | 1 |  |  |" in rows

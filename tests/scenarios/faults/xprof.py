@@ -55,7 +55,7 @@ class Answer:
     def __str__(self) -> str:
         if self.bound == NO_STEPS:
             return NO_STEPS
-        share = "" if self.percent is None else f", {self.percent:g} %"
+        share = "" if self.percent is None else f", {self.percent:g}%"
         kind = " unexplained" if self.bound == "POTENTIALLY" else ""
         return f"{self.bound} input-bound{share}{kind}"
 

@@ -119,13 +119,13 @@ def untouched(_: str) -> Calibration:
 class Quality:
     count: int
     inside: int  # outside by no more than NOISE_SHARE of the epoch
-    inside_5: int  # by no more than 5 %
+    inside_5: int  # by no more than 5%
     wide: float  # median of high / low, where there is a low end
     error: float  # median of |middle - gain| / gain
 
     def __str__(self) -> str:
         return (
-            f"{self.inside} of {self.count} inside ({self.inside / self.count:.0%}), with 5 % "
+            f"{self.inside} of {self.count} inside ({self.inside / self.count:.0%}), with 5% "
             f"noise {self.inside_5} ({self.inside_5 / self.count:.0%}); high/low {self.wide:.2f}, "
             f"error of the middle {self.error:.1%}"
         )

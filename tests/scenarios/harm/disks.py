@@ -11,7 +11,7 @@ from tests.scenarios.harm.capture import Capture, kind
 from tests.scenarios.harm.odd_fits import at_batch
 from tests.scenarios.harm.small import fit, model
 
-CANNOT_WRITE = ("Cannot write to", "Profiling is switched off, training goes on")
+CANNOT_WRITE = ("Cannot write to", "Profiling is turned off; training continues")
 
 
 @kind("a log directory that cannot be made", says=CANNOT_WRITE)

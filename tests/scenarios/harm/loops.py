@@ -147,7 +147,7 @@ def distributed_loop(capture: Capture) -> None:
     capture.weights(of)
 
 
-@kind("an optimizer that is not Keras' own, without any model")
+@kind("an optimizer that is not Keras's own, without any model")
 def own_optimizer(capture: Capture) -> None:
     class Plain:
         def apply_gradients(self, pairs: Any) -> None:

@@ -165,7 +165,7 @@ def workers(capture: Capture) -> None:
     capture.weights(of)
 
 
-@kind("Keras' own callbacks, TensorBoard with a profile among them")
+@kind("Keras's own callbacks, TensorBoard with a profile among them")
 def other_callbacks(capture: Capture) -> None:
     of, made = model(), keras().callbacks
     folder = capture.folder

@@ -2,7 +2,7 @@
 
 python -m tests.scenarios.harm.run [names…] [--workdir DIR] [--list] [--write]
 
---write puts the table into docs/how-to/capture.md. Packages that not everybody has (tf_keras,
+--write puts the table into docs/explanation/harm.md. Packages that not everybody has (tf_keras,
 ipykernel, jax, torch) are looked for in DIR/packages/<name>, too; `make harm` installs them there.
 """
 
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         importlib.import_module(f"tests.scenarios.harm.{module}")
     known = parser("tests.scenarios.harm", __doc__, "program", workdir=Path("build/harm"))
     known.add_argument(
-        "--write", action="store_true", help="the table, into docs/how-to/capture.md"
+        "--write", action="store_true", help="the table, into docs/explanation/harm.md"
     )
     options = known.parse_args(arguments)
     if not all_known(options.names, KINDS, "program"):
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{kind.name:26} {word}", flush=True)
     if options.write:
         write_table(
-            Path("docs/how-to/capture.md"), [(c.kind.what, c.problem, c.skipped) for c in found]
+            Path("docs/explanation/harm.md"), [(c.kind.what, c.problem, c.skipped) for c in found]
         )
     return 1 if any(compared.problem for compared in found) else 0
 

@@ -1,4 +1,4 @@
-"""The table of `make harm`, in docs/how-to/capture.md."""
+"""The table of `make harm`, in docs/explanation/harm.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Cuts the log of a wholly profiled training down to what ordinary trainings leave.
 
-Keras' TensorBoard callback writes scalars of each epoch, and with `profile_batch` a trace of some
+Keras's TensorBoard callback writes scalars of each epoch, and with `profile_batch` a trace of some
 batches. Both are in the full log: nothing is made up, only left out.
 """
 
@@ -27,7 +27,7 @@ NS_PER_S = 1_000_000_000
 ORDINARY_TAG = re.compile(r"keras$|epoch_|evaluation_.*_vs_iterations$")
 # `batch_7` without more is not a scalar: it marks the end of a profile.
 BATCH_SCALAR = re.compile(r"batch_(?!\d+$)")
-# Batches that are profiled, from the second on: Keras' own default was the second alone.
+# Batches that are profiled, from the second on: Keras's own default was the second alone.
 KINDS = {"one_batch": 1, "ten_batches": 10, "events_only": 0}
 
 Interval: TypeAlias = tuple[int, int]  # unix nanoseconds

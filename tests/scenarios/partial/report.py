@@ -20,7 +20,7 @@ from tests.scenarios.partial.split import Half
 
 TITLE = "Ordinary logs"
 INTRODUCTION = """\
-The logs of these programs and of those in `tests/scenarios`, cut down to what Keras' TensorBoard
+The logs of these programs and of those in `tests/scenarios`, cut down to what Keras's TensorBoard
 callback leaves: scalars of epochs, and a trace of one batch, of ten, or none. *Or listed*: right,
 or among at most three candidates. *Misattr.*: the share of the epoch that the likely values put
 into wrong buckets. *In interval*: buckets whose truth lies between low and high. Rules were made on

@@ -8,16 +8,16 @@ Why it stalls
 Workers wait for a member that cannot exist, or talk to themselves.
 
 How it is measured
-TF_CONFIG of each process, as its capture wrote it down, and the machines on which they ran.
+TF_CONFIG of each process, as its capture recorded it, and the machines they ran on.
 
 Example
 node-a (process 812) and node-b (process 790) both say that they are worker 0.
 
 What to do
-Give all workers the same list of addresses and each its own index.
+Give all workers the same list of addresses, and each worker its own index.
 
 Blind spots
-Needs captures of the workers in one log directory. Traces do not hold the configuration.
+Needs captures of the workers in one log directory. Traces do not contain the configuration.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def check(signals: Signals) -> Finding | None:
         title=first.what,
         explanation=" ".join([first.why, *(f"{fault.what}. {fault.why}" for fault in more)]),
         change=Change(
-            "The same list of addresses on all workers, in the same order, and on each its own "
-            "index.",
+            "Give all workers the same list of addresses in the same order, and each worker its "
+            "own index.",
             "",
             'os.environ["TF_CONFIG"] = json.dumps(\n'
             '    {"cluster": {"worker": ["node-a:2222", "node-b:2222"]},\n'

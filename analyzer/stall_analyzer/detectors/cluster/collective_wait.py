@@ -1,24 +1,25 @@
 """This host waits for the others in every step.
 
 What it finds
-Time in collectives (all-reduce and the like), during which the host computes nothing, and which no
-other recorded host explains by coming late.
+Time in collectives (all-reduce and the like) during which the host computes nothing, and which no
+late host in the recordings explains.
 
 Why it stalls
-In synchronous training all replicas meet in each step. The meeting lasts until the slowest has
-come, and then as long as the network needs.
+In synchronous training, all replicas meet in each step. The meeting lasts until the slowest has
+arrived, plus the time that the network needs.
 
 How it is measured
-Collective ops of the step, while no other op of it ran, less what the host waited for others that
-were recorded. Where the same collectives took very different times, the long ones are waits for a
+The step's collective ops while none of its other ops ran, minus the time the host waited for other
+recorded hosts. Where the same collectives took very different times, the long ones are waits for a
 late replica rather than the network.
 
 Example
 2.1 s of 2.4 s in CollectiveReduceV2: 53 ms in each of 40 steps, 0.6 ms when the peer was on time.
 
 What to do
-Profile the other workers too, in the same seconds: the one that waits least is the one to look at.
-If all wait alike it is the network: larger batches per worker, fewer and larger all-reduces.
+Profile the other workers too, at the same time: the one that waits least is the one to look at. If
+all wait equally long, it is the network: use larger batches per worker, and fewer and larger
+all-reduces.
 
 Blind spots
 Without traces of all hosts, a slow peer cannot be told from a slow network.
@@ -39,7 +40,7 @@ ID = "ST501"
 BUCKET = "communication"
 
 # Sending takes the same time in each step. A step this many times longer than the shortest has
-# waited for somebody.
+# waited for another worker.
 UNEVEN_FACTOR = 3
 # Threads and the network need a few milliseconds for a collective, however punctual the others are.
 PUNCTUAL_PS = 5 * PS_PER_MS
@@ -66,12 +67,12 @@ def check(signals: Signals) -> Finding | None:
         severity=_severity(signals, severity, each),
         title=f"This host waits {seconds(each)} a step for the others",
         explanation=(
-            f"{signals.with_share(lost)}, passed in collectives while this host had nothing else "
-            f"to do. {_why(signals, uneven)}"
+            f"{signals.with_share(lost)} went to collectives while this host had nothing else to "
+            f"do. {_why(signals, uneven)}"
         ),
         change=Change(
-            "Profile all workers in the same seconds; the one that waits least holds up the "
-            "others, and its own ledger says why.",
+            "Profile all workers at the same time; the one that waits least holds up the others, "
+            "and its own ledger says why.",
             "",
             'hosts = ["grpc://worker0:6009", "grpc://worker1:6009"]\n'
             'tf.profiler.experimental.client.trace(",".join(hosts), logdir, duration_ms=5000)',
@@ -87,7 +88,7 @@ def check(signals: Signals) -> Finding | None:
 def _severity(signals: Signals, severity: Severity, each_ps: int) -> Severity:
     if each_ps <= PUNCTUAL_PS:
         return "note"
-    # Where others were recorded and none is late, what remains has no address.
+    # Where others were recorded and none is late, the rest cannot be pinned on any of them.
     return "consider" if signals.lateness.meetings else severity
 
 
@@ -95,10 +96,13 @@ def _why(signals: Signals, uneven: bool) -> str:
     if signals.lateness.meetings:
         seen, size = len(signals.hosts), signals.cluster.size
         rest = "" if seen >= size else f", or one of the {size - seen} that were not recorded"
-        return f"The {seen} hosts that were recorded were all there: the network{rest}."
+        return f"None of the {seen} recorded hosts was late, so it is the network{rest}."
     if uneven:
         return (
-            "Some took far less time than others, so the long ones are waits for a late worker "
-            "rather than the network."
+            "Some collectives took far less time than others, so the long ones are waits for a "
+            "late worker rather than the network."
         )
-    return "All took about the same: a worker that is always late, or the network."
+    return (
+        "All collectives took about the same time: either one worker is always late, or it is the "
+        "network."
+    )

@@ -1,28 +1,28 @@
-"""One worker ended before the others, and they could not go on without it.
+"""One worker ended before the others, and they could not continue without it.
 
 What it finds
 The member of a cluster that was killed, failed or left first.
 
 Why it stalls
-In synchronous training nobody makes a step without the others. A worker whose process ends is
-missed at once; one whose machine is gone, only when its heartbeats have been missing for a while.
-Until then the others wait.
+In synchronous training, no worker can run a step without the others. A worker whose process ends is
+missed at once; one whose machine disappears is missed only when its heartbeats have been absent for
+a while. Until then the others wait.
 
 How it is measured
-TensorFlow's errors name the peer that they come from; errors spread, and the first one has nobody
-to blame. Where there are no errors: a capture whose records stop a minute before those of all the
-others, or a trace that ends while the others begin no further step.
+TensorFlow's errors name the peer that they come from; errors spread, and the first one blames no
+peer. Where there are no errors: a capture whose records stop a minute before all the others, or a
+trace that ends while the others start no further step.
 
 Example
-worker 1 was last heard of at 14:02:31, without a final record; 3 of the 3 others failed with
+Worker 1 was last heard from at 14:02:31, without a final record; all 3 others failed with
 UnavailableError 22 s later.
 
 What to do
-Look into the log of that worker, and of its scheduler: preemption, eviction, out of memory.
+Check that worker's log and its scheduler's: preemption, eviction, out of memory.
 
 Blind spots
-The errors of the others come last and are in everybody's log; the reason is only in the log of the
-one that ended first.
+The others' errors come last and fill every log; the reason is only in the log of the worker that
+ended first.
 """
 
 from __future__ import annotations
@@ -51,15 +51,16 @@ def check(signals: Signals) -> Finding | None:
     when = f" at {moment(first.at_unix_ns)}" if first.at_unix_ns is not None else ""
     return Finding(
         severity="act",
-        title=f"{first.name} ended first{when}; the others could not go on",
+        title=f"{first.name} ended first{when}; the others could not continue",
         explanation=(
-            f"{first.how} {first.others} From its last sign of life to theirs it was "
-            f"{seconds(first.others_waited_ps)}.{_until_then(first, signals)}"
+            f"{first.how} {first.others} The others kept going for "
+            f"{seconds(first.others_waited_ps)} after its last sign of "
+            f"life.{_until_then(first, signals)}"
         ),
         change=Change(
             f"Look at {first.name} first: its own output and its scheduler's say why it ended "
-            "(preemption, eviction, out of memory). Keep checkpoints, so that a restart goes on "
-            "where it was.",
+            "(preemption, eviction, out of memory). Save checkpoints, so that a restart continues "
+            "where the training left off.",
             "model.fit(data, epochs=10)",
             'restore = keras.callbacks.BackupAndRestore("gs://…/backup")\n'
             "model.fit(data, epochs=10, callbacks=[restore])",
@@ -75,8 +76,8 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _until_then(first: EndedFirst, signals: Signals) -> str:
-    """What the time until then went to, on the host itself or, if it was not traced, on the one
-    that stands for the run."""
+    """Where the time until then went, on the host itself or, if it was not traced, on the one that
+    represents the run."""
     traced = any(host.host == first.name for host in signals.hosts)
     its_own = signals.on(first.name) if traced else signals
     until = min(max(first.at_ps, 0), signals.window_ps)

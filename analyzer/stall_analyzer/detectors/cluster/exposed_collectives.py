@@ -1,27 +1,27 @@
-"""Several devices and little speed-up: the exchange of gradients is not hidden behind computing.
+"""Several devices but little speedup: the gradient exchange is not hidden behind computation.
 
 What it finds
 Time in which the devices of a host only exchanged gradients.
 
 Why it stalls
-An all-reduce that runs beside the backward pass costs nothing. One that runs alone adds to every
-step, and takes as long however small the batch of each replica is.
+An all-reduce that overlaps with the backward pass costs nothing. One that runs alone adds to every
+step, and takes just as long when the batch per replica is small.
 
 How it is measured
-Collectives (NCCL, RCCL, all-reduce of XLA) while most devices computed nothing, less what they
+Collectives (NCCL, RCCL, XLA's all-reduce) while most devices computed nothing, minus the time they
 waited for a slower one (ST512).
 
 Example
-4 GPUs: each step of 42 ms computed for 12 ms and exchanged gradients for 30 ms.
+On 4 GPUs, each step of 42 ms computed for 12 ms and exchanged gradients for 30 ms.
 
 What to do
 Give each replica more to compute: multiply the batch by the number of devices. Send less: mixed
-precision halves the gradients. Several GPUs without NVLink: let NCCL choose the path
-(NCCL_DEBUG=INFO says which it takes).
+precision halves the gradients. For GPUs without NVLink, check which path NCCL takes
+(NCCL_DEBUG=INFO prints it).
 
 Blind spots
-Needs a trace of the devices. Whether a larger batch trains as well is not known. Checked by
-simulation only: there was no GPU to measure on.
+Needs a trace of the devices. Whether the model trains as well with a larger batch is not known.
+Checked by simulation only, without a real GPU.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def check(signals: Signals) -> Finding | None:
     steps = len(signals.training_steps)
     if len(devices) < 2 or not steps:
         return None
-    # Who comes last waits for nobody: its collectives are the exchange alone.
+    # The last to arrive waits for no other: its collectives are the exchange alone.
     alone = min(device.communicating_ps for device in devices)
     lost = min(alone, signals.causes_ps["communication.collective"])
     severity = severity_of(signals.share(lost))
@@ -54,15 +54,15 @@ def check(signals: Signals) -> Finding | None:
     gain = partly(lost, LEAST_WON, MOST_WON)
     return Finding(
         severity=severity,
-        title=f"{len(devices)} devices exchange gradients for {seconds(lost // steps)} a step, "
-        "and compute nothing meanwhile",
+        title=f"{len(devices)} devices spend {seconds(lost // steps)} of each step only "
+        f"exchanging gradients",
         explanation=(
-            f"{signals.with_share(lost)}, went to collectives while the devices had nothing else "
-            f"to do; they computed {seconds(computing // steps)} a step. With so little computing "
-            "for each exchange, more devices make the training hardly faster."
+            f"{signals.with_share(lost)} went to collectives while the devices had nothing else "
+            f"to do; they computed {seconds(computing // steps)} a step. With so little to "
+            f"compute between exchanges, more devices hardly make the training faster."
         ),
         change=Change(
-            "Give each device more to compute for each exchange, and send less.",
+            "Give each device more to compute between exchanges, and send less.",
             "data = data.batch(64)",
             f"data = data.batch(64 * {len(devices)})\n"
             'keras.mixed_precision.set_global_policy("mixed_float16")',

@@ -1,27 +1,27 @@
-"""A host of the cluster left no records here.
+"""A host of the cluster left no records in this log directory.
 
 What it finds
-Workers that the configuration names (TF_CONFIG, as a capture wrote it down), that the collectives
-of the others need or whose numbers are missing between the others', and of which there is neither a
-trace nor a record.
+Workers that left neither a trace nor a record, although the configuration names them (TF_CONFIG, as
+recorded by a capture), the others' collectives need them, or there is a gap in the numbering of the
+others.
 
 Why it stalls
-Before all workers have joined, none can begin: they wait for the missing one, for an hour if nobody
-ends it. If steps were made, all have joined, and only files are missing. Then the host that holds
-up the others may be the one that nobody can see.
+Until all workers have joined, none can begin: they wait for the missing one, for an hour if nobody
+stops them. If steps ran, all workers did join and only files are missing. Then the host that holds
+up the others may be the one without records.
 
 How it is measured
-The tasks of the cluster against those that wrote event files or traces, and whether anybody made a
-step.
+The cluster's tasks compared with those that wrote event files or traces, and whether any of them
+ran a step.
 
 Example
-TF_CONFIG names 4 workers; worker 3 left nothing, and the other 3 never made a step.
+TF_CONFIG names 4 workers; worker 3 left nothing, and the other 3 never ran a step.
 
 What to do
-Look at the log of the missing worker, or whether its scheduler ever started it.
+Look at the log of the missing worker, and check whether its scheduler ever started it.
 
 Blind spots
-A worker that logs to another folder is missing here, too.
+A worker that logs to another folder counts as missing, too.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def check(signals: Signals) -> Finding | None:
     if cluster.waits_for_the_missing:
         return _never_joined(signals)
     said = [
-        f"By {cluster.size_source}, {cluster.size} hosts train together."
+        f"According to {cluster.size_source}, {cluster.size} hosts train together."
         if cluster.missing
         else "",
         f"The trace of {listed(cluster.unreadable)} cannot be read." if cluster.unreadable else "",
-        "Steps ran, so all of them were there; but a late host that was not recorded cannot be "
-        "named.",
+        "Steps ran, so all of them had joined; but if a host that was not recorded is late, it "
+        "cannot be named.",
     ]
     return Finding(
         severity="note",
@@ -57,7 +57,7 @@ def check(signals: Signals) -> Finding | None:
         else f"{_named(absent)} not seen, and may be those that hold up the others",
         explanation=" ".join(filter(None, said)),
         change=Change(
-            "Let all workers write into one log directory, and profile them in the same seconds.",
+            "Have all workers write to one log directory, and profile them at the same time.",
         ),
         confidence=0.8 if cluster.size_source == "TF_CONFIG" else 0.6,
     )
@@ -66,18 +66,20 @@ def check(signals: Signals) -> Finding | None:
 def _never_joined(signals: Signals) -> Finding:
     cluster = signals.cluster
     waited = cluster.others_waited_ps
-    joined = "never joined: the others could not begin" if cluster.in_vain else "has not joined yet"
+    joined = (
+        "never joined, so the others could not begin" if cluster.in_vain else "has not joined yet"
+    )
     return Finding(
         severity="act" if cluster.in_vain else "note",
         title=f"{listed(cluster.missing)} {joined}",
         explanation=(
-            f"{cluster.size_source} names {cluster.size} workers. {_named(cluster.missing)} heard "
-            f"of, and the other {len(cluster.members)} ran no step in the {seconds(waited)} that "
-            "they wrote records."
+            f"{cluster.size_source} names {cluster.size} workers. {_named(cluster.missing)} never "
+            f"heard from, and the other {len(cluster.members)} ran no step in the "
+            f"{seconds(waited)} during which they wrote records."
         ),
         change=Change(
-            f"Start {listed(cluster.missing)}, or take it out of TF_CONFIG on all the others. See "
-            "that every worker reaches the others' ports.",
+            f"Start {listed(cluster.missing)}, or take it out of TF_CONFIG on all the others. "
+            f"Make sure that every worker can reach the others' ports.",
             "",
             'os.environ["TF_CONFIG"] = json.dumps(\n'
             '    {"cluster": {"worker": ["host0:2222", "host1:2222"]},\n'

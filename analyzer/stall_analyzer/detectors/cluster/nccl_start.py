@@ -4,7 +4,7 @@ What it finds
 The time that NCCL itself says its initialization took.
 
 Why it stalls
-All processes must have started before any can go on. NCCL then looks for networks and the ways
+No process can continue until all have started. NCCL then looks for networks and for the paths
 between the GPUs, and loads its kernels. It happens once, in the first step.
 
 How it is measured
@@ -15,10 +15,10 @@ ncclCommInitRank took 38.2 s for 16 ranks, 35 s of it to reach the others.
 
 What to do
 Start the processes together. Name the network interface (NCCL_SOCKET_IFNAME), so that NCCL does not
-try those that lead nowhere. In containers, give it shared memory.
+try interfaces that lead nowhere. In containers, give it shared memory.
 
 Blind spots
-Without NCCL_DEBUG=INFO nothing is said of it; then it is a part of the first step.
+Without NCCL_DEBUG=INFO, NCCL does not report it, and it is counted as part of the first step.
 """
 
 from __future__ import annotations

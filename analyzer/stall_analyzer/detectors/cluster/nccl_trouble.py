@@ -1,24 +1,24 @@
 """NCCL complained: the GPUs have trouble reaching each other.
 
 What it finds
-Warnings and errors of NCCL, which moves gradients between GPUs.
+Warnings and errors from NCCL, which moves gradients between GPUs.
 
 Why it stalls
-A collective that one member does not reach never ends: all others wait, mostly without an error.
-Where a fast connection cannot be used, NCCL takes a slower one.
+A collective that one member never reaches never ends: all the others wait, usually without an
+error. Where a fast connection cannot be used, NCCL falls back to a slower one.
 
 How it is measured
-NCCL's words on the console of the job.
+NCCL's messages on the job's console.
 
 Example
 "NCCL WARN NET/Socket : No usable listening interface found".
 
 What to do
-Set NCCL_DEBUG=INFO and read which interface it takes; choose one by NCCL_SOCKET_IFNAME. In a
-container give it shared memory (--shm-size=1g, --ipc=host).
+Set NCCL_DEBUG=INFO and see which interface it takes; choose one with NCCL_SOCKET_IFNAME. In a
+container, give it shared memory (--shm-size=1g, --ipc=host).
 
 Blind spots
-Some warnings of NCCL are harmless. What it cost is not on the console.
+Some of NCCL's warnings are harmless. The console does not show what the trouble cost.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def check(signals: Signals) -> Finding | None:
         title="NCCL, which connects the GPUs, complained",
         explanation=quoted(warning),
         change=Change(
-            "Let NCCL say what it is doing, and choose the network interface yourself.",
+            "Have NCCL log what it is doing, and choose the network interface yourself.",
             "",
             "export NCCL_DEBUG=INFO\nexport NCCL_SOCKET_IFNAME=eth0",
         ),

@@ -1,11 +1,11 @@
-"""Some of the machine's devices work, others stand idle.
+"""Some of the machine's devices work while others sit idle.
 
 What it finds
-A host with several devices of which some have events and some have none.
+A host with several devices, some of which have events while others have none.
 
 Why it stalls
-It need not: one device may be all that the program asked for. But a machine that is paid for with
-eight devices trains on one unless a distribution strategy says otherwise.
+It may not: one device may be all that the program asked for. But even on a machine with eight
+devices, TensorFlow trains on one unless a distribution strategy says otherwise.
 
 How it is measured
 Device planes of the trace with and without events.
@@ -14,10 +14,12 @@ Example
 /device:GPU:0 worked; GPU:1, GPU:2 and GPU:3 had no events.
 
 What to do
-Build and compile the model under tf.distribute.MirroredStrategy, with a batch as many times larger.
+Build and compile the model under tf.distribute.MirroredStrategy, and multiply the batch size by the
+number of devices.
 
 Blind spots
-Devices that other programs use are idle here too. A profiler limited to one device shows the same.
+Devices that other programs are using look idle here, too. A profiler limited to one device shows
+the same.
 """
 
 from __future__ import annotations

@@ -4,23 +4,22 @@ What it finds
 A GPU that computes longer in each step than the others of the same host.
 
 Why it stalls
-Replicas exchange their gradients after each step. Who is done early stands in the all-reduce until
-the last one has come.
+Replicas exchange their gradients after each step. Those that finish early wait in the all-reduce
+until the last one arrives.
 
 How it is measured
-Time in kernels of each device, and in collectives while it computed nothing: the slow one computes
-longest and waits least.
+The time each device spent in kernels, and in collectives while it computed nothing: the slow one
+computes longest and waits least.
 
 Example
-GPU:3 computes 48 ms a step, the others 12 ms and wait 36 ms for it.
+GPU:3 computes for 48 ms in each step; the others compute for 12 ms and wait 36 ms for it.
 
 What to do
 Look at that card: another job on it, a lower clock because of heat or power (nvidia-smi -q -d
-PERFORMANCE), a slower slot. A slower model of card needs a smaller share of the batch.
+PERFORMANCE), a slower slot. A slower card model needs a smaller share of the batch.
 
 Blind spots
-Needs traces of at least two devices of one host. Checked by simulation only: there was no GPU to
-measure on.
+Needs traces of at least two devices of one host. Checked by simulation only, without a real GPU.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST512"
 BUCKET = "communication"
 
-SLOWER = 1.2  # than the others; clocks of equal cards differ by some percent
+SLOWER = 1.2  # than the others; clocks of identical cards differ by a few percent
 LEAST_WON, MOST_WON = 0.6, 1.0
 
 
@@ -59,8 +58,8 @@ def check(signals: Signals) -> Finding | None:
         title=f"{slow.name} is slower than the other devices, which wait {seconds(lost)} for it",
         explanation=(
             f"{slow.name} computed {seconds(slow.computing_ps // steps)} a step, the others "
-            f"{seconds(usual // steps)}. They stood in collectives for {signals.with_share(lost)}, "
-            "until it arrived."
+            f"{seconds(usual // steps)}. They waited for it in collectives for "
+            f"{signals.with_share(lost)}."
         ),
         change=Change(
             f"Find out why {slow.name} is slow: another job, heat, power, the slot, the model.",

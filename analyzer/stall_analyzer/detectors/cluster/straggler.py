@@ -1,31 +1,30 @@
 """One worker is late, and the others wait for it.
 
 What it finds
-Of several recorded hosts, the one that comes last when they meet: in most steps, or so late in a
-few that it matters. Several hosts may be late in turn.
+Of several recorded hosts, the one that arrives last when they meet: in most steps, or so late in a
+few that it matters. Several hosts may take turns being late.
 
 Why it stalls
-Synchronous training goes at the pace of its slowest worker.
+Synchronous training runs at the pace of its slowest worker.
 
 How it is measured
-The same collective is found on each host by its group and instance keys, or by the number of its
-step where a capture's clocks timed it instead of a profile. It ends everywhere at once, so the host
-for which it is shortest came last, and what it is longer for the others is what they waited. On the
-way from one meeting to the next, what the last one did longer than the others, by its own ledger,
-is the reason.
+Each collective is matched across hosts by its group and instance keys, or by its step number where
+a capture timed it rather than a profile. It ends everywhere at once, so the host for which it is
+shortest came last, and the extra time on the others is what they waited. The reason is what the
+late host's own ledger shows it did for longer than the others between one meeting and the next.
 
 Example
-worker1 came last to 39 of 40 meetings; the others waited 2.0 s for it. On the way there it spent
-2.0 s more than they did on host (python).
+worker1 was last in 39 of 40 meetings; the others waited 2.0 s for it. Between meetings it spent 2.0
+s more than they did on host (python).
 
 What to do
-Fix that worker first: its ledger stands for the run, and its findings are the run's findings.
+Fix that worker first: its ledger represents the run, and its findings are the run's findings.
 
 Blind spots
 Needs traces or captures of at least two hosts from the same time. A host that was not recorded may
 be the late one. What a worker does before its trace or its capture begins is not counted. Where one
-process has several replicas, no clock stands at its collectives: then a worker that computes longer
-than the others is not seen.
+process has several replicas, the capture cannot time its collectives, so a worker that computes for
+longer than the others is not seen.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST502"
 BUCKET = "communication"
 
-# What took less of the delay is not named alone.
+# Below this share of the delay, a reason is not named by itself.
 MOST_OF_IT = 0.5
 # With it on time, the next slowest sets the pace.
 LEAST_WON, MOST_WON = 0.6, 1.0
@@ -60,16 +59,16 @@ ADVICE: Mapping[Bucket | None, tuple[str, str, str]] = {
         "data = data.shard(workers, worker).take(smallest_shard)",
     ),
     "compile": (
-        "Let {host} trace no more than the others do: the same shapes on all workers, and the last "
-        "smaller batch left out or padded.",
+        "Make {host} trace no more than the others do: use the same shapes on all workers, and "
+        "drop or pad a smaller last batch.",
         "data = data.batch(size)",
         "data = data.batch(size, drop_remainder=True)",
     ),
     "memory": ("Give {host} as much memory as the others have, or all of them smaller batches.",
                "", ""),
     "host": (
-        "Do nothing on {host} inside the loop that the others do not do too; what one of them must "
-        "do, it should do seldom or in a thread.",
+        "Let the loop on {host} do the same as on the others. Work that only one worker must do "
+        "should be rare, or run in a thread.",
         "if worker == 0:\n    write_report(step)  # all others wait for it",
         "if worker == 0 and step % 1000 == 0:\n    write_report(step)",
     ),
@@ -80,7 +79,7 @@ ADVICE: Mapping[Bucket | None, tuple[str, str, str]] = {
         "",
     ),
 }  # fmt: skip
-NO_ADVICE = ("Look at {host}: its own ledger says what it does longer.", "", "")
+NO_ADVICE = ("Look at {host}: its own ledger shows what takes it longer.", "", "")
 
 
 def check(signals: Signals) -> Finding | None:
@@ -110,7 +109,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _warmer(signals: Signals) -> Gain:
-    """Of steps that nothing holds up, and of the exchange after them: both begin warmer."""
+    """For steps that nothing holds up and the exchange after them: both start warmer."""
     waited = signals.lateness.waited_ps.get(signals.host.host, 0)
     exchange = max(signals.causes_ps["communication.collective"] - waited, 0)
     return warmer_steps(signals) + partly(exchange, 0, WARM_SHARE)
@@ -119,7 +118,7 @@ def _warmer(signals: Signals) -> Gain:
 def _title(late: Sequence[LateHost], lost: int, once: bool) -> str:
     names = listed([host.host for host in late])
     if len(late) > 1:
-        return f"{names} are late in turn: the others wait {seconds(lost)} for them"
+        return f"{names} take turns being late: the others wait {seconds(lost)} for them"
     if once:
         return f"{names} was late once: the others waited {seconds(lost)} for it"
     return f"{names} is late: the others wait {seconds(lost)} for it"
@@ -128,14 +127,15 @@ def _title(late: Sequence[LateHost], lost: int, once: bool) -> str:
 def _told(late: LateHost, signals: Signals) -> str:
     reason = late.reason
     said = (
-        f"{late.host} came last to {late.times} of {signals.lateness.meetings} meetings and held "
+        f"{late.host} was last in {late.times} of {signals.lateness.meetings} meetings and held "
         f"up {late.late_steps} steps; the others waited {seconds(late.cost_ps)} on average, "
-        f"{percent(late.cost_ps, signals.covered_by_all_ps)} of the time that was recorded on all."
+        f"{percent(late.cost_ps, signals.covered_by_all_ps)} of the time that was recorded on all "
+        f"hosts."
     )
     if not reason.bucket:
         return f"{said} Its own ledger does not say what it did for longer than they did."
     return (
-        f"{said} On the way there it spent {seconds(reason.ps)} more than they did on "
+        f"{said} Between meetings it spent {seconds(reason.ps)} more than they did on "
         f"{reason.bucket} "
         f"({spoken(reason.cause)}).{_in_what(late, signals)}"
     )

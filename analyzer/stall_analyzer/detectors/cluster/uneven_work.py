@@ -1,24 +1,24 @@
 """The hosts of a cluster ran different numbers of steps.
 
 What it finds
-Hosts that train together and whose first epochs have different numbers of steps.
+Hosts that train together but run different numbers of steps in the first epoch.
 
 Why it stalls
-Each step needs all of them. Whoever has no more batches leaves, and the others wait for it:
-forever, or until an error tells them.
+Each step needs all of them. A worker that runs out of batches leaves, and the others wait for it:
+forever, or until they get an error.
 
 How it is measured
 The marks of their captures, or the steps in traces that cover the whole window.
 
 Example
-worker 2 made 480 steps, the others 500: its shard has fewer files.
+Worker 2 ran 480 steps, the others 500: its shard has fewer files.
 
 What to do
 Give every worker the same number of batches: shard by elements rather than by files, or cut the
-epoch to the smallest.
+epoch to the smallest count.
 
 Blind spots
-Hosts that train apart (a parameter server's workers, say) may differ as they like.
+Hosts that train independently (a parameter server's workers, for example) may differ.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def check(signals: Signals) -> Finding | None:
         severity="consider",
         title=f"The hosts do not run the same number of steps: {each}, the others {usual}",
         explanation=(
-            f"{len(steps)} hosts are known to the end of their first epoch. {each} steps, the "
-            f"others {usual}. In synchronous training whoever has no more batches leaves the "
-            "others waiting."
+            f"{len(steps)} hosts were recorded to the end of their first epoch. {each} steps, the "
+            f"others {usual}. In synchronous training, a worker that runs out of batches leaves "
+            f"the others waiting."
         ),
         change=Change(
             "Give every worker the same number of batches.",

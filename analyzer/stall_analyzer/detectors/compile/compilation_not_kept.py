@@ -1,24 +1,26 @@
 """XLA compiles again in every process, because its results are not kept.
 
 What it finds
-Seconds of XLA compilation in a run that was given no folder for compiled programs.
+A run that spends seconds or more in XLA compilation and has no folder to keep the compiled programs
+in.
 
 Why it stalls
-The same model with the same shapes is compiled again by each restart and each worker.
+Each restart and each worker compiles the same model with the same shapes again.
 
 How it is measured
-Time of the ledger in XLA's compiler, or what the console says of it; and the flags of the process,
-where a capture recorded them.
+The ledger's time in XLA's compiler, or the compile time on the console; and the flags of the
+process, where a capture recorded them.
 
 Example
-XLA compiled for 94 s in the first step; TF_XLA_FLAGS names no folder.
+XLA compiled for 94 s in the first step, and TF_XLA_FLAGS does not name a folder.
 
 What to do
-Name a folder that outlives the job: TF_XLA_FLAGS=--tf_xla_persistent_cache_directory=…, and for
-what XLA has tried out, XLA_FLAGS=--xla_gpu_per_fusion_autotune_cache_dir=….
+Name a folder that outlives the job: TF_XLA_FLAGS=--tf_xla_persistent_cache_directory=… for compiled
+programs, and XLA_FLAGS=--xla_gpu_per_fusion_autotune_cache_dir=… for autotuning results.
 
 Blind spots
-Without a capture the flags of the process are not known; then the advice may be in force already.
+Without a capture the flags of the process are not known, so the advice may have been followed
+already.
 """
 
 from __future__ import annotations
@@ -48,13 +50,18 @@ def check(signals: Signals) -> Finding | None:
     # Compiling for the CPU is quick, and what it keeps is not read back there.
     if compiled < LEAST_PS or not (signals.devices.used or printed):
         return None
-    known = "No flag of the process names one" if flags is not None else "If none is named yet"
+    known = (
+        "No flag of the process names one, so"
+        if flags is not None
+        else "Unless one is already set,"
+    )
     return Finding(
         severity="consider",
-        title=f"XLA's {seconds(compiled)} of compiling are not kept for the next start",
+        title=f"XLA compiled for {seconds(compiled)} and does not keep the result for the next "
+        f"start",
         explanation=(
-            f"XLA compiled for {seconds(compiled)}. It can keep the result in a folder and load it "
-            f"in later starts with the same shapes. {known}, each start compiles again."
+            f"XLA compiled for {seconds(compiled)}. It can keep the result in a folder and load "
+            f"it the next time the same shapes come up. {known} every start compiles again."
         ),
         change=Change(
             "Give XLA a folder that outlives the job.",

@@ -1,16 +1,16 @@
 """Steps are so short that starting them takes longer than running them.
 
 What it finds
-Training in graphs whose steps compute less than it takes Python and TensorFlow to start them.
+Graph-mode training whose steps take Python and TensorFlow longer to start than to compute.
 
 Why it stalls
 Each call of the training function passes through Keras's loop, its callbacks and TensorFlow's
-runtime. That takes one to a few milliseconds whatever the step does.
+runtime. That takes a few milliseconds, no matter what the step does.
 
 How it is measured
-From the second training step to the last: the ledger's dispatch, short gaps of Python and
-Keras's own eager ops, against the whole time. Gaps long enough to be a callback's do not count, nor
-does what logging and the profiler took.
+From the second training step to the last: the ledger's dispatch time, short gaps in Python and
+Keras's own eager ops, compared with the total time. Gaps long enough to be a callback do not count,
+and neither does the time taken by logging and the profiler.
 
 Example
 1,600 steps of 16 rows: 4.6 s of 5.6 s went to starting them. With steps_per_execution=32 the epoch
@@ -18,12 +18,12 @@ took 4.0 s, not 6.4 s.
 
 What to do
 Run several steps per call: steps_per_execution in compile(), or a loop over tf.range inside the
-tf.function. Larger batches do the same, but change the training.
+tf.function. Larger batches have the same effect, but they change how the model trains.
 
 Blind spots
-Fewer calls are also logged and traced less often: the upper end holds for a run that is logged like
-this one. Callbacks then see only every nth batch. Batches that were prepared while Python was busy
-may have to be waited for afterwards.
+Fewer calls also mean less logging and tracing, so the upper end of the prediction holds only for a
+run that logs as much as this one. Callbacks then see only every nth batch. Batches that used to be
+prepared while Python was busy may become something to wait for.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ BUCKET = "host"
 
 # Starting dominates when it takes more than everything else together.
 DOMINATES = 0.5
-# With fewer steps nothing can be said about the usual one.
+# With fewer steps there is no telling what a usual one takes.
 STEPS_LEAST = 50
 # What is left: the loop inside the call, and batches that now have to be waited for.
 GAIN_LEAST = 0.5
 GAIN_MOST = 1.0
-# A step of a few tiny ops is mostly the waking of threads, and so is a wait for a batch that is
-# there: between little and nine tenths of that went away in our runs.
+# A step of a few tiny ops is mostly thread wake-ups, and so is the wait for a batch that is ready.
+# In our runs, anywhere from almost none to nine tenths of that went away.
 WAKING_MOST = 0.7
 # Beyond this many steps a call, hardly anything more is saved and callbacks come too rarely.
 STEPS_PER_CALL_MOST = 32
@@ -79,7 +79,7 @@ def check(signals: Signals) -> Finding | None:
         ),
         change=_change(function, overhead.steps),
         lost_ps=lost + beside,
-        # Hooks, logs and the waking of threads come with each call.
+        # Hooks, logs and thread wake-ups come with each call.
         blames=("host", "compute", "input", "profiler"),
         gain=gain,
         later_gain=every_epoch(at_pace_of_input(signals, surely), signals),
@@ -106,7 +106,7 @@ def _starting_ps(overhead: Overhead) -> int:
 
 
 def _beside_ps(signals: Signals) -> int:
-    """What may go besides the starting: it comes with each call."""
+    """What else may be saved because it comes with each call."""
     causes = signals.causes_ps
     waking = causes["compute.step"] + causes["compute.runtime"] + causes["input.wait"]
     return measuring_ps(signals) + round(WAKING_MOST * waking)
@@ -118,7 +118,7 @@ def _change(function: FunctionSignals, steps: int) -> Change:
         together //= 2
     if function.is_keras:
         return Change(
-            "Run several steps per call. Callbacks and batch logs then come once per call.",
+            "Run several steps per call. Callbacks and batch logs then run once per call.",
             "model.compile(optimizer, loss)",
             f"model.compile(optimizer, loss, steps_per_execution={together})",
         )

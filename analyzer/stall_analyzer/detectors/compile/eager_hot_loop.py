@@ -2,29 +2,29 @@
 
 What it finds
 Training in which each op is started from Python: run_eagerly=True, or a custom loop whose step is
-no tf.function.
+not a tf.function.
 
 Why it stalls
-Python and the start of each op take longer than a small op itself. In a graph TensorFlow starts
+Python and the launch of each op take longer than a small op itself. In a graph, TensorFlow launches
 the ops on its own, and Python runs once per step.
 
 How it is measured
-Over the training steps: the time in eager ops outside of their kernels, and the gaps in Python
-before each op. The gap between the last op and the fetch of the next batch is the loop's and its
-callbacks' and does not count. A graph must first be traced: that costs up to 25 eager steps' worth
-of Python, which the lower end of the prediction takes off.
+Over the training steps: the time in eager ops outside their kernels, and the gaps in Python before
+each op. The gap between the last op and the fetch of the next batch belongs to the loop and its
+callbacks and does not count. A graph must be traced first: that costs as much Python as up to 25
+eager steps, which the lower end of the prediction subtracts.
 
 Example
-A model of 4 dense layers under run_eagerly=True took 8.4 s for 120 steps; without it 1.2 s,
-tracing included.
+A model of 4 dense layers with run_eagerly=True took 8.4 s for 120 steps; without it, 1.2 s
+including tracing.
 
 What to do
 Remove run_eagerly=True (and tf.config.run_functions_eagerly). Decorate the step of a custom loop
 with @tf.function.
 
 Blind spots
-Python side effects in the step (printing, lists, counters) happen only while a graph is traced. A
-step that needs them must stay eager, or use tf.print and tf.py_function.
+In a graph, Python side effects in the step (printing, lists, counters) happen only while it is
+traced. A step that needs them must stay eager, or use tf.print and tf.py_function.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def check(signals: Signals) -> Finding | None:
     gain = at_pace_of_input(signals, gain)
     later = at_pace_of_input(signals, removed(lost, surely=REMOVED_SHARE))
     return Finding(
-        # An epoch too short to pay for tracing may still be part of long training: say it softly.
+        # An epoch too short to pay for tracing may still be part of a long training: only suggest
+        # it.
         severity=severity if gain.low_ps else "consider",
         title=f"Training runs op by op: Python takes {seconds(per_step)} of each step",
         explanation=_explanation(signals, overhead, lost),
@@ -80,17 +81,17 @@ def check(signals: Signals) -> Finding | None:
 def _explanation(signals: Signals, overhead: Overhead, lost: int) -> str:
     kernels = signals.causes_ps["compute.eager_op"]
     return (
-        f"In {overhead.steps} steps, Python and the start of each op took "
+        f"In {overhead.steps} steps, Python and launching the ops took "
         f"{signals.with_share(lost)}; the ops themselves computed for {seconds(kernels)}. A graph "
-        "runs the same ops without Python between them. It must be traced once, which the "
-        "predicted gain allows for."
+        "runs the same ops without Python between them. It has to be traced once; the predicted "
+        "saving allows for that."
     )
 
 
 def _change(signals: Signals) -> Change:
     if signals.keras is not None and signals.keras.run_eagerly:
         return Change(
-            "Leave run_eagerly off; it is meant for debugging.",
+            "Turn run_eagerly off; it is meant for debugging.",
             "model.compile(optimizer, loss, run_eagerly=True)",
             "model.compile(optimizer, loss)",
         )

@@ -1,26 +1,27 @@
 """CUDA takes a long time to start, before the first step.
 
 What it finds
-Time from the first line of the job until its GPUs are there, or in the driver's own calls to start.
+A long time between the first line of the job's output and its GPUs being ready, or in the driver's
+own startup calls.
 
 Why it stalls
-The driver makes a context on each GPU, loads libraries from a disk that may be far away, and clears
-the memory. On a machine without persistence mode the driver itself is loaded first. It happens
-once.
+The driver creates a context on each GPU, loads libraries from a disk that may be remote, and clears
+the memory. On a machine without persistence mode, the driver itself has to be loaded first. It
+happens once.
 
 How it is measured
-The clock of the console, from its first line to "Created device"; or the calls of the driver
-(cuInit, cuDevicePrimaryCtxRetain) that CUPTI recorded.
+The console's timestamps, from its first line to "Created device"; or the driver calls (cuInit,
+cuDevicePrimaryCtxRetain) that CUPTI recorded.
 
 Example
 The GPUs of the job were ready 41 s after its first line.
 
 What to do
-Switch persistence mode on (nvidia-smi -pm 1). Install TensorFlow and CUDA on a local disk. Show the
-job only the GPUs that it uses: CUDA_VISIBLE_DEVICES.
+Turn persistence mode on (nvidia-smi -pm 1). Install TensorFlow and CUDA on a local disk. Let the
+job see only the GPUs that it uses: CUDA_VISIBLE_DEVICES.
 
 Blind spots
-What the program does by itself between the two lines, such as reading data, is counted too.
+Anything the program does between the two lines, such as reading data, is counted too.
 """
 
 from __future__ import annotations
@@ -45,13 +46,16 @@ def check(signals: Signals) -> Finding | None:
     took = max(printed, called)
     if took < LONG_S:
         return None
-    source = quoted(line) if line is not None and printed >= called else "By the driver's calls."
+    source = (
+        quoted(line) if line is not None and printed >= called else "The driver's calls say so."
+    )
     return Finding(
         severity="consider" if took >= VERY_LONG_S else "note",
         title=f"CUDA was ready {seconds(round(took * PS_PER_S))} after the start",
         explanation=f"It happens once for each process, before the first step. {source}",
         change=Change(
-            "Keep the driver loaded, libraries on a local disk, and only the needed GPUs visible.",
+            "Keep the driver loaded, put the libraries on a local disk, and make only the GPUs "
+            "that you need visible.",
             "",
             "sudo nvidia-smi -pm 1\nexport CUDA_VISIBLE_DEVICES=0",
         ),

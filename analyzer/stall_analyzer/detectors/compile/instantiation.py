@@ -1,27 +1,26 @@
 """Getting a big graph ready to run takes a large part of the first epoch.
 
 What it finds
-A training function whose graph, once traced, was optimized and instantiated for a large part of the
-first epoch, without an unrolled loop that would explain its size.
+A training function whose graph, once traced, took a large part of the first epoch to optimize and
+instantiate, with no unrolled loop to explain its size.
 
 Why it stalls
-Before the first step TensorFlow rewrites the graph (Grappler), places it and makes a kernel for
-each node. The cost grows with the number of nodes, and training waits for it.
+Before the first step, TensorFlow rewrites the graph (Grappler), places its ops on devices and
+creates a kernel for each node. The cost grows with the number of nodes, and training waits for it.
 
 How it is measured
-The ledger's instantiation in first calls: from the start of a graph's first execution to its
+The ledger's instantiation time in first calls: from the start of a graph's first execution to its
 launch, where no event names the work.
 
 Example
 A model of 70 dense layers, 965 nodes: 0.44 s of a first epoch of 1.5 s.
 
 What to do
-Nothing, if you train for a long time: it happens once. For many short runs use fewer and larger
-layers. Switching Grappler off made the graph ready in a third of the time, but its steps were
-slower.
+Nothing, if you train for a long time: it happens once. For many short runs, use fewer and larger
+layers. Turning Grappler off cut the time to a third in our test, but the steps became slower.
 
 Blind spots
-Optimizing and instantiating have no events of their own and cannot be told apart.
+Optimization and instantiation have no events of their own and cannot be told apart.
 """
 
 from __future__ import annotations
@@ -46,10 +45,10 @@ def check(signals: Signals) -> Finding | None:
     size = f" of {function.shape.nodes} nodes" if function.shape is not None else ""
     return Finding(
         severity="note",  # no change is known that saves it without losing elsewhere
-        title=f"Making the graph of {function.words} ready takes {seconds(lost)}, once",
+        title=f"Preparing the graph of {function.words} takes {seconds(lost)}, once",
         explanation=(
-            f"After tracing, TensorFlow optimized and instantiated a graph{size} for "
-            f"{signals.with_share(lost)}. The cost grows with the number of ops. Later epochs do "
+            f"After tracing, TensorFlow spent {signals.with_share(lost)} optimizing and "
+            f"instantiating a graph{size}. The cost grows with the number of ops. Later epochs do "
             "not pay for it."
         ),
         change=Change(
@@ -59,7 +58,7 @@ def check(signals: Signals) -> Finding | None:
         ),
         lost_ps=lost,
         confidence=0.8,
-        evidence=signals.evidence_of("compile.instantiate", "making the graph ready"),
+        evidence=signals.evidence_of("compile.instantiate", "instantiating the graph"),
     )
 
 

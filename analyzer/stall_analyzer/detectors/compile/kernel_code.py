@@ -1,27 +1,28 @@
-"""The first run on a device waits for its kernels: loaded, compiled from PTX, or tried out.
+"""The first run on a device waits for its kernels to be loaded, compiled from PTX, or autotuned.
 
 What it finds
-Time of a graph's first run on a GPU that none of its later runs takes.
+Extra time in a graph's first run on a GPU that its later runs do not need.
 
 Why it stalls
 CUDA loads cuDNN, cuBLAS and the kernels when they are first used. Kernels that the build does not
-hold for this card are compiled by the driver, and cuDNN and XLA time several ways to compute a
-convolution or a product, to keep the quickest.
+contain for this card are compiled by the driver, and cuDNN and XLA time several ways to compute a
+convolution or a matrix product and keep the fastest.
 
 How it is measured
-Launching and computing in the first run of each graph, less the median of its later runs. The
+Launch and compute time in the first run of each graph, minus the median of its later runs. The
 device must have been traced.
 
 Example
 The first step took 14.2 s longer than the others: cuDNN tried its algorithms for 53 convolutions.
 
 What to do
-It happens once for each process and shape. Keep shapes few (drop_remainder=True, lengths in few
-sizes). Fewer trials: TF_CUDNN_USE_AUTOTUNE=0, which may make each later step slower. A card that
-TensorFlow was not built for needs another build, see ST111.
+It happens once for each process and shape. Use few different shapes (drop_remainder=True, sequences
+padded to a few lengths). TF_CUDNN_USE_AUTOTUNE=0 skips the autotuning, but may make every later
+step slower. A card that TensorFlow was not built for needs another build; see ST111.
 
 Blind spots
-No event tells loading, compiling and trying apart. Checked by simulation only: there was no GPU.
+No event distinguishes loading from compiling and autotuning. Checked by simulation only, without a
+real GPU.
 """
 
 from __future__ import annotations
@@ -48,15 +49,16 @@ def check(signals: Signals) -> Finding | None:
         said = f" The driver loaded or compiled modules for {seconds(loading)} in all.{said}"
     return Finding(
         severity=severity,
-        title=f"The device's first run takes {seconds(lost)} longer: its kernels are made ready",
+        title=f"The device's first run takes {seconds(lost)} longer: its kernels are being "
+        f"prepared",
         explanation=(
-            f"{signals.with_share(lost)}, went to the first run of the graph on the device beyond "
-            "what later runs take: libraries and kernels are loaded, compiled from PTX where the "
-            f"build has none for this card, and tried out (cuDNN, XLA).{said}"
+            f"The graph's first run on the device took {signals.with_share(lost)} longer than "
+            f"later ones. Libraries and kernels are loaded, compiled from PTX where the build has "
+            f"none for this card, and autotuned (cuDNN, XLA).{said}"
         ),
         change=Change(
-            "It does not come back in this process. Keep the number of different shapes small; "
-            "where later steps do not need the quickest convolution, switch the trials off.",
+            "It does not happen again in this process. Use few different shapes; if later steps "
+            "do not need the fastest convolution, turn autotuning off.",
             "data = data.batch(32)",
             "data = data.batch(32, drop_remainder=True)\n# export TF_CUDNN_USE_AUTOTUNE=0",
         ),

@@ -1,38 +1,38 @@
 """The driver compiles every kernel: TensorFlow was not built for this GPU.
 
 What it finds
-A GPU newer than the TensorFlow that runs on it, so that no kernel is there in its machine code.
+A GPU newer than the TensorFlow that runs on it, so that TensorFlow has no kernels in its machine
+code.
 
 Why it stalls
-The driver translates each kernel from PTX when it is first used. TensorFlow itself says that this
-may take 30 minutes or longer; during that time the training looks stuck.
+The driver compiles each kernel from PTX when it is first used. TensorFlow itself says that this may
+take 30 minutes or longer, and all that time the training looks stuck.
 
 How it is measured
-TensorFlow's warning on the console of the job, and how long it said nothing after it. Under a
-capture, the GPU's compute capability beside the architectures that TensorFlow was built for.
+TensorFlow's warning on the job's console, and how long the console was silent after it. With a
+capture, the GPU's compute capability compared with the architectures that TensorFlow was built for.
 
 Example
 An H100 with TensorFlow 2.12: "TensorFlow was not built with CUDA kernel binaries compatible with
 compute capability 9.0. CUDA kernels will be jit-compiled from PTX …"
 
 What to do
-Install a TensorFlow (or NVIDIA's container) that was built for the GPU. Until then keep the
-driver's cache between runs: set CUDA_CACHE_PATH to a folder that stays, and CUDA_CACHE_MAXSIZE to
-4 GB.
+Install a TensorFlow (or NVIDIA container) that was built for the GPU. Until then, keep the driver's
+cache between runs: set CUDA_CACHE_PATH to a folder that persists, and CUDA_CACHE_MAXSIZE to 4 GB.
 
 Blind spots
-Nobody says when the compiling is over: the silence after the warning is what it took at most, at
-first. With the driver's cache filled it is over at once, and the warning still comes.
+Nothing says when the compiling is over: the silence after the warning is an upper limit. Once the
+driver's cache is full of compiled kernels there is nothing left to compile, but the warning still
+appears.
 """
 
 from __future__ import annotations
-
-import re
 
 from stall_analyzer.captures.capture_records import Environment
 from stall_analyzer.detectors.console_words import quoted
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.signals.signals import Signals
 
@@ -40,8 +40,8 @@ ID = "ST111"
 BUCKET = "compile"
 
 LONG_S = 60  # of silence: the training looked stuck
-BINARY = re.compile(r"sm_(\d+?)(\d)[af]?$")
-CAPABILITY = re.compile(r"compute capability (\d+\.\d+[a-z]?)")
+BINARY = pattern(r"sm_(\d+?)(\d)[af]?$")
+CAPABILITY = pattern(r"compute capability (\d+\.\d+[a-z]?)")
 
 
 def check(signals: Signals) -> Finding | None:
@@ -55,11 +55,11 @@ def check(signals: Signals) -> Finding | None:
     card = CAPABILITY.search(said)
     which = card[1] if card else known
     after = (
-        f" Nothing was said for {seconds(round(silent * PS_PER_S))} after it."
+        f" The console was silent for {seconds(round(silent * PS_PER_S))} after it."
         if silent >= LONG_S
         else ""
     )
-    built = "" if said else f"This TensorFlow holds no kernels for compute capability {known}. "
+    built = "" if said else f"This TensorFlow contains no kernels for compute capability {known}. "
     return Finding(
         severity="act" if silent >= LONG_S else "consider",
         title="TensorFlow was not built for this GPU: the driver compiles every kernel first"
@@ -78,8 +78,8 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _without_kernels(environment: Environment) -> str:
-    """The first GPU that the build has no machine code for: code runs on cards of the same major
-    number that are no older."""
+    """The first GPU that the build has no machine code for. Code runs on cards of the same major
+    version that are at least as new."""
     if not environment.gpus or not environment.built_for:
         return ""
     built = [

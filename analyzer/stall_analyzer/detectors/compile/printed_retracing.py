@@ -1,25 +1,26 @@
 """TensorFlow warned that a function is traced again and again.
 
 What it finds
-A tf.function that builds a new graph in call after call, in a run of which no trace shows it.
+A tf.function that builds a new graph in call after call, in a run where no trace shows it.
 
 Why it stalls
-Each new graph is built, optimized and set up in Python and on the host while no step is made.
+Each new graph has to be built, optimized and instantiated on the host, and no step runs in the
+meantime.
 
 How it is measured
-TensorFlow's warning on the console of the job. Where a trace shows the retracing, the finding
-ST104 has its cost, and this one is not said.
+TensorFlow's warning on the job's console. Where a trace shows the retracing, ST104 reports it with
+its cost instead.
 
 Example
 "5 out of the last 5 calls to <function step> triggered tf.function retracing."
 
 What to do
-Pass tensors instead of Python numbers, give the function an input_signature, and make it once,
-outside of the loop.
+Pass tensors instead of Python numbers, give the function an input_signature, and create it once,
+outside the loop.
 
 Blind spots
-The warning comes from the fifth new graph on, and gives no times. It may concern a function beside
-the training.
+The warning starts with the fifth new graph and gives no times. It may be about a function that has
+nothing to do with the training step.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def check(signals: Signals) -> Finding | None:
         title="A tf.function is traced again in call after call",
         explanation=quoted(warning),
         change=Change(
-            "Pass tensors of one shape and type, and make the function once.",
+            "Pass tensors of one shape and type, and create the function once.",
             "for n in range(steps):\n    step(n)",
             "for n in tf.range(steps):\n    step(n)",
         ),

@@ -1,22 +1,22 @@
 """A function is traced again and again during the first epoch.
 
 What it finds
-A function of the training thread that was traced in later calls than its first. Four patterns are
-told apart: a new tf.function object each time, one retrace in the very last call (a smaller last
-batch), a trace in nearly every call, and a trace now and then. A single retrace elsewhere is only
-worth a note: two graphs are often intended.
+A function on the training thread that was traced again after its first call. Four patterns are
+distinguished: a new tf.function object each time, one retrace in the very last call (a smaller last
+batch), a trace in nearly every call, and a trace now and then. A single retrace elsewhere only gets
+a note: two graphs are often intended.
 
 Why it stalls
-Each combination of tensor shapes, dtypes and Python arguments needs a graph of its own. Recording
-it and making it ready takes as long as hundreds of steps.
+Each combination of tensor shapes, dtypes and Python arguments needs a graph of its own. Tracing and
+instantiating it can take as long as hundreds of steps.
 
 How it is measured
-Calls that the trace marks as traced, after the first call of the function, and how much longer than
-usual they took, input apart. The tracing_count of the calls tells a new tf.function (it
-starts over) from a new trace of the old one (it grows). The steps of two models are two functions
-of one name, and their first traces are none of these. A capture counts the traces of Keras's
-training step through the whole epoch, whether or not it was profiled then; what they took is by how
-much those steps were longer than the others.
+Calls after the function's first that the profile marks as traced, and how much longer than usual
+they took, not counting input. The tracing_count of the calls distinguishes a new tf.function (the
+count starts over) from a new trace of the old one (it grows). The steps of two models are two
+functions with the same name; the first trace of each does not count. A capture counts the traces of
+Keras's training step throughout the epoch, profiled or not; their cost is how much longer those
+steps took than the others.
 
 Example
 A loop passed a Python number to its step: 15 calls, 15 graphs, 3.3 s of 3.8 s.
@@ -24,11 +24,11 @@ A loop passed a Python number to its step: 15 calls, 15 graphs, 3.3 s of 3.8 s.
 What to do
 Pass numbers as tensors. For changing shapes, use reduce_retracing=True or an input_signature with
 None. Make the last batch as large as the others with drop_remainder=True. Create the tf.function
-once, outside of the loop.
+once, outside the loop.
 
 Blind spots
-A trace holds neither shapes nor arguments, so the reason is inferred from the order of the
-calls. Functions that are traced inside tf.data or on other threads are not looked at.
+A trace holds neither shapes nor arguments, so the reason is inferred from the order of the calls.
+Functions that are traced inside tf.data or on other threads are not examined.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST104"
 BUCKET = "compile"
 
-# From this share of calls on it is not some values that are new, but every one.
+# From this share of calls on, every value is new, not just some.
 NEARLY_ALL = 0.8
 
 SMALLER_LAST_BATCH = Change(
@@ -69,7 +69,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _booked(signals: Signals) -> Finding | None:
-    """By the capture's clock around the building of graphs, where nothing was profiled."""
+    """From the capture's timing of graph building, where nothing was profiled."""
     cost = costliest(signals.booked_costs, Account.RETRACE)
     lost = signals.causes_ps["compile.retracing"]
     severity = severity_of(signals.share(lost))
@@ -82,8 +82,8 @@ def _booked(signals: Signals) -> Finding | None:
         severity=severity if cost.count > 1 else "note",
         title=f"{called} is traced again {often}",
         explanation=(
-            f"Building graphs again took {signals.with_share(lost)}, by the capture's clock. Each "
-            f"time a call brought a new shape, dtype or Python argument. {cost.where}"
+            f"Rebuilding graphs took {signals.with_share(lost)}, as timed by the capture. Each "
+            f"time, a call brought a new shape, dtype or Python argument. {cost.where}"
         ),
         change=_naming_arguments(
             signals, cost.name, SAME_BATCHES if is_keras else _as_tensors(cost.name)
@@ -119,7 +119,7 @@ def _counted(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"The Keras training step is traced again {often} in {again.all_steps:,} steps",
         explanation=(
-            f"Its count of traces grew, in step {named}{' …' if len(again.steps) > 4 else ''}. "
+            f"Its trace count grew in step {named}{' …' if len(again.steps) > 4 else ''}. "
             f"These steps took {seconds(again.lost_ps)} longer than usual, "
             f"{percent(again.lost_ps, signals.window_ps)} of the first epoch. "
             + (
@@ -150,7 +150,7 @@ def _traced(signals: Signals) -> Finding | None:
     if len(retraces) == 1 and not last and not anew:
         if severity == "consider":
             return None
-        severity = "note"  # two kinds of batches, a flag: two graphs may be as it should be
+        severity = "note"  # two kinds of batches, or a flag: two graphs may be intended
     return Finding(
         severity=severity,
         title=_title(function, last),
@@ -168,7 +168,7 @@ def _traced(signals: Signals) -> Finding | None:
 
 
 def _lost_ps(function: FunctionSignals) -> int:
-    """Without XLA, of which ST106 speaks."""
+    """Without XLA, which ST106 covers."""
     return sum(function.extra_ps(build) - build.xla_ps for build in function.retraces)
 
 
@@ -202,12 +202,14 @@ def _usual(function: FunctionSignals) -> str:
 
 def _reason(function: FunctionSignals, anew: bool, last: bool) -> str:
     if anew:
-        return "Each time it was a new tf.function object, which knows nothing of earlier graphs."
+        return (
+            "Each time it was a new tf.function object, which knows nothing about earlier graphs."
+        )
     if last:
         return "A last batch smaller than the others has another shape and needs its own graph."
     if len(function.retraces) + 1 >= NEARLY_ALL * function.calls:
         return (
-            "Every call brought something new: a Python number or object as argument, or a "
+            "Every call brought something new: a Python number or object as an argument, or a "
             "tensor of another shape."
         )
     return "Now and then a call brought a new shape, dtype or Python argument."

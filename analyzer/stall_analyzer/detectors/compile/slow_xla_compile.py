@@ -1,23 +1,23 @@
 """XLA itself reported that compiling was very slow.
 
 What it finds
-A cluster that XLA compiled for more than some minutes.
+A part of the graph that took XLA several minutes to compile.
 
 Why it stalls
-No step is made meanwhile, and without a trace nothing shows that the process works.
+No step runs in the meantime, and without a trace nothing shows that the process is still working.
 
 How it is measured
-XLA's alarm on the console of the job, and the time that it says the operation took.
+XLA's slow-compile warning on the job's console, and the time that it gives for the operation.
 
 Example
 "Very slow compile? …", then "The operation took 2m15.5s".
 
 What to do
-Give XLA less at once: no unrolled loops over layers or time steps, jit_compile on the function
-that profits, and not on the whole program. Keep compiled programs between runs.
+Give XLA less to compile at once: no unrolled loops over layers or time steps, and jit_compile only
+on the function that benefits from it. Keep compiled programs between runs.
 
 Blind spots
-The alarm comes only after minutes; many shorter compilations say nothing.
+The warning appears only after minutes; many shorter compilations go unreported.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def check(signals: Signals) -> Finding | None:
     took = f" for {seconds(int(warning.seconds * PS_PER_S))}" if warning.seconds else ""
     return Finding(
         severity="consider",
-        title=f"XLA compiled{took}, and reported that as very slow itself",
+        title=f"XLA compiled{took} and itself warned that this was very slow",
         explanation=quoted(warning),
         change=Change(
-            "Give XLA less at once: loops that it need not unroll, and only the function that "
-            "profits from it.",
+            "Give XLA less to compile at once: no unrolled loops, and only the function that "
+            "benefits from it.",
             "model.compile(optimizer, loss, jit_compile=True)",
             "model.compile(optimizer, loss, jit_compile=False)",
         ),

@@ -2,33 +2,34 @@
 
 What it finds
 A training function whose first call spends much of the epoch in tracing: Python runs the model's
-code once to record its graph. Two avoidable reasons are told apart: the step is traced twice,
-because variables are made inside the first call, and Python in the model's code that does more than
-build a graph (reads files, computes with numpy, sleeps).
+code once to record its graph. It recognizes two avoidable reasons: the step is traced twice because
+variables are created inside the first call, or Python in the model's code does more than build a
+graph (reads files, computes with numpy, sleeps).
 
 Why it stalls
 Nothing is trained while a graph is built. A tf.function that creates variables in its first call is
 traced a second time without creating them. Keras optimizers with slots (Adam, RMSprop, SGD with
-momentum) create them in the first step unless they were built before.
+momentum) create them in the first step unless they were built beforehand.
 
 How it is measured
 The ledger's time for tracing inside the first call. The two traces of a call are the graph builds
-before and after its initialize_variables run. Making the graph ready to run (instantiation) takes a
-time that grows with the graph and the machine as tracing does: tracing that takes many times as
-long did other work in Python.
+before and after its initialize_variables run. Instantiation, which prepares the graph to run,
+scales with the graph and the machine just as tracing does. Tracing that takes many times as long
+must have done other work in Python.
 
 Example
-A model of 16 dense layers with Adam traced its step twice, for 3.7 s and 1.4 s. After
-optimizer.build(model.trainable_variables) before fit() it was traced once.
+A model of 16 dense layers with Adam traced its step twice, for 3.7 s and 1.4 s. With
+optimizer.build(model.trainable_variables) before fit(), it was traced once.
 
 What to do
-Build the model and its optimizer before fit(). Move slow Python out of call(), into __init__ or
+Build the model and its optimizer before fit(), and give compile() metrics as objects, not by name:
+those are created in the first step. Move slow Python out of call(), into __init__ or
 build(). If neither is the case, nothing is wrong: tracing happens once, and longer training hides
 it.
 
 Blind spots
-The trace does not say which line of Python was slow unless the Python tracer was on. With functions
-that TensorFlow loads from a saved model no tracing shows.
+The trace does not say which line of Python was slow unless the Python tracer was on. Functions
+loaded from a SavedModel show no tracing.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ BUCKET = "compile"
 
 # The first trace of a process also loads what tracing needs: 0.1 to 0.3 s on the machines measured.
 FIRST_TRACE_PS = 500 * PS_PER_MS
-# Beyond that, tracing took 1.6 to 6 times as long as making the graph ready (2 to 100 layers).
+# Beyond that, tracing took 1.6 to 6 times as long as instantiation (2 to 100 layers).
 LEAST_RATIO, MOST_RATIO = 1.6, 6
 SLOW_RATIO = 10
 
@@ -66,7 +67,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _booked(signals: Signals) -> Finding | None:
-    """By the capture's clock around the building of graphs: how long, and of which function."""
+    """From the capture's timing of graph building: how long, and for which function."""
     cost = costliest(signals.booked_costs, Account.TRACE)
     if cost is None or signals.share(cost.spent_ps) < ACT_SHARE:
         return None
@@ -75,7 +76,8 @@ def _booked(signals: Signals) -> Finding | None:
         severity="note",
         title=f"Tracing {called} takes {seconds(cost.spent_ps)}, once",
         explanation=(
-            f"Building its graph took {signals.with_share(cost.spent_ps)}, by the capture's clock. "
+            f"Building its graph took {signals.with_share(cost.spent_ps)}, as timed by the "
+            f"capture. "
             f"Later epochs do not pay for it. {cost.where}"
         ),
         change=FEWER_TRACES,
@@ -91,7 +93,7 @@ def _traced(signals: Signals) -> Finding | None:
         return None
     build = function.first
     if build.second_trace_ps and signals.share(build.variable_init_ps) >= CONSIDER_SHARE:
-        return None  # ST107 speaks of both, because one change fixes both
+        return None  # ST107 covers both, because one change fixes both
     if build.second_trace_ps:
         return _traced_twice(signals, function, build)
     if function.shape is not None and function.shape.unrolled:
@@ -106,7 +108,7 @@ def _tracing_ps(function: FunctionSignals) -> int:
 
 
 def _traced_twice(signals: Signals, function: FunctionSignals, build: Build) -> Finding | None:
-    # The graph of the spare trace is run once, and so has to be made ready as well.
+    # The graph of the extra trace runs once, so it has to be instantiated as well.
     gain = spare_trace(build.spare_trace_ps) + partly(build.instantiate_ps, 0, SPARE_GRAPH)
     middle = (gain.low_ps + gain.high_ps) // 2
     severity = severity_of(signals.share(middle), once_ps=middle)
@@ -115,7 +117,9 @@ def _traced_twice(signals: Signals, function: FunctionSignals, build: Build) -> 
     if function.is_keras:
         change = Change(
             "Build the optimizer before fit(), so that the first call creates no variables. A "
-            "model without an Input layer must be built before it: model.build(input_shape).",
+            "model without an Input layer must be built before that: model.build(input_shape). "
+            'Metrics given by name ("accuracy") are created in the first call as well: give '
+            "objects, such as keras.metrics.SparseCategoricalAccuracy().",
             "model.compile(optimizer, loss)\nmodel.fit(data)",
             "model.compile(optimizer, loss)\n"
             "model.optimizer.build(model.trainable_variables)\n"
@@ -158,7 +162,7 @@ def _slow_python(signals: Signals, function: FunctionSignals, build: Build) -> F
         explanation=(
             f"The first call spent {seconds(build.tracing_ps)} "
             f"({percent(build.tracing_ps, signals.window_ps)} of the first epoch) in Python to "
-            f"record a graph that TensorFlow made ready in {seconds(build.instantiate_ps)}. "
+            f"record a graph that TensorFlow instantiated in {seconds(build.instantiate_ps)}. "
             "A graph of that size is recorded much faster: some code in the model or the loss does "
             "other work in Python, which runs once per trace and never in a step."
         ),

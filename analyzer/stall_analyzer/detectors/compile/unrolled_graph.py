@@ -6,28 +6,29 @@ MatMul_199), far more often than the model has variables: a Python loop over tim
 iterations ran while the step was traced.
 
 Why it stalls
-Every turn of a Python loop is recorded, optimized and instantiated on its own, forwards and
-backwards. The cost grows with the number of turns and is paid before the first step.
+Every iteration of a Python loop is recorded, optimized and instantiated separately, forward and
+backward. The cost grows with the number of iterations and is paid before the first step.
 
 How it is measured
-The names of the ops of the backward pass, with their numbers taken out, against the number of
-variables that were updated. The cost is the ledger's tracing and instantiation in the function's
-calls. An estimate of the change keeps a part of that, and lets each step take up to three times as
-long: a loop in the graph has a price for each turn.
+The names of the ops in the backward pass, without their numbers, compared with the number of
+variables that were updated. The cost is the ledger's tracing and instantiation time in the
+function's calls. The predicted saving leaves part of that cost in place and assumes that each step
+may take up to three times as long, because a loop in the graph has overhead in each iteration.
 
 Example
 A recurrence over 200 time steps, written as a Python loop, had 2,695 nodes: 4.8 s of tracing and
-2.9 s of instantiation. As keras.layers.RNN it took 0.6 s and 0.4 s, but 73 ms a step, not 26 ms.
+2.9 s of instantiation. As a keras.layers.RNN it took 0.6 s and 0.4 s, but each step took 73 ms
+instead of 26 ms.
 
 What to do
-Write the loop so that it stays a loop: keras.layers.RNN, tf.while_loop, tf.scan, or vectorize it.
-To add up gradients over parts of a batch, give the optimizer `gradient_accumulation_steps`.
-Unrolled graphs run faster per step: for long training on tiny steps, keep the loop and accept the
-start.
+Write the loop so that it stays a loop in the graph (keras.layers.RNN, tf.while_loop, tf.scan), or
+vectorize it. To accumulate gradients over parts of a batch, give the optimizer
+`gradient_accumulation_steps`. Unrolled graphs run faster per step: for long training with tiny
+steps, keep the loop unrolled and accept the slow start.
 
 Blind spots
-Under XLA the ops have no events, and nothing is said. Loops of fewer than 30 turns and loops
-without gradients are not named.
+Under XLA the ops have no events, so nothing is reported. Loops of fewer than 30 iterations and
+loops without gradients are not reported either.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ import re
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
 from stall_analyzer.model.format import seconds
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.signals.compile.functions import FunctionSignals
 from stall_analyzer.signals.signals import Signals
 
@@ -47,10 +49,11 @@ BUCKET = "compile"
 # the loop is nearly the whole model, to a third.
 LEFT_LEAST = 0.05
 LEFT_MOST = 0.35
-# A loop in the graph starts its ops anew in every turn: a step of tiny ops took 2.8 times as long.
+# A loop in the graph launches its ops in every iteration: a step of tiny ops took 2.8 times as
+# long.
 SLOWER_STEPS = 3
-# Names of recurrent layers and cells; other loops are not told to become one.
-RECURRENT = re.compile(r"rnn|lstm|gru|recurrent|(^|[/_ ])cell", re.IGNORECASE)
+# Names of recurrent layers and cells; for other loops an RNN layer is not suggested.
+RECURRENT = pattern(r"rnn|lstm|gru|recurrent|(^|[/_ ])cell", re.IGNORECASE)
 
 
 def check(signals: Signals) -> Finding | None:
@@ -71,10 +74,10 @@ def check(signals: Signals) -> Finding | None:
         title=f"A Python loop is unrolled into {shape.copies} copies of {_short(shape.copied)}",
         explanation=(
             f"The graph of {function.words} has {shape.nodes} nodes for {shape.updates} trained "
-            f"variables; {shape.copied} alone occurs {shape.copies} times. Recording that graph "
-            f"and making it ready took {seconds(lost)} of {seconds(signals.window_ps)}. A loop "
-            "that stays a loop is built once, but runs slower: at worst the unrolled graph pays "
-            f"for itself{pays_back}."
+            f"variables; {shape.copied} alone occurs {shape.copies} times. Tracing and "
+            f"instantiating that graph took {seconds(lost)} of {seconds(signals.window_ps)}. A "
+            f"loop that stays a loop is built once but runs slower: at worst, the unrolled graph "
+            f"pays for itself{pays_back}."
         ),
         change=_change(signals, function),
         lost_ps=lost,
@@ -82,7 +85,7 @@ def check(signals: Signals) -> Finding | None:
         confidence=0.85,
         evidence=(
             *signals.evidence_of("compile.tracing", "tracing"),
-            *signals.evidence_of("compile.instantiate", "making the graph ready"),
+            *signals.evidence_of("compile.instantiate", "instantiating the graph"),
         ),
     )
 
@@ -109,10 +112,10 @@ def _change(signals: Signals, function: FunctionSignals) -> Change:
             "state = keras.layers.RNN(cell)(x)  # or tf.scan, tf.while_loop",
         )
     return Change(
-        "Do all turns at once on one larger tensor, or let the loop run in the graph (tf.map_fn, "
-        "tf.scan, tf.while_loop). Gradients that are added up over parts of a batch: give fit the "
-        "small batches, and the optimizer gradient_accumulation_steps.",
+        "Do all iterations at once on one larger tensor, or let the loop run in the graph "
+        "(tf.map_fn, tf.scan, tf.while_loop). To accumulate gradients over parts of a batch, give "
+        "fit the small batches and the optimizer gradient_accumulation_steps.",
         "total = 0.0\nfor part in parts:\n    total += f(part)",
-        "total = tf.reduce_sum(tf.map_fn(f, tf.stack(parts)))\n# or, to add up gradients\n"
+        "total = tf.reduce_sum(tf.map_fn(f, tf.stack(parts)))\n# or, to accumulate gradients\n"
         "keras.optimizers.Adam(gradient_accumulation_steps=n)",
     )

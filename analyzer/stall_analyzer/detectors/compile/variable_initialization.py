@@ -1,29 +1,29 @@
 """Variables are created and filled inside the first training step.
 
 What it finds
-A first call that spends a noticeable part of the epoch in initializing variables: large embeddings
-or layers of a model that was not built before, or the slots of an optimizer.
+A first call that spends a noticeable part of the epoch initializing variables: large embeddings or
+layers of a model that was not built beforehand, or an optimizer's slots.
 
 Why it stalls
-Variables that a tf.function creates are initialized by a graph of their own, between two traces of
-the function. The random numbers of a big embedding take as long as many steps.
+Variables that a tf.function creates are initialized by a separate graph, between two traces of the
+function. Filling a big embedding with random numbers can take as long as many steps.
 
 How it is measured
 The ledger's time in the initialize_variables graph of the training thread. The trace that was
 repeated without the variables counts too, because the same change avoids it.
 
 Example
-An embedding of 400,000 rows was filled in 0.7 s inside the first call of fit(). Built before, the
-first epoch took 0.8 s, not 1.9 s.
+An embedding of 400,000 rows was filled in 0.7 s inside the first call of fit(). With the model
+built beforehand, the first epoch took 0.8 s instead of 1.9 s.
 
 What to do
 Give the model an Input layer, or call model.build(input_shape), and build the optimizer, before
-fit(). That moves the filling of the variables out of the first epoch and avoids the second trace.
+fit(). That moves the initialization out of the first epoch and avoids the second trace.
 
 Blind spots
-The filling itself still happens, earlier: the program as a whole saves the second trace and the
-initializer's own graph. Variables that are restored afterwards need no initial values at all, which
-the trace cannot show.
+The initialization still happens, only earlier: the program as a whole saves the second trace and
+the initializer's graph. Variables that are restored afterward need no initial values at all, but
+the trace cannot show that.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def check(signals: Signals) -> Finding | None:
     twice = sum(build.first_trace_ps + build.second_trace_ps for build in builds)
     spare = spare_trace(sum(build.spare_trace_ps for build in builds))
     moved = removed(filling)
-    again = f" It was traced twice for that, for {seconds(twice)} in all." if twice else ""
+    again = f" Because of that it was traced twice, for {seconds(twice)} in all." if twice else ""
     return Finding(
         severity="consider",  # the filling is moved rather than saved, however long it takes
         title=f"Variables are initialized for {seconds(filling)} inside the first step",
         explanation=(
             "The first call created variables and filled them with their initial values for "
-            f"{signals.with_share(filling)}.{again} Variables that exist before the first call are "
-            "filled outside of it, and the step is traced once."
+            f"{signals.with_share(filling)}.{again} If the variables already exist, the step is "
+            f"traced only once."
         ),
         change=Change(
             "Build the model and its optimizer before training.",

@@ -1,16 +1,16 @@
 """The first run of the graph takes much longer than the later ones.
 
 What it finds
-A first training step that computed far longer than the usual one, by a noticeable part of the
+A first training step that computed for much longer than a usual one, by a noticeable part of the
 epoch.
 
 Why it stalls
-On first use kernels are created and choose their algorithms, thread pools start, and the memory of
+On first use, kernels are created and choose their algorithms, thread pools start, and the memory of
 all tensors is touched for the first time.
 
 How it is measured
-The ledger's warm-up: what the first run of each graph computed longer than the median of its later
-runs.
+The ledger's warm-up: how much longer the first run of each graph computed than the median of its
+later runs.
 
 Example
 A first step computed for 270 ms, the later ones for 34 ms: its 400 MB were touched for the first
@@ -21,7 +21,7 @@ Nothing: it happens once. Leave the first step out when you compare step times, 
 enough for it not to matter.
 
 Blind spots
-Nothing in a trace tells new kernels from new memory.
+Nothing in a trace distinguishes new kernels from new memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST110"
 BUCKET = "compute"
 
-# Some warm-up is in every run; below a tenth of the epoch it misleads nobody.
+# Every run has some warm-up; below a tenth of the epoch it does not mislead.
 WARM_UP_SHARE = 0.10
 
 
@@ -45,10 +45,11 @@ def check(signals: Signals) -> Finding | None:
         severity="note",
         title=f"The first run of the graph takes {seconds(lost)} longer than the later ones",
         explanation=(
-            f"{signals.with_share(lost)}, were spent computing for the first time: kernels were "
-            "created and memory was touched. The model's steps are faster than this epoch suggests."
+            f"{signals.with_share(lost)} went to running the graph for the first time: kernels "
+            f"were created and memory was touched. The model's steps are faster than this epoch "
+            f"suggests."
         ),
-        change=Change("Do nothing: it does not come back. Leave step 0 out of comparisons."),
+        change=Change("Do nothing: it does not happen again. Leave step 0 out of comparisons."),
         lost_ps=lost,
         confidence=0.8,
         evidence=signals.evidence_of("compute.warm_up", "first run"),

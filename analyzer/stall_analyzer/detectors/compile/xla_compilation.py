@@ -1,29 +1,30 @@
-"""XLA's compilation costs more than an epoch of compiled steps could make up for.
+"""XLA's compilation costs more than an epoch of compiled steps can make up for.
 
 What it finds
 A training function compiled by XLA (jit_compile=True) whose compilation took a large part of the
 first epoch.
 
 Why it stalls
-XLA turns the graph into machine code in the first call. That takes seconds and is repaid only by
-faster steps, so that it pays off in long training and never in a short one.
+XLA turns the graph into machine code in the first call. That takes seconds, and only faster steps
+can repay it: it pays off in a long training and never in a short one.
 
 How it is measured
-The ledger's XLA time in the function's first call, against the time of the compiled steps. Nothing
-in a trace shows how long a step would take without XLA. Even if it took twice as long, compiling is
-repaid only after as many epochs as its cost is longer than one epoch's steps.
+The ledger's XLA time in the function's first call, compared with the time of the compiled steps.
+Nothing in a trace shows how long a step would take without XLA. If it took twice as long, an epoch
+would repay as much as its compiled steps take; a compilation ten times that long would need ten
+epochs.
 
 Example
 A dense model of 8 layers compiled for 2.9 s; its 60 steps took 0.3 s. Without XLA the first epoch
-took 1.1 s, not 4.2 s.
+took 1.1 s instead of 4.2 s.
 
 What to do
-For short runs (tests, searches over settings, debugging) leave XLA off: jit_compile=False. For long
-runs keep it, if steps really are faster: compare an epoch with and without it.
+For short runs (tests, hyperparameter searches, debugging), leave XLA off: jit_compile=False. For
+long runs, keep it if steps really are faster: compare an epoch with and without it.
 
 Blind spots
-TensorFlow 2.15 and 2.16 write no events of the compiler; there its time is inferred from the first
-call. Compilations of single ops outside of the step are not seen.
+TensorFlow 2.15 and 2.16 record no compiler events; there the time is inferred from the first call.
+Compilations of single ops outside the step are not seen.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def check(signals: Signals) -> Finding | None:
         return None
     return Finding(
         severity=severity,
-        title=f"XLA compiles {function.words} for {seconds(lost)}",
+        title=f"XLA takes {seconds(lost)} to compile {function.words}",
         explanation=(
             f"Compiling took {signals.with_share(lost)}. The {function.calls - 1} compiled steps "
             f"after it took {seconds(repaid)} in all. {_arithmetic(lost, repaid)}"
@@ -74,7 +75,7 @@ def _compiled_ps(function: FunctionSignals) -> int:
 
 def _arithmetic(lost: int, repaid: int) -> str:
     if repaid == 0:
-        return "No step ran after it, so none of it was repaid."
+        return "No step ran after it, so none of that was repaid."
     if lost <= repaid:
         return "If XLA makes a step twice as fast, the first epoch has already repaid it."
     epochs = -(-lost // repaid)

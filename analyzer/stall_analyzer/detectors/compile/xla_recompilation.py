@@ -1,27 +1,27 @@
 """XLA compiles the training function again for batches of another shape.
 
 What it finds
-A function that XLA compiled in later calls than its first.
+A function that XLA compiled again after its first call.
 
 Why it stalls
-XLA's code is made for exact shapes. A batch of another size or length is compiled from the start,
+XLA's code is made for exact shapes. For a batch of another size or length it compiles from scratch,
 and training waits. The smaller last batch of an epoch is the usual case.
 
 How it is measured
 Calls after the function's first in which the ledger shows XLA at work, and how much longer than
-usual they took, tracing and input apart.
+usual they took, not counting tracing and input.
 
 Example
 41 batches, the last of 10 rows instead of 64: 0.49 s of compilation in the first call, 0.34 s more
 in the last.
 
 What to do
-Give XLA one shape: drop_remainder=True for the last batch, padded_batch or bucketing with few
-lengths for sequences.
+Give XLA one shape: drop_remainder=True for the last batch; for sequences, padded_batch or bucketing
+with a few lengths.
 
 Blind spots
-TensorFlow 2.15 and 2.16 write no events of the compiler: a second compilation of the same graph is
-not seen there. The shapes themselves are not in the trace.
+TensorFlow 2.15 and 2.16 record no compiler events: a second compilation of the same graph is not
+seen there. The shapes themselves are not in the trace.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def check(signals: Signals) -> Finding | None:
     traced = sum(build.made_ps for build in again)  # a new shape is traced before it is compiled
     lost = max(seen, _in_all_ps(signals, function))
     beyond = (
-        f" Steps that were not profiled took as long: by the capture's clocks it comes to "
+        f" Steps outside the profile took just as long: by the capture's clocks, it adds up to "
         f"{seconds(lost)} in the whole epoch."
         if lost > seen
         else ""
@@ -68,8 +68,8 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"XLA compiled {function.words} again {which}, for {seconds(seen)} or "
             f"{percent(seen, signals.window_ps)} of the first epoch. Its code fits one shape "
-            f"only{'; the last batch is smaller than the others' if last else ''}. Each new "
-            f"shape costs a compilation once, and the first epoch meets them all.{beyond}"
+            f"only{'; the last batch is smaller than the others' if last else ''}. Each new shape "
+            f"costs one compilation, and the first epoch pays for all of them.{beyond}"
         ),
         change=_change(last),
         lost_ps=lost + traced,
@@ -84,8 +84,8 @@ def _lost_ps(function: FunctionSignals) -> int:
 
 
 def _in_all_ps(signals: Signals, function: FunctionSignals) -> int:
-    """Of all compilations in the ledger, those but the first. Where only some steps were profiled
-    and most of them were compiled, the capture's clocks tell of the others; else it is 0."""
+    """All compilations in the ledger except the first. Where only some steps were profiled and most
+    of them compiled, the capture's clocks cover the others; otherwise it is 0."""
     if signals.books is None or function.calls >= len(signals.training_steps):
         return 0
     again = len(function.recompilations)
@@ -100,7 +100,7 @@ def _change(last: bool) -> Change:
             "data = data.batch(size, drop_remainder=True)",
         )
     return Change(
-        "Make all batches the same shape, or let them have few shapes.",
+        "Give all batches the same shape, or use only a few shapes.",
         "data = data.padded_batch(size)",
         "data = data.padded_batch(size, padded_shapes=longest, drop_remainder=True)",
     )

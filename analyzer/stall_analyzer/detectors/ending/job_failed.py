@@ -1,28 +1,28 @@
 """The console says how the job ended.
 
 What it finds
-An error that ended the training, or the word of a shell or scheduler that did: a time limit, a
-preemption, a failed machine, a signal, an exit code.
+An error that ended the training, or a message from the shell or scheduler that ended it: a time
+limit, a preemption, a failed machine, a signal, an exit code.
 
 Why it stalls
-Event files only end; whether the run still goes on, hangs or is gone they do not say.
+Event files just stop; they do not say whether the run is still going, hangs or has ended.
 
 How it is measured
-The last traceback on the console, if no training goes on after it, with the line of it that says
-what went wrong and the innermost line of the user's own code; or the last words of Slurm, the shell
-or the runtime. A console counts only if its times fit the run's event files, and if no other run
-could have written it. A capture (StallCallback) knows better, and comes first.
+The last traceback on the console, if no training continues after it, with its error message and the
+innermost line of the user's own code; or the last words of Slurm, the shell or the runtime. A
+console counts only if its times match the run's event files and no other run could have written it.
+A capture (StallCallback) knows more and takes precedence.
 
 Example
 Slurm: "CANCELLED AT 2026-11-17T05:17:29 DUE TO TIME LIMIT", at step 812 of 1,000 of epoch 1.
 
 What to do
-Fix the error where it was raised. For a time limit: ask for more time, or save checkpoints and go
-on from the last one.
+Fix the error where it was raised. For a time limit, ask for more time, or save checkpoints and
+continue from the last one.
 
 Blind spots
-A console that was copied has lost the time of its last line. Output of several workers in one file
-is read as one.
+A console log that was copied no longer shows when its last line was written. The output of several
+workers in one file is read as one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _of_end(signals: Signals, end: ConsoleEnd) -> Finding:
     return Finding(
         severity="consider" if finished else "act",
         title=f"The job ended early: {end.words}",
-        explanation=f"The console of the job ends with this ({end.line.place}).{far}",
+        explanation=f"The job's console ends with this ({end.line.place}).{far}",
         change=_change(end),
         confidence=0.85,
         fatal=not finished,
@@ -62,21 +62,24 @@ def _of_end(signals: Signals, end: ConsoleEnd) -> Finding:
 def _change(end: ConsoleEnd) -> Change:
     if end.kind in OF_THE_SCHEDULER:
         return Change(
-            "Ask for more time, and save checkpoints from which a new job goes on.",
+            "Ask for more time, and save checkpoints so that a new job can continue.",
             "model.fit(data)",
             "model.fit(data, callbacks=[tf.keras.callbacks.BackupAndRestore(folder)])",
         )
     if end.kind == "killed":
-        return Change("Check whether memory was short: dmesg, sacct or kubectl describe tell.")
+        return Change(
+            "Check whether memory ran out: dmesg, sacct or kubectl describe will show it."
+        )
     where = f" at {end.place.place}" if end.place is not None else ""
-    return Change(f"Fix what failed{where}: the whole text is on the console.")
+    return Change(f"Fix what failed{where}; the full error is on the console.")
 
 
 def _of_survived(error: PythonError) -> Finding:
     return Finding(
         severity="note",
         title=f"An error was printed, and the job went on: {error.text}",
-        explanation=f"The traceback is on the console ({error.line.place}), and was not the end.",
-        change=Change("Check whether the program means to go on after this error."),
+        explanation=f"The traceback is on the console ({error.line.place}), and the job continued "
+        f"after it.",
+        change=Change("Check whether the program is meant to continue after this error."),
         confidence=0.6,
     )

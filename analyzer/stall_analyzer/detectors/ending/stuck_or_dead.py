@@ -1,47 +1,46 @@
 """The run ended or stopped making progress too early: slow, stuck, endless or dead.
 
 What it finds
-Runs that were killed, that failed, that make no progress or loop without end, and
-what they stand at: in fit, before it and after it, up to the exit of the process. With a capture
-(StallCallback, watch or `stall-analyze capture`) it is known; from event files of Keras that hold
-no end of an epoch it can only be suspected. A custom loop need not log any.
+Runs that were killed, that failed, that make no progress or loop endlessly, and where they are
+stopped: in fit, before it or after it, up to the exit of the process. A capture (StallCallback,
+watch or `stall-analyze capture`) knows this for certain. From Keras event files that contain no end
+of an epoch, it can only be suspected. A custom loop may never log one.
 
 Why it stalls
-Three things look alike from outside: a long step that still goes on, a job that hangs, and a job
-that was killed.
+Three things look alike from the outside: a long step that is still running, a job that hangs, and a
+job that was killed.
 
 How it is measured
-A capture looks at the process once a second while no step finishes, and writes all stacks down when
-that lasts too long. Stuck means that it was seen to make no progress: less than 2 % of a core at
-work, nothing read, the same threads at the same lines, waiting. A thread that never got a core, in
-a call that only somebody outside can end, is stuck whatever other threads do; so is one that sleeps
-and looks again in a `while` loop. What computes, reads or sleeps otherwise is slow, but for a
-`while` loop that calls nothing and a regular expression that holds the interpreter: those are
-endless. So is a filter that has dropped all of data which repeat, by tf.data's own counts;
-`evaluate`, `predict`, `adapt` or `reduce` of such data without a number of steps; and, most likely,
-a step of a thousand times the usual length with a `tf.while_loop` in it that has no
-`maximum_iterations`. An epoch cannot end whose data repeat, if fit knows no number of steps. A
-process that is killed leaves no final record, so the last one says when. Without a capture: the
-last batch that was logged, the usual time between two of them, and how long after the last batch
-anything else was still written.
+A capture looks at the process once a second while no step finishes, and records all stacks when
+that lasts too long. Stuck means that it was seen to make no progress: it used less than 2% of a
+core and read nothing, with the same threads waiting at the same lines. A thread that never ran, in
+a call that only something outside the process can end, is stuck no matter what other threads do; so
+is one that sleeps and checks again in a `while` loop. Anything else that computes, reads or sleeps
+is slow, with these exceptions, which are endless: a `while` loop that calls nothing; a regular
+expression that holds the interpreter; a filter that, by tf.data's own counts, has dropped every
+element of repeated data; `evaluate`, `predict`, `adapt` or `reduce` on repeated data without a
+number of steps; and, most likely, a step that takes a thousand times as long as usual and contains
+a `tf.while_loop` without `maximum_iterations`. An epoch over repeated data cannot end if fit is
+given no number of steps. A process that is killed leaves no final record, so its last one says
+when. Without a capture, the evidence is the last batch that was logged, the usual time between
+batches, and how long after the last batch anything else was still written.
 
 Example
-A generator fed by a thread that had failed: stuck since 14:02:31 (after step 37): the generator at
-train.py:41 waits in queue.Queue.get() and never goes on.
+A generator was fed by a thread that had failed. The verdict: stuck since 14:02:31 (after 37 steps):
+the generator at train.py:41 waits in queue.Queue.get() and never continues.
 
 What to do
-Give waits a timeout that raises, so that the run fails where it would hang. `--threads` shows what
-all threads were doing. If a worker of a
-cluster is missing, look at that worker first. Without a capture, ask the process where it is
-(`stall-analyze attach PID`).
+Give waits a timeout that raises an error, so that the run fails where it would otherwise hang.
+`--threads` shows what all threads were doing. If a worker of a cluster is missing, look at that
+worker first. Without a capture, ask the process where it is (`stall-analyze attach PID`).
 
 Blind spots
-A loop in Python that calls something, and the tracing of a function, may be long or endless: the
-report names the lines, and both ways out. A wait in C code has no frame of its own; where the
-kernel does not say what the threads wait in, it cannot be told from a sleep. Waiting for a device
-that hangs looks like any other wait inside TensorFlow. Without a capture, a healthy first epoch
-shows nothing until its end (unless update_freq="batch"), and a log directory cannot say whether its
-process still runs.
+A Python loop that calls something, or the tracing of a function, may be long or endless: the report
+names the lines and says what to do in either case. A wait in C code has no frame of its own; where
+the kernel does not say what the threads are waiting in, it cannot be told from a sleep. Waiting for
+a device that hangs looks like any other wait inside TensorFlow. Without a capture, a healthy first
+epoch shows nothing until its end (unless update_freq="batch"), and a log directory cannot say
+whether its process is still running.
 """
 
 from __future__ import annotations
@@ -51,11 +50,13 @@ from stall_analyzer.detectors.ending.what_to_do import (
     ASK_THE_PROCESS,
     STEPS_PER_EPOCH,
     VALIDATION_STEPS,
+    change_after,
     change_for,
 )
 from stall_analyzer.model.causes import BUCKETS
-from stall_analyzer.model.findings import Change, Evidence, Finding
+from stall_analyzer.model.findings import Evidence, Finding
 from stall_analyzer.model.format import moment, seconds
+from stall_analyzer.model.kinds import Severity
 from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.ending.logged_progress import LoggedProgress
 from stall_analyzer.signals.ending.process_end import KILLED, Ending
@@ -106,11 +107,12 @@ def _of_stall(signals: Signals, stall: Stall, ending: Ending | None) -> Finding:
         if end_ps > start_ps
         else (),
         stack=stack,
+        fatal=stall.never_goes_on,
     )
 
 
 def _other_threads(stall: Stall) -> str:
-    """Those in the user's own code: one of them may hold what the blamed one waits for."""
+    """Those in the user's own code: one of them may hold what the blamed thread waits for."""
     blamed = stall.blamed.thread if stall.blamed is not None else None
     told = []
     for thread in stall.threads:
@@ -153,27 +155,30 @@ def _of_ending(signals: Signals, ending: Ending) -> Finding:
         text = (
             "It was training up to its last record."
             if not ending.out_of_memory
-            else "Its memory was used up then: the kernel ends a process that asks for more."
+            else "Its memory was used up at the time: the kernel kills a process that asks for "
+            "more."
         )
     else:
         title = f"The process was told to end at {at} ({ending.reason.upper()})"
         text = "It was training until then; it was not stuck."
     if signals.endless_data is not None:
         text = f"{text} {signals.endless_data.sentence}."
-    memory = ending.out_of_memory
     return Finding(
-        severity="note" if finished or ending.reason == StopReason.SIGTERM else "consider",
+        severity=_severity(ending, finished),
         title=title,
         explanation=text + ("" if finished else " No epoch was finished."),
         change=(VALIDATION_STEPS if signals.endless_data.of_validation else STEPS_PER_EPOCH)
         if signals.endless_data is not None
-        else Change(
-            "Give it more memory, or a smaller batch, shuffle buffer or cache."
-            if memory
-            else "Look into the program's own output for what came last.",
-        ),
+        else change_after(ending),
         confidence=0.9,
+        fatal=ending.has_failed,
     )
+
+
+def _severity(ending: Ending, finished: bool) -> Severity:
+    if ending.has_failed:
+        return "act"
+    return "note" if finished or ending.reason == StopReason.SIGTERM else "consider"
 
 
 def _op(ending: Ending) -> str:
@@ -195,8 +200,8 @@ def _of_event_files(signals: Signals) -> Finding | None:
     silent = _went_silent(progress)
     return Finding(
         severity="consider" if silent else "note",
-        title="No epoch was finished when this log ends: the run is slow, stuck or dead, and "
-        f"nothing says which{_last_batch(progress)}",
+        title=f"No epoch had finished when this log ended: the run is slow, stuck or dead, and the "
+        f"log does not say which{_last_batch(progress)}",
         explanation=_explanation(progress, silent),
         change=ASK_THE_PROCESS,
         confidence=0.6,
@@ -216,15 +221,20 @@ def _went_silent(progress: LoggedProgress) -> bool:
 def _explanation(progress: LoggedProgress, silent: bool) -> str:
     if progress.batches == 0:
         return (
-            f"The event files begin training and end {seconds(progress.lasted_ps)} later without a "
-            f'batch or an epoch. Without update_freq="batch" a healthy first epoch looks the same.'
+            f"The event files show training begin and stop {seconds(progress.lasted_ps)} later "
+            f"without a "
+            f'batch or an epoch. Without update_freq="batch", a healthy first epoch looks the same.'
         )
     usual = progress.usual_batch_ps
     pace = f", one every {seconds(usual)}" if usual else ""
     text = f"{progress.batches} batches were logged in {seconds(progress.lasted_ps)}{pace}."
     if silent:
         return (
-            f"{text} After the last of them {seconds(progress.silence_ps or 0)} went by until the "
-            f"last record: it stood still or did something other than training."
+            f"{text} The last record was written {seconds(progress.silence_ps or 0)} after the "
+            f"last of them: until then, training had stopped or the program was doing something "
+            f"else."
         )
-    return f"{text} Up to its last record it made progress; what came then is not in the files."
+    return (
+        f"{text} It made progress up to its last record; what happened after that is not in the "
+        f"files."
+    )

@@ -1,24 +1,35 @@
-"""What helps a run that stands still: it depends on what it waits in."""
+"""What helps a run that is stopped depends on what it is waiting in."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from stall_analyzer.captures.how_to_capture import CALLBACK_LINES
 from stall_analyzer.model.findings import Change
-from stall_analyzer.signals.ending.blame import Blamed
+from stall_analyzer.signals.ending.process_end import Ending
 from stall_analyzer.signals.ending.python_stacks import stack_of
 from stall_analyzer.signals.ending.stall import ENDLESS, SLOW, Stall
 from stall_analyzer.signals.ending.waits import WaitKind
 
+if TYPE_CHECKING:
+    from stall_analyzer.signals.ending.blame import Blamed
+
 ASK_THE_PROCESS = Change(
-    "Check whether the process is still running and the event file still growing. If it runs and "
-    "the file does not grow, ask the process where it is.",
+    "Check whether the process is still running and the event file is still growing. If the "
+    "process is running but the file is not growing, ask the process where it is.",
     "",
     "stall-analyze attach PID    # what each thread is doing, and whether it is stuck\n"
-    "# next time, a capture writes that down by itself\n"
+    "# next time, a capture records that by itself\n"
     f"{CALLBACK_LINES}",
 )
 _LOOK_LONGER = Change(
     "Look again, and for longer.", "", "stall-analyze attach PID --seconds 60 --threads"
+)
+_LET_IT_RUN = Change(
+    "It was not watched long enough to tell. Let it run for a minute longer, or say after how many "
+    "seconds without a step it counts as stuck.",
+    "StallCallback(logdir)",
+    "StallCallback(logdir, hang_after_s=30)",
 )
 STEPS_PER_EPOCH = Change(
     "Say how many steps an epoch has, or leave out repeat(): Keras restarts the data in each epoch "
@@ -33,32 +44,35 @@ VALIDATION_STEPS = Change(
     "model.fit(data, validation_data=held_out)",
 )
 _OR_FAIL = ':\n    raise RuntimeError("nobody answers")'
-_WAIT_FOR_IT = Change("Wait, or make that code faster: it was at work when the capture ended.")
+_WAIT_FOR_IT = Change(
+    "Wait, or make that code faster: it was still working when the capture ended."
+)
 _SEE_ITS_LOOP = Change(
-    "Check whether its loop can end: what its condition needs must come about in the loop. If it "
+    "Check whether its loop can end: something in the loop must make its condition false. If it "
     "can, wait, or make that code faster.",
     "while error > tolerance:",
     "for _ in range(most_rounds):  # and stop early",
 )
 _SEE_THE_STEP = Change(
-    "Wait, if steps of this model take so long. If not, see whether its input gives anything (a "
-    "filter may drop every element), and whether each tf.while_loop in its graph can end.",
+    "Wait, if steps of this model take that long. If not, check whether its input produces "
+    "anything (a filter may drop every element) and whether each tf.while_loop in its graph can "
+    "end.",
     "",
-    "next(iter(dataset))  # does it ever come?",
+    "next(iter(dataset))  # does it ever arrive?",
 )
 _UNROLLED = Change(
-    "Wait, if the model is that large. A Python loop in a function that is traced is unrolled: "
-    "each round adds its ops to the graph. Loop in the graph instead.",
+    "Wait, if the model is that large. A Python loop in a traced function is unrolled: each "
+    "iteration adds its ops to the graph. Loop in the graph instead.",
     "for i in range(n):",
     "for i in tf.range(n):",
 )
 _RECURSION = Change(
-    "Replace the recursion by a loop: while a graph is built, both branches of tf.cond are traced, "
-    "so that a function which calls itself there is traced without end.",
+    "Replace the recursion with a loop: when a graph is built, both branches of tf.cond are "
+    "traced, so a function that calls itself there is traced endlessly.",
     "tf.cond(n <= 0, lambda: 0, lambda: 1 + depth(n - 1))",
     "tf.while_loop(lambda i: i < n, lambda i: (i + 1,), (0,))",
 )
-# What TensorFlow is at, whether it can end or not.
+# What TensorFlow is doing, whether or not it can end.
 _OF_WORK: dict[WaitKind, Change] = {
     "endless_data": Change(
         "Say how many steps it has, or give it the data before repeat(): data that repeats has no "
@@ -67,47 +81,46 @@ _OF_WORK: dict[WaitKind, Change] = {
         "model.evaluate(dataset)  # or steps=n; elsewhere dataset.take(n)",
     ),
     "dropped": Change(
-        "Find out what this stage is given: compare it with its condition, by type and by value. "
-        "If "
-        "some elements do come through, choose them before repeat(), or from a list of their own.",
+        "Find out what this stage receives, and check its type and value against the condition. "
+        "If some elements do pass, select them before repeat(), or keep a separate list of them.",
         "dataset.repeat().filter(is_wanted)",
-        "print(next(iter(dataset)))  # what does is_wanted say to it?\n"
-        "dataset.filter(is_wanted).repeat()  # ends with an error, if it is empty",
+        "print(next(iter(dataset)))  # does is_wanted accept it?\n"
+        "dataset.filter(is_wanted).repeat()  # ends with an error if it is empty",
     ),
     "filling": Change(
-        "Wait, or make the buffer smaller: nothing is given before it is full.",
+        "Wait, or make the buffer smaller: nothing comes out until it is full.",
         "dataset.repeat().shuffle(10_000_000)",
         "dataset.shuffle(10_000).repeat()",
     ),
     "xla": Change(
-        "Wait for the first step. If it is compiled again and again, give it batches of one shape: "
-        "pad them to a few lengths. Or leave XLA out.",
+        "Wait for the first step. If it is compiled again and again, give it batches of one "
+        "shape, or pad them to a few lengths. Or turn XLA off.",
         "@tf.function(jit_compile=True)",
         "@tf.function(reduce_retracing=True)",
     ),
     "graph_loop": Change(
         "Check whether the loop can end: a condition on floating-point numbers may never be met. "
-        "Give it a number of rounds. If it can, wait, or make a round faster.",
+        "Limit its iterations. If it can end, wait, or make each iteration faster.",
         "tf.while_loop(is_far, closer, start)",
         "tf.while_loop(is_far, closer, start, maximum_iterations=1000)",
     ),
 }
 _END_THE_LOOP = Change(
-    "Let the loop end: its condition never becomes false. Floating-point numbers are seldom "
-    "equal to anything, and a flag that another thread sets needs a wait, not a loop.",
+    "Make the loop end: its condition never becomes false. Floating-point numbers are rarely "
+    "equal to anything, and a flag that another thread sets calls for a wait, not a loop.",
     "while high - low != width:",
     "while high - low > width:",
 )
 _REGULAR_EXPRESSION = Change(
-    "Change the pattern: a repetition inside a repetition can match in more ways than can be "
-    "tried. Python 3.11 has possessive quantifiers and atomic groups, which do not go back.",
+    "Change the pattern: a repetition inside a repetition can match in more ways than can ever be "
+    "tried. Python 3.11 has possessive quantifiers and atomic groups, which do not backtrack.",
     r're.match(r"(\w+\s?)+$", text)',
     r're.match(r"(\w++\s?+)+$", text)',
 )
 _CLUSTER = Change(
-    "Start every worker that TF_CONFIG names, with the same list on each and its own "
-    "index, and see that they reach each other's ports. A worker that stopped has its own "
-    "log: look there for the reason.",
+    "Start every worker that TF_CONFIG names, each with the same list and its own index, and make "
+    "sure that they can reach each other's ports. If a worker stopped, look for the reason in its "
+    "own log.",
     "",
     'os.environ["TF_CONFIG"] = json.dumps(\n'
     '    {"cluster": {"worker": ["host0:2222", "host1:2222"]},\n'
@@ -116,104 +129,100 @@ _CLUSTER = Change(
 
 _BY_KIND: dict[WaitKind, Change] = {
     "queue": Change(
-        "Whoever fills the queue has stopped. Give the wait a timeout, and pass errors of the "
-        "filling thread on, so that the run fails instead of hanging.",
+        "Whatever fills the queue has stopped. Give the wait a timeout, and pass on errors from "
+        "the thread that fills it, so that the run fails instead of hanging.",
         "item = queue.get()",
         "item = queue.get(timeout=60)  # raises queue.Empty",
     ),
     "full_queue": Change(
-        "Whoever empties the queue has stopped. Give the wait a timeout, and see what became of "
-        "the thread that takes from it.",
+        "Whatever empties the queue has stopped. Give the wait a timeout, and find out what "
+        "happened to the thread that reads from it.",
         "queue.put(item)",
         "queue.put(item, timeout=60)  # raises queue.Full",
     ),
     "future": Change(
-        "The work behind the future does not end: see the other threads. A function in a pool must "
-        "not wait for another one of the same pool, which may have no thread left for it.",
+        "The work behind the future does not end: look at the other threads. A function in a pool "
+        "must not wait for another one in the same pool, which may have no thread left for it.",
         "future.result()",
         "future.result(timeout=60)  # raises TimeoutError",
     ),
     "pool": Change(
-        "A worker process was killed, most likely because memory was short, and its task went with "
-        "it: multiprocessing.Pool starts another one, but never does the task again. Use fewer "
-        "workers or less memory in each, or threads.",
+        "A worker process was killed, most likely because memory ran out, and its task was lost "
+        "with it: multiprocessing.Pool starts another worker but never repeats the task. Use "
+        "fewer workers, less memory in each, or threads.",
         "Data(workers=8, use_multiprocessing=True)",
         "Data(workers=2, use_multiprocessing=False)",
     ),
     "replaced": Change(
-        "See why its workers end: their errors are in the program's output. The pool starts others "
-        "in their place, forever. An initializer may fail, or what they import; with 'spawn' they "
-        "import the script itself, which must start nothing then.",
+        "Find out why its workers end: their errors are in the program's output. The pool keeps "
+        "starting new ones in their place. Their initializer may fail, or an import; with 'spawn' "
+        "they import the script itself, which must then start nothing.",
         "pool = Pool(8, initializer=init)",
         'if __name__ == "__main__":\n    pool = Pool(8, initializer=init)  # does init() fail?',
     ),
     "event": Change(
-        "Find out who should set it: a thread that failed, or never came so far. Give the wait a "
-        "timeout.",
+        "Find out what should have set it: a thread that failed or never got that far. Give the "
+        "wait a timeout.",
         "event.wait()",
         f"if not event.wait(timeout=60){_OR_FAIL}",
     ),
     "lock": Change(
-        "Find out who holds the lock: a thread that waits for this one, that failed with it, or "
-        "this "
-        "thread itself. Give the wait a timeout, and take several locks in one order everywhere.",
+        "Find out what holds the lock: a thread that waits for this one, a thread that failed "
+        "while holding it, or this thread itself. Give the wait a timeout, and acquire locks in "
+        "the same order everywhere.",
         "lock.acquire()",
         f"if not lock.acquire(timeout=60){_OR_FAIL}",
     ),
     "thread": Change(
-        "The thread that is waited for does not end: see what it does. Tell it to stop, or give "
-        "the wait a timeout.",
+        "The thread it waits for does not end: find out what it is doing. Tell it to stop, or "
+        "give the wait a timeout.",
         "thread.join()",
         f"thread.join(timeout=60)\nif thread.is_alive(){_OR_FAIL}",
     ),
     "process": Change(
-        "Find out what the other process does: it may wait for this one, to read its output say. "
-        "Give "
-        "the wait a timeout.",
+        "Find out what the other process is doing: it may be waiting for this one, for example to "
+        "read its output. Give the wait a timeout.",
         "process.wait()",
         "process.communicate(timeout=60)  # raises TimeoutExpired, and reads its output",
     ),
     "connection": Change(
-        "The process at the other end sends nothing: see whether it lives.",
+        "The process at the other end sends nothing: check whether it is still alive.",
         "connection.recv()",
         f"if not connection.poll(60){_OR_FAIL}\nconnection.recv()",
     ),
     "socket": Change(
-        "The other side does not answer. Check whether it can be reached, and give every "
-        "connection "
+        "The other side does not answer. Check whether it is reachable, and give every connection "
         "a timeout.",
         "urllib.request.urlopen(url)",
         "urllib.request.urlopen(url, timeout=60)  # sockets: socket.setdefaulttimeout(60)",
     ),
     "file_lock": Change(
-        "Another process holds the lock of this file (lsof or /proc/locks say which), or its "
-        "machine is gone. Ask for the lock without waiting, and fail or go on without it.",
+        "Another process holds the lock on this file (lsof or /proc/locks shows which), or its "
+        "machine is gone. Request the lock without waiting, and fail or continue without it.",
         "fcntl.flock(file, fcntl.LOCK_EX)",
         "fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises BlockingIOError",
     ),
     "open": Change(
-        "A named pipe opens only when somebody opens its other end; a network folder, when "
-        "its server answers. Write to an ordinary file on a local disk.",
+        "A named pipe opens only when a process opens its other end; a file on a network folder, "
+        "only when the server answers. Write to an ordinary file on a local disk.",
     ),
     "pipe": Change(
-        "Find out what the process at the other end of the pipe does: a pipe that is full waits "
-        "for its "
-        "reader, an empty one for its writer.",
+        "Find out what the process at the other end of the pipe is doing: a full pipe waits for "
+        "its reader, an empty one for its writer.",
         "process.wait()",
-        "process.communicate()  # reads what it writes meanwhile",
+        "process.communicate()  # reads its output while it runs",
     ),
     "user": Change(
-        "Take out the breakpoint or the question: nobody is there to answer in a job.",
+        "Remove the breakpoint or the prompt: in a job, nobody is there to answer it.",
         "breakpoint()",
         "",
     ),
     "polling": Change(
-        "Find out why it does not come: a file that nobody writes, a lock file that a killed job "
-        "left "
-        "behind, a service that is not there. Let the loop give up after a while.",
+        "Find out why it never happens: a file that is never written, a lock file that a killed "
+        "job left behind, a service that is down. Make the loop give up after a while.",
         "while not path.exists():\n    time.sleep(1)",
         "while not path.exists():\n    time.sleep(1)\n    if time.monotonic() > deadline:\n"
-        '        raise TimeoutError(f"{path} does not come")',
+        '        raise TimeoutError(f"{path} never appeared")',
     ),
     "exit": Change(
         "Python exits once all threads that are not daemons have ended. Tell the thread to stop "
@@ -222,32 +231,49 @@ _BY_KIND: dict[WaitKind, Change] = {
         "threading.Thread(target=work, daemon=True).start()",
     ),
     "runtime": Change(
-        "Find out what the functions of the input pipeline wait for: a queue that nobody fills, a "
-        "service that does not answer, a network file. Run the pipeline alone.",
+        "Find out what the functions in the input pipeline are waiting for: a queue that is no "
+        "longer filled, a service that does not answer, a file on the network. Run the pipeline "
+        "by itself.",
         "",
         "for n, batch in enumerate(dataset):\n    print(n)",
     ),
     "graph_wait": Change(
-        "Find out who should answer: a queue must be closed when nothing more comes, and every "
-        "worker "
-        "must make as many steps as the others.",
+        "Find out what should answer: a queue must be closed when nothing more is coming, and "
+        "every worker must run as many steps as the others.",
         "",
         "queue.close()  # a dequeue that waits for more then raises OutOfRangeError",
     ),
     "service": Change(
-        "Start the dispatcher of the tf.data service and its workers, and see that their address "
-        "is the one given to distribute().",
+        "Start the dispatcher of the tf.data service and its workers, and make sure that "
+        "distribute() is given their address.",
         "",
         "dispatcher = tf.data.experimental.service.DispatchServer()\nservice=dispatcher.target",
     ),
     "batch": Change(
-        "Find out what the input waits for: a queue that nobody fills anymore, or a source that "
-        "does "
-        "not answer. Run it alone.",
+        "Find out what the input is waiting for: a queue that is no longer filled, or a source "
+        "that does not answer. Run it by itself.",
         "",
         "for n, batch in enumerate(dataset):\n    print(n)",
     ),
 }
+
+
+def change_after(ending: Ending) -> Change:
+    """Of a run that has ended, and was not stuck before."""
+    if ending.out_of_memory:
+        return Change("Give it more memory, or a smaller batch, shuffle buffer or cache.")
+    if not ending.has_failed:
+        return Change("Check the end of the program's own output.")
+    frame = ending.place or ending.defined_at
+    what = f"Fix what failed at {frame.place}" if frame is not None else "Fix what failed"
+    if not ending.of_input:
+        return Change(f"{what}: the full traceback is in the program's own output.")
+    return Change(
+        f"{what}. It is part of the input: run the input by itself, without the model, to get "
+        f"there sooner and to make sure that all of the data can be read.",
+        "",
+        "for n, batch in enumerate(dataset):\n    print(n)",
+    )
 
 
 def change_for(stall: Stall) -> Change:
@@ -263,13 +289,12 @@ def change_for(stall: Stall) -> Change:
     if stall.state == SLOW:
         return _SEE_ITS_LOOP if _is_in_a_while_loop(blamed) else _WAIT_FOR_IT
     if blamed is None or not stall.never_goes_on:
-        return _LOOK_LONGER if stall.attached else ASK_THE_PROCESS
+        return _LOOK_LONGER if stall.attached else _LET_IT_RUN
     if blamed.bucket == "communication" and blamed.kind == "peers":
         return _CLUSTER
     return _BY_KIND.get(blamed.kind) or Change(
-        f"Find out who should wake {blamed.subject}: a thread that failed, a lock that is taken "
-        "twice, "
-        "a server that does not answer. Give the wait a timeout.",
+        f"Find out what should wake {blamed.subject}: perhaps a thread that failed, a lock that "
+        f"is acquired twice, or a server that does not answer. Give the wait a timeout.",
     )
 
 

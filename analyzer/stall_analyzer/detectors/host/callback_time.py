@@ -2,32 +2,32 @@
 
 What it finds
 Long pauses between two calls of the train function in which the training thread runs Python code:
-callbacks, the body of a custom loop, the garbage collector. What a callback or the loop does there
-with the model counts whole: `model.predict` and `model.evaluate` with their datasets, iterators
+callbacks, the body of a custom loop, the garbage collector. What a callback or the loop does with
+the model there counts in full: `model.predict` and `model.evaluate` with their datasets, iterators
 and graphs.
 
 Why it stalls
-The next step begins only when every callback of the last one has returned. A callback that takes
-30 ms makes a step of 5 ms seven times as long. `model.predict` makes a dataset, an iterator and a
-list of callbacks each time it is called: about 40 ms, however small its data is.
+The next step begins only when every callback of the last one has returned. A callback that takes 30
+ms makes a step of 5 ms seven times as long. `model.predict` creates a dataset, an iterator and a
+list of callbacks each time it is called: about 40 ms, no matter how little data it is given.
 
 How it is measured
-Time of the training thread between its calls, without saving, summaries and the second or two in
-which Keras sets itself up. Keras needs up to 5 ms between steps; only longer pauses count. Where
-the Python tracer was on, the functions have names. Iterators that are made and functions that are
-called between two steps of one epoch are a callback's or the loop's own, unless they come with each
-step; what `fit` itself validates at the end of an epoch is not among them.
+The training thread's time between calls, not counting saving, summaries and the second or two that
+Keras needs to set itself up. Keras needs up to 5 ms between steps; only longer pauses count. Where
+the Python tracer was on, the functions have names. Iterators created and functions called between
+two steps of an epoch are attributed to a callback or the loop, unless they come with every step.
+`fit`'s own validation at the end of an epoch does not count.
 
 Example
 A callback reported to a server after each of 60 batches: 31 ms a step, 1.9 s of 2.5 s.
 
 What to do
-Do it less often (every 100 batches, or in on_epoch_end), or in another thread. For a small batch,
-call `model(x, training=False)` or `model.predict_on_batch(x)`, not `model.predict(x)`.
+Run the code less often (every 100 batches, or in on_epoch_end), or in another thread. For a small
+batch, call `model(x, training=False)` or `model.predict_on_batch(x)`, not `model.predict(x)`.
 
 Blind spots
-Without the Python tracer a pause has no name. Python threads that hold the interpreter (workers of
-a PyDataset) make pauses longer too; where calls themselves are slow to start, nothing is said.
+Without the Python tracer, a pause has no name. Python threads that hold the interpreter (workers of
+a PyDataset) make pauses longer too; where calls themselves are slow to start, nothing is reported.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ BUCKET = "host"
 
 # Keras itself takes one to three milliseconds of Python between two steps.
 KERAS_PAUSE_PS = 5 * PS_PER_MS
-# Starting a graph takes about a millisecond. If it takes this long, and no less than this share of
-# the pauses, all Python is slow: another thread holds the interpreter, or the machine is too busy.
+# Starting a graph takes about a millisecond. If it takes this long, and at least this share of the
+# pauses, all Python is slow: another thread holds the interpreter, or the machine is too busy.
 SLOW_DISPATCH_PS = 3 * PS_PER_MS
 SLOW_DISPATCH_SHARE = 0.3
 # A callback after each step makes every pause long; waiting for the interpreter only some of them.
 SHORTEST_PERCENT = 10
-# What happens once or twice in an epoch is seldom already; only a large part of it is worth saying.
+# What happens once or twice in an epoch is already rare; it is reported only if it takes a lot.
 OFTEN = 3
 # A function that holds this share of the pauses is the one to name.
 NAMED_SHARE = 0.5
 BETTER_CAPTURE = (
-    "The trace does not say which function it is: capture once more with the Python tracer "
-    "(python_tracer_level=1 in ProfilerOptions; TensorFlow 2.21 ignores the options there, the "
-    "capture dialog of TensorBoard's Profile tab passes them on)."
+    "The trace does not say which function it is: profile again with the Python tracer "
+    "(python_tracer_level=1 in ProfilerOptions; TensorFlow 2.21 ignores that option, but the "
+    "capture dialog of TensorBoard's Profile tab passes it on)."
 )
 
 
@@ -76,7 +76,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _booked(signals: Signals) -> Finding | None:
-    """By the clock that the capture puts around each hook."""
+    """From the capture's timing of each hook."""
     cost = costliest(signals.booked_costs, Account.CALLBACK, Account.SIDE)
     severity = severity_of(signals.share(cost.spent_ps)) if cost is not None else None
     if cost is None or severity is None:
@@ -87,8 +87,9 @@ def _booked(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"{cost.name} takes {seconds(cost.spent_ps // max(cost.count, 1))}, {times}",
         explanation=(
-            f"The capture timed it: {signals.with_share(cost.spent_ps)}, with all "
-            f"that it calls. {cost.where}"
+            f"The capture timed it: {signals.with_share(cost.spent_ps)}, including everything it "
+            f"calls. "
+            f"{cost.where}"
         ),
         change=change_for("", often=often, by_fit=True),
         lost_ps=cost.spent_ps,
@@ -134,7 +135,7 @@ def _traced(signals: Signals) -> Finding | None:
         ),
         change=change_for(beside, often=count >= OFTEN, by_fit=_is_fit(signals)),
         lost_ps=lost + warmer.high_ps,
-        # Steps that are interrupted are slower, too; and a callback may build graphs.
+        # Steps that are interrupted are also slower, and a callback may build graphs.
         blames=("host", "compute", "compile")
         if pauses.side.tracing_ps.any()
         else ("host", "compute"),
@@ -164,7 +165,7 @@ def _culprit(signals: Signals, lost: int) -> str:
 
 
 def _timed_hook(signals: Signals, lost: int) -> str:
-    """The callback's hook around which a capture's clock stood for most of it."""
+    """The callback hook that took most of it, as timed by the capture."""
     cost = costliest(signals.booked_costs, Account.CALLBACK)
     return cost.name if cost is not None and cost.spent_ps >= NAMED_SHARE * lost else ""
 

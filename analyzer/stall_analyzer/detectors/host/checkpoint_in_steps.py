@@ -1,27 +1,27 @@
 """The model is saved between steps, and training waits for it.
 
 What it finds
-Checkpoints written by the training thread in the middle of the epoch: by TensorFlow's own ops or in
-the way Keras saves.
+Checkpoints written by the training thread in the middle of the epoch, either by TensorFlow's own
+ops or by Keras.
 
 Why it stalls
 Saving reads every variable, turns it into bytes and writes a file. Training waits until it is done.
 
 How it is measured
-Two signs between calls of the train function: ops that write checkpoints (SaveV2), or a row of
-variable reads with nothing else in between, which is how Keras saves; the Python that follows the
-reads belongs to it.
+Two signs between calls of the train function: ops that write checkpoints (SaveV2), or a series of
+variable reads with nothing else in between, which is how Keras saves; the Python after the reads
+counts as part of it.
 
 Example
 ModelCheckpoint(save_freq=1) on a model of 8 MB: 28 ms after each of 50 steps.
 
 What to do
-Save once per epoch (save_freq="epoch"), or every few thousand batches. A run that must not lose
-minutes needs BackupAndRestore with a save_freq in the thousands, not a checkpoint per batch.
+Save once per epoch (save_freq="epoch"), or every few thousand batches. A run that cannot afford to
+lose minutes needs BackupAndRestore with a save_freq in the thousands, not a checkpoint per batch.
 
 Blind spots
-Reading all weights for another purpose (an average of weights, a custom log) looks the same as
-saving them.
+Reading all weights for another purpose (weight averaging, a custom log) looks the same as saving
+them.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from stall_analyzer.detectors.gains import at_pace_of_input, every_epoch, partly
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.columns import median
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST402"
 BUCKET = "host"
 
-# One save at the end of an epoch is what one asks for.
+# One save at the end of an epoch is intended.
 SAVES_LEAST = 2
-# So much of the epoch must have been seen for the saves that were seen to be all.
+# This much of the epoch must have been seen to assume that all saves were seen.
 SEEN_SHARE = 0.9
 
 
@@ -55,7 +55,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _booked(signals: Signals) -> Finding | None:
-    """By the capture's clock around everything that saves."""
+    """From the capture's timing of everything that saves."""
     saves = [cost for cost in signals.booked_costs if cost.account == Account.SAVE]
     lost, count = sum(cost.spent_ps for cost in saves), sum(cost.count for cost in saves)
     severity = severity_of(signals.share(lost))
@@ -66,8 +66,8 @@ def _booked(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"The model is saved {count} times in the epoch, {seconds(lost // count)} each",
         explanation=(
-            f"The capture timed it: {signals.with_share(lost)}, in which the "
-            "training thread did nothing else."
+            f"The capture timed it: {signals.with_share(lost)} in which the training thread did "
+            f"nothing else."
         ),
         change=SAVE_SELDOM,
         lost_ps=lost,
@@ -82,7 +82,7 @@ def _booked(signals: Signals) -> Finding | None:
 def _traced(signals: Signals) -> Finding | None:
     pauses = signals.between_steps
     if signals.books is not None and not pauses.named_saves:
-        return None  # clocks stood around all that saves, so weights are read for another purpose
+        return None  # the capture timed all saves, so weights are read for another purpose
     saves = pauses.saves
     lost = saves.host_ps
     severity = severity_of(signals.share(lost))
@@ -91,7 +91,7 @@ def _traced(signals: Signals) -> Finding | None:
     seen = "the epoch" if signals.covered_share >= SEEN_SHARE else "the part that was profiled"
     each = int(median(saves.per_pause_ps))
     sign = (
-        "Ops that write checkpoints show it."
+        "The trace shows the ops that write checkpoints."
         if pauses.named_saves
         else "The thread reads all variables in a row and then stays in Python, which is how Keras "
         "saves a model; reading the weights for another purpose looks the same."
@@ -103,9 +103,8 @@ def _traced(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"The model is saved {len(saves)} times in {seen}, {seconds(each)} each",
         explanation=(
-            f"Between {len(signals.training_steps)} steps the training thread saved the model "
-            f"{len(saves)} times and took {seconds(lost)} for it, "
-            f"{percent(lost, signals.window_ps)} of the first epoch. {sign}"
+            f"Between {len(signals.training_steps)} steps, the training thread saved the model "
+            f"{len(saves)} times, which took {signals.with_share(lost)}. {sign}"
         ),
         change=SAVE_SELDOM,
         lost_ps=lost + warmer.high_ps,

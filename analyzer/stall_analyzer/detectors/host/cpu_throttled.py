@@ -5,25 +5,25 @@ Training whose threads are stopped again and again because the container has use
 the cores (`docker --cpus`, `limits.cpu` in Kubernetes).
 
 Why it stalls
-The limit is counted per tenth of a second. TensorFlow sees all cores of the machine and starts a
-thread for each; together they use up the share in a few milliseconds, and then all of them stand
-still until the next period, whatever they were doing.
+The limit applies to each tenth of a second. TensorFlow sees all cores of the machine and starts a
+thread for each; together they use up the share in a few milliseconds, and then all of them stop
+until the next period, whatever they were doing.
 
 How it is measured
-In a capture: the kernel's count of the time for which threads of the container were throttled. It
-is summed over the cores, so that divided by their number it is the least that the epoch lost.
+In a capture: the kernel's count of how long the container's threads were throttled. It is summed
+over the cores, so dividing it by their number gives the least that the epoch lost.
 
 Example
-A limit of 2 CPUs on a machine with 32: 64 threads used up each tenth of a second in 6 ms, and 41 s
-of 90 s of the first epoch stood still.
+A limit of 2 CPUs on a machine with 32: 64 threads used up the share of each tenth of a second in 6
+ms, and for 41 s of the first epoch's 90 s nothing ran.
 
 What to do
-Raise the limit, or set as many threads as the limit has cores: fewer threads that are never stopped
+Raise the limit, or use as many threads as the limit has cores: a few threads that are never stopped
 are faster than many that are.
 
 Blind spots
-Not in a trace: there, throttled threads look as if their ops were slow. Where training waits for a
-GPU, throttled threads may cost nothing.
+A trace does not show it: there, throttled threads look as if their ops were slow. Where training
+waits for a GPU, throttled threads may cost nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST410"
 BUCKET = "host"
 
-# The work remains: without the limit more cores do it at once, within it fewer threads.
+# The work remains: without the limit more cores share it, within the limit fewer threads do.
 LEAST_WON, MOST_WON = 0.2, 1.0
 
 
@@ -57,9 +57,9 @@ def check(signals: Signals) -> Finding | None:
         title=f"The CPU limit stopped the process for {seconds(lost)} of the first epoch",
         explanation=(
             f"Threads of the container were throttled for {seconds(machine.throttled_ps)} on "
-            f"{cores} {'core' if cores == 1 else 'cores'}: at least {signals.with_share(lost)}, in "
-            "which none of them could run. This time is spread over all that the epoch seems to "
-            "spend its time on."
+            f"{cores} {'core' if cores == 1 else 'cores'}: at least {signals.with_share(lost)} in "
+            f"which none of them could run. This time is spread over everything that the epoch "
+            f"seems to spend its time on."
         ),
         change=Change(
             "Raise the container's CPU limit, or give TensorFlow as many threads as the limit has "
@@ -67,7 +67,7 @@ def check(signals: Signals) -> Finding | None:
             "docker run --cpus 2 …",
             "tf.config.threading.set_intra_op_parallelism_threads(2)\n"
             "tf.config.threading.set_inter_op_parallelism_threads(2)",
-            turns=(Turn("threads", "as many as the limit"),),
+            turns=(Turn("threads", "as many as the limit allows"),),
         ),
         lost_ps=lost,
         blames=BUCKETS,

@@ -1,22 +1,22 @@
 """CUDA or cuDNN failed.
 
 What it finds
-Errors of CUDA and cuDNN on the console, by their names.
+CUDA and cuDNN errors on the console, by name.
 
 Why it stalls
-After most of them the process can use its GPU no more: it ends, or hangs with the others waiting.
+After most of them the process can no longer use its GPU: it ends, or hangs while the others wait.
 
 How it is measured
-The names of the errors on the console of the job.
+The names of the errors on the job's console.
 
 Example
-"CUDNN_STATUS_NOT_INITIALIZED" at the first convolution: the memory was taken by another process.
+"CUDNN_STATUS_NOT_INITIALIZED" at the first convolution: another process had taken the memory.
 
 What to do
-It depends on the error; the finding says what it means.
+It depends on the error; the finding says what it means and what to do.
 
 Blind spots
-An error may be named while TensorFlow tries something and goes on without it.
+An error may also be printed when TensorFlow tries something and continues without it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST416"
 BUCKET = "compute"
 
-# What an error means, and what to do. The first that a line holds is it.
+# What an error means, and what to do. The first one found in a line counts.
 MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
-        "The driver is older than the CUDA that made the kernels.",
+        "The driver is older than the CUDA version that compiled the kernels.",
         "Update the driver.",
     ),
     (
@@ -52,27 +52,27 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "CUDA_ERROR_LAUNCH_TIMEOUT",
-        "A kernel ran longer than the watchdog of a GPU with a display allows, or never ended.",
-        "Train on a GPU without a display; look for a member that does not reach its collective.",
+        "A kernel never ended, or ran longer than the watchdog of a GPU with a display allows.",
+        "Train on a GPU without a display; look for a worker that does not reach its collective.",
     ),
     (
         "CUDA_ERROR_ILLEGAL_ADDRESS",
-        "A kernel read or wrote outside of its memory; the GPU cannot be used by this process.",
+        "A kernel read or wrote outside its memory; this process can no longer use the GPU.",
         "Run once with CUDA_LAUNCH_BLOCKING=1 to see which op it was; look for bad indices.",
     ),
     (
         "CUDA_ERROR_ECC_UNCORRECTABLE",
-        "The GPU's memory has a fault that could not be corrected.",
-        "Reset the GPU or take another: nvidia-smi -q -d ECC.",
+        "The GPU's memory has an error that could not be corrected.",
+        "Check it with nvidia-smi -q -d ECC, and reset the GPU or use another one.",
     ),
     (
         "CUDNN_STATUS_NOT_INITIALIZED",
-        "cuDNN could not start: mostly there was no memory left, or another cuDNN was loaded.",
+        "cuDNN could not start: usually no memory was left, or the wrong cuDNN version was loaded.",
         "Free the GPU's memory (nvidia-smi shows who has it), or let it grow.",
     ),
     (
         "CUDNN_STATUS_INTERNAL_ERROR",
-        "cuDNN could not make its handle: mostly there was no memory left for it.",
+        "cuDNN could not create its handle: usually no memory was left for it.",
         "Free the GPU's memory (nvidia-smi shows who has it), or let it grow.",
     ),
 )

@@ -1,25 +1,28 @@
 """The accelerator is idle most of the time.
 
 What it finds
-A GPU or TPU that works during less than half of the steps, with the reason of each idle second.
+A GPU or TPU that works less than half of the time during the steps, with the reasons for its idle
+time.
 
 Why it stalls
-The device is the fastest and dearest part of the machine. While it has nothing to do, the training
-goes at the speed of whatever it waits for.
+The device is the fastest and most expensive part of the machine. While it has nothing to do,
+training runs at the speed of whatever it waits for.
 
 How it is measured
-Time in the traced part of the epoch in which no device had a kernel, a collective or a copy, by
-what the training thread was at meanwhile: a batch, Python, starting ops, compiling, memory.
+Time in the traced part of the epoch in which no device had a kernel, a collective or a copy, broken
+down by what the training thread was doing: waiting for a batch, running Python, launching ops,
+compiling, waiting for memory.
 
 Example
-GPU:0 was at work for 23 % of the epoch; it was idle for 31 s in Python, 4 s for input.
+GPU:0 was at work for 23% of the epoch; it was idle for 31 s because of Python and 4 s because of
+input.
 
 What to do
-The largest reason first: input that is prepared ahead, less Python between steps
-(steps_per_execution), fewer and larger ops.
+Start with the largest reason: prepare input ahead of time, run less Python between steps
+(steps_per_execution), use fewer and larger ops.
 
 Blind spots
-Needs a trace of the device. Checked by simulation only: there was no GPU to measure on.
+Needs a trace of the device. Checked by simulation only, without a real GPU.
 """
 
 from __future__ import annotations
@@ -69,11 +72,12 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"{names} is idle for {percent(whole, signals.host.covered_ps)} of the time",
         explanation=(
-            f"Of {seconds(signals.host.covered_ps)} traced, no device worked for {seconds(whole)}: "
-            f"{reasons}. Python alone kept it idle for {signals.with_share(python)}."
+            f"In {seconds(signals.host.covered_ps)} of trace, no device worked for "
+            f"{seconds(whole)}: {reasons}. Python alone kept it idle for "
+            f"{signals.with_share(python)}."
         ),
         change=Change(
-            "Let one call train several batches, so that Python runs less often; do in callbacks "
+            "Train several batches in one call, so that Python runs less often; in callbacks, do "
             "only what each step needs.",
             "model.compile(optimizer, loss)",
             "model.compile(optimizer, loss, steps_per_execution=10)",

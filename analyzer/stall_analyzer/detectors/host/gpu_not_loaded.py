@@ -1,24 +1,24 @@
-"""TensorFlow did not find the GPU's libraries, and trains on the CPU.
+"""TensorFlow did not find the GPU's libraries and trains on the CPU.
 
 What it finds
-TensorFlow's own words that it could not load what it needs for a GPU.
+TensorFlow's own warning that it could not load what it needs for a GPU.
 
 Why it stalls
 The model computes on the CPU, many times slower, without any error.
 
 How it is measured
-The warnings at the beginning of the console: "Cannot dlopen some GPU libraries" is said only where
-a GPU was found; "Could not find cuda drivers" is said on machines without one, too.
+The warnings at the beginning of the console. "Cannot dlopen some GPU libraries" appears only where
+a GPU was found; "Could not find cuda drivers" also appears on machines without one.
 
 Example
 "Cannot dlopen some GPU libraries. … Skipping registering GPU devices..."
 
 What to do
-pip install tensorflow[and-cuda], or a container with CUDA and cuDNN in the versions that this
-TensorFlow was built for. Then look at tf.config.list_physical_devices("GPU").
+Run pip install "tensorflow[and-cuda]", or use a container with the CUDA and cuDNN versions that
+this TensorFlow was built for. Then check tf.config.list_physical_devices("GPU").
 
 Blind spots
-On a machine without a GPU nothing is wrong; the console does not always say which it is.
+On a machine without a GPU nothing is wrong; the console does not always show whether there is one.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def check(signals: Signals) -> Finding | None:
         return None
     return Finding(
         severity="consider" if HAS_GPU in warning.line.text else "note",
-        title="TensorFlow could not load the GPU's libraries, and trained on the CPU",
+        title="TensorFlow could not load the GPU's libraries and trained on the CPU",
         explanation=quoted(warning),
         change=Change(
-            "If the machine has a GPU, install the CUDA libraries of this TensorFlow.",
+            "If the machine has a GPU, install the CUDA libraries that this TensorFlow needs.",
             "pip install tensorflow",
             'pip install "tensorflow[and-cuda]"',
         ),

@@ -1,27 +1,27 @@
-"""The machine has a GPU, and training did not use it.
+"""The machine has a GPU, but training did not use it.
 
 What it finds
-A device that the profiler lists, without any sign that it worked: no kernels, no allocations, no
-thread that watches it.
+A device that the profiler lists, with no sign that it worked: no kernels, no allocations, no thread
+that monitors it.
 
 Why it stalls
-The model computes on the CPU while the faster device stands idle.
+The model computes on the CPU while the faster device sits idle.
 
 How it is measured
-Device planes of the trace without events, no allocator of the device and no event manager thread on
-the host.
+Device planes without events in the trace, and neither an allocator for the device nor an event
+manager thread on the host.
 
 Example
-/device:GPU:0 was listed; all 3.1 s of computing ran on the CPU.
+/device:GPU:0 was listed, but all 3.1 s of computation ran on the CPU.
 
 What to do
 Ask TensorFlow what it sees: tf.config.list_physical_devices("GPU"). An empty list means that the
-build has no GPU support or does not find CUDA; look at its first log lines. A filled list means
-that the program pins its ops to the CPU or hides the GPU.
+build has no GPU support, cannot find CUDA, or that the GPU is hidden (CUDA_VISIBLE_DEVICES); look
+at its first log lines. Otherwise the program pins its ops to the CPU.
 
 Blind spots
-A GPU can be slower than a CPU for very small models. A device of another kind than TensorFlow's own
-GPU may leave none of the signs that we look for.
+A GPU can be slower than a CPU for very small models. A device that is not one of TensorFlow's own
+GPUs may leave none of these signs.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def check(signals: Signals) -> Finding | None:
             f"what was traced. How much faster the device would be is not known from this trace."
         ),
         change=Change(
-            "Find out why TensorFlow did not place the model on the device.",
+            "Find out why TensorFlow did not put the model on the device.",
             "",
             'print(tf.config.list_physical_devices("GPU"))  # empty: build or CUDA libraries\n'
-            "tf.debugging.set_log_device_placement(True)    # else: who pins the ops",
+            "tf.debugging.set_log_device_placement(True)    # else: what pins the ops",
         ),
         confidence=0.6,
     )

@@ -1,25 +1,25 @@
-"""Many tiny kernels: starting them takes longer than they run.
+"""Many tiny kernels: launching them takes longer than running them.
 
 What it finds
-A GPU that waits for the host to launch its next kernel, because each one is over at once.
+A GPU that waits for the host to launch its next kernel, because each one finishes almost at once.
 
 Why it stalls
-Starting a kernel costs the host some microseconds, however little it computes. A step of hundreds
-of kernels that take less than that goes at the speed of the host.
+Launching a kernel costs the host a few microseconds, however little it computes. A step of hundreds
+of kernels that take less than that runs at the speed of the host.
 
 How it is measured
-Time in which no kernel ran and the executors were starting ops, beside the number of kernels and
-their mean time on the device.
+Time in which no kernel ran and the executors were launching ops, along with the number of kernels
+and their average time on the device.
 
 Example
-400 kernels a step of 1.2 µs on average: the GPU waited 1.6 ms of each step of 2.3 ms for launches.
+400 kernels per step at 1.2 µs each: the GPU spent 1.6 ms of each 2.3 ms step waiting for launches.
 
 What to do
-Give each kernel more: a larger batch. Or make fewer of them: jit_compile=True fuses what belongs
-together.
+Give each kernel more to do with a larger batch. Or run fewer of them: jit_compile=True fuses
+kernels.
 
 Blind spots
-Needs a trace of the device. Checked by simulation only: there was no GPU to measure on.
+Needs a trace of the device. Checked by simulation only, without a real GPU.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def check(signals: Signals) -> Finding | None:
         title=f"The device waits {seconds(lost // steps)} a step for tiny kernels to be launched",
         explanation=(
             f"{kernels // steps:,} kernels a step take {seconds(mean)} on average, no longer than "
-            f"starting them does. The device had nothing to do for {signals.with_share(lost)}, "
-            "while ops were being started."
+            f"launching them does. The device had nothing to do for {signals.with_share(lost)} "
+            f"while ops were being launched."
         ),
         change=Change(
             "Fuse the kernels with XLA, or give each one more to do with a larger batch.",

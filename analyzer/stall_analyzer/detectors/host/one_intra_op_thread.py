@@ -2,28 +2,28 @@
 
 What it finds
 `tf.config.threading.set_intra_op_parallelism_threads(1)` (or `TF_NUM_INTRAOP_THREADS=1`) in a run
-whose matrix products and convolutions take most of the step.
+where matrix products and convolutions take most of the step.
 
 Why it stalls
-TensorFlow divides a large op among its intra-op threads. With one of them, the other cores have
-nothing to do while the op runs.
+TensorFlow splits a large op among its intra-op threads. With only one, the other cores have nothing
+to do while the op runs.
 
 How it is measured
-Each intra-op thread that did anything has a line in the trace (`…_Eigen`); a capture holds the
-setting itself. One thread, more than one core, and matrix products and convolutions of a
-millisecond and more that take a good part of the epoch.
+Each intra-op thread that did anything has a line in the trace (`…_Eigen`); a capture records the
+setting itself. The finding needs one thread, more than one core, and matrix products and
+convolutions of a millisecond or more that take a good part of the epoch.
 
 Example
-`set_intra_op_parallelism_threads(1)`, copied from a recipe for repeatable results, and a step of
-40 ms in which a second core has nothing to do.
+`set_intra_op_parallelism_threads(1)`, copied from a recipe for repeatable results: in each step of
+40 ms, a second core has nothing to do.
 
 What to do
 Leave the number of threads to TensorFlow, or give it the number of cores. If the setting is there
 for repeatable results, `tf.config.experimental.enable_op_determinism()` does that with all cores.
 
 Blind spots
-The cores may be busy with other processes, or be two halves of one, which the trace does not show;
-then more threads save little. Traces without tf.data do not say how many cores there are.
+The cores may be busy with other processes, or be two hyperthreads of one core, which the trace does
+not show; then more threads save little. Traces without tf.data do not say how many cores there are.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST407"
 BUCKET = "compute"
 
-# Of the time that dividing the ops over all cores would save at best. Cores that are two halves of
-# one save next to nothing.
+# Of the time that splitting the ops over all cores would save at best. Two hyperthreads of one core
+# save next to nothing.
 LEAST_WON, MOST_WON = 0.0, 1.0
 HALVES = 2  # with so many cores they may well be that
 
@@ -54,14 +54,14 @@ def check(signals: Signals) -> Finding | None:
     gain = partly(lost, LEAST_WON, MOST_WON)
     return Finding(
         severity="note" if pools.cores <= HALVES else "consider",
-        title=f"Large ops run on one thread of {pools.cores} cores",
+        title=f"Large ops run on one thread, on a machine with {pools.cores} cores",
         explanation=(
             f"Matrix products and convolutions took {seconds(divisible)} of the first epoch. "
-            f"TensorFlow can divide them among {pools.cores} cores, but "
+            f"TensorFlow can split them among {pools.cores} cores, but "
             + (
                 "the program has set the number of intra-op threads to 1."
                 if pools.is_setting
-                else "only one intra-op thread was ever at work: their number was set to 1."
+                else "only one intra-op thread was ever at work, so their number was set to 1."
             )
         ),
         change=Change(
@@ -69,7 +69,7 @@ def check(signals: Signals) -> Finding | None:
             before="tf.config.threading.set_intra_op_parallelism_threads(1)",
             after="# no setting; for repeatable results\n"
             "tf.config.experimental.enable_op_determinism()",
-            turns=(Turn("threads", "as TensorFlow likes"),),
+            turns=(Turn("threads", "left to TensorFlow"),),
         ),
         lost_ps=lost,
         gain=gain,

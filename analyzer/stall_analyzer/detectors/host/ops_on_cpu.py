@@ -1,26 +1,26 @@
-"""Ops of the step run on the CPU while the GPU waits for them.
+"""Some of the step's ops run on the CPU while the GPU waits for them.
 
 What it finds
 Ops that compute on the host in the middle of a step that trains on a device.
 
 Why it stalls
-An op without a kernel for the GPU, or pinned to the CPU, takes its inputs from the device and gives
-its result back: two copies and a slower processor, with the device idle meanwhile.
+An op that has no GPU kernel, or is pinned to the CPU, fetches its inputs from the device and sends
+its result back: two copies and a slower processor, with the device idle in the meantime.
 
 How it is measured
-On the host an op of the device takes microseconds, to launch it. Ops that take a millisecond and
-more there, in steps after the first, while the device did nothing.
+On the host, an op that runs on the device takes only the microseconds to launch it. Ops count that
+take a millisecond or more there, in steps after the first, while the device did nothing.
 
 Example
 StringSplit and UniqueV2 ran on the CPU for 8 ms of each step of 20 ms.
 
 What to do
-Move them into the input pipeline, where they run beside the step; or use an op that the GPU has.
-tf.debugging.set_log_device_placement(True) shows where each one runs.
+Move them into the input pipeline, where they run in parallel with the step, or use an op that has a
+GPU kernel. tf.debugging.set_log_device_placement(True) shows where each one runs.
 
 Blind spots
-Needs a trace of the device. Short ops on the CPU are not told from launches. Checked by simulation
-only: there was no GPU to measure on.
+Needs a trace of the device. Short ops on the CPU cannot be told from launches. Checked by
+simulation only, without a real GPU.
 """
 
 from __future__ import annotations
@@ -52,11 +52,12 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"The device waits {seconds(lost)} for ops on the CPU: {names}",
         explanation=(
-            f"Inside the steps, {names} computed on the host for {signals.with_share(lost)}, "
-            "while the device had nothing to do."
+            f"Inside the steps, {names} computed on the host for {signals.with_share(lost)} while "
+            f"the device had nothing to do."
         ),
         change=Change(
-            "Do it in the input pipeline, in the background, or with ops that the device has.",
+            "Do this work in the background in the input pipeline, or with ops that run on the "
+            "device.",
             "def train_step(self, data):\n    x = tf.strings.split(data)",
             "data = data.map(tf.strings.split, num_parallel_calls=tf.data.AUTOTUNE)",
         ),

@@ -1,26 +1,26 @@
 """The model asks for mixed precision, but the GPU still computes in full precision.
 
 What it finds
-Layers with a mixed policy, on a card that is made for half numbers, whose products and convolutions
-run as kernels for full ones.
+Layers with a mixed policy, on a card built for half precision, whose matrix products and
+convolutions run in full-precision kernels.
 
 Why it stalls
-Half numbers go two to eight times as fast on such cards, and move half the bytes. Where the policy
-was set after the layers were made, or an op casts back, nothing of that is saved.
+Half precision is two to eight times as fast on such cards, and moves half the bytes. Where the
+policy was set after the layers were created, or an op casts back, none of that is saved.
 
 How it is measured
 The dtype policies of the stored model, the compute capability of the card, and the names of its
-kernels for products and convolutions, by time.
+kernels for matrix products and convolutions, weighted by time.
 
 Example
-All layers are mixed_float16, but 97 % of the time in products went to kernels for float32.
+All layers are mixed_float16, but 97% of the time in matrix products went to float32 kernels.
 
 What to do
-Set the policy before the model is made; look for casts to float32 in layers and losses of your own.
-Sizes of layers and batches in multiples of eight let the fast kernels be chosen.
+Set the policy before the model is created; look for casts to float32 in your own layers and losses.
+Layer and batch sizes that are multiples of eight allow the fast kernels to be used.
 
 Blind spots
-Only its name says what type a kernel has. Checked with made traces only: there was no GPU.
+Only a kernel's name shows its type. Checked by simulation only, without a real GPU.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ ID = "ST418"
 BUCKET = "compute"
 
 FIRST_WITH_TENSOR_CORES = 7  # major number of NVIDIA's compute capability
-# In the names of kernels of cuBLAS, cuDNN, CUTLASS and XLA: products, and half numbers.
+# In the names of cuBLAS, cuDNN, CUTLASS and XLA kernels: matrix products, and half precision.
 PRODUCTS = ("gemm", "conv", "cutlass", "xmma", "cublas", "cudnn")
 HALF = ("fp16", "f16", "half", "hgemm", "h884", "h1688", "h16816")
-IN_EFFECT = 0.05  # of the time in products: then some of them are half
+IN_EFFECT = 0.05  # of the time in matrix products: then some of them use half precision
 
 
 def check(signals: Signals) -> Finding | None:
@@ -63,11 +63,12 @@ def check(signals: Signals) -> Finding | None:
         title="Mixed precision is requested but not in effect",
         explanation=(
             f"{mixed} of {len(layers)} layers have a mixed policy, but "
-            f"{percent(products - half, products)} of the device's time in products and "
-            "convolutions went to full-precision kernels."
+            f"{percent(products - half, products)} of the device's time in matrix products and "
+            f"convolutions went to full-precision kernels."
         ),
         change=Change(
-            "Set the policy before the model is made, and cast nothing back to float32 in between.",
+            "Set the policy before the model is created, and cast nothing back to float32 in "
+            "between.",
             'model = build()\nkeras.mixed_precision.set_global_policy("mixed_float16")',
             'keras.mixed_precision.set_global_policy("mixed_float16")\nmodel = build()',
         ),

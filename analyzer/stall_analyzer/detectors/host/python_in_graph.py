@@ -1,22 +1,23 @@
 """A Python function inside the step makes the graph wait for the interpreter.
 
 What it finds
-py_function or numpy_function in the model, the loss or a metric, during which nothing else of the
+A py_function or numpy_function in the model, the loss or a metric, during which nothing else in the
 step ran.
 
 Why it stalls
-The graph leaves TensorFlow's threads, takes the interpreter's lock, converts its tensors, runs
+The graph leaves TensorFlow's threads, acquires the interpreter's lock, converts its tensors, runs
 Python on one core and comes back. XLA and GPUs cannot run it at all.
 
 How it is measured
-PyFunc and EagerPyFunc ops of the step, while no other op of it ran. Python in the input pipeline is
-not meant: that runs beside the step.
+The step's PyFunc and EagerPyFunc ops while none of its other ops ran. Python in the input pipeline
+does not count: it runs in parallel with the step.
 
 Example
-A loss weighed its examples in a py_function: 35 ms of each step of 41 ms.
+A loss weighted its examples in a py_function: 35 ms of each 41 ms step.
 
 What to do
-Write it with TensorFlow or keras.ops. What can be known before the step belongs into the data.
+Write it with TensorFlow ops or keras.ops. What can be computed before the step belongs in the input
+pipeline.
 
 Blind spots
 What the Python function does is not in the trace, unless it calls TensorFlow.
@@ -51,11 +52,12 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"A Python function inside the step takes {seconds(each)} of each step",
         explanation=(
-            "The graph of the step calls back into Python and waits for it: "
-            f"{signals.with_share(lost)}. Meanwhile no other op of the step ran."
+            f"The step's graph calls back into Python and waits for it: "
+            f"{signals.with_share(lost)}. No other op of the step ran in that time."
         ),
         change=Change(
-            "Write the function with TensorFlow or keras.ops, or move it into the data.",
+            "Write the function with TensorFlow ops or keras.ops, or move it into the input "
+            "pipeline.",
             "weight = tf.py_function(weigh, [labels, logits], tf.float32)",
             "weight = (1 - keras.ops.max(keras.ops.softmax(logits), axis=-1)) ** 2",
         ),

@@ -1,4 +1,4 @@
-"""What to say of a callback or a loop that uses the model between two steps."""
+"""Advice about a callback or a loop that uses the model between two steps."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from stall_analyzer.model.units import Int64s
 from stall_analyzer.signals.host.between_steps import SidePauses
 
 PREDICT, EVALUATE, DATA_SET = "model.predict", "model.evaluate", "Reading other data"
-# What holds this share of the pauses is what they are about.
+# Whatever takes this share of the pauses explains them.
 MOST = 0.5
-# How much less often the advice calls it: in batches and in epochs.
+# How much less often the advice calls it, in batches and in epochs.
 SELDOM = 50
 SELDOM_EPOCHS = 5
 
 EXPLANATIONS = {
-    PREDICT: " model.predict makes a dataset, an iterator and a list of callbacks in each call, "
+    PREDICT: " model.predict creates a dataset, an iterator and a list of callbacks in each call, "
     "however few rows it is given.",
-    EVALUATE: " model.evaluate makes a dataset, an iterator and a list of callbacks in each call, "
-    "and sets the metrics of the epoch back.",
-    DATA_SET: " It makes an iterator each time, and reads from it while training waits.",
+    EVALUATE: " model.evaluate creates a dataset, an iterator and a list of callbacks in each "
+    "call, and resets the epoch's metrics.",
+    DATA_SET: " It creates an iterator each time and reads from it while training waits.",
 }
 LESS_WORK = (
-    "Do this work less often or in a thread of its own; what needs all batches can wait until the "
+    "Do this work less often or in a separate thread; what needs all batches can wait until the "
     "end of the epoch."
 )
 LESS_VALIDATION = (
@@ -54,9 +54,8 @@ def change_for(name: str, *, often: bool, by_fit: bool) -> Change:
         return DIRECT_CALL
     if name == PREDICT:
         return _in_few_batches(
-            "Ask the model less often. For a single batch, call the model itself: that needs "
-            "neither a "
-            "dataset nor an iterator.",
+            "Call the model less often. For a single batch, call the model itself: that needs "
+            "neither a dataset nor an iterator.",
             "y = self.model.predict(x)",
             "y = self.model(x, training=False).numpy()",
         )
@@ -79,7 +78,7 @@ def _in_few_epochs(name: str) -> Change:
     call = f"self.{name}(x)" if name == PREDICT else f"self.{name}(x, y)"
     hook = "def on_epoch_end(self, epoch, logs=None):"
     return Change(
-        "Do it after some of the epochs only, on a part of the data, or with larger batches "
+        "Do it only after some of the epochs, on part of the data, or with larger batches "
         "(batch_size=).",
         f"{hook}\n    {call}",
         f"{hook}\n    if (epoch + 1) % {SELDOM_EPOCHS} == 0:\n        {call}",

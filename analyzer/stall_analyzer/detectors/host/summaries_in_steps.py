@@ -1,26 +1,28 @@
 """Writing summaries between the steps takes a visible part of the epoch.
 
 What it finds
-Scalars, histograms and images that are written by the training thread: after each batch, or so many
-at the end of the epoch that they take a good part of it.
+Scalars, histograms and images that the training thread writes: after each batch, or so many at the
+end of the epoch that they take a good part of it.
 
 Why it stalls
-A scalar costs half a millisecond. A histogram is worked out by some fifty small ops in Python, for
+A scalar costs half a millisecond. A histogram takes some fifty small ops launched from Python for
 every variable. In a custom callback, each batch pays for it.
 
 How it is measured
-Stretches between calls of the train function that lead up to an op that writes a summary.
+Stretches between calls of the train function that lead up to an op that writes a summary. Whether
+histograms are among them, the event files say.
 
 Example
 A histogram of each of 8 weights after each of 20 batches took 2.9 s of 3.5 s.
 
 What to do
 Write less often: every hundredth batch, or histograms once per epoch (histogram_freq=1 does that).
-Of a large model, a histogram takes a second for a few million weights: once in ten epochs will do.
+For a large model, a histogram takes a second for every few million weights: once in ten epochs will
+do.
 
 Blind spots
-Loss and metrics of every batch, as Keras' TensorBoard callback logs them with update_freq="batch",
-are left out: they belong to the measuring (ST409).
+The per-batch loss and metrics that Keras's TensorBoard callback logs with update_freq="batch" are
+left out: they count as measurement (ST409).
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST403"
 BUCKET = "host"
 
-# A few scalars take less; above that it is histograms, images or very many tags.
+# A few scalars take less; anything above is histograms, images or very many tags.
 SCALARS_PS = 10 * PS_PER_MS
 # As often as is still useful to watch.
 SELDOM = 100
@@ -47,28 +49,24 @@ def check(signals: Signals) -> Finding | None:
     lost, per_pause = summaries.host_ps, summaries.per_pause_ps
     if signals.share(lost) < CONSIDER_SHARE:
         return None
-    # Scalars in each pause are as nothing beside histograms at the end of the epoch.
+    # Scalars in each pause are nothing compared with histograms at the end of the epoch.
     long = per_pause[per_pause > SCALARS_PS]
     heavy = bool(long.sum() > lost / 2)
     pauses = long if heavy else per_pause
     each, once = int(median(pauses)), len(pauses) == 1
+    histograms = len(signals.events.histograms) if signals.events is not None else 0
     where = "in one pause" if once else f"in each of {len(pauses)} pauses"
     warmer = warmer_steps(signals, interrupted=len(pauses))
     gain = at_pace_of_input(signals, partly(lost, 0.7, 1.0) + warmer)
     return Finding(
-        # A few scalars are worth their price: never the first thing to act on.
+        # A few scalars are worth their cost: never the first thing to act on.
         severity="consider" if heavy else "note",
         title=f"Writing summaries takes {seconds(each)} {where}",
         explanation=(
-            f"The training thread spent {signals.with_share(lost)}, on writing summaries between "
-            "the steps. "
-            + (
-                "That is far more than a few scalars cost: histograms or images are written."
-                if heavy
-                else "These are mostly a few scalars per batch that the program itself writes."
-            )
+            f"The training thread spent {signals.with_share(lost)} writing summaries between "
+            "the steps. " + _of_what(heavy, histograms)
         ),
-        change=_change(heavy, once),
+        change=_change(heavy, histograms, once),
         lost_ps=lost + warmer.high_ps,
         blames=("host", "compute"),  # steps that are interrupted are slower, too
         gain=gain,
@@ -78,10 +76,29 @@ def check(signals: Signals) -> Finding | None:
     )
 
 
-def _change(heavy: bool, once: bool) -> Change:
+def _of_what(heavy: bool, histograms: int) -> str:
+    """As the event files show it. A trace shows only that something was written."""
+    if not heavy:
+        return "This is mostly a few scalars per batch that the program itself writes."
+    if histograms:
+        tags = "one tag" if histograms == 1 else f"{histograms:,} tags"
+        return f"The event files have histograms of {tags}, which cost far more than scalars."
+    return (
+        "That is more than a few scalars cost. The event files of this run have no histograms: "
+        "images, very many tags, or files in another folder may be the reason."
+    )
+
+
+def _change(heavy: bool, histograms: int, once: bool) -> Change:
+    if heavy and not histograms:
+        return Change(
+            "Write summaries less often, or fewer of them.",
+            "tf.summary.image(name, images, step=step)  # or many scalars",
+            f"if step % {SELDOM} == 0:\n    tf.summary.image(name, images, step=step)",
+        )
     if heavy and once:
         return Change(
-            "Write histograms in every tenth epoch, or of fewer layers.",
+            "Write histograms every tenth epoch, or for fewer layers.",
             "keras.callbacks.TensorBoard(logdir, histogram_freq=1)",
             "keras.callbacks.TensorBoard(logdir, histogram_freq=10)",
         )

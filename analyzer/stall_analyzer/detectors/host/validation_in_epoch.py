@@ -1,26 +1,27 @@
 """Validation takes a large part of the epoch.
 
 What it finds
-A validation phase inside the first epoch that takes at least 30 % of it. It is something to act on
-where it takes longer than the training, without what happens once.
+A validation phase inside the first epoch that takes at least 30% of it. It is rated "act" where it
+takes longer than the training, not counting one-time costs.
 
 Why it stalls
-Nothing is learned meanwhile. A model is validated to watch a number, and far fewer batches show the
-same number.
+The model learns nothing in that time. Validation exists to watch a number, and far fewer batches
+show the same number.
 
 How it is measured
-The phases of the epoch: from the last training step to the last validation step, with the tracing
-of the test function that belongs to it.
+The phases of the epoch: from the last training step to the last validation step, including the
+tracing of the test function.
 
 Example
 90 validation steps after 30 training steps: 1.6 s of 3.2 s.
 
 What to do
-validation_steps=… for a part of the data, or validation_freq=5 for every fifth epoch.
+Use validation_steps=… to validate on part of the data, or validation_freq=5 to validate every fifth
+epoch.
 
 Blind spots
-An evaluation that a callback runs by itself is found only where its steps can be told from the
-training steps. How many batches are enough is your judgment.
+An evaluation that a callback runs is found only where its steps can be told from the training
+steps. How many batches are enough is for you to judge.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ ID = "ST404"
 BUCKET = "compute"
 
 # A fifth of the data held out, without a backward pass, costs less than a tenth of the epoch. Three
-# tenths are several times that.
+# tenths is several times that.
 LARGE_SHARE = 0.3
 # A quarter of the batches, as advised, leaves a quarter of the time; with validation_freq all of it
 # goes, in the first epoch even the tracing.
 LEAST_WON, MOST_WON = 0.65, 1.0
-# So much of the epoch must have been seen for the steps that were seen to be all.
+# This much of the epoch must have been seen to assume that all steps were seen.
 SEEN_SHARE = 0.9
 
 
@@ -55,7 +56,7 @@ def check(signals: Signals) -> Finding | None:
     training, steps = _counts(signals)
     fewer = max(steps // 4, 1) if steps else "batches // 4"
     again = lost - signals.one_time_in(starts_and_ends(phases))
-    # Of the first validation alone, building its graph may be most.
+    # In the first validation, building the graph may take most of the time.
     sees_what_recurs = signals.covered_share >= SEEN_SHARE or signals.later_epoch_ps is not None
     later = partly(again, LEAST_WON if sees_what_recurs else 0.0, MOST_WON)
     gain = Gain(later.low_ps, lost)
@@ -84,7 +85,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _severity(signals: Signals, again_ps: int, gain: Gain) -> Severity:
-    """To act on where validation takes longer than training, and fewer batches surely help."""
+    """`act` where validation takes longer than training and fewer batches are sure to help."""
     every_epoch_ps = signals.window_ps - signals.likely_ledger.one_time_ps()
     longer = again_ps > every_epoch_ps - again_ps
     return "act" if longer and signals.share(gain.low_ps) >= ACT_SHARE else "consider"

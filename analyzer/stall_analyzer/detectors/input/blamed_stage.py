@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stall_analyzer.detectors.gains import every_epoch
 from stall_analyzer.detectors.input.faster_input import (
     BESIDE_INPUT,
@@ -17,7 +19,7 @@ from stall_analyzer.signals.input.culprit import Culprit, waited_ps
 from stall_analyzer.signals.input.input_pipeline import Stage
 from stall_analyzer.signals.signals import Signals
 
-BESIDE_SHARE = 0.1  # of the wait: what is lost besides it is mentioned from here on
+BESIDE_SHARE = 0.1  # of the wait: from here on, other losses are mentioned
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class BlamedStage:
 
     @property
     def locked_out_ps(self) -> int:
-        """What Python of the pipeline takes from training without a wait: its interpreter."""
+        """What the pipeline's Python takes from training without a wait: the interpreter."""
         return locked_out_ps(self.signals, self.culprit)
 
     @property
@@ -44,11 +46,13 @@ class BlamedStage:
         return seconds(self.culprit.per_batch_ps)
 
     def opening(self, stage: str) -> str:
-        """The beginning of an explanation; the sentence goes on."""
+        """The beginning of an explanation; the caller finishes the sentence."""
         lost, window = self.waited_ps + self.locked_out_ps, self.signals.window_ps
-        beside = f" and lost {seconds(self.locked_out_ps)} beside it" if self.locked_out_ps else ""
+        beside = (
+            f" and lost another {seconds(self.locked_out_ps)} to it" if self.locked_out_ps else ""
+        )
         if self.locked_out_ps > self.waited_ps:  # then the waiting proves little
-            at_work = f"Beside it {stage} was at work"
+            at_work = f"Meanwhile, {stage} was at work"
         else:
             at_work = f"For {percent(self.culprit.share, 1)} of the waiting, {stage} was at work"
         return (
@@ -73,8 +77,8 @@ class BlamedStage:
             severity=self.severity,
             title=title,
             explanation=f"{explanation}{self._beside_text}",
-            change=change,
-            lost_ps=self.waited_ps + self.beside.high_ps,
+            change=replace(change, text=f"{change.text}{self._next_text}"),
+            lost_ps=self.waited_ps + self.locked_out_ps,
             gain=gain,
             later_gain=every_epoch(self._again(later_gain or gain), self.signals),
             confidence=round(sureness * self.culprit.share, 2),
@@ -85,12 +89,21 @@ class BlamedStage:
         )
 
     @property
+    def _next_text(self) -> str:
+        """What comes to light when this is done, where it is worth a finding of its own."""
+        rest = self.signals.share(round((1 - self.culprit.share) * self.waited_ps))
+        stage = self.culprit.next
+        if stage is None or severity_of(rest) is None:
+            return ""
+        return f" Next comes {stage.label}, which causes most of the remaining wait."
+
+    @property
     def _waits(self) -> tuple[str, ...]:
         fills = self.culprit.below_shuffle
         return ("input.wait", "input.shuffle_fill") if fills else ("input.wait",)
 
     def _again(self, gain: Gain) -> Gain:
-        """Without what it saves of the filling of a buffer, which happens once."""
+        """Without the saving in filling a buffer, which happens once."""
         most = self.signals.causes_ps["input.wait"] + self.beside.high_ps
         return Gain(min(gain.low_ps, most), min(gain.high_ps, most))
 
@@ -100,13 +113,13 @@ class BlamedStage:
         if self.beside.high_ps < BESIDE_SHARE * self.waited_ps:
             return ""
         return (
-            f" Training's own work was slower beside it, too: up to {seconds(self.beside.high_ps)} "
-            "more may go with it."
+            f" Training's own work was slower while it ran: up to {seconds(self.beside.high_ps)} "
+            f"more may be saved there."
         )
 
 
 def blamed_stage(signals: Signals, reason: str, less_work: bool = True) -> BlamedStage | None:
-    """The stage that holds the pipeline up, if it does so for this reason and enough is lost.
+    """The stage that holds up the pipeline, if it does so for this reason and enough is lost.
 
     `less_work`: the advice saves work, rather than spreading it over more cores.
     """

@@ -1,25 +1,25 @@
 """The cache comes before the stage that takes the time.
 
 What it finds
-A `cache()` in the pipeline, and a slow stage behind it that runs again in every epoch.
+A `cache()` in the pipeline, and a slow stage after it that runs again in every epoch.
 
 Why it stalls
-A cache keeps what comes into it. What is done afterwards is done for each element, each epoch.
+A cache keeps what it is given. Anything after it is done again for each element in each epoch.
 
 How it is measured
-While the step waits for its batch, the innermost stage of the pipeline that is at work is to blame;
-a Cache stage is among those that it reads from.
+While the step waits for its batch, the innermost pipeline stage at work is blamed; a Cache stage is
+among those that it reads from.
 
 Example
-`ds.cache().map(resize)`: the pictures are kept, and resized in every epoch.
+`ds.cache().map(resize)`: the images are cached, but resized in every epoch.
 
 What to do
-Move the slow stage in front of `cache()`, unless its result must differ from epoch to epoch (random
-augmentation) or does not fit into memory. A `shuffle` stays behind the cache: in front of it, it
-would give the same order in each epoch.
+Move the slow stage before `cache()`, unless its result must differ from epoch to epoch (random
+augmentation) or does not fit in memory. Keep `shuffle` after the cache: before it, every epoch
+would have the same order.
 
 Blind spots
-Whether the function is random cannot be told from the trace. The first epoch does not get faster.
+The trace does not show whether the function is random. The first epoch does not get faster.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST017"
 BUCKET = "input"
 
-# A cached batch still has to be copied together.
+# A cached batch still has to be assembled.
 LEAST_WON = 0.6
 
 
@@ -54,20 +54,20 @@ def check(signals: Signals) -> Finding | None:
     stage, cache = culprit.stage, caches[0]
     keep = 'cache("cache_file")' if cache.kind.startswith("FileCache") else "cache()"
     moved, turns = (keep, ()) if "file" in keep else cache_call(signals)
-    where = "into memory" if moved == "cache()" else "on the disk"
+    where = "in memory" if moved == "cache()" else "on the disk"
     between = [s.kind for s in signals.pipeline.around(cache)]
     shuffle = "shuffle(k)." if any(kind.startswith("Shuffle") for kind in between) else ""
     batch = batch_call_around(signals.pipeline, stage)
     return Finding(
-        severity="consider",  # a random map must stay where it is, and only its author knows
+        severity="consider",  # a random map must stay where it is, and only its author knows it
         title=f"{stage.label} comes after {cache.label} and runs in every epoch",
         explanation=(
-            f"The pipeline has a cache, but what training waits for ({signals.with_share(waited)}) "
-            f"is {stage.label}, which comes after it and is done again in each epoch."
+            f"The pipeline has a cache, but training waited {signals.with_share(waited)} for "
+            f"{stage.label}, which comes after it and runs again in each epoch."
         ),
         change=Change(
-            "Move it in front of the cache, if its result is the same in each epoch and fits "
-            f"{where}. This helps from the second epoch on.",
+            f"Move it before the cache, if its result is the same in each epoch and fits {where}. "
+            f"This helps from the second epoch on.",
             before=f"ds.{keep}.{shuffle}{call_of(stage)}.{batch}  # {stage.label}",
             after=f"ds.{parallel_call_of(stage)}.{moved}.{shuffle}{batch}",
             turns=turns,

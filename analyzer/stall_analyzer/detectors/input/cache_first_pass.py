@@ -4,22 +4,22 @@ What it finds
 A wait for stages below `cache()` or `snapshot()`, which run in the first epoch only.
 
 Why it stalls
-Each element is made once, on its first way through the cache. Nothing is wrong with that: the first
-epoch pays for all others.
+Each element is produced once, the first time it passes through the cache. Nothing is wrong with
+that: the first epoch pays for all the others.
 
 How it is measured
 Waits for input during which a stage below the cache was at work.
 
 Example
-`ds.map(load).cache()`: 2.1 s of the first epoch, nothing afterwards.
+`ds.map(load).cache()`: 2.1 s in the first epoch, nothing afterward.
 
 What to do
-Nothing, if the later epochs are many. If the program is started often, `cache("file")` keeps the
-elements from one start to the next, as `snapshot` does. A faster stage below the cache shortens the
-first epoch only.
+Nothing, if there are many later epochs. If the program is started often, `cache("file")` keeps the
+elements from one start to the next, as `snapshot` does. A faster stage below the cache shortens
+only the first epoch.
 
 Blind spots
-A cache larger than the memory makes everything slow; the trace does not show that.
+A cache larger than memory makes everything slow; the trace does not show that.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ ID = "ST006"
 BUCKET = "input"
 
 _IN_MEMORY = Change(
-    "Leave it for a long training. For short runs that start again and again, keep the cache on "
-    "disk; or make the stage below it faster.",
+    "Leave it as it is for long training. For short runs that are started again and again, keep "
+    "the cache on disk, or make the stage below it faster.",
     before="ds.map(load).cache()",
     after='ds.map(load).cache("cache_file")',
 )
 _ON_DISK = Change(
-    "Leave it: it is kept on disk, and the next start finds it there as long as the files stay in "
-    "their place. To have it before the first epoch, read the data once before training; or make "
-    "the stage below it faster.",
+    "Leave it as it is: the cache is kept on disk, and the next start finds it there as long as "
+    "the files stay in place. To fill it before the first epoch, read the data once before "
+    "training, or make the stage below it faster.",
     before="model.fit(ds)",
     after="for _ in ds:\n    pass  # fills the files\nmodel.fit(ds)",
 )
@@ -61,15 +61,15 @@ def check(signals: Signals) -> Finding | None:
     later = signals.later_epoch_ps
     after = f" Later epochs took {seconds(later)}." if later else ""
     return Finding(
-        severity="note",  # the cache works as it should, and the cost does not come back
+        severity="note",  # the cache works as it should, and the cost does not recur
         title=f"Filling the cache took {seconds(lost)}, in the first epoch only",
         explanation=(
-            f"Training waited {signals.with_share(lost)}, for elements on their way into the "
+            f"Training waited {signals.with_share(lost)} for elements on their way into the "
             f"cache; {what} made them. From the second epoch on they are read from the "
             f"cache.{after}"
         ),
         change=_ON_DISK if _is_on_disk(signals) else _IN_MEMORY,
-        lost_ps=lost + other + beside.high_ps,
+        lost_ps=lost + other,
         # All of it, where an earlier start left a cache on disk: then nothing below it runs.
         gain=partly(lost + other, 0.0, 1.0) + beside,
         confidence=0.9,

@@ -1,25 +1,25 @@
 """The device is idle while batches are copied to it.
 
 What it finds
-Time in which a GPU computed nothing because a copy from the host to it was going on.
+Time in which a GPU computed nothing because data was being copied to it from the host.
 
 Why it stalls
-A copy that is not overlapped with computing is a wait. From ordinary (pageable) memory it is slower
-still: the driver copies twice, and the host cannot go on meanwhile.
+A copy that does not overlap with computation is a wait. From ordinary (pageable) memory it is
+slower still: the driver copies twice, and the host cannot continue in the meantime.
 
 How it is measured
 Copies to the device while none of its kernels ran; CUPTI says whether their memory was pinned.
 
 Example
-Float images of 77 MB a batch took 6.4 ms to copy in every step of 21 ms.
+Batches of 77 MB of float images took 6.4 ms of every 21 ms step to copy.
 
 What to do
-Send smaller numbers (uint8 images, cast on the device), and let tf.data prefetch onto the device,
-which copies from pinned memory beside the step.
+Send smaller data types (uint8 images, cast on the device), and let tf.data prefetch to the device,
+which copies from pinned memory while the step runs.
 
 Blind spots
 Needs a trace of the device. AMD's profilers do not say whether memory was pinned. Checked by
-simulation only: there was no GPU to measure on.
+simulation only, without a real GPU.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"Copies to the device hold it up for {seconds(lost)}",
         explanation=(
-            f"For {signals.with_share(lost)}, the device only received data.{_how(signals)} Copies "
+            f"For {signals.with_share(lost)} the device only received data.{_how(signals)} Copies "
             "made while kernels run are not counted."
         ),
         change=Change(
@@ -74,4 +74,4 @@ def _how(signals: Signals) -> str:
         return ""
     pageable = sum(one.pageable_ps for one in copies)
     of_it = f", {percent(pageable, took)} of the time from pageable memory" if pageable else ""
-    return f" It got {moved / 1e6:,.0f} MB at {moved * 1000 / took:,.1f} GB/s{of_it}."
+    return f" It received {moved / 1e6:,.0f} MB at {moved * 1000 / took:,.1f} GB/s{of_it}."

@@ -15,19 +15,19 @@ from stall_analyzer.signals.input.culprit import Culprit
 from stall_analyzer.signals.input.input_pipeline import ROWS_TELL
 from stall_analyzer.signals.signals import Signals
 
-# Of the time beside a pipeline that keeps the other cores busy, at most so much goes away with it.
+# Of the time spent next to a pipeline that keeps the other cores busy, at most this much is saved.
 CORE_SHARE = 0.5
-# Ops beside it lose more than the cores it takes: caches, the memory's speed, cores that are two
-# halves of one. 15 to 45 % of their time in our runs.
+# Concurrent ops lose more than the cores it takes: caches, memory bandwidth, hyperthreads. 15 to 45
+# % of their time in our runs.
 CACHE_SHARE = 0.45
-# Whose time goes with a pipeline that has less to do.
+# Whose time shrinks with a pipeline that has less to do.
 BESIDE_INPUT: tuple[Bucket, ...] = ("input", "host", "compile", "compute")
 
 
 def faster_stage(signals: Signals, culprit: Culprit, least: float, most: float) -> Gain:
     """The wait saved if what holds up the pipeline ran `least` to `most` times as fast.
 
-    A shuffle buffer above it would fill as much faster.
+    A shuffle buffer above it would fill faster by the same factor.
     """
     produce = signals.produce_ps(culprit.stage)
     fill = signals.causes_ps["input.shuffle_fill"] if culprit.below_shuffle else 0
@@ -41,15 +41,15 @@ def faster_stage(signals: Signals, culprit: Culprit, least: float, most: float) 
 
 
 def faster_beside_input(signals: Signals, in_python: bool) -> Gain:
-    """Saved besides the wait, if input had less to do: what training did beside it is faster.
+    """What else is saved if input has less to do: training's own work runs faster.
 
-    Little of it is sure: a pipeline that sleeps or reads files holds neither the lock nor a core.
+    Little of it is certain: a pipeline that sleeps or reads files holds no lock and no core.
     """
-    # Logging waits for the lock and the cores like any other Python of the training thread.
+    # Logging waits for the lock and the cores like any other Python on the training thread.
     own = _beside_ps(signals, "host", "compile", "profiler")
     compute = _beside_ps(signals, "compute")
     contention = signals.causes_ps["input.contention"]
-    if in_python:  # that it holds the lock was seen by what training lost
+    if in_python:  # what training lost shows that it holds the lock
         most = round(LOCK_SHARE * own + CORE_SHARE * compute) + contention
         return Gain(contention // 2, most)
     return Gain(0, round(CORE_SHARE * own + CACHE_SHARE * compute) + contention)
@@ -58,8 +58,8 @@ def faster_beside_input(signals: Signals, in_python: bool) -> Gain:
 def _beside_ps(signals: Signals, *buckets: Bucket) -> int:
     """What training did while the pipeline was at work.
 
-    Stages that are done in microseconds leave no rows to see that by. But a pipeline that works
-    ahead, and yet is waited for, never rests.
+    Stages that take microseconds leave no rows that would show it. But a pipeline that works ahead
+    and still keeps training waiting never rests.
     """
     pipeline, steps = signals.pipeline, signals.training_steps
     seen = signals.time_of_buckets(pipeline.busy_spans, *buckets)

@@ -1,26 +1,29 @@
-"""A parallel map uses all the cores it may and is still slower than the step.
+"""A parallel map uses all the cores it can get and is still slower than the step.
 
 What it finds
-A map of native ops, already parallel, that holds up the step.
+A map of native ops that already runs in parallel and still holds up the step.
 
 Why it stalls
-The work for a batch, divided by the cores, takes longer than the step. More parallel calls change
-nothing when every core is busy.
+Even spread over all cores, the work for a batch takes longer than the step. More parallel calls do
+not help when every core is busy.
 
 How it is measured
-While the step waits for its batch, the innermost stage of the pipeline that is at work is to blame.
-That stage ran in parallel, its functions kept at least half of the cores busy, and neither Python
-nor the decoding of images is most of it.
+While the step waits for its batch, the innermost pipeline stage at work is blamed. That stage ran
+in parallel, its functions kept at least half of the cores busy, and most of its time is neither
+Python nor image decoding.
 
 Example
-Spectrograms computed from raw audio in `map`: 80 ms a batch on two cores, the step needs 10.
+Spectrograms computed from raw audio in `map`: 80 ms a batch on two cores, while the step needs 10
+ms.
 
 What to do
-Do it once instead of in each epoch: `cache()` after the map if nothing random is in it, or store
-the result. Move the work into the model, where it runs on the accelerator in batches. Or do less.
+Do it once instead of in each epoch: `cache()` after the map if it contains nothing random, or store
+the result. Or move the work into the model, where it runs on the accelerator in batches. Or do less
+of it.
 
 Blind spots
-In the first epoch a cache saves nothing, stored results save all: hence the wide range.
+In the first epoch a cache saves nothing, while stored results save everything: hence the wide
+range.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST016"
 BUCKET = "input"
 
-MOST_TIMES = 50  # reading stored results takes next to nothing
+MOST_TIMES = 50  # reading stored results takes almost no time
 
 
 def check(signals: Signals) -> Finding | None:
@@ -48,12 +51,12 @@ def check(signals: Signals) -> Finding | None:
     return blamed.finding(
         title=f"{label} takes {blamed.per_batch} a batch, in parallel",
         explanation=(
-            f"{blamed.opening(label)}. It already runs in parallel{cores}: the work itself is too "
-            "much for the step to hide."
+            f"{blamed.opening(label)}. It already runs in parallel{cores}: the work itself takes "
+            f"too long to hide behind the step."
         ),
         change=Change(
-            f"Do the work once: {cache} after the map if nothing random is in it, or store its "
-            "result. Or move it into the model, or make it cheaper.",
+            f"Do the work once: {cache} after the map if it contains nothing random, or store its "
+            f"result. Or move it into the model, or make it cheaper.",
             *cached_code(signals.pipeline, blamed.stage, cache),
             turns=turns,
         ),

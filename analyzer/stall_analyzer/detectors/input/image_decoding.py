@@ -4,24 +4,23 @@ What it finds
 A parallel map that holds up the step and spends most of its time in image decoding ops.
 
 Why it stalls
-Decoding costs in proportion to the pixels stored, not to those used: a 4000 x 3000 photograph that
-is shrunk to 224 x 224 is decoded whole.
+The cost of decoding depends on the pixels stored, not on those used: a 4000 x 3000 photo that is
+shrunk to 224 x 224 is decoded in full.
 
 How it is measured
-While the step waits for its batch, the innermost stage of the pipeline that is at work is to blame.
-That stage is a parallel map, and most of the time in map functions is DecodeJpeg, DecodePng and
-their like.
+While the step waits for its batch, the innermost pipeline stage at work is blamed. That stage is a
+parallel map, and most of the time in map functions goes to DecodeJpeg, DecodePng and similar ops.
 
 Example
-`decode_jpeg` then `resize` to 128 x 128 for 700 x 700 pictures: 6 ms each, 85 % of it decoding.
+`decode_jpeg`, then `resize` from 700 x 700 to 128 x 128: 6 ms per image, 85% of it decoding.
 
 What to do
-Store the pictures at the size the model needs; or `tf.io.decode_jpeg(…, ratio=2, 4 or 8)`, which
-decodes to a fraction of the size; `decode_and_crop_jpeg` for crops; `cache()` after decoding if the
-result fits into memory.
+Store the images at the size the model needs. Or use `tf.io.decode_jpeg` with ratio=2, 4 or 8, which
+decodes to a fraction of the size; `decode_and_crop_jpeg` for crops; or `cache()` after decoding if
+the result fits in memory.
 
 Blind spots
-A serial map is reported as such (serial_map), because that is the cheaper thing to change first.
+A serial map is reported as such (serial_map), because that is the easier thing to change first.
 """
 
 from __future__ import annotations
@@ -35,7 +34,8 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST008"
 BUCKET = "input"
 
-# Half the size is decoded in well under the time; a picture stored at the size needed costs little.
+# Half the size is decoded in well under half the time; an image stored at the size needed costs
+# little.
 LEAST_TIMES = 1.3
 MOST_TIMES = 20
 
@@ -57,8 +57,7 @@ def check(signals: Signals) -> Finding | None:
         ),
         change=Change(
             "Decode fewer pixels: store the images at the size the model uses, or let the decoder "
-            "shrink them. If the decoded images fit into memory, cache() them for the later "
-            "epochs.",
+            "shrink them. If the decoded images fit in memory, cache() them for the later epochs.",
             before="tf.image.resize(tf.io.decode_jpeg(data), size)",
             after="tf.io.decode_jpeg(data_stored_at_size)\n# or decode to a fraction of the size\n"
             "tf.image.resize(tf.io.decode_jpeg(data, ratio=4), size)",

@@ -4,22 +4,22 @@ What it finds
 A pipeline that is busy for much of the epoch while training never waits for it.
 
 Why it stalls
-It does not. It looks like a suspect in every profile, because it is always there; making it faster
+It does not. It looks suspicious in every profile because it is always there, but making it faster
 changes nothing as long as the step takes longer.
 
 How it is measured
-The time to produce a batch is a good part of the step, and waits and lost cores together are below
-what would be worth a change.
+Producing a batch takes a good part of the step's time, but waits and lost cores together are too
+small to be worth a change.
 
 Example
-15 ms to produce, 70 ms to compute, 0.1 % waiting.
+15 ms to produce, 70 ms to compute, 0.1% waiting.
 
 What to do
-Nothing. If the step gets faster (a larger machine, mixed precision), look again: the title says how
-long a batch takes to produce, and no step can be faster than that.
+Nothing. If the step gets faster (a larger machine, mixed precision), check again: the title says
+how long a batch takes to produce, and steps cannot come faster than that.
 
 Blind spots
-On the CPU, native input takes cores from the step; that is estimated and must be small here.
+On a CPU, native input takes cores from the step; that loss is estimated and must be small here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST012"
 BUCKET = "input"
 
-# Less busy than this, nobody would suspect it.
+# Less busy than this, it looks suspicious to no one.
 BUSY_SHARE = 0.2
 
 
@@ -49,8 +49,8 @@ def check(signals: Signals) -> Finding | None:
         severity="note",
         title=f"Input takes {seconds(produce)} a batch, hidden behind the steps",
         explanation=(
-            f"Producing a batch takes {seconds(produce)}, a step {seconds(step)}. All "
-            f"of it runs in the background: input held up training for "
+            f"Producing a batch takes {seconds(produce)} and a step {seconds(step)}. All of it "
+            f"runs in the background: input held up training for "
             f"{percent(signals.buckets_ps['input'], signals.window_ps)} of the first epoch."
         ),
         change=Change(

@@ -1,24 +1,24 @@
 """Input in the background takes the cores that the step needs.
 
 What it finds
-Batches that are always in time, and steps that are slow because the same cores prepare the next
+Batches that are always on time, but steps that are slow because the same cores prepare the next
 batches.
 
 Why it stalls
-Training on the CPU and native input ops share the cores: those that the step computes on, and the
-one that starts its ops and runs its Python. Nothing waits, and yet each step takes longer than it
-would on batches that are ready.
+On a CPU, training and native input ops share the cores: those that the step computes on, and the
+one that launches its ops and runs its Python. Nothing waits, and yet each step takes longer than it
+would if the batches were ready.
 
 How it is measured
 An estimate: while both are at work and need more cores than there are, the step loses what the
-pipeline's threads take; and what the training thread does between the ops is compared with the
-quickest tenth of the same run's steps (ARCHITECTURE.md, `input.contention`).
+pipeline's threads take. What the training thread does between the ops is compared with the fastest
+tenth of the same run's steps (ARCHITECTURE.md, `input.contention`).
 
 Example
-Two threads decode JPEGs for a convolution network on two cores: the step takes 1.6 times as long.
+Two threads decode JPEGs for a convolutional network on two cores: the step takes 1.6 times as long.
 
 What to do
-Make input cheaper rather than wider: cache after the expensive map if the result fits into memory,
+Make input cheaper rather than wider: cache after the expensive map if the result fits in memory,
 store data in the form the model needs, decode fewer pixels. Fewer threads for input
 (`threading.private_threadpool_size`) help where it is far ahead of the step.
 
@@ -41,7 +41,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST010"
 BUCKET = "input"
 
-LEAST_SHARE = 0.1  # an estimate: a smaller share may be its own error
+LEAST_SHARE = 0.1  # an estimate: a smaller share may be nothing but its error
 # Fewer threads save some of it; only input that needs no work at all saves it all.
 LEAST_WON = 0.5
 _FEWER_THREADS = (
@@ -55,7 +55,7 @@ MOSTLY = 0.5
 def check(signals: Signals) -> Finding | None:
     lost = signals.causes_ps["input.contention"]
     once_ps = None if signals.comes_again("input.contention") else lost
-    severity = severity_of(signals.share(round(LEAST_WON * lost)), once_ps)  # so much is sure
+    severity = severity_of(signals.share(round(LEAST_WON * lost)), once_ps)  # this much is certain
     if severity is None or signals.share(lost) < LEAST_SHARE:
         return None
     pipeline = signals.pipeline
@@ -68,13 +68,13 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title="Input takes cores from the steps",
         explanation=(
-            f"{'The batches are in time, but preparing' if in_time else 'Preparing batches'}"
+            f"{'The batches are on time, but preparing' if in_time else 'Preparing batches'}"
             f"{' them' if in_time else ''}{where} runs on the cores that the steps need, and each "
             "step takes longer. How much longer is an estimate."
             + (" More parallel calls would make it worse." if in_time else "")
         ),
         change=_change(signals, maps[0] if maps else None, in_time),
-        lost_ps=most,
+        lost_ps=lost,
         gain=gain,
         later_gain=every_epoch(gain, signals) if once_ps is None else Gain(),
         confidence=0.6,
@@ -84,7 +84,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _change(signals: Signals, stage: Stage | None, in_time: bool) -> Change:
-    """A cache where there is none yet. Fewer threads, unless training waits for them already."""
+    """A cache where there is none yet. Fewer threads, unless training already waits for them."""
     pipeline = signals.pipeline
     decoding = op_share(pipeline, *DECODE_OPS) >= MOSTLY
     ways = ["store the images at the size the model uses"] if decoding else []
@@ -94,7 +94,7 @@ def _change(signals: Signals, stage: Stage | None, in_time: bool) -> Change:
         return Change(f"Make input cheaper: {text}.", "", _FEWER_THREADS if in_time else "")
     cache, turns = cache_call(signals)
     before, after = cached_code(pipeline, stage, cache)
-    text = ", or ".join(["cache the result of the expensive map if it fits into memory", *ways])
+    text = ", or ".join(["cache the result of the expensive map if it fits in memory", *ways])
     fewer = after.replace(PARALLEL, "num_parallel_calls=1") if in_time else after
     after = f"{fewer}.prefetch(tf.data.AUTOTUNE)"
     return Change(f"Make input cheaper: {text}.", before, after, turns=turns)

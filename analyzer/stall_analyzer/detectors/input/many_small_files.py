@@ -1,28 +1,28 @@
-"""Each element is read from a file of its own, and opening files is what takes the time.
+"""Each element is read from a separate file, and opening files is what takes the time.
 
 What it finds
 A pipeline that opens one file (or nearly) per element: `tf.io.read_file` in a map, or a record
 dataset made of very many tiny files.
 
 Why it stalls
-Opening, reading and closing a small file costs more than its content, on network storage by
-milliseconds each. Reading one large file in order costs next to nothing.
+Opening and closing a small file takes longer than reading its content; on network storage it takes
+milliseconds per file. Reading one large file sequentially costs next to nothing.
 
 How it is measured
-While the step waits for its batch, the innermost stage of the pipeline that is at work is to blame.
-In it, ReadFile ran about once per element and took most of its ops' time, or the elements are so
-small that opening and starting a function is all there is; or a record reader had many files of a
-few records each.
+While the step waits for its batch, the innermost pipeline stage at work is blamed. In it, ReadFile
+ran about once per element and took most of its ops' time, or the elements are so small that opening
+a file and calling a function is all there is; or a record reader had many files of a few records
+each.
 
 Example
-24 000 files of 256 bytes, 47 µs each: 38 ms for a batch of 800.
+24,000 files of 256 bytes, 47 µs each: 38 ms for a batch of 800.
 
 What to do
-Write the data once as TFRecord files of 100 MB or more and read those, parsing whole batches. Until
-then, read several files at once: `num_parallel_calls=tf.data.AUTOTUNE`.
+Rewrite the data once as TFRecord files of 100 MB or more and read those, parsing whole batches.
+Until then, read several files at once: `num_parallel_calls=tf.data.AUTOTUNE`.
 
 Blind spots
-Files that are in the operating system's cache are fast; the first run after a start is slower.
+Files in the operating system's cache are fast; the first run after a reboot is slower.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST007"
 BUCKET = "input"
 
-# Records of one file come at the speed of the disk; parsing them is still to do.
+# Records of one file arrive at the speed of the disk; they still have to be parsed.
 LEAST_TIMES = 1.5
 MOST_TIMES = 20
 
@@ -49,7 +49,7 @@ def check(signals: Signals) -> Finding | None:
     from_records = stage.kind.startswith(SOURCES)
     files = stage.iterators if from_records else pipeline.ops["ReadFile"].count
     per_batch = elements_per_batch(pipeline, stage)
-    serially = " One after the other." if is_serial(stage) else ""
+    serially = " They are read one after another." if is_serial(stage) else ""
     one_by_one = "tf.data.Dataset.list_files(pattern).map(read_one_file)"
     before = (from_records and reader_code(stage, at_once=False)) or one_by_one
     return blamed.finding(

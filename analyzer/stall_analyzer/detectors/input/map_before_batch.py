@@ -1,25 +1,27 @@
-"""A map over single elements spends its time on starting its function.
+"""A map over single elements spends its time calling its function.
 
 What it finds
-A map of cheap native ops that runs once for each element of a batch, and holds up the step.
+A map of cheap native ops that runs once for each element of a batch and holds up the step.
 
 Why it stalls
-Starting a function takes tf.data tens of microseconds. For a few additions per element that is
-nearly all of the time, and it is paid once for each row instead of once for each batch.
+Each function call costs tf.data tens of microseconds. For a few additions per element that is
+nearly all of the time, and it is paid once per row instead of once per batch.
 
 How it is measured
-While the step waits for its batch, the innermost stage of the pipeline that is at work is to blame.
-That stage is a map that takes less than 100 µs an element, with many elements in each batch.
+While the step waits for its batch, the innermost pipeline stage at work is blamed. That stage is a
+map that takes less than 100 µs an element, with many elements in each batch.
 
 Example
-`ds.map(scale).batch(1024)`: 1024 starts of 40 µs are 41 ms; `ds.batch(1024).map(scale)` takes 1 ms.
+`ds.map(scale).batch(1024)`: 1,024 calls of 40 µs add up to 41 ms; `ds.batch(1024).map(scale)` takes
+1 ms.
 
 What to do
-Batch first and map whole batches; most functions work on a leading batch dimension as they are. A
-filter: test whole batches in a map and keep the rows that pass, or filter once and store the rest.
+Batch first and map whole batches; most functions handle a leading batch dimension without changes.
+For a filter, test whole batches in a map and keep the rows that pass, or filter once and store the
+result.
 
 Blind spots
-Functions that need one element at a time (decoding, random crops) cannot be turned round that way.
+Functions that need one element at a time (decoding, random crops) cannot be reordered this way.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST015"
 BUCKET = "input"
 
-# One start instead of one per element; the ops themselves remain.
+# One call instead of one per element; the ops themselves remain.
 LEAST_TIMES = 2
 MOST_TIMES = 50
 
@@ -63,8 +65,8 @@ def check(signals: Signals) -> Finding | None:
     finding = blamed.finding(
         title=f"{stage.label} {does} {elements:,.0f} elements a batch, one by one",
         explanation=(
-            f"{blamed.opening(stage.label)}. It takes {seconds(each)} an element, which is about "
-            f"what starting its function takes, and {_how_many(pipeline, stage, elements)}."
+            f"{blamed.opening(stage.label)}. It takes {seconds(each)} an element, about as long "
+            f"as calling its function takes, and {_how_many(pipeline, stage, elements)}."
         ),
         change=_change(pipeline, stage),
         gain=blamed.if_faster(LEAST_TIMES, MOST_TIMES),
@@ -79,7 +81,7 @@ def _how_many(pipeline: PipelineSignals, stage: Stage, elements: float) -> str:
         return f"{elements:,.0f} elements make a batch"
     tested = elements_into(stage, pipeline)
     dropped = percent(max(tested - stage.count, 0), tested)
-    return f"{elements:,.0f} are tested for a batch: {dropped} of them are dropped"
+    return f"{elements:,.0f} are tested for each batch, and {dropped} of them are dropped"
 
 
 def _change(pipeline: PipelineSignals, stage: Stage) -> Change:

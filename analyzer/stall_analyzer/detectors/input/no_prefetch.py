@@ -1,25 +1,26 @@
 """Nothing is prefetched: producing a batch and computing on it take turns.
 
 What it finds
-A pipeline in which no stage works ahead, so that the step waits for the whole of each batch.
+A pipeline in which no stage works ahead, so that the step waits for each whole batch to be
+produced.
 
 Why it stalls
 A batch that is produced only when asked for cannot be produced while the step before it computes.
 
 How it is measured
-No `Prefetch` and no parallel stage is among those that ran. The loss is the part of the waiting
-that would have fitted behind the step.
+Neither a `Prefetch` nor a parallel stage is among those that ran. The loss is the part of the wait
+that would have fit behind the step.
 
 Example
-20 ms to produce, 15 ms to compute: 35 ms a step, where 20 would do.
+20 ms to produce, 15 ms to compute: 35 ms a step, where 20 ms would do.
 
 What to do
-End the pipeline with `.prefetch(tf.data.AUTOTUNE)`. tf.data usually adds it by itself; it does not
-where autotuning or its rewrites are switched off.
+End the pipeline with `.prefetch(tf.data.AUTOTUNE)`. tf.data usually adds it by itself, but not
+where autotuning or its graph rewrites are turned off.
 
 Blind spots
-A PyDataset with several workers fills a queue of its own, which no trace shows: a pipeline that
-consists of a generator alone is left out.
+A PyDataset with several workers fills its own queue, which no trace shows, so a pipeline that
+consists of a generator alone is not reported.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST004"
 BUCKET = "input"
 
-SURE_SHARE = 0.7  # producing beside the step also takes cores from it
+SURE_SHARE = 0.7  # producing while the step runs also takes cores from it
 
 
 def check(signals: Signals) -> Finding | None:
@@ -49,11 +50,11 @@ def check(signals: Signals) -> Finding | None:
     gain = Gain(round(one_ahead * SURE_SHARE), lost)
     return Finding(
         severity=severity,
-        title=f"Nothing prefetches: {seconds(lost)} of producing could hide behind the steps",
+        title=f"Nothing is prefetched: {seconds(lost)} of input work could hide behind the steps",
         explanation=(
             f"Producing a batch takes {seconds(produce)} and starts only when the step "
-            "asks for it; no stage of the pipeline that ran works ahead. Of the waiting, "
-            f"{seconds(lost)} would fit behind the steps."
+            f"asks for it; no stage of the pipeline works ahead. Of the wait, {seconds(lost)} "
+            f"would fit behind the steps."
         ),
         change=Change(
             "End the pipeline with prefetch.",

@@ -1,13 +1,13 @@
-"""A cache was never filled, and is thrown away.
+"""A cache was never completely filled, so it is thrown away.
 
 What it finds
-A cache() in the pipeline that was not read to its end, so that nothing of it is kept.
+A cache() in the pipeline that was not read to its end, so that none of it is kept.
 
 Why it stalls
 Every epoch reads and prepares the data again, although the program caches it.
 
 How it is measured
-tf.data's warning on the console of the job.
+tf.data's warning on the job's console.
 
 Example
 data.cache().take(100): "The calling iterator did not fully read the dataset being cached."
@@ -16,8 +16,7 @@ What to do
 Put take() before cache().
 
 Blind spots
-The warning also happens once when a program looks at a few elements before it trains, and does no
-harm then.
+The warning also appears once, harmlessly, when a program looks at a few elements before it trains.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def check(signals: Signals) -> Finding | None:
     return Finding(
         severity="consider" if warning.count > 1 else "note",
         title="cache() was not read to its end, so nothing was cached",
-        explanation=f"{quoted(warning)} What was cached until then is discarded.",
+        explanation=f"{quoted(warning)} What had been cached is discarded.",
         change=Change(
             "Take the elements before they are cached.",
             "data = data.cache().take(count)",

@@ -1,33 +1,32 @@
 """Building and tearing down the pipeline takes a large part of the epoch.
 
 What it finds
-Time in which the training thread made an iterator or waited for an old one to end.
+Time in which the training thread created an iterator or waited for an old one to end.
 
 Why it stalls
-Each epoch of `fit` makes a new iterator: the graph of the pipeline is rewritten, its functions are
-made ready, files opened. Taking the old one down waits for its threads, and for whatever they are
-doing at that moment. One of them tunes the pipeline: it sleeps between two looks at it, each time
-twice as long as before. Slow endings in our runs lasted as long as that sleep, with idle
-processors.
+Each epoch of `fit` creates a new iterator: the pipeline's graph is rewritten, its functions are
+instantiated, files are opened. Tearing down the old one waits for its threads and for whatever they
+are doing at that moment. One of them tunes the pipeline: it sleeps between checks, each time twice
+as long as before. In our runs, slow teardowns lasted as long as that sleep, with idle processors.
 
 How it is measured
-Eager ops that make iterators and datasets, and slow deletions of their handles, on the training
+Eager ops that create iterators and datasets, and slow deletions of their handles, on the training
 thread.
 
 Example
-`for epoch in range(100): model.fit(make_dataset(), epochs=1)` on small data: 0.3 s of each 0.8 s.
+`for epoch in range(100): model.fit(make_dataset(), epochs=1)` on small data: 0.3 s of every 0.8 s.
 
 What to do
-Make one iterator and keep it: `ds.repeat()` with `steps_per_epoch`. Build the dataset once, outside
-of the loop. Call `fit` once for all epochs, not once for each. Where ending is what takes a long
-time, switch autotuning off: in short, busy loops 34 of 125 endings were slow with it, for about
-half of the epoch, and none of 50 without it.
+Create one iterator and keep it: `ds.repeat()` with `steps_per_epoch`. Build the dataset once,
+outside the loop. Call `fit` once for all epochs, not once for each. Where the teardown is what
+takes so long, turn autotuning off: in short, busy loops, 34 of 125 teardowns were slow with it, for
+about half of the epoch, and none of 50 without it.
 
 Blind spots
-Whether an ending is slow is chance: the next epoch may be spared. So such a finding never asks to
-act, and counts as time that happens once. The very first iterator is needed in any case. From
-a trace that ends with the first epoch one cannot tell whether another one would be made, so then
-only slow endings count.
+Whether a teardown is slow is a matter of chance, and the next epoch may be spared. So such a
+finding is never rated "act", and its time counts as one-time. The very first iterator is always
+needed. A trace that ends with the first epoch does not show whether another one would be created,
+so in that case only slow teardowns count.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST014"
 BUCKET = "input"
 
-# Making an iterator takes 10 to 50 ms, and a short epoch must not be blamed for that.
+# Creating an iterator takes 10 to 50 ms, and a short epoch must not be blamed for that.
 LEAST_PS = 200 * PS_PER_MS
 MADE_ANEW = 3  # see _comes_again
-# The first iterator has to be made, whatever is changed.
+# The first iterator has to be created, whatever is changed.
 MOST_WON = 0.9
 MOST_WON_LATER = 1.0
 
@@ -61,7 +60,7 @@ _ONE_FIT = Change(
     after="model.fit(x, y, epochs=n)",
 )
 _NO_AUTOTUNING = Change(
-    "Switch autotuning of the pipeline off, so that no sleeping thread is waited for at its end.",
+    "Turn off the pipeline's autotuning, so that its teardown does not wait for a sleeping thread.",
     before="for batch in ds:",
     after=(
         "options = tf.data.Options()\n"
@@ -83,11 +82,12 @@ def check(signals: Signals) -> Finding | None:
     later = partly(lost, 0.3, MOST_WON_LATER)
     return Finding(
         severity=severity,
-        title=f"Making and ending iterators took {seconds(lost)}",
+        title=f"Creating and ending iterators took {seconds(lost)}",
         explanation=(
-            f"The training thread spent {seconds(made)} making iterators of the pipeline and "
+            f"The training thread spent {seconds(made)} creating the pipeline's iterators and "
             f"{seconds(ended)} tearing them down, {percent(lost, signals.window_ps)} of the first "
-            "epoch. Every epoch of fit makes a new one unless it is told how many steps it has."
+            f"epoch. Every epoch of fit creates a new one unless fit is told how many steps an "
+            f"epoch has."
         ),
         change=_ONE_FIT if _fits_in_a_loop(signals) else _ONE_ITERATOR,
         lost_ps=lost,
@@ -99,16 +99,15 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _slow_ending(signals: Signals, lost: int) -> Finding:
-    """By chance, so nobody need act on it."""
+    """A matter of chance, so there is no need to act on it."""
     return Finding(
         severity="consider",
         title=f"Ending an iterator took {seconds(lost)}",
         explanation=(
-            f"The training thread waited {seconds(lost)}, "
-            f"{percent(lost, signals.window_ps)} of the first epoch, until the pipeline was torn "
-            "down. As a rule it waits for the thread that tunes the pipeline, which sleeps longer "
-            "the longer the epoch lasts and at times misses that it is over. Whether that happens "
-            "again is up to chance."
+            f"The training thread waited {signals.with_share(lost)} until the pipeline was torn "
+            f"down. Usually it waits for the thread that tunes the pipeline, which sleeps longer "
+            f"the longer the epoch lasts and sometimes misses its end. Whether that happens again "
+            f"is a matter of chance."
         ),
         change=_NO_AUTOTUNING,
         lost_ps=lost,
@@ -125,7 +124,7 @@ def _fits_in_a_loop(signals: Signals) -> bool:
 
 
 def _comes_again(signals: Signals) -> bool:
-    """Keras makes up to two iterators to begin with; more, or later ones, are made again."""
+    """Keras creates up to two iterators to begin with; further ones are repeats."""
     made = signals.pipeline.made_ps
     inside = [at for at in made if 0 <= at < signals.window_ps]
     return len(inside) >= MADE_ANEW or any(at >= signals.window_ps for at in made)

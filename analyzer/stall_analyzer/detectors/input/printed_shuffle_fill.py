@@ -4,11 +4,11 @@ What it finds
 A shuffle buffer whose first filling took more than ten seconds.
 
 Why it stalls
-The first batch comes only when the buffer is full: the whole of it is read before the first step.
+The first batch comes only when the buffer is full: all of it is read before the first step.
 
 How it is measured
-From ten seconds on, tf.data writes how far it is every ten seconds, and at last that the buffer is
-filled. The times of these lines give the length of the filling.
+When filling takes longer than ten seconds, tf.data prints its progress every ten seconds, and
+finally that the buffer is filled. The timestamps of these lines tell how long it took.
 
 Example
 "Filling up shuffle buffer (this may take a while): 940 of 3000" and so on: 32 s for 3,000 elements.
@@ -18,8 +18,8 @@ Make the buffer smaller, shuffle file names instead of records, or shuffle befor
 read or decoded.
 
 Blind spots
-Buffers that fill in less than ten seconds say nothing. Of two buffers that fill at once only the
-first is followed. A later epoch fills its buffer again, which is not counted here.
+Buffers that fill in less than ten seconds print nothing. If two buffers fill at the same time, only
+the first is followed. Later epochs fill the buffer again, which is not counted here.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ def check(signals: Signals) -> Finding | None:
     if fill is None:
         return None
     took = seconds(int(fill.seconds * PS_PER_S))
-    so_far = "" if fill.is_filled else f", and only {fill.elements:,} were there at the last line"
+    so_far = "" if fill.is_filled else "; by the last line it was not yet full"
     return Finding(
         severity="consider",
         title=f"Filling the shuffle buffer took {took} before the first step",
         explanation=(
-            f"By the times on the console ({fill.line.place}), tf.data read {fill.elements:,} of "
+            f"According to the console ({fill.line.place}), tf.data read {fill.elements:,} of "
             f"{fill.size:,} elements into the shuffle buffer in {took}{so_far}."
         ),
         change=Change(
-            "Make the buffer smaller, or shuffle what is cheap to read: file names.",
+            "Make the buffer smaller, or shuffle something cheap, such as file names.",
             f"data = data.map(read).shuffle({fill.size})",
             f"data = data.shuffle({fill.size}).map(read)",
         ),

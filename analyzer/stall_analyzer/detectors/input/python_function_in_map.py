@@ -5,26 +5,27 @@ What it finds
 that it should hide behind.
 
 Why it stalls
-Python runs on one core at a time, however many parallel calls the map has: the interpreter's lock
-is shared by all of them, and with the training loop. tf.data also never makes such a map parallel
-by itself, because it cannot know what the function does.
+Python runs on one core at a time, however many parallel calls the map has: all of them share the
+interpreter's lock, also with the training loop. Nor does tf.data ever make such a map parallel by
+itself, because it cannot know what the function does.
 
 How it is measured
-While the step waits for its batch, the innermost stage of the pipeline that is at work is to blame.
-That stage is a map, and most of the time in map functions is in PyFunc ops.
+While the step waits for its batch, the innermost pipeline stage at work is blamed. That stage is a
+map, and most of the time in map functions is spent in PyFunc ops.
 
 Example
 `ds.map(lambda x, y: (tf.py_function(augment, [x], tf.float32), y))` at 25 ms a batch, while the
 step needs 5 ms: each step waits 20 ms.
 
 What to do
-Write the function with TensorFlow ops, so that tf.data can run it on all cores. If it must stay
-Python: do it once and store the result, or give the map parallel calls where the time is spent
-outside of the interpreter (files, network, numpy on large arrays).
+Write the function with TensorFlow ops, so that tf.data can run it on all cores. If it must stay in
+Python, run it once and store the result, or give the map parallel calls where the time is spent
+outside the interpreter (files, network, numpy on large arrays).
 
 Blind spots
-Python time contains waiting for the interpreter's lock; who held it is not visible. How fast the
-same work is in TensorFlow ops is not known before it is tried, so the gain is a wide range.
+Python time includes waiting for the interpreter's lock; what held it is not visible. How fast the
+same work would be in TensorFlow ops is not known until it is tried, so the predicted saving is a
+wide range.
 """
 
 from __future__ import annotations
@@ -56,13 +57,13 @@ def check(signals: Signals) -> Finding | None:
         title=f"Python function in {stage.label} takes {blamed.per_batch} a batch",
         explanation=(
             f"{blamed.opening(stage.label)}, and in it a py_function or numpy_function. It runs "
-            f"{how}: Python uses one core, and tf.data cannot make it faster."
+            f"{how}: Python uses one core, and tf.data cannot speed it up."
         ),
         change=Change(
-            "Write the function with TensorFlow ops and let tf.data run it in parallel. If it must "
-            "stay Python, run it once over the data and store the result. If it waits for files or "
-            "a network, give the map parallel calls, and more threads than there are cores "
-            "(tf.data.Options().threading.private_threadpool_size).",
+            "Write the function with TensorFlow ops and let tf.data run it in parallel. If it "
+            "must stay in Python, run it once over the data and store the result. If it waits for "
+            "files or a network, give the map parallel calls, and more threads than there are "
+            "cores (tf.data.Options().threading.private_threadpool_size).",
             before=f"ds.{call_of(stage, in_python)}  # {stage.label}",
             after=f"ds.{parallel_call_of(stage, 'f_in_tensorflow_ops')}",
         ),
@@ -72,7 +73,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _least_times(blamed: BlamedStage) -> float:
-    """A function that takes nothing from training rather waits than works: then only parallel calls
-    help, and tf.data has a thread for each core to make them."""
+    """A function that takes nothing from training is waiting rather than working: then only
+    parallel calls help, and tf.data has one thread per core to make them."""
     works = blamed.locked_out_ps >= BESIDE_SHARE * blamed.waited_ps
     return LEAST_TIMES if works else min(LEAST_TIMES, blamed.signals.pipeline.cores or 1)

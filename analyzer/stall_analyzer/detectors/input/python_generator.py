@@ -5,24 +5,24 @@ What it finds
 whose Python takes longer than the step that it should hide behind.
 
 Why it stalls
-A generator makes one element after the other on one thread, under the interpreter's lock. Keras
-asks a PyDataset for one batch at a time as long as it has one worker.
+A generator makes one element after another on one thread, under the interpreter's lock. With one
+worker, Keras asks a PyDataset for one batch at a time.
 
 How it is measured
-While the step waits for its batch, the innermost stage of the pipeline that is at work is to blame.
-That stage is the Generator.
+While the step waits for its batch, the innermost pipeline stage at work is blamed. That stage is
+the Generator.
 
 Example
-A PyDataset reads and scales 64 images in 30 ms a batch; the step needs 4 ms and waits for 26.
+A PyDataset reads and scales 64 images in 30 ms a batch; the step needs 4 ms and waits 26 ms.
 
 What to do
-Best: describe the data to tf.data (files, arrays, records) and do the work in `map` with TensorFlow
-ops. A PyDataset: more `workers`, with `use_multiprocessing=True` if the work is pure Python; but
-never more than there are cores beside the one that trains. A generator that yields single rows:
-yield whole batches.
+Ideally, describe the data to tf.data (files, arrays, records) and do the work in `map` with
+TensorFlow ops. For a PyDataset, use more `workers`, with `use_multiprocessing=True` if the work is
+pure Python; but no more than the cores that training leaves free. A generator of single rows that
+yields whole batches instead saves the calls between Python and TensorFlow, and no more.
 
 Blind spots
-The trace shows one kind of stage for a generator and for a PyDataset, so both remedies are named.
+The trace shows the same kind of stage for a generator and a PyDataset, so both remedies are given.
 What the Python code does is not visible without the Python tracer.
 """
 
@@ -37,12 +37,12 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST002"
 BUCKET = "input"
 
-# More workers than this are seldom worth their memory.
+# More workers than this are rarely worth their memory.
 MOST_WORKERS = 4
 _PROCESSES = "MyData(paths, workers={}, use_multiprocessing=True)"
-# Native ops do the work of a generator several times as fast, and at best it vanishes behind the
-# step. More workers of a PyDataset are threads that share the interpreter's lock, or processes that
-# share the cores and send their batches through pipes: of pure Python they save little.
+# Native ops do a generator's work several times as fast, and at best it vanishes behind the step.
+# More workers of a PyDataset are threads that share the interpreter's lock, or processes that share
+# the cores and send their batches through pipes: for pure Python they save little.
 LEAST_TIMES = 4
 LEAST_TIMES_WORKERS = 1.2
 MOST_TIMES = 50
@@ -55,22 +55,27 @@ def check(signals: Signals) -> Finding | None:
     if blamed is None:
         return None
     rows = elements_per_batch(signals.pipeline, blamed.stage)
-    each, or_batches = "", ""
+    each = ""
     if rows >= ROWS_PER_BATCH:
-        each = f" It is asked {rows:.0f} times for a batch, each time through Python."
-        or_batches = ", or at least yield whole batches"
+        each = (
+            f" It is asked {rows:.0f} times for a batch, each time through Python. Yielding whole "
+            f"batches saves these calls, but not the work between them."
+        )
     workers = _workers(signals.pipeline.cores)
-    more = f"A PyDataset: {workers} worker processes. Else: read" if workers > 1 else "Read"
+    more = (
+        f"For a PyDataset, use {workers} worker processes. Otherwise, read"
+        if workers > 1
+        else "Read"
+    )
     processes = f"{_PROCESSES.format(workers)}\n# or\n" if workers > 1 else ""
     return blamed.finding(
         title=f"Python generator takes {blamed.per_batch} to make a batch",
         explanation=(
             f"{blamed.opening(f'the generator ({blamed.stage.label})')}. It makes one element "
-            f"after the other, in Python, on one thread.{each}"
+            f"after another, in Python, on one thread.{each}"
         ),
         change=Change(
-            f"{more} files or arrays with tf.data and do the work in map with TensorFlow "
-            f"ops{or_batches}.",
+            f"{more} files or arrays with tf.data and do the work in map with TensorFlow ops.",
             before="MyData(paths)  # or tf.data.Dataset.from_generator(read, ...)",
             after=f"{processes}tf.data.Dataset.from_tensor_slices(paths)"
             ".map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(n)",
@@ -81,7 +86,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _workers(cores: int | None) -> int:
-    """Processes that run at once, beside the training."""
+    """Processes that can run at once next to the training."""
     return MOST_WORKERS if cores is None else max(min(cores - 1, MOST_WORKERS), 1)
 
 

@@ -1,24 +1,24 @@
 """The input ended before the epoch did.
 
 What it finds
-Keras' warning that the dataset had fewer batches than steps_per_epoch asks for.
+Keras's warning that the dataset had fewer batches than steps_per_epoch asks for.
 
 Why it stalls
-Keras ends the training there, or makes an epoch of the few batches that were left: later epochs are
-short or empty, and what looks like a stop is the end of the data.
+Keras ends the training there, or makes an epoch of the few batches that are left: later epochs are
+short or empty, and what looks like a stall is the end of the data.
 
 How it is measured
-The words of the warning on the console of the job.
+The warning on the job's console.
 
 Example
 steps_per_epoch=20 on a dataset of 8 batches: "Your input ran out of data; interrupting training."
 
 What to do
-Repeat the dataset, or leave steps_per_epoch away so that an epoch is one pass over it.
+Repeat the dataset, or leave out steps_per_epoch, so that an epoch is one pass over it.
 
 Blind spots
-Keras 3 writes the same words once, after the first epoch, where it could not know how long a
-generator is; then nothing is wrong.
+Keras 3 prints the same warning once after the first epoch if it could not know how long a generator
+is; then nothing is wrong.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def check(signals: Signals) -> Finding | None:
         severity="consider",
         title="The input ran out of data before the epoch was over",
         explanation=(
-            f"{quoted(warning)} Steps that steps_per_epoch asks for are not run, and later epochs "
-            "may have no data at all."
+            f"{quoted(warning)} Some of the steps that steps_per_epoch asks for are not run, and "
+            f"later epochs may have no data at all."
         ),
         change=Change(
             "Repeat the dataset, or let an epoch be one pass over it.",

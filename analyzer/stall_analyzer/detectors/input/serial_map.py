@@ -1,29 +1,30 @@
 """A map of TensorFlow ops ran one element at a time while training waited for it.
 
 What it finds
-A `Dataset.map` (or filter) of native ops that really ran serially, or with one parallel call, and
+A `Dataset.map` (or filter) of native ops that actually ran serially, or with one parallel call, and
 held up the step.
 
 Why it stalls
-One element after the other uses one core. Usually tf.data makes such a map parallel by itself; it
-does not for functions with state (random ops, variables) unless a batch follows directly, nor where
-its rewrites are switched off.
+Processing one element after another uses only one core. tf.data usually makes such a map parallel
+by itself, but not for functions with state (random ops, variables) unless a batch follows directly,
+and not where its graph rewrites are turned off.
 
 How it is measured
-While the step waits for its batch, the innermost stage of the pipeline that is at work is to blame.
-That stage ran as `Map`, not as `ParallelMap`, and no Python runs in it.
+While the step waits for its batch, the innermost pipeline stage at work is blamed. That stage ran
+as `Map`, not as `ParallelMap`, and no Python runs in it.
 
 Example
-`ds.batch(32).map(augment)` with `tf.random.uniform` inside: stateful, hence serial, 20 ms a batch.
+`ds.batch(32).map(augment)` with `tf.random.uniform` inside: stateful and therefore serial, 20 ms a
+batch.
 
 What to do
-`map(f, num_parallel_calls=tf.data.AUTOTUNE)`. Random ops: `tf.random.stateless_*` with a seed keep
-the results repeatable. `filter` and `scan` cannot run in parallel: do the costly part in a map in
-front of them, which can.
+Use `map(f, num_parallel_calls=tf.data.AUTOTUNE)`. For random ops, `tf.random.stateless_*` with a
+seed keeps the results repeatable. `filter` and `scan` cannot run in parallel: do the costly part in
+a map before them, which can.
 
 Blind spots
-If the training step itself computes on the same cores, a parallel map takes some of them from it;
-the gain is counted as if at least half of the other cores were free.
+If the training step itself computes on the same cores, a parallel map takes some of them away; the
+predicted saving assumes that at least half of the other cores are free.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ BUCKET = "input"
 
 # Where the trace does not say how many cores there are.
 CORES_AT_LEAST = 2
-# Of the cores beside the first, this share at least is free for the map.
+# Of the cores other than the first, at least this share is free for the map.
 FREE_CORES = 0.4
 # A share of decoding worth mentioning.
 MENTION_SHARE = 0.5
@@ -72,7 +73,7 @@ def _why_serial(stage: Stage) -> str:
         return f"{call_of(stage, '…')} has no parallel form."
     return (
         "tf.data did not make it parallel by itself: the function has state (random ops, "
-        "variables), or its rewrites are off."
+        "variables), or tf.data's rewrites are turned off."
     )
 
 
@@ -89,7 +90,7 @@ def _change(stage: Stage, works_ahead: bool) -> Change:
         )
     if is_scan(stage):
         return Change(
-            "Do what needs no state in a map in front of it, which can run in parallel.",
+            "Do what needs no state in a map before it, which can run in parallel.",
             before,
             f"ds.map(without_state, {PARALLEL}).scan(state, f){behind}",
         )

@@ -1,26 +1,28 @@
-"""Training waited until a shuffle buffer was full.
+"""Training waited for a shuffle buffer to fill.
 
 What it finds
 A `shuffle(n)` whose buffer took a long time to fill before the first step of the epoch.
 
 Why it stalls
-`shuffle(n)` gives nothing before it has read n elements. If each of them first goes through a slow
-map, n of those come before the first batch. Each new iterator, hence each epoch of `fit`, begins
-with an empty buffer, unless the data repeats inside one iterator.
+`shuffle(n)` produces nothing until it has read n elements. If each of them first goes through a
+slow map, the map runs n times before the first batch. Each new iterator, and so each epoch of
+`fit`, begins with an empty buffer, unless the data repeats within one iterator.
 
 How it is measured
-The wait for the first batch, less that for a usual one, while the Shuffle stage was being read.
+The wait for the first batch, minus a usual wait, while the Shuffle stage was being read.
 
 Example
-`ds.map(decode).shuffle(10_000)`: ten thousand pictures are decoded before the first step.
+`ds.map(decode).shuffle(10_000)`: ten thousand images are decoded before the first step.
 
 What to do
-Shuffle what is cheap (file names, indices, records) and map afterwards; the buffer then also needs
-less memory. Or make the buffer smaller. Keep it behind a `cache()`, which would freeze its order.
+Shuffle something cheap (file names, indices, records) and map afterward; the buffer then also needs
+less memory. Or make the buffer smaller. Keep it after a `cache()`, which would otherwise freeze its
+order.
 
 Blind spots
-The elements must be made in any case. Where the pipeline is slower than the steps, filling costs
-nothing that would not be waited for later; the gain counts only what would hide behind the steps.
+The elements have to be produced in any case. Where the pipeline is slower than the steps, filling
+the buffer only moves a wait that would come later anyway; the predicted saving counts only what
+would hide behind the steps.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST005"
 BUCKET = "input"
 
-# Beside the steps, the rest of the pipeline gets only some of the cores.
+# While steps run, the rest of the pipeline gets only some of the cores.
 SURE_SHARE = 0.5
 SMALLER = 4  # a buffer that is filled in a quarter of the time, to begin with
 
@@ -58,27 +60,27 @@ def check(signals: Signals) -> Finding | None:
     slowest = _slowest_below(signals, stage)
     through = f" through {slowest.label}" if slowest else ""
     call = f"shuffle({size})" if size else "shuffle"
-    # Work that is not done takes no cores from training, either.
+    # Work that is not done takes no cores from training either.
     beside = faster_beside_input(signals, in_python=False) if undone else Gain()
     gain = partly(saved, SURE_SHARE, 1.0) + beside
     when = "once" if not again else "in each epoch, because a new iterator begins with an empty one"
     return Finding(
         severity="note" if held else severity,
-        title=f"{call} was filled for {seconds(lost)} before the first step",
+        title=f"{call} took {seconds(lost)} to fill before the first step",
         explanation=(
-            f"{stage.label} gives its first element when its buffer is full, and filling "
-            f"it{through} took {signals.with_share(lost)}, in which no step could run. It is "
+            f"{stage.label} produces its first element when its buffer is full, and filling "
+            f"it{through} took {signals.with_share(lost)}. No step could run in that time. It is "
             f"filled {when}."
             + (
-                " The pipeline is slower than the steps anyway, so making the buffer smaller would "
-                "only move the waiting: speed up what feeds it."
+                " The pipeline is slower than the steps anyway, so a smaller buffer would only "
+                "move the wait: speed up what feeds it."
                 if held
-                else f" Without it, {seconds(saved)} of that work would hide behind the steps, or "
-                "not be done."
+                else f" Without it, {seconds(saved)} of that work would hide behind the steps or "
+                f"not be done at all."
             )
         ),
         change=_change(signals, stage, slowest),
-        lost_ps=lost + beside.high_ps,
+        lost_ps=lost,
         blames=BESIDE_INPUT if undone else (),
         gain=gain,
         later_gain=every_epoch(gain, signals) if again else Gain(),
@@ -96,12 +98,12 @@ def _change(signals: Signals, shuffle: Stage, slowest: Stage | None) -> Change:
     keep = keep or ("cache()." if any("Cache" in s.kind for s in below) else "")
     if slowest is None or not is_map(slowest) or is_stored(signals.pipeline, slowest):
         return Change(
-            "Use a smaller buffer. To mix the data well all the same, shuffle the file names, or "
-            "shuffle the data once when they are stored.",
+            "Use a smaller buffer. To still mix the data well, shuffle the file names, or shuffle "
+            "the data once when it is stored.",
             before=f"ds.{call}.batch(n)",
             after=f"ds.{smaller}.batch(n)",
         )
-    kept = " It stays behind cache(), or all epochs would have the same order." if keep else ""
+    kept = " Keep it after cache(), or all epochs would have the same order." if keep else ""
     return Change(
         "Shuffle before the expensive stage, where elements are cheap: file names, indices or "
         f"undecoded records. Or use a smaller buffer.{kept}",
@@ -113,7 +115,7 @@ def _change(signals: Signals, shuffle: Stage, slowest: Stage | None) -> Change:
 def _hidden_if_spread_ps(signals: Signals, fill_ps: int) -> int:
     """How much of the filling would hide behind the steps if it were spread over them.
 
-    All is produced in any case; what exceeds the time in which steps do not wait is waited for.
+    Everything is produced in any case; what does not fit into the steps becomes a wait.
     """
     start, end = signals.step_periods()
     waits = signals.time_of(start, end, "input.wait", "input.shuffle_fill")
@@ -125,7 +127,7 @@ def _hidden_if_spread_ps(signals: Signals, fill_ps: int) -> int:
 
 
 def _never_used_ps(signals: Signals, shuffle: Stage, fill_ps: int) -> int:
-    """What went into elements that the epoch has no use for: it holds fewer than the buffer."""
+    """What went into elements that the epoch does not use: it has fewer than the buffer."""
     used = elements_per_batch(signals.pipeline, shuffle) * len(signals.training_steps)
     held = min(shuffle.parameters.get("buffer_size", 0), _put_in(signals, shuffle))
     return round(fill_ps * (1 - used / held)) if used < held else 0

@@ -1,14 +1,14 @@
 """The first batch took far longer than the others.
 
 What it finds
-One long wait before the first step of an epoch, which no later step repeats.
+One long wait before the first step of an epoch that no later step repeats.
 
 Why it stalls
-Before the first element a pipeline opens files, lists directories, loads tables; a generator runs
-all its code up to its first `yield`.
+Before its first element, a pipeline opens files, lists directories and loads tables; a generator
+runs all its code up to its first `yield`.
 
 How it is measured
-The wait for the first batch, less that for a usual one, where no shuffle buffer was being filled.
+The wait for the first batch, minus a usual wait, where no shuffle buffer was being filled.
 
 Example
 `def read(): data = np.load("all.npz"); yield from data`: two seconds of loading inside the first
@@ -20,7 +20,7 @@ records, fewer directories to list.
 
 Blind spots
 What Python does before its first `yield` is not visible without the Python tracer. Loading before
-`fit` shortens the epoch, not the program, unless the work itself gets less.
+`fit` shortens the epoch but not the program, unless there is less to load.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST009"
 BUCKET = "input"
 
-# The first batch of any pipeline takes up to some hundred milliseconds longer than the others.
+# The first batch of any pipeline takes up to a few hundred milliseconds longer than the others.
 LEAST_PS = 400 * PS_PER_MS
 LEAST_WON = 0.5  # streaming still has to read the first part of the data
 
@@ -65,8 +65,8 @@ def check(signals: Signals) -> Finding | None:
             f"{'in each epoch, with each new iterator' if again else 'once'}."
         ),
         change=Change(
-            "Do the loading once, before fit, or read the data bit by bit (memory-mapped "
-            "arrays, records) instead of all at the start.",
+            "Load the data once, before fit, or read it bit by bit (memory-mapped arrays, "
+            "records) instead of all at the start.",
             before='def read():\n    data = np.load("all.npy")\n    yield from data',
             after='data = np.load("all.npy", mmap_mode="r")\ndef read():\n    yield from data',
         )

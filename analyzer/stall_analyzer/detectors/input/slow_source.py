@@ -1,27 +1,27 @@
 """Reading the data itself is slower than the step.
 
 What it finds
-A reader of records or lines (TFRecord, text, fixed length, CSV) that holds up the step.
+A reader of records or lines (TFRecord, text, fixed-length, CSV) that holds up the step.
 
 Why it stalls
-One reader reads one file after the other on one thread. Compressed files are also unpacked there,
-at about 100 MB/s; storage over a network answers late.
+A reader reads one file after another on one thread. It also decompresses files, at about 100 MB/s,
+and network storage is slow to respond.
 
 How it is measured
-While the step waits for its batch, the innermost stage of the pipeline that is at work is to blame.
-That stage is the reader. A capture also counts what the process read from its disks in the first
-epoch; over the time it waited for input, that is how fast they gave it at most.
+While the step waits for its batch, the innermost pipeline stage at work is blamed. That stage is
+the reader. A capture also counts what the process read from its disks in the first epoch; divided
+by the time it waited for input, that is the highest speed they can have had.
 
 Example
 A single gzip TFRecord file: 0.7 ms a record in the reader, 20 ms a batch.
 
 What to do
-Split the data over several files and read them at once: `interleave` or `num_parallel_reads`. Drop
-the compression where the disk is fast. Store smaller records.
+Split the data into several files and read them in parallel: `interleave` or `num_parallel_reads`.
+Skip compression where the disk is fast. Store smaller records.
 
 Blind spots
-Whether the time goes to the disk, the network or unpacking is not in the trace. A capture tells a
-disk that could do more, but not unpacking from a network.
+The trace does not show whether the time goes to the disk, the network or decompression. A capture
+recognizes a disk that could do more, but cannot tell decompression from the network.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST013"
 BUCKET = "input"
 
-# A single hard disk reads at least so fast, one piece after the other; anything newer far faster.
+# A single hard disk reads at least this fast sequentially; anything newer is far faster.
 HARD_DISK_BYTES_A_S = 100_000_000
-# So little is metadata: the data themselves came from elsewhere.
+# Anything this small is metadata: the data itself came from elsewhere.
 NO_READING_BYTES_A_S = 1_000_000
-# Two readers on busy cores; or no unpacking at all.
+# Two readers on busy cores; or no decompression at all.
 LEAST_TIMES = 1.3
 MOST_TIMES = 20
 _RECORDS = "tf.data.TFRecordDataset(shards, num_parallel_reads=tf.data.AUTOTUNE)"
@@ -58,17 +58,17 @@ def check(signals: Signals) -> Finding | None:
     at_once = any(s.kind.startswith("ParallelInterleave") for s in signals.pipeline.around(stage))
     if at_once:
         how = (
-            "Several files are already read at once, so the storage or the unpacking is the limit."
+            "Several files are already read in parallel, so storage or decompression is the limit."
         )
-        advice = "Store the records uncompressed or smaller, nearer to the machine."
+        advice = "Store the records uncompressed or smaller, and closer to the machine."
     elif not reader_code(stage, at_once=True):
         how = "One thread reads it all."
-        advice = "Write the data once as several TFRecord files and read those at once."
+        advice = "Rewrite the data once as several TFRecord files and read those in parallel."
     else:
-        how = "One thread reads and unpacks it all."
+        how = "One thread reads and decompresses it all."
         advice = (
-            "Split the data over several files and read them at once; without compression, if the "
-            "disk is fast."
+            "Split the data into several files and read them in parallel, without compression if "
+            "the disk is fast."
         )
     return blamed.finding(
         title=f"Reading records ({stage.label}) takes {blamed.per_batch} a batch",
@@ -83,7 +83,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _code(stage: Stage, at_once: bool) -> tuple[str, str]:
-    """Nothing where it is already read as fast as files can be read."""
+    """Nothing where files are already read as fast as possible."""
     parallel = reader_code(stage, at_once=True)
     if at_once:
         return "", ""
@@ -91,16 +91,16 @@ def _code(stage: Stage, at_once: bool) -> tuple[str, str]:
 
 
 def _from_disks(signals: Signals) -> str:
-    """Of a run with a capture: whether the disks are what it waited for."""
+    """For a run with a capture: whether the disks are what it waited for."""
     waited = signals.causes_ps["input.wait"]
     if signals.machine is None or signals.machine.read_bytes is None or waited == 0:
         return ""
     rate = signals.machine.read_bytes * PS_PER_S // waited
     if rate < NO_READING_BYTES_A_S:
-        return " Next to nothing came from a disk: the data was in memory, or on the network."
+        return " Almost nothing came from a disk: the data was in memory or on the network."
     if rate < HARD_DISK_BYTES_A_S:
         return (
-            f" At most {size(rate)}/s came from the disks, less than one hard disk can give: more "
-            "reads at once would be answered faster."
+            f" At most {size(rate)}/s came from the disks, less than a single hard disk can "
+            f"deliver: more parallel reads would be faster."
         )
     return f" Up to {size(rate)}/s came from the disks, which may be their limit."

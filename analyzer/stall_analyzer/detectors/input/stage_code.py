@@ -1,4 +1,4 @@
-"""The code of a stage as its user writes it: advice names only calls and arguments that it has."""
+"""The code of a stage as its user would write it, with calls and arguments that exist."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from stall_analyzer.signals.input.input_pipeline import PipelineSignals, Stage
 
 PARALLEL = "num_parallel_calls=tf.data.AUTOTUNE"
 
-# Only these take whole batches in the place of elements, padded or not.
+# Only these accept whole batches instead of elements, padded or not.
 _BATCH_CALLS = {"PaddedBatch": "padded_batch(n)", "GroupByWindow": "group_by_window(**buckets)"}
 _READERS = {
     "TFRecord": "tf.data.TFRecordDataset(shards{})",
@@ -40,15 +40,15 @@ def parallel_call_of(stage: Stage, function: str = "f") -> str:
 
 
 def batch_call_around(pipeline: PipelineSignals, stage: Stage) -> str:
-    """How the pipeline makes batches of what the stage gives."""
+    """How the pipeline makes batches of the stage's output."""
     kinds = [around.kind for around in pipeline.around(stage)]
     found = (call for kind, call in _BATCH_CALLS.items() if any(k.startswith(kind) for k in kinds))
     return next(found, "batch(n)")
 
 
 def cached_code(pipeline: PipelineSignals, stage: Stage, cache: str) -> tuple[str, str]:
-    """A map without and with this cache behind it. A shuffle goes behind the cache: in front of it,
-    it would give the same order in each epoch."""
+    """A map without and with this cache after it. A shuffle goes after the cache: before it, every
+    epoch would have the same order."""
     shuffles = [s for s in pipeline.below(stage) if s.kind.startswith("Shuffle")]
     shuffle = "shuffle(k)." if shuffles else ""
     batch = batch_call_around(pipeline, stage)
@@ -59,12 +59,12 @@ def cached_code(pipeline: PipelineSignals, stage: Stage, cache: str) -> tuple[st
 
 
 def is_stored(pipeline: PipelineSignals, stage: Stage) -> bool:
-    """Whether a cache or a snapshot keeps what the stage gives."""
+    """Whether a cache or a snapshot keeps the stage's output."""
     return any(around.kind.startswith(STORES) for around in pipeline.around(stage))
 
 
 def reader_code(stage: Stage, *, at_once: bool) -> str:
-    """A reader of many files, one after the other or several at once; empty where it cannot."""
+    """A reader of many files, one after another or several at once; empty where it cannot."""
     for kind, code in _READERS.items():
         if stage.kind.startswith(kind):
             return code.format(", num_parallel_reads=tf.data.AUTOTUNE" if at_once else "")

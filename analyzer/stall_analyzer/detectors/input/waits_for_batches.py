@@ -1,24 +1,24 @@
 """Training waits for its batches, and no profile says which stage is slow.
 
 What it finds
-Captured runs that were not profiled, in which the training thread waits for input.
+Captured runs without a profile in which the training thread waits for input.
 
 Why it stalls
-Batches are made more slowly than the step uses them.
+Batches are produced more slowly than the step uses them.
 
 How it is measured
-The capture takes the time around each request for a batch: in Python around `next`, inside a
-compiled step by two timestamps in its graph.
+The capture times each request for a batch: around `next` in Python, and with two timestamps in the
+graph of a compiled step.
 
 Example
-200 steps waited 12.6 s of 14.2 s for their batches.
+200 steps spent 12.6 s of 14.2 s waiting for their batches.
 
 What to do
-Prepare batches beside the step, in parallel: `prefetch` and `num_parallel_calls`. Where Python
+Prepare batches in parallel while the step runs: `prefetch` and `num_parallel_calls`. Where Python
 makes them, do more of the work before training or in TensorFlow ops. A profile names the stage.
 
 Blind spots
-Which stage of the pipeline is slow is not known without a profile.
+Without a profile it is not known which stage of the pipeline is slow.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"Each step waits {seconds(lost // steps)} for its batch",
         explanation=(
-            f"In {steps:,} steps the training thread waited {signals.with_share(lost)} for input, "
-            "by the capture's clocks. Which stage is slow was not profiled."
+            f"In {steps:,} steps, the training thread waited {signals.with_share(lost)} for "
+            f"input, by the capture's clocks. Without a profile, it is not known which stage is "
+            f"slow."
         ),
         change=Change(
             "Prepare batches in the background, in parallel.",

@@ -1,28 +1,29 @@
-"""A step waits until memory is given back.
+"""A step waits for memory to be freed.
 
 What it finds
-Ops that asked an allocator for more than was free, and waited until enough of it came back.
+Ops that asked an allocator for more than was free and waited until enough was freed.
 
 Why it stalls
-A pool with a limit (every GPU has one) does not fail at once: it tries again for up to ten seconds,
-hoping that another thread frees something. Until then the op, and what depends on it, waits.
+A pool with a limit (every GPU has one) does not fail at once: it keeps trying for up to ten
+seconds, hoping that another thread frees something. Until then the op waits, and so does everything
+that depends on it.
 
 How it is measured
-The wait has no event of its own. An op that allocates only milliseconds after it began, although
-less was free at its beginning than it then took, has waited. Only waits count during which no other
-op of the step ran.
+The wait has no event of its own. If an op allocates only milliseconds after it started, and less
+was free when it started than it then took, it has waited. Only waits during which no other op of
+the step ran count.
 
 Example
-A step asked for 300 MB while 224 MB were free, three times, for 0.7 s each: another thread held a
-large tensor for its statistics.
+Three times, a step asked for 300 MB while 224 MB was free, and waited 0.7 s: another thread was
+holding a large tensor for its statistics.
 
 What to do
-Need less at once: a smaller batch, or the same batch in two halves. Hold less elsewhere: tensors
-kept in Python, a second model, results computed on the device by another thread.
+Use less at once: a smaller batch, or the same batch in two halves. Hold less elsewhere: tensors
+kept in Python, a second model, results that another thread computes on the device.
 
 Blind spots
-Waits show only where the allocator writes events: on GPUs, and on CPUs with
-TF_CPU_ALLOCATOR_USE_BFC. Who held the memory is not in a trace.
+Waits are visible only where the allocator records events: on GPUs, and on CPUs with
+TF_CPU_ALLOCATOR_USE_BFC. A trace does not show what held the memory.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from __future__ import annotations
 from stall_analyzer.detectors.gains import OFTEN, every_epoch, removed
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain, Turn
-from stall_analyzer.model.format import percent, seconds, size
+from stall_analyzer.model.format import seconds, size
 from stall_analyzer.signals.memory.allocators import MemoryWait
 from stall_analyzer.signals.signals import Signals
 
@@ -50,14 +51,14 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"{_short(longest.op)} waits for memory: {seconds(lost)} in {_times(len(waits))}",
         explanation=(
-            f"{_asked(longest)} Such waits held up the first epoch for {seconds(lost)}, "
-            f"{percent(lost, signals.window_ps)} of it. The memory came back later, so something "
-            f"else had been holding it for a while: another thread, or tensors kept in Python."
+            f"{_asked(longest)} Such waits held up training for {signals.with_share(lost)}. The "
+            f"memory was freed later, so something else had been holding it for a while: another "
+            f"thread, or tensors kept in Python."
         ),
         change=Change(
-            "Make the step need less at once, or let go of what else is held: a smaller batch, "
-            "no second model on the same device, results turned into NumPy arrays before they are "
-            "kept.",
+            "Make the step need less at once, or hold less elsewhere: use a smaller batch, keep "
+            "no second model on the same device, and convert results to NumPy arrays before "
+            "keeping them.",
             "kept = layer(sample)  # stays in the pool for as long as it is kept",
             "kept = layer(sample).numpy()  # or: data.batch(size // 2)",
             turns=(Turn("batch size", "down"),),
@@ -85,5 +86,5 @@ def _asked(wait: MemoryWait) -> str:
         return f"{_short(wait.op)} waited {waited} for memory."
     return (
         f"{_short(wait.op)} asked for {size(wait.asked_bytes)} while {size(wait.available_bytes)} "
-        f"were free in {wait.allocator}, and waited {waited}."
+        f"was free in {wait.allocator}, and waited {waited}."
     )

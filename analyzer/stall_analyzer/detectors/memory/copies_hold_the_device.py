@@ -1,24 +1,24 @@
 """The device is idle while data is copied back from it.
 
 What it finds
-Time in which a GPU or TPU computed nothing because a copy from it, or on it, was going on.
+Time in which a GPU or TPU computed nothing because data was being copied from it or within it.
 
 Why it stalls
-A copy that is not overlapped with computing is a wait. Copies back are values that Python asked
-for, such as `float(loss)` after every step, or weights that are kept on the host.
+A copy that does not overlap with computation is a wait. Data copied back is values that Python
+asked for, such as `float(loss)` after every step, or weights that are kept on the host.
 
 How it is measured
-Copies on the device's streams, or ops of a TPU that wait for a copy, while no kernel ran.
+Copies on the device's streams, or TPU ops that wait for a copy, while no kernel ran.
 
 Example
-A copy of the loss after each step held the device up for 1.2 ms of 21 ms.
+Copying the loss after each step held up the device for 1.2 ms of 21 ms.
 
 What to do
-Ask for values now and then, not in every step. Keep on the device what is used there.
+Fetch values now and then, not in every step. Keep data on the device if it is used there.
 
 Blind spots
 Needs a trace of the device. Copies between devices count as copies back. Checked by simulation
-only: there was no GPU to measure on.
+only, without a real GPU.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ID = "ST205"
 BUCKET = "memory"
 
 CAUSE = "memory.transfer"
-# Values that are fetched in one of many steps cost as good as nothing; weights must come and go.
+# Values that are fetched in one of many steps cost almost nothing; weights must come and go.
 LEAST_WON, MOST_WON = 0.5, 1.0
 
 
@@ -47,11 +47,11 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"Copies from the device hold it up for {seconds(lost)}",
         explanation=(
-            f"For {signals.with_share(lost)}, the device only copied data back or within itself. "
+            f"For {signals.with_share(lost)} the device only copied data back or within itself. "
             "Copies made while kernels run are not counted."
         ),
         change=Change(
-            "Ask for values now and then: each one makes the host wait for the device.",
+            "Fetch values only now and then: each one makes the host wait for the device.",
             "for step, batch in enumerate(data):\n    print(float(train_step(batch)))",
             "for step, batch in enumerate(data):\n"
             "    loss = train_step(batch)\n"

@@ -1,26 +1,27 @@
 """The device computes at the speed of its memory, not of its arithmetic units.
 
 What it finds
-A TPU or GPU that spends most of its work in ops which move nearly as many bytes as its memory can.
+A TPU or GPU that spends most of its time in ops that move nearly as many bytes as its memory can
+deliver.
 
 Why it stalls
 Such an op waits for its operands; faster arithmetic would not help it. Element-wise ops on large
-tensors, normalizations, optimizer updates and matrix products with a small batch are of that kind.
+tensors, normalizations, optimizer updates and matrix products with a small batch are like that.
 
 How it is measured
-XLA notes how many bytes of main memory each op moves. Over the time of the op that is its rate;
-from 60 % of the peak that the trace names, the memory sets the pace (a roofline with one roof).
+XLA records how many bytes of main memory each op moves. Divided by the op's time, that is its rate;
+from 60% of the peak given in the trace, memory sets the pace (the memory side of a roofline).
 
 Example
-A fused addition on a TPU v6 moved 1,341 GB a second, the peak being 1,638 GB: with half the bytes
-per element it takes half the time.
+A fused addition on a TPU v6 moved 1,341 GB a second, with a peak of 1,638 GB a second: with half
+the bytes per element it would take half the time.
 
 What to do
-Move fewer bytes: bfloat16 or float16 halves them. A larger batch uses each weight that was fetched
-more often; jit_compile=True fuses element-wise ops so that results between them are never written.
+Move fewer bytes: bfloat16 or float16 halves them. A larger batch makes more use of each weight that
+is fetched; jit_compile=True fuses element-wise ops so that intermediate results are never written.
 
 Blind spots
-Needs a trace of the device in which the compiler noted the traffic: XLA on TPUs does, most GPU
+Needs a trace of the device in which the compiler recorded the traffic: XLA on TPUs does, most GPU
 traces do not. A model that consists of such ops is as fast as the device allows, so the ledger
 still calls this time compute.
 """
@@ -36,7 +37,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST210"
 BUCKET = "memory"
 
-# Every model has some ops of this kind; from here on they set its pace.
+# Every model has some ops like this; from here on they set its pace.
 BOUND_SHARE = 0.5
 # Half of the bytes is half of the time; a model that is in bfloat16 already saves nothing by it.
 MOST_WON = 0.5
@@ -50,12 +51,12 @@ def check(signals: Signals) -> Finding | None:
     gain = partly(lost, 0.0, MOST_WON)
     return Finding(
         severity="consider",
-        title=f"{roof.device} waits for its memory in {percent(lost, signals.window_ps)} of the "
-        "window",
+        title=f"{roof.device} waits for its memory for {percent(lost, signals.window_ps)} of the "
+        f"window",
         explanation=(
             f"{percent(roof.bound_ps, roof.busy_ps)} of its op time ({seconds(roof.bound_ps)}) "
-            f"went to ops that move {size(round(roof.bytes_per_s))} a second; its memory can do "
-            f"{size(round(roof.peak_bytes_per_s))}. Longest among them: "
+            f"went to ops that move {size(round(roof.bytes_per_s))} a second; its memory can "
+            f"deliver {size(round(roof.peak_bytes_per_s))}. The longest of them: "
             f"{', '.join(roof.costliest)}."
         ),
         change=Change(

@@ -1,32 +1,32 @@
-"""The machine runs short of memory: pages are read back from the disk while training waits.
+"""The machine runs short of memory: pages are read back from disk while training waits.
 
 What it finds
-Time in which threads waited for memory of the host (not of a GPU), pages that had to be fetched
-again, and processes close to the limit at which the kernel ends them.
+Time in which threads waited for host memory (not a GPU's), pages that had to be fetched again, and
+processes close to the limit at which the kernel kills them.
 
 Why it stalls
 When the RAM or the container's limit is used up, the kernel drops or swaps out pages that are still
 in use. Touching one of them then takes as long as reading from a disk, thousands of times longer
-than from memory, whichever op does it.
+than from memory, whatever op does it.
 
 How it is measured
 In a capture: the kernel's own count of the time in which something waited for memory (pressure
-stall information, of the container or the machine), major page faults of the process, swap, and its
-resident size against the limit. To act on is only a fifth of the epoch and more, with page faults
-of the process itself: other programs on the machine wait, too.
+stall information of the container or the machine), the process's major page faults, swap, and its
+resident size compared with the limit. It is rated "act" only from a fifth of the epoch on, and only
+with page faults of the process itself: other programs on the machine wait, too.
 
 Example
-A shuffle buffer of 12 GB under a limit of 12.5 GB: 31 s of 80 s in the first epoch waited for
-memory, with 210,000 major page faults.
+A shuffle buffer of 12 GB under a limit of 12.5 GB: 31 s of the first epoch's 80 s went to waiting
+for memory, with 210,000 major page faults.
 
 What to do
-Keep less: a smaller shuffle buffer, cache("file") instead of cache(), fewer elements of prefetch,
-no whole dataset in NumPy arrays. Or give the container more memory.
+Keep less in memory: a smaller shuffle buffer, cache("file") instead of cache(), fewer prefetched
+elements, no whole dataset in NumPy arrays. Or give the container more memory.
 
 Blind spots
-Not in a trace: without a capture nothing is seen of it. The kernel's count is of all threads, also
-of those that training did not wait for, so the loss is an upper bound. Kernels without pressure
-stall information show only the page faults.
+A trace does not show it; it takes a capture. The kernel counts all threads, including those that
+training did not wait for, so the loss is an upper bound. Kernels without pressure stall information
+show only the page faults.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ BUCKET = "memory"
 
 # Swapped out beside such faults, this is the training's own memory.
 SWAPPED_BYTES = 64_000_000
-# What is left then is gone with the next larger request.
+# The next larger request takes what is left.
 FULL_SHARE = 0.95
-# Of what all threads waited: training may have waited for none of it, or for all.
+# Of all threads' waiting: training may have been held up by none of it, or by all.
 LEAST_WON, MOST_WON = 0.0, 1.0
 
 
@@ -70,7 +70,7 @@ def check(signals: Signals) -> Finding | None:
         explanation=_explanation(signals, machine, lost, faults),
         change=Change(
             "Keep less in memory: a smaller shuffle buffer, a cache in a file, a pipeline instead "
-            "of whole arrays. Or give the container more.",
+            "of whole arrays. Or give the container more memory.",
             "ds = ds.cache().shuffle(100_000)",
             'ds = ds.cache("/local/cache").shuffle(1_000)',
             turns=(Turn("cache", "in a file"),),
@@ -84,7 +84,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _is_full(machine: MachineSignals) -> bool:
-    # More than there may be are pages of files that count as somebody else's.
+    # More than the limit: pages of files that are charged to another process.
     limit, peak = machine.limit_bytes, machine.peak_bytes
     return bool(limit and peak and FULL_SHARE * limit <= peak <= limit)
 
@@ -93,7 +93,7 @@ def _title(machine: MachineSignals, lost: int, swapping: bool) -> str:
     if lost:
         return f"Memory is short: threads waited {seconds(lost)} for it"
     if swapping:
-        return f"Memory is short: {size(machine.swapped_bytes or 0)} were swapped out"
+        return f"Memory is short: {size(machine.swapped_bytes or 0)} was swapped out"
     return f"The process uses {size(machine.peak_bytes or 0)} of {size(machine.limit_bytes or 0)}"
 
 
@@ -102,8 +102,8 @@ def _explanation(signals: Signals, machine: MachineSignals, lost: int, faults: i
     if lost:
         share = percent(lost, signals.window_ps)
         parts.append(
-            f"For {seconds(lost)} of the first epoch ({share}) one or more threads waited for "
-            "memory."
+            f"For {seconds(lost)} of the first epoch ({share}), one or more threads waited for "
+            f"memory."
         )
     if faults >= PAGING_FAULTS:
         parts.append(f"{faults:,} pages had to be read back from a disk.")

@@ -1,28 +1,27 @@
 """The job ended because memory was used up.
 
 What it finds
-Runs that died of memory, of the device or of the host, by the words of their console.
+Runs that died because the device or the host ran out of memory, according to their console.
 
 Why it stalls
-Nothing is trained after it. The event files of such a run just end, mostly before the first epoch
-is over.
+The training is over. The event files of such a run just stop, usually before the first epoch ends.
 
 How it is measured
-The last traceback on the console (ResourceExhaustedError, MemoryError), or the words of the kernel,
-of Slurm or of Kubernetes (oom-kill, OOMKilled). A console counts only if its times fit the run's
-event files, and if no other run could have written it.
+The last traceback on the console (ResourceExhaustedError, MemoryError), or a message from the
+kernel, Slurm or Kubernetes (oom-kill, OOMKilled). A console counts only if its times match the
+run's event files and no other run could have written it.
 
 Example
 ResourceExhaustedError: OOM when allocating tensor with shape[256,512,64,64], at train.py:88, in the
 first step.
 
 What to do
-For the device: a smaller batch, mixed precision, fewer activations kept. For the host: a smaller
-shuffle buffer, cache() into a file, generators instead of arrays.
+For the device: a smaller batch, mixed precision, fewer stored activations. For the host: a smaller
+shuffle buffer, cache() to a file, generators instead of arrays.
 
 Blind spots
-What was asked for is known only where TensorFlow says it. A bare "Killed" is named as such and not
-called memory.
+What was asked for is known only where TensorFlow says so. A bare "Killed" is reported as such, not
+as a memory problem.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ BUCKET = "memory"
 
 
 _DEVICE = Change(
-    "Make the step need less memory: first of all, with a smaller batch.",
+    "Make the step need less memory, starting with a smaller batch.",
     "data = data.batch(size)",
     "data = data.batch(size // 2)",
     turns=(Turn("batch size", "down"),),
@@ -52,7 +51,7 @@ def check(signals: Signals) -> Finding | None:
     return Finding(
         severity="consider" if finished else "act",
         title=f"Out of memory: {end.words}",
-        explanation=f"The console of the job ends with this ({end.line.place}).{far}",
+        explanation=f"The job's console ends with this ({end.line.place}).{far}",
         change=_DEVICE if "ResourceExhausted" in end.error else _HOST,
         confidence=0.85,
         fatal=not finished,

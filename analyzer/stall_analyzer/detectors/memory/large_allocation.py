@@ -1,23 +1,23 @@
 """Single tensors take a tenth of the host's free memory.
 
 What it finds
-TensorFlow's warning that one allocation exceeds 10 % of the free memory of the host.
+TensorFlow's warning that one allocation exceeds 10% of the host's free memory.
 
 Why it stalls
 By itself it does not. Where memory is short, the host swaps or the job is killed soon after.
 
 How it is measured
-The warning on the console of the job.
+The warning on the job's console.
 
 Example
 "Allocation of 3200000000 exceeds 10% of free system memory."
 
 What to do
-If the array comes from NumPy, read the data from files or a generator, so that they need not be in
-memory (and in the graph) at once. Else make the batch smaller.
+If the array comes from NumPy, read the data from files or a generator, so that it does not have to
+be in memory (and in the graph) all at once. Otherwise make the batch smaller.
 
 Blind spots
-A large batch on a large machine gives the same warning, and does no harm.
+A large batch on a large machine causes the same warning and does no harm.
 """
 
 from __future__ import annotations

@@ -1,28 +1,29 @@
-"""A shuffle buffer or a cache takes much of the memory there is.
+"""A shuffle buffer or a cache takes up much of the memory.
 
 What it finds
-`shuffle(n)` and `cache()` that hold a quarter of the machine's or the container's memory or more.
+A `shuffle(n)` or `cache()` that holds a quarter or more of the machine's or the container's memory.
 
 Why it stalls
-It does not stall yet. With somewhat larger elements, or beside a validation with a buffer of its
-own, the kernel swaps, drops pages that are in use or ends the process.
+It does not stall yet. With slightly larger elements, or alongside a validation with its own buffer,
+the kernel will swap, drop pages that are in use or kill the process.
 
 How it is measured
-By how much the process grew while the buffer was filled (the trace says when, the capture how
-much), against the memory limit. While training waits for a shuffle buffer, nothing else grows;
-while a cache is filled, steps run, so that its size is what the process grew by from the tenth step
-to the last.
+How much the process grew while the buffer was filled (the trace says when, the capture how much),
+compared with the memory limit. While training waits for a shuffle buffer, nothing else grows. While
+a cache is filled, steps run, so its size is how much the process grew from the tenth step to the
+last.
 
 Example
-shuffle(50_000) of decoded pictures: 9.8 GB of the 16 GB there are, 196 kB an element.
+shuffle(50_000) of decoded images: 9.8 GB of 16 GB, or 196 kB per element.
 
 What to do
-Shuffle what is small (file names, undecoded records), and decode afterwards. A few thousand
-elements shuffle well when the files are read in random order. Cache before decoding, or in a file.
+Shuffle something small (file names, undecoded records), and decode afterward. A buffer of a few
+thousand elements shuffles well when the files are read in random order. Cache before decoding, or
+in a file.
 
 Blind spots
-Needs a capture and a profile of the time in which the buffer is filled, which must be longer than
-the second between two samples of the memory.
+Needs a capture, and a profile of the time in which the buffer is filled, which must be longer than
+the second between two memory samples.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ BUCKET = "memory"
 LARGE_SHARE = 0.25
 # The memory is sampled every second: what is filled faster cannot be measured.
 LEAST_FILL_PS = 3 * PS_PER_S
-# The first steps make variables, slots and buffers of their own.
+# The first steps create their own variables, slots and buffers.
 SETTLED_AFTER = 10
 
 

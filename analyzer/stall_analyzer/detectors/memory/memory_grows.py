@@ -1,29 +1,29 @@
-"""Memory in use grows with every step: something keeps what is never freed.
+"""Memory in use grows with every step: something is kept and never freed.
 
 What it finds
-An allocator whose use between steps, when the temporaries of the step are gone, grows through the
-whole epoch; or, with a capture, a process that does.
+An allocator whose use between steps, when each step's temporaries are gone, grows through the whole
+epoch; or, with a capture, a process that does.
 
 Why it stalls
-It stalls in the end: when the pool is full, steps wait for memory and then fail, often after hours.
+It stalls eventually: when the pool is full, steps wait for memory and then fail, often after hours.
 
 How it is measured
-The least that is in use between each training step and the next. It must grow in nearly every step,
-by a good part of what is in use, and never fall back. A capture samples the resident memory of the
-process every second, which holds that of Python and NumPy as well: after the first epoch if there
-are later ones, in which buffers are no longer filled, else in the second half of the first.
+The minimum in use between each training step and the next. It must grow in nearly every step, by a
+good part of what is in use, and never fall back. A capture samples the resident memory of the
+process every second, which includes that of Python and NumPy. It uses the samples after the first
+epoch, when buffers are no longer filling, or else those of its second half.
 
 Example
-A callback appended an output of the model to a list: 4.2 MB a step, 252 MB after 60 steps.
+A callback appended the model's output to a list: 4.2 MB per step, 252 MB after 60 steps.
 
 What to do
-Keep numbers, not tensors: `float(loss)`, `.numpy()` of what is small. In a custom loop, look for
-lists of losses, gradients or outputs, and for a persistent GradientTape.
+Keep numbers, not tensors: `float(loss)`, or `.numpy()` for small tensors. In a custom loop, look
+for lists of losses, gradients or outputs, and for a persistent GradientTape.
 
 Blind spots
-Memory of Python and NumPy is not TensorFlow's and is seen only by a capture. On a CPU without
-TF_CPU_ALLOCATOR_USE_BFC only blocks of 256 kB and more are counted. A `cache()` that fills grows
-too, on purpose, so runs with one are left alone.
+Python's and NumPy's own memory is seen only by a capture. On a CPU without
+TF_CPU_ALLOCATOR_USE_BFC, only blocks of 256 kB or more are counted. A `cache()` that fills also
+grows, on purpose, so runs with one are not reported.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST204"
 BUCKET = "memory"
 
-# The first steps make variables, slots and buffers.
+# The first steps create variables, slots and buffers.
 SETTLED_AFTER = 5
 STEPS_LEAST = 15
 # A leak shows in nearly every step; a buffer that fills or an allocator that caches does not.
 GROWING_SHARE = 0.8
-# Below this nobody runs out of memory in any number of steps that matter.
+# Below this, memory does not run out in any number of steps that matters.
 GROWTH_LEAST_BYTES = 16_000_000
-# A process of TensorFlow wanders by some ten megabytes without losing any.
+# A TensorFlow process varies by some ten megabytes without leaking any.
 PROCESS_GROWTH_LEAST_BYTES = 64_000_000
 SAMPLES_LEAST = 10
 # A leak is as fast in the first half as in the second; a buffer that fills is not.
@@ -69,10 +69,10 @@ def check(signals: Signals) -> Finding | None:
         severity="consider",
         title=f"Memory in use grows by {size(per_step)} with every step",
         explanation=(
-            f"Between steps, when their temporaries are gone, {worst.name} held "
+            f"Between steps, when temporaries are gone, {worst.name} held "
             f"{size(int(kept[0]))} after step {SETTLED_AFTER + 1} and {size(int(kept[-1]))} after "
             f"step {len(worst.kept_bytes)}, more after nearly every one. Something keeps a tensor "
-            f"of each step.{_until_full(worst, per_step, signals)}"
+            f"from each step.{_until_full(worst, per_step, signals)}"
         ),
         change=Change(
             "Keep numbers instead of tensors; look for lists that grow in callbacks and loops.",
@@ -90,7 +90,7 @@ def _grows(kept: Int64s) -> bool:
     change = np.diff(kept)
     growth = int(kept[-1] - kept[0])
     steady = float((change > 0).mean()) >= GROWING_SHARE
-    # What is given back is small against what is kept.
+    # What is freed is small compared with what is kept.
     lasting = int(-change[change < 0].sum()) <= growth // 10
     return steady and lasting and growth >= max(GROWTH_LEAST_BYTES, int(kept[0]) // 4)
 
@@ -108,7 +108,7 @@ def _of_process(signals: Signals) -> Finding | None:
     per_step = growth // steps
     limit = signals.machine.limit_bytes if signals.machine is not None else None
     full = (
-        f" At this pace the {size(limit)} there are will be used up after "
+        f" At this rate, the limit of {size(limit)} will be reached after "
         f"{(limit - int(held[-1])) // per_step:,} more steps."
         if limit and per_step and limit > held[-1]
         else ""
@@ -118,8 +118,8 @@ def _of_process(signals: Signals) -> Finding | None:
         title=f"The process grows by {size(per_step)} with every step",
         explanation=(
             f"It held {size(int(held[0]))} after step {step[0]:,} and {size(int(held[-1]))} after "
-            f"step {step[-1]:,}, more in nearly every second between them. Something keeps what "
-            f"each step leaves: a tensor, an array or a Python object.{full}"
+            f"step {step[-1]:,}, growing in nearly every second in between. Something keeps what "
+            f"each step leaves behind: a tensor, an array or a Python object.{full}"
         ),
         change=Change(
             "Keep numbers instead of tensors and arrays; look for lists and dictionaries that grow "
@@ -132,7 +132,7 @@ def _of_process(signals: Signals) -> Finding | None:
 
 
 def _settled(signals: Signals, memory: ResidentMemory) -> Bools | None:
-    """The samples in which nothing is filled for the first time any more."""
+    """The samples in which nothing is being filled for the first time anymore."""
     zero_ns, window_ns = signals.timeline.window.start_unix_ns, signals.window_ps // PS_PER_NS
     if zero_ns is None:
         return None
@@ -168,4 +168,4 @@ def _until_full(allocator: AllocatorSignals, per_step: int, signals: Signals) ->
     steps = signals.training_steps
     usual = int(median([s.end_ps - s.start_ps for s in steps])) if steps else 0
     when = f", in about {seconds(left * usual)}" if usual else ""
-    return f" The pool of {size(allocator.limit_bytes)} is full after {left} more steps{when}."
+    return f" The pool of {size(allocator.limit_bytes)} will be full after {left} more steps{when}."

@@ -1,25 +1,26 @@
 """The GPU's memory grows piece by piece, and each piece holds up the steps.
 
 What it finds
-Memory growth that is switched on, and what asking the driver for memory took in the traced steps.
+Memory growth that is turned on, and how long asking the driver for memory took in the traced steps.
 
 Why it stalls
-The driver waits until the GPU is idle before it hands out memory. With growth, the first steps ask
-it again and again until they have all they need, and pieces do not join: memory gets fragmented.
+The driver waits until the GPU is idle before it hands out memory. With growth on, the first steps
+ask it again and again until they have all they need, and the pieces cannot be merged: memory gets
+fragmented.
 
 How it is measured
-Calls of the driver that allocate (cuMemAlloc) in the trace; TensorFlow's line that the environment
-has switched growth on.
+Driver calls that allocate (cuMemAlloc) in the trace, or TensorFlow's message that the environment
+has turned growth on.
 
 Example
-cuMemAlloc took 2.1 s of the first steps.
+cuMemAlloc took 2.1 s in the first steps.
 
 What to do
-Take the memory at once: leave growth off, or set a limit (set_logical_device_configuration). For
-fragmentation: TF_GPU_ALLOCATOR=cuda_malloc_async.
+Allocate the memory all at once: leave growth off, or set a limit
+(set_logical_device_configuration). Against fragmentation, use TF_GPU_ALLOCATOR=cuda_malloc_async.
 
 Blind spots
-set_memory_growth in the program leaves no line. A GPU that is shared needs growth or a limit.
+set_memory_growth in the program leaves no message. A shared GPU needs growth or a limit.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ def check(signals: Signals) -> Finding | None:
         if severity
         else "The GPU's memory grows piece by piece",
         explanation=(
-            f"Each time its memory grows, the GPU must be idle; it grows in the first steps.{said}"
+            f"Each time its memory grows, the GPU must be idle. It grows in the first steps.{said}"
         ),
         change=Change(
-            "Allocate the memory at once, or a fixed part of it.",
+            "Allocate all of the memory at once, or a fixed part of it.",
             "tf.config.experimental.set_memory_growth(gpu, True)",
             "limit = tf.config.LogicalDeviceConfiguration(memory_limit=12_000)\n"
             "tf.config.set_logical_device_configuration(gpu, [limit])",

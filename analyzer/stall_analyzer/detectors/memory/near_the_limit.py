@@ -1,17 +1,17 @@
-"""The step uses nearly all of the memory there is.
+"""The step uses nearly all of the available memory.
 
 What it finds
-A pool with a limit of which at least 95 % was in use at some time of the first epoch, without a
-wait or a failure so far.
+A pool with a limit that was at least 95% full at some point in the first epoch, without a wait or
+a failure so far.
 
 Why it stalls
-It does not stall yet. A longer sequence, a larger last batch or validation beside training is
-enough to make the allocator wait, or the step fail. Little free memory also keeps cuDNN and XLA
-from choosing their fast algorithms, which need room to work in.
+It does not stall yet. A longer sequence, a larger batch or validation alongside training is enough
+to make the allocator wait or the step fail. Little free memory also keeps cuDNN and XLA from
+choosing their fast algorithms, which need working space.
 
 How it is measured
-Bytes that were asked for and held at once, against the limit, in the allocator's events. Blocks
-that the pool made larger than asked for count as they were asked for.
+The bytes requested and held at the same time, compared with the limit, from the allocator's events.
+Blocks that the pool made larger than requested count at their requested size.
 
 Example
 522 MB of 524 MB were in use in every step; the largest single request was 495 MB.
@@ -20,8 +20,8 @@ What to do
 Leave some room: a slightly smaller batch, mixed precision, gradient checkpointing.
 
 Blind spots
-A pool that grows on demand (allow_growth) names a limit that other programs on the same device may
-have used up already. oneDNN's allocator on CPUs has no limit and is left out.
+A pool that grows on demand (allow_growth) reports a limit that other programs on the same device
+may have used up already. oneDNN's allocator on CPUs has no limit and is not considered.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def check(signals: Signals) -> Finding | None:
         title=f"{pool.name} was {percent(pool.peak_bytes, limit)} full",
         explanation=(
             f"At its highest point the run had {size(pool.peak_bytes)} of {size(limit)} in use; "
-            f"{size(max(limit - pool.peak_bytes, 0))} were left, while single requests went up to "
-            f"{size(pool.largest_request_bytes)}. Nothing waited for memory yet; a slightly larger "
-            f"batch or sequence will."
+            f"{size(max(limit - pool.peak_bytes, 0))} was left, while single requests went up to "
+            f"{size(pool.largest_request_bytes)}. Nothing had to wait for memory yet, but a "
+            f"slightly larger batch or sequence will."
         ),
         change=Change(
             "Leave room: a slightly smaller batch, mixed precision or, for deep models, "

@@ -1,27 +1,28 @@
-"""Most of the computing is the optimizer moving large variables through memory.
+"""Most of the computation is the optimizer moving large variables through memory.
 
 What it finds
 Steps whose ops spend most of their time in the optimizer's element-wise updates.
 
 Why it stalls
 Adam reads and writes each variable, its gradient and two slots several times per step, whatever the
-size of the batch. With a wide embedding or dense layer and a small batch that is far more memory
-traffic than the model itself needs. Keras updates every row of an embedding under Adam, although
-the batch used a few of them; plain SGD touches only those.
+batch size. With a large embedding or dense layer and a small batch, that is far more memory traffic
+than the model itself needs. Under Adam, Keras updates every row of an embedding even if the batch
+used only a few; plain SGD touches only those.
 
 How it is measured
-Self time of element-wise ops under the optimizer's name (`adam/…`), against all ops of the trace.
+Self time of element-wise ops under the optimizer's name (`adam/…`), compared with all ops in the
+trace.
 
 Example
-An embedding of 60,000 words under Adam, batches of 64: 87 % of the op time was the optimizer's.
+An embedding of 60,000 words under Adam, with batches of 64: the optimizer took 87% of the op time.
 
 What to do
-With an embedding: SGD for this model, or fewer rows (a smaller vocabulary, hashing). Otherwise a
-larger batch, which pays for the same update with more examples.
+With an embedding, use SGD for this model, or fewer rows (a smaller vocabulary, hashing). Otherwise
+use a larger batch, which spreads the cost of the same update over more examples.
 
 Blind spots
-XLA fuses the updates, and then nothing names them. Changing the optimizer or the batch changes how
-the model learns; only you can judge that.
+When XLA fuses the updates, nothing names them. Changing the optimizer or the batch changes how the
+model learns; only you can judge that.
 """
 
 from __future__ import annotations
@@ -64,9 +65,9 @@ def check(signals: Signals) -> Finding | None:
         ),
         explanation=(
             f"About {seconds(lost)} of the first epoch went to element-wise ops of the "
-            f"{_optimizer(signals.keras)}. They pass over whole variables and their slots in every "
-            f"step, at the speed of the memory; the size of the batch does not matter for them."
-            + (f" The widest variable is the table of {embedding}." if embedding else "")
+            f"{_optimizer(signals.keras)}. In every step they go through whole variables and "
+            f"their slots at the speed of the memory, whatever the batch size."
+            + (f" The largest variable is the table of {embedding}." if embedding else "")
             + room_for_larger_batch(signals)
         ),
         change=_change(embedding),
@@ -84,7 +85,7 @@ def _optimizer(keras: KerasConfig | None) -> str:
 
 
 def _made_for_slots_ps(signals: Signals) -> int:
-    """Slots are variables: making them costs time, and often a second trace. SGD has none."""
+    """Slots are variables: creating them costs time, and often a second trace. SGD has none."""
     spare = [f.first.spare_trace_ps for f in signals.functions if f.trains and f.first is not None]
     return signals.causes_ps["compile.variable_init"] + sum(spare)
 
@@ -108,9 +109,9 @@ def _embedding(keras: KerasConfig | None) -> str:
 def _change(embedding: str) -> Change:
     if embedding:
         return Change(
-            "Use an optimizer that touches only the rows that a batch used, or make the table "
-            "smaller. Adam updates every row in every step, including those that the batch did not "
-            "use.",
+            "Use an optimizer that touches only the rows that a batch uses, or make the table "
+            "smaller. Adam updates every row in every step, including those that the batch did "
+            "not use.",
             'model.compile("adam", loss)',
             "model.compile(keras.optimizers.SGD(0.1), loss)\n"
             "# or fewer rows\n"

@@ -4,19 +4,20 @@ What it finds
 Ops that waited for memory until the allocator gave up, in a call that then failed.
 
 Why it stalls
-Before it raises ResourceExhaustedError the allocator tries for ten seconds. A program that catches
-the error and goes on (a batch that is skipped, a retry with a smaller one) pays them every time.
+Before it raises ResourceExhaustedError, the allocator keeps trying for ten seconds. A program that
+catches the error and continues (skips the batch, or retries with a smaller one) pays for them every
+time.
 
 How it is measured
 In a call that ended without a result, an op that ran for more than a second and allocated nothing,
 in a trace that has allocator events.
 
 Example
-Step 6 asked for 300 MB while 224 MB were free, and failed after 10.0 s.
+Step 6 asked for 300 MB while 224 MB was free, and failed after 10.0 s.
 
 What to do
-Make the batch, the images or the sequences smaller. Free what is held beside the step. If only some
-batches are too large, bound their size in the pipeline rather than catching the error.
+Make the batch, the images or the sequences smaller. Free what is held outside the step. If only
+some batches are too large, limit their size in the pipeline rather than catching the error.
 
 Blind spots
 What a failing op asked for is not recorded; it is known only if the same op succeeded before. A
@@ -69,10 +70,10 @@ def _times(count: int) -> str:
 
 
 def _asked(wait: MemoryWait) -> str:
-    free = "" if wait.available_bytes is None else f" {size(wait.available_bytes)} were free"
+    free = "" if wait.available_bytes is None else f" {size(wait.available_bytes)} was free"
     pool = f" in {wait.allocator}" if wait.allocator and free else ""
     if wait.asked_bytes is None:
-        return f"{wait.op} asked for more than there was{':' + free + pool if free else ''}."
+        return f"{wait.op} asked for more than was available{':' + free + pool if free else ''}."
     return (
         f"{wait.op} asked for memory ({size(wait.asked_bytes)} in the steps before)"
         f"{' while' + free + pool if free else ''}."

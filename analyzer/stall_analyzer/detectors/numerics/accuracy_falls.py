@@ -1,29 +1,30 @@
 """The accuracy falls while the loss falls.
 
 What it finds
-A classifier whose loss gets lower from epoch to epoch, and whose accuracy falls below that of a
+A classifier whose loss gets lower from epoch to epoch while its accuracy falls below that of a
 guess.
 
 Why it stalls
-Training makes the loss small, and here a small loss means wrong answers. More epochs make the model
+Training minimizes the loss, and here a small loss means wrong answers. More epochs make the model
 worse.
 
 How it is measured
-Losses and accuracies of at least three epochs from the event files, the number of classes from the
-last layer. From the first epoch to the last the loss must fall by more than 5 %, the accuracy by
-0.05 and by a fifth of itself, and it must end clearly below chance.
+The losses and accuracies of at least three epochs from the event files, and the number of classes
+from the last layer. From the first epoch to the last, the loss must fall by more than 5%, the
+accuracy by 0.05 and by a fifth of itself, and it must end clearly below chance.
 
 Example
 A custom loss returns the likelihood instead of its negative: it goes from -1.0 to -3.4, and
 the accuracy from 0.22 to 0.07 on two classes.
 
 What to do
-Look at the sign of the loss first, then at the labels: classes that were swapped, one-hot labels
-that were turned around, a metric that compares with other labels than the loss.
+Check the sign of the loss first, then the labels: swapped classes, inverted one-hot labels, or a
+metric that uses different labels than the loss.
 
 Blind spots
-Accuracies that fall to chance and no lower: those of weighted classes or of a discriminator may do
-so in healthy runs. Models whose last layer does not say the number of classes.
+Accuracies that fall to chance but no lower are not reported: with weighted classes or in a
+discriminator that may be healthy. Neither are models whose last layer does not show the number of
+classes.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ ID = "ST322"
 BUCKET = "numerics"
 
 LEAST_EPOCHS = 3
-# What counts as a fall: of the loss as a share of its start, of the accuracy in both ways.
+# What counts as a fall: for the loss, a share of its start; for the accuracy, that and an amount.
 LOSS_FALLS = 0.05
 FALLS = 0.05
 FALLS_TO = 0.8
-# Chance itself may be missed by a little; this far below it, answers are wrong by method.
+# An accuracy may miss chance by a little; this far below it, answers are systematically wrong.
 BELOW_CHANCE = 0.8
 
 
@@ -59,13 +60,13 @@ def check(signals: Signals) -> Finding | None:
         title=f"The accuracy falls to {accuracies[-1]:.3g} while the loss gets lower",
         explanation=(
             f"Over {len(losses)} epochs the loss went from {losses[0]:.3g} to {losses[-1]:.3g}, "
-            f"and the accuracy from {accuracies[0]:.3g} to {accuracies[-1]:.3g}; a guess is right "
-            f"in {chance:.2g} of the cases. The model is being taught the wrong answers: the sign "
-            "of the loss is wrong, or its labels are not those of the accuracy."
+            f"and the accuracy from {accuracies[0]:.3g} to {accuracies[-1]:.3g}; a guess would "
+            f"score {chance:.2g}. The model is being taught the wrong answers: the sign of the "
+            f"loss is wrong, or the loss and the accuracy use different labels."
         ),
         change=Change(
-            "Flip the sign of the loss if it is a likelihood or a score; else compare the "
-            "labels that the loss gets with those of the metric.",
+            "Flip the sign of the loss if it is a likelihood or a score; otherwise compare the "
+            "labels given to the loss with those given to the metric.",
             before="return tf.reduce_mean(log_likelihood)",
             after="return -tf.reduce_mean(log_likelihood)",
         ),
@@ -74,7 +75,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _chance(learning: LearningSignals) -> float | None:
-    """How often a guess is right, by the last layer; None where it does not tell."""
+    """How often a guess is right, according to the last layer; None where that is not known."""
     output = learning.settings.output
     if output is None or output.units is None:
         return None

@@ -1,32 +1,33 @@
-"""The weights start at values from which they cannot learn.
+"""The weights start at values that keep them from learning.
 
 What it finds
 Hidden layers whose weights all start at the same number (zeros, ones, a constant), relu layers
-whose biases start below zero, and initializers that are far too wide or too narrow for the layer.
+whose biases start below zero, and initializers that are far too wide or too narrow for the layer's
+size.
 
 Why it stalls
-Behind weights of zero, relu outputs zero and lets no gradient through. Units that start alike get
-like gradients, so that a layer of a hundred units does the work of one. A relu unit whose bias is
-more negative than its inputs can make up for never fires. Weights that are ten times too wide make
-outputs that are ten times too large in each layer; weights that are too narrow, outputs that are
-all alike.
+With weights of zero, relu outputs zero and lets no gradient through. Units that start out the same
+get the same gradients, so a layer of a hundred units does the work of one. A relu unit never fires
+if its bias is more negative than its inputs can make up for. Weights that are ten times too large
+make each layer's outputs ten times too large; weights that are too small make all outputs nearly
+the same.
 
 How it is measured
-From the initializers in the model that the TensorBoard callback stores. A weight that suits its
-layer has a standard deviation of about one over the root of the number of inputs; ten times more or
-a hundred times less is far off. By itself this is a note, because weights may have been loaded
-since; where the loss says that nothing is learned, it is the likely reason.
+From the initializers in the model that the TensorBoard callback stores. Weights that suit their
+layer have a standard deviation of about one over the square root of the number of inputs; ten times
+more or a hundred times less is far off. By itself this is a note, because weights may have been
+loaded since; where the loss shows that nothing is learned, it is the likely reason.
 
 Example
 Dense(2048, "relu", bias_initializer=Constant(-0.6)) on pixels from 0 to 1: no unit ever fires, and
 the loss is ln(10) in each of four epochs.
 
 What to do
-Leave the initializers out: the defaults (Glorot for the kernel, zeros for the bias) suit nearly
+Leave out the initializers: the defaults (Glorot for the kernel, zeros for the bias) suit nearly
 everything; He initialization suits deep relu networks.
 
 Blind spots
-Subclassed models are not stored. Weights that were set after the model was built.
+Subclassed models are not stored. Weights that were set after the model was built are not seen.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ ID = "ST323"
 BUCKET = "numerics"
 
 # Fresh weights give sums of about 1 for inputs of about 1. A bias of -1 keeps most units silent
-# from the start; a smaller one may do so where inputs are small, which only the loss can tell.
+# from the start; a smaller one may do so where inputs are small, which only the loss can show.
 SILENCES_MOST = -1.0
 SILENCES_SOME = -0.01
-# Times the root of the number of inputs; between 1 and 1.5 with the usual initializers.
+# Times the square root of the number of inputs; between 1 and 1.5 with the usual initializers.
 TOO_WIDE = 10.0
 TOO_NARROW = 0.01
 WIDE_ANYWHERE = 1.0  # for a layer whose number of inputs is not known
-# As for inputs that are not scaled: so far above a guess, the outputs are far too large.
+# As for inputs that are not scaled: this far above a guess, the outputs are far too large.
 FAR_ABOVE = 10.0
 
 
@@ -64,9 +65,9 @@ def _alike(layers: StoredLayers, in_vain: bool) -> Finding | None:
     if not alike:
         return None
     layer, value = alike[0], alike[0].kernel.constant
-    why = "Units that start out the same get the same gradients, and stay copies of each other."
+    why = "Units that start out the same get the same gradients and remain copies of each other."
     if value == 0 and layer.activation == "relu":
-        why = "Behind weights of zero relu outputs zero, where its gradient is zero, too."
+        why = "With weights of zero, relu outputs zero, and there its gradient is zero, too."
     return Finding(
         _severity(layers, in_vain),
         f"All weights of {layer.name} start at {value:.3g}",
@@ -90,9 +91,9 @@ def _silent(layers: StoredLayers, in_vain: bool) -> Finding | None:
     layer = silent[0]
     return Finding(
         _severity(layers, in_vain),
-        f"The biases of {layer.name} start at {layer.bias.constant:.3g}, in front of relu",
-        "A unit fires only where its inputs make up for that. One that never does has no gradient, "
-        f"and never will.{_and_so(in_vain)}",
+        f"The biases of {layer.name} start at {layer.bias.constant:.3g}, before relu",
+        f"A unit fires only where its inputs make up for that. One that never fires has no "
+        f"gradient and never will.{_and_so(in_vain)}",
         _default(layer, "bias_initializer", "zeros"),
         confidence=0.85 if in_vain else 0.5,
     )
@@ -113,13 +114,9 @@ def _badly_scaled(signals: Signals, in_vain: bool) -> Finding | None:
     return Finding(
         _severity(layers, in_vain) if in_vain else severity,
         f"The weights of {layer.name} start {much}",
-        f"Their standard deviation is {layer.kernel.deviation:.3g}{for_inputs}; about one over the "
-        "root of the number of inputs keeps outputs as large as inputs."
-        + (
-            f" The first loss was {first:.3g}, where a guess costs {guess:.2g}."
-            if far_above
-            else ""
-        )
+        f"Their standard deviation is {layer.kernel.deviation:.3g}{for_inputs}. With about one "
+        f"over the square root of the number of inputs, outputs are as large as inputs."
+        + (f" The first loss was {first:.3g}; a guess would cost {guess:.2g}." if far_above else "")
         + _and_so(in_vain),
         _default(layer, "kernel_initializer", "glorot_uniform"),
         confidence=0.8 if in_vain or far_above else 0.5,
@@ -143,7 +140,7 @@ def _is_narrow(layer: WeightLayer) -> bool:
 
 
 def _severity(layers: StoredLayers, in_vain: bool) -> Severity:
-    """Where something leads around the layer, others may learn without it."""
+    """Where a connection bypasses the layer, others may learn without it."""
     if not in_vain:
         return "note"
     return "act" if layers.is_chain else "consider"
@@ -155,7 +152,7 @@ def _and_so(in_vain: bool) -> str:
 
 def _default(layer: WeightLayer, which: str, name: str) -> Change:
     return Change(
-        f"Leave {which} of {layer.name} out: the default is fine.",
+        f"Leave out the {which} of {layer.name}: the default is fine.",
         before=f"keras.layers.{layer.kind}(..., {which}=...)",
         after=f'keras.layers.{layer.kind}(...)  # {which}="{name}"',
     )

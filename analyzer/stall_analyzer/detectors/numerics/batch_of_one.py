@@ -1,28 +1,27 @@
-"""Batch normalization over batches of one example.
+"""Batch normalization is applied to batches of one example.
 
 What it finds
-A BatchNormalization layer behind a dense layer, in a run whose batches hold a single example.
+A BatchNormalization layer after a dense layer, in a run whose batches contain a single example.
 
 Why it stalls
-In training the layer subtracts the mean of the batch. The mean of one example is the example
-itself, so that zero is left, whatever the input was: the layers behind it see the same in every
+In training, the layer subtracts the mean of the batch. The mean of one example is the example
+itself, so zero is left, whatever the input was: the layers after it see the same values in every
 step, and no gradient reaches those before it.
 
 How it is measured
-The stored model has the layer. That batches hold one example is known from a capture, from an input
-that was built for batches of one, or from accuracies of single steps: if in each step all or
-nothing is right, a step has one example. Behind a convolution the mean is also over the positions,
-which works; that is not meant.
+The stored model has the layer. That batches contain one example is known from a capture, from an
+input that was built for batches of one, or from the accuracies of single steps: if each step is
+either all right or all wrong, a step has one example. After a convolution the mean is also taken
+over the positions, which works and is not reported.
 
 Example
 Dense(16), BatchNormalization, relu on batches of one: the loss is ln(3) in each of three epochs.
 
 What to do
-Larger batches, or LayerNormalization, which does not look at the other examples.
+Use larger batches, or LayerNormalization, which does not look at the other examples.
 
 Blind spots
-Without a capture and without an accuracy for each batch, the size of the batches is mostly not
-known.
+Without a capture or an accuracy for each batch, the batch size is usually not known.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ def check(signals: Signals) -> Finding | None:
     in_vain = signals.learned_nothing
     return Finding(
         severity="act" if in_vain else "note" if has_learned(signals.learning) else "consider",
-        title=f"{name} normalizes over batches of one example: nothing is left of them",
+        title=f"{name} normalizes batches of one example, which leaves nothing of them",
         explanation=(
             f"In training, {name} subtracts the mean of the batch, which is the example itself. "
-            "All that follows sees the same numbers for every input, and no gradient reaches what "
-            "comes before." + (" The loss agrees: nothing is learned." if in_vain else "")
+            "Everything after it sees the same numbers for every input, and no gradient reaches "
+            "what comes before." + (" The loss agrees: nothing is learned." if in_vain else "")
         ),
         change=Change(
             "Use larger batches, or normalize within each example.",
@@ -63,7 +62,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _over_examples_alone(layers: StoredLayers) -> str | None:
-    """The first one that is trained on vectors: on pictures it has positions to average over."""
+    """The first one that is trained on vectors: on images it has positions to average over."""
     for layer in layers.all:
         shape = layer.get("input_shape")
         if layer.get("class_name") not in OVER_THE_BATCH or layer.get("trainable") is False:

@@ -1,4 +1,4 @@
-"""A model that had learned, or whose loss was thrown far up, and that only guesses since.
+"""A model that had learned, or whose loss shot up, and that only guesses now.
 
 A part of ST305, which says more about it.
 """
@@ -17,7 +17,7 @@ from stall_analyzer.signals.numerics.learning import LearningSignals
 NEAR_GUESS = 0.02
 # An accuracy this far above chance has learned something.
 ABOVE_CHANCE = 0.05
-# What the model had learned before, or how far its loss was thrown; and for how many steps the loss
+# What the model had learned before, or how far its loss shot up; and for how many steps the loss
 # then stays at the guess. A loss that only passes by is there for a few steps.
 HAD_LEARNED = 0.9
 LEARNED_STEPS = 5
@@ -27,7 +27,7 @@ THROWN_LEAST = 50
 
 
 def broken_at(learning: LearningSignals) -> int | None:
-    """The entry of the step losses from which on the model only guesses, after it did not."""
+    """The index of the first step loss from which the model only guesses, after it had not."""
     guess, losses = learning.settings.guess_loss, learning.steps.value
     if guess is None or not np.isfinite(losses).all() or _tells_apart(learning):
         return None
@@ -61,16 +61,16 @@ def broke_down(learning: LearningSignals, begin: int) -> Finding:
     came = f"from {reached:.3g}" if reached < guess else f"after a peak of {worst:.3g}"
     return Finding(
         severity="act",
-        title=f"The model broke down at step {steps.step[begin]}: since then it only guesses",
+        title=f"The model broke down at step {steps.step[begin]} and has only guessed since",
         explanation=(
             f"The loss went {came} to {guess:.4g} and has stayed there for "
-            f"{len(since)} steps. That is ln({classes}), the cost of giving each of "
-            f"{classes} classes the same chance: the outputs no longer depend on the inputs. "
-            "Usual reasons: one update that was far too long and left only dead units, or a NaN in "
-            "the inputs, which relu turns into 0 so that the loss does not show it."
+            f"{len(since)} steps. That is ln({classes}), the cost of giving each of {classes} "
+            f"classes the same probability: the outputs no longer depend on the inputs. Usual "
+            f"reasons: one update that was far too large and left only dead units, or a NaN in "
+            f"the inputs, which relu can turn into 0 so that the loss does not show it."
         ),
         change=Change(
-            "Look for NaN and for values of unusual size in the inputs and scale them; then lower "
+            "Look for NaN and unusually large values in the inputs, and scale them; then lower "
             "the learning rate or clip the gradients.",
             before="model.fit(x, y)",
             after="assert np.isfinite(x).all()\n"

@@ -1,26 +1,26 @@
 """Gradients are clipped so much that the weights cannot move.
 
 What it finds
-A clipnorm, global_clipnorm or clipvalue that, times the learning rate and the number of steps, is
-less than a hundredth of any weight.
+A clipnorm, global_clipnorm or clipvalue that, multiplied by the learning rate and the number of
+steps, is less than a hundredth of any weight.
 
 Why it stalls
 Clipping is meant to cut off rare peaks. Below the usual size of the gradients it cuts every step:
-SGD then moves each weight by at most rate × clip, whatever the loss asks for.
+SGD then moves each weight by at most rate × clip, whatever the loss calls for.
 
 How it is measured
-From the optimizer in the stored model. SGD steps by rate × gradient, and momentum adds up what came
-before. Adam and its kin divide the gradient by its own size, so that clipping shortens nothing
-until gradients are smaller than epsilon; RMSprop adds epsilon under the root, and Adagrad begins
-with an accumulator of 0.1. What all steps of the run together can reach is compared with a weight's
-usual size. Loud only where the loss does not move.
+From the optimizer in the stored model. SGD steps by rate × gradient, and momentum accumulates
+earlier steps. Adam and similar optimizers divide the gradient by its own size, so clipping has no
+effect until gradients are smaller than epsilon; RMSprop adds epsilon under the square root, and
+Adagrad starts with an accumulator of 0.1. How far all steps of the run together can move a weight
+is compared with a weight's usual size. It is more than a note only where the loss does not move.
 
 Example
-SGD(0.01, clipnorm=1e-4): each step moves a layer by a millionth, and 228 steps by 0.0002. The loss
-is 2.472 in each of four epochs.
+SGD(0.01, clipnorm=1e-4): each step moves a layer by a millionth, and 228 steps move it by 0.0002.
+The loss is 2.472 in each of four epochs.
 
 What to do
-Clip at about the norm that gradients usually have, mostly 1; or do not clip at all.
+Clip at about the norm that gradients usually have, typically 1; or do not clip at all.
 
 Blind spots
 Models that Keras 2 stored have no optimizer. Clipping in a custom loop is not stored either.
@@ -38,12 +38,12 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST324"
 BUCKET = "numerics"
 
-# A kernel has a norm of 1 and more, one weight is about 0.1: no more than a hundredth of them.
+# A kernel has a norm of 1 or more, and one weight is about 0.1: no more than a hundredth of these.
 REACHES_NOTHING = {"clipnorm": 0.01, "global_clipnorm": 0.01, "clipvalue": 0.001}
 # In the order in which Keras looks at them: the first one counts.
 ORDER = ("clipnorm", "global_clipnorm", "clipvalue")
-# A gradient g moves a weight by at most rate × g / epsilon. Those that are not named here (Lion
-# takes the sign alone) do not depend on it, or in a way that nobody can tell beforehand.
+# A gradient g moves a weight by at most rate × g / epsilon. Optimizers not named here do not depend
+# on it (Lion uses only the sign), or not in a predictable way.
 BY_EPSILON = frozenset({"Adam", "AdamW", "Nadam", "Adamax"})
 EPSILON = 1e-7
 ACCUMULATOR = 0.1
@@ -69,13 +69,13 @@ def check(signals: Signals) -> Finding | None:
         severity="act" if still else "note",
         title=f"{name}={value:.3g} leaves updates of {step:.1e}: nothing can move",
         explanation=(
-            f"At a rate of {rate:.3g}, {settings.optimizer} changes "
+            f"At a learning rate of {rate:.3g}, {settings.optimizer} changes "
             f"{'a weight' if name == 'clipvalue' else 'all weights of a layer together'} by at "
             f"most {step:.1e} in a step, and by {step * steps:.1e} in {steps:,} of them."
             + (f" The loss stays at {learning.epoch_losses[-1]:.4g}." if still else "")
         ),
         change=Change(
-            "Clip where only rare peaks are cut off, or not at all.",
+            "Clip only rare peaks, or do not clip at all.",
             before=f"keras.optimizers.{settings.optimizer}({rate:.3g}, {name}={value:.3g})",
             after=f"keras.optimizers.{settings.optimizer}({rate:.3g}, {name}=1.0)",
         ),

@@ -1,27 +1,29 @@
-"""The KL term of a variational model has gone to zero: its code carries no information.
+"""The KL term of a variational model has fallen to zero: its latent code carries no information.
 
 What it finds
-A metric that is named after the Kullback-Leibler divergence (`kl`, `kl_loss`) and ends below a
-twentieth of its highest epoch, while the rest of the loss hardly gets better any more.
+A metric named after the Kullback-Leibler divergence (`kl`, `kl_loss`) that ends below a twentieth
+of its highest epoch, while the rest of the loss hardly improves anymore.
 
 Why it stalls
-The divergence is what the code of an input costs. Where it is 0, the encoder gives every input the
-same distribution, and the decoder can only answer the same to all.
+The divergence is the cost of encoding an input. Where it is 0, the encoder gives every input the
+same distribution, and the decoder can only give the same answer for all of them.
 
 How it is measured
-Metrics of at least four epochs from the event files: the divergence against its highest epoch, and
-the rest of the loss, which must not fall by a tenth in the second half of them.
+Metrics of at least four epochs from the event files: the divergence compared with its highest
+epoch, and the rest of the loss, which must fall by less than a tenth in the second half of the
+epochs.
 
 Example
-The reconstruction was averaged over the pixels and the divergence summed: it went from 6.0 to 0.1
-in five epochs, and the pictures all look alike.
+The reconstruction loss was averaged over the pixels but the divergence was summed: it went from 6.0
+to 0.1 in five epochs, and all images look the same.
 
 What to do
-Bring both terms onto one scale: sum both over the dimensions of one example, then average over the
+Put both terms on the same scale: sum both over the dimensions of one example, then average over the
 batch. If it still collapses, raise the weight of the divergence slowly from 0.
 
 Blind spots
-Metrics with other names. A divergence that is only a regularizer, beside codes that need none.
+Metrics with other names are not recognized. A divergence that is only a regularizer, next to codes
+that do not need it, looks the same.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ ID = "ST331"
 BUCKET = "numerics"
 
 LEAST_EPOCHS = 4
-GONE = 0.05  # of the highest epoch; warming its weight up takes less from it
-STILL_FALLS = 0.1  # of the rest, in the second half: then something is learned all the same
+GONE = 0.05  # of the highest epoch; warming up its weight reduces it by less
+STILL_FALLS = 0.1  # of the rest, in the second half: then something is still being learned
 
 
 def check(signals: Signals) -> Finding | None:
@@ -49,10 +51,10 @@ def check(signals: Signals) -> Finding | None:
                 severity="note",
                 title=f"{name} has gone from {values.max():.3g} to {values[-1]:.3g}",
                 explanation=(
-                    "If it is the divergence of a variational model, its code no longer carries "
-                    "anything, and the decoder answers the same to all inputs. Mostly the two "
-                    "terms of "
-                    "the loss are on different scales: one is a mean over the dimensions of an "
+                    "If it is the divergence of a variational model, its latent code no longer "
+                    "carries anything, and the decoder gives the same answer for all inputs. "
+                    "Usually the two terms of the loss are on different scales: one is a mean "
+                    "over the dimensions of an "
                     "example, the other a sum."
                 ),
                 change=Change(
@@ -71,7 +73,7 @@ def _is_gone(values: Float64s) -> bool:
 
 
 def _rest_stays(losses: Float64s, divergence: Float64s) -> bool:
-    """What the loss is without the divergence, or the loss where that is not a part of it."""
+    """The loss without the divergence, or the whole loss if the divergence is not part of it."""
     if len(losses) != len(divergence) or not np.isfinite(losses).all():
         return False
     rest = losses - divergence if (losses > divergence).all() else losses

@@ -1,18 +1,19 @@
-"""The inputs are the same in every row, or hold NaN.
+"""The inputs are the same in every row, or contain NaN.
 
 What it finds
-Inputs that say nothing: every feature has the same value in all rows of a batch, such as images
-that are all zero or texts that are all one unknown word. And inputs that hold NaN or infinities.
+Inputs without information: every feature has the same value in all rows of a batch, such as images
+that are all zero or texts that are all one unknown word. Also inputs that contain NaN or
+infinities.
 
 Why it stalls
-From inputs that do not differ the model can only learn how frequent each label is. One NaN among
-the inputs makes every number behind it NaN; relu turns that into 0, so that the loss looks healthy
-while the layers before it are lost.
+From inputs that do not differ, the model can only learn how frequent each label is. One NaN among
+the inputs makes every number computed from it NaN. In graphs on a CPU, relu turns that into 0, so
+the loss looks healthy while the layers before it are lost.
 
 How it is measured
-A capture looks at a sample of some batches on their way into the loss: up to 64 rows and 256
-features of each. Loud where the loss agrees, that is where it does not get below what a constant
-answer costs, or does not move; else a note.
+A capture samples some batches on their way into the loss: up to 64 rows and 256 features of each.
+It is more than a note only where the loss agrees, that is, where it does not move or does not get
+below the cost of a constant answer.
 
 Example
 Pixels were divided by 255 twice and cast to integers: every pixel of every batch is 0, and the loss
@@ -22,8 +23,8 @@ What to do
 Print one batch as it leaves the input pipeline, after all scaling and encoding.
 
 Blind spots
-Models whose input is a placeholder on purpose get a note. Features that are constant in the sample
-only, because they are rare, do not matter: all of them must be.
+Models whose input is deliberately a placeholder get a note. Features that are constant only in the
+sample, because they are rare, do not matter: all features must be constant.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ PRINT_ONE = Change(
     "print(x.dtype, tf.reduce_min(x), tf.reduce_max(x), tf.math.reduce_std(x))",
 )
 REMOVE_NAN = Change(
-    "Remove or fill in values that are not numbers, before they reach the model.",
+    "Remove or fill in values that are not numbers before they reach the model.",
     before="model.fit(x, y)",
     after="x = np.nan_to_num(x)\nassert np.isfinite(x).all()\nmodel.fit(x, y)",
 )
@@ -72,9 +73,9 @@ def _constant(signals: Signals, batches: BatchLook, inputs: Values) -> Finding:
         severity="act" if agrees else "note",
         title=title,
         explanation=(
-            f"In each of the {batches.looks} batches that were looked at, no feature differs "
-            "between two rows. A model can learn nothing from such inputs but how frequent each "
-            f"label is.{_outputs(batches)}"
+            f"In each of the {batches.looks} sampled batches, no feature differs between two "
+            f"rows. From such inputs a model can only learn how frequent each label "
+            f"is.{_outputs(batches)}"
         ),
         change=PRINT_ONE,
         confidence=0.95 if agrees else 0.6,
@@ -92,11 +93,11 @@ def _not_finite(signals: Signals, inputs: Values, step: int) -> Finding:
     share = percent(inputs.not_finite, 1)
     return Finding(
         severity="act" if agrees else "consider",
-        title=f"The inputs hold NaN or infinite values, from step {step} on or before",
+        title=f"The inputs contain NaN or infinite values, from step {step} on or earlier",
         explanation=(
-            f"Up to {share} of the inputs of a batch that was looked at are not numbers. They make "
-            "every number behind them NaN. Where the loss looks healthy all the same, relu has "
-            "turned NaN into 0, and the weights before it are lost."
+            f"Up to {share} of the inputs of a sampled batch are not numbers. They make every "
+            f"number computed from them NaN. If the loss still looks healthy, relu has turned NaN "
+            f"into 0, and the weights before it are lost."
         ),
         change=REMOVE_NAN,
         confidence=0.95,

@@ -1,17 +1,17 @@
 """All labels are the same.
 
 What it finds
-Labels that never differ, under a loss that compares outputs with labels.
+Labels that never differ, with a loss that compares outputs with labels.
 
 Why it stalls
-There is nothing to learn but one constant. The loss falls to 0 at once and the accuracy is perfect,
+There is nothing to learn but one constant. The loss quickly falls to 0 and the accuracy is perfect,
 which looks like success.
 
 How it is measured
-A capture looks at a sample of the labels of some batches on their way into the loss: the first
-sixteen, and more throughout the epoch. It must have seen a good part of the first epoch. Loud under
-a loss of Keras' own that compares with labels, from the second epoch on; else a note, because
-labels may be a placeholder there.
+A capture samples the labels of some batches on their way into the loss: the first sixteen, and more
+throughout the epoch. It must have seen a good part of the first epoch. It is more than a note only
+with one of Keras's own losses that compare with labels, and from the second epoch on; elsewhere the
+labels may be a placeholder.
 
 Example
 The label column was read as strings and cast to integers: all are 0. The loss is 0.0004 after one
@@ -21,8 +21,8 @@ What to do
 Count the labels as they leave the input pipeline.
 
 Blind spots
-Data that is ordered by label and long: where the looks end before the second kind comes, this may
-be said of the first (see ST319).
+In long data that is ordered by label, the sampling may end before the second kind of label appears;
+then the first kind is taken for all of them (see ST319).
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ def check(signals: Signals) -> Finding | None:
     if batches is None or batches.labels is None or not _are_the_same(batches):
         return None
     labels, learning = batches.labels, signals.learning
-    # Data of one class may come first by design, and the others in fits to come.
+    # Data of one class may come first by design, and the others in later calls of fit.
     is_compared = learning.settings.loss in COMPARING and (learning.step_count or 0) >= LEAST_STEPS
     is_compared &= not is_first_epoch_alone(signals)
     return Finding(
         severity="act" if is_compared else "note",
         title=f"All labels are the same: {labels.mean:.4g}",
         explanation=(
-            f"{labels.seen} labels of {batches.looks} batches were looked at, and none differs "
-            "from the others. A model that always gives this answer is perfect, so there is "
+            f"{labels.seen} labels from {batches.looks} batches were sampled, and all of them are "
+            f"the same. A model that always gives this answer is perfect, so there is "
             "nothing to learn."
         ),
         change=Change(

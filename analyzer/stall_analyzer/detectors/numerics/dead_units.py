@@ -1,41 +1,41 @@
 """A layer is dead: it outputs nothing but zeros, or its weights no longer change.
 
 What it finds
-Layers with relu whose units are all dead: whatever the input, they put out zero. Layers whose
+Layers with relu whose units are all dead: whatever the input, they output zero. Layers whose
 weights have stopped changing although they are trainable and others change. And models in which no
-layer at all gets a gradient, while the loss is not at its end.
+layer at all gets a gradient although the loss has not reached its minimum.
 
 Why it stalls
 The gradient of relu is zero where its output is. A unit that is zero for all inputs never gets an
 update again, and if all units of a layer are, no gradient reaches the layers before it either: the
-steps compute and nothing learns. One step that is too long can push a whole layer there.
+steps compute, but nothing is learned. A single update that is too large can push a whole layer
+there.
 
 How it is measured
-From a capture: the share of each layer's units whose gradient was exactly zero over a batch, in the
-last eight measured steps and more. All units of a layer, while the last layer has gradients, are a
-dead layer (in a layer behind it that is fed only zeros they look the same); 90 % make a note. If
-the last layer has none either and the loss stays above its minimum, nothing gets a gradient.
-From a dump of TensorFlow's debugger in the mode FULL_HEALTH (or FULL_TENSOR), which counts the
-zeros of every tensor: the outputs of each Relu, the last 20 times and more that it ran. Half of
-them are zeros in a healthy layer and nine tenths in a sparse one, so only layers without a single
-other value count; 99 % of zeros make a note. From histograms in event files: activations (by their
-tag) that hold only zeros in the last five records, and kernels of trainable layers whose histogram
-is the same to the last bit in the last five while that of another weight moves.
+From a capture: the share of each layer's units whose gradient was exactly zero over a batch, in at
+least the last eight measured steps. If all units of a layer have no gradient while the last layer
+does, the layer is dead (a later layer that is fed only zeros looks the same); 90% of the units are
+worth a note. If the last layer has none either and the loss stays above its minimum, nothing gets a
+gradient. From a dump of TensorFlow's debugger in FULL_HEALTH (or FULL_TENSOR) mode, which counts
+the zeros in every tensor: the outputs of each Relu, at least the last 20 times it ran. Half of them
+are zeros in a healthy layer and nine tenths in a sparse one, so only layers that output nothing
+else count; 99% zeros are worth a note. From histograms in event files: activations (by their tag)
+that contain only zeros in the last five records, and kernels of trainable layers whose histogram is
+the same to the last bit in the last five while that of another weight moves.
 
 Example
-Pixels from 0 to 255 and SGD at 0.1: in the last 58 of 90 steps all 1,024 outputs of the hidden
-layer are zero, and the loss stays where the last layer's bias can bring it.
+Pixels from 0 to 255 and SGD at 0.1: in the last 58 of 90 steps, all 1,024 outputs of the hidden
+layer are zero, and the loss stays at what the last layer's bias alone can reach.
 
 What to do
 Lower the learning rate, scale the inputs and start with He initialization. leaky_relu, elu and gelu
-let a gradient through on their negative side, so that units can come back. Units that were dead in
-the first step were not killed by any update: look at the inputs and at how weights and biases
-start.
+let a gradient through on their negative side, so units can recover. Units that were dead in the
+first step were not killed by any update: look at the inputs and at the initial weights and biases.
 
 Blind spots
-Without a capture, a dump or histograms nothing is known of activations. From a dump, dead units
-beside living ones cannot be told: zeros are counted per tensor, not per unit. Ops that run eagerly
-have no names to go by.
+Without a capture, a dump or histograms, nothing is known about activations. A dump cannot show dead
+units among live ones: zeros are counted per tensor, not per unit. Ops that run eagerly have no
+names to go by.
 """
 
 from __future__ import annotations
@@ -59,34 +59,34 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST312"
 BUCKET = "numerics"
 
-# A few batches may happen to leave a narrow layer without a positive value; so many do not.
+# A few batches may happen to leave a narrow layer without a positive value; this many do not.
 LEAST_RUN = 20
-# Histograms are mostly one per epoch.
+# Usually there is one histogram per epoch.
 LEAST_HISTOGRAMS = 5
-# Each is over a whole batch, and they are not all neighbors.
+# Each covers a whole batch, and they are not all consecutive.
 LEAST_MEASURED = 8
 # In a healthy layer with relu up to half of the units may be silent over a batch.
 ALL, MOST = 0.999, 0.9
 NAMED_MOST = 4
-# A loss that moves by less than this, and than scatter can, stands still.
+# A loss that moves by less than this, and by less than its scatter, is not moving.
 STILL = 0.005
 # Measured before the model had time to be killed.
 FIRST_STEPS = 2
-# Losses that are 0 where the model is right, and how similar float32 leaves no gradient.
+# Losses that are 0 where the model is right, and how close float32 leaves no gradient.
 ENDS_AT_ZERO = frozenset(
     {*CROSS_ENTROPIES, "mean_squared_error", "mean_absolute_error", "huber", "log_cosh"}
 )
 AT_ITS_END = 0.01
 
 LOOK_AT_INPUTS = Change(
-    "Look at a batch as the model gets it: inputs that are all zero, not a number or far from 1; "
-    "then at how weights and biases start.",
+    "Look at a batch as the model receives it, for inputs that are all zero, not a number or far "
+    "from 1; then at the initial weights and biases.",
     before="model.fit(x, y)",
     after="print(np.isfinite(x).all(), x.min(), x.max(), x.std())\nmodel.fit(x, y)",
 )
 LET_IT_THROUGH = Change(
-    "Look for what lets no gradient through between the outputs and the loss: argmax, round, a "
-    "cast to integers, tf.stop_gradient, or outputs that are cut off or saturated.",
+    "Look for what blocks the gradient between the outputs and the loss: argmax, round, a cast to "
+    "integers, tf.stop_gradient, or outputs that are clipped or saturated.",
     before="loss = loss_of(labels, tf.round(model(x)))",
     after="loss = loss_of(labels, model(x))",
 )
@@ -114,12 +114,16 @@ def _of_capture(signals: Signals) -> Finding | None:
         still = everywhere or _stands_still(signals, int(shares.step[-1] - shares.step[-run]))
         return Finding(
             "act" if still else "consider",
-            f"All units of {_named(dead)} are dead: they get no gradient",
+            f"All units of {_named(dead)} are dead and get no gradient",
             f"In the last {run} measured steps, from step {shares.step[-run]:,} on, the gradient "
             f"of every unit of {_named(dead)} was exactly zero over the whole batch, while {last} "
-            "had gradients: no input reaches beyond the zeros that these layers output."
-            + (f" Nothing but {last} can still learn." if everywhere else "")
-            + (" It was so before any update, so that no update did it." if from_start else ""),
+            f"had gradients: nothing gets past the zeros that these layers output."
+            + (f" Only {last} can still learn." if everywhere else "")
+            + (
+                " That was already so before the first update, so no update caused it."
+                if from_start
+                else ""
+            ),
             LOOK_AT_INPUTS if from_start else _change(signals),
             confidence=0.95,
         )
@@ -131,9 +135,9 @@ def _of_capture(signals: Signals) -> Finding | None:
     in_vain = signals.learned_nothing
     return Finding(
         "act" if in_vain else "note",
-        f"{percent(share, 1)} and more of the units of {mostly[0]} are dead",
-        f"Over a whole batch they get no gradient, in the last {LEAST_MEASURED} measured steps and "
-        "more. "
+        f"At least {percent(share, 1)} of the units of {mostly[0]} are dead",
+        f"They got no gradient over a whole batch in at least the last {LEAST_MEASURED} measured "
+        f"steps. "
         + (
             "The loss agrees: nothing is learned."
             if in_vain
@@ -146,7 +150,7 @@ def _of_capture(signals: Signals) -> Finding | None:
 
 
 def _nowhere(signals: Signals, shares: LayerSeries) -> Finding | None:
-    """No layer has a gradient: at the end of the loss that is as it should be."""
+    """No layer has a gradient: at the minimum of the loss that is as it should be."""
     learning, loss = signals.learning, signals.learning.last_loss
     if not (shares.value[-LEAST_MEASURED:] >= ALL).all() or loss is None or loss < AT_ITS_END:
         return None
@@ -156,9 +160,9 @@ def _nowhere(signals: Signals, shares: LayerSeries) -> Finding | None:
     return Finding(
         "act" if known else "consider",
         f"No layer gets a gradient, and the loss stays at {loss:.3g}",
-        f"In the last {LEAST_MEASURED} measured steps and more the gradient of every unit of every "
-        "layer was exactly zero over the whole batch."
-        + (" This loss ends at 0, so that it is not over." if known else ""),
+        f"In at least the last {LEAST_MEASURED} measured steps, the gradient of every unit in "
+        f"every layer was exactly zero over the whole batch."
+        + (" The minimum of this loss is 0, so it has not converged." if known else ""),
         LET_IT_THROUGH,
         confidence=0.9 if known else 0.6,
     )
@@ -176,8 +180,8 @@ def _of_dump(signals: Signals) -> Finding | None:
             "act" if still else "consider",
             f"All units of {layers} are dead: they output only zeros",
             f"In {_often(worst.all_run, worst.records)}, {worst.op} output nothing but zeros. "
-            "Where relu is zero, its gradient is, too: this layer gets no updates, nor do those "
-            "that reach the loss only through it."
+            "Where relu is zero, so is its gradient: this layer gets no updates, and neither do "
+            "those that reach the loss only through it."
             + (" Since then the loss has not moved." if still else ""),
             _change(signals),
             confidence=0.9,
@@ -186,8 +190,9 @@ def _of_dump(signals: Signals) -> Finding | None:
         worst = max(nearly, key=lambda zeros: zeros.nearly_all_run)
         return Finding(
             "note",
-            f"Of the outputs of {_layer_of(worst.op, signals.keras)} 99 % and more are zero",
-            f"So it was in {_often(worst.nearly_all_run, worst.records)}. Some models are meant to "
+            f"At least 99% of the outputs of {_layer_of(worst.op, signals.keras)} are zero",
+            f"That was the case {_often(worst.nearly_all_run, worst.records)}. Some models are "
+            f"meant to "
             "be that sparse; if this one is not, most of its units are dead.",
             _change(signals),
             confidence=0.6,
@@ -203,8 +208,8 @@ def _of_histograms(signals: Signals) -> Finding | None:
             return Finding(
                 "consider",
                 f"All activations of {tag} are zero",
-                f"Its histogram holds nothing but zeros in {often}. Units that are zero for every "
-                "input get no gradient, and never change again.",
+                f"Its histogram contains nothing but zeros in {often}. Units that are zero for "
+                f"every input get no gradient and never change again.",
                 _change(signals),
                 confidence=0.8,
             )
@@ -219,8 +224,8 @@ def _of_histograms(signals: Signals) -> Finding | None:
         f"The weights of {_named([layer for layer, _ in still])} no longer change",
         f"The histogram of {layer}'s kernel is the same in the last {sums.same_run} of "
         f"{sums.records} records, while other weights move. It is trainable, so no gradient "
-        "reaches it: its units or those behind it are dead, or it is not connected to the loss."
-        + (" Meanwhile the loss has not moved." if in_vain else ""),
+        f"reaches it: its units or those after it are dead, or it is not connected to the loss."
+        + (" The loss has not moved in that time." if in_vain else ""),
         _change(signals),
         confidence=0.8,
     )
@@ -240,7 +245,7 @@ def _often(run: int, records: int) -> str:
 
 
 def _stands_still(signals: Signals, steps: int) -> bool:
-    """Has the loss not moved in so many last steps?"""
+    """Has the loss not moved in this many of the last steps?"""
     trend = trend_of(signals.learning.steps.value[-steps:])
     if trend is None or trend.count < FLAT_LEAST_STEPS:
         return False
@@ -257,8 +262,8 @@ def _is_same(epoch_losses: Float64s) -> bool:
 def _layer_of(op: str, keras: KerasConfig | None) -> str:
     """`model/dense_1/Relu` is the output of model/dense_1.
 
-    Keras puts a number behind the scope of a layer that was called before: where the model is
-    stored, its own name for the layer is given.
+    Keras appends a number to the scope of a layer that was called before: where the model is
+    stored, its own name for the layer is used.
     """
     scope = op.rpartition("/")[0] or op
     last = scope.rpartition("/")[2]
@@ -279,7 +284,7 @@ def _change(signals: Signals) -> Change:
         after += f"\nkeras.optimizers.{optimizer}(learning_rate={to:.3g})"
     return Change(
         f"{lower}, scale the inputs and start with He initialization; use an activation that lets "
-        "a gradient through where it is negative.",
+        f"a gradient through on its negative side.",
         before,
         after,
         turned_to(to),

@@ -1,19 +1,19 @@
-"""What should learn is not trained.
+"""Layers that should learn are not trained.
 
 What it finds
-Layers of the model that are said to be trainable and never change: the optimizer is never applied,
-or it is given other variables than the model's, or only some of them, or its updates are so small
-that not a bit of the weights changes.
+Layers that are marked trainable but never change: the optimizer is never applied, it is given
+variables other than the model's or only some of them, or its updates are so small that not a bit of
+the weights changes.
 
 Why it stalls
-The steps compute gradients, and nothing is done with them.
+The steps compute gradients, but nothing is done with them.
 
 How it is measured
-A capture compares a sample of the weights of each layer with itself at the end of epochs 1, 2, 3,
-4, 8 and so on, counts the updates of the optimizer, and notes which variables it was given. In
-loops, model and optimizer must be known: watch(logdir, model, optimizer). Loud where no layer is
-given to the optimizer; where updates are too small, or some layers are left out, only if the loss
-agrees that nothing is learned.
+A capture samples the weights of each layer at the end of epochs 1, 2, 3, 4, 8 and so on and
+compares them, counts the optimizer's updates, and records which variables it was given. In custom
+loops, the model and the optimizer must be passed: watch(logdir, model, optimizer). It is more than
+a note where no layer is given to the optimizer; where updates are too small or some layers are left
+out, only if the loss agrees that nothing is learned.
 
 Example
 The model was created again after its variables had been put into a list: the optimizer trains the
@@ -23,9 +23,9 @@ What to do
 Take model.trainable_variables inside the step, from the model that is called there.
 
 Blind spots
-Layers that another optimizer trains do change, and are not meant. Of embeddings only rows in use
-change; a large one may seem not to move. A loop that trains only after many epochs of warm-up
-looks the same until then.
+Layers that another optimizer trains do change, and are not reported. In an embedding only the rows
+in use change, so a large one may seem not to move. A loop that starts training a layer only after
+many epochs looks the same until then.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST316"
 BUCKET = "numerics"
 
-# Before that, updates may be put off: accumulated over steps, or skipped by loss scaling.
+# Before that, updates may be delayed: accumulated over steps, or skipped by loss scaling.
 LEAST_STEPS = 30
 MOST_NAMED = 4
 TOO_SMALL = (
@@ -62,13 +62,13 @@ def check(signals: Signals) -> Finding | None:
 def _nothing_moves(signals: Signals, weights: WeightsRecord) -> Finding | None:
     why, change = _reason(weights)
     if why == TOO_SMALL and not _has_gradients(signals):
-        return None  # where nothing comes back from the loss, other findings say why
+        return None  # where no gradient comes back from the loss, other findings say why
     return Finding(
         severity=_severity(signals, why),
         title="No weight of the model changes",
         explanation=(
-            f"In {weights.steps} steps not a bit of the weights of {_named(weights.layers)} has "
-            f"changed. {why}"
+            f"In {weights.steps} steps, not a single bit of the weights of "
+            f"{_named(weights.layers)} has changed. {why}"
         ),
         change=change,
         confidence=0.95,
@@ -89,13 +89,13 @@ def _reason(weights: WeightsRecord) -> tuple[str, Change]:
             "optimizer.apply_gradients(zip(gradients, model.trainable_variables))",
         )
     if set(weights.layers) <= set(weights.not_given):
-        return "The optimizer was given other variables than those of the model.", of_the_model
+        return "The optimizer was given variables that are not the model's.", of_the_model
     if set(weights.layers) <= set(weights.no_gradient):
         return "The loss does not depend on them: there is no gradient.", of_the_model
     return (
         TOO_SMALL,
         Change(
-            "Look at the learning rate, at clipping, and at whether gradients are zero.",
+            "Check the learning rate, the clipping, and whether gradients are zero.",
             before="optimizer = keras.optimizers.SGD(1e-9)",
             after="optimizer = keras.optimizers.SGD(0.01)",
         ),
@@ -103,7 +103,7 @@ def _reason(weights: WeightsRecord) -> tuple[str, Change]:
 
 
 def _severity(signals: Signals, why: str) -> Severity:
-    """A model that has learned all there is stands still as well: its loss tells."""
+    """A model that has learned everything stops moving as well: its loss tells."""
     if why != TOO_SMALL:
         return "act"
     has_baseline = signals.batches is not None and signals.batches.baseline is not None
@@ -121,12 +121,12 @@ def _some_left_out(signals: Signals, layers: list[str]) -> Finding:
         severity="consider" if agrees else "note",
         title=f"The optimizer is not given the weights of {_named(layers)}",
         explanation=(
-            "They are said to be trainable, but were never given to the optimizer, and have not "
-            "changed. A list of variables that was made before all layers were built, or of "
-            "another model, looks like this."
+            "They are marked trainable, but were never given to the optimizer and have not "
+            "changed. The list of variables may have been made before all layers were built, or "
+            "belong to another model."
         ),
         change=Change(
-            "Give the optimizer all variables that are to learn, or set trainable=False.",
+            "Give the optimizer all variables that should learn, or set trainable=False.",
             before="optimizer.apply_gradients(zip(gradients, head.trainable_variables))",
             after="optimizer.apply_gradients(zip(gradients, model.trainable_variables))",
         ),

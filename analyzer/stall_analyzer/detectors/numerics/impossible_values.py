@@ -1,4 +1,4 @@
-"""Losses that cannot be, given what the loss and the last layer are: a part of ST307."""
+"""Losses that are impossible for the given loss function and last layer: a part of ST307."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from stall_analyzer.signals.signals import Signals
 
 SQUARED, ABSOLUTE = "mean_squared_error", "mean_absolute_error"
 NEVER_NEGATIVE = (*CROSS_ENTROPIES, SQUARED, ABSOLUTE, "huber", "hinge", "squared_hinge")
-# Rounding makes no loss as negative as this.
+# Rounding does not make a loss this negative.
 BELOW_ZERO = -1e-3
 # From the lowest to the highest value that an activation gives.
 SPAN = {"sigmoid": 1.0, "hard_sigmoid": 1.0, "softmax": 1.0, "tanh": 2.0}
-# So many steps that cost nothing at all are no chance.
+# This many steps with a loss of exactly 0 are no coincidence.
 LEAST_ZEROS = 10
 ROUNDING = 1e-6  # of float32 sums that should be 0
-# The least that a wrong answer costs where accuracy looks at raw outputs, which it takes for
-# positive from 0.5 on: ln(1 + exp(-0.5)). Of probabilities it is ln(2).
+# The least that a wrong answer costs where accuracy looks at raw outputs, which it counts as
+# positive from 0.5 on: ln(1 + exp(-0.5)). For probabilities it is ln(2).
 LEAST_COST = math.log(1 + math.exp(-0.5))
-# A loss that is lower than the errors cost by this share is no rounding.
+# A loss that is below the cost of the errors by this share is not due to rounding.
 CONTRADICTS = 0.8
 
 LOOK = Change(
@@ -53,10 +53,10 @@ def _below_zero(learning: LearningSignals) -> Mismatch | None:
     if not epochs.min() < BELOW_ZERO:
         return None
     reason = (
-        "A cross-entropy is negative only where labels lie outside of 0 to 1, such as -1 and 1 or "
-        "class numbers above 1, and then it has no minimum: it falls forever."
+        "A cross-entropy is negative only where labels lie outside the range from 0 to 1, such as "
+        "-1 and 1 or class numbers above 1. Then it has no minimum and falls forever."
         if loss in CROSS_ENTROPIES
-        else "Only negative sample or class weights make it so."
+        else "Only negative sample or class weights can make it negative."
     )
     return Mismatch(f"{loss} is {epochs.min():.3g}, although it cannot be below 0", reason, LOOK)
 
@@ -74,12 +74,12 @@ def _out_of_range(signals: Signals) -> Mismatch | None:
     activation, name = settings.output.activation, settings.output.name
     low = -1 if activation == "tanh" else 0
     return Mismatch(
-        f"The targets lie outside of what {activation} in the last layer ({name}) can give",
+        f"The targets lie outside the range of {activation} in the last layer ({name})",
         f"Its values are between {low} and 1. If the targets were, too, {settings.loss} could not "
         f"be above {most:.0f}, but it is {epochs.min():.3g} in the best epoch. So most targets "
-        "cannot be reached, and the units are driven to where they have no gradient.",
+        f"are out of reach, and the units are driven to where they have no gradient.",
         Change(
-            "Take the activation off the last layer, or scale the targets into its range.",
+            "Remove the activation from the last layer, or scale the targets into its range.",
             before=f'keras.layers.Dense(units, activation="{activation}")',
             after="keras.layers.Dense(units)",
         ),
@@ -101,9 +101,9 @@ def _always_zero(signals: Signals) -> Mismatch | None:
     return Mismatch(
         f"The loss is {'exactly' if exactly else 'nothing but rounding around'} 0 from the first "
         "step on",
-        "No model is right before it has learned anything. Either the loss sees the wrong values "
-        "(the same tensor twice, a softmax over one unit, shapes that broadcast), or weights or a "
-        "mask of 0 leave nothing of it.",
+        "No model is right before it has learned anything. Either the loss is given the wrong "
+        "values (the same tensor twice, a softmax over one unit, shapes that broadcast), or "
+        "weights or a mask of 0 remove everything.",
         LOOK,
         "impossible" if learning.settings.loss is not None else "odd",
     )
@@ -123,7 +123,8 @@ def _contradicted(learning: LearningSignals) -> Mismatch | None:
     return Mismatch(
         f"A loss of {losses[-1]:.3g} contradicts an accuracy of {accuracies[-1]:.3g}",
         f"Each wrong answer costs at least {LEAST_COST:.2g}, so errors in {wrong:.3g} of the "
-        "examples cannot cost that little. The accuracy looks at something other than the loss: "
+        f"examples cannot add up to so little. The accuracy looks at something other than the "
+        f"loss: "
         "another shape, another threshold, or examples whose weight or mask is 0.",
         LOOK,
         "odd",
@@ -131,7 +132,7 @@ def _contradicted(learning: LearningSignals) -> Mismatch | None:
 
 
 def _has_penalties(signals: Signals) -> bool:
-    """Whether the logged loss holds more than the error: penalties of layers count into it."""
+    """Whether the logged loss contains more than the error: layer penalties count too."""
     events = signals.timeline.events
     layers = events.keras.layers if events is not None and events.keras is not None else ()
     return any(

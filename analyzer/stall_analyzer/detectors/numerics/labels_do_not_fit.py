@@ -1,27 +1,28 @@
-"""The labels lie outside of what the last layer can give.
+"""The labels lie outside the range of the last layer.
 
 What it finds
-Labels that no output can reach: outside of 0 to 1 behind a sigmoid or softmax, of -1 to 1 behind a
-tanh, below 0 behind a relu; classes that the last layer has no unit for; and labels outside of 0 to
-1 under a cross-entropy, which expects shares.
+Labels that no output can reach: outside the range from 0 to 1 with a sigmoid or softmax, from -1 to
+1 with a tanh, or below 0 with a relu; classes that the last layer has no unit for; and labels
+outside the range from 0 to 1 with a cross-entropy, which expects probabilities.
 
 Why it stalls
-Outputs go to the end of their range and stay there, where the gradient is zero. Under a
-cross-entropy such labels make the loss negative without end.
+Outputs go to the end of their range and stay there, where the gradient is zero. With a
+cross-entropy, such labels let the loss fall below zero without limit.
 
 How it is measured
-Smallest and largest label of the batches that a capture looked at, and the last activation and loss
-of the stored model. A twentieth of the range is left for noise. Loud where most labels are out of
-reach, or the loss does not get below a constant answer; else a note.
+The smallest and largest label in the batches that a capture sampled, and the last activation and
+the loss of the stored model. A twentieth of the range is allowed for noise. It is more than a note
+only where most labels are out of reach, or the loss does not get below the cost of a constant
+answer.
 
 Example
-Prices in thousands behind a sigmoid: the largest label is 500, the largest output 1.
+Prices in thousands with a sigmoid: the largest label is 500, the largest output 1.
 
 What to do
 Use a linear last layer, or scale the labels into the range of the activation.
 
 Blind spots
-Needs the stored model. Outputs that are scaled by a custom layer are not known.
+Needs the stored model. A custom layer that scales the outputs is not recognized.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ SLACK = 0.05  # of the range
 class _Reach:
     low: float
     high: float
-    why: str  # nothing else can be reached
+    why: str  # no other value can be reached
 
     def misses(self, labels: Values) -> bool:
         slack = SLACK * (self.high - self.low if math.isfinite(self.high) else labels.spread)
@@ -84,12 +85,12 @@ def _reach(settings: ModelSettings) -> _Reach | None:
         why = f"the last layer has {units} units, for classes from 0"
         return _Reach(0.0, units - 1.0, why) if units else None
     if loss in SHARES:
-        return _Reach(0.0, 1.0, f"{loss} expects shares from 0 to 1")
+        return _Reach(0.0, 1.0, f"{loss} expects probabilities from 0 to 1")
     if loss not in REGRESSIONS or output is None or output.activation not in RANGES:
         return None
     low, high = RANGES[output.activation]
     top = f"from {low:g} to {high:g}" if math.isfinite(high) else "of 0 and above"
-    return _Reach(low, high, f"{output.activation} can only give numbers {top}")
+    return _Reach(low, high, f"{output.activation} can only output numbers {top}")
 
 
 def _finding(signals: Signals, batches: BatchLook, targets: Values, reach: _Reach) -> Finding:
@@ -100,18 +101,17 @@ def _finding(signals: Signals, batches: BatchLook, targets: Values, reach: _Reac
         severity="act" if agrees else "note",
         title=f"Labels from {targets.smallest:.4g} to {targets.largest:.4g} are out of reach",
         explanation=(
-            f"They were seen in {batches.looks} batches, but {reach.why}. "
-            "What cannot be reached pulls outputs to the end of their range, where the gradient "
-            "is zero."
+            f"They were seen in {batches.looks} batches, but {reach.why}. Labels that cannot be "
+            f"reached pull outputs to the end of their range, where the gradient is zero."
         ),
         change=Change(
-            "Let the last layer be linear, or scale the labels into its range.",
+            "Make the last layer linear, or scale the labels into its range.",
             before='keras.layers.Dense(1, activation="sigmoid")',
             after="keras.layers.Dense(1)  # for amounts, with a loss such as mean_squared_error",
         )
         if not is_class
         else Change(
-            "Count classes from 0, and give the last layer a unit for each.",
+            "Number the classes from 0, and give the last layer one unit for each.",
             before="keras.layers.Dense(9)  # labels from 1 to 10",
             after="keras.layers.Dense(10)  # labels - 1",
         ),

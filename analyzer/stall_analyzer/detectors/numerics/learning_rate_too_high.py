@@ -2,30 +2,30 @@
 
 What it finds
 A learning rate above the usual range of its optimizer in a run whose loss ends no lower than it
-began, or no lower than that of a model that guesses.
+began, or no lower than that of a guess.
 
 Why it stalls
-Each update jumps over the place it aims for. The weights end up far from where they began, units
-die or saturate, and further steps cannot bring them back.
+Each update overshoots its target. The weights end up far from where they began, units die or
+saturate, and further steps cannot bring them back.
 
 How it is measured
 The rate is the one logged at the end of the first epoch, or the one in the stored model; momentum m
 multiplies the rate of SGD by 1 / (1 - m). The usual ranges are in learning_rates.py. The loss of
 the last third of the steps is compared with that of the first step, which no update has touched,
-and with ln(K), the loss of guessing among K classes. A loss that came back from far above its
-beginning is worth a hint.
+and with ln(K), the loss of guessing among K classes. A loss that came back from far above its start
+is only worth a hint.
 
 Example
 Adam at 1.0, a thousand times its default: the loss jumps from 1.7 to 90 within five steps and ends
-at 1.61, which is ln(5): the model guesses among its 5 classes.
+at 1.61, which is ln(5): the model is guessing among its 5 classes.
 
 What to do
-Start at the optimizer's default and change it by factors of 3. Ramp the rate up over the first
-hundred steps if a high one is wanted.
+Start at the optimizer's default and change it by factors of 3. If you want a high rate, ramp it up
+over the first hundred steps.
 
 Blind spots
-Optimizers we have no range for, rates that callbacks change between the epochs, and models whose
-settings were not stored. A high rate with a loss that falls is left alone.
+Optimizers without a known range, rates that callbacks change between epochs, and models whose
+settings were not stored are not judged. A high rate with a falling loss is not reported.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST303"
 BUCKET = "numerics"
 
-# Ten times the highest usual rate is no choice that anybody makes on purpose.
+# Nobody chooses ten times the highest usual rate on purpose.
 ABSURD = 10.0
 # A model that learned anything is at least this much better than a guess.
 BETTER_THAN_GUESS = 0.98
-# Training makes an epoch better than its first step; three times worse is no scatter.
+# Training makes an epoch better than its first step; three times worse is not scatter.
 FAR_ABOVE = 3.0
 
 
@@ -71,10 +71,10 @@ def check(signals: Signals) -> Finding | None:
         title=f"Learning rate {rate:.3g}{momentum} is too high for {settings.optimizer}",
         explanation=(
             f"{settings.optimizer} is usually run between {usual.low:.0e} and {usual.high:.3g}. "
-            f"{complaint} Steps this long jump over what they aim for."
+            f"{complaint} Steps this large overshoot."
         ),
         change=Change(
-            f"Begin with a learning rate of {start:.3g} and change it by factors of 3.",
+            f"Start with a learning rate of {start:.3g} and change it by factors of 3.",
             before=f"optimizer = keras.optimizers.{settings.optimizer}(learning_rate={rate:.3g})",
             after=f"optimizer = keras.optimizers.{settings.optimizer}(learning_rate={start:.3g})",
             turns=turned_to(start),
@@ -96,13 +96,16 @@ def _why_nothing_was_learned(learning: LearningSignals) -> str:
     guess = learning.settings.guess_loss
     if guess is not None and last >= BETTER_THAN_GUESS * guess:
         classes = learning.settings.classes
-        return f"The loss ends at {last:.3g}; guessing among {classes} classes costs {guess:.3g}."
+        return f"The loss ends at {last:.3g}; a guess among {classes} classes costs {guess:.3g}."
     return ""
 
 
 def _why_it_suffers(learning: LearningSignals) -> str:
-    """A loss far above its beginning on the way, even if it came back."""
+    """A loss that was far above its start along the way, even if it came back."""
     first, epochs = learning.first_loss, learning.epoch_losses
     if first is None or first <= 0 or not len(epochs) or not epochs.max() > FAR_ABOVE * first:
         return ""
-    return f"The loss began at {first:.3g}, but epochs average up to {epochs.max():.3g}."
+    return (
+        f"The loss began at {first:.3g}, but the average of an epoch is as high as "
+        f"{epochs.max():.3g}."
+    )

@@ -2,31 +2,32 @@
 
 What it finds
 A learning rate far below the usual range of its optimizer, in a run whose loss moves by less than
-its own scatter. Also a rate that a schedule or a callback took down to nothing in the first half of
-the epochs, with a loss that has not moved since.
+its own scatter. Also a rate that a schedule or a callback reduced to almost nothing in the first
+half of the epochs, with a loss that has not moved since.
 
 Why it stalls
-Every step runs in full and changes the weights by next to nothing: at 1e-8, Adam needs ten million
-steps to move a weight by 0.1.
+Every step runs in full but hardly changes the weights: at 1e-8, Adam needs ten million steps to
+move a weight by 0.1.
 
 How it is measured
-The highest rate that the run can have used: of the stored optimizer, of its schedule and of what
-was logged at the end of each epoch. A run that is still warming up is therefore not meant. The loss
-counts as still when the epochs differ by less than 1 % and no trend stands out of the scatter of
-the steps. A loss that three epochs on is still at or above the cost of a constant answer leaves no
-doubt. A capture measures the updates themselves: below a millionth of the weight in every
-layer, nothing moves. A rate is gone below a thousandth of its highest, for at least three epochs,
-if the loss has not fallen to half before.
+The highest rate that the run can have used, from the stored optimizer, its schedule and what was
+logged at the end of each epoch. So a run that is still warming up is not reported. The loss counts
+as not moving when the epochs differ by less than 1% and no trend stands out from the scatter of
+the steps. A loss that is still at or above the cost of a constant answer after three epochs leaves
+no doubt. A capture measures the updates themselves: below a millionth of the weight in every layer,
+nothing moves. A rate counts as gone when it is below a thousandth of its maximum for at least three
+epochs and the loss had not fallen to half before.
 
 Example
 Adam at 1e-8 on five classes: the loss is 1.74 in each of three epochs.
 
 What to do
 Start at the optimizer's default (1e-3 for Adam, 1e-2 for SGD) and change it by factors of 3. A rate
-of exactly 0 is often a schedule whose number of steps is too small.
+of exactly 0 often comes from a schedule with too few steps.
 
 Blind spots
-Optimizers we have no range for, custom schedules, models whose settings were not stored.
+Optimizers without a known range, custom schedules, and models whose settings were not stored are
+not judged.
 """
 
 from __future__ import annotations
@@ -43,15 +44,15 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST304"
 BUCKET = "numerics"
 
-# A tenth of the lowest usual rate is worth a question; a hundredth cannot be meant.
+# A tenth of the lowest usual rate is worth a question; a hundredth cannot be intended.
 LOW = 0.1
 ABSURD = 0.01
 # Less than this, over all the epochs, is no learning in any first epoch.
 STILL = 0.01
-# Of the weight's own length: a million such updates would double it.
+# Relative to the weight's norm: a million such updates would double it.
 STILL_RATIO = 1e-6
 LEAST_MEASURED = 10
-# A rate that is gone: such a share of the highest that was logged, for so many epochs and more in
+# A rate that is gone: this share of the highest that was logged, for at least this many epochs in
 # which the loss moved by no more than that.
 GONE = 1e-3
 LEAST_SINCE = 3
@@ -85,13 +86,13 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"{settings.optimizer} is usually run between {usual.low:.0e} and {usual.high:.3g}. "
             + (
-                f"At {rate:.3g} each update changes the weights by {still:.1e} of themselves."
+                f"At {rate:.3g}, each update changes the weights by only {still:.1e} of their size."
                 if still
-                else f"At {rate:.3g} the loss did not move{level} {where}, beyond its own scatter."
+                else f"At {rate:.3g}, the loss did not move{level} {where} beyond its own scatter."
             )
         ),
         change=Change(
-            f"Begin with a learning rate of {usual.start:.3g} and change it by factors of 3.",
+            f"Start with a learning rate of {usual.start:.3g} and change it by factors of 3.",
             before=f"optimizer = keras.optimizers.{settings.optimizer}(learning_rate={rate:.3g})",
             after=f"optimizer = keras.optimizers.{settings.optimizer}"
             f"(learning_rate={usual.start:.3g})",
@@ -102,8 +103,8 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _gone_at(learning: LearningSignals) -> int | None:
-    """The epoch at whose end the rate was next to nothing, where the loss stands still since then
-    and has not fallen to half: a schedule that was too fast, not the end of a training."""
+    """The epoch at the end of which the rate was almost nothing, where the loss has not moved since
+    and had not fallen to half: a schedule that was too fast, not the end of a training."""
     epochs = min(len(learning.learning_rates), len(learning.epoch_losses))
     rates, losses = learning.learning_rates[:epochs], learning.epoch_losses[:epochs]
     gone = np.flatnonzero(rates > GONE * rates.max(initial=0.0))
@@ -119,12 +120,12 @@ def _taken_away(learning: LearningSignals, gone: int) -> Finding:
     losses, rate = learning.epoch_losses, learning.learning_rates[gone]
     return Finding(
         severity="act",
-        title=f"The learning rate is {rate:.3g} since epoch {gone + 1}: nothing is learned",
+        title=f"The learning rate has been {rate:.3g} since epoch {gone + 1}: nothing is learned",
         explanation=(
-            f"A schedule or a callback took it down, and the loss stays at {losses[-1]:.3g} since "
-            f"then; it began at {losses[0]:.3g}. Usual reasons: a schedule's decay_steps counts "
-            "batches, and was given epochs; or ReduceLROnPlateau watches a metric that should "
-            'rise with mode="min".'
+            f"A schedule or a callback lowered it, and the loss has stayed at {losses[-1]:.3g} "
+            f"since; it began at {losses[0]:.3g}. Usual reasons: a schedule's decay_steps counts "
+            'batches but was given epochs; or ReduceLROnPlateau uses mode="min" for a metric that '
+            "should rise."
         ),
         change=Change(
             "Give the schedule the number of batches, or the callback the right mode.",
@@ -138,7 +139,7 @@ def _taken_away(learning: LearningSignals, gone: int) -> Finding:
 
 
 def _learned_nothing(learning: LearningSignals) -> bool:
-    """Whether the loss has never been below what a constant answer costs."""
+    """Whether the loss has never been below the cost of a constant answer."""
     baseline, course = baseline_of(learning), course_of(learning)
     return (
         baseline is not None and course is not None and is_never_below(learning, baseline, course)
@@ -146,7 +147,7 @@ def _learned_nothing(learning: LearningSignals) -> bool:
 
 
 def _weights_stand_still(signals: Signals) -> float | None:
-    """By how much an update changes the layer that it changes most, where that is nothing."""
+    """How much an update changes the layer that it changes most, where that is almost nothing."""
     updates = signals.layers.updates
     if updates is None or len(updates) < LEAST_MEASURED:
         return None

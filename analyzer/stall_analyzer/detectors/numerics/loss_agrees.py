@@ -1,12 +1,12 @@
-"""Does the loss agree that nothing is learned? What looks odd by itself may be meant."""
+"""Does the loss agree that nothing is learned? What looks odd by itself may be intended."""
 
 from __future__ import annotations
 
 from stall_analyzer.signals.signals import Signals
 
-# Of what a constant answer costs: a loss below it has learned more than the shares of the labels.
+# Of the cost of a constant answer: a loss below it has learned more than the label frequencies.
 LEARNED = 0.95
-# Before either of these a sound model may not have got there.
+# Before either of these, a healthy model may not have gotten there.
 ENOUGH_EPOCHS = 3
 ENOUGH_STEPS = 100
 # A loss that moves by no more than this share of itself does not move.
@@ -34,5 +34,5 @@ def learns_nothing(signals: Signals) -> bool:
 
 
 def is_first_epoch_alone(signals: Signals) -> bool:
-    """Runs of one epoch are mostly made to measure their time, with whatever data was at hand."""
+    """Runs of one epoch are usually made to measure time, with whatever data was at hand."""
     return len(signals.learning.epoch_losses) == 1

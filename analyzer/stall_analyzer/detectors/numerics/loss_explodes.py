@@ -1,31 +1,33 @@
 """The loss grows by orders of magnitude, or from epoch to epoch.
 
 What it finds
-A training loss that is still a number but ends a hundred times above where it began, or that was
-thrown up that far on its way and has not moved since, no lower than half of where it began. Also
-the loss of any output that rises to one and a half of its lowest epoch, in training and validation.
+A training loss that is still a number but ends a hundred times above where it began, or that jumped
+that high along the way and has since been stuck at half of its first value or more. Also the loss
+of any output that rises to one and a half times its lowest epoch, in both training and validation.
 
 Why it stalls
-The updates make the model worse instead of better, and each one more so. The next stop is NaN.
+Each update makes the model worse instead of better. The next stop is NaN.
 
 How it is measured
-The usual loss of the last third of the logged steps against that of the first step, or the last
-epoch's loss against the first one's; both must be positive, and the growth larger than the scatter.
-A loss that was thrown: the highest of the steps against the first one. The highest must lie before
-the last third of the steps, and within that third the loss must not fall any more. A loss that
-rises: its lowest epoch lies in the first half of them, and the accuracy did not get better since.
-Where the learning rate is outside of its usual range, that finding is shown instead of this one.
+The typical loss of the last third of the logged steps is compared with the first step, or the last
+epoch's loss with the first epoch's; both must be positive, and the growth larger than the scatter.
+For a jump, the highest step is compared with the first one; it must come before the last third of
+the steps, and within that third the loss must not be falling anymore. For a rise, the lowest epoch
+is in the first half, and the accuracy has not improved since. Where the learning rate is outside
+its usual range, that finding is shown instead of this one.
 
 Example
-A recurrent network over 200 steps without clipping: the loss goes from 0.5 to 3000 in one epoch.
+A recurrent network over 200 time steps without clipping: the loss goes from 0.5 to 3,000 in one
+epoch.
 
 What to do
 Clip the gradients (clipnorm=1.0), lower the learning rate, scale inputs and targets. In recurrent
 networks use LSTM or GRU, or an orthogonal initializer.
 
 Blind spots
-Losses that are negative by design, and losses that grow because the task does (reinforcement
-learning, curricula): the finding only asks for a look unless the growth is beyond any such cause.
+Losses that are negative by design are not judged. Losses may also grow because the task gets harder
+(reinforcement learning, curricula): unless the growth is too large for that, the finding only
+suggests checking.
 """
 
 from __future__ import annotations
@@ -42,18 +44,18 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST302"
 BUCKET = "numerics"
 
-# Losses of healthy runs wander by less than a factor of ten around their first value.
+# The loss of a healthy run stays within a factor of ten of its first value.
 EXPLODES = 100.0
 # No task grows like this.
 SURELY = 1e4
-# A loss that was thrown up and is below this share of its first value has come back.
+# A loss that jumped and is now below this share of its first value has come back.
 CAME_BACK = 0.5
 # It is still on its way back while the later half of its last third is lower by more than this.
 ON_ITS_WAY = 0.05
 LEAST_AFTER = 10  # steps after the peak
 ABOVE_CHANCE = 0.05
-# A loss that rises: no scatter between epochs makes a half of its lowest value, nor a fifth in the
-# epoch before as well. An accuracy that got better by so much says otherwise.
+# A loss that rises: scatter between epochs does not add half of its lowest value, nor a fifth in
+# the epoch before as well. An accuracy that improved by this much says otherwise.
 LEAST_EPOCHS = 4
 RISEN, RISEN_BEFORE = 1.5, 1.2
 BETTER = 0.02
@@ -74,8 +76,8 @@ def check(signals: Signals) -> Finding | None:
         severity="act" if last >= SURELY * first else "consider",
         title=f"The loss explodes from {first:.3g} to {last:.3g}",
         explanation=(
-            f"Over {of_what} the loss grew {last / first:.3g}-fold{at_rate}, and it did not "
-            "recover. The updates make the model worse; it will be NaN soon."
+            f"Over {of_what} the loss grew {last / first:.3g}-fold{at_rate} and did not recover. "
+            f"The updates make the model worse; it will be NaN soon."
         ),
         change=_shorter_steps(learning),
         confidence=0.9,
@@ -83,7 +85,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _thrown(learning: LearningSignals) -> Finding | None:
-    """One update, or a few, threw the weights to where no later one brings them back from."""
+    """One update, or a few, moved the weights so far off that no later one brings them back."""
     losses = learning.steps.value
     first, last = learning.first_loss, learning.last_loss
     if first is None or last is None or first <= 0 or not np.isfinite(losses).all():
@@ -96,8 +98,8 @@ def _thrown(learning: LearningSignals) -> Finding | None:
         title=f"The loss jumped from {first:.3g} up to {losses[peak]:.3g} and did not recover",
         explanation=(
             f"That was at step {learning.steps.step[peak]}. Since then it has stayed at about "
-            f"{last:.3g}, where it began or above: the updates were so long that they left the "
-            "model with dead or saturated units."
+            f"{last:.3g}, no lower than where it began: the updates were so large that they left "
+            f"the model with dead or saturated units."
         ),
         change=_shorter_steps(learning),
         confidence=0.85,
@@ -116,10 +118,11 @@ def _rising(learning: LearningSignals) -> Finding | None:
             severity="consider",
             title=f"The {name.replace('_', ' ')} rises from {losses.min():.3g} to {losses[-1]:.3g}",
             explanation=(
-                f"It was lowest in epoch {int(np.argmin(losses)) + 1} of {len(losses)}, and has "
-                f"risen since, as in the validation ({held_out.min():.3g} to {held_out[-1]:.3g}). "
-                "The updates make the model worse: they are too long, go the wrong way, or are "
-                "added up without being set back, or another output's loss outweighs this one."
+                f"It was lowest in epoch {int(np.argmin(losses)) + 1} of {len(losses)} and has "
+                f"risen since, in validation as well ({held_out.min():.3g} to "
+                f"{held_out[-1]:.3g}). The updates make the model worse: they are too large, go "
+                f"the wrong way, or are accumulated without being reset, or another output's loss "
+                f"outweighs this one."
             ),
             change=_shorter_steps(learning),
             confidence=0.75,
@@ -128,7 +131,7 @@ def _rising(learning: LearningSignals) -> Finding | None:
 
 
 def _rises(*losses: Float64s) -> bool:
-    """Each of them: from its lowest, in the first half of the epochs, to its last two."""
+    """In both: from the lowest, in the first half of the epochs, to the last two."""
     return all(
         len(one) >= LEAST_EPOCHS
         and bool(np.isfinite(one).all() and one.min() > 0)
@@ -152,7 +155,7 @@ def _is_flat_since(losses: Float64s) -> bool:
 
 
 def _is_lost(learning: LearningSignals, growth: float) -> bool:
-    """No better than chance, or thrown too far for any other reason."""
+    """No better than chance, or too large a jump for any other reason."""
     classes, accuracies = learning.settings.classes, learning.accuracies
     if len(accuracies) and classes:
         return bool(accuracies[-1] < 1 / classes + ABOVE_CHANCE)

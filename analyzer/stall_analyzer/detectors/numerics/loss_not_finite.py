@@ -1,8 +1,8 @@
 """The loss is NaN or infinite.
 
 What it finds
-A training loss that stops being a number and does not come back. From that step on the weights are
-NaN, too: every later step computes, costs time and teaches the model nothing.
+A training loss that stops being a number and does not recover. From that step on the weights are
+NaN, too: every later step costs time and teaches the model nothing.
 
 Why it stalls
 NaN spreads. One infinite activation makes the loss NaN, its gradient makes every weight NaN, and
@@ -11,24 +11,24 @@ no later batch can repair that.
 How it is measured
 From the event files: the first logged loss that is NaN or infinite, and whether the last one still
 is. Keras logs the mean of the epoch so far, which one bad batch spoils up to the epoch's end. So a
-finite loss in a later epoch, a finite validation loss, or skipped updates of loss scaling mean that
+finite loss in a later epoch, a finite validation loss, or updates skipped by loss scaling mean that
 the weights survived; then this is a hint, not a verdict. A capture logs the loss of single steps,
-so one that is finite again shows it at once. The time lost is that of the steps from the first
-bad one on.
+where a finite loss shows that at once. The time lost is that of the steps from the first bad one
+on.
 
 Example
-A loss of 0.4 at step 15 is NaN at step 16 and for the remaining 84 % of the epoch: record 16 of the
-input held an empty field, read as NaN.
+A loss of 0.4 at step 15 is NaN at step 16 and for the remaining 84% of the epoch: record 16 of the
+input had an empty field, which was read as NaN.
 
 What to do
-Stop such runs at once with keras.callbacks.TerminateOnNaN(). Then look at what comes first: a loss
-that grew before it broke says learning rate; a break out of the blue says data, or log(0), a
-division by 0 or sqrt(0) in a custom loss. tf.debugging.enable_check_numerics() names the op;
-so does a dump of the debugger, with the line that made it (ST313).
+Stop such runs at once with keras.callbacks.TerminateOnNaN(). Then look at what came before: a loss
+that grew first points to the learning rate; a sudden break points to the data, or to log(0), a
+division by 0 or sqrt(0) in a custom loss. tf.debugging.enable_check_numerics() names the op; so
+does a debugger dump, with the line that created it (ST313).
 
 Blind spots
-Without a loss per batch only the epoch is known. relu turns NaN into 0 on CPUs, so weights can be
-NaN behind a loss that looks healthy.
+Without a loss per batch, only the epoch is known. In graphs on a CPU, relu turns NaN into 0, so
+weights can be NaN although the loss looks healthy.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _title(broken: NotFinite, survived: str) -> str:
     if survived:
         where = f"at {_from(broken)}" if broken.step is not None else f"in {_from(broken)}"
         return f"The {broken.tag} was NaN or infinite {where}"
-    return f"The {broken.tag} is NaN or infinite from {_from(broken)} on, and training is lost"
+    return f"The {broken.tag} is NaN or infinite from {_from(broken)} on, and the training is lost"
 
 
 def _from(broken: NotFinite) -> str:
@@ -110,19 +110,19 @@ def _explanation(
 ) -> str:
     parts = []
     if diverged is not None:
-        parts.append(f"It had grown {diverged:.3g}-fold before it broke: the steps were too long.")
+        parts.append(f"It had grown {diverged:.3g}-fold before it broke: the steps were too large.")
     elif broken.step is not None and broken.step > 1:
         parts.append("It was not growing before: one batch or one operation broke it.")
     elif broken.step is not None:
-        parts.append("It was so in the very first step, before any update.")
+        parts.append("It was NaN in the very first step, before any update.")
     if survived:
         parts.append(survived)
     elif broken.share is not None:
         parts.append(f"{percent(broken.share, 1)} of that epoch's steps came after it.")
     if lost:
         share = percent(lost, signals.window_ps)
-        parts.append(f"{seconds(lost)} of the first epoch ({share}) were wasted.")
-    return " ".join(parts) or "No loss of single steps was logged, so the step is not known."
+        parts.append(f"{seconds(lost)} of the first epoch ({share}) was wasted.")
+    return " ".join(parts) or "The loss of single steps was not logged, so the step is not known."
 
 
 def _change(learning: LearningSignals, broken: NotFinite, diverged: float | None) -> Change:

@@ -1,11 +1,11 @@
 """The loss jumps up and down without getting lower.
 
 What it finds
-A loss that alternates between high and low from step to step, or that scatters ten times as much at
-the end as at the beginning, and has not fallen.
+A loss that has not fallen and either alternates between high and low from step to step, or scatters
+ten times as much at the end as at the beginning.
 
 Why it stalls
-The steps are longer than the valley is wide: each one lands on the other side.
+The steps are larger than the valley is wide: each one lands on the other side.
 
 How it is measured
 From the loss of each step. Scatter between batches is independent from step to step; jumping across
@@ -19,7 +19,8 @@ What to do
 Lower the learning rate; with small batches, make them larger.
 
 Blind spots
-Data that alternates by itself, such as two sources taken in turns, while the loss does not fall.
+Data that alternates by itself, such as two sources taken in turn, looks the same while the loss
+does not fall.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ LEAST_STEPS = 30
 ALTERNATES = -0.6
 # Smaller jumps do no harm.
 LEAST_JUMP = 0.05
-# In shorter epochs the same batches come round again, and some are harder than others.
+# In shorter epochs the same batches come around again, and some are harder than others.
 LEAST_STEPS_PER_EPOCH = 10
 NOISIER = 10.0
 
@@ -76,14 +77,14 @@ def _what_it_does(trend: Trend) -> str:
     if trend.late < trend.early - 2 * trend.error:
         return ""
     if trend.turning <= ALTERNATES and trend.scatter >= LEAST_JUMP * abs(trend.late):
-        return "each high loss is followed by a low one: the steps jump across what they aim for."
+        return "each high loss is followed by a low one: the steps jump across the minimum."
     if (
         trend.late_scatter >= NOISIER * trend.early_scatter
         and trend.late_scatter >= LEAST_JUMP * abs(trend.late)
         and trend.late > trend.early
     ):
         return (
-            f"it scatters by {trend.late_scatter:.3g} from step to step, at first by "
-            f"{trend.early_scatter:.3g}."
+            f"it scatters by {trend.late_scatter:.3g} from step to step, compared with "
+            f"{trend.early_scatter:.3g} at first."
         )
     return ""

@@ -10,7 +10,7 @@ from stall_analyzer.signals.numerics.learned import stopped_for_good
 from stall_analyzer.signals.numerics.stored_layers import StoredLayers
 from stall_analyzer.signals.signals import Signals
 
-# Losses of numbers, which may have any sign.
+# Regression losses, whose targets may have any sign.
 OF_NUMBERS = frozenset({"mean_squared_error", "mean_absolute_error", "huber", "log_cosh"})
 MOST_DROPPED = 0.9
 DROPS = frozenset({"Dropout", "SpatialDropout1D", "SpatialDropout2D", "AlphaDropout"})
@@ -27,7 +27,7 @@ def misfit(signals: Signals) -> Mismatch | None:
 
 
 def _over_the_batch(layers: StoredLayers) -> Mismatch | None:
-    """Axis 0 is that of the examples, whatever the shape of one of them."""
+    """Axis 0 is the batch, whatever the shape of an example."""
     wrong = [
         layer
         for layer in layers.all
@@ -37,10 +37,10 @@ def _over_the_batch(layers: StoredLayers) -> Mismatch | None:
         return None
     return Mismatch(
         f"{wrong[0].get('name')} is a softmax over the batch, not over the classes",
-        "With axis=0 the outputs of the examples in a batch are divided by their sum. What is said "
-        "of an example depends on the others beside it, and of one alone it is always 1.",
+        "With axis=0, the outputs of all examples in a batch are divided by their sum. The answer "
+        "for one example depends on the others in the batch, and for a single one it is always 1.",
         Change(
-            "Take the last axis, which is the default.",
+            "Use the last axis, which is the default.",
             before="keras.layers.Softmax(axis=0)",
             after="keras.layers.Softmax()",
         ),
@@ -56,10 +56,10 @@ def _zero_for_good(signals: Signals) -> Mismatch | None:
         return None
     return Mismatch(
         f"relu in the last layer ({settings.output.name}) outputs nothing but zeros",
-        "The loss is the same to its last digits in epoch after epoch: no gradient comes through. "
+        "The loss is the same to its last digit in epoch after epoch: no gradient gets through. "
         "relu has none below zero, and that is where targets below zero drive it.",
         Change(
-            "Take the activation off the last layer.",
+            "Remove the activation from the last layer.",
             before='keras.layers.Dense(units, activation="relu")',
             after="keras.layers.Dense(units)",
         ),
@@ -74,8 +74,8 @@ def _hidden_softmax(layers: StoredLayers) -> Mismatch | None:
         return None
     return Mismatch(
         f"softmax in {softmax[0].name}, which is a hidden layer",
-        "Its units share a sum of 1: one of many is large, the others are next to nothing, and so "
-        "are their gradients.",
+        "Its units add up to 1: one of them is large, the others are almost nothing, and so are "
+        "their gradients.",
         Change(
             "Use relu in hidden layers.",
             f'keras.layers.{softmax[0].kind}(units, activation="softmax")',
@@ -92,10 +92,10 @@ def _mostly_dropped(layers: StoredLayers) -> Mismatch | None:
     share, layer = max(dropped, key=lambda found: found[0])
     return Mismatch(
         f"{layer.get('name')} drops {share:.0%} of its inputs",
-        "The argument of Dropout is the share that is dropped, not the one that is kept. With so "
-        "few left, each step trains another model.",
+        "The argument of Dropout is the share that is dropped, not the share that is kept. With "
+        "so few inputs left, each step trains a different model.",
         Change(
-            "Drop less: 0.1 to 0.5 are usual.",
+            "Drop less: 0.1 to 0.5 is usual.",
             f"keras.layers.Dropout({share:.3g})",
             f"keras.layers.Dropout({1 - share:.3g})",
         ),

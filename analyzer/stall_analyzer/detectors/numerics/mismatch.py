@@ -1,12 +1,12 @@
-"""A layer, a loss or a value that does not fit the rest: what ST307 is made of."""
+"""A layer, a loss or a value that does not fit the rest: the parts of ST307."""
 
 from __future__ import annotations
 
 from stall_analyzer.model.findings import Change
 from stall_analyzer.model.records import dataclass
 
-# The worst first. "impossible": lost whatever the loss says; "wrong": lost if the run stands still;
-# "suspect": works, but lost if the run stands still; "odd": works.
+# The worst first. "impossible": lost whatever the loss says; "wrong": lost if the loss does not
+# move; "suspect": works, but lost if the loss does not move; "odd": works.
 KINDS = ("impossible", "wrong", "suspect", "odd")
 
 

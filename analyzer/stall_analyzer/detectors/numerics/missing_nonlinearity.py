@@ -1,16 +1,17 @@
 """There is no activation between the layers: the model is linear.
 
 What it finds
-A model of two and more layers with weights, none of which has an activation but perhaps the last.
+A model of two or more layers with weights, none of which has an activation except perhaps the last.
 
 Why it stalls
-Linear layers in a row are one linear layer. However many there are, the model can only draw
-straight lines between classes; where that is not enough, its loss stays at that of a guess.
+Several linear layers in a row are no more than one linear layer. However many there are, the model
+can only draw straight lines between classes; where that is not enough, its loss stays at that of a
+guess.
 
 How it is measured
 From the stored model: every layer before the last one with weights is known to be linear. A custom
-layer, a recurrent one or max pooling ends the search. Such a model may be intended, so this
-is a note; where the loss says that nothing is learned, it is the likely reason.
+layer, a recurrent one or max pooling ends the search. Such a model may be intended, so this is a
+note; where the loss shows that nothing is learned, it is the likely reason.
 
 Example
 Dense(32), Dense(32), Dense(1, "sigmoid") for points on two rings: the loss is ln(2) in each of five
@@ -21,7 +22,7 @@ Give the hidden layers an activation, such as relu.
 
 Blind spots
 Subclassed models are not stored. Two linear layers in a row in a model that has activations
-elsewhere are common, and not meant.
+elsewhere are common and not reported.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ def check(signals: Signals) -> Finding | None:
         severity="act" if in_vain else "note",
         title=f"{names}{more} {have} no activation: the model is linear",
         explanation=(
-            f"Its {len(layers.weighted)} layers in a row can do no more than the last one alone: "
-            "draw straight lines."
+            f"Its {len(layers.weighted)} layers in a row can do no more than a single one: draw "
+            f"straight lines."
             + (
-                " The loss stays at that of a guess, which is what that is worth here."
+                " The loss stays at that of a guess: here, straight lines are not enough."
                 if in_vain
                 else ""
             )

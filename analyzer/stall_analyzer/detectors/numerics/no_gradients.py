@@ -7,18 +7,18 @@ Why it stalls
 These layers learn nothing, however long the training lasts. Often a whole branch was not connected.
 
 How it is measured
-Keras' warning on the console of the job. A capture knows which layers the optimizer got None for,
-and whether they stood still; that is a note, unless the loss agrees that nothing is learned.
+Keras's warning on the job's console. A capture knows for which layers the optimizer got None, and
+whether they stopped changing; that is a note, unless the loss agrees that nothing is learned.
 
 Example
 "Gradients do not exist for variables ['dense_3/kernel', 'dense_3/bias'] when minimizing the loss."
 
 What to do
-Use the layer's output in the loss, or do not train the layer. Do not leave TensorFlow between the
-weights and the loss (NumPy, int casts, argmax).
+Use the layer's output in the loss, or do not train the layer. Between the weights and the loss, use
+only differentiable TensorFlow ops (no NumPy, casts to int or argmax).
 
 Blind spots
-Layers that are left out on purpose, such as the pooler of a pretrained model, give the same
+Layers that are left out on purpose, such as the pooler of a pretrained model, cause the same
 warning.
 """
 
@@ -43,10 +43,10 @@ def check(signals: Signals) -> Finding | None:
     named = f"The optimizer got no gradient for {', '.join(layers)}." if layers else ""
     return Finding(
         severity="consider" if is_loud else "note",
-        title="Some variables get no gradient, and so learn nothing",
+        title="Some variables get no gradient and learn nothing",
         explanation=f"{quoted(warning) if warning is not None else ''} {named}".strip(),
         change=Change(
-            "Let the loss depend on these variables, or do not train their layers.",
+            "Make the loss depend on these variables, or do not train their layers.",
             "layer = tf.keras.layers.Dense(units)",
             "layer = tf.keras.layers.Dense(units, trainable=False)",
         ),

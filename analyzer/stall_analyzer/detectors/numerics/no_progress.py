@@ -1,42 +1,43 @@
-"""The loss stays at what a constant answer costs, or where it began.
+"""The loss stays at the cost of a constant answer, or where it began.
 
 What it finds
-A model whose loss never gets clearly below the cost of answering the same to all inputs, with an
-accuracy that does not rise; a loss that is the same number in epoch after epoch; one that fell back
-to ln(K), the cost of a guess among K classes, and stays there; and, as a note, any loss that has
-hardly moved since the beginning.
+A model whose loss never gets clearly below the cost of giving the same answer for all inputs, with
+an accuracy that does not rise; a loss that is the same number in epoch after epoch; one that fell
+back to ln(K), the cost of a guess among K classes, and stays there; and, as a note, any loss that
+has hardly moved since the beginning.
 
 Why it stalls
-The steps run, and the model does not get better at its task. Either the updates do not reach the
-weights, or there is nothing in the data to learn.
+The steps run, but the model does not get better at its task. Either the updates do not reach the
+weights, or there is nothing to learn in the data.
 
 How it is measured
-A constant answer costs ln(K) where K classes get the same chance. Where the accuracy is the same
+A constant answer costs ln(K) if K classes get the same probability. Where the accuracy is the same
 number in three epochs, the model gives one answer, its accuracy is the share of the largest class,
-and the entropy of that share is the cost. The number of classes comes from the stored model, losses
-and accuracies from the event files. The loss must be within 2 % of the cost or above it in all
-three epochs, fall by less than 2 % in the last one (0.5 % where no accuracy was logged), and the
-rate must not be rising. A hundred steps make it sure; with fewer it must have moved by less than
-0.5 % in all. A loss that is the same to six digits in three epochs, or to four since the beginning,
-needs no number of classes; a loop without epochs is judged by thirds of its steps. A model that
-broke down is seen within one epoch: its steps were at least a tenth below ln(K), or three times as
-high, and from some step on each of them is within 2 % of it. Where the learning rate or the last
-layer explains it, those findings are shown instead of this one.
+and the entropy of that share is the cost. The number of classes comes from the stored model; losses
+and accuracies come from the event files. The loss must be within 2% of the cost or above it in all
+three epochs, fall by less than 2% in the last one (0.5% where no accuracy was logged), and the
+learning rate must not be rising. A hundred steps make it certain; with fewer, the loss must have
+moved by less than 0.5% in all. A loss that is the same to six digits in three epochs, or to four
+since the beginning, needs no number of classes; a loop without epochs is judged by thirds of its
+steps. A model that broke down is recognized within one epoch: its step losses were at least a tenth
+below ln(K), or three times as high, and from some step on each of them is within 2% of it. Where
+the learning rate or the last layer explains it, those findings are shown instead of this one.
 
 Example
 Loss 2.303 in all three epochs on ten classes, which is ln(10): the labels had been shuffled
 without the images.
 
 What to do
-Train on one batch of 32 examples. If the loss does not go to 0, the updates do not arrive: look for
-frozen layers, dead relu units, vanishing gradients. If it does, the labels do not belong to the
-inputs: look at a few of both, as they leave the input pipeline. A model that broke down: look for
-NaN in the inputs, scale them, lower the rate or clip gradients.
+Train on one batch of 32 examples. If the loss does not go to 0, the updates do not reach the
+weights: look for frozen layers, dead relu units, vanishing gradients. If it does, the labels
+probably do not match the inputs: look at a few of both, as they leave the input pipeline. For a
+model that broke down, look for NaN in the inputs, scale them, lower the learning rate or clip the
+gradients.
 
 Blind spots
-Regressions and custom losses: what a constant answer costs there is not in an ordinary log,
-so a loss that hardly moves is only a note: the model may have been trained before. A plateau that
-the run would have left later looks the same while it lasts.
+For regressions and custom losses, an ordinary log does not show what a constant answer costs, so a
+loss that hardly moves is only a note: the model may have been trained before. A plateau that the
+run would have left later looks the same while it lasts.
 """
 
 from __future__ import annotations
@@ -72,49 +73,49 @@ BUCKET = "numerics"
 LEAST_STEPS = 100
 LEAST_EPOCHS = 2
 LEAST_EPOCHS_UNCOUNTED = 4  # where the number of steps is not known, with an accuracy at hand
-# Fewer steps than this have moved nothing yet in many a healthy run.
+# In many healthy runs, fewer steps than this have moved nothing yet.
 FEW_STEPS = 24
 # How close to ln(K) counts as a guess, and how little the last epochs may differ: a slow but
-# healthy beginning falls by a per cent and more per epoch.
+# healthy beginning falls by a percent or more per epoch.
 NEAR_GUESS = 0.02
 STILL = 0.005
 # On its way down to a guess a loss may fall faster, as long as the accuracy does not rise.
 SLOW = 0.02
-# A plateau ends with a fall of this much in an epoch, and of so many times what it moved before.
+# A plateau ends with a fall of this much in an epoch, and of this many times what it moved before.
 LEAVING = 1e-3
 LEAVING_TIMES = 3.0
 # An accuracy this far above chance has learned something.
 ABOVE_CHANCE = 0.05
-# After so many epochs at a guess, with an accuracy that says the same, nothing has been learned.
+# After this many epochs at a guess, with an accuracy that agrees, nothing has been learned.
 SURE_EPOCHS = 3
-# One answer for everything is right this often only in data that are hard to learn anyway.
+# One answer for everything is right this often only in data that is hard to learn anyway.
 RARE_CLASS = 0.9
-# The same number to the digits that float32 has, in this many epochs: no update arrives. To four
-# digits, updates arrive that are far too short.
+# The same number to all digits of float32, in this many epochs: no update arrives. To four digits:
+# updates arrive, but are far too small.
 SAME = 1e-6
 NEARLY_SAME = 1e-4
 LEAST_SAME = 3
-# A loss that fell by this before it stood still has learned something, and one this small is done.
+# A loss that fell by this much before it stopped has learned something, and one this small is done.
 HAD_FALLEN = 0.1
 DONE = 1e-5
-# Of a loss whose constant answer is not known: a fall that small may be none at all, and scatter
-# that large hides it.
+# For a loss whose constant answer is not known: a fall this small may be none at all, and scatter
+# this large hides it.
 HARDLY = 0.05
 SCATTER_MOST = 0.2
-# A model that is right so often need not learn any more.
+# A model that is right this often need not learn anything more.
 GOOD_ACCURACY = 0.9
-# One answer for all inputs may be right so much more often than a guess, where classes are not of
-# one size: a loss that hardly moves is worth a note.
+# Where classes differ in size, one answer for all inputs may be right this much more often than a
+# guess: a loss that hardly moves is worth a note.
 NEAR_CHANCE = 0.1
-# A loss that has come to rest at a guess is nearer to it than one that passes by.
+# A loss that has settled at a guess is closer to it than one that passes by.
 AT_GUESS = 0.002
 
 WHAT_WOULD_TELL = (
-    "StallCallback measures the gradients and updates of each layer: a run with it says which."
+    "StallCallback measures the gradients and updates of each layer: a run with it shows which."
 )
 ONE_BATCH = Change(
-    "Train on a single batch until its loss is near 0. If it gets there, look at the labels "
-    "as they leave the input pipeline; if not, look at layers, gradients and loss.",
+    "Train on a single batch until its loss is near 0. If it gets there, look at the labels as "
+    "they leave the input pipeline; if not, look at the layers, the gradients and the loss.",
     before="model.fit(data, epochs=3)",
     after="model.fit(data.take(1).cache().repeat(200))",
 )
@@ -183,7 +184,7 @@ def _leaves(learning: LearningSignals, levels: Float64s) -> bool:
 
 
 def _stays_above(learning: LearningSignals, baseline: Baseline, course: Course) -> bool:
-    """At or above a constant answer from the first epoch to the last, and hardly on its way."""
+    """At or above a constant answer from the first epoch to the last, and hardly moving."""
     if not is_never_below(learning, baseline, course) or _leaves(learning, course.levels):
         return False
     if _steps(learning) < LEAST_STEPS:
@@ -194,7 +195,7 @@ def _stays_above(learning: LearningSignals, baseline: Baseline, course: Course) 
 
 
 def _is_good(learning: LearningSignals, baseline: Baseline | None, course: Course) -> bool:
-    """Whether the model knows something, so that a loss that stays may be the end of the road."""
+    """Whether the model has learned something, so that a loss that stays put may be its end."""
     if len(learning.accuracies) and learning.accuracies[-1] >= GOOD_ACCURACY:
         return True
     return accuracy_rises(learning) or (
@@ -237,9 +238,9 @@ def _hardly_moved(learning: LearningSignals, course: Course) -> Finding | None:
 
 
 def _ends_at_a_guess(learning: LearningSignals, course: Course) -> Finding | None:
-    """Of a loss of which nothing is known: at a guess since the middle of the run, or hardly away
-    from the one that it began with. Two networks that train against each other may end there,
-    and slow beginnings look alike, so it is only a note."""
+    """For a loss about which nothing is known: at a guess since the middle of the run, or hardly
+    away from where it began. Two networks that train against each other may end there, and slow
+    beginnings look the same, so it is only a note."""
     if learning.settings.loss is not None:
         return None
     middle, ended = (classes_near(float(level), AT_GUESS) for level in course.levels[-2:])
@@ -249,7 +250,7 @@ def _ends_at_a_guess(learning: LearningSignals, course: Course) -> Finding | Non
 
 
 def _classes_by_level(course: Course, error: float) -> int | None:
-    """Of a loop that says nothing about its loss: whose guess it can only be."""
+    """For a loop that says nothing about its loss: the only guess it can be."""
     if course.spread + error > 2 * STILL:
         return None
     return classes_near(float(course.levels[-1]), STILL)
@@ -276,9 +277,9 @@ def _guessing(learning: LearningSignals) -> Finding:
         title=f"The loss stays at {epochs[-1]:.3g}: a guess among {settings.classes} classes",
         explanation=(
             f"After {len(epochs)} epochs{_at_rate(learning)} the loss is still "
-            f"ln({settings.classes}), the cost of giving each class the same chance."
-            f"{_accuracy(learning)} Either the labels do not belong to the inputs, and then no "
-            "model can learn them, or the updates do not reach the weights. The log cannot tell "
+            f"ln({settings.classes}), the cost of giving each class the same probability."
+            f"{_accuracy(learning)} Either the labels do not match the inputs, so that no "
+            "model could learn them, or the updates do not reach the weights. The log cannot tell "
             "which."
         ),
         change=ONE_BATCH,
@@ -298,8 +299,8 @@ def _constant_answer(learning: LearningSignals, baseline: Baseline, course: Cour
             f"It began at {course.levels[0]:.4g} and is {last:.4g} after {_length(learning)}"
             f"{_at_rate(learning)}; {baseline.cost:.4g} is the cost of {baseline.words}."
             f"{_accuracy(learning)} So nothing has been learned from the inputs: either the "
-            "updates do not reach the weights, or are far too short, or the labels do not belong "
-            "to the inputs."
+            f"updates do not reach the weights, or they are far too small, or the labels do not "
+            f"match the inputs."
         ),
         change=ONE_BATCH,
         confidence=0.85 if sure else 0.7,
@@ -308,16 +309,16 @@ def _constant_answer(learning: LearningSignals, baseline: Baseline, course: Cour
 
 def _constant(learning: LearningSignals, exactly: bool) -> Finding:
     epochs = learning.epoch_losses
-    digits, why = "six", "although weights that are updated always move it a little"
+    digits, why = "six", "although updating the weights always moves it a little"
     reasons = (
-        "The gradient is zero: units that are dead or saturated, an operation without a gradient, "
-        "or variables that the optimizer was not given."
+        "The gradient is zero because of dead or saturated units or an operation without a "
+        "gradient, or the optimizer was not given the variables."
     )
     if not exactly:
         digits, why = "nearly four", "from the first epoch on, as if the weights hardly moved"
         reasons = (
-            "The updates are far too short: a rate or a limit of the gradients that is much too "
-            "low, gradients that vanish on their way, or weights that are not trained."
+            "The updates are far too small: the learning rate or the clipping limit is much too "
+            "low, gradients vanish along the way, or weights are not trained."
         )
     return Finding(
         severity="act" if exactly and _steps(learning) >= LEAST_STEPS else "consider",
@@ -335,8 +336,8 @@ def _at_a_guess(course: Course, classes: int) -> Finding:
         explanation=(
             f"It was {course.levels[0]:.4g} at first and is {course.levels[-1]:.4g} at the end. "
             f"If it is a cross-entropy over {classes} classes, that is the cost of giving each of "
-            "them the same chance: nothing has been learned. Usual reasons: updates that do not "
-            "reach the weights, softmax applied twice, labels that do not belong to the inputs."
+            f"them the same probability: nothing has been learned. Usual reasons: updates that do "
+            f"not reach the weights, softmax applied twice, labels that do not match the inputs."
         ),
         change=ONE_BATCH,
         confidence=0.6,
@@ -348,10 +349,10 @@ def _note(learning: LearningSignals, level: float, course: Course) -> Finding:
         severity="note",
         title=f"The loss has hardly moved in {_length(learning)}",
         explanation=(
-            f"It was {course.levels[0]:.3g} at first and is {level:.3g} at the end. In a model "
-            "that was trained before, or where little can be known, that is as it should be. In a "
-            "new one it means that nothing but a constant answer was learned: compare the loss "
-            "with the variance of the targets, or with the entropy of the labels."
+            f"It was {course.levels[0]:.3g} at first and is {level:.3g} at the end. For a model "
+            f"that was trained before, or a task that is hardly predictable, that is as it should "
+            f"be. For a new model it means that only a constant answer was learned: compare the "
+            f"loss with the variance of the targets, or with the entropy of the labels."
         ),
         change=ONE_BATCH,
         confidence=0.5,
@@ -371,7 +372,7 @@ def _frozen(learning: LearningSignals) -> Finding:
             "train."
         ),
         change=Change(
-            "Set trainable=True on the layers that are to learn, and compile the model again.",
+            "Set trainable=True on the layers that should learn, and compile the model again.",
             before="model.trainable = False",
             after="model.layers[-1].trainable = True\nmodel.compile(...)",
         ),

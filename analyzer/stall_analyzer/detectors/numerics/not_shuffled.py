@@ -1,27 +1,27 @@
-"""The data is ordered by label: each batch holds labels of one kind.
+"""The data is ordered by label: each batch contains labels of one kind.
 
 What it finds
-Batches in which labels hardly differ, of data in which they do.
+Batches in which labels hardly differ, in data where they do.
 
 Why it stalls
 Each batch pulls the model toward its own kind of label, and the next kind makes it forget the last.
-The training loss looks low between the changes, and the model knows only what it saw last.
+Between the changes the training loss looks low, but the model knows only what it saw last.
 
 How it is measured
-A capture looks at a sample of the labels of some batches. Of the variance of all labels, it takes
-the share that is found within single batches: about 1 where rows are drawn at random, near 0 where
-they are ordered. Loud where the loss agrees: validation is no better than a constant answer or far
-worse than training, or single losses jump far above the mean of the last epoch. Else a note.
+A capture samples the labels of some batches. It computes which share of the variance of all labels
+is found within single batches: about 1 where rows are drawn at random, near 0 where they are
+ordered. It is more than a note only where the loss agrees: validation is no better than a constant
+answer or far worse than training, or single losses jump far above the mean of the last epoch.
 
 Example
 The file lists all examples of class 0, then all of class 1, and the pipeline has no shuffle: the
-training loss is 0.1 and the accuracy of the validation 0.1.
+training loss is 0.1, and so is the validation accuracy.
 
 What to do
-Shuffle the rows before they are divided into batches.
+Shuffle the rows before they are batched.
 
 Blind spots
-Windows of a time series may be in order on purpose; there, the loss falls as it should.
+Windows of a time series may be in order on purpose; there the loss falls as it should.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ BUCKET = "numerics"
 WITHIN = 0.1
 LEAST_LOOKS = 8
 LEAST_ROWS = 8  # of a batch: fewer may be of one kind by chance
-# A single loss so many times the mean of its epoch: the model has forgotten what it knew.
+# A single loss this many times the mean of its epoch: the model has forgotten what it knew.
 JUMPS = 3.0
-# A validation loss so many times that of training: it knows only what it saw last.
+# A validation loss this many times that of training: it knows only what it saw last.
 WORSE = 2.0
 
 
@@ -57,10 +57,10 @@ def check(signals: Signals) -> Finding | None:
     reason = _forgets(signals)
     return Finding(
         severity="consider" if reason else "note",
-        title="The data is not shuffled: each batch holds labels of one kind",
+        title="The data is not shuffled: each batch contains labels of one kind",
         explanation=(
-            f"Of the variance of the labels only {percent(labels.within, 1)} is found within "
-            f"single batches, of {batches.looks} that were looked at. {reason}"
+            f"Only {percent(labels.within, 1)} of the variance of the labels is found within "
+            f"single batches ({batches.looks} were sampled). {reason}"
         ).strip(),
         change=_change(signals),
         confidence=0.85 if reason else 0.5,
@@ -68,15 +68,15 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _forgets(signals: Signals) -> str:
-    """In what the loss agrees; empty: in nothing."""
+    """How the loss agrees; empty where it does not."""
     learning = signals.learning
     last, validation = learning.last_loss, learning.validation_losses
     if len(validation) and last is not None and validation[-1] > WORSE * abs(last):
-        return f"The validation loss is {validation[-1]:.3g}, that of training {last:.3g}."
+        return f"The validation loss is {validation[-1]:.3g}, the training loss {last:.3g}."
     highest = _highest(signals)
     epochs = learning.epoch_losses
     if highest is not None and len(epochs) and highest > JUMPS * abs(epochs[-1]):
-        return f"Single losses jump to {highest:.3g}, where their mean is {epochs[-1]:.3g}."
+        return f"Single losses jump to {highest:.3g}, while their mean is {epochs[-1]:.3g}."
     return "The loss shows that nothing is learned." if learns_nothing(signals) else ""
 
 
@@ -99,8 +99,8 @@ def _change(signals: Signals) -> Change:
             after="model.fit(x, y)",
         )
     return Change(
-        "Shuffle rows before they are divided into batches, with a buffer that holds many kinds of "
-        "labels at once.",
+        "Shuffle the rows before they are batched, with a buffer large enough to hold many kinds "
+        "of labels at once.",
         before="data.batch(32)",
         after="data.shuffle(len(x)).batch(32)",
     )

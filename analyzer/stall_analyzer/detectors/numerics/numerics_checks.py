@@ -1,27 +1,29 @@
-"""Checks of every tensor for NaN cost time.
+"""Checking every tensor for NaN costs time.
 
 What it finds
-tf.debugging.enable_check_numerics or the dumps of tfdbg left on: operations that look at every
+tf.debugging.enable_check_numerics or tfdbg dumps that were left on: operations that check every
 tensor for NaN and infinity.
 
 Why it stalls
-A check reads all that an operation wrote, in each step. Outside of a tf.function each one is an
-eager op of its own, and a fit() with callbacks runs many of those.
+A check reads everything that an operation wrote, in each step. Outside a tf.function each check is
+a separate eager op, and a fit() with callbacks runs many of those.
 
 How it is measured
-Time of CheckNumerics and Debug ops in which nothing else of the step ran, against the epoch without
-its compiling. Building the graph takes two to six times as long with checks, because each op gets
-one of its own; how much of it that was cannot be seen, so the gain is a wide range.
+The time of CheckNumerics and Debug ops in which nothing else in the step ran, compared with the
+epoch without its compilation. Building the graph takes two to six times as long with checks,
+because each op gets its own; how much of the build time they took cannot be seen, so the predicted
+saving is a wide range.
 
 Example
-12 layers with checks: the first epoch takes 42 s instead of 8 s, a later one 2.0 s, not 0.8 s.
+12 layers with checks: the first epoch takes 42 s instead of 8 s, and a later one 2.0 s instead of
+0.8 s.
 
 What to do
-Use the checks to find the first NaN, then take them out.
+Use the checks to find the first NaN, then remove them.
 
 Blind spots
-With XLA the checks have no events. A single, very large check written by hand is taken for checks
-of everything.
+With XLA the checks have no events. A single, very large check written by hand is mistaken for
+checks of everything.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ LEAST_OF_BUILDING = 0.4
 MOST_OF_BUILDING = 0.85
 # Ops with a check between them can be neither fused nor done in place.
 MOST_OF_OPS = 0.35
-# The tracer takes its time of each op, and more than every second op is a check.
+# The tracer adds time to each op, and more than half of the ops are checks.
 MOST_OF_TRACING = 0.65
 
 
@@ -65,7 +67,7 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"Operations that look for NaN and infinity in every tensor took {seconds(checks)} of "
             f"the first epoch's steps, and a good part of the {seconds(building)} in which its "
-            "graphs were built. Once the first bad operation is found, they are only a cost."
+            "graphs were built. Once the first bad operation is found, they only cost time."
         ),
         change=Change(
             "Remove the checks, or put them behind a flag for debugging.",

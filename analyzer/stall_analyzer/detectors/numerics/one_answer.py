@@ -1,31 +1,32 @@
-"""The model gives one answer to all inputs, and its metrics show it.
+"""The model gives one answer for all inputs, and its metrics show it.
 
 What it finds
 A recall, precision or overlap (F1, IoU, dice) that is 0 at the end of training; or an accuracy that
-is the same number in epoch after epoch, below 1. As a note, an accuracy of 0 in a model of which no
-number of classes is known.
+is the same number in epoch after epoch, below 1. As a note, an accuracy of 0 in a model whose
+number of classes is not known.
 
 Why it stalls
-A model that never names a class has a recall of 0 for it, and one that always names the same class
-is right exactly as often as that class occurs. The loss may fall all the same: it gets surer of its
-one answer.
+A model that never predicts a class has a recall of 0 for it, and one that always predicts the same
+class is right exactly as often as that class occurs. The loss may still fall, because the model
+becomes more certain of its one answer.
 
 How it is measured
-Metrics of epochs from the event files, those of single outputs too. The last three epochs must
-agree, in training and, where there is one, in the validation. Accuracies only count after a
-hundred steps, and for classifications whose rate has not been taken down to nothing, because
-weights that do not move give the same answer, too.
+The epochs' metrics from the event files, including those of single outputs. The last three epochs
+must agree, in training and, where there is one, in validation. Accuracies count only after a
+hundred steps, and only for classifiers whose learning rate has not been reduced to almost nothing,
+because weights that do not move give the same answer, too.
 
 Example
 Class weights were set to the share of each class instead of its inverse: the accuracy is 0.942 in
 seven epochs, the recall 0.
 
 What to do
-Look at the labels and at the weights of classes first: rare classes need the larger ones. Then look
-at the inputs as they reach the model.
+Look at the labels and the class weights first: rare classes need larger weights. Then look at the
+inputs as they reach the model.
 
 Blind spots
-Metrics with custom names. A rare class that the model would have found later.
+Metrics with custom names are not recognized. A rare class that the model would have learned later
+looks the same.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ BUCKET = "numerics"
 LEAST_EPOCHS = 3
 LEAST_STEPS = 100  # before that a small model may not have changed any answer yet
 SAME = 1e-6  # what float32 leaves of one number
-# Right this often, a model may have learned all there is.
+# Right this often, a model may have learned everything.
 GOOD_ACCURACY = 0.98
 # A loss that fell to this share of its start has learned something.
 LEARNED = 0.5
-# So many outputs of a regression are rarely equal to their targets.
+# This many outputs of a regression are rarely equal to their targets.
 BY_CHANCE = 0.02
 OF_ONE_CLASS = ("recall", "precision", "f1", "fbeta", "iou", "io_u", "dice", "true_positives")
 
@@ -77,17 +78,18 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _never_equal(learning: LearningSignals) -> Finding | None:
-    """An accuracy of 0, which no model has that guesses."""
+    """An accuracy of 0, which even a guess exceeds."""
     if learning.settings.classes is not None or has_decayed(learning):
         return None
     for name, values in learning.metrics.items():
         if "acc" in name.lower() and all(not last.any() for last in _ends(learning, name, values)):
             return _finding(
                 f"{name} is 0 in the last {LEAST_EPOCHS} epochs",
-                "In a regression, accuracy counts outputs that are exactly equal to their targets "
-                "and means nothing. In a classification even a guess is right now and then: then "
-                f"the loss looks at something other than the metric{_although(learning)}, as with "
-                "an inverted mask, or labels in another form.",
+                f"In a regression, accuracy counts outputs that are exactly equal to their "
+                f"targets, which means nothing. In a classification, even a guess is right now "
+                f"and then, so the loss looks at something other than the "
+                f"metric{_although(learning)}: perhaps a mask is inverted, or the labels have "
+                f"another form.",
                 "note",
             )
     return None
@@ -99,7 +101,7 @@ def _finding(title: str, explanation: str, severity: Severity = "consider") -> F
         title=title,
         explanation=explanation,
         change=Change(
-            "Count the labels of each class, and give rare classes the larger weights. Then look "
+            "Count the labels of each class, and give rare classes larger weights. Then look "
             "at a few inputs as they reach the model.",
             before="class_weight = {0: share_of_0, 1: share_of_1}",
             after="class_weight = {0: 0.5 / share_of_0, 1: 0.5 / share_of_1}",
@@ -128,7 +130,7 @@ def _always_the_same(learning: LearningSignals) -> Iterator[tuple[str, float]]:
 
 
 def _ends(learning: LearningSignals, name: str, values: Float64s) -> Iterator[Float64s]:
-    """Of training and of the validation; where they are too short, values that agree on nothing."""
+    """Of training and validation; where they are too short, values that cannot agree."""
     too_short = np.array([1.0, np.nan])
     for logged in (values, learning.validation_metrics.get(name)):
         if logged is not None:
@@ -136,7 +138,7 @@ def _ends(learning: LearningSignals, name: str, values: Float64s) -> Iterator[Fl
 
 
 def _is_classification(learning: LearningSignals, name: str) -> bool:
-    """Regressions are given accuracies, too, which mean nothing: they are 0 but for chance."""
+    """Regressions are sometimes given accuracies, too, which mean nothing: they are usually 0."""
     if learning.settings.classes is not None:
         return True
     if learning.settings.loss is None and learning.metrics[name][-1] > BY_CHANCE:

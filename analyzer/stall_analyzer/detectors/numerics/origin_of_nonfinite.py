@@ -1,33 +1,35 @@
-"""The operation that made the first NaN, from a dump of the debugger.
+"""The operation that produced the first NaN, found in a debugger dump.
 
 What it finds
-The op whose output was the first NaN or infinity of those that reached the weights: its name and
-type, and the line of the user's code that made it.
+The op that produced the first of the NaNs or infinities that reached the weights: its name and
+type, and the line of the user's code that created it.
 
 Why it stalls
-NaN spreads: once it is in the weights, every later step computes and teaches the model nothing.
-The loss says only that it happened, and when; the op says what to fix.
+NaN spreads: once it is in the weights, every later step computes but teaches the model nothing. The
+loss only shows that it happened, and when; the op shows what to fix.
 
 How it is measured
 From a dump of TensorFlow's debugger, which looks at every tensor. The search begins at the bad
-values that variables were given, and goes back along the inputs of the ops, within one call of the
-function, to those whose own inputs were finite; of several the earliest. So infinities that a mask
-makes on purpose do not count, nor does the order in which the debugger wrote its records. What a
-function was given it is followed into: to the data, and to the ops of Dataset.map.
+values that were assigned to variables, and follows the ops' inputs back, within one call of the
+function, to the ops whose own inputs were finite; if there are several, the earliest counts. So
+infinities that a mask creates on purpose do not count, and the order in which the debugger wrote
+its records does not matter. The search also follows a function's inputs, to the data and to the ops
+of Dataset.map.
 
 Example
-In step 24 a probability has become 1, and the log of (1 - p) in a loss by hand is -inf: the first
-infinity was made by Log at train.py:31. A millisecond later the updates of all weights are NaN.
+In step 24 a probability reached 1, and the log of (1 - p) in a handwritten loss became -inf: the
+first infinity was produced by Log at train.py:31. A millisecond later, the updates of all weights
+were NaN.
 
 What to do
-Fix that line: keep log, division and sqrt away from 0 and exp from large values; take bad records
-out of the data; lower the learning rate where a product overflowed.
+Fix that line: keep log, division and sqrt away from 0, and exp away from large values; remove bad
+records from the data; lower the learning rate where a product overflowed.
 
 Blind spots
-A dump is large and slow to make: for this question, not for every run. By default it keeps the
-last 1,000 records only; pass circular_buffer_size=-1, or the origin is gone. CURT_HEALTH does not
-tell NaN from infinity, NO_TENSOR and SHAPE tell nothing. XLA cannot compile what the debugger puts
-into a graph: dump without jit_compile.
+A dump is large and slow to make: use it for this question, not for every run. By default it keeps
+only the last 1,000 records; pass circular_buffer_size=-1, or the origin is lost. CURT_HEALTH does
+not distinguish NaN from infinity, and NO_TENSOR and SHAPE show neither. XLA cannot compile what the
+debugger adds to a graph: make the dump without jit_compile.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ from stall_analyzer.model.debug_dump import CodeLine
 from stall_analyzer.model.findings import Change, Evidence, Finding, Turn
 from stall_analyzer.model.format import seconds
 from stall_analyzer.model.kinds import Severity
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.numerics.dumped_tensors import DATA, Origin
 from stall_analyzer.signals.numerics.learning import LearningSignals
@@ -51,8 +54,8 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST313"
 BUCKET = "numerics"
 
-# Lines that only start the training: what they name is a layer, not the line.
-TRAINS = re.compile(r"\b(fit|train_on_batch|gradient|gradients|minimize|apply_gradients)\(")
+# Lines that only start the training: then the layer is named, not the line.
+TRAINS = pattern(r"\b(fit|train_on_batch|gradient|gradients|minimize|apply_gradients)\(")
 
 CAPTURE = (
     "tf.debugging.experimental.enable_dump_debug_info(\n"
@@ -72,7 +75,8 @@ REMEDIES = {  # by a pattern of the op's type
         "tf.math.divide_no_nan(a, b)",
     ),
     r"Sqrt|Rsqrt|SqrtGrad|RsqrtGrad|Pow": Change(
-        "Keep the root's argument above 0: at 0 its slope is infinite, below it there is none.",
+        "Keep the argument of the square root above 0: at 0 its slope is infinite, and below 0 it "
+        "is undefined.",
         "tf.sqrt(x)",
         "tf.sqrt(tf.maximum(x, 1e-12))",
     ),
@@ -82,12 +86,12 @@ REMEDIES = {  # by a pattern of the op's type
         "tf.exp(tf.minimum(x, 80.0))",
     ),
     r"IteratorGetNext.*|.*Dataset.*|Placeholder.*|_Arg|Parse.*|Decode.*|.*PyFunc": Change(
-        "Find the records with NaN or infinite values, and fix them or leave them out.",
+        "Find the records with NaN or infinite values, and fix or remove them.",
         "data = tf.data.Dataset.from_tensor_slices((x, y))",
         "data = data.filter(lambda x, y: tf.reduce_all(tf.math.is_finite(x)))",
     ),
     r"Cast": Change(
-        "The value does not fit into the smaller type: keep this part in float32, or scale it.",
+        "The value does not fit in the smaller type: keep this part in float32, or scale it.",
         "keras.layers.Dense(units)",
         'keras.layers.Dense(units, dtype="float32")',
         turns=(Turn("precision", "up"),),
@@ -133,7 +137,7 @@ def _title(origin: Origin) -> str:
         return f"A variable already held {what} when the debugger's dump begins"
     if _is_data(origin):
         return f"The first {what} came in with the data{_where(origin)}"
-    return f"The first {what} was made by {origin.type or origin.name}{_where(origin)}"
+    return f"The first {what} was produced by {origin.type or origin.name}{_where(origin)}"
 
 
 def _is_data(origin: Origin) -> bool:
@@ -159,20 +163,20 @@ def _explanation(signals: Signals, origin: Origin) -> str:
     name = origin.name or f"An eager {origin.type}"
     graph = f" (graph {origin.graph})" if origin.graph else ""
     finite = ", while its own inputs were finite" if origin.inputs_seen else ""
-    parts = [f"{name}{graph} put out {_what(origin)} {_when(signals, origin)}{finite}."]
+    parts = [f"{name}{graph} output {_what(origin)} {_when(signals, origin)}{finite}."]
     if origin.is_older_than_dump:
         parts = [
-            f"{name}{graph} read {_what(origin)} from it: that was made before the first record "
-            "that the dump still holds."
+            f"{name}{graph} read {_what(origin)} from it: it was produced before the first record "
+            f"that the dump still contains."
         ]
     if origin.spoils == "weights":
         parts.append("It reached the weights, and no later step can repair them.")
     elif origin.spoils == "variables":
-        parts.append("It reached a variable that is not a weight, as far as the dump tells.")
+        parts.append("It reached a variable that is not a weight, as far as the dump shows.")
     else:
         parts.append("It reached no variable in this dump, so it may be intended.")
     if signals.dump.mode == "CURT_HEALTH":
-        parts.append("CURT_HEALTH does not tell NaN from infinity.")
+        parts.append("CURT_HEALTH does not distinguish NaN from infinity.")
     parts.append(f"The debugger looked at {signals.dump.looked_at:,} tensors.")
     return " ".join(parts)
 
@@ -221,7 +225,9 @@ def _change(signals: Signals, origin: Origin) -> Change:
     if origin.is_older_than_dump:
         return Change("Dump again, with a buffer that keeps every record.", "", CAPTURE)
     if not origin.spoils:
-        return Change("If it is intended, leave it; if not, find out where it goes from there.")
+        return Change(
+            "If it is intended, leave it as it is; if not, find out where it goes from there."
+        )
     suited = (change for types, change in REMEDIES.items() if re.fullmatch(types, origin.type))
     remedy = next(suited, None) or _overflow(signals.learning)
     line = _own_line(origin)

@@ -1,29 +1,30 @@
-"""The checks before the first epoch have found something.
+"""The checks before the first epoch found a problem.
 
 What it finds
 What `stall-analyze check` or `StallCallback(preflight=True)` found by trying one batch: NaN in the
-data, labels or outputs that do not fit the loss, layers without a gradient, a batch that cannot be
-memorized.
+data, labels or outputs that do not fit the loss, layers without a gradient, or a few examples that
+the model cannot memorize.
 
 Why it stalls
-A model that cannot learn sixteen examples will not learn the others either, however long it trains.
+A model that cannot learn sixteen examples will not learn the rest either, however long it trains.
 
 How it is measured
-Before the first step, on copies: a batch goes through the model, and the model is trained on few
-examples for up to 150 steps, at three rates, by an optimizer of the capture's own. The loss must
-fall below what an answer costs that does not look at the inputs.
+Before the first step, on copies: a batch is run through the model, and the model is trained on a
+few examples for up to 150 steps, at three learning rates, with the capture's own optimizer. The
+loss must fall below the cost of an answer that ignores the inputs.
 
 Example
-Biases of -0.6 in front of relu: "gradients: none in dense", and the loss of sixteen examples stays
-at 1.92, where always answering the same costs 1.91.
+Biases of -0.6 before relu: "gradients: none in dense", and the loss of sixteen examples stays at
+1.92, while always giving the same answer costs 1.91.
 
 What to do
-Fix what is named first: later checks fail for the reason of earlier ones. Then check again; it
-takes seconds.
+Fix what is named first: later checks often fail for the same reason as earlier ones. Then check
+again; it takes seconds.
 
 Blind spots
-Whatever depends on the optimizer and its rate. Models with a train_step of their own, distribution
-strategies and custom loops are not tried; custom losses have no known minimum.
+It does not see anything that depends on your optimizer and its learning rate. Models with a custom
+train_step, distribution strategies and custom loops are not tried; custom losses have no known
+minimum.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST329"
 BUCKET = "numerics"
 
-# Nothing can come of a training with one of these.
+# Training cannot succeed with one of these.
 HOPELESS = (CheckFault.NOT_FINITE, CheckFault.NO_GRADIENT, CheckFault.CANNOT_FIT)
 
 CHANGES = {
-    CheckFault.NOT_FINITE: "Find out where NaN or infinity comes from, and take it out.",
-    CheckFault.SAME_INPUTS: "Look at what the input pipeline makes of the examples.",
-    CheckFault.LABELS: "Bring labels, last layer and loss together.",
-    CheckFault.OUTPUTS: "Bring the last activation and the loss together.",
+    CheckFault.NOT_FINITE: "Find out where the NaN or infinity comes from, and remove it.",
+    CheckFault.SAME_INPUTS: "Look at the examples as they leave the input pipeline.",
+    CheckFault.LABELS: "Make the labels, the last layer and the loss fit together.",
+    CheckFault.OUTPUTS: "Make the last activation and the loss fit together.",
     CheckFault.NO_GRADIENT: "Look for what cuts the loss off from the weights.",
-    CheckFault.UNREACHED: "Let the loss depend on these layers, or do not train them.",
+    CheckFault.UNREACHED: "Make the loss depend on these layers, or do not train them.",
     CheckFault.CANNOT_FIT: "Look for what keeps the inputs from reaching the outputs.",
 }
 
@@ -61,7 +62,7 @@ def check(signals: Signals) -> Finding | None:
         title=f"Before the first epoch, a check failed: {first.name}",
         explanation=" ".join(f"{_begun(check.name)}: {check.text}." for check in found),
         change=Change(
-            CHANGES.get(first.fault, "Fix what the checks have found."),
+            CHANGES.get(first.fault, "Fix what the checks found."),
             after="stall-analyze check train.py",
         ),
         confidence=0.9 if is_hopeless else 0.7,

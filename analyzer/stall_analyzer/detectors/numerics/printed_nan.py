@@ -1,13 +1,13 @@
 """The loss on the console is not a number.
 
 What it finds
-A run whose progress bar shows "loss: nan" at its end, where no event file holds the loss.
+A run whose progress bar shows "loss: nan" at its end, where no event file contains the loss.
 
 Why it stalls
-Every step from then on is wasted: a weight that is not a number stays so.
+Every step from then on is wasted: a weight that is NaN stays NaN.
 
 How it is measured
-The last state of Keras' progress on the console of the job. Where the losses were logged, ST301
+The last state of Keras's progress bar on the job's console. Where the losses were logged, ST301
 judges them instead.
 
 Example
@@ -18,8 +18,8 @@ Look for the first NaN: bad values in the data, a logarithm or division without 
 learning rate that is too high. tf.debugging.enable_check_numerics() names the op.
 
 Blind spots
-The bar shows the mean since the epoch began: one bad batch makes all of it NaN, though the weights
-may have survived.
+The bar shows the mean since the epoch began: one bad batch makes all of it NaN, although the
+weights may have survived.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def check(signals: Signals) -> Finding | None:
         return None
     return Finding(
         severity="act",
-        title=f"According to the console, the loss is not a number at {progress.words}",
-        explanation="Keras' last line of progress shows loss: nan.",
+        title=f"According to the console, the loss is NaN at {progress.words}",
+        explanation="Keras's last progress line shows loss: nan.",
         change=Change(
             "Find the first op whose result is not finite.",
             "",

@@ -1,4 +1,4 @@
-"""The learning rate as a knob, which several findings turn."""
+"""The learning rate as a knob that several findings turn."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from stall_analyzer.model.findings import Turn
 
 
 def turned_to(rate: float | None) -> tuple[Turn, ...]:
-    """To this rate; where it is not known from what, down."""
+    """To this rate; where the current one is not known, down."""
     return (Turn("learning rate", f"{rate:.3g}" if rate is not None else "down"),)

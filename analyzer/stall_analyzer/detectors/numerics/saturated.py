@@ -1,20 +1,21 @@
-"""Units with sigmoid or tanh are driven so far that they have no gradient.
+"""Units with sigmoid or tanh are saturated and have no gradient.
 
 What it finds
 Layers with sigmoid, tanh or the like whose units get no gradient at all over whole batches.
 
 Why it stalls
 Far from zero these functions are flat: beyond about 9, tanh is 1 to the last digit of float32, and
-its slope exactly 0. Inputs in the hundreds drive every unit there, and the layer keeps the weights
-that it started with.
+its slope is exactly 0. Inputs in the hundreds drive every unit there, and the layer keeps the
+weights that it started with.
 
 How it is measured
-From a capture: the share of each layer's units whose gradient was exactly zero over a batch, in the
-last eight measured steps and more, 90 % or more of them; the layer's activation from the stored
-model. Of several such layers the last one counts, because it keeps gradients from those before it.
+From a capture: the share of each layer's units whose gradient was exactly zero over a batch, in at
+least the last eight measured steps; 90% or more must be affected. The layer's activation comes
+from the stored model. Of several such layers the last one counts, because it blocks the gradient
+for those before it.
 
 Example
-Raw measurements of up to 400,000 in front of tanh: 94 % of the units of the first layer get no
+Raw measurements of up to 400,000 as the input of tanh: 94% of the units in the first layer get no
 gradient.
 
 What to do
@@ -22,7 +23,8 @@ Scale the inputs to about 1, and normalize between the layers. A lower learning 
 units that start there.
 
 Blind spots
-Without a capture nothing is known of the units; without a stored model, nothing of activations.
+Without a capture, nothing is known about the units; without a stored model, nothing about
+activations.
 """
 
 from __future__ import annotations
@@ -55,10 +57,10 @@ def check(signals: Signals) -> Finding | None:
     harmless: Severity = "note" if has_learned(signals.learning) else "consider"
     return Finding(
         severity="act" if signals.learned_nothing else harmless,
-        title=f"{percent(share, 1)} and more of the units of {layer} are saturated",
+        title=f"At least {percent(share, 1)} of the units of {layer} are saturated",
         explanation=(
-            f"Over a whole batch they get no gradient, in the last {LEAST_MEASURED} measured steps "
-            f"and more. {activation} is flat far from zero, and that is where its inputs are."
+            f"They got no gradient over a whole batch in at least the last {LEAST_MEASURED} "
+            f"measured steps. {activation} is flat far from zero, and that is where its inputs are."
             + (" The loss agrees: nothing is learned." if signals.learned_nothing else "")
         ),
         change=Change(
@@ -72,7 +74,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _last_without_gradients(shares: LayerSeries) -> str | None:
-    """Next to the loss; None where the last layer has none either."""
+    """Closest to the loss; None where the last layer has none either."""
     hidden = shares.layers[:-1]
     recent = shares.value[-LEAST_MEASURED:]
     if not (recent[:, -1] < ALL).all():

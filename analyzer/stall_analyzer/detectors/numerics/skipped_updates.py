@@ -5,25 +5,25 @@ Training steps that ran in full and then changed nothing: with loss scaling (mix
 gradient that is not finite makes the optimizer skip the update and halve its scale.
 
 Why it stalls
-A skipped step costs as much time as any other. A few at the beginning are how the scale finds its
-level; many, or some throughout, mean that the scale began far too high or that the gradients
-themselves overflow.
+A skipped step costs as much time as any other. A few at the beginning are normal while the scale
+finds its level; many of them, or some throughout, mean that the scale began far too high or that
+the gradients themselves overflow.
 
 How it is measured
-In the trace: steps that check their gradients with IsFinite and assign no variable. Counted in
-steps of the first epoch, and in the time of the ledger's cause numerics.skipped_update. A capture
-counts the skipped updates themselves, whatever the trace shows.
+In the trace: steps that check their gradients with IsFinite and assign no variable, counted in the
+first epoch, and their time under the ledger's cause numerics.skipped_update. A capture counts the
+skipped updates themselves, whatever the trace shows.
 
 Example
-45 of the 60 steps of the first epoch skipped: LossScaleOptimizer was given an initial scale of
-2**60, and float16 ends at 65504.
+45 of the 60 steps of the first epoch skipped their update: LossScaleOptimizer was given an initial
+scale of 2**60, and float16 ends at 65,504.
 
 What to do
-Leave initial_scale at its default of 2**15. If skips go on, lower the learning rate, clip gradients
-or use mixed_bfloat16, which needs no scaling.
+Leave initial_scale at its default of 2**15. If updates are still skipped, lower the learning rate,
+clip gradients or use mixed_bfloat16, which needs no scaling.
 
 Blind spots
-Steps compiled by XLA show no ops, so that without a capture their skipped updates are not seen.
+Steps compiled by XLA show no ops, so their skipped updates are not seen without a capture.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST308"
 BUCKET = "numerics"
 
-# Finding the scale takes a handful of steps; below this nobody needs to know.
+# Finding the scale takes a handful of steps; fewer than this are not worth reporting.
 LEAST_STEPS = 3
 # A run that skips most of its steps, the last ones included, is not learning.
 MOST = 0.5
@@ -62,7 +62,7 @@ def check(signals: Signals) -> Finding | None:
     if skips is None or skips.count < LEAST_STEPS:
         return None
     lost = signals.causes_ps["numerics.skipped_update"]
-    spent = f"; {seconds(lost)} were wasted" if lost else ""
+    spent = f"; {seconds(lost)} was wasted" if lost else ""
     return Finding(
         severity=_severity(skips.count / skips.steps, skips.lately),
         title=f"{skips.count} of {skips.steps} updates were skipped because gradients overflowed",
@@ -70,9 +70,10 @@ def check(signals: Signals) -> Finding | None:
             f"Loss scaling found gradients that were not finite in {skips.count} of the "
             f"{skips.steps} steps of the first epoch{spent}. "
             + (
-                f"In the last quarter of the epoch it still skipped {percent(skips.lately, 1)}."
+                f"In the last quarter of the epoch, {percent(skips.lately, 1)} of the updates "
+                f"were still skipped."
                 if skips.lately
-                else "None of them is in the last quarter of the epoch: the scale has settled."
+                else "None of them was in the last quarter of the epoch: the scale has settled."
             )
         ),
         change=Change(
@@ -97,7 +98,7 @@ def _traced(signals: Signals) -> _Skips | None:
 
 
 def _captured(signals: Signals) -> _Skips | None:
-    """The count runs over all steps; it is written down at some of them."""
+    """The count covers all steps; it is recorded at some of them."""
     series = signals.captured_in_window(Tag.SKIPPED_UPDATES)
     if series is None or len(series) < 2:
         return None

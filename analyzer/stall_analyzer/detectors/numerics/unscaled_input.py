@@ -1,30 +1,30 @@
 """The first loss is far above that of a guess: the inputs are probably not scaled.
 
 What it finds
-A classifier that is wrong with great certainty before its first update: a first loss of more than
-ten times ln(K), what guessing among K classes costs. As a note, a regression whose loss is above
-ten thousand and does not fall to half in three epochs: its targets are not scaled.
+A classifier that is confidently wrong before its first update: its first loss is more than ten
+times ln(K), the cost of guessing among K classes. As a note, a regression whose loss is above ten
+thousand and does not fall to half in three epochs: its targets are not scaled.
 
 Why it stalls
-Fresh weights expect inputs of about 1. Pixels from 0 to 255 give outputs in the hundreds, and the
-first part of training is spent on undoing that, if relu units do not die of it.
+Fresh weights expect inputs of about 1. Pixels from 0 to 255 produce outputs in the hundreds, and
+the first part of training is spent undoing that, if it does not kill the relu units.
 
 How it is measured
-The loss of the first step, which no update has touched, against ln(K); the number of classes and
-the way the loss is averaged come from the stored model. Models that scale their input (Rescaling,
-Normalization, BatchNormalization) are left out. What the regularizers in the model add to the first
-loss is taken off; where it cannot be worked out, this is a note. Class weights count in training
-alone: a training loss that stays several times above that of the validation is weighted.
+The loss of the first step, which no update has touched, compared with ln(K); the number of classes
+and the way the loss is averaged come from the stored model. Models that scale their input
+(Rescaling, Normalization, BatchNormalization) are left out. What the model's regularizers add to
+the first loss is subtracted; where it cannot be computed, this is a note. Class weights count only
+in training: a training loss that stays several times above the validation loss is weighted.
 
 Example
-Five classes and raw pixels: the first loss is 61, a guess costs 1.6.
+Five classes and raw pixels: the first loss is 61, while a guess costs 1.6.
 
 What to do
 Scale the inputs: divide pixels by 255, or put a Normalization layer first.
 
 Blind spots
-Needs the loss of single steps. Without a validation, heavy sample or class weights look the same,
-and so do weights loaded from another task.
+Needs the loss of single steps. Without validation, large sample or class weights look the same, and
+so do weights loaded from another task.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BUCKET = "numerics"
 
 # Usual initializers give outputs of about 1, and a first loss of at most two or three times ln(K).
 FAR_ABOVE = 10.0
-# Dropout and the movement within an epoch make a factor of two.
+# Dropout and the change within an epoch account for a factor of two.
 WEIGHTED = 4.0
 # The square of a hundred: targets of that size are not scaled.
 HUGE = 1e4
@@ -58,17 +58,16 @@ def check(signals: Signals) -> Finding | None:
     penalty = signals.stored_layers.penalty
     if not first - (penalty or 0.0) > FAR_ABOVE * guess:
         return None
-    unsure = " (Heavy class weights do it, too.)"
+    unsure = " (Large class weights have the same effect.)"
     if penalty is None:
-        unsure = (
-            " But it may also be what the regularizers of the model add, or heavy class weights."
-        )
+        unsure = " But the model's regularizers or large class weights may also add that much."
     return Finding(
         severity="consider" if penalty is not None else "note",
-        title=f"The first loss is {first:.3g}, where a guess costs {guess:.2g}",
+        title=f"The first loss is {first:.3g}, while a guess costs {guess:.2g}",
         explanation=(
-            f"Before any update the model was {first / guess:.0f} times as wrong as one that gives "
-            f"each of its {settings.classes} classes the same chance. That happens when inputs are "
+            f"Before any update the model was {first / guess:.0f} times as wrong as one that "
+            f"gives each of its {settings.classes} classes the same probability. That happens "
+            f"when inputs are "
             f"much larger than 1, such as pixels from 0 to 255.{unsure}"
         ),
         change=Change(
@@ -91,12 +90,12 @@ def _unscaled_targets(learning: LearningSignals) -> Finding | None:
         title=f"The loss is {losses[-1]:.3g}: the targets are probably not scaled",
         explanation=(
             f"It began at {losses[0]:.3g} and has not fallen to half in {len(losses)} epochs. "
-            "Weights and outputs begin at about 1, and an optimizer moves them by about its rate "
-            "in each step: large targets are many steps away. Next to such a loss, those of other "
-            "outputs count for nothing."
+            "Weights and outputs begin at about 1, and an optimizer moves them by about the "
+            "learning rate in each step: large targets are many steps away. Next to such a loss, "
+            "the losses of other outputs hardly count."
         ),
         change=Change(
-            "Train on targets of about 1, and scale the predictions back.",
+            "Scale the targets to about 1 for training, and scale the predictions back.",
             before="model.fit(x, y)",
             after="mean, scale = y.mean(), y.std()\nmodel.fit(x, (y - mean) / scale)",
         ),
@@ -105,10 +104,10 @@ def _unscaled_targets(learning: LearningSignals) -> Finding | None:
 
 
 def _looks_weighted(learning: LearningSignals) -> bool:
-    """Weights of classes count in training, and not in the validation.
+    """Class weights count in training, but not in validation.
 
-    The first epoch's mean has the first steps in it; of later ones a sound model's validation is
-    not far better than its training.
+    The first epoch's mean includes the first steps; in later epochs, a healthy model's validation
+    loss is not far better than its training loss.
     """
     later = min(len(learning.epoch_losses), len(learning.validation_losses))
     trained, validated = learning.epoch_losses[1:later], learning.validation_losses[1:later]

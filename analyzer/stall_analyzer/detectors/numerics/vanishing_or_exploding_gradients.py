@@ -1,36 +1,37 @@
 """Gradients vanish or explode.
 
 What it finds
-Gradients with which nothing can be learned. A capture measures them in every layer, and the layer
-is named; else there is what the program logged itself: gradient norms, shares of zero gradients or
-update ratios. Without either, sigmoid layers in a row, in a model that learns nothing.
+Gradients from which nothing can be learned. A capture measures them in every layer, so the layer
+can be named. Otherwise the evidence is what the program itself logged: gradient norms, shares of
+zero gradients or update ratios. Without either, it is several sigmoid layers in a row in a model
+that learns nothing.
 
 Why it stalls
-With a gradient norm below 1e-4 from the start, updates are too small to matter; layers with 99 % of
+With a gradient norm below 1e-4 from the start, updates are too small to matter; layers with 99%
 zero gradients are dead; norms that grow a thousandfold end in NaN.
 
 How it is measured
 From the norms in a capture, or from scalars whose tag names a gradient: tags with "norm" are norms,
-with "zero" shares of zeros, with "update" ratios of update to weight. Vanishing needs small values
-in the first records as well as in the middle ones, because the gradient of a model that has
-converged is small, too. In a capture, a layer's gradient vanishes when it is also a thousand times
-smaller than that of the last layer, and either its weights do not move (updates below a millionth
-of them) or the loss does. It explodes when the norm over all layers ends a thousand times larger
-than it began, or was already large when it became no number. From the stored model: the slope of
-sigmoid is a quarter at most, so that five layers in a row leave less than a thousandth of a
-gradient.
+tags with "zero" are shares of zeros, and tags with "update" are ratios of update to weight.
+Vanishing needs small values in the first records as well as in the middle ones, because the
+gradient of a model that has converged is small, too. In a capture, a layer's gradient vanishes when
+it is also a thousand times smaller than that of the last layer, and either its weights do not move
+(updates below a millionth of them) or the loss does not. It explodes when the norm over all layers
+ends a thousand times larger than it began, or was already large when it became NaN. From the stored
+model: the slope of sigmoid is at most a quarter, so five layers in a row leave less than a
+thousandth of a gradient.
 
 Example
 Ten sigmoid layers: the norm of the first layer's gradient is 3e-8, a million times smaller than
 that of the last one; the loss stays at ln(5).
 
 What to do
-relu or gelu instead of sigmoid and tanh in hidden layers, He initialization, batch or layer
-normalization, residual connections; clipnorm against explosions.
+Use relu or gelu instead of sigmoid and tanh in hidden layers, He initialization, batch or layer
+normalization, or residual connections; use clipnorm against exploding gradients.
 
 Blind spots
-Without a capture, most programs do not log gradients; then this says nothing. Histograms of
-gradients are not read. With loss scaling, gradients that overflow are part of finding the scale;
+Most programs do not log gradients, so without a capture there is often nothing to go on. Histograms
+of gradients are not read. With loss scaling, overflowing gradients are part of finding the scale;
 only those that overflow to the end are counted.
 """
 
@@ -51,8 +52,8 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST310"
 BUCKET = "numerics"
 
-# Two rules that found the vanished and the frozen among measured runs without a false alarm on 28
-# healthy ones.
+# Two rules that found the vanished and the frozen ones among measured runs, without a false alarm
+# in 28 healthy ones.
 VANISHED_NORM = 1e-4
 ZERO_SHARE = 0.99
 STILL_RATIO = 1e-6
@@ -60,17 +61,17 @@ STILL_RATIO = 1e-6
 SMALLER = 1000.0
 # Norms of healthy runs fall, or grow by a factor of ten.
 EXPLODES = 1000.0
-# A norm that was lost between two measured steps had grown by so much, or was that large, before:
+# Before a norm became NaN between two measured steps, it had grown by this much, or was this large:
 # the gradients of a loss around 1 are, too.
 GREW_BEFORE = 100.0
 HUGE_NORM = 1000.0
 LEAST_RECORDS = 10
 # One step may be an accident; the last of them decide.
 LAST_RECORDS = 3
-# The slope of sigmoid is a quarter at most: so many layers in a row leave a thousandth.
+# The slope of sigmoid is at most a quarter: this many layers in a row leave a thousandth.
 FLAT_SLOPE = 0.25
 FLAT_LAYERS = 5
-# A loss that moves by less of itself, beside gradients that vanish, is not learning.
+# A loss that moves by a smaller share, with vanishing gradients, is not learning.
 FLAT = 0.005
 
 AGAINST_VANISHING = Change(
@@ -125,7 +126,7 @@ def _explosion(gradients: LayerSeries) -> _BadGradients | None:
         return None  # NaN out of the blue: one batch or one operation made it
     if not lost and not (first > 0 and np.nanmedian(last) > EXPLODES * first):
         return None
-    # Where it can still be measured, the layer that has grown most against its own beginning.
+    # Where it can still be measured, the layer that has grown most from its own start.
     begin, end = gradients.value[finite[0]], gradients.value[finite[-1]]
     with np.errstate(divide="ignore", invalid="ignore"):
         growth = np.where(begin > 0, end / begin, 0.0)
@@ -155,8 +156,8 @@ def _vanishing(signals: Signals, gradients: LayerSeries) -> _BadGradients | None
         if not still and not signals.learning.is_flat(FLAT):
             continue  # Adam makes up for small gradients
         if usual == 0:
-            return None  # nothing at all reaches it: units are dead, which ST312 says
-        unmoved = f", and each update changes it by {moved:.1e} of itself" if still else ""
+            return None  # nothing at all reaches it: units are dead, which ST312 reports
+        unmoved = f", and each update changes it by only {moved:.1e} of its size" if still else ""
         text = (
             f"that of {layer} has a norm of {usual:.1e}, {last / usual:,.0f} times smaller than "
             f"that of {gradients.layers[-1]}{unmoved}"
@@ -178,7 +179,7 @@ def _of_logged(signals: Signals) -> _BadGradients | None:
 
 def _bad_gradients(tag: str, values: Float64s) -> _BadGradients | None:
     if (values < 0).any():
-        return None  # a logarithm, or something else than its name says
+        return None  # a logarithm, or something other than its name says
     first, usual = float(median(values[:LEAST_RECORDS])), float(median(values))
     if "update" in tag.lower():
         if max(first, usual) < STILL_RATIO:
@@ -201,7 +202,7 @@ def _bad_gradients(tag: str, values: Float64s) -> _BadGradients | None:
 
 
 def _of_stored_model(signals: Signals) -> _BadGradients | None:
-    """Only where nobody measured a gradient, and the loss agrees."""
+    """Only where no gradient was measured, and the loss agrees."""
     layers = signals.stored_layers
     if signals.layers.gradients is not None or not layers.is_chain or not signals.learned_nothing:
         return None
@@ -225,9 +226,9 @@ def _finding(bad: _BadGradients, is_flat: bool) -> Finding:
         severity="act" if bad.vanishes and is_flat else "consider",
         title=f"Gradients {word}: {bad.text}",
         explanation=(
-            f"{bad.learns_not}{', and the loss says so' if is_flat else ''}."
+            f"{bad.learns_not}{', and the loss shows it' if is_flat else ''}."
             if bad.vanishes
-            else "The updates grow with the gradients, and end in NaN."
+            else "The updates grow with the gradients and end in NaN."
         ),
         change=AGAINST_VANISHING if bad.vanishes else AGAINST_EXPLOSION,
         confidence=bad.confidence,

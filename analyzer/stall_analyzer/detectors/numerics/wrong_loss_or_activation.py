@@ -2,36 +2,37 @@
 
 What it finds
 Pairs of last activation and loss that cannot work, or work only by luck: softmax over one unit, a
-loss of probabilities on raw outputs or behind relu or tanh, a loss over classes on a single unit.
-Softmax over the examples of the batch, or in a hidden layer; a dropout of 0.9 and more; an output
-with relu that is zero for good. Also values that no right program logs: a loss below its minimum, a
-loss of 0 from the first step, an error larger than the last activation allows, an accuracy that the
-loss contradicts.
+loss for probabilities on raw outputs or after relu or tanh, a loss over classes on a single unit.
+Softmax over the examples of the batch, or in a hidden layer; a dropout of 0.9 or more; an output
+with relu that is zero for good. Also values that no correct program logs: a loss below its minimum,
+a loss of 0 from the first step, an error larger than the last activation allows, an accuracy that
+contradicts the loss.
 
 Why it stalls
-The loss then measures something else than what the model is asked for. Training may go on for hours
-and produce a model that always answers the same.
+The loss then measures something other than what the model is asked for. Training may run for hours
+and produce a model that always gives the same answer.
 
 How it is measured
 From the model that the TensorBoard callback stores: units and activation of the last layer, name
 and from_logits of the loss. A sigmoid is between 0 and 1: if the targets were, too, neither the
 error nor its square could be above 1 (2 and 4 for tanh). A wrong answer of a classifier has a
 probability of at least one half and costs at least ln(2): a loss below that share of the errors
-looks at something else than the accuracy does. How loud it is said depends on the logged loss and
-accuracy: only what cannot work, or a run that makes no progress, is called lost. Behind a last
-relu, a loss that is the same to its last digits in three epochs says that all outputs are zero.
+looks at something other than the accuracy does. The severity depends on the logged loss and
+accuracy: only what cannot work, or a run that makes no progress, is called lost. With relu in the
+last layer, a loss that is the same to its last digit in three epochs means that all outputs are
+zero.
 
 Example
 Dense(1, activation="softmax") with binary cross-entropy: Keras computes the loss from the values
 before the softmax, so it falls to 0.002, while every prediction is exactly 1.
 
 What to do
-Two classes: one unit, sigmoid, binary cross-entropy. K classes: K units, softmax, (sparse)
-categorical cross-entropy. Or no activation and from_logits=True in either.
+For two classes, use one unit, sigmoid and binary cross-entropy. For K classes, use K units, softmax
+and (sparse) categorical cross-entropy. Or use no activation and from_logits=True in either case.
 
 Blind spots
-Models whose settings were not stored (subclassed ones, Keras 2), with several outputs, or with
-custom losses.
+Models whose settings were not stored (subclassed ones, Keras 2), or that have several outputs or
+custom losses, are not judged.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST307"
 BUCKET = "numerics"
 
-# A loss that moves by less than this over all epochs stands still.
+# A loss that moves by less than this over all epochs is not moving.
 STILL = 1e-3
 # The accuracy must have risen by this to count as learning.
 RISEN = 0.05
@@ -121,7 +122,8 @@ def _mismatch(settings: ModelSettings) -> Mismatch | None:
     if activation == "linear" and not settings.from_logits:
         return Mismatch(
             f"{loss} expects probabilities, but {layer} has no activation",
-            "Raw outputs are cut off at 0 and 1, and where they are cut off there is no gradient.",
+            "Raw outputs are clipped to between 0 and 1, and where they are clipped there is no "
+            "gradient.",
             Change("Tell the loss to expect raw outputs.", _loss(loss), _logits(loss)),
             "wrong",
         )
@@ -129,25 +131,25 @@ def _mismatch(settings: ModelSettings) -> Mismatch | None:
         what = "raw outputs of any size" if settings.from_logits else "probabilities"
         return Mismatch(
             f"{loss} behind {activation} in {layer}",
-            f"The loss expects {what}; {activation} cuts off a part of them, and where it does "
-            "there is no gradient.",
-            Change("Take the activation off the last layer.", _loss(loss), _logits(loss)),
+            f"The loss expects {what}; {activation} cuts off part of them, and where it does "
+            f"there is no gradient.",
+            Change("Remove the activation from the last layer.", _loss(loss), _logits(loss)),
             "wrong",
         )
     return _looked_through(settings, layer)
 
 
 def _looked_through(settings: ModelSettings, layer: str) -> Mismatch | None:
-    """Pairs that Keras on TensorFlow puts right, by taking the values before the activation."""
+    """Pairs that Keras on TensorFlow corrects by using the values before the activation."""
     assert settings.output is not None and settings.loss is not None
     activation, loss = settings.output.activation, settings.loss
     luck = (
-        "Keras on TensorFlow takes the values before the activation instead, so it trains; "
-        "any layer in between, or another backend, breaks it."
+        "Keras on TensorFlow uses the values before the activation instead, so it trains; any "
+        "layer in between, or another backend, breaks it."
     )
     if settings.from_logits and activation in PROBABILITIES:
         return Mismatch(
-            f"from_logits=True, but {layer} has {activation} already",
+            f"from_logits=True, but {layer} already has {activation}",
             f"The loss is told to expect raw outputs, but gets probabilities. {luck}",
             Change("Leave from_logits out.", _logits(loss), _loss(loss)),
             "odd",
@@ -183,7 +185,7 @@ def _squared(settings: ModelSettings) -> Mismatch | None:
 
 
 def _contradiction(learning: LearningSignals) -> Mismatch | None:
-    """The loss falls, and the accuracy is the same number in every epoch."""
+    """The loss falls, but the accuracy is the same number in every epoch."""
     losses, accuracies = learning.epoch_losses, learning.accuracies
     if len(losses) < 2 or len(accuracies) != len(losses) or learning.settings.loss is None:
         return None
@@ -193,8 +195,9 @@ def _contradiction(learning: LearningSignals) -> Mismatch | None:
         return None
     return Mismatch(
         f"The loss falls, but the accuracy is {accuracies[-1]:.3g} in every epoch",
-        "A loss that falls means other predictions, and some of them should cross the line. Either "
-        "the accuracy does not look at what the loss looks at, or one class is all there is.",
+        "A falling loss means that predictions change, and some of them should cross the "
+        "threshold. Either the accuracy does not look at what the loss looks at, or there is only "
+        "one class.",
         Change(
             "Compare the shapes of labels and outputs, and look at a few predictions.",
             after="print(y[:8], model.predict(x[:8]))",

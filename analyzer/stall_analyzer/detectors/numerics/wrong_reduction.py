@@ -1,19 +1,18 @@
 """The loss is summed over the batch instead of averaged.
 
 What it finds
-A loss with reduction="sum", or a first loss that is that of a guess times the number of examples in
-a batch.
+A loss with reduction="sum", or a first loss that equals that of a guess times the number of
+examples in a batch.
 
 Why it stalls
-The gradient of a sum over 256 examples is 256 times that of their mean, and so are the steps of
-SGD: a usual learning rate becomes one that is far too high. It also changes with every change of
-the batch size.
+The gradient of a sum over 256 examples is 256 times that of their mean, and so are SGD's steps: a
+usual learning rate becomes far too high. It also changes with the batch size.
 
 How it is measured
 From the loss in the stored model; or from the loss of the first step, which no update has touched,
-against ln(K) for K classes, where a capture says the size of the batches. Adam and its kin divide
-the gradient by its size, so that a sum does them no harm. Loud only where the loss says that
-nothing is learned.
+compared with ln(K) for K classes, where a capture knows the batch size. Adam and similar optimizers
+divide the gradient by its size, so a sum does them no harm. It is more than a note only where the
+loss shows that nothing is learned.
 
 Example
 SparseCategoricalCrossentropy(reduction="sum") and SGD(0.1) on batches of 256: the loss is 22,330 in
@@ -23,7 +22,7 @@ What to do
 Leave reduction out, which averages over the batch; or divide the learning rate by the batch size.
 
 Blind spots
-A sum in a custom loss is seen only by the first loss, if the number of classes is known.
+A sum in a custom loss shows only in the first loss, and only if the number of classes is known.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def check(signals: Signals) -> Finding | None:
     examples = f"{size:,} examples" if size else "all examples of a batch"
     return Finding(
         severity="act" if in_vain else "note",
-        title=f"The loss is summed over {examples}: steps are as many times too long",
+        title=f"The loss is summed over {examples}, which makes steps that many times too large",
         explanation=(
             (
                 'The loss has reduction="sum".'
@@ -67,11 +66,11 @@ def check(signals: Signals) -> Finding | None:
             )
             + " The gradient grows with the number of examples. "
             + (
-                "SGD takes it as it is: a usual learning rate is far too high then, and nothing is "
+                "SGD uses it as it is, so a usual learning rate is far too high and nothing is "
                 "learned."
                 if in_vain
-                else "The learning rate has to be smaller by as much, unless "
-                "the optimizer divides by the size of the gradient, as Adam does."
+                else "The learning rate has to be smaller by the same factor, unless the "
+                "optimizer divides by the size of the gradient, as Adam does."
             )
         ),
         change=Change(
@@ -90,7 +89,7 @@ def _is_summed(signals: Signals) -> bool:
 
 
 def _looks_summed(signals: Signals) -> bool:
-    """A loss that Keras averages is never this high by a sum: only one's own is asked."""
+    """Only for custom losses: one that Keras averages is never this high because of a sum."""
     output, first = signals.learning.settings.output, signals.learning.first_loss
     size = signals.batch_size
     if signals.learning.settings.loss is not None or output is None or first is None:

@@ -1,17 +1,17 @@
 """Labels and outputs have shapes that broadcast, so each label is compared with every output.
 
 What it finds
-A loss of labels of shape (batch,) and outputs of shape (batch, 1), or the other way round, that was
-computed from all pairs of them.
+A loss of labels of shape (batch,) and outputs of shape (batch, 1), or the other way around, that
+was computed from all pairs of them.
 
 Why it stalls
-The difference of the two is a table of batch times batch numbers. Its mean is least where every
+The difference of the two is a table of batch times batch numbers. Its mean is smallest where every
 output is the mean of the labels: the model learns a constant, without an error or a warning.
 
 How it is measured
-On some steps a capture works out the mean of squares and of absolute differences from up to 256
-rows, row by row and each with each. The logged loss must be the second and not the first. Losses of
-Keras' own bring both shapes together and are never meant.
+On some steps, a capture computes the mean squared and mean absolute differences of up to 256 rows,
+both row by row and over all pairs. The logged loss must be the second and not the first. Keras's
+own losses make both shapes the same and are never affected.
 
 Example
 loss = tf.reduce_mean((model(x) - y) ** 2) with y of shape (32,): the loss stays at the variance of
@@ -21,8 +21,8 @@ What to do
 Give both the same shape.
 
 Blind spots
-In loops it must be told: w.step(loss=loss, y=y, y_pred=y_pred). Other losses than these two are not
-recognized, nor batches of more than 256 rows.
+In custom loops, the values must be passed: w.step(loss=loss, y=y, y_pred=y_pred). Losses other than
+these two are not recognized, and neither are batches of more than 256 rows.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST320"
 BUCKET = "numerics"
 
-SAME = 1e-3  # of the loss: what single precision and the order of sums can do
-OTHER = 1e-2  # of the loss: further off, it is surely another number
+SAME = 1e-3  # of the loss: what single precision and the order of summation can cause
+OTHER = 1e-2  # of the loss: further off, it is certainly another number
 LEAST_STEPS = 3
 
 
@@ -52,7 +52,7 @@ def check(signals: Signals) -> Finding | None:
             "Labels and outputs differ by one axis, such as (32,) and (32, 1), and broadcast to a "
             f"table. On {len(broadcast.loss)} steps the loss was {broadcast.loss[-1]:.4g} at the "
             "end, which is the mean over all pairs; row by row it would be "
-            f"{broadcast.by_row[-1]:.4g}. Such a loss is least where all outputs are the same."
+            f"{broadcast.by_row[-1]:.4g}. Such a loss is smallest where all outputs are the same."
         ),
         change=Change(
             "Give labels and outputs the same shape before comparing them.",

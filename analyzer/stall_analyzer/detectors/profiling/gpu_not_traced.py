@@ -1,20 +1,21 @@
-"""A GPU worked, but the trace shows nothing of it.
+"""A GPU worked, but the trace does not show it.
 
 What it finds
 Signs on the host that a device was in use, next to a device plane without events.
 
 Why it stalls
-It does not. But the device's time is unknown, so that waiting for the device and computing on it
-cannot be told apart.
+It does not. But the device's time is unknown, so waiting for the device cannot be distinguished
+from computing on it.
 
 How it is measured
-Allocations on the device, or the thread that watches it, in a trace whose device plane is empty.
+Allocations on the device, or the thread that monitors it, in a trace whose device plane is empty.
 
 Example
-GPU_0_bfc allocated 3 GB, /device:GPU:0 had no events: 61 % of the epoch left no evidence.
+GPU_0_bfc allocated 3 GB, but /device:GPU:0 had no events: 61% of the epoch left no evidence.
 
 What to do
-Let the profiler use CUPTI: put its libraries on the path, and allow it to read the counters.
+Let the profiler use CUPTI: put its libraries on the library path, and allow it to read the
+counters.
 
 Blind spots
 Other reasons for an empty plane (another profiler already attached) look the same.
@@ -40,13 +41,13 @@ def check(signals: Signals) -> Finding | None:
         title="The GPU was used but not traced",
         explanation=(
             f"The host shows {', '.join(devices.listed)} in use, but its part of the trace is "
-            f"empty: the profiler could not reach CUPTI. {percent(unknown, signals.window_ps)} of "
-            f"the first epoch therefore left no evidence."
+            f"empty: the profiler could not reach CUPTI. That leaves "
+            f"{percent(unknown, signals.window_ps)} of the first epoch without evidence."
         ),
         change=Change(
             "Put CUPTI on the library path and allow profiling (as root, or with "
             "NVreg_RestrictProfilingToAdminUsers=0 for the driver; in a container with "
-            "--cap-add=SYS_ADMIN). Then capture once more.",
+            "--cap-add=SYS_ADMIN). Then capture again.",
             "",
             "export LD_LIBRARY_PATH=/usr/local/cuda/extras/CUPTI/lib64:$LD_LIBRARY_PATH",
         ),

@@ -1,26 +1,26 @@
 """The profile covers less than half of the first epoch.
 
 What it finds
-Profiles of a few batches, or profiles that began late or ended early.
+Profiles of only a few batches, or profiles that began late or ended early.
 
 Why it stalls
 It does not. But what makes a first epoch slow (tracing, the first batch, buffers that fill) happens
-at its beginning, which such a profile usually misses. What it misses is estimated from the steps
-that it shows and from what was logged; where several causes fit, only a longer profile decides.
+at its beginning, which such a profile usually misses. The missing part is estimated from the steps
+that it shows and from what was logged; where several causes fit, only a longer profile can decide.
 
 How it is measured
-The part of the window in which the profiler recorded.
+The part of the window in which the profiler was recording.
 
 Example
-profile_batch=(20, 22) covered 2 % of the epoch; the 3.9 s before batch 20 are only estimated.
+profile_batch=(20, 22) covered 2% of the epoch; the 3.9 s before batch 20 are only estimated.
 
 What to do
 Capture the first epoch with StallCallback, which profiles its beginning and samples of the rest, or
 profile all of it with TensorFlow's own profiler.
 
 Blind spots
-Very long epochs make very large traces; then let StallCallback take samples, or profile the first
-few hundred batches. An epoch of which samples tell enough is left alone.
+Very long epochs make very large traces; in that case let StallCallback take samples, or profile the
+first few hundred batches. An epoch whose samples are sufficient is not reported.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ENOUGH_SHARE = 0.5
 
 _CAPTURE = Change("Capture the whole first epoch, once.", "", HOW_TO_CAPTURE)
 _LARGER_BUDGET = Change(
-    "Let the capture profile more of the first epoch, once: it then costs more time.",
+    "Let the capture profile more of the first epoch, once; this costs more time.",
     'StallCallback("logs/run1")',
     'StallCallback("logs/run1", budget=0.5)',
 )
@@ -60,14 +60,19 @@ def check(signals: Signals) -> Finding | None:
         known = "is estimated; only a profile can decide"
     return Finding(
         severity="note",
-        title=f"Only {percent(signals.host.covered_ps, signals.window_ps)} of the epoch was traced",
+        title=f"{_share(signals)} of the epoch was traced",
         explanation=(
             f"The profile covers {seconds(signals.host.covered_ps)} of the first epoch's "
-            f"{seconds(signals.window_ps)}{f', from {seconds(first)} on' if first else ''}. What "
-            f"the other {seconds(missing)} went to {known}. Tracing, the first batch and the "
-            f"filling of buffers all happen at the start of an epoch."
+            f"{seconds(signals.window_ps)}{f', from {seconds(first)} on' if first else ''}. Where "
+            f"the other {seconds(missing)} went {known}. Tracing, the first batch and filling "
+            f"buffers all happen at the start of an epoch."
         ),
         change=_LARGER_BUDGET if signals.capture is not None else _CAPTURE,
         lost_ps=signals.likely_ledger.buckets_ps["unknown"],
         confidence=0.95,
     )
+
+
+def _share(signals: Signals) -> str:
+    share = percent(signals.host.covered_ps, signals.window_ps)
+    return f"Less than {share[1:]}" if share.startswith("<") else f"Only {share}"

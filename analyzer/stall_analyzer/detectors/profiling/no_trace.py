@@ -4,16 +4,16 @@ What it finds
 Runs whose first epoch is known from event files alone.
 
 Why it stalls
-It does not. Event files say how long the epochs took, and at most when the first step and the
-validation were over. What the time went to is estimated from that, roughly; a first epoch that is
-much slower than the later ones has a one-time cost. A profile names it.
+It does not. Event files say how long the epochs took and, at best, when the first step and the
+validation ended. Where the time went can only be roughly estimated from that. A first epoch that is
+much slower than the later ones has a one-time cost; a profile names it.
 
 How it is measured
-The times at which epochs were logged; a first epoch is slower when it took at least half as long
-again as the usual later one.
+The times at which epochs were logged; a first epoch counts as slower when it took at least 1.5
+times as long as a usual later one.
 
 Example
-The first epoch took 14.2 s, later ones 1.3 s: 12.9 s came once.
+The first epoch took 14.2 s, later ones 1.3 s: 12.9 s was a one-time cost.
 
 What to do
 Capture the first epoch with StallCallback, or profile it with TensorFlow's own profiler.
@@ -33,7 +33,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST412"
 BUCKET = "unknown"
 
-# Epochs of one run differ by a fifth or so; half as long again has a reason.
+# Epochs of one run differ by a fifth or so; one that is 1.5 times as long has a reason.
 SLOWER_FACTOR = 1.5
 
 
@@ -44,8 +44,8 @@ _CAPTURE = Change(
     HOW_TO_CAPTURE,
 )
 _PROFILE_TOO = Change(
-    "Let the capture profile the first epoch: leave its option profile on, and let no other "
-    "profiler run meanwhile. The trace shows tracing, compiling and waiting for input by name."
+    "Let the capture profile the first epoch: leave its profile option on, and run no other "
+    "profiler at the same time. The trace shows tracing, compiling and waiting for input by name."
 )
 
 
@@ -93,5 +93,5 @@ def _explanation(first: int, later: int | None, once: int) -> str:
         )
     return (
         f"The first epoch took {seconds(first)} and later ones {seconds(later)}: there was no "
-        "one-time cost. Event files do not say what every epoch spends its time on."
+        f"large one-time cost. Event files do not say what every epoch spends its time on."
     )

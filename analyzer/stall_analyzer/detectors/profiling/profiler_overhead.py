@@ -1,34 +1,36 @@
 """Logging and profiling took a visible part of the epoch.
 
 What it finds
-What measuring the first epoch cost: starting and stopping the profiler inside it, the profiler
-while it ran, scalars that were logged for every batch, and the capture's own work. At least a tenth
-of the epoch.
+The cost of measuring the first epoch, when it is at least a tenth of the epoch: starting and
+stopping the profiler inside it, the profiler while it ran, scalars that were logged for every
+batch, and the capture's own work.
 
 Why it stalls
-Stopping a profile collects and writes everything it saw, while training waits: about 0.1 s per
-megabyte of trace. While it runs, each op of a step takes about a microsecond longer. A scalar per
-batch takes a third of a millisecond of the training thread, with the profiler on a half.
+Stopping the profiler collects and writes everything it saw while training waits: about 0.1 s per
+megabyte of trace. While it runs, each op of a step takes about a microsecond longer. Logging a
+scalar per batch takes a third of a millisecond on the training thread, half a millisecond with the
+profiler on.
 
 How it is measured
-The ledger's time for each. Logging: the ops that wrote a scalar which the event files hold as
-batch_…, epoch_… or evaluation_…, and the Python around them. The running profiler: the ops of a
-step, times what an event takes on this machine by the trace itself. A capture times its own hooks.
+The ledger's time for each. Logging: the ops that wrote a scalar found in the event files as
+batch_…, epoch_… or evaluation_…, and the Python around them. The running profiler: the number of
+ops in a step times the cost of an event on this machine, which the trace itself shows. A capture
+times its own hooks.
 
 Example
-2,000 steps of a millisecond took 5.5 s, and 2.7 s without any logging: 1.9 s went to the scalars,
-0.5 s to the profiler.
+2,000 steps of a millisecond each took 5.5 s, but 2.7 s without any logging: 1.9 s went to the
+scalars, 0.5 s to the profiler.
 
 What to do
-Nothing, if it is only the measuring: neither the verdict nor the forecast for later epochs
-contains it, and runs without it do not pay for it. To pay less, capture with StallCallback, which
-logs in a thread of its own and profiles only a part of the epoch; or log by epoch.
+Nothing, if it is only the measurement: neither the verdict nor the forecast for later epochs
+includes it, and runs without it do not pay for it. To reduce it, capture with StallCallback, which
+logs in its own thread and profiles only part of the epoch; or log once per epoch.
 
 Blind spots
-The running profiler is an estimate: ops in loops of a graph are not counted, nor eager ops. Caches
-that logging cools and threads that fall asleep meanwhile make the next step longer, which nothing
-shows. Of a capture, what its ops inside the graph take (about 25 µs a step) and the cores that
-saving a profile takes are not counted.
+The cost of the running profiler is an estimate: neither ops in graph loops nor eager ops are
+counted. Logging also cools caches and lets threads fall asleep, which makes the next step longer
+without leaving a trace. For a capture, the time of its ops inside the graph (about 25 µs a step)
+and the cores that saving a profile uses are not counted.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST409"
 BUCKET = "profiler"
 
-# Below a tenth it does not blur what the profile shows.
+# Below a tenth it does not distort what the profile shows.
 VISIBLE_SHARE = 0.1
 WORDS = {
     "profiler.start": "starting the profiler",
@@ -66,8 +68,8 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"Of the first epoch, {percent(lost, signals.window_ps)} went to "
             f"{listed([f'{WORDS[c]} ({seconds(ps)})' for c, ps in spent.items()])}. That is the "
-            "price of this measurement and not of your program; shares of the rest are larger "
-            "without it."
+            f"cost of this measurement, not of your program; without it, the other shares are "
+            f"larger."
         ),
         change=_change(worst),
         lost_ps=lost,
@@ -79,8 +81,8 @@ def check(signals: Signals) -> Finding | None:
 def _change(worst: str) -> Change:
     if worst == "profiler.logging":
         return Change(
-            "Log by epoch, or capture with StallCallback, which logs in a thread of its own.",
+            "Log once per epoch, or capture with StallCallback, which logs in its own thread.",
             'keras.callbacks.TensorBoard("logs/run1", update_freq="batch")',
             CALLBACK_LINES,
         )
-    return Change("Start and stop the profiler outside of the epoch.", "", PROFILER_LINES)
+    return Change("Start and stop the profiler outside the epoch.", "", PROFILER_LINES)

@@ -4,19 +4,19 @@ What it finds
 Traces of several hosts that have less than half of their time in common.
 
 Why it stalls
-It does not. But who waits for whom can only be told where all were recorded.
+It does not. But which host waits for which can only be seen while all of them are recorded.
 
 How it is measured
-The part of the window in which the profiler recorded, host by host.
+The part of the window in which the profiler was recording, host by host.
 
 Example
-worker 0 was profiled from 0 to 12 s, worker 1 from 9 to 20 s: 3 s are seen on both.
+Worker 0 was profiled from 0 to 12 s, worker 1 from 9 to 20 s: only 3 s were recorded on both.
 
 What to do
-Profile all hosts in the same seconds.
+Profile all hosts at the same time.
 
 Blind spots
-Captures profile by the budget of each process, so that their windows need not agree.
+Captures profile within the budget of each process, so their windows may differ.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ def check(signals: Signals) -> Finding | None:
     least = min(spans, key=lambda host: total(*spans[host]))
     return Finding(
         severity="note",
-        title=f"Only {seconds(common)} are seen on all {len(spans)} hosts"
+        title=f"Only {seconds(common)} was recorded on all {len(spans)} hosts"
         if common
         else f"At no time were all {len(spans)} hosts profiled together",
         explanation=(
             f"The host that was profiled longest covers {seconds(longest)} of the window, {least} "
-            f"{seconds(total(*spans[least]))}; {seconds(common)} are common to all. Who waits for "
-            "whom is known only there."
+            f"{seconds(total(*spans[least]))}; {seconds(common)} is common to all. Only there is "
+            f"it known which host waits for which."
         ),
         change=Change(
-            "Profile all hosts in the same seconds.",
+            "Profile all hosts at the same time.",
             "",
             'hosts = ["grpc://worker0:6009", "grpc://worker1:6009"]\n'
             'tf.profiler.experimental.client.trace(",".join(hosts), logdir, duration_ms=5000)',

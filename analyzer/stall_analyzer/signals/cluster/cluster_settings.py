@@ -1,4 +1,4 @@
-"""What is wrong with a cluster's configuration, as the captures of its members hold it."""
+"""What is wrong with a cluster's configuration, as its members' captures recorded it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def _same_task_twice(captures: Sequence[Capture]) -> SettingsFault | None:
             who = " and ".join(f"{e.host} (process {e.pid})" for e in (mine, theirs))
             return SettingsFault(
                 f"Two processes are {mine.task}",
-                f"{who} both say that they are {mine.task}. The cluster then waits for a task that "
-                "nobody is, or takes the second for a restart of the first.",
+                f"{who} both say that they are {mine.task}. The cluster then waits for a task "
+                f"that no process has, or mistakes the second for a restart of the first.",
             )
     return None
 
@@ -49,7 +49,7 @@ def _different_sizes(captures: Sequence[Capture]) -> SettingsFault | None:
     said = listed([f"{name} knows {size}" for name, size in sizes.items()])
     return SettingsFault(
         "The workers disagree about the size of the cluster",
-        f"{said}. Collectives of different sizes never meet.",
+        f"{said}. Collectives of different sizes never match.",
     )
 
 
@@ -60,8 +60,8 @@ def _no_such_task(captures: Sequence[Capture]) -> SettingsFault | None:
         if task is not None and task.index >= known:
             return SettingsFault(
                 f"There is no {task} in the cluster",
-                f"TF_CONFIG of {capture.environment.host} makes it {task}, and lists {known} tasks "
-                f"of that type: their indices begin with 0.",
+                f"TF_CONFIG of {capture.environment.host} makes it {task}, but lists {known} "
+                f"tasks of that type; their indices start at 0.",
             )
     return None
 
@@ -74,7 +74,7 @@ def _same_address_twice(captures: Sequence[Capture]) -> SettingsFault | None:
         if twice:
             return SettingsFault(
                 f"The address {twice[0]} is listed {count[twice[0]]} times",
-                "Each task needs an address of its own; two cannot listen on the same port.",
+                "Each task needs its own address; two cannot listen on the same port.",
             )
     return None
 
@@ -92,5 +92,5 @@ def _loopback(captures: Sequence[Capture]) -> SettingsFault | None:
         return None
     return SettingsFault(
         f"The cluster spans several machines, but lists {local}",
-        f"{listed(hosts)} are different machines, and each of them takes {local} for itself.",
+        f"{listed(hosts)} are different machines, and to each of them {local} means itself.",
     )

@@ -1,4 +1,4 @@
-"""Which member of a cluster ended before the others, which then could not go on."""
+"""Which member of a cluster ended first, so that the others could not continue."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def ended_first(timeline: Timeline, members: Sequence[Member]) -> EndedFirst | N
 
 
 def _by_captures(timeline: Timeline, captured: Sequence[Member]) -> EndedFirst | None:
-    """The one that the errors of the others lead to or, without errors, the one whose records stop
-    while theirs go on."""
+    """The one that the others' errors point to or, without errors, the one whose records stop while
+    theirs continue."""
     by_task = {member.task: member for member in captured if member.task is not None}
     blamed = {member.blames for member in captured if member.blames is not None}
-    # Errors spread from one to the next: the first has nobody to blame.
+    # Errors spread from one to the next: the first one blames no other.
     suspects = [t for t in blamed if t not in by_task or by_task[t].blames is None] or [
         member.task
         for member in captured
@@ -60,7 +60,7 @@ def _told(
     else:
         how = "It left no final record: it was killed, or its machine is gone."
     if not failed:
-        words = "The others went on writing, but finished nothing."
+        words = "The others kept writing, but finished nothing."
     elif len(others) == 1:
         words = f"The other one failed with {failed[0].error}."
     else:
@@ -95,5 +95,5 @@ def _by_traces(timeline: Timeline) -> EndedFirst | None:
         at_unix_ns=None if zero_ns is None else zero_ns + ends[first] // PS_PER_NS,
         others_waited_ps=sum(later) // len(later),
         how="Its trace ends there.",
-        others="The others began no further step after that.",
+        others="The others started no further step after that.",
     )

@@ -1,7 +1,7 @@
-"""Meetings of hosts, one after the other: who came last, what that cost, and what it did meanwhile.
+"""Meetings of hosts, one after another: which came last, what that cost, and what it was doing.
 
-From the end of one meeting to the next each host goes its own way, and all set out together. So
-what the last one did longer than the others, cause by cause, adds up to the time that they waited.
+Between two meetings each host works independently, and all start together. So what the last one did
+for longer than the others, cause by cause, adds up to the time that they waited.
 """
 
 from __future__ import annotations

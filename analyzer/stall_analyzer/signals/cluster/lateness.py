@@ -1,7 +1,7 @@
-"""Hosts that make the others wait: how often, how long, and with what.
+"""Hosts that make the others wait: how often, for how long, and why.
 
-A straggler is late in most meetings, or so late in a few that it matters. Several may be late in
-turn. On equal hosts each comes last now and then, and that is nobody's fault.
+A straggler is late in most meetings, or so late in a few that it matters. Several may take turns
+being late. On equal hosts each one comes last now and then, which is no fault.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from stall_analyzer.model.timeline import Timeline, starts_and_ends
 from stall_analyzer.model.units import NEVER, PS_PER_MS, Bools, Float64s, Int64s
 from stall_analyzer.signals.cluster.gatherings import Gatherings, gatherings_of
 
-# Below a twentieth of the time nobody need care who came last.
+# Below a twentieth of the time it does not matter who came last.
 NOTICED_SHARE = 0.05
-# Threads wake up a millisecond or two apart on a busy machine: whoever comes so little later than
-# the others is on time.
+# Threads wake up a millisecond or two apart on a busy machine: a host that is this little later
+# than the others is on time.
 PUNCTUAL_PS = 3 * PS_PER_MS
-# Whoever causes so much of all waiting is the straggler; of less, only what its ledger explains.
+# A host that causes this much of all waiting is the straggler; of less, only what its ledger
+# explains.
 MOST_OF_IT = 0.7
-# Beside a host that costs five times as much, nobody need hear of another.
+# Next to a host that costs five times as much, another is not worth mentioning.
 LESSER_SHARE = 0.2
 # What explains less than half of the delay is not its reason.
 EXPLAINED_SHARE = 0.5
-# It was late once, if so much of what it cost will not come again.
+# It was late once if this much of what it cost will not recur.
 ONCE_SHARE = 0.6
 
-# What a host did not do itself, or what is not known, is no reason of its being late.
+# What a host did not do itself, or what is not known, is not a reason for its being late.
 NO_REASON = ("communication", "profiler", "unknown")
 
 
@@ -57,7 +58,7 @@ def lateness_of(timeline: Timeline, ledgers: Sequence[HostLedger]) -> Lateness:
 
 
 def stragglers_among(late: Sequence[LateHost], seen_ps: int) -> tuple[LateHost, ...]:
-    """Those that matter in the time that was seen, and are surely late rather than unlucky."""
+    """Those that matter in the time that was seen, and are certainly late rather than unlucky."""
     whole = sum(host.cost_ps for host in late)
     if whole == 0 or seen_ps == 0:
         return ()

@@ -1,12 +1,11 @@
-"""The members of a cluster: who should be there, who was heard of and until when.
+"""The members of a cluster: who should be there, who was heard from and until when.
 
-Captures say it best: each names its task and the whole cluster. Traces say how many hosts their
-collectives need; and workers are numbered, so that a missing number is a missing worker.
+Captures know best: each names its task and the whole cluster. Traces show how many hosts their
+collectives need; and workers are numbered, so a missing number is a missing worker.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -16,6 +15,7 @@ from stall_analyzer.captures.capture_records import Task
 from stall_analyzer.model.cluster import Cluster, Member
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.kinds import SizeSource
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.timeline import AlignedTrace, Timeline
 from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.cluster.cluster_settings import settings_faults
@@ -23,9 +23,9 @@ from stall_analyzer.signals.cluster.first_to_end import ended_first
 from stall_analyzer.signals.ending.process_end import ending_of
 
 # `<host>-worker-1.xplane.pb`: how a worker's trace is called by its capture, and many a pod.
-_NUMBERED = re.compile(r"(?P<stem>.*\b)(?P<type>chief|master|worker)-(?P<index>\d+)$")
+_NUMBERED = pattern(r"(?P<stem>.*\b)(?P<type>chief|master|worker)-(?P<index>\d+)$")
 # Errors of TensorFlow name the peer that they come from.
-_PEER = re.compile(r"/job:(?P<type>\w+)/(?:replica:\d+/)?task:(?P<index>\d+)")
+_PEER = pattern(r"/job:(?P<type>\w+)/(?:replica:\d+/)?task:(?P<index>\d+)")
 
 
 def cluster_of(timeline: Timeline) -> Cluster:
@@ -86,7 +86,8 @@ def _captured_member(capture: Capture, timeline: Timeline, ahead_ns: Mapping[str
     steps = capture.series.get(STEP_SECONDS)
     timed = [int(steps.step[-1]) + 1] if steps is not None and len(steps) else []
     ahead = ahead_ns.get(capture.trace_name, 0)
-    stood = [look.sign_ns for look in capture.looks[-1:]]
+    # To fail is a sign of life as well, but no step: the first one with that number counts.
+    stood = [look.sign_ns for look in capture.looks if look.step == capture.looks[-1].step]
     return Member(
         name=capture.trace_name,
         task=capture.environment.task or _task_of(capture.trace_name),
@@ -98,7 +99,7 @@ def _captured_member(capture: Capture, timeline: Timeline, ahead_ns: Mapping[str
         error=errors[-1].error.type if errors else "",
         blames=_peer_in(errors[-1].error.text if errors else "", capture.environment.task),
         steps=max([0, *timed, *traced, *(look.step for look in capture.looks)]),
-        last_step_ns=stood[0] - ahead if stood else None,
+        last_step_ns=min(stood) - ahead if stood else None,
         epoch_steps=None if errors else _epoch_steps(capture),
     )
 
@@ -123,7 +124,7 @@ def _task_of(name: str) -> Task | None:
 def _expected(
     timeline: Timeline, captures: Sequence[Capture], members: Sequence[Member]
 ) -> tuple[int, SizeSource, tuple[str, ...]]:
-    """How many should train, who says so, and who of them left nothing."""
+    """How many should train, what says so, and which of them left nothing."""
     heard = {member.task for member in members}
     configured = max(
         (capture.environment.training_tasks for capture in captures), key=len, default=()
@@ -150,7 +151,7 @@ WHOLE_SHARE = 0.95
 
 
 def _steps(timeline: Timeline, members: Sequence[Member]) -> Mapping[str, int]:
-    """Steps of the first epoch, of the hosts of which all are known."""
+    """Steps of the first epoch, for the hosts where all of them are known."""
     finished = {m.name: m.epoch_steps for m in members if m.epoch_steps is not None}
     if finished:
         return finished

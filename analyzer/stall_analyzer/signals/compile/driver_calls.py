@@ -15,6 +15,7 @@ CALLS: tuple[tuple[Purpose, tuple[str, ...]], ...] = (
     ("loading", ("cuModuleLoad", "cuLibraryLoad", "cuLinkComplete", "hipModuleLoad")),
     ("growing", ("cuMemAlloc", "cudaMalloc", "cuMemCreate", "hipMalloc")),
 )
+ANY_CALL = tuple(call for _, calls in CALLS for call in calls)
 ON_THE_HOST = ("Host", "Managed")  # memory of another kind
 
 
@@ -30,6 +31,6 @@ def driver_calls(traces: Sequence[AlignedTrace]) -> dict[Purpose, int]:
 
 
 def _purpose(name: str) -> Purpose | None:
-    if any(word in name for word in ON_THE_HOST):
+    if not name.startswith(ANY_CALL) or any(word in name for word in ON_THE_HOST):
         return None
     return next((purpose for purpose, calls in CALLS if name.startswith(calls)), None)

@@ -1,6 +1,6 @@
 """The functions that the training thread calls: when their code was made, and what that cost.
 
-Training and validation steps of Keras share a name and are told apart by the backward pass. What
+Keras's training and validation steps share a name and are distinguished by the backward pass. What
 changed between two traces (a shape, a dtype, a Python argument) is not in a trace; only the order
 of the calls hints at it.
 """
@@ -21,11 +21,11 @@ from stall_analyzer.model.columns import median
 from stall_analyzer.model.intervals import Tiling, times_in
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
-from stall_analyzer.model.trace_rows import name_of, rows_called, rows_named, stat_of
+from stall_analyzer.model.trace_rows import name_of, rows_beginning, rows_called, stat_of
 from stall_analyzer.model.units import PS_PER_MS, Int64s
 from stall_analyzer.signals.compile.graph_shape import GraphShape, graph_shape
 
-# A call in which the compiler worked for less than this only looked its code up.
+# A call in which the compiler worked for less than this only looked up its code.
 # What a call may hold beside its work.
 IN_CALLS = (
     codes("compile.tracing", "compile.retracing"),
@@ -85,7 +85,7 @@ class FunctionSignals:
 
     @property
     def words(self) -> str:
-        """How to speak of it: Keras's own names say nothing to its users."""
+        """What to call it: Keras's own names mean nothing to its users."""
         if not self.is_keras:
             return f"{self.name}()"
         if self.name in PREDICT_STEPS:
@@ -232,7 +232,7 @@ def _traced_twice(aligned: AlignedTrace) -> tuple[Int64s, Int64s]:
     events, calls = trace.events, training.calls
     first, second = np.zeros((2, len(calls.row)), dtype=np.int64)
     builds = rows_called(trace, "tf.function-graph_building")
-    for row in rows_named(trace, lambda name: name.startswith(INITIALIZER_PREFIX)):
+    for row in rows_beginning(trace, INITIALIZER_PREFIX):
         call = int(np.searchsorted(calls.row, row, side="right")) - 1
         if events.line[row] != training.line or call < 0:
             continue

@@ -8,16 +8,16 @@ backward pass is counted, because functions of the input pipeline have none.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 
 from stall_analyzer.decode.vocabulary import UPDATE_OPS, op_type
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 
-_NUMBER = re.compile(r"_\d+")
-_BACKWARD = re.compile(r"gradient_tape/|gradients/")
+_NUMBER = pattern(r"_\d+")
+_BACKWARD = pattern(r"gradient_tape/|gradients/")
 # A loop shorter than this is cheap to unroll; a model of layers has one or two nodes of a name for
 # each of its variables, so several times as many copies are not layers.
 UNROLLED_COPIES = 30

@@ -1,8 +1,8 @@
-"""What a training that does not go on waits for, from the stacks of its threads.
+"""What a training that makes no progress waits for, from the stacks of its threads.
 
-The main thread tells most: it is in the user's own code, or inside TensorFlow. There it waits
+The main thread tells the most: it is in the user's own code, or inside TensorFlow. There it waits
 for Python that TensorFlow called (a generator, a py_function), for other workers, or for its next
-batch. Where nothing says which, nothing is said.
+batch. Where nothing shows which, nothing is reported.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from stall_analyzer.captures.stack_frames import frame_of
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.format import moment
 from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.ending.python_stacks import (
     ASKS_SERVICE,
@@ -45,9 +46,9 @@ from stall_analyzer.signals.ending.waits import FOR_A_LOCK, Wait, WaitKind, wait
 
 COMMUNICATION: Bucket = "communication"
 MEETS = ("wait", "wait_for")  # a lock between processes is not met at, but held
-THREADING = re.compile(r"/threading\.py$")
+THREADING = pattern(r"/threading\.py$")
 SPEAKS = ("socket", "multiprocessing.connection")
-# A capture writes every second. A worker that was heard of so much earlier has fallen silent; on
+# A capture writes every second. A worker last heard from this much earlier has fallen silent; on
 # another machine the clock may differ.
 SILENT_NS = 3 * NS_PER_S
 SILENT_ELSEWHERE_NS = 10 * NS_PER_S
@@ -55,8 +56,8 @@ SLEEPS = ("nanosleep", "clock_nanosleep", "hrtimer_nanosleep")
 # Before Python 3.11, time.sleep() was a select() without files.
 SLEEPS_OF_OLD_PYTHON = ("select", "pselect6")
 DISK = "D"
-OF_WORKERS = re.compile("Collective|_?Recv")
-SERVICE = re.compile("DataService")
+OF_WORKERS = pattern("Collective|_?Recv")
+SERVICE = pattern("DataService")
 PROOF_LINES = 6
 BY_A_SIGNAL = (StopReason.SIGTERM, StopReason.SIGINT)
 
@@ -103,7 +104,7 @@ class Scene:
 
     @property
     def is_attached(self) -> bool:
-        """Looked at from outside: of steps nothing is known."""
+        """Looked at from outside: nothing is known about steps."""
         return self.capture.environment.attached
 
     @property
@@ -176,7 +177,7 @@ def is_called_by_tensorflow(stack: Stack) -> bool:
 
 
 def silent_workers(capture: Capture, others: Sequence[Capture]) -> list[Capture]:
-    """Workers that were recorded, and are not any more."""
+    """Workers that were recorded but no longer are."""
     return [other for other in others if _is_silent(capture, other)]
 
 
@@ -277,7 +278,7 @@ def _keeps_alive(scene: Scene) -> Blamed | None:
     name = "it"
     if alive:
         name = f"the thread {thread.name or 'without a name'}{at}, which is not a daemon,"
-    does = wait.words if wait is not None else "goes on"
+    does = wait.words if wait is not None else "is still running"
     return Blamed(
         bucket="host",
         subject="the process does not exit:",
@@ -390,7 +391,7 @@ def _graph_wait(scene: Scene, thread: ThreadStack) -> Blamed | None:
     return Blamed(
         bucket=bucket,
         subject=f"TensorFlow, in {op}{f' at {frame.place}' if frame is not None else ''}{called}",
-        waits_in="waits for others, which do not come,",
+        waits_in="waits for others that never come,",
         stack=proof(main, PROOF_LINES),
         confidence=0.8,
         kind="graph_wait",
@@ -409,7 +410,7 @@ def _native_wait(scene: Scene) -> Wait | None:
 def _peers(scene: Scene, thread: ThreadStack) -> Blamed:
     named = _missing(scene.capture, scene.others) or _at_other_places(scene)
     begins = stack_of(thread).passes(SETS_UP_CLUSTER) if scene.is_attached else not scene.last.step
-    unnamed = "workers of its cluster that have not come" if begins else "the other workers"
+    unnamed = "workers of its cluster that have not joined" if begins else "the other workers"
     return Blamed(
         bucket=COMMUNICATION,
         subject=scene.me,
@@ -433,7 +434,7 @@ def _missing(capture: Capture, others: Sequence[Capture]) -> str:
         if other is None and not capture.environment.attached:  # it need not run on this machine
             absent.append(f"{task}, which has left no record here")
         elif other is not None and _is_silent(capture, other):
-            silent.append(f"{task}, which was last heard of at {moment(other.last_ns)}")
+            silent.append(f"{task}, which was last heard from at {moment(other.last_ns)}")
     return " and ".join(absent or silent)
 
 

@@ -1,4 +1,4 @@
-"""What Python is at that computes all the while: a loop without an end, graphs that are built."""
+"""What Python is doing that computes the whole time: an endless loop, or building graphs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from stall_analyzer.signals.ending.blame import PROOF_LINES, Blamed, Scene, blam
 from stall_analyzer.signals.ending.python_stacks import TRACES, Stack, proof, stack_of
 from stall_analyzer.signals.ending.standing import LEAST_LOOKS, MOSTLY, OUTSIDE_OF_FIT, spins_in
 
-# What another thread of this one may end.
+# What another thread of this process may end.
 FOR_THREADS = ("thread", "future", "event", "lock", "queue", "full_queue", "exit")
 
 
 def fixed_loop(scene: Scene) -> Blamed | None:
-    """In a loop of the user's own that gets the same in each round, and is in it still."""
+    """In a loop in the user's code that gets the same values in each round, and is still in it."""
     loop = scene.fixed_loop
     frame = frame_of(loop.where) if loop is not None else None
     if loop is None or frame is None:
@@ -31,8 +31,8 @@ def fixed_loop(scene: Scene) -> Blamed | None:
             bucket = "host" if bucket == "unknown" else bucket
             if "NaN" in loop.values and bucket != "input":
                 bucket = "numerics"
-            rounds = f"in each of {loop.rounds} rounds and more"
-            does = f"never ends: {rounds}, {loop.values}"
+            rounds = f"in each of at least {loop.rounds} rounds"
+            does = f"never ends: {loop.values} {rounds}"
             subject = f"the while loop at {frame.place}"
             stack = proof(stack_of(thread), PROOF_LINES)
             return Blamed(bucket, subject, does, stack, confidence=0.8, thread=thread)
@@ -40,7 +40,7 @@ def fixed_loop(scene: Scene) -> Blamed | None:
 
 
 def often_traced(scene: Scene) -> tuple[str, Blamed] | None:
-    """Functions that become graphs in many of the looks: how many, and which."""
+    """Functions that are being traced in many of the looks: how many, and which."""
     mains = [(look, stack_of(look.main)) for look in scene.calm if look.main is not None]
     tracing = [(look, stack) for look, stack in mains if stack.passes(TRACES)]
     again = _is_traced_again([stack for _, stack in mains])
@@ -54,7 +54,7 @@ def often_traced(scene: Scene) -> tuple[str, Blamed] | None:
     caller = tracing[-1][1].users_around(TRACES)
     called = f", called at {caller.place}," if caller is not None else ""
     does = "was being traced again" if again else "was being traced"
-    why = f"in {len(tracing)} of {len(mains)} looks a function{called} {does}"
+    why = f"in {len(tracing)} of {len(mains)} looks, a function{called} {does}"
     return f"{why} ({reason.subject.rpartition(' ')[2]})", reason
 
 
@@ -71,7 +71,7 @@ def endless_loop(scene: Scene, reason: Blamed) -> tuple[str, Blamed] | None:
     if loop is None or not _may_not_go_on(scene, loop):
         return _awaited_spins(scene, reason)
     what = "has no way out" if loop.has_no_end else "calls nothing"
-    why = f"in all of {len(scene.calm)} looks it was in this loop, which {what}"
+    why = f"in all {len(scene.calm)} looks it was in this loop, which {what}"
     return why, replace(reason, waits_in=_goes_round(loop))
 
 
@@ -84,15 +84,17 @@ def _awaited_spins(scene: Scene, reason: Blamed) -> tuple[str, Blamed] | None:
         loop = spins_in(scene, thread) if users is not None and not thread.main else None
         if users is not None and loop is not None and loop.is_empty:
             subject = f"{reason.subject} waits for the thread at {users.place}, which"
-            why = f"in all of {len(scene.calm)} looks that was in this loop, which calls nothing"
+            why = (
+                f"in all {len(scene.calm)} looks that thread was in this loop, which calls nothing"
+            )
             found = replace(reason, subject=subject, waits_in=_goes_round(loop), thread=thread)
             return why, found
     return None
 
 
 def _may_not_go_on(scene: Scene, loop: Loop) -> bool:
-    """Outside of fit, or where nothing is known of steps, a loop without a way out may be meant:
-    it trains, or serves."""
+    """Outside fit, or where nothing is known about steps, a loop without a way out may be intended:
+    it trains, or serves requests."""
     is_in_fit = scene.last.phase not in OUTSIDE_OF_FIT and not scene.is_attached
     return loop.is_empty or is_in_fit
 

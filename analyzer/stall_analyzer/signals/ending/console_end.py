@@ -1,7 +1,7 @@
-"""How a job ended, and what it warned of, by its console; as far as the console is this run's.
+"""How a job ended and what it warned about, according to its console, if that is this run's.
 
-A console that lies beside a run may be of another process, or of an earlier run. Its times say so:
-the console of a training is written as long as the training lives, and begins before it.
+A console log next to a run may come from another process or an earlier run. Its times tell: the
+console of a training begins before it and is written for as long as it runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NS = 1_000_000_000
 SLACK_NS = 60 * NS
 # With TF_CPP_MIN_LOG_LEVEL set, the first line with a time may be the last words of a long epoch.
 LONG_NS = 24 * 3600 * NS
-# By the word of the scheduler or the kernel: the reason of whatever Python said as it ended.
+# According to the scheduler or the kernel: the reason for whatever Python printed as it ended.
 REASONS: frozenset[EndKind] = frozenset(
     {"time_limit", "preempted", "node_failed", "out_of_memory", "cancelled"}
 )
@@ -43,10 +43,10 @@ HOW: dict[EndKind, str] = {
     "time_limit": "the scheduler ended the job at its time limit",
     "preempted": "the scheduler took its machine away (preemption)",
     "node_failed": "its machine failed",
-    "out_of_memory": "its memory was used up, and it was killed",
+    "out_of_memory": "it ran out of memory and was killed",
     "cancelled": "the job was canceled",
     "crashed": "the process crashed",
-    "killed": "the process was killed (SIGKILL), as happens when memory is used up",
+    "killed": "the process was killed (SIGKILL), as happens when memory runs out",
     "told_to_end": "the process was told to end (SIGTERM)",
     "exit_code": "the process failed",
 }
@@ -57,7 +57,7 @@ ConsoleEndKind: TypeAlias = EndKind | Literal["error"]
 
 @dataclass(frozen=True)
 class ConsoleEnd:
-    """How the job ended, in the words of its console."""
+    """How the job ended, according to its console."""
 
     kind: ConsoleEndKind
     line: ConsoleLine  # that says so
@@ -82,7 +82,7 @@ class ConsoleEnd:
 
 @dataclass(frozen=True)
 class ConsoleSignals:
-    """All that the consoles of a run say about it."""
+    """Everything that a run's consoles say about it."""
 
     end: ConsoleEnd | None = None
     earlier_error: PythonError | None = None  # after which the job went on
@@ -94,8 +94,8 @@ class ConsoleSignals:
 def console_signals(
     timeline: Timeline, capture: Capture | None = None, ending: Ending | None = None
 ) -> ConsoleSignals:
-    """As far as the consoles are known to be this run's. Where a capture says how the process
-    ended, or that it still runs, no console knows better."""
+    """Only from consoles that are known to be this run's. Where a capture says how the process
+    ended, or that it is still running, no console knows better."""
     is_known = capture is not None and (ending is None or ending.reason != KILLED)
     logs = [log for log in timeline.consoles if _is_of_run(log, timeline.events)]
     if not logs:

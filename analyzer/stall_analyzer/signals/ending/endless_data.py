@@ -1,4 +1,4 @@
-"""An epoch that cannot end: its data has no end, and nobody told fit when to stop.
+"""An epoch that cannot end: its data has no end, and fit was not told when to stop.
 
 tf.data runs `repeat()` as a stage of its own, ForeverRepeat. Keras knows the steps of an epoch from
 `steps_per_epoch` or from the size of the data; where it knows none, the epoch ends with the data.
@@ -6,23 +6,23 @@ tf.data runs `repeat()` as a stage of its own, ForeverRepeat. Keras knows the st
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from stall_analyzer.captures.capture_format import MarkName
 from stall_analyzer.captures.stack_frames import Frame, frame_of
 from stall_analyzer.model.event_log import Capture
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.ending.python_stacks import stack_of
 
 # Stages after which endless data may end all the same: with those of another input, after so many
 # elements, or when a condition fails.
-MAY_END = re.compile(r"^(Zip|FiniteTake|Take|TakeWhile|Sample|Choose|Directed|Window|ParseExample)")
+MAY_END = pattern(r"^(Zip|FiniteTake|Take|TakeWhile|Sample|Choose|Directed|Window|ParseExample)")
 FOREVER = "ForeverRepeat"
 # shuffle() and repeat(), made one by tf.data: how often it repeats cannot be seen. But where the
 # size of what it reads is known, Keras would know that of all, if it ended.
 FUSED = "ShuffleAndRepeat"
-SIZE_IS_KNOWN = re.compile(
+SIZE_IS_KNOWN = pattern(
     r"^(TensorSlice|FromTensor|Tensor|Range|(Parallel)?Batch(V\d)?|PaddedBatch(V\d)?"
     r"|(Parallel)?Map(V\d)?|MapAndBatch|Prefetch|MemoryCache(Impl)?|FileCache|Cache|Shuffle(V\d)?"
     r"|FiniteSkip|FiniteRepeat|FiniteTake|Shard)$"

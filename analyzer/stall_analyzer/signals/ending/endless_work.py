@@ -1,13 +1,12 @@
-"""Work of TensorFlow's that never ends, or need not: a stage of the input that drops everything, a
-call that goes through data which repeat, a loop inside a graph.
+"""TensorFlow work that never ends, or may not: an input stage that drops everything, a call that
+goes through repeated data, a loop inside a graph.
 
-A capture looks at it several times when a training hangs: what each stage of tf.data has given, and
-which loops only their condition can end.
+A capture looks at it several times when training hangs: what each stage of tf.data has produced,
+and which loops only their condition can end.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -24,6 +23,7 @@ from stall_analyzer.captures.capture_records import (
 from stall_analyzer.captures.stack_frames import Frame, frame_of
 from stall_analyzer.model.columns import median
 from stall_analyzer.model.kinds import Bucket
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.ending.blame import PROOF_LINES, Blamed, Scene
 from stall_analyzer.signals.ending.python_stacks import CALLS_BACK, proof, stack_of
@@ -31,10 +31,10 @@ from stall_analyzer.signals.ending.waits import WaitKind
 
 # Stages that may give less than they get, as TensorFlow runs them; and those of them that make
 # iterators of their own all the time, so that numbers of iterators say nothing.
-DROPS = re.compile(r"^(Parallel)?(Filter|IgnoreErrors|FlatMap|Interleave)")
-NESTS = re.compile(r"^(Parallel)?(FlatMap|Interleave|GroupByWindow)")
-FILLS = re.compile(r"^Shuffle")
-REPEATS = re.compile(r"Repeat")
+DROPS = pattern(r"^(Parallel)?(Filter|IgnoreErrors|FlatMap|Interleave)")
+NESTS = pattern(r"^(Parallel)?(FlatMap|Interleave|GroupByWindow)")
+FILLS = pattern(r"^Shuffle")
+REPEATS = pattern(r"Repeat")
 IGNORES = "IgnoreErrors"
 ROOT, AHEAD = "Root", "Prefetch"  # the name of the whole, and of the stage that works ahead
 # A stage that lets less than this through makes its input slow, whatever else does.
@@ -111,11 +111,11 @@ def slow_work(scene: Scene) -> tuple[str, WaitKind, Bucket] | None:
     whose = "its input" if is_input else "the step"
     if loops and not _moves(work):
         words = (
-            f"{whose} has a loop in its graph, at {loops[0].place}, which only its condition ends"
+            f"{whose} has a loop in its graph, at {loops[0].place}, that only its condition can end"
         )
         return words, "graph_loop", "input" if is_input else "compute"
     if work.last.compiles and not scene.last.step:
-        words = "XLA compiles the step before it first runs, and for each new shape again"
+        words = "XLA compiles the step before its first run, and again for each new shape"
         return words, "xla", "compile"
     if work.is_ready:
         return "the step itself computes, with its next batch ready", "other", "compute"
@@ -191,7 +191,7 @@ def _endless_for(scene: Scene) -> Blamed | None:
     still = (f for f in stack_of(main).frames if (f.path, f.function) == (loop.path, loop.function))
     if not any(frame.line >= loop.line for frame in still):
         return None
-    does = f"goes through {_source(taken[-1])}, and nothing else ends it"
+    does = f"goes through {_source(taken[-1])}, and nothing else can end it"
     return _blamed(scene, "input", f"the for loop at {loop.place}", does, kind="endless_data")
 
 
@@ -233,7 +233,7 @@ def _has_come_again(work: Work, stage: int) -> bool:
 
 
 def _passes(work: Work, repeat: int, never_gave: bool) -> int:
-    """Each time the data begin anew, all iterators below are made anew, with the next numbers."""
+    """Each time the data starts over, all iterators below are recreated, with the next numbers."""
     counts = work.last.counts
     below = len(counts) - repeat - 1
     if never_gave:
@@ -267,7 +267,7 @@ def _at(stages: Sequence[InputStage], name: str) -> str:
     if not frames:
         return ""
     where = f" at {frames[0].place}"
-    return f" behind the function{where}, which fails each time," if name == IGNORES else where
+    return f" after the function{where}, which fails each time," if name == IGNORES else where
 
 
 # ---------------------------------------------------------------- loops of graphs
@@ -283,7 +283,7 @@ def _endless_loop(scene: Scene, work: Work) -> Blamed | None:
         return None
     if not _is_in_tensorflow(scene):
         return None
-    does = "runs in a loop of its graph, most likely without an end"
+    does = "is in a loop in its graph that most likely never ends"
     bucket: Bucket = "input" if _is_input(work) else "compute"
     whose = "the input" if _is_input(work) else "the step"
     found = _blamed(scene, bucket, f"{whose} at {loops[0].place}", does, kind="graph_loop")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from stall_analyzer.captures.capture_format import HostMetric, StopReason, Tag
 from stall_analyzer.captures.capture_records import DumpRecord
+from stall_analyzer.captures.machine import is_gone
 from stall_analyzer.captures.stack_frames import Frame
 from stall_analyzer.model.error_text import essential_line
 from stall_analyzer.model.event_log import Capture
@@ -17,6 +18,7 @@ from stall_analyzer.signals.ending.python_stacks import CALLS_BACK, GENERATES, s
 NS = 1_000_000_000
 # A capture writes every second, and every half minute behind a URL.
 SILENT_NS = 120 * NS
+LEAST_SILENT_NS = 3 * NS
 # The kernel ends a process when there is nothing left; some of the rest cannot be taken.
 FULL_SHARE = 0.95
 KILLED = "killed"
@@ -24,6 +26,8 @@ KILLED = "killed"
 OF_THE_CLUSTER = ("UnavailableError", "AbortedError", "DeadlineExceededError")
 # … and, as Python does, when memory is short.
 OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError", "OutOfMemoryError")
+
+INTERRUPTS = ("KeyboardInterrupt", "SystemExit")
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,11 @@ class Ending:
         return "input" if self.of_input else "unknown"
 
     @property
+    def has_failed(self) -> bool:
+        """By an error of its own, not because somebody had seen enough."""
+        return self.reason == StopReason.EXCEPTION and not self.error.startswith(INTERRUPTS)
+
+    @property
     def is_early(self) -> bool:
         """The process did not end by itself."""
         return self.reason != StopReason.EXIT
@@ -65,13 +74,20 @@ def ending_of(capture: Capture, read_ns: int | None) -> Ending | None:
     if uncaught:
         return _of_error(capture, uncaught[-1])
     if capture.end is None:
-        is_silent = read_ns is not None and read_ns - capture.last_ns > SILENT_NS
-        if not is_silent:
+        if read_ns is None or not was_killed(capture, read_ns):
             return None
         return Ending(KILLED, capture.last_ns, out_of_memory=_was_full(_memory(capture)))
     if capture.end.reason != StopReason.EXCEPTION or not errors:
         return Ending(capture.end.reason, capture.end.ns)
     return _of_error(capture, errors[-1])
+
+
+def was_killed(capture: Capture, read_ns: int) -> bool:
+    """A capture without an end: nothing has come for long, or its process is surely not there."""
+    silent_ns = read_ns - capture.last_ns
+    # One that has just ended may have written that a moment after we read.
+    is_missed = silent_ns > LEAST_SILENT_NS and is_gone(capture.environment)
+    return capture.end is None and (silent_ns > SILENT_NS or is_missed)
 
 
 def _of_error(capture: Capture, dump: DumpRecord) -> Ending:

@@ -1,4 +1,4 @@
-"""Python stacks as a capture writes them down: whose code a thread is in, and what it waits in."""
+"""Python stacks as a capture records them: whose code a thread is in, and what it waits in."""
 
 from __future__ import annotations
 
@@ -10,34 +10,35 @@ from pathlib import PurePosixPath
 
 from stall_analyzer.captures.capture_records import Loop, ThreadStack
 from stall_analyzer.captures.stack_frames import OURS, RESTS, Frame, frame_of
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 
 # TensorFlow has been handed an op or a graph, and does not come back.
-EXECUTES = re.compile(
+EXECUTES = pattern(
     r"/eager/execute\.py$|/eager/context\.py$|/polymorphic_function/|/gen_\w+_ops\.py$"
 )
 # It was asked for data, outside of any graph.
-FETCHES = re.compile(r"(iterator_get_next|queue_dequeue|multi_device_iterator_get_next)")
+FETCHES = pattern(r"(iterator_get_next|queue_dequeue|multi_device_iterator_get_next)")
 # A cluster is being set up: all its members have to come.
-SETS_UP_CLUSTER = re.compile(
+SETS_UP_CLUSTER = pattern(
     r"/distribute/(collective_all_reduce_strategy|parameter_server_strategy_v2)\.py$"
     r"|/coordinator/cluster_coordinator\.py$"
 )
 # How TensorFlow and Keras call the user's code for data.
-GENERATES = re.compile(
+GENERATES = pattern(
     r"/from_generator_op\.py$|/data_adapters?/|/data_adapter\.py$|/py_dataset_adapter\.py$"
     r"|/data_utils\.py$|/generator_data_adapter\.py$"
 )
 # The tf.data service is asked for something.
-ASKS_SERVICE = re.compile(r"/data_service_ops\.py$")
+ASKS_SERVICE = pattern(r"/data_service_ops\.py$")
 # A graph is being built of a Python function.
-TRACES = re.compile(r"/framework/func_graph\.py$")
+TRACES = pattern(r"/framework/func_graph\.py$")
 # AutoGraph runs a loop of the traced function in Python: it becomes a part of the graph each round.
-UNROLLS = re.compile(r"/autograph/operators/control_flow\.py$")
+UNROLLS = pattern(r"/autograph/operators/control_flow\.py$")
 UNROLLED = {"_py_while_stmt": "while", "_py_for_stmt": "for"}
 CALLS_ITSELF = 3  # times on one stack
-CALLS_PYTHON = re.compile(r"/script_ops\.py$")
-CALLS_BACK = re.compile(r"/callback_list\.py$|/callbacks/|/callbacks\.py$")
+CALLS_PYTHON = pattern(r"/script_ops\.py$")
+CALLS_BACK = pattern(r"/callback_list\.py$|/callbacks/|/callbacks\.py$")
 WAITS = frozenset(
     {"wait", "wait_for", "acquire", "get", "put", "join", "_wait_for_tstate_lock", "result", "recv",
      "recv_bytes", "_recv", "_recv_bytes", "poll", "_poll", "select", "read", "readinto",
@@ -45,14 +46,14 @@ WAITS = frozenset(
      "_shutdown", "serve_forever", "interaction", "next", "create_connection", "getaddrinfo"}
 )  # fmt: skip
 # Keras trains, evaluates or predicts.
-FITS = re.compile(r"/tensorflow/trainer\.py$|/engine/training\.py$")
+FITS = pattern(r"/tensorflow/trainer\.py$|/engine/training\.py$")
 # A module is being imported.
-IMPORTS = re.compile(r"^<frozen importlib|/importlib/")
+IMPORTS = pattern(r"^<frozen importlib|/importlib/")
 TOP_LEVEL = "<module>"
 # The folder of Python's own modules; what follows is the name of one.
-LIBRARY = re.compile(r"^.*/(lib(64)?/python3[^/]*|Lib)/|^<frozen ")
+LIBRARY = pattern(r"^.*/(lib(64)?/python3[^/]*|Lib)/|^<frozen ")
 # Python's main thread has ended, and waits for the threads that are no daemons.
-EXITS = re.compile(r"/threading\.py$")
+EXITS = pattern(r"/threading\.py$")
 # How Python begins a thread: what is outside of the thread's own function.
 STARTS_THREADS = frozenset({"run", "_bootstrap", "_bootstrap_inner"})
 
@@ -62,7 +63,7 @@ class Stack:
     """A thread's frames, innermost first."""
 
     frames: tuple[Frame, ...]
-    texts: tuple[str, ...]  # as written down
+    texts: tuple[str, ...]  # as recorded
     system_call: str = ""  # that it is in, where known
     on: str = ""  # what that is about, in words
     loop: Loop | None = None  # in the user's own code

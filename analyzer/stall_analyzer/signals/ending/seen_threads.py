@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from stall_analyzer.captures.capture_records import ThreadStack
+from stall_analyzer.captures.stack_frames import OURS
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.findings import SeenThread
-from stall_analyzer.signals.ending.python_stacks import stack_of
+from stall_analyzer.signals.ending.python_stacks import Stack, stack_of
 from stall_analyzer.signals.ending.stall import Stall
 from stall_analyzer.signals.ending.waits import wait_of
 
@@ -37,5 +38,16 @@ def _seen(thread: ThreadStack, is_blamed: bool) -> SeenThread:
         blamed=is_blamed,
         does=does,
         place=place.place if place is not None else "",
-        frames=thread.frames,
+        frames=_without_ours(stack, thread.frames),
     )
+
+
+def _without_ours(stack: Stack, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Frames of the capture around the program's own say nothing; inside of them, they would."""
+    around = stack.frames.index(stack.owner) if stack.owner is not None else len(stack.frames)
+    ours = {
+        text
+        for text, frame in zip(stack.texts[around:], stack.frames[around:], strict=True)
+        if frame.is_of(OURS)
+    }
+    return tuple(text for text in texts if text not in ours)

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from stall_analyzer.captures.capture_records import ThreadStack
 from stall_analyzer.model.format import moment, seconds
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_NS
-from stall_analyzer.signals.ending.blame import Blamed
+
+if TYPE_CHECKING:
+    from stall_analyzer.signals.ending.blame import Blamed
 
 STUCK, ENDLESS, SLOW, UNSURE = "stuck", "endless", "slow", "unsure"
+
+
+def after_steps(count: int) -> str:
+    """A number of steps, since logs and traces number the first one 0."""
+    if not count:
+        return "before the first step"
+    return "after 1 step" if count == 1 else f"after {count:,} steps"
 
 
 @dataclass(frozen=True)
@@ -41,16 +52,17 @@ class Stall:
 
     @property
     def sentence(self) -> str:
-        """Without its full stop."""
+        """Without its period."""
         if self.attached:
             return self._as_seen_from_outside
-        place = f"after step {self.step:,}" if self.step else "before the first step"
-        at = f"{moment(self.since_ns)} ({place})"
+        place = after_steps(self.step)
+        at = moment(self.since_ns)
         if self.never_goes_on and self.blamed is not None:
-            return f"{self.state.capitalize()} since {at}: {self._what_never_goes_on(self.blamed)}"
-        lasted = f"step had finished for {seconds(self.lasted_ps)} since {at}"
+            since = f"{self.state.capitalize()} since {at} ({place})"
+            return f"{since}: {self._what_never_goes_on(self.blamed)}"
+        lasted = f"step had finished for {seconds(self.lasted_ps)} (since {at}, {place})"
         if self.went_on:
-            lasted = f"step finished for {seconds(self.lasted_ps)} from {at} on"
+            lasted = f"step finished for {seconds(self.lasted_ps)} (from {at} on, {place})"
         if self.state == SLOW:
             return f"Slow, not stuck: no {lasted}, and {self.why}"
         does = f": {self._does}" if self._does else ""
@@ -76,5 +88,5 @@ class Stall:
     def _what_never_goes_on(self, reason: Blamed) -> str:
         if self.state == ENDLESS:
             return f"{reason.subject} {reason.waits_in}"
-        never = " and never goes on" if reason.kind != "peers" else ""
+        never = " and never continues" if reason.kind != "peers" else ""
         return f"{reason.subject} {reason.waits_in}{never}"

@@ -1,9 +1,9 @@
-"""A process in which no step finishes any more: is it slow, stuck or in a loop without an end?
+"""A process in which no step finishes anymore: is it slow, stuck or in an endless loop?
 
-A capture looks at such a process once a second. Stuck is only what was seen to stand still: no core
-at work, nothing read, and the thread in question waiting at the same line each time. Endless is a
-loop that computes and cannot end. Whatever else computes, reads or merely sleeps is slow. Of the
-rest nothing is said.
+A capture looks at such a process once a second. It is stuck only if nothing was seen to move: no
+core at work, nothing read, and the thread in question waiting at the same line each time. It is
+endless if a loop computes and cannot end. Whatever else computes, reads or merely sleeps is slow.
+Nothing is said about the rest.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from stall_analyzer.signals.ending.standing import (
 )
 from stall_analyzer.signals.ending.waits import FROM_OUTSIDE
 
-# A capture begins to look after so long without a step; less is no pause worth a word.
+# A capture begins to look after this long without a step; a shorter pause is not worth mentioning.
 PAUSE_S = 5.0
 # Without a limit that was exceeded: nobody waits that long for a step.
 LONG_S = 60.0
 # The last sign of life, of two looks at the same stall, is the same but for rounding.
 SAME_SIGN_NS = NS_PER_S
-# Who ends a job ends all its processes, one after the other: what goes on for a moment then, as
-# another one is gone, has not gone on by itself.
+# Ending a job ends all its processes, one after another: what moves for a moment because another
+# one is gone has not continued by itself.
 ENDING_NS = NS_PER_S
 SIGNALS = (StopReason.SIGTERM, StopReason.SIGINT)
 CTRL_C = "KeyboardInterrupt"
@@ -249,7 +249,9 @@ def _pause_before_the_end(scene: Scene) -> Stall | None:
     scene = replace(scene, looks=_of_one_pause(looks, last))
     reason = blamed(scene)
     does = "sleeps" if reason is not None and reason.sleeps else "was the reason"
-    why = f"{reason.subject} {does}; then it went on" if reason is not None else "then it went on"
+    why = (
+        f"{reason.subject} {does}; then it continued" if reason is not None else "then it continued"
+    )
     stall = _stall(scene, SLOW, why, reason, dump.sign_ns)
     return replace(stall, until_ns=went_on_ns, went_on=True)
 
@@ -270,9 +272,13 @@ def _endless(scene: Scene) -> tuple[str, str, Blamed | None] | None:
     if is_held or not _is_over_the_limit(scene):
         return None
     if (found := endless_work(scene)) is not None:
-        return ENDLESS, "it was at work all the while, and cannot come to an end", found
+        return ENDLESS, "it was working the whole time and cannot end", found
     if (found := fixed_loop(scene)) is not None:
-        return ENDLESS, "what its condition needs was computed anew, and was always the same", found
+        return (
+            ENDLESS,
+            "what its condition depends on was recomputed, and was always the same",
+            found,
+        )
     return None
 
 
@@ -294,7 +300,7 @@ def _judged(scene: Scene) -> tuple[str, str, Blamed | None]:
     if scene.is_attached and reason is not None and _rests(reason):
         return SLOW, RESTS, reason
     if reason is not None and reason.kind == "pool" and are_replaced(scene):
-        does = "for worker processes that end, again and again, before they have done anything"
+        does = "for worker processes that keep ending before they have done anything"
         if _is_over_the_limit(scene) and stands_still(scene):
             waits_in = f"{reason.waits_in.partition(' for ')[0]} {does}"
             return STUCK, REPLACED, replace(reason, waits_in=waits_in, kind="replaced")
@@ -311,7 +317,7 @@ def _rests(reason: Blamed) -> bool:
 
 RESTS = "it waits for its user or for requests, as notebooks and servers do"
 REPLACED = "other workers were there each time, and none of its tasks was done"
-POLLS = "it slept again and again in one place, and nothing else happened"
+POLLS = "it kept sleeping in one place, and nothing else happened"
 
 
 def _polled(scene: Scene, reason: Blamed) -> Blamed | None:
@@ -328,7 +334,7 @@ def _polled(scene: Scene, reason: Blamed) -> Blamed | None:
     if cores is None or cores >= IDLE_CORES or busy_child(scene) or is_reading(scene):
         return None
     where = "in the call of that line" if in_a_library else "in a while loop"
-    does = f"sleeps and looks again, {where}, for something that does not come"
+    does = f"keeps sleeping and checking, {where}, for something that never comes"
     return replace(reason, waits_in=does, sleeps=False, kind="polling", confidence=0.7)
 
 
@@ -338,10 +344,10 @@ def _state(scene: Scene, reason: Blamed | None) -> tuple[str, str]:
     if moves:
         return SLOW, moves
     if not _is_over_the_limit(scene):
-        return UNSURE, f"{scene.last.idle_s:.0f} s are not long enough to tell"
+        return UNSURE, f"{scene.last.idle_s:.0f} s is not long enough to tell"
     main = scene.last.main
     if scene.is_attached and main is not None and is_served(scene, main):
-        return UNSURE, "its main thread is woken again and again, and steps are not seen from here"
+        return UNSURE, "its main thread keeps waking up, and its steps cannot be seen from outside"
     waits_for_others = reason is not None and reason.bucket == COMMUNICATION
     if cores is not None and waits_for_others and silent_workers(scene.capture, scene.others):
         return STUCK, "no core was at work, and another worker had fallen silent"
@@ -352,7 +358,7 @@ def _state(scene: Scene, reason: Blamed | None) -> tuple[str, str]:
     if reason.kind == "graph_wait" and not is_blocked(scene, reason.thread):
         return UNSURE, "steps that are not counted may end between the looks"
     idle = "no core was at work, and " if cores < IDLE_CORES else ""
-    return STUCK, f"{idle}in all of {len(scene.calm)} looks the threads stood at the same lines"
+    return STUCK, f"{idle}in all {len(scene.calm)} looks the threads were at the same lines"
 
 
 def _what_moves(scene: Scene, reason: Blamed | None, cores: float | None) -> str:
@@ -369,9 +375,9 @@ def _what_moves(scene: Scene, reason: Blamed | None, cores: float | None) -> str
     if reason.kind in OF_PROCESSES and (busy := busy_child(scene)):
         return f"{busy}, was at work"
     if reason.kind == "pool" and len({look.tasks_left for look in scene.calm}) > 1:
-        return "its pool got some of its tasks done"
+        return "its pool finished some of its tasks"
     if reason.kind == "socket" and is_served(scene, reason.thread):
-        return f"{reason.subject} still got something through its socket, now and then"
+        return f"{reason.subject} still received something through its socket now and then"
     if reason.bucket == COMMUNICATION and (busy := _busy_worker(scene)):
         return f"{busy} was at work"
     return ""
@@ -398,25 +404,25 @@ def _in(reason: Blamed | None) -> str:
         return ""
     stack, loop = stack_of(reason.thread), reason.thread.loop
     if stack.calls_itself:
-        return ", in a function that calls itself again and again"
+        return ", in a function that keeps calling itself"
     if stack.unrolls:
         return f", unrolling a {stack.unrolls} loop"
     if loop is None:
         return ""
     lines = f"line {loop.line}" if loop.line == loop.last else f"lines {loop.line} to {loop.last}"
-    only = ", which only its condition ends" if loop.word == "while" else ""
+    only = ", which only its condition can end" if loop.word == "while" else ""
     return f", in a {loop.word} loop ({lines}){only}"
 
 
 def _state_if_held(scene: Scene, reason: Blamed | None) -> tuple[str, str, Blamed | None]:
     """One look is all there is. Only what is known to wait, and for what, is stuck."""
     if reason is not None and reason.bucket == COMMUNICATION:
-        why = "no Python could run, because TensorFlow held the interpreter meanwhile"
+        why = "no Python could run, because TensorFlow held the interpreter"
         return STUCK, why, reason
     main = scene.last.main
     calls = stack_of(main).library_calls if main is not None else ()
     if reason is not None and any(module_of(f).partition(".")[0] == "re" for f in calls):
-        why = "no Python could run meanwhile, because matching it holds the interpreter"
+        why = "no Python could run, because matching it holds the interpreter"
         does = "matches a regular expression that takes forever"
         return ENDLESS, why, replace(reason, waits_in=does)
     why = "native code held the interpreter, and may have computed or waited"

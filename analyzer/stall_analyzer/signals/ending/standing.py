@@ -33,7 +33,7 @@ SPINS_CORES = 0.05
 BLOCKED_NS, SELDOM = 20_000, 10  # in all, and at most once in so many looks
 # A thread that sleeps whenever it is looked at, or nearly so, watches something; it makes nothing.
 MOSTLY = 0.5
-SERVED_PER_S = 3.0  # polling with a timeout is seldom quicker than a few times a second
+SERVED_PER_S = 3.0  # polling with a timeout is rarely faster than a few times a second
 # Here no step is expected: a program may do whatever it likes, as long as it does something.
 OUTSIDE_OF_FIT = (TrainingPhase.STARTUP, TrainingPhase.IDLE, TrainingPhase.EXIT)
 CPU, READ, FAULTS, AVAILABLE, LIMIT = (
@@ -149,7 +149,7 @@ def busy_child(scene: Scene) -> str:
 
 
 def are_replaced(scene: Scene) -> bool:
-    """Whether workers of a pool end and are started anew, while nothing of its work gets done."""
+    """Whether workers of a pool keep ending and restarting while none of its work gets done."""
     left = {look.tasks_left for look in scene.calm}
     lived = [{child.pid for child in look.children} for look in scene.calm]
     is_renewed = bool(lived[0]) and bool(lived[-1]) and not lived[0] & lived[-1]

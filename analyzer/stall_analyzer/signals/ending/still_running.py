@@ -15,7 +15,7 @@ from stall_analyzer.model.columns import median
 from stall_analyzer.model.event_log import Capture, EventLog, Series
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_NS
-from stall_analyzer.signals.ending.process_end import NS, SILENT_NS
+from stall_analyzer.signals.ending.process_end import NS, SILENT_NS, was_killed
 
 # TensorFlow and TensorBoard write to disk every two minutes: twice that, and a step.
 RECENT_NS = 300 * NS
@@ -70,7 +70,8 @@ def is_timeless(events: EventLog | None) -> bool:
 
 def _of_capture(capture: Capture, read_ns: int) -> StillRunning | None:
     over = capture.end is not None or any(mark.what in OVER for mark in capture.marks)
-    if over or not capture.trains or abs(read_ns - capture.last_ns) > SILENT_NS:
+    is_ahead = capture.last_ns - read_ns > SILENT_NS  # a clock that says nothing about now
+    if over or not capture.trains or is_ahead or was_killed(capture, read_ns):
         return None
     begin, series = capture.marks[0], capture.series.get(STEP_SECONDS)
     measured = int(series.step[-1]) + 1 if series else 0  # it is not there for each step
@@ -88,7 +89,7 @@ def _of_capture(capture: Capture, read_ns: int) -> StillRunning | None:
 
 
 def _last_step_ns(capture: Capture, series: Series | None) -> int:
-    """Not each step is written down; but the samples of the host say how many had ended."""
+    """Not every step is recorded, but the samples of the host say how many had ended."""
     ends = [int(series.wall_ns[-1])] if series else []
     samples = capture.series.get(CPU)
     if samples is not None and len(samples) and samples.step[-1] > 0:

@@ -20,8 +20,8 @@ WaitKind: TypeAlias = Literal[
     "tracing", "xla", "other",
 ]  # fmt: skip
 
-# Whoever is awaited is no thread of this process: whatever that computes meanwhile, it does not
-# end such a wait.
+# What it waits for is not a thread of this process: whatever those compute, it does not end such a
+# wait.
 FROM_OUTSIDE: frozenset[WaitKind] = frozenset({"socket", "file_lock", "open", "user"})
 STANDARD_INPUT = "standard input"
 TERMINALS = (STANDARD_INPUT, "/dev/pts/", "/dev/tty", "/dev/console")
@@ -50,7 +50,7 @@ CALLS: dict[str, tuple[WaitKind, str]] = {
     "futex": ("lock", FOR_A_LOCK),
     **dict.fromkeys(("semop", "semtimedop"), ("lock", "waits for a semaphore")),
     **dict.fromkeys(("wait4", "waitid"), ("process", "waits for another process")),
-    **dict.fromkeys(("flock", "fcntl"), ("file_lock", "waits for the lock of a file")),
+    **dict.fromkeys(("flock", "fcntl"), ("file_lock", "waits for a file lock")),
     **dict.fromkeys(
         ("recvfrom", "recvmsg", "poll", "ppoll", "select", "pselect6", "epoll_wait",
          "epoll_pwait", "epoll_pwait2", "accept", "accept4"),
@@ -77,7 +77,7 @@ class Wait:
 def wait_of(stack: Stack, children: Sequence[ChildProcess] = ()) -> Wait | None:
     """None where nothing says that it waits: it may sleep, compute or read from a disk."""
     if stack.on.startswith(TERMINALS) and stack.system_call in (*READS, "poll", "select"):
-        return Wait("user", "waits for its user, who is to type something,")
+        return Wait("user", "waits for its user to type something,")
     on = _named(stack.on, children)
     if stack.wait:
         kind = _kind(stack.library_calls)
@@ -106,7 +106,7 @@ def _kind(calls: Sequence[Frame]) -> WaitKind:
 
 def _by_call(call: str, on: str) -> Wait | None:
     if call in ("open", "openat") and on:
-        alone = ", whose other end nobody opens," if on.startswith(A_NAMED_PIPE) else ""
+        alone = ", whose other end no process opens," if on.startswith(A_NAMED_PIPE) else ""
         return Wait("open", f"waits to open {on}{alone}")
     if call in (*READS, *WRITES):
         return _at_a_file(call, on)
@@ -114,7 +114,7 @@ def _by_call(call: str, on: str) -> Wait | None:
         return None
     kind, words = CALLS[call]
     if kind == "file_lock" and on:
-        return Wait(kind, f"waits for the lock of the file {on}")
+        return Wait(kind, f"waits for the lock on the file {on}")
     return Wait(kind, f"{words} ({on})" if on else words)
 
 
@@ -122,7 +122,7 @@ def _at_a_file(call: str, on: str) -> Wait | None:
     """A disk is left out: it may still answer."""
     if on.startswith("/"):
         return None
-    whom = "somebody to read from" if call in WRITES else "somebody to write into"
+    whom = "a process to read from" if call in WRITES else "a process to write to"
     if on == A_PIPE:
         return Wait("pipe", f"waits for {whom} a pipe")
     return Wait("socket", f"{ANSWER} ({on})" if on else ANSWER)

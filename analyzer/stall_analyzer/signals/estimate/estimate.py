@@ -1,8 +1,8 @@
 """The whole first epoch from what was seen of it: the marks of the log, and the profiled steps.
 
-The first step is a usual one, and what it took longer; the other steps are like those that were
-profiled; a validation and the end of the epoch are known by their marks. Later epochs say what
-comes again: what the first one took longer was there once.
+The first step is a usual one plus what it took longer; the other steps are like those that were
+profiled; validation and the end of the epoch are known from their marks. Later epochs show what
+recurs: whatever the first one took longer was a one-time cost.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from stall_analyzer.signals.estimate.usual_steps import (
 )
 from stall_analyzer.signals.estimate.windows import is_chosen
 
-# With so much of it traced there is nothing worth estimating.
+# With this much traced, there is nothing worth estimating.
 TRACED_SHARE = 0.9
 # Without any profile: steps compute, wait for input or are held up by Python, as often as not.
 STEP_SHARES = {"compute.step": 0.35, "input.wait": 0.4, "host.python": 0.25}
@@ -92,7 +92,9 @@ def _usual_step(seen: Seen, rests_on: list[str]) -> UsualStep | None:
     step = usual_step(seen.training_steps, traces, seen.host.ledger, seen.batches_logged)
     if step is None:
         which = "usual step" if seen.traces else "step"
-        rests_on.append(f"No {which} was profiled: what they spend their time on is not known.")
+        rests_on.append(
+            f"No {which} was profiled, so it is not known where the steps spend their time."
+        )
         return None
     steps = seen.timeline.training_steps
     of_all = f" of {steps:,}" if steps is not None else ""

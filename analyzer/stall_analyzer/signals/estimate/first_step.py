@@ -1,9 +1,9 @@
-"""What the first step went to, beyond what every step takes.
+"""Where the first step's time went, beyond what every step takes.
 
-It builds the graph, makes it ready, asks for the first element and runs for the first time. To
-build costs Python some time for each op, Keras' own preparations cost about the same in every run,
-and both grow alike on a slower machine. What is left over is the first element where the pipeline
-may be slow to begin, else the making of code.
+It builds the graph, instantiates it, asks for the first element and runs for the first time.
+Building takes Python some time per op, Keras's own preparations take about the same in every run,
+and both grow equally on a slower machine. What is left over is the first element where the pipeline
+may be slow to start, or else the building of code.
 """
 
 from __future__ import annotations

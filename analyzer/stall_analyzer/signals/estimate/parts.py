@@ -1,4 +1,4 @@
-"""What a part of the epoch probably went to, and how far that may be off.
+"""Where a part of the epoch probably went, and how far off that may be.
 
 A part is a stretch of the window that was not traced. Its likely times are shares of its length.
 Its doubt is the share of that length which may have gone to anything else: the truth is taken to be

@@ -1,4 +1,4 @@
-"""Can the input pipeline keep up? What one profiled batch shows of it.
+"""Can the input pipeline keep up? What one profiled batch shows.
 
 A pipeline that works ahead fills its buffer while the first step is compiled, so the second batch
 is there at once however slow the pipeline is. But when a batch is taken from a full buffer, its

@@ -127,7 +127,7 @@ def as_long_as_all(step: UsualStep, mean_ps: float, works_ahead: bool) -> UsualS
     if not works_ahead:
         why = f"All steps took {seconds(round(mean_ps))} on average, longer than the profiled ones."
         return replace(step, doubt=max(step.doubt, more / mean_ps), why=why)
-    why = f"All steps took {seconds(round(mean_ps))} on average: batches come no faster."
+    why = f"All steps took {seconds(round(mean_ps))} on average, because batches come no faster."
     waits = step.causes_ps.get("input.wait", 0.0) + more
     return _waiting(step, waits, DOUBT_SOME, why)
 
@@ -180,7 +180,7 @@ def _recurring(ledger: Ledger, spans: Sequence[tuple[int, int]]) -> dict[str, in
     return spent
 
 
-# A step that was traced anew after the first one will be again: Keras' own second tracing apart,
+# A step that was retraced after the first one will be again: apart from Keras's own second trace,
 # nothing but the program's arguments makes it so.
 NO_EVIDENCE = CAUSES.index("unknown.no_evidence")
 RETRACING = np.array([CAUSES.index("compile.retracing")])

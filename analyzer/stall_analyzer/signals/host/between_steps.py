@@ -1,8 +1,8 @@
 """What the training thread does while no graph of its own runs.
 
 Between two calls of a train function there is only Python: Keras, callbacks, the user's loop. Most
-of it leaves no event. What does leave events is told by the eager ops: those that write summaries
-or checkpoints name themselves, and a row of variable reads without anything else is how Keras saves
+of it leaves no event. What does is recognized by its eager ops: those that write summaries or
+checkpoints name themselves, and a series of variable reads without anything else is how Keras saves
 a model.
 """
 
@@ -69,7 +69,7 @@ class SidePauses:
     """What callbacks or the loop did in each pause with the model or with data of their own."""
 
     whole_ps: Int64s  # all of it
-    tracing_ps: Int64s  # the graphs of its datasets, which are made anew each time
+    tracing_ps: Int64s  # the graphs of its datasets, which are made again each time
     functions: tuple[str, ...]  # that were called there, the one that was called most first
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import field
 
@@ -18,13 +17,14 @@ from stall_analyzer.decode.device_events import (
 )
 from stall_analyzer.model.columns import distinct, is_in
 from stall_analyzer.model.intervals import total
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import StatValue, Trace
 from stall_analyzer.model.trace_rows import ABSENT, stat_of
 from stall_analyzer.model.units import Bools, Int64s
 
-SIZE = re.compile(r"\b(?:size|num_bytes):(\d+)")
+SIZE = pattern(r"\b(?:size|num_bytes):(\d+)")
 PAGEABLE = "kind_src:pageable", "kind_dst:pageable"
 
 

@@ -6,7 +6,6 @@ sequential_1/dense_1/MatMul/MatMul_1:_MklMatMul` belongs to the layer `sequentia
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -14,21 +13,22 @@ import numpy as np
 
 from stall_analyzer.decode.vocabulary import op_type
 from stall_analyzer.model.model_parts import ModelPart, ModelParts
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.units import PS_PER_US
 from stall_analyzer.signals.host.op_times import graph_ops
 
 # Scopes that the runtime and the gradient put around those of the model: calls, loops, branches.
-AROUND = re.compile(
+AROUND = pattern(
     r"(Stateful)?PartitionedCall(_\d+)?|gradient_tape(_\d+)?|(while|cond|if)(_\d+)?"
     r"|body|then|else|branch_executed|_\d+"
 )
 LAYER_DEPTH = 2  # the model, and the layer in it
 # oneDNN's and fused forms of an op are that op.
-FORMS = re.compile(r"^_(Mkl)?(Native)?(Fused)?")
+FORMS = pattern(r"^_(Mkl)?(Native)?(Fused)?")
 # Of an op this short, most is the executor's work for it: XLA would put several into one.
 SMALL_PS = 10 * PS_PER_US
-OUTSIDE = "(outside of the layers)"
+OUTSIDE = "(outside the layers)"
 
 
 def model_parts(traces: Sequence[AlignedTrace]) -> ModelParts:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from stall_analyzer.attribute.thread import EAGER_PREFIX
 from stall_analyzer.decode.vocabulary import INPUT_OPS, PY_FUNC_OPS, op_type
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
@@ -14,7 +14,7 @@ from stall_analyzer.model.trace_rows import names_where
 from stall_analyzer.model.units import Bools
 
 # Keras names the ops of an optimizer after it: `StatefulPartitionedCall/adam_1/Sqrt_3:Sqrt`.
-OPTIMIZER = re.compile(
+OPTIMIZER = pattern(
     r"(^|/)(sgd|adam|adamw|adamax|nadam|adagrad|adadelta|adafactor|rmsprop|ftrl|lion|lamb)(_\d+)?/"
 )
 # Ops that only move numbers once through the processor; what they take is the memory's speed.

@@ -1,9 +1,9 @@
 """Which lines of the user's own code the time of a captured epoch went to.
 
 The books say exactly how long the training thread was in each account and each item of it. Samples
-of its stack divide that among lines. Of a wait for input no line of the training thread is the
-reason, but what ran meanwhile in the background: as much of the wait as something did run. The same
-goes for steps that are slower because Python in the background holds the interpreter's lock.
+of its stack divide that among lines. No line of the training thread is the reason for a wait for
+input; the reason is what ran in the background, for as much of the wait as something did run. The
+same goes for steps that are slower because Python in the background holds the interpreter's lock.
 """
 
 from __future__ import annotations

@@ -60,6 +60,7 @@ class Culprit:
     share: float  # of the wait, by all of them
     per_batch_ps: int
     below_shuffle: bool  # a shuffle buffer had to be filled through it
+    next: Stage | None = None  # slow for another reason, which holds up most of the rest
 
     @property
     def is_python(self) -> bool:
@@ -82,6 +83,9 @@ def culprit_of(pipeline: PipelineSignals, during: Spans) -> Culprit | None:
     if reason == OTHER or sums[reason] < MOST * waited:
         return None
     worst = max((s for s in working if reasons[s.path] == reason), key=lambda s: own[s.path])
+    others = [s for s in working if reasons[s.path] not in (reason, OTHER)]
+    second = max(others, key=lambda s: own[s.path], default=None)
+    left = waited - sums[reason]
     share = min(sums[reason] / waited, 1.0)
     per_batch = round(share * pipeline.produce_ps(worst))
     if per_batch < BATCH_LEAST_PS:
@@ -92,6 +96,7 @@ def culprit_of(pipeline: PipelineSignals, during: Spans) -> Culprit | None:
         share=share,
         per_batch_ps=per_batch,
         below_shuffle=any(s.kind.startswith("Shuffle") for s in pipeline.around(worst)),
+        next=second if second is not None and own[second.path] > max(MOST * left, 0) else None,
     )
 
 

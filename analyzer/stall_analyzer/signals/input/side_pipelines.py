@@ -9,7 +9,7 @@ from __future__ import annotations
 from stall_analyzer.model.columns import distinct, is_in, without
 from stall_analyzer.model.intervals import covered
 from stall_analyzer.model.timeline import AlignedTrace
-from stall_analyzer.model.trace_rows import ABSENT, names_where, rows_named, stat_of
+from stall_analyzer.model.trace_rows import ABSENT, names_where, rows_beginning, stat_of
 from stall_analyzer.model.units import Int64s
 
 
@@ -18,7 +18,7 @@ def side_stages(aligned: AlignedTrace, roots: tuple[str, ...]) -> tuple[str, ...
     trace, training = aligned.trace, aligned.training
     if training is None or len(training.side.start_ps) == 0:
         return ()
-    rows = rows_named(trace, lambda name: name.startswith(roots))
+    rows = rows_beginning(trace, roots)
     ids, names = stat_of(trace, "id", rows), trace.events.name[rows]
     is_root = names_where(trace, roots.__contains__)[names]
     side = covered(trace.events.start_ps[rows], training.side.start_ps, training.side.end_ps)

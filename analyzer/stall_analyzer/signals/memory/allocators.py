@@ -52,7 +52,7 @@ class AllocatorSignals:
 
 @dataclass(frozen=True)
 class MemoryWait:
-    """An op that stood still until memory came back, or in vain; in window time."""
+    """An op that waited for memory, successfully or not; in window time."""
 
     allocator: str  # empty where nothing says which
     op: str

@@ -96,7 +96,7 @@ def baseline_of(learning: LearningSignals) -> Baseline | None:
         least = (1 - CLEARLY) * bound if settings.classes == 2 else OF_THE_BOUND * bound
         words = f"always giving the answer that is right for {share:.3g} of the examples"
         return Baseline(bound, least, words, is_bound=settings.classes > 2)
-    words = f"giving each of {settings.classes} classes the same chance"
+    words = f"giving each of {settings.classes} classes the same probability"
     return Baseline(settings.guess_loss, (1 - CLEARLY) * settings.guess_loss, words)
 
 

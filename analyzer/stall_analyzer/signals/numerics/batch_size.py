@@ -55,6 +55,6 @@ def _right_so_far(series: Series | None) -> np.ndarray[tuple[int], np.dtype[np.f
     if not (np.diff(count) == 1).all() or not np.isfinite(series.value).all():
         return None
     total = count * series.value
-    # The next epoch begins its mean anew, which mostly takes the sum below what it was.
+    # The next epoch starts its mean over, which usually takes the sum below what it was.
     again = np.flatnonzero(np.diff(total) < -NEAR_WHOLE)
     return np.asarray(total[: again[0] + 1] if len(again) else total, dtype=np.float64)

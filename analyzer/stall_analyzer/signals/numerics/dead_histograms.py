@@ -6,13 +6,14 @@ import re
 from collections.abc import Mapping
 
 from stall_analyzer.model.event_log import EventLog, HistogramSums, KerasConfig
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 
 # What people call the outputs of an activation. Weights may well be zeros, and gradients, too.
-ACTIVATION = re.compile(r"relu|activation", re.IGNORECASE)
-NO_ACTIVATION = re.compile(r"grad|kernel|bias|weight", re.IGNORECASE)
+ACTIVATION = pattern(r"relu|activation", re.IGNORECASE)
+NO_ACTIVATION = pattern(r"grad|kernel|bias|weight", re.IGNORECASE)
 # As Keras names the weights of a layer: `model/dense_1/kernel/histogram`.
-WEIGHTS = re.compile(r"(?:.*/)?(?P<layer>[^/]+)/(?P<weight>kernel|bias)(_0)?(/histogram)?")
+WEIGHTS = pattern(r"(?:.*/)?(?P<layer>[^/]+)/(?P<weight>kernel|bias)(_0)?(/histogram)?")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The scalars of epochs, by whoever logged them: Keras' TensorBoard callback, or a capture."""
+"""The scalars of epochs, by whoever logged them: Keras's TensorBoard callback, or a capture."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OF_EPOCHS = "epoch_"
 
 
 def training_logs(events: EventLog) -> Mapping[str, Series]:
-    """By the tags of Keras' callback, whose own values count first."""
+    """By the tags of Keras's callback, whose own values count first."""
     return _with_captured(events, events.train, Tag.TRAIN)
 
 
@@ -36,7 +36,7 @@ def _with_captured(
 
 
 def _first_fit(series: Series) -> Series:
-    """Another fit() of the process counts its epochs anew, or goes on with them."""
+    """Another fit() of the process starts its epochs over, or continues them."""
     again = np.flatnonzero(np.diff(series.step) <= 0)
     end = int(again[0]) + 1 if len(again) else len(series)
     return Series(series.step[:end], series.wall_ns[:end], series.value[:end])

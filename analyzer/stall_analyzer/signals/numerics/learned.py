@@ -31,7 +31,7 @@ LOWERED = 0.1
 def has_learned_nothing(learning: LearningSignals) -> bool:
     """Surely: at a guess, or standing still from its first epoch or for good.
 
-    A loss that is not a number has reasons of its own, and is not meant.
+    A loss that is not a number has other reasons and does not count.
     """
     if not _is_late_enough(learning) or _accuracy_says_otherwise(learning):
         return False

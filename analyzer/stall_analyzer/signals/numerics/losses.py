@@ -113,7 +113,7 @@ def _merged(means: StepLosses, single: StepLosses) -> StepLosses:
 
 
 def first_fit(series: Series | None) -> Series | None:
-    """Up to where the steps begin anew: what follows is another fit() in the same files."""
+    """Up to where the steps start over: what follows is another fit() in the same files."""
     if series is None:
         return None
     again = np.flatnonzero(np.diff(series.step) < 0)
@@ -126,7 +126,7 @@ def first_fit(series: Series | None) -> Series | None:
 def _is_impossible(undone: StepLosses, series: Series) -> bool:
     """Was the series no running mean after all?
 
-    A train_step() of one's own may return the loss of the batch alone, and TensorFlow 2.0 and 2.1
+    A custom train_step() may return the loss of the batch alone, and TensorFlow 2.0 and 2.1
     logged nothing else. Undoing a mean that never was makes losses far below zero.
     """
     finite = series.value[np.isfinite(series.value)]

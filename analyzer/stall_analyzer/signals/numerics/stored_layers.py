@@ -136,7 +136,7 @@ def _first_activation(behind: Sequence[Json]) -> str | None:
 
 
 def _activation(layer: Json) -> str | None:
-    """None where it is not known, such as a function of one's own."""
+    """None where it is not known, such as a custom function."""
     kind = str(layer.get("class_name"))
     if kind in ACTIVATIONS:
         return ACTIVATIONS[kind]
