@@ -154,17 +154,26 @@ def test_whoever_forks_does_not_wait_for_a_disk_that_hangs(tmp_path: Path) -> No
 
 
 def test_a_script_that_sets_the_timer_itself_has_it(tmp_path: Path) -> None:
-    # Python's timer crashes now and then if it looks at a thread that is just at work, so ours has
-    # done its first work by then.
+    # Python's timer crashes now and then if it looks at a thread that is just at work, so ours
+    # stand still meanwhile: the one that looks, and the one that writes.
     own = """
         has_looked.wait()
-        faulthandler.dump_traceback_later(2.2, file=sys.stderr)
+        stand_still, may_go_on = threading.Semaphore(0), threading.Event()
+        def stand(*_):
+            stand_still.release()
+            may_go_on.wait()
+        module.HeldInterpreter.put_off = stand
+        g.recorder.on_flush.append(stand)
+        stand_still.acquire()
+        stand_still.acquire()
+        faulthandler.dump_traceback_later(0.2, file=sys.stderr)
         os.read(0, 1)
+        may_go_on.set()
         g.close("exit")
         assert faulthandler.dump_traceback_later.__module__ == "faulthandler"
     """
     child = start(program(BEGIN, own), tmp_path)
-    assert child.stderr is not None and child.stderr.readline().startswith("Timeout (0:00:02.2")
+    assert child.stderr is not None and child.stderr.readline().startswith("Timeout (0:00:00.2")
     child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 0
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tb_stall_plugin import StallCallback
-from tb_stall_plugin.capture.training import gradients, held_tensors
+from tb_stall_plugin.capture.training import gradients
 from tb_stall_plugin.capture.training.batch_sample import (
     INPUTS,
     narrowed,
@@ -20,7 +18,7 @@ from tb_stall_plugin.capture.training.batch_sample import (
 )
 from tb_stall_plugin.capture.training.held_tensors import HeldTensors
 from tb_stall_plugin.capture.training.probe import Probe
-from tests.capture.small_trainings import finish, small_model, tf
+from tests.capture.small_trainings import small_model, tf
 from tests.capture.test_probe import X, Y
 
 RANDOM = np.random.default_rng(5)
@@ -81,18 +79,6 @@ def test_what_a_later_update_writes_does_not_change_what_is_kept() -> None:
     assert variable.numpy().tolist() == [11.0, 12.0]
 
 
-def test_much_is_said_to_be_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = HeldTensors()
-    step = keeps(held, "numbers")
-    step(tf.zeros([100]))
-    held.taken()
-    assert not held.are_much
-    monkeypatch.setattr(held_tensors, "MUCH_BYTES", 399)
-    step(tf.zeros([100]))
-    held.taken()
-    assert held.are_much
-
-
 @pytest.mark.parametrize("shape", [(5,), (5, 3), (300,), (70, 3), (100, 40, 40), (9, 600)])
 def test_a_sample_taken_outside_is_the_sample_that_a_step_would_take(shape: tuple[int]) -> None:
     tensor = tf.constant(RANDOM.normal(size=shape).astype("float32"))
@@ -139,19 +125,16 @@ def test_what_xla_compiles_is_measured_inside() -> None:
     assert probe.failure is None
 
 
-def test_much_is_let_go_of_after_each_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(held_tensors, "MUCH_BYTES", 0)
-    let_go, ended = HeldTensors.let_go, 0
-
-    def counted(self: HeldTensors) -> None:
-        nonlocal ended
-        ended += 1
-        let_go(self)
-
-    monkeypatch.setattr(HeldTensors, "let_go", counted)
-    steps = 40  # most of which are not measured
-    data = tf.data.Dataset.from_tensors((X, Y)).repeat()
-    callback = StallCallback(tmp_path, profile=False, report=False)
-    small_model().fit(data, steps_per_epoch=steps, verbose=0, callbacks=[callback])
-    finish(tmp_path)
-    assert ended >= steps
+def test_a_step_that_is_not_measured_keeps_nothing() -> None:
+    model = small_model()
+    probe = Probe(model.optimizer)
+    probe.put_in(model)
+    model.train_on_batch(X, Y)
+    assert probe.after_step(was_due=True, next_is_due=False)
+    model.train_on_batch(X, Y)
+    meter = probe._gradients
+    assert meter is not None and meter._held.taken() is None
+    meter.measure_next(True)
+    model.train_on_batch(X, Y)
+    assert probe.after_step(was_due=True, next_is_due=False)
+    probe.take_out()

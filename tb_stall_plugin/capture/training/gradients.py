@@ -1,10 +1,10 @@
 """Gradients, measured by ops inside the step, and the losses of all steps.
 
-Where gradients are small and in the memory of this machine, the step only keeps what is measured,
-and all else is done outside, after the few steps that are looked at. Elsewhere the ops are in a
-function behind an If: a step that is not measured pays for the If only, and a step that is traced
-twice has the function traced once. All results are one vector; what can be worked out from it
-outside is not worked out in the graph.
+Whatever is done for it inside the step is in a function behind an If: a step that is not measured
+pays for the If only, and a step that is traced twice has the function traced once. Where gradients
+are small and in the memory of this machine, a measured step only keeps them, and all else is done
+outside. Elsewhere all results are one vector; what can be worked out from it outside is not worked
+out in the graph.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import functools
 import itertools
 import math
 import weakref
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -54,6 +54,9 @@ raw = tf.raw_ops  # a fourth of the time of their usual names, in tracing and in
 # How a function is run: else each of its inputs is handed to the thread pool, for nothing.
 IN_THIS_THREAD = {"executor_type": tf.compat.v1.AttrValue(s=b"SINGLE_THREADED_EXECUTOR")}
 
+# As tf.cond does it: a branch that is not taken is skipped op by op.
+INLINED = "_lower_using_switch_merge"
+
 MOST_HELD_BYTES = 16 << 20  # of gradients, which would be gone by the end of the step
 
 
@@ -76,7 +79,7 @@ class GradientMeter:
         """To be made before a step is traced: the less is done meanwhile, the better."""
         self._optimizer_if_alive = weakref.ref(optimizer)
         self._layers: Sequence[WatchedLayer] = ()
-        self._functions: dict[tuple[tuple[bool, ...], int, tuple[int, ...]], Any] = {}
+        self._functions: dict[Hashable, Any] = {}
         self._samples: dict[int, Any] = {}  # variables by their length: number, sample of a batch
         self._vector: Any = None  # where something is measured inside of the step
         self._skipped = tf.Variable(0.0, trainable=False)
@@ -102,10 +105,6 @@ class GradientMeter:
     def losses(self) -> list[float]:
         """Of all steps since they were last asked for."""
         return self._losses.taken() or self._eager_losses.taken()
-
-    @property
-    def holds_much(self) -> bool:
-        return self._held.are_much
 
     def let_go(self) -> None:
         self._held.let_go()
@@ -194,21 +193,29 @@ class GradientMeter:
             return scale
         given = [tensor for tensor in tensors if tensor is not None]
         is_given = tuple(tensor is not None for tensor in tensors)
-        measure = self._measuring(is_given, replicas, roles).get_concrete_function(given)
+        self._if_due(self._measuring(is_given, replicas, roles), given)
+        return scale
+
+    def _if_due(self, function: Any, given: Sequence[Any], is_inlined: bool = False) -> None:
+        """Puts it into the step. Inlined, an If is cheaper by far, but then its ops cost a little
+        in steps that are not measured."""
+        graph = tf.compat.v1.get_default_graph()
+        measure = function.get_concrete_function(given)
         inputs = [*given, *measure.captured_inputs]
         demand_same_types(inputs, measure.inputs)
         nothing = _doing_nothing(tuple(tensor.dtype for tensor in inputs))
-        nothing.add_to_graph(tf.compat.v1.get_default_graph())
-        raw.If(
+        nothing.add_to_graph(graph)
+        either = raw.If(
             cond=raw.ReadVariableOp(resource=self._is_due.handle, dtype=tf.bool),
             input=inputs,
             Tout=[],
             then_branch=measure,
             else_branch=tf.compat.v1.NameAttrList(name=nothing.name, attr=IN_THIS_THREAD),
         )
-        step = weakref.ref(tf.compat.v1.get_default_graph())
-        self._put_in.append(_PutIn(step, tf.compat.as_str(measure.name), measure.graph))
-        return scale
+        if is_inlined:
+            either._set_attr(INLINED, tf.compat.v1.AttrValue(b=True))
+        name = tf.compat.as_str(measure.name)
+        self._put_in.append(_PutIn(weakref.ref(graph), name, measure.graph))
 
     def _is_held(
         self, tensors: Sequence[Any], replicas: int, batch: Sequence[tuple[int, Any]]
@@ -224,9 +231,23 @@ class GradientMeter:
         if tf.executing_eagerly() and not self._will_measure:
             return True
         what = _Measured(tuple(tensor is not None for tensor in tensors), replicas, known)
-        narrow = [narrowed(of, tensor) for of, (_, tensor) in zip(known, batch, strict=True)]
-        self._held.put(what, [*given, *narrow])
+        given += [tensor for _, tensor in batch]
+        if tf.executing_eagerly():
+            self._keep(what, given)
+        else:
+            self._if_due(self._keeping(what), given, is_inlined=True)
         return True
+
+    def _keeping(self, what: _Measured) -> Any:
+        def measure(tensors: Sequence[Any]) -> None:  # whose names are made of this one
+            self._keep(what, tensors)
+
+        return self._functions.setdefault(what, tf.function(measure, autograph=False))
+
+    def _keep(self, what: _Measured, tensors: Sequence[Any]) -> None:
+        count = sum(what.is_given)
+        parts = zip(what.batch, tensors[count:], strict=True)
+        self._held.put(what, [*tensors[:count], *(narrowed(*part) for part in parts)])
 
     def after_update(self, scale: Any) -> None:
         """A skipped update sets the count of finite steps to 0. So does raising the scale."""

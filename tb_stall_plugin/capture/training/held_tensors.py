@@ -16,7 +16,6 @@ import tensorflow as tf
 from tb_stall_plugin.capture.training.strategies import outside_of_graphs_and_strategies
 
 raw = tf.raw_ops
-MUCH_BYTES = 64 << 20  # to be let go of before the next step makes as much again
 
 Arrays = list[npt.NDArray[Any]]
 
@@ -30,7 +29,6 @@ class HeldTensors:
         self._variables: dict[tuple[Hashable, tuple[Any, ...]], Any] = {}
         self._eager: tuple[Hashable, list[Any]] | None = None
         self._nothing: Any = None
-        self.are_much = False
         self._ready = [self._variable()]  # most need but one
 
     def put(self, what: Hashable, tensors: Sequence[Any]) -> None:
@@ -55,7 +53,6 @@ class HeldTensors:
             return None
         what, tensors = found
         arrays = [np.asarray(tensor) for tensor in tensors]
-        self.are_much = sum(array.nbytes for array in arrays) > MUCH_BYTES
         self.let_go()
         return what, arrays
 

@@ -55,9 +55,11 @@ class InputWait(SecondsInSteps):
         with tf.control_dependencies(tensors):
             arrived = now()
             since = self.busy.since(began)
-        waited = raw.Maximum(x=raw.Sub(x=arrived, y=since), y=tf.zeros([], tf.float64))
+        waited = raw.Sub(x=arrived, y=since)
+        if since is not began:  # a step that computes until after the batch is there, or never ends
+            waited = raw.Maximum(x=waited, y=tf.zeros([], tf.float64))
         self.add(waited)
-        with tf.control_dependencies([waited]):
+        with tf.control_dependencies([arrived]):
             passed_on = [_identity(tensor) for tensor in tensors]
         return tf.nest.pack_sequence_as(batch, passed_on, expand_composites=True)
 

@@ -126,15 +126,6 @@ class Probe:
                 self._updates.forget()
         return self._values(self._gradients, measured, squares) if measured else {}
 
-    @property
-    def holds_much(self) -> bool:
-        """Of a step that is over: it is to be let go of before the next one needs as much."""
-        return self._gradients is not None and self._gradients.holds_much
-
-    def let_go(self) -> None:
-        if self._gradients is not None:
-            self._gradients.let_go()
-
     def taken_losses(self) -> list[float]:
         """Of all steps since they were last asked for."""
         return self._gradients.losses() if self._gradients is not None else []

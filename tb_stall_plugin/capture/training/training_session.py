@@ -86,7 +86,6 @@ class TrainingSession:
         self._epochs = self._epoch_began_at = 0
         self._began_ns = 0  # of the pulse's clock: the epoch with the first step
         self._measured_steps = MeasuredSteps()
-        self._is_to_let_go = False
         self._trace: Any = None  # of the step under way
         self._learning = LearningLog(self._recorder)
         self._bookkeeping = Bookkeeping(
@@ -279,8 +278,6 @@ class TrainingSession:
             self._learning.step_ended(loss, batch if is_looked_at else None)
         if self._steps >= self._look_at or step_ns >= LONG_STEP_NS:
             shown(self._look)
-        elif self._is_to_let_go:
-            self._breaker.run(PROBE, self._let_go)
         pulse.phase = TrainingPhase.BETWEEN_BATCHES
 
     def _look(self) -> None:
@@ -305,7 +302,6 @@ class TrainingSession:
         if self._windows is not None:
             self._windows.steps_ended(seconds)
         is_busy = self._windows is not None and self._windows.is_busy
-        self._is_to_let_go = self._probe is not None and self._probe.holds_much
         self._looked_at = self._steps
         usual_s = statistics.median(seconds)
         self._look_at = self._steps + (1 if is_busy else self._measured_steps.rest(usual_s))
@@ -364,10 +360,6 @@ class TrainingSession:
             values.update(self._breaker.run(LOG, self._seen_from_outside, step) or {})
             values.update(self._breaker.run(BATCH, self._learning.look_at_batch, self._probe) or {})
         return values
-
-    def _let_go(self) -> None:
-        if self._probe is not None:
-            self._probe.let_go()
 
     def _seen_from_outside(self, step: int) -> dict[str, float]:
         values = self._learning.losses(self._probe, step)
