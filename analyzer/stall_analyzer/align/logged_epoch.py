@@ -12,6 +12,7 @@ from stall_analyzer.align.marks import steps_of, validation_of
 from stall_analyzer.captures.capture_format import MarkName, Tag
 from stall_analyzer.captures.capture_records import MarkRecord
 from stall_analyzer.events.fits import is_same_model
+from stall_analyzer.model.columns import rows_where
 from stall_analyzer.model.event_log import Capture, EventLog, Series
 from stall_analyzer.model.kinds import LAST_RECORD
 from stall_analyzer.model.records import dataclass
@@ -207,13 +208,13 @@ def _epoch_ends(series: Mapping[str, Series]) -> Int64s:
     order = np.lexsort((walls, steps))
     _, first = np.unique(steps[order], return_index=True)
     ends = walls[order][first]
-    falls = np.flatnonzero(np.diff(ends) <= 0)  # the clock was set back
+    falls = rows_where(ends[1:] <= ends[:-1])  # the clock was set back
     return ends[: falls[0] + 1] if len(falls) else ends
 
 
 def _first_fit(series: Series) -> Series:
     """A second fit() in the same file counts its epochs from 0 again."""
-    falls = np.flatnonzero(np.diff(series.step) <= 0)
+    falls = rows_where(series.step[1:] <= series.step[:-1])
     first = slice(int(falls[0]) + 1 if len(falls) else None)
     return Series(series.step[first], series.wall_ns[first], series.value[first])
 

@@ -36,20 +36,19 @@ def allocator_regions(trace: Trace, training: TrainingThread) -> Iterator[Region
     if len(rows) == 0:
         return
     events = trace.events
-    ops = _long_ops(trace)
-    allocations = rows[stat_of(trace, "requested_bytes", rows) != ABSENT]
-    inside = events.parent[allocations]
+    allocations = rows[stat_of(trace, "requested_bytes", rows) != ABSENT][::-1]
+    first_of = dict(zip(events.parent[allocations].tolist(), allocations.tolist(), strict=True))
     pools = _Pools(trace, rows)
     failed = _failed_calls(trace, training)
-    for op in ops:
-        mine = allocations[inside == op]
+    for op in _long_ops(trace).tolist():
+        allocation = first_of.get(op)
         start, end, line = int(events.start_ps[op]), int(events.end_ps[op]), int(events.line[op])
-        if len(mine) == 0:
+        if allocation is None:
             if end - start > OUT_OF_MEMORY_FROM_PS and _within(failed, start):
                 yield Region(line, start, end, "memory.out_of_memory")
             continue
-        granted = int(events.start_ps[mine[0]])
-        if granted - start > WAIT_FROM_PS and pools.was_short(mine[0], start):
+        granted = int(events.start_ps[allocation])
+        if granted - start > WAIT_FROM_PS and pools.was_short(allocation, start):
             yield Region(line, start, granted, "memory.allocator_wait")
 
 

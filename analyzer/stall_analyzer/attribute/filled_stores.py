@@ -37,11 +37,7 @@ def filling_spans(trace: Trace) -> tuple[Int64s, Int64s]:
 
 def _store_of(name: str) -> str:
     """Of a stage behind a store: the path of the stages around the store, else nothing."""
-    for mark in BEHIND_STORE:
-        around, found, _ = name.partition(mark)
-        if found:
-            return around
-    return ""
+    return next((name.partition(mark)[0] for mark in BEHIND_STORE if mark in name), "")
 
 
 def _is_stage_of(name: str, around: str) -> bool:

@@ -79,7 +79,7 @@ def _no_longer_than_later(ledger: Ledger, timeline: Timeline) -> Ledger:
     What was not traced stays out of it: there the first epoch may have had anything.
     """
     later = timeline.later_epochs_ps
-    lengths, unknown = np.diff(ledger.bounds_ps), among(ledger.cause, codes_of_bucket("unknown"))
+    lengths, unknown = ledger.lengths_ps, among(ledger.cause, codes_of_bucket("unknown"))
     if not later or lengths[unknown].sum() > UNTRACED_SHARE * lengths.sum():
         return ledger
     again = np.where(ledger.one_time | unknown, 0, lengths)

@@ -1,5 +1,6 @@
-"""Percentiles, distinct values and membership, as numpy has them: its own functions first load its
-masked arrays, which takes longer than all that a small run asks of them."""
+"""What numpy has, too: percentiles, distinct values, differences. Its own functions first look at
+shapes and kinds, or load its masked arrays, which takes longer than all that a small run asks of
+them."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from stall_analyzer.model.units import Bools
+from stall_analyzer.model.units import Bools, Int64s
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -15,15 +16,26 @@ if TYPE_CHECKING:
 Number = TypeVar("Number", bound=np.generic)
 
 
+def between(values: Int64s) -> Int64s:
+    """From each value to the next, as np.diff has it."""
+    return values[1:] - values[:-1]
+
+
+def rows_where(mask: Bools) -> Int64s:
+    """As np.flatnonzero has it."""
+    return mask.nonzero()[0]
+
+
 def median(values: ArrayLike) -> float:
     """NaN where one of them is, or where there are none."""
-    ordered = np.sort(np.asarray(values).ravel())
+    ordered = np.array(values).ravel()
+    ordered.sort()
     if ordered.dtype == object:  # whole numbers that no column can hold
         ordered = ordered.astype(np.float64)
     if len(ordered) == 0 or np.isnan(ordered[-1]):
         return np.nan
-    middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
-    return float(middle.mean())
+    middle = len(ordered) // 2
+    return float(ordered[middle] if len(ordered) % 2 else ordered[middle - 1 : middle + 1].mean())
 
 
 def percentile(values: ArrayLike, percent: float) -> float:
@@ -39,9 +51,10 @@ def percentile(values: ArrayLike, percent: float) -> float:
 
 def distinct(*columns: NDArray[Number]) -> NDArray[Number]:
     """All values in order, each once. (np.unique also hashes, which is far slower on times.)"""
-    values = np.sort(np.concatenate(columns))
+    values = np.concatenate(columns)
+    values.sort()
     fresh = np.ones(len(values), dtype=np.bool_)
-    fresh[1:] = values[1:] != values[:-1]
+    np.not_equal(values[1:], values[:-1], out=fresh[1:])
     return values[fresh]
 
 

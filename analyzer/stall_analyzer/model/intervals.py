@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stall_analyzer.model.columns import distinct
+from stall_analyzer.model.columns import between, distinct, rows_where
 from stall_analyzer.model.units import Bools, Float64s, Int32s, Int64s, UInt8s
 
 NOTHING = -1  # the label of an instant that no interval covers
 MOST_LABELS = 256  # codes of causes are kept in bytes
+_YES = np.ones(1, dtype=np.bool_)
 
 
 class Tiling(NamedTuple):
@@ -34,13 +35,16 @@ class Layer(NamedTuple):
 def union(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
     """The same instants as disjoint intervals in order; empty ones vanish."""
     full = end > start
-    start, end = start[full], end[full]
-    if len(start) == 0:
+    if not full.all():
+        start, end = start[full], end[full]
+    if len(start) < 2:
         return start, end
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], np.maximum.accumulate(end[order])
-    opens = np.concatenate([[True], start[1:] > end[:-1]])
-    return start[opens], end[np.concatenate([opens[1:], [True]])]
+    if not (start[1:] >= start[:-1]).all():
+        order = start.argsort(kind="stable")
+        start, end = start[order], end[order]
+    end = np.maximum.accumulate(end)
+    opens = start[1:] > end[:-1]
+    return start[np.concatenate([_YES, opens])], end[np.concatenate([opens, _YES])]
 
 
 def total(start: Int64s, end: Int64s) -> int:
@@ -63,17 +67,16 @@ def covered(at: Int64s, start: Int64s, end: Int64s) -> Bools:
     """Which instants `at` lie in one of the disjoint, ordered intervals."""
     if len(start) == 0:
         return np.zeros(len(at), dtype=np.bool_)
-    index = np.searchsorted(start, at, side="right") - 1
-    return (index >= 0) & (at < end[np.maximum(index, 0)])
+    index = start.searchsorted(at, "right") - 1
+    return (index >= 0) & (at < end[index])  # that of none, the last one, does not count
 
 
 def enclosing(start: Int64s, end: Int64s, at: Int64s) -> Int32s:
     """Which of the ordered, disjoint intervals holds each instant, -1 for none."""
     if len(start) == 0:
         return np.full(len(at), -1, dtype=np.int32)
-    index = np.searchsorted(start, at, side="right") - 1
-    held = (index >= 0) & (at < end[np.maximum(index, 0)])
-    return np.where(held, index, -1).astype(np.int32)
+    index = start.searchsorted(at, "right") - 1
+    return np.where(at < end[index], index, -1).astype(np.int32)  # -1 is the last one, and stays -1
 
 
 def difference(
@@ -91,11 +94,15 @@ def difference(
 
 def label_at(tiling: Tiling, at: Int64s) -> Int64s:
     """The label at each instant; instants outside the tiling are NOTHING."""
-    index = np.searchsorted(tiling.bounds, at, side="right") - 1
-    inside = (index >= 0) & (index < len(tiling.labels))
-    if len(tiling.labels) == 0:
+    bounds, labels = tiling
+    if len(labels) == 0:
         return np.full(len(at), NOTHING, dtype=np.int64)
-    return np.where(inside, tiling.labels[np.where(inside, index, 0)], NOTHING)
+    inside = (at >= bounds[0]) & (at < bounds[-1])
+    if inside.all():
+        return labels[bounds.searchsorted(at, "right") - 1]
+    found = np.full(len(at), NOTHING, dtype=np.int64)
+    found[inside] = labels[bounds.searchsorted(at[inside], "right") - 1]
+    return found
 
 
 def among(labels: Int64s | UInt8s, wanted: Int64s) -> Bools:
@@ -115,18 +122,17 @@ def times_in(tiling: Tiling, start: Int64s, end: Int64s, groups: Sequence[Int64s
     bounds, labels = tiling
     if len(labels) == 0:
         return [np.zeros(len(start), np.int64) for _ in groups]
-    lengths = np.diff(bounds)
-    ends = [_clipped(at, bounds[0], bounds[-1]) for at in (start, end)]
-    tiles = [np.minimum(bounds.searchsorted(at, "right"), len(labels)) - 1 for at in ends]
+    lengths = between(bounds)
+    # Both ends of all intervals at once: the tile that each lies in, and how far.
+    at = _clipped(np.concatenate([start, end]), bounds[0], bounds[-1])
+    tile = np.minimum(bounds.searchsorted(at, "right"), len(labels)) - 1
+    inside = at - bounds[tile]
 
     def time_of(wanted: Int64s) -> Int64s:
         mine = among(labels, wanted)
-        elapsed = np.concatenate([[0], np.cumsum(np.where(mine, lengths, 0))])
-        until_start, until_end = (
-            elapsed[tile] + np.where(mine[tile], at - bounds[tile], 0)
-            for at, tile in zip(ends, tiles, strict=True)
-        )
-        return np.asarray(until_end - until_start, dtype=np.int64)
+        own = lengths * mine
+        until: Int64s = (own.cumsum() - own)[tile] + inside * mine[tile]
+        return until[len(start) :] - until[: len(start)]
 
     return [time_of(wanted) for wanted in groups]
 
@@ -142,7 +148,7 @@ def covered_time(begin: Int64s, finish: Int64s, start: Int64s, end: Int64s) -> F
         return np.zeros(len(begin))
     bounds = np.stack([start, end], axis=1).ravel()
     inside: Bools = np.arange(len(bounds) - 1) % 2 == 0
-    elapsed = np.concatenate([[0], np.cumsum(np.where(inside, np.diff(bounds), 0))])
+    elapsed = np.concatenate([[0], (between(bounds) * inside).cumsum()])
     until = np.interp(finish, bounds, elapsed)
     return np.asarray(until - np.interp(begin, bounds, elapsed))
 
@@ -164,12 +170,12 @@ def refine(tiling: Tiling, cuts: Int64s) -> Tiling:
 def simplify(tiling: Tiling) -> Tiling:
     """Join neighbors of equal label; drop empty tiles."""
     bounds, labels = tiling
-    full = np.diff(bounds) > 0
+    full = bounds[1:] > bounds[:-1]
     starts, labels = bounds[:-1][full], labels[full]
     if len(labels) == 0:
         return Tiling(bounds[[0, -1]] if len(bounds) else bounds, labels)
-    fresh = np.concatenate([[True], labels[1:] != labels[:-1]])
-    return Tiling(np.append(starts[fresh], bounds[-1]), labels[fresh])
+    fresh = np.concatenate([_YES, labels[1:] != labels[:-1]])
+    return Tiling(np.concatenate([starts[fresh], bounds[-1:]]), labels[fresh])
 
 
 def stack(start: Int64s, end: Int64s, most: int) -> Int64s:
@@ -200,27 +206,27 @@ def innermost(start: Int64s, duration: Int64s, parent: Int32s, line: Int32s) -> 
     Events are ordered by line and start, parents before children, and nest properly, so after an
     event's start the innermost one is itself, and after its end its parent.
     """
-    rows = np.flatnonzero(duration > 0).astype(np.int32)
+    rows = rows_where(duration > 0).astype(np.int32)
     if len(rows) == 0:
         empty = np.empty(0, dtype=np.int64)
         return Segments(empty, empty, np.empty(0, dtype=np.int32))
-    begin, finish = start[rows], start[rows] + duration[rows]
+    begin, its_line = start[rows], line[rows]
     count = len(rows)
-    time = np.concatenate([begin, finish])
+    time = np.concatenate([begin, begin + duration[rows]])
     owner = np.concatenate([rows, parent[rows]])
     # At one instant: first ends, innermost first, then starts, outermost first.
-    rank = np.concatenate([np.arange(count) + count, np.arange(count)[::-1]])
-    order = np.lexsort((rank, time, np.concatenate([line[rows], line[rows]])))
-    time, owner = time[order], owner[order]
-    same_line = np.diff(np.concatenate([line[rows], line[rows]])[order]) == 0
-    keep = (owner[:-1] >= 0) & (np.diff(time) > 0) & same_line
+    rank = np.concatenate([np.arange(count, 2 * count), np.arange(count)[::-1]])
+    lines = np.concatenate([its_line, its_line])
+    order = np.lexsort((rank, time, lines))
+    time, owner, lines = time[order], owner[order], lines[order]
+    keep = (owner[:-1] >= 0) & (time[1:] > time[:-1]) & (lines[1:] == lines[:-1])
     return Segments(time[:-1][keep], time[1:][keep], owner[:-1][keep])
 
 
 def inherit(own: Int64s, parent: Int32s) -> Int64s:
     """Each event's own label or, where it has none, that of the nearest ancestor which has one."""
     nearest = np.arange(len(own))
-    rows = np.flatnonzero((own == NOTHING) & (parent >= 0))
+    rows = rows_where((own == NOTHING) & (parent >= 0))
     nearest[rows] = parent[rows]
     # Each round goes twice as far up as the one before: deep nesting costs no more than its size.
     while len(rows):

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from stall_analyzer.model.causes import BUCKETS, CAUSES, bucket_of, codes_of_bucket
+from stall_analyzer.model.columns import between
 from stall_analyzer.model.intervals import Tiling, among, refine
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.notes import Note
@@ -33,6 +34,10 @@ class Ledger:
         bounds, row = refine(rows, bounds_ps)
         return Ledger(bounds, self.cause[row], self.one_time[row])
 
+    @cached_property
+    def lengths_ps(self) -> Int64s:
+        return between(self.bounds_ps)
+
     @property
     def tiling(self) -> Tiling:
         return Tiling(self.bounds_ps, self.cause.astype(np.int64))
@@ -41,10 +46,10 @@ class Ledger:
     def causes_ps(self) -> dict[str, int]:
         """Picoseconds per cause, only those that occur."""
         sums = np.zeros(len(CAUSES), dtype=np.int64)
-        np.add.at(sums, self.cause, np.diff(self.bounds_ps))
+        np.add.at(sums, self.cause, self.lengths_ps)
         return {cause: int(ps) for cause, ps in zip(CAUSES, sums, strict=True) if ps}
 
-    @property
+    @cached_property
     def buckets_ps(self) -> dict[Bucket, int]:
         """Picoseconds per bucket, all nine."""
         sums = dict.fromkeys(BUCKETS, 0)
@@ -56,7 +61,7 @@ class Ledger:
         mine = self.one_time
         if bucket is not None:
             mine = mine & among(self.cause, codes_of_bucket(bucket))
-        return int(np.diff(self.bounds_ps)[mine].sum())
+        return int(self.lengths_ps[mine].sum())
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from stall_analyzer.model.columns import rows_where
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.units import Bools, Int32s, Int64s
 
@@ -38,7 +39,7 @@ def rows_numbered(trace: Trace, names: Sequence[int]) -> Int64s:
         return np.empty(0, np.int64)
     wanted = np.zeros(len(trace.names), np.bool_)
     wanted[names] = True
-    return np.flatnonzero(wanted[trace.events.name])
+    return rows_where(wanted[trace.events.name])
 
 
 def rows_of_line(trace: Trace, line: int) -> slice:
@@ -68,14 +69,13 @@ def rows_with(trace: Trace, stat: str) -> Int32s:
 
 def stat_of(trace: Trace, stat: str, rows: Int64s | Int32s) -> Int64s:
     """The integer (or string number) of a stat for each of `rows`, ABSENT where there is none."""
-    result = np.full(len(rows), ABSENT, dtype=np.int64)
     column = trace.stats.get(stat)
     if column is None or len(column.event) == 0:
-        return result
-    index = np.minimum(np.searchsorted(column.event, rows), len(column.event) - 1)
-    found = column.event[index] == rows
-    result[found] = column.values[index[found]]
-    return result
+        return np.full(len(rows), ABSENT, dtype=np.int64)
+    carriers = column.event
+    rows = rows.astype(carriers.dtype, copy=False)  # else all of the column would become int64
+    index = np.minimum(carriers.searchsorted(rows), len(carriers) - 1)
+    return np.where(carriers[index] == rows, column.values[index], ABSENT)
 
 
 def text_of(trace: Trace, stat: str, row: int) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stall_analyzer import __version__
 from stall_analyzer.captures.stack_frames import Frame
-from stall_analyzer.model.causes import BUCKETS, codes_of_bucket
+from stall_analyzer.model.causes import codes_of_bucket
 from stall_analyzer.model.cluster import Cluster
 from stall_analyzer.model.code_lines import CodeLine, CodeStack
 from stall_analyzer.model.columns import median
@@ -163,14 +163,19 @@ def _source(report: Report) -> WindowSource:
 def _parts(ledger: Ledger, spans: Sequence[Phase | Step]) -> list[BucketTimes]:
     """What the time of each span went to; buckets that it lacks are left out."""
     start, end = starts_and_ends(spans)
-    sums = times_in(ledger.tiling, start, end, [codes_of_bucket(bucket) for bucket in BUCKETS])
-    of_each = zip(*(bucket_ps.tolist() for bucket_ps in sums), strict=True)
-    return [{b: ps for b, ps in zip(BUCKETS, found, strict=True) if ps} for found in of_each]
+    buckets = [bucket for bucket, ps in ledger.buckets_ps.items() if ps]
+    sums = times_in(ledger.tiling, start, end, [codes_of_bucket(bucket) for bucket in buckets])
+    parts: list[BucketTimes] = [{} for _ in spans]
+    for bucket, of_spans in zip(buckets, sums, strict=True):
+        for part, ps in zip(parts, of_spans.tolist(), strict=True):
+            if ps:
+                part[bucket] = ps
+    return parts
 
 
 def _outside(ledger: Ledger, in_steps: Sequence[BucketTimes]) -> BucketTimes:
     """What lies in no step, so that steps and this add up to the window."""
-    left = ledger.buckets_ps
+    left = dict(ledger.buckets_ps)
     for parts in in_steps:
         for bucket, ps in parts.items():
             left[bucket] -= ps

@@ -50,7 +50,7 @@ class LedgerSignals:
         """Whether most of a cause is lost in every epoch."""
         ledger = self.host.ledger
         mine = ledger.cause == code(cause)
-        once = np.diff(ledger.bounds_ps)[mine & ledger.one_time].sum()
+        once = ledger.lengths_ps[mine & ledger.one_time].sum()
         return bool(once < MOST * self.causes_ps[cause])
 
     def share(self, ps: int) -> float:

@@ -118,7 +118,7 @@ def _cut(host: HostLedger, stretches: Sequence[_Stretch]) -> HostLedger:
     inside = np.array([bound for s in stretches for bound in (s.start_ps, s.end_ps)])
     cut = host.ledger.cut_at(inside)
     kept = np.searchsorted(inside, cut.bounds_ps[:-1], side="right") % 2 == 1
-    lengths = np.diff(cut.bounds_ps)[kept]
+    lengths = cut.lengths_ps[kept]
     return replace(
         host,
         ledger=Ledger(

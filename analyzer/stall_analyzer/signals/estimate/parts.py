@@ -52,7 +52,7 @@ def divided(
 def likely_ledger(exact: Ledger, parts: Iterable[Part]) -> Ledger:
     """The sums of the exact ledger, with what was not traced given to the causes of the parts."""
     once, always = (np.zeros(len(CAUSES), dtype=np.int64) for _ in range(2))
-    lengths = np.diff(exact.bounds_ps)
+    lengths = exact.lengths_ps
     np.add.at(once, exact.cause[exact.one_time], lengths[exact.one_time])
     np.add.at(always, exact.cause[~exact.one_time], lengths[~exact.one_time])
     left = int(once[UNTRACED] + always[UNTRACED])

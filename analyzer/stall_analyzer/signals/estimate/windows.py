@@ -189,7 +189,7 @@ def _with(ledger: Ledger, added: Int64s) -> Ledger:
     """The sums of the ledger, with some of what was not traced given to other causes."""
     once = np.zeros(len(CAUSES), dtype=np.int64)
     always = np.zeros(len(CAUSES), dtype=np.int64)
-    lengths = np.diff(ledger.bounds_ps)
+    lengths = ledger.lengths_ps
     np.add.at(once, ledger.cause[ledger.one_time], lengths[ledger.one_time])
     np.add.at(always, ledger.cause[~ledger.one_time], lengths[~ledger.one_time])
     always += added

@@ -186,10 +186,11 @@ def _eager_work(aligned: AlignedTrace) -> Iterator[_EagerWork]:
     at, until = trace.events.start_ps[rows], trace.events.end_ps[rows]
     starts = training.calls.start_ps[~training.side.calls]
     calls = np.append(starts[starts < window_end], window_end)
-    pause = np.minimum(np.searchsorted(calls, at, side="right"), len(calls) - 1)
-    ops = [name_of(trace, int(row)).removeprefix(EAGER_PREFIX) for row in rows]
-    saving = _in_long_reads(ops, pause)
-    writes = np.array([op in WRITING_OPS for op in ops], dtype=np.bool_)
+    in_pause = np.minimum(calls.searchsorted(at, "right"), len(calls) - 1)
+    ops = [trace.names[name].removeprefix(EAGER_PREFIX) for name in trace.events.name[rows]]
+    saving = _in_long_reads(ops, in_pause).tolist()
+    writes = [op in WRITING_OPS for op in ops]
+    begins, ends, pause = [*at.tolist(), int(calls[-1])], until.tolist(), in_pause.tolist()
     first = 0
     for index in range(1, len(rows) + 1):
         if (
@@ -197,17 +198,17 @@ def _eager_work(aligned: AlignedTrace) -> Iterator[_EagerWork]:
             and pause[index] == pause[first]
             and saving[index] == saving[first]
             and writes[index] == writes[first]
-            and (saving[first] or _goes_on(at[first], until[index - 1], at[index]))
+            and (saving[first] or _goes_on(begins[first], ends[index - 1], begins[index]))
         ):
             continue
         kind = "reads" if saving[first] else _kind(ops[first:index])
         if kind:
-            begin, end = int(at[first]), int(until[first:index].max())
+            begin, end = begins[first], max(ends[first:index])
             if kind == "reads":  # until something else begins, the files are being written
-                end = int(min(np.append(at, calls[-1])[index], calls[pause[first]]))
+                end = min(begins[index], int(calls[pause[first]]))
             if kind != "summary" and first and pause[first - 1] == pause[first]:
                 # Python opens files and lists what goes into them: no longer than it then writes.
-                begin = max(int(until[first - 1]), 2 * begin - end)
+                begin = max(ends[first - 1], 2 * begin - end)
             yield _EagerWork(kind, begin + aligned.shift_ps, end + aligned.shift_ps)
         first = index
 

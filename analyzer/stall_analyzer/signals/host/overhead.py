@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stall_analyzer.model.causes import code, codes, codes_of_bucket
+from stall_analyzer.model.columns import between
 from stall_analyzer.model.intervals import among
 from stall_analyzer.model.ledger import Ledger
 from stall_analyzer.model.records import dataclass
@@ -46,9 +47,9 @@ def step_overhead(ledger: Ledger, steps: Sequence[Step]) -> Overhead:
         return Overhead(0, 0, 0, 0, 0, 0)
     begin, end = steps[0].start_ps, steps[-1].end_ps
     bounds = np.clip(ledger.bounds_ps, begin, end)
-    lengths = np.diff(bounds)
+    lengths = between(bounds)
     python = ledger.cause == code("host.python")
-    short = np.diff(ledger.bounds_ps) <= SHORT_GAP_PS
+    short = ledger.lengths_ps <= SHORT_GAP_PS
     fetch = among(ledger.cause, codes_of_bucket("input"))
     op = among(ledger.cause, codes("host.eager", "compute.eager_op"))
     # Before an op, and after another one or the fetch of the batch.

@@ -14,7 +14,7 @@ import numpy as np
 
 from stall_analyzer.attribute.wasted_steps import batch_loss, captured_loss
 from stall_analyzer.captures.capture_format import MarkName, Tag
-from stall_analyzer.model.columns import distinct, is_in, median
+from stall_analyzer.model.columns import distinct, is_in, median, rows_where
 from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_NS, Float64s, Int64s
@@ -116,7 +116,7 @@ def first_fit(series: Series | None) -> Series | None:
     """Up to where the steps start over: what follows is another fit() in the same files."""
     if series is None:
         return None
-    again = np.flatnonzero(np.diff(series.step) < 0)
+    again = rows_where(series.step[1:] < series.step[:-1])
     if len(again) == 0:
         return series
     end = int(again[0]) + 1
