@@ -12,6 +12,7 @@ that has other work to do.
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import random
@@ -223,6 +224,7 @@ def main() -> int:
     parser.add_argument("--workdir", type=Path, help="where the fleets are made and kept")
     parser.add_argument("--runs", type=int, nargs="+", default=list(SIZES))
     options = parser.parse_args()
+    compileall.compile_dir(ROOT / "analyzer", quiet=1)  # as pip does with what it installs
     with tempfile.TemporaryDirectory() as temporary:
         workdir = (options.workdir or Path(temporary)).resolve()
         workdir.mkdir(parents=True, exist_ok=True)

@@ -20,6 +20,8 @@ def seconds(ps: int) -> str:
     for unit_ps, unit in UNITS:
         limit = 60 if unit == "s" else 1000
         value = ps / unit_ps
+        if value > limit:
+            continue
         for decimals, below in ((2, 10), (1, 100), (0, limit)):
             if decimals and unit == "ns":
                 continue  # nothing is measured that finely

@@ -169,7 +169,8 @@ class ResultStore:
 
     def _write(self, path: Path, pieces: Iterable[bytes], lasting: bool = False) -> None:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.parent.is_dir():  # which is quicker to ask for than to make
+                path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"cannot write the store {self.folder}: {error.strerror}") from error
         write_file(path, pieces, lasting=lasting)

@@ -98,9 +98,9 @@ def _late_host(met: Gatherings, cost: Int64s, step: Int64s, mine: Int64s) -> Lat
 def _reason(beyond_ps: Float64s, cost_ps: int) -> LateReason:
     """The bucket in which most was done beyond the others, if it explains the delay."""
     by_bucket: dict[Bucket, float] = {}
-    for cause, ps in zip(CAUSES, beyond_ps, strict=True):
-        if bucket_of(cause) not in NO_REASON:
-            by_bucket[bucket_of(cause)] = by_bucket.get(bucket_of(cause), 0.0) + ps
+    for cause, ps in zip(CAUSES, beyond_ps.tolist(), strict=True):
+        if (bucket := bucket_of(cause)) not in NO_REASON:
+            by_bucket[bucket] = by_bucket.get(bucket, 0.0) + ps
     worst = max(by_bucket, key=lambda bucket: by_bucket[bucket])
     if cost_ps <= 0 or by_bucket[worst] < EXPLAINED_SHARE * cost_ps:
         return LateReason()

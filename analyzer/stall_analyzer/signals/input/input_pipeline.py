@@ -245,7 +245,10 @@ def _depth(path: str) -> tuple[int, str]:
 def _parameters(rows: Sequence[Rows]) -> dict[str, int]:
     found = {}
     for stat in PARAMETERS:
-        values = np.concatenate([stat_of(aligned.trace, stat, mine) for aligned, mine in rows])
+        known = [(a.trace, mine) for a, mine in rows if stat in a.trace.stats]
+        if not known:
+            continue
+        values = np.concatenate([stat_of(trace, stat, mine) for trace, mine in known])
         values = values[values != ABSENT]
         if len(values):
             found[stat] = int(median(values))  # autotuning changes them as it goes
