@@ -45,6 +45,8 @@ def relabel(tiling: Tiling, where: Bools, cause: str) -> Tiling:
 
 def relabel_inside(tiling: Tiling, start: Int64s, end: Int64s, old: Int64s, cause: str) -> Tiling:
     """Give `cause` to what bears one of the `old` codes inside the intervals."""
+    if len(start) == 0:
+        return tiling
     start, end = union(start, end)
     tiling = refine(tiling, np.concatenate([start, end]))
     inside = covered(tiling.bounds[:-1], start, end)

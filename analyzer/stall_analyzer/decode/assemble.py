@@ -83,14 +83,17 @@ class Assembler:
         self, stat: StatRows, first: int, texts: Int64s, stat_names: Sequence[str]
     ) -> None:
         """Texts and references to texts become indices of Trace.strings."""
-        if first == len(stat[2]):
+        has_texts = stat[2].find(KIND_TEXT, first) >= 0
+        has_references = stat[2].find(KIND_REF, first) >= 0
+        if not has_texts and not has_references:
             return
         values = np.frombuffer(stat[1], np.int64)[first:]
         kinds = np.frombuffer(stat[2], np.uint8)[first:]
-        is_text, is_reference = kinds == KIND_TEXT, kinds == KIND_REF
-        if is_text.any():
+        is_reference = kinds == KIND_REF
+        if has_texts:
+            is_text = kinds == KIND_TEXT
             values[is_text] = texts[values[is_text]]
-        if is_reference.any():
+        if has_references:
             references = values[is_reference]
             number_of_stat = np.zeros(len(stat_names), np.int64)
             seen = np.zeros(len(stat_names), np.bool_)

@@ -37,12 +37,10 @@ def union(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
     full = end > start
     if not full.all():
         start, end = start[full], end[full]
-    if len(start) < 2:
+    if (start[1:] > end[:-1]).all():  # as they are, or fewer than two
         return start, end
-    if not (start[1:] >= start[:-1]).all():
-        order = start.argsort(kind="stable")
-        start, end = start[order], end[order]
-    end = np.maximum.accumulate(end)
+    order = start.argsort(kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
     opens = start[1:] > end[:-1]
     return start[np.concatenate([_YES, opens])], end[np.concatenate([opens, _YES])]
 
@@ -163,6 +161,8 @@ def overlay(top: Tiling, below: Tiling, hole: int = NOTHING) -> Tiling:
 def refine(tiling: Tiling, cuts: Int64s) -> Tiling:
     """The same tiling with extra bounds at `cuts`."""
     inner = cuts[(cuts > tiling.bounds[0]) & (cuts < tiling.bounds[-1])]
+    if len(inner) == 0:
+        return tiling
     bounds = distinct(tiling.bounds, inner)
     return Tiling(bounds, label_at(tiling, bounds[:-1]))
 

@@ -69,8 +69,8 @@ def scatter_of(values: Float64s) -> float:
 
 def _turning(values: Float64s) -> float:
     """Lag-one correlation of ranks around a straight line; ranks, so that no spike decides."""
-    ranks = np.argsort(np.argsort(values)).astype(np.float64)
-    at = np.arange(len(ranks))
-    rest = ranks - np.polyval(np.polyfit(at, ranks, 1), at)
+    middle = (len(values) - 1) / 2
+    ranks, at = values.argsort().argsort() - middle, np.arange(len(values)) - middle
+    rest = ranks - at * (at @ ranks) / (at @ at)
     power = float(np.sum(rest**2))
     return float(np.sum(rest[1:] * rest[:-1])) / power if power > 0 else 0.0
