@@ -98,8 +98,10 @@ class _UsedNames:
         self._names = names
         self._places: dict[int, int] = {}
 
-    def place(self, name: int) -> int:
-        return self._places.setdefault(name, len(self._places))
+    def places(self, names: list[int]) -> list[int]:
+        for name in dict.fromkeys(names):
+            self._places.setdefault(name, len(self._places))
+        return list(map(self._places.__getitem__, names))
 
     @property
     def in_order(self) -> list[str]:
@@ -109,17 +111,18 @@ class _UsedNames:
 def _lane(
     lane: Lane, depth: int, window: tuple[int, int, int], names: _UsedNames
 ) -> dict[str, Any]:
-    items: list[list[Any]] = []
+    # Tuples of numbers, of which there may be tens of thousands: Python's search for garbage soon
+    # forgets them, while lists would bring it to look through all of TensorBoard's objects.
+    items: list[tuple[Any, ...]] = []
     for row in range(depth):
         mine = slice(int(lane.rows[row]), int(lane.rows[row + 1]))
         columns = lane.start_ps[mine], lane.end_ps[mine], lane.rank[mine]
         shown = merged(*columns, *window)
-        numbers = [names.place(name) for name in name_of_rank(shown.rank).tolist()]
+        numbers = names.places(name_of_rank(shown.rank).tolist())
         rows = [row] * len(numbers)
-        items += map(
-            list,
-            zip(shown.start.tolist(), shown.end.tolist(), numbers, rows, shown.size.tolist(),
-                strict=True),
+        items += zip(
+            shown.start.tolist(), shown.end.tolist(), numbers, rows, shown.size.tolist(),
+            strict=True,
         )  # fmt: skip
         if lane.id == LEDGER:
             _add_parts(items, lane, shown, names)
@@ -133,7 +136,7 @@ def _lane(
     }
 
 
-def _add_parts(items: list[list[Any]], lane: Lane, shown: Items, names: _UsedNames) -> None:
+def _add_parts(items: list[tuple[Any, ...]], lane: Lane, shown: Items, names: _UsedNames) -> None:
     """To each merged item of the ledger what its causes come to, exactly: the band of a wide
     window must not belong to whoever is ahead in each pixel."""
     if len(shown.first) == 0:
@@ -141,13 +144,19 @@ def _add_parts(items: list[list[Any]], lane: Lane, shown: Items, names: _UsedNam
     tiles = slice(shown.first[0], shown.first[-1] + shown.size[-1])
     cause = name_of_rank(lane.rank[tiles])
     item = np.repeat(np.arange(len(items)), shown.size)
-    sums = np.zeros((len(items), int(cause.max()) + 1), dtype=np.int64)
-    np.add.at(sums, (item, cause), lane.end_ps[tiles] - lane.start_ps[tiles])
-    largest_first = np.argsort(-sums, axis=1)
-    for i in np.flatnonzero(shown.size > 1).tolist():
-        causes = largest_first[i, : np.count_nonzero(sums[i])]
-        parts = zip(causes.tolist(), sums[i, causes].tolist(), strict=True)
-        items[i].append([[names.place(number), ps] for number, ps in parts])
+    causes = int(cause.max()) + 1
+    sums = np.zeros(len(items) * causes, dtype=np.int64)
+    np.add.at(sums, item * causes + cause, lane.end_ps[tiles] - lane.start_ps[tiles])
+    several = np.flatnonzero(shown.size > 1)
+    of_several = sums.reshape(len(items), causes)[several]
+    row, cause = of_several.nonzero()
+    spent = of_several[row, cause]
+    largest_first = np.lexsort((-spent, row))
+    numbers = names.places(cause[largest_first].tolist())
+    parts = list(zip(numbers, spent[largest_first].tolist(), strict=True))
+    ends = row.searchsorted(np.arange(len(several)), side="right").tolist()
+    for i, begin, end in zip(several.tolist(), [0, *ends], ends, strict=False):
+        items[i] = (*items[i], parts[begin:end])
 
 
 def _series(curve: Curve, start_ps: int, end_ps: int, pixel_ps: int) -> dict[str, Any]:
