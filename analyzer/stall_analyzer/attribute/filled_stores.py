@@ -22,11 +22,14 @@ def filling_spans(trace: Trace) -> tuple[Int64s, Int64s]:
     What the store itself does in the meantime (writing to disk, starting what is behind it) is part
     of filling it.
     """
-    events = trace.events
+    events, nothing = trace.events, np.empty(0, np.int64)
+    all_names = "\n".join(trace.names)
+    if not any(mark in all_names for mark in BEHIND_STORE):
+        return nothing, nothing
     store_of = {n: store for n, name in enumerate(trace.names) if (store := _store_of(name))}
     behind = rows_numbered(trace, list(store_of))
     if len(behind) == 0:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
+        return nothing, nothing
     stores = set(store_of.values())
     own = rows_named(trace, lambda name: any(_is_stage_of(name, store) for store in stores))
     begin, end = events.start_ps[behind].min(), events.end_ps[behind].max()
