@@ -198,7 +198,45 @@ def test_what_is_over_a_limit_or_worse_is_an_error(tmp_path: Path, capsys: Capsy
     assert "title=Worse than the baseline::input_py_function: Faster by 2.4" in worse
     assert "input wait is new" in worse
     assert cli.main([slow, "--format", "junit", *checks[2:]]) == WORSE
-    checked_junit(capsys.readouterr().out)
+    (failure,) = checked_junit(capsys.readouterr().out).findall(".//*[@name='baseline']/failure")
+    assert failure.attrib["message"] == "Worse than the baseline"
+
+
+def test_each_limit_is_a_test_of_each_run_whether_it_passes_or_not(capsys: Capsys) -> None:
+    def outcomes(name: str, *limits: str) -> dict[str, list[str]]:
+        asked = [part for limit in limits for part in ("--fail-over", limit)]
+        (suite,) = checked_junit(printed(capsys, str(LOGS / name), "--format", "junit", *asked))
+        cases = {case.attrib["name"]: [part.tag for part in case] for case in suite}
+        return {test: tags for test, tags in cases.items() if test.startswith("limit ")}
+
+    limits = "input=20%", "epoch=10m", "status=stuck"
+    passed: list[str] = []
+    assert outcomes("healthy", *limits) == {f"limit {limit}": passed for limit in limits}
+    assert outcomes("input_py_function", *limits) == {
+        "limit input=20%": ["failure"], "limit epoch=10m": passed, "limit status=stuck": passed,
+    }  # fmt: skip
+
+
+def test_a_limit_on_an_epoch_that_was_not_read_is_skipped(tmp_path: Path, capsys: Capsys) -> None:
+    (tmp_path / file_name()).write_bytes(bytes(range(7, 256)) * 20)
+    checks = ("--fail-over", "input=20%", "--fail-over", "status=stuck")
+    (suite,) = checked_junit(printed(capsys, str(tmp_path), "--format", "junit", *checks))
+    (case,) = (case for case in suite if case.find("skipped") is not None)
+    assert case.attrib["name"] == "limit input=20%"
+
+
+def test_the_baseline_is_a_test_of_each_run_and_skipped_where_the_run_is_new(
+    tmp_path: Path, capsys: Capsys
+) -> None:
+    before = tmp_path / "before.jsonl"
+    cli.main([str(LOGS), "--run", "healthy", "--jsonl", str(before)])
+    capsys.readouterr()
+    both = (str(LOGS), "--run", "healthy", "--run", "input_py_function")
+    text = printed(capsys, *both, "--format", "junit", "--baseline", str(before))
+    cases = checked_junit(text).findall(".//*[@name='baseline']")
+    assert {case.attrib["classname"]: [part.tag for part in case] for case in cases} == {
+        "healthy": [], "input_py_function": ["skipped"],
+    }  # fmt: skip
 
 
 def test_a_path_that_cannot_be_read_is_told_too(tmp_path: Path, capsys: Capsys) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
+from stall_analyzer.batch.baseline import Changed
 from stall_analyzer.batch.batch import Batch
 from stall_analyzer.batch.judge import Judge
+from stall_analyzer.batch.limits import STATUS, Excess, Limit
 from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.report import github, junit, sarif
 from stall_analyzer.report.document import document
@@ -14,6 +15,7 @@ from stall_analyzer.report.facts import shown_name
 from stall_analyzer.report.problems import (
     OVER_LIMIT,
     WORSE,
+    Check,
     Problem,
     RunProblems,
     checkout,
@@ -23,6 +25,9 @@ from stall_analyzer.report.problems import (
 )
 
 ALL_PATHS = "all paths"
+BASELINE = "baseline"
+NOT_MEASURED = "It is not known how long the first epoch took."
+NOT_IN_BASELINE = "This run is not in the baseline."
 
 
 def as_github(batch: Batch, judge: Judge) -> Iterator[str]:
@@ -39,30 +44,42 @@ def as_junit(batch: Batch, judge: Judge) -> Iterator[str]:
 
 def _problems(batch: Batch, judge: Judge) -> Iterator[Problem]:
     for run in _runs(batch, judge):
-        yield from run.problems
+        yield from run.all_problems
 
 
 def _runs(batch: Batch, judge: Judge) -> Iterator[RunProblems]:
-    judged = _judged(judge, batch.root)
+    excesses = {(one.run, one.attempt, one.limit): one for one in judge.limits.exceeded}
+    worse = (
+        {(one.run, one.attempt): one for one in judge.comparison.worse} if judge.comparison else {}
+    )
     for entry in batch.entries():
         name = shown_name(entry["run"], entry["attempt"], entry["folder"])
+        identity = entry["run"], entry["attempt"]
         took_s = entry["window"]["duration_ps"] / PS_PER_S
-        problems = [*judged.pop(name, []), *problems_of(entry, checkout())]
-        yield RunProblems(name, took_s, problems, undecided(entry))
+        checks = [
+            _limit_check(name, limit, excesses.get((*identity, limit.text)), took_s > 0)
+            for limit in judge.limits.limits
+        ]
+        if judge.comparison:
+            known = identity in judge.comparison.former
+            checks.append(_baseline_check(name, worse.get(identity), known))
+        problems = list(problems_of(entry, checkout()))
+        yield RunProblems(name, took_s, problems, undecided(entry), checks)
     everywhere = list(unreadable(ALL_PATHS, document([], batch.notes)["notes"]))
     if everywhere:
         yield RunProblems(ALL_PATHS, 0.0, everywhere)
 
 
-def _judged(judge: Judge, root: str) -> dict[str, list[Problem]]:
-    """What is over a limit or worse than before, by run."""
-    found: defaultdict[str, list[Problem]] = defaultdict(list)
-    for excess in judge.limits.in_order():
-        run = shown_name(excess.run, excess.attempt, root)
-        title = f"Over the limit {excess.limit}"
-        found[run].append(Problem(run, OVER_LIMIT, "error", title, f"It is {excess.measured}."))
-    for one in judge.comparison.in_order() if judge.comparison else ():
-        run = shown_name(one.run, one.attempt, root)
-        text = f"{one.sentence[0].upper()}{one.sentence[1:]}."
-        found[run].append(Problem(run, WORSE, "error", "Worse than the baseline", text))
-    return found
+def _limit_check(run: str, limit: Limit, excess: Excess | None, measured: bool) -> Check:
+    name = f"limit {limit.text}"
+    if excess:
+        title, text = f"Over the limit {limit.text}", f"It is {excess.measured}."
+        return Check(name, Problem(run, OVER_LIMIT, "error", title, text))
+    return Check(name, skipped="" if measured or limit.what == STATUS else NOT_MEASURED)
+
+
+def _baseline_check(run: str, worse: Changed | None, known: bool) -> Check:
+    if worse:
+        text = f"{worse.sentence[0].upper()}{worse.sentence[1:]}."
+        return Check(BASELINE, Problem(run, WORSE, "error", "Worse than the baseline", text))
+    return Check(BASELINE, skipped="" if known else NOT_IN_BASELINE)

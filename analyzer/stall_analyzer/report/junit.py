@@ -1,8 +1,10 @@
 """Problems as a JUnit report: a suite for each run, a test for each thing that can be wrong.
 
 There is no one schema; this keeps to what Jenkins' and Maven's have in common. A test fails where
-a finding is worth acting on, a limit is exceeded, a baseline is missed or a file was not read. A
-run whose verdict leaves open whether there is anything to change has one test, which is skipped.
+a finding is worth acting on, a limit is exceeded, a run is worse than the baseline or a file was
+not read. Each limit, and the baseline, is a test of every run, so that a server can follow it from
+build to build. A run with nothing else to report has one more test, which is skipped if the verdict
+leaves open whether there is anything to change.
 """
 
 from __future__ import annotations
@@ -10,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from xml.sax.saxutils import escape, quoteattr
 
-from stall_analyzer.report.problems import Problem, RunProblems
+from stall_analyzer.report.problems import Check, Problem, RunProblems
 
 FAILS = ("error", "warning")
+WELL = "nothing to change"
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 # In an attribute, a line break would be read as a space.
 BREAKS = {"\n": "&#10;", "\t": "&#9;"}
@@ -27,31 +30,39 @@ def render(runs: Iterable[RunProblems]) -> Iterator[str]:
 
 
 def _suite(run: RunProblems) -> Iterator[str]:
-    failures = sum(problem.gravity in FAILS for problem in run.problems)
-    skipped = int(not run.problems and bool(run.undecided))
-    tests, name = max(len(run.problems), 1), _value(run.run)
-    counts = f'tests="{tests}" failures="{failures}" errors="0" skipped="{skipped}"'
+    tests = [*(_outcome(check) for check in run.checks), *map(_problem, run.problems)]
+    if not run.problems:
+        tests.append(("undecided", _skipped(run.undecided)) if run.undecided else (WELL, ""))
+    failures, skipped = (
+        sum(inner.startswith(f"<{tag} ") for _, inner in tests) for tag in ("failure", "skipped")
+    )
+    name = _value(run.run)
+    counts = f'tests="{len(tests)}" failures="{failures}" errors="0" skipped="{skipped}"'
     yield f'  <testsuite name={name} {counts} time="{run.took_s:.3f}">\n'
-    if skipped:
-        yield f'    <testcase name="undecided" classname={name} time="0">\n'
-        yield f"      <skipped message={_value(run.undecided)}/>\n    </testcase>\n"
-    elif not run.problems:
-        yield f'    <testcase name="nothing to change" classname={name} time="0"/>\n'
-    for problem in run.problems:
-        yield from _case(problem)
+    for test, inner in tests:
+        start = f'    <testcase name={_value(test)} classname={name} time="0"'
+        yield f"{start}>\n      {inner}\n    </testcase>\n" if inner else f"{start}/>\n"
     yield "  </testsuite>\n"
 
 
-def _case(problem: Problem) -> Iterator[str]:
-    name, run = _value(problem.test), _value(problem.run)
-    yield f'    <testcase name={name} classname={run} time="0">\n'
+def _outcome(check: Check) -> tuple[str, str]:
+    """A test's name and what is in it: nothing, where it passes."""
+    if check.problem:
+        return check.name, _problem(check.problem)[1]
+    return check.name, _skipped(check.skipped) if check.skipped else ""
+
+
+def _problem(problem: Problem) -> tuple[str, str]:
     where = f"{problem.place.path}:{problem.place.line}: " if problem.place else ""
-    if problem.gravity in FAILS:
-        start = f"failure type={_value(problem.rule)} message={_value(where + problem.title)}"
-        yield f"      <{start}>{_text(where + problem.text)}</failure>\n"
-    else:
-        yield f"      <system-out>{_text(where + problem.text)}</system-out>\n"
-    yield "    </testcase>\n"
+    text = _text(where + problem.text)
+    if problem.gravity not in FAILS:
+        return problem.test, f"<system-out>{text}</system-out>"
+    start = f"failure type={_value(problem.rule)} message={_value(where + problem.title)}"
+    return problem.test, f"<{start}>{text}</failure>"
+
+
+def _skipped(why: str) -> str:
+    return f"<skipped message={_value(why)}/>"
 
 
 def _text(text: str) -> str:

@@ -66,13 +66,28 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Check:
+    """A limit or the baseline, held against one run."""
+
+    name: str  # the same in each build, whatever comes out
+    problem: Problem | None = None  # where the run fails it
+    skipped: str = ""  # why it says nothing about the run
+
+
+@dataclass(frozen=True)
 class RunProblems:
-    """Those of one run; what failed the build first."""
+    """What is wrong with one run, and what the build wanted to know about it."""
 
     run: str  # as views call it
     took_s: float  # the first epoch
     problems: Sequence[Problem]
     undecided: str = ""  # the verdict, where it leaves open whether there is anything to change
+    checks: Sequence[Check] = ()
+
+    @property
+    def all_problems(self) -> list[Problem]:
+        """What fails the build first."""
+        return [*(check.problem for check in self.checks if check.problem), *self.problems]
 
 
 def problems_of(entry: ReportEntry, checkout: Path) -> Iterator[Problem]:
