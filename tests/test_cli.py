@@ -344,14 +344,6 @@ def test_a_run_worse_than_the_baseline_fails_the_build(
     )
 
 
-def test_a_baseline_of_other_runs_is_an_error(world: Any, tmp_path: Path) -> None:
-    baseline = tmp_path / "before.jsonl"
-    world({"a": "healthy"})
-    assert cli.main(["logs", "--jsonl", str(baseline)]) == OK
-    world({"b": "healthy"})
-    assert cli.main(["logs", "--baseline", str(baseline)]) == USAGE
-
-
 @pytest.mark.parametrize(
     "option",
     [

@@ -128,6 +128,11 @@ class Comparison:
         )
 
     @property
+    def is_of_other_runs(self) -> bool:
+        """No run here has the name of one there: a comparison of nothing with nothing."""
+        return bool(self.new) and not self.compared
+
+    @property
     def gone(self) -> int:
         return len(self.former) - self.compared
 

@@ -22,7 +22,7 @@ def as_json(batch: Batch, judge: Judge) -> Iterator[str]:
         shell["fleet"] = judge.fleet.summary()
     if judge.limits.limits:
         shell["over_limit"] = [_plain(excess) for excess in judge.limits.in_order()]
-    if judge.comparison:
+    if judge.comparison and not judge.comparison.is_of_other_runs:
         shell["worse"] = [_plain(one) for one in judge.comparison.in_order()]
         shell["better"] = [_plain(one) for one in judge.comparison.better_in_order()]
     before, after = json.dumps(valid_text(shell), allow_nan=False).split('"runs": []', 1)

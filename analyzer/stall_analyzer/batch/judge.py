@@ -31,8 +31,10 @@ class Judge:
 
     def check(self) -> None:
         """A comparison of nothing with nothing must not pass for one in which nothing is worse."""
-        if self.comparison and self.fleet.runs and not self.comparison.compared:
+        if self.comparison and self.comparison.is_of_other_runs:
+            name, _ = min(self.comparison.former)
             raise UsageError(
-                "no run of the baseline has the name of a run here; give the same PATH as for the "
-                "baseline, because runs are named by their folder below it"
+                f"nothing was compared: no run here has the name of a run in the baseline, such as "
+                f"{name!r}; give the same PATH as for the baseline, because runs are named by "
+                f"their folder below it"
             )

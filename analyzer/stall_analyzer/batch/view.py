@@ -196,7 +196,7 @@ def judgments(judge: Judge, root: str = "") -> list[Table]:
     tables = []
     if judge.limits.exceeded:
         tables.append(_excess_table(judge.limits.in_order(), root))
-    if judge.comparison:
+    if judge.comparison and not judge.comparison.is_of_other_runs:
         found = judge.comparison
         tables.append(_changed_table("worse than the baseline", found.in_order(), root, found))
         if found.better:

@@ -159,9 +159,9 @@ def _analyze(arguments: argparse.Namespace) -> int:
     _write(batch, judge, extra, arguments)
     if arguments.store is None and batch.runs > MOST_IN_FULL:
         store.prune()
-    judge.check()
     if judge.limits.exceeded:
         _say(f"limits exceeded: {len(judge.limits.exceeded):,}")
+    judge.check()
     worse = judge.comparison.worse if judge.comparison else ()
     if worse:
         _say(f"worse than the baseline: {len(worse):,} of {judge.fleet.runs:,} runs")

@@ -1,0 +1,48 @@
+"""A baseline of another PATH: its runs have other names, and nothing can be compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stall_analyzer.cli import main as cli
+from tests.batch.fleets import copy_sample
+
+Capsys = pytest.CaptureFixture[str]
+OK, USAGE = 0, 2
+
+
+@pytest.fixture
+def checked(tmp_path: Path, capsys: Capsys) -> tuple[str, ...]:
+    """One run, and a baseline in which it is named from the folder above."""
+    run, before = copy_sample("healthy", tmp_path / "logs" / "nightly" / "a"), tmp_path / "b.jsonl"
+    assert cli.main([str(tmp_path / "logs"), "--jsonl", str(before)]) == OK
+    capsys.readouterr()
+    return str(run.parent), "--baseline", str(before)
+
+
+def test_it_is_an_error_that_names_one_of_its_runs(
+    checked: tuple[str, ...], capsys: Capsys
+) -> None:
+    assert cli.main(checked) == USAGE
+    assert (
+        "nothing was compared: no run here has the name of a run in the baseline, such as "
+        "'nightly/a'; give the same PATH as for the baseline"
+    ) in capsys.readouterr().err
+
+
+def test_the_runs_are_reported_without_a_comparison(
+    checked: tuple[str, ...], capsys: Capsys
+) -> None:
+    cli.main(checked)
+    text = capsys.readouterr().out
+    assert "Healthy: " in text and "baseline" not in text
+    cli.main([*checked, "--json"])
+    assert json.loads(capsys.readouterr().out)["worse"] is None
+
+
+def test_limits_exceeded_are_said_too(checked: tuple[str, ...], capsys: Capsys) -> None:
+    cli.main([*checked, "--fail-over", "epoch=1s"])
+    assert "limits exceeded: 1\n" in capsys.readouterr().err
