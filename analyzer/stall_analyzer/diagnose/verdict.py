@@ -60,10 +60,8 @@ def _beyond_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | N
     """What matters more than time: stuck, dead, learning nothing, nothing recorded."""
     stall = signals.stall
     if stall is not None and stall.never_goes_on and not _failed_before(signals, stall):
-        sentence, confidence = (
-            f"{stall.sentence}.",
-            stall.blamed.confidence if stall.blamed else 0.5,
-        )
+        sentence = f"{stall.sentence}.{_is_it_still_there(signals, stall)}"
+        confidence = stall.blamed.confidence if stall.blamed else 0.5
         return Verdict("stuck", stall.bucket, sentence, confidence, _absent(signals))
     if signals.cluster.in_vain:
         return _never_joined(signals)
@@ -178,6 +176,16 @@ def _failed_before(signals: Signals, stall: Stall) -> bool:
     ending = signals.ending
     failed = ending is not None and ending.process_lives and "Interrupt" not in ending.error
     return failed and ending is not None and ending.ns <= stall.until_ns
+
+
+def _is_it_still_there(signals: Signals, stall: Stall) -> str:
+    """Whether to go and look at the process. Of several, one sentence would not say which."""
+    captures = signals.events.captures if signals.events is not None else ()
+    if len(captures) != 1 or stall.attached:
+        return ""
+    if signals.ending is not None:
+        return f" {signals.ending.sentence}"
+    return f" The process was still running at {moment(captures[0].last_ns)}."
 
 
 def _absent(signals: Signals) -> str:

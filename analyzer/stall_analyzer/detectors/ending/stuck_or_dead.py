@@ -94,7 +94,7 @@ def _of_stall(signals: Signals, stall: Stall, ending: Ending | None) -> Finding:
     stack = blamed.stack if blamed is not None else ()
     shown = f"It stood at {', called from '.join(stack)}." if stack else ""
     what_shows_it = f"{stall.why[0].upper()}{stall.why[1:]}, for {seconds(stall.lasted_ps)}."
-    told = (what_shows_it, shown, _other_threads(stall), _how_it_ended(ending))
+    told = (what_shows_it, shown, _other_threads(stall), ending.sentence if ending else "")
     return Finding(
         severity="act" if stall.never_goes_on else "note",
         title=stall.sentence,
@@ -130,17 +130,6 @@ def _in_window(signals: Signals, stall: Stall) -> tuple[int, int]:
     bounds = ((ns - zero_ns) * PS_PER_NS for ns in (stall.since_ns, stall.until_ns))
     start_ps, end_ps = (min(max(ps, 0), signals.window_ps) for ps in bounds)
     return start_ps, end_ps
-
-
-def _how_it_ended(ending: Ending | None) -> str:
-    if ending is None or not ending.is_early:
-        return ""
-    at = moment(ending.ns)
-    if ending.reason == KILLED:
-        return f"The process wrote its last record at {at}: it was killed."
-    if ending.reason == StopReason.SIGTERM:
-        return f"It was told to end (SIGTERM) at {at}."
-    return f"It failed at {at} with {ending.error}."
 
 
 def _of_ending(signals: Signals, ending: Ending) -> Finding:

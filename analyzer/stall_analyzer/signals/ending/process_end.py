@@ -10,6 +10,7 @@ from stall_analyzer.captures.machine import is_gone
 from stall_analyzer.captures.stack_frames import Frame
 from stall_analyzer.model.error_text import essential_line
 from stall_analyzer.model.event_log import Capture
+from stall_analyzer.model.format import moment
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.tensorflow_error import read_error
@@ -65,6 +66,20 @@ class Ending:
     def is_early(self) -> bool:
         """The process did not end by itself."""
         return self.reason != StopReason.EXIT
+
+    @property
+    def sentence(self) -> str:
+        """When the process ended, and why: whether there is still something to look at."""
+        at = moment(self.ns)
+        if self.process_lives:
+            return f"The program failed at {at} with {self.error}, but its process did not exit."
+        if self.reason == KILLED:
+            return f"The process was killed: its last record is from {at}."
+        if self.reason == StopReason.EXIT:
+            return f"The process ended at {at}."
+        if self.reason == StopReason.EXCEPTION:
+            return f"The process ended at {at} with {self.error}."
+        return f"The process ended at {at}: it received {self.reason.upper()}."
 
 
 def ending_of(capture: Capture, read_ns: int | None) -> Ending | None:
