@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
+from stall_analyzer.align.align import align
+from stall_analyzer.captures.stack_frames import frame_of
 from stall_analyzer.diagnose.stood_still import time_before, with_time_stood_still
 from stall_analyzer.model.causes import code
 from stall_analyzer.model.ledger import Ledger
 from stall_analyzer.model.units import PS_PER_S
-from stall_analyzer.signals.ending.stall import STUCK, Stall
+from stall_analyzer.signals.ending.blame import Blamed
+from stall_analyzer.signals.ending.stall import ENDLESS, SLOW, STUCK, Stall
+from tests import captures as write
+from tests.captures import GENERATOR, IN_THE_STEP, QUEUE
+from tests.detectors.stalls import STARVED, before, stall
+from tests.detectors.training import diagnosed
 
 S = 1_000_000_000
 BEGUN_NS = 1_700_000_000 * S
@@ -27,10 +39,44 @@ def ledger(*parts: tuple[int, str]) -> Ledger:
 
 def test_what_its_steps_cost_ends_where_it_stops() -> None:
     epoch = ledger((2, "input.wait"), (3, "compute.step"), (95, "input.wait"))
-    stall = stuck_after(6)
-    assert time_before(stall, epoch, BEGUN_NS, ("input",)) == 3 * PS_PER_S
-    assert time_before(stall, epoch, BEGUN_NS, ("input", "compute")) == 6 * PS_PER_S
-    assert time_before(stall, epoch, BEGUN_NS, ()) == 6 * PS_PER_S
+    stuck = stuck_after(6)
+    assert time_before(stuck, epoch, BEGUN_NS, ("input",)) == 3 * PS_PER_S
+    assert time_before(stuck, epoch, BEGUN_NS, ("input", "compute")) == 6 * PS_PER_S
+    assert time_before(stuck, epoch, BEGUN_NS, ()) == 6 * PS_PER_S
+
+
+BOOKS: dict[str, Any] = {
+    "began_ns": write.START_NS + S, "phase": "train", "epoch": 0, "lasted_ns": [9 * S],
+    "steps": [37], "calls": [37], "spent_ns": {"step": [S], "wait": [8 * S]}, "items": [],
+}  # fmt: skip
+
+
+def lines_of(folder: Path, *seen: Sequence[str]) -> list[int]:
+    """The lines of the report on a training that waits for a queue, after samples of these."""
+    behind = ((frames, "step", "", True) for frames in seen)
+    sampled = write.stacks(10.0, (IN_THE_STEP, "step", "", False), *behind)
+    records = [*before(), write.record("books", 10.0, **BOOKS), sampled, *stall(*STARVED)]
+    report = diagnosed(align([], write.read(folder, records)))
+    assert report.verdict.status == "stuck"
+    return [line.line for line in report.lines]
+
+
+def test_no_seconds_of_samples_stand_beside_the_line_where_training_is_stuck(
+    tmp_path: Path,
+) -> None:
+    """They were taken before the wait, or of a small part of it: the wait says how long it was."""
+    reads = ("/home/me/data.py:10 batches", *GENERATOR[1:])
+    assert lines_of(tmp_path, reads, (*QUEUE, *GENERATOR)) == [10]
+
+
+def test_of_an_endless_loop_all_lines_are_where_training_is_stuck() -> None:
+    here, there = (frame_of(f"/home/me/train.py:{line}") for line in ("41 spin", "42 spin"))
+    other = frame_of("/home/me/train.py:50 rest")
+    blamed = Blamed("host", "a loop", "never ends", ("/home/me/train.py:40 spin",))
+    loop = replace(stuck_after(6), state=ENDLESS, blamed=blamed)
+    assert here and there and other
+    assert loop.stands_at([here]) and loop.stands_at([there]) and not loop.stands_at([other])
+    assert not replace(loop, state=SLOW).stands_at([here]), "what is slow has a cost"
 
 
 def test_of_what_it_waits_for_nothing_is_known_if_no_thread_is_blamed() -> None:

@@ -351,9 +351,11 @@ class Signals(LedgerSignals):
 
     @cached_property
     def code_stacks(self) -> tuple[CodeStack, ...]:
-        """All Python that was seen to run, costliest first."""
-        contention_ps = self.causes_ps["input.contention"]
-        return code_stacks(self.capture, self.timeline.window, contention_ps)
+        """All Python that was seen to run, costliest first. Not where training never continues: the
+        samples end long before that wait does."""
+        contention_ps, stall = self.causes_ps["input.contention"], self.stall
+        stacks = code_stacks(self.capture, self.timeline.window, contention_ps)
+        return tuple(s for s in stacks if stall is None or not stall.stands_at(s.frames))
 
     @cached_property
     def resident_memory(self) -> ResidentMemory | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from stall_analyzer.captures.capture_records import ThreadStack
+from stall_analyzer.captures.stack_frames import Frame, frame_of
 from stall_analyzer.model.format import moment, seconds
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.records import dataclass
@@ -21,6 +23,11 @@ def after_steps(count: int) -> str:
     if not count:
         return "before the first step"
     return "after 1 step" if count == 1 else f"after {count:,} steps"
+
+
+def _users_line(frames: Iterable[Frame | None]) -> Frame | None:
+    """The innermost of the user's own."""
+    return next((frame for frame in frames if frame is not None and frame.is_users), None)
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,16 @@ class Stall:
     @property
     def never_goes_on(self) -> bool:
         return self.state in (STUCK, ENDLESS) and self.blamed is not None
+
+    def stands_at(self, frames: Sequence[Frame]) -> bool:
+        """Whether these are where training never continues: at that line of the user's code, or in
+        the function whose loop has no end."""
+        mine = _users_line(map(frame_of, self.blamed.stack)) if self.blamed is not None else None
+        other = _users_line(frames)
+        if not self.never_goes_on or mine is None or other is None or mine.path != other.path:
+            return False
+        same_loop = self.state == ENDLESS and mine.function == other.function
+        return same_loop or mine.line == other.line
 
     @property
     def lasted_ps(self) -> int:
