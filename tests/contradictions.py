@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.format import between, percent, seconds
+from stall_analyzer.model.timeline import SLOWER_LATER
 from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.outcome import analyze_one
 
@@ -217,7 +218,9 @@ def _plan(entry: Entry) -> Said:
     chosen = [findings[id] for id in plan["findings"] if id in findings]
     first, later = plan["first_epoch_ps"], plan["later_epoch_ps"]
     yield from _forecast("first", first, _window_ps(entry), [f["gain_ps"] for f in chosen])
-    if (later is None) != (_later_ps(entry) is None):
+    known = _later_ps(entry) or 0
+    is_forecast = 0 < known <= SLOWER_LATER * _window_ps(entry)
+    if (later is not None) != is_forecast:
         yield "the plan and the run do not know the same of later epochs"
     elif later is not None:
         gains = [finding["later_gain_ps"] for finding in chosen]

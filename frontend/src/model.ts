@@ -200,7 +200,9 @@ export function predicted(finding: Finding, nowPs: Ps): Range {
 export function gainSentence(finding: Finding): string {
   const { gain_ps: first, later_gain_ps: later } = finding;
   if (first.high === 0 && later.high === 0) return "";
-  const [saves, savesLater] = [between(first), between(later)];
+  const saves = between(first);
+  const least = later.low > 0 ? `at least ${seconds(later.low)}` : "an unknown amount";
+  const savesLater = finding.later_gain_at_least ? least : between(later);
   if (first.high === 0) return `${savesLater} in each later epoch`;
   if (later.high === 0) return `${saves}, in the first epoch only`;
   if (saves === savesLater) return `${saves}, in every epoch`;

@@ -151,9 +151,15 @@ describe("a finding", () => {
     [range(1, 2), range(1, 1), "1.00–2.00 s, and 1.00 s in each later epoch"],
     [range(0, 0), range(1, 1), "1.00 s in each later epoch"],
     [range(0, 0), range(0, 0), ""],
-  ])("says which epochs win", (gain_ps, later_gain_ps, text) =>
+  ])("says which epochs it saves time in", (gain_ps, later_gain_ps, text) =>
     expect(gainSentence(finding({ gain_ps, later_gain_ps }))).toBe(text),
   );
+  it("promises later epochs no more than the least, where they are slower than the first", () => {
+    const slower = { gain_ps: range(2, 3), later_gain_at_least: true };
+    const says = (low: number) => gainSentence(finding({ ...slower, later_gain_ps: range(low, 3) }));
+    expect(says(2)).toBe("2.00–3.00 s, and at least 2.00 s in each later epoch");
+    expect(says(0)).toBe("2.00–3.00 s, and an unknown amount in each later epoch");
+  });
   it("labels its evidence with what it took, and an instant without", () => {
     expect(evidenceLabel(evidence({ start_ps: 0, end_ps: 4.5 * S, label: "shuffle fill" }))).toBe(
       "shuffle fill 4.50 s",

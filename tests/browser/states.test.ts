@@ -124,6 +124,7 @@ it("names that look like code are shown as text", async () => {
     lost_ps: 1e12,
     gain_ps: { low: 0, high: 1e12 },
     later_gain_ps: { low: 0, high: 0 },
+    later_gain_at_least: false,
     confidence: 1,
     title: hostile,
     explanation: hostile.repeat(1000),

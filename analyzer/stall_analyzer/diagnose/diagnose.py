@@ -25,6 +25,7 @@ from stall_analyzer.diagnose.users_code import with_lines
 from stall_analyzer.diagnose.verdict import judge
 from stall_analyzer.model.estimate import Estimate
 from stall_analyzer.model.findings import Finding, Gain, LateHost, Report
+from stall_analyzer.model.format import seconds
 from stall_analyzer.model.kinds import Severity
 from stall_analyzer.model.ledger import HostLedger
 from stall_analyzer.model.notes import Note
@@ -51,7 +52,12 @@ def diagnose(run: Run, timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Rep
     for late in signals.stragglers[1:OTHERS_ASKED]:
         findings += _of_its_reason(late, signals, findings)
     ordered = tuple(sorted(without_opposed(findings), key=_most_worth_first))
-    ordered = tuple(with_lines(finding, signals) for finding in ordered)
+    slower = timeline.later_epochs_are_slower
+    ordered = tuple(
+        replace(with_lines(finding, signals), later_at_least=slower) for finding in ordered
+    )
+    if slower:
+        notes.append(_slower_later(signals))
     verdict = judge(signals, ordered)
     shown = _shown(signals)
     return Report(
@@ -73,6 +79,15 @@ def diagnose(run: Run, timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Rep
         computing=computing(signals) if verdict.status == "healthy" else None,
         learning=learning_curves(signals.learning, signals.layers.gradients),
         cluster=signals.cluster if signals.cluster.size > 1 else None,
+    )
+
+
+def _slower_later(signals: Signals) -> Note:
+    return Note(
+        "info",
+        f"Later epochs took {seconds(signals.later_epoch_ps or 0)}, longer than the first "
+        f"({seconds(signals.window_ps)}), for reasons that were not recorded. What a change saves "
+        "in them is therefore given as a minimum.",
     )
 
 

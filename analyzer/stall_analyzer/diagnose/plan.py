@@ -26,7 +26,9 @@ def plan(signals: Signals, findings: Sequence[Finding]) -> Plan | None:
     chosen.sort(key=_most_seconds_first)
     if not any(f.gain.high_ps or f.later_gain.high_ps for f in chosen):
         return None
-    later_ps, compute_ps = signals.later_epoch_ps, _spent_ps(signals)["compute"]
+    slower = signals.timeline.later_epochs_are_slower  # so that no forecast would be worth anything
+    later_ps = None if slower else signals.later_epoch_ps
+    compute_ps = _spent_ps(signals)["compute"]
     return Plan(
         tuple(finding.id for finding in chosen),
         _forecast(signals.window_ps, compute_ps, signals, [(f, f.gain) for f in chosen]),

@@ -70,6 +70,7 @@ class Finding:
     lost_ps: int = 0
     gain: Gain = Gain()  # in the first epoch
     later_gain: Gain = Gain()  # in each later epoch
+    later_at_least: bool = False  # or more: later epochs are slower, for reasons not recorded
     confidence: float = 0.5
     fatal: bool = False  # training could not go on: nothing else matters
     evidence: tuple[Evidence, ...] = ()
@@ -99,7 +100,7 @@ class Plan:
 
     findings: tuple[str, ...]  # their ids, most seconds first
     first_epoch: Forecast
-    later_epoch: Forecast | None  # None where no later epoch is known
+    later_epoch: Forecast | None  # None where none is known, or all are slower than the first
 
 
 @dataclass(frozen=True)

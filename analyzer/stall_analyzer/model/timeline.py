@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.console_log import ConsoleLog
 from stall_analyzer.model.debug_dump import DebugDump
 from stall_analyzer.model.event_log import EventLog
@@ -58,6 +59,7 @@ class SideWork:
     calls: Bools  # which of the thread's calls are part of it
 
 
+SLOWER_LATER = 1.25  # times the first epoch: epochs of one run differ by less without a reason
 NO_SIDE_WORK = SideWork(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_))
 
 
@@ -266,6 +268,13 @@ class Timeline:
     unread_hosts: tuple[str, ...] = ()  # whose traces could not be read
     foreign: tuple[ForeignTrace, ...] = ()  # traces that were recognized and not read
     fits: Fits = Fits()
+
+    @property
+    def later_epochs_are_slower(self) -> bool:
+        """Than the first. What makes them slower has not been recorded, so nothing in the first
+        epoch says how long they take after a change."""
+        later = self.later_epochs_ps
+        return bool(later) and median(later) > SLOWER_LATER * self.window.duration_ps
 
     @property
     def framework(self) -> Framework:

@@ -191,6 +191,7 @@ def _finding(finding: Finding) -> FindingEntry:
         "lost_ps": finding.lost_ps,
         "gain_ps": _gain(finding.gain),
         "later_gain_ps": _gain(finding.later_gain),
+        "later_gain_at_least": finding.later_at_least,
         "confidence": finding.confidence,
         "blames": list(finding.blames),
         "estimated": finding.estimated,

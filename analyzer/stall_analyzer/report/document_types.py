@@ -182,6 +182,7 @@ class FindingSummaryEntry(TypedDict):
 class FindingEntry(FindingSummaryEntry):
     blames: Annotated[list[Bucket], ("minItems", 1)]  # The buckets that lost_ps is a part of.
     estimated: bool  # Its seconds are scaled from the profiled steps to the whole epoch.
+    later_gain_at_least: bool  # Later epochs are slower than the first: they may save more.
     lines: list[CodeLineEntry]  # Lines of the user's code that it is about, costliest first.
     stack: list[str]  # Where the thread that proves it was: path:line function, innermost first.
     explanation: str
@@ -195,7 +196,9 @@ class PlanEntry(TypedDict):
 
     findings: Annotated[list[FindingId], ("minItems", 1)]  # Largest saving first.
     first_epoch_ps: ForecastEntry
-    later_epoch_ps: ForecastEntry | None  # Null where no later epoch is known.
+    later_epoch_ps: (
+        ForecastEntry | None
+    )  # Null where none is known, or all are slower than the first.
 
 
 class HostLedgerEntry(TypedDict):

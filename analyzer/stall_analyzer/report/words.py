@@ -129,6 +129,8 @@ def _gain(finding: FindingEntry) -> str:
         return ""
     said = "the change should save "
     saves, saves_later = (between(gain["low"], gain["high"]) for gain in (first, later))
+    if finding["later_gain_at_least"] and later["high"]:
+        saves_later = f"at least {seconds(later['low'])}" if later["low"] else "an unknown amount"
     if not first["high"]:
         return f"{said}{saves_later} in each later epoch"
     if not later["high"]:
