@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--hang-after",
         metavar="SECONDS",
         type=_seconds,
-        help="how long no step may finish before the stacks are written "
+        help="how long to wait for a step to finish before writing the stacks "
         "(default: learned from the steps so far, at least a minute)",
     )
     parser.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)

@@ -11,7 +11,7 @@ from stall_analyzer.model.runs import EventFile, Run
 
 NO_TENSORFLOW = """\
 no process imported TensorFlow, so nothing was captured. Was the command
-`python …`, of an environment with tensorboard-plugin-stall, without -I, -E and -S?
+`python …`, in an environment with tensorboard-plugin-stall, without -I, -E and -S?
 And can {logdir} be written to?"""
 
 NO_FIT = """\

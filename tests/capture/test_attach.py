@@ -270,7 +270,7 @@ def test_a_process_of_another_user_is_refused(
     monkeypatch.setattr(
         Path, "stat", lambda path, **_: os.stat_result([0, 0, 0, 0, 12345] + [0] * 5)
     )
-    assert "belongs to the user with the number 12345" in refused(capsys, str(os.getppid()))
+    assert "belongs to the user with ID 12345" in refused(capsys, str(os.getppid()))
 
 
 def test_a_process_that_ends_meanwhile_is_refused(

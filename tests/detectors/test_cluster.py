@@ -68,7 +68,7 @@ def test_stragglers_in_turn_are_all_named(tmp_path: Path) -> None:
     finding = found(straggler.check(signals), "act")
     assert finding.title.startswith("b and c take turns being late")
     assert "on input (wait)" in finding.explanation and "on host (python)" in finding.explanation
-    assert "by turns (b 400 ms, input; c" in judge(signals, ()).sentence
+    assert "in turn (b 400 ms, input; c" in judge(signals, ()).sentence
 
 
 def test_a_host_that_computes_longer_is_a_straggler_too(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from stall_analyzer.model.units import Float64s, Int32s, Int64s
 NAME_LENGTH = 300  # longer names are cut: they would be sent with every window
 NAME_BITS = 20
 MOST_NAMES = 1 << NAME_BITS
-OTHER_NAME = "(one of too many names)"
+OTHER_NAME = "(other names)"
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def load(path: Path, version: str) -> list[Chart]:
         line = file.readline()
         about = json.loads(line)
         if about["version"] != version:
-            raise ValueError("the charts are of another version")
+            raise ValueError("the charts were made by another version")
         words = np.frombuffer(file.read(), np.int64)
     whole = line.endswith(b"\n") and len(words) == about["words"]
     if not whole or _extended(0, words) != about["checksum"]:

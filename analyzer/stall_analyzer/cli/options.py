@@ -156,7 +156,7 @@ def _add_selection(group: argparse._ArgumentGroup) -> None:
         choices=STATUSES,
         action="append",
         default=[],
-        help="only runs of this verdict; may be given more than once",
+        help="only runs with this verdict; may be given more than once",
     )
     group.add_argument(
         "--bucket",
@@ -204,8 +204,8 @@ def _add_batch(group: argparse._ArgumentGroup) -> None:
         "--deadline",
         metavar="TIME",
         type=_value(parse_duration),
-        help=f"give up on a run that takes longer (default: {DEADLINE}); not when only a few runs "
-        f"are read",
+        help=f"give up on a run that takes longer (default: {DEADLINE}); ignored when only a few "
+        f"runs are read",
     )
     group.add_argument(
         "--store",

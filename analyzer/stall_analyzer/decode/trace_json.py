@@ -78,7 +78,7 @@ def read(file: BinaryIO, host_file: HostFile, progress: BytesRead = lambda _: No
         )
     notes = []
     if source.cut:
-        text = "The trace is cut off: the file ends early. Everything before was read."
+        text = "The trace is cut off: the file ends early. Everything before that was read."
         notes.append(Note("warning", text, host_file.path))
     assembler = Assembler()
     document.assemble(assembler)

@@ -167,7 +167,9 @@ class _Damage:
     def notes(self, path: str) -> list[Note]:
         texts = []
         if self.cut:
-            texts.append("The trace is cut off: the file ends early. Everything before was read.")
+            texts.append(
+                "The trace is cut off: the file ends early. Everything before that was read."
+            )
         if self.unnamed_kinds:
             lost = (
                 "in the part that was cut off, because a trace stores its names last"
@@ -202,4 +204,4 @@ def _how(fd: int) -> str:
             "its bytes were converted as if they were text (it is full of U+FFFD). "
             "Copy it again in binary mode"
         )
-    return "its bytes are not those of a profiler trace (XSpace)"
+    return "it is not a profiler trace (XSpace)"

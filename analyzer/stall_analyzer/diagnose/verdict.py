@@ -151,7 +151,7 @@ def _held_up(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:
         )
     elif len(late) > 1:
         each = (f"{h.host} {seconds(h.cost_ps)}, {h.reason.bucket or 'unknown'}" for h in late)
-        what += f" by turns ({'; '.join(list(each)[:NAMED_IN_TURN])})"
+        what += f" in turn ({'; '.join(list(each)[:NAMED_IN_TURN])})"
     named = _title_of_reason(findings, reason.bucket, cost)
     why = f". {named}." if named else "."
     status: Status = "slow_once" if once else "slow_always"

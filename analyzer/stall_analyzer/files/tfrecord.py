@@ -158,7 +158,8 @@ def read_records(
         notes.append(Note("warning", text, path))
     if records.is_foreign:
         text = (
-            f"{begin} could not be read: it does not begin with a record, so it is something else."
+            f"{begin} could not be read: it does not begin with a record, so it is another kind "
+            f"of file."
         )
         notes.append(Note("error", text, path))
     elif records.damage is not None:

@@ -71,7 +71,7 @@ function Sums({ answer: { causes, ops } }: { answer: RangeAnswer }) {
         </div>
         <div>
           <h4>By op, on all threads</h4>
-          <div class="scrolling" tabIndex={0} role="region" aria-label="Ops of the stretch">
+          <div class="scrolling" tabIndex={0} role="region" aria-label="Ops in this stretch">
             <OpTable ops={ops} />
           </div>
         </div>

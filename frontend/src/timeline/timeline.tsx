@@ -189,7 +189,7 @@ export function Timeline(props: Props) {
 }
 
 const HELP =
-  "Click an event for its details; the arrow keys move on from there. Drag over a stretch to summarize it. W and S zoom, A and D move, 0 shows all.";
+  "Click an event for its details; the arrow keys then move between events. Drag over a stretch to summarize it. W and S zoom, A and D move, 0 shows all.";
 const KEYS_HELP =
   "W and S zoom, A and D move, 0 shows all. The arrow keys move from a chosen event to those beside, above and below it; Enter zooms to it; n and p step through the evidence.";
 

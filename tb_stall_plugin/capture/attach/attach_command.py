@@ -21,7 +21,7 @@ INTERRUPTED = 130
 LEAST_SECONDS = 5.0
 
 DESCRIPTION = """\
-Tells whether a Python process is stuck, where, and what it waits for, even
+Finds out whether a Python process is stuck, where, and what it waits for, even
 though it was not recorded: looks at its stacks once a second (py-spy), and at
 its threads, system calls, memory and children (/proc). The process is not
 stopped, and nothing is written. Linux only.

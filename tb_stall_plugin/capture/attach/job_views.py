@@ -64,7 +64,7 @@ def kernel_view(pid: int) -> str:
     """What /proc alone tells."""
     target = Target(pid)
     threads = threads_in_kernel(target.folder, python=())
-    lines = [f"What the kernel says of {target.title}, without Python's stacks:"]
+    lines = [f"What the kernel says about {target.title}, without Python's stacks:"]
     for each in threads:
         many = f" × {each.count}" if each.count > 1 else ""
         wait = " ".join(filter(None, (each.wait, each.on and f"({each.on})")))

@@ -140,4 +140,4 @@ def _user(number: int) -> str:
     try:
         return f"the user {pwd.getpwuid(number).pw_name}"
     except KeyError:
-        return f"the user with the number {number}"
+        return f"the user with ID {number}"

@@ -82,7 +82,7 @@ _REFUSED = {
 def refusal(finding: str) -> str:
     """Why nothing can be tried for a finding."""
     why = next(why for start, why in _REFUSED.items() if finding.startswith(start))
-    return f"{finding} cannot be tried: {why}. What can be: {', '.join(sorted(CHANGES))}."
+    return f"{finding} cannot be tried: {why}. These can: {', '.join(sorted(CHANGES))}."
 
 
 def steps_together(steps: int) -> int:

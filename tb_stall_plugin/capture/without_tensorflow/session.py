@@ -22,8 +22,8 @@ logger = logging.getLogger("stall")
 NAMES = {"jax": "JAX", "torch": "PyTorch", "": "something other than TensorFlow"}
 LONG_STEP_S = 0.05  # steps this long are logged one and all, shorter ones when they are due
 NOT_LOOKED_INTO = (
-    "This is trained with {name}: epochs, steps, losses, memory and hangs are recorded. Where the "
-    "time of a step went is not: the capture can only look into TensorFlow's steps."
+    "This model is trained with {name}: epochs, steps, losses, memory and hangs are recorded. "
+    "Where the time of a step went is not: the capture can only look into TensorFlow's steps."
 )
 
 

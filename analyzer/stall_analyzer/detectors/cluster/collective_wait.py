@@ -22,7 +22,7 @@ all wait equally long, it is the network: use larger batches per worker, and few
 all-reduces.
 
 Blind spots
-Without traces of all hosts, a slow peer cannot be told from a slow network.
+Without traces of all hosts, a slow peer looks the same as a slow network.
 """
 
 from __future__ import annotations

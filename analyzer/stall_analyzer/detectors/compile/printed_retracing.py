@@ -39,7 +39,7 @@ def check(signals: Signals) -> Finding | None:
         return None
     return Finding(
         severity="consider",
-        title="A tf.function is traced again in call after call",
+        title="A tf.function is traced again and again",
         explanation=quoted(warning),
         change=Change(
             "Pass tensors of one shape and type, and create the function once.",

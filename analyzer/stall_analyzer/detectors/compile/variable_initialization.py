@@ -51,7 +51,7 @@ def check(signals: Signals) -> Finding | None:
         severity="consider",  # the filling is moved rather than saved, however long it takes
         title=f"Variables are initialized for {seconds(filling)} inside the first step",
         explanation=(
-            "The first call created variables and filled them with their initial values for "
+            "The first call created variables and filled them with their initial values: this took "
             f"{signals.with_share(filling)}.{again} If the variables already exist, the step is "
             f"traced only once."
         ),

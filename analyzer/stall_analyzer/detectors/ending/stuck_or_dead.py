@@ -37,7 +37,7 @@ worker first. Without a capture, ask the process where it is (`stall-analyze att
 Blind spots
 A Python loop that calls something, or the tracing of a function, may be long or endless: the report
 names the lines and says what to do in either case. A wait in C code has no frame of its own; where
-the kernel does not say what the threads are waiting in, it cannot be told from a sleep. Waiting for
+the kernel does not say what the threads are waiting in, it looks the same as a sleep. Waiting for
 a device that hangs looks like any other wait inside TensorFlow. Without a capture, a healthy first
 epoch shows nothing until its end (unless update_freq="batch"), and a log directory cannot say
 whether its process is still running.

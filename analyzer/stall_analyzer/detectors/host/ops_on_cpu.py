@@ -19,7 +19,7 @@ Move them into the input pipeline, where they run in parallel with the step, or 
 GPU kernel. tf.debugging.set_log_device_placement(True) shows where each one runs.
 
 Blind spots
-Needs a trace of the device. Short ops on the CPU cannot be told from launches. Checked by
+Needs a trace of the device. Short ops on the CPU look the same as launches. Checked by
 simulation only, without a real GPU.
 """
 

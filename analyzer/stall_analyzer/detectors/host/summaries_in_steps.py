@@ -9,8 +9,8 @@ A scalar costs half a millisecond. A histogram takes some fifty small ops launch
 every variable. In a custom callback, each batch pays for it.
 
 How it is measured
-Stretches between calls of the train function that lead up to an op that writes a summary. Whether
-histograms are among them, the event files say.
+Stretches between calls of the train function that lead up to an op that writes a summary. The
+event files say whether histograms are among them.
 
 Example
 A histogram of each of 8 weights after each of 20 batches took 2.9 s of 3.5 s.

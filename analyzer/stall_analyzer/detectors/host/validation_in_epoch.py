@@ -20,7 +20,7 @@ Use validation_steps=… to validate on part of the data, or validation_freq=5 t
 epoch.
 
 Blind spots
-An evaluation that a callback runs is found only where its steps can be told from the training
+An evaluation that a callback runs is found only where its steps differ from the training
 steps. How many batches are enough is for you to judge.
 """
 

@@ -8,7 +8,7 @@ The first batch comes only when the buffer is full: all of it is read before the
 
 How it is measured
 When filling takes longer than ten seconds, tf.data prints its progress every ten seconds, and
-finally that the buffer is filled. The timestamps of these lines tell how long it took.
+finally that the buffer is filled. The timestamps of these lines show how long it took.
 
 Example
 "Filling up shuffle buffer (this may take a while): 940 of 3000" and so on: 32 s for 3,000 elements.
@@ -38,7 +38,7 @@ def check(signals: Signals) -> Finding | None:
     if fill is None:
         return None
     took = seconds(int(fill.seconds * PS_PER_S))
-    so_far = "" if fill.is_filled else "; by the last line it was not yet full"
+    so_far = "" if fill.is_filled else "; as of the last line, it was not yet full"
     return Finding(
         severity="consider",
         title=f"Filling the shuffle buffer took {took} before the first step",

@@ -65,8 +65,8 @@ def check(signals: Signals) -> Finding | None:
             f"{'in each epoch, with each new iterator' if again else 'once'}."
         ),
         change=Change(
-            "Load the data once, before fit, or read it bit by bit (memory-mapped arrays, "
-            "records) instead of all at the start.",
+            "Load the data once, before fit, or read it piece by piece (memory-mapped arrays, "
+            "records) instead of all at once at the start.",
             before='def read():\n    data = np.load("all.npy")\n    yield from data',
             after='data = np.load("all.npy", mmap_mode="r")\ndef read():\n    yield from data',
         )

@@ -21,7 +21,7 @@ Skip compression where the disk is fast. Store smaller records.
 
 Blind spots
 The trace does not show whether the time goes to the disk, the network or decompression. A capture
-recognizes a disk that could do more, but cannot tell decompression from the network.
+recognizes a disk that could do more, but cannot distinguish decompression from the network.
 """
 
 from __future__ import annotations

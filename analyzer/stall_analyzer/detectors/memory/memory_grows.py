@@ -71,8 +71,8 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"Between steps, when temporaries are gone, {worst.name} held "
             f"{size(int(kept[0]))} after step {SETTLED_AFTER + 1} and {size(int(kept[-1]))} after "
-            f"step {len(worst.kept_bytes)}, more after nearly every one. Something keeps a tensor "
-            f"from each step.{_until_full(worst, per_step, signals)}"
+            f"step {len(worst.kept_bytes)}, with more after nearly every step. Something keeps a "
+            f"tensor from each of them.{_until_full(worst, per_step, signals)}"
         ),
         change=Change(
             "Keep numbers instead of tensors; look for lists that grow in callbacks and loops.",

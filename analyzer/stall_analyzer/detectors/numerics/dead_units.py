@@ -120,7 +120,7 @@ def _of_capture(signals: Signals) -> Finding | None:
             f"had gradients: nothing gets past the zeros that these layers output."
             + (f" Only {last} can still learn." if everywhere else "")
             + (
-                " That was already so before the first update, so no update caused it."
+                " This was already the case before the first update, so no update caused it."
                 if from_start
                 else ""
             ),

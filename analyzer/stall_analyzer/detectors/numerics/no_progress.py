@@ -2,7 +2,7 @@
 
 What it finds
 A model whose loss never gets clearly below the cost of giving the same answer for all inputs, with
-an accuracy that does not rise; a loss that is the same number in epoch after epoch; one that fell
+an accuracy that does not rise; a loss that is the same number epoch after epoch; one that fell
 back to ln(K), the cost of a guess among K classes, and stays there; and, as a note, any loss that
 has hardly moved since the beginning.
 
@@ -322,7 +322,7 @@ def _constant(learning: LearningSignals, exactly: bool) -> Finding:
         )
     return Finding(
         severity="act" if exactly and _steps(learning) >= LEAST_STEPS else "consider",
-        title=f"The loss is {epochs[-1]:.6g} in epoch after epoch",
+        title=f"The loss is {epochs[-1]:.6g} epoch after epoch",
         explanation=f"It is the same to {digits} digits, {why}. {reasons}",
         change=ONE_BATCH,
         confidence=0.8 if exactly else 0.7,

@@ -8,7 +8,7 @@ Each batch pulls the model toward its own kind of label, and the next kind makes
 Between the changes the training loss looks low, but the model knows only what it saw last.
 
 How it is measured
-A capture samples the labels of some batches. It computes which share of the variance of all labels
+A capture samples the labels of some batches. It computes what share of the variance of all labels
 is found within single batches: about 1 where rows are drawn at random, near 0 where they are
 ordered. It is more than a note only where the loss agrees: validation is no better than a constant
 answer or far worse than training, or single losses jump far above the mean of the last epoch.

@@ -2,7 +2,7 @@
 
 What it finds
 A recall, precision or overlap (F1, IoU, dice) that is 0 at the end of training; or an accuracy that
-is the same number in epoch after epoch, below 1. As a note, an accuracy of 0 in a model whose
+is the same number epoch after epoch, below 1. As a note, an accuracy of 0 in a model whose
 number of classes is not known.
 
 Why it stalls
@@ -71,7 +71,7 @@ def check(signals: Signals) -> Finding | None:
         return _never_equal(learning)
     name, accuracy = same
     return _finding(
-        f"{name} is {accuracy:.4g} in epoch after epoch: the model gives one answer",
+        f"{name} is {accuracy:.4g} epoch after epoch: the model gives one answer",
         f"In the last {LEAST_EPOCHS} epochs {name} was the same to its last digit. A model that "
         f"looks at its inputs changes some of its answers in every epoch{_although(learning)}.",
     )

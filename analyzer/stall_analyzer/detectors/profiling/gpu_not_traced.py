@@ -1,4 +1,4 @@
-"""A GPU worked, but the trace does not show it.
+"""A GPU was in use, but the trace does not show it.
 
 What it finds
 Signs on the host that a device was in use, next to a device plane without events.

@@ -1,1 +1,1 @@
-"""How a run ended, or why it does not go on."""
+"""How a run ended, or why it does not continue."""
