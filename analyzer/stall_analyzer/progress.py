@@ -1,4 +1,4 @@
-"""How far an analysis is, for those who wait: the share that is done, and what comes next."""
+"""How far along an analysis is, for those who wait: the share that is done, and what comes next."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def _loops_again(pause: _Pause) -> bool:
 
 
 def _remade(items: Sequence[_Item], call: int) -> Sequence[_Item]:
-    """What makes the iterator that Keras has ready after its last call, and nobody reads from."""
+    """What makes the iterator that Keras prepares after its last call and nothing reads from."""
     after = items[call + 1 : call + 1 + MAKE_OPS] if items[call].remakes else ()
     return list(takewhile(lambda item: item.kind is Kind.MAKE, after))
 

@@ -1,4 +1,4 @@
-"""The records of a capture: what StallCallback or watch records of one training process.
+"""The records of a capture: what StallCallback or watch records about one training process.
 
 The capture makes them and the analyzer reads them; `tb_stall_plugin/capture_format.md` says what
 they mean. Each field is a key of the record's JSON (see `record_json`). What a record does not say

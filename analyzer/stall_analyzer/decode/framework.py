@@ -23,7 +23,7 @@ TF_FUNCTION_STAT = "tf_function_call"
 
 
 def framework_of(names: Iterable[str], stats: Container[str]) -> Framework:
-    """By the names of a trace's events and of its stats; TensorFlow where nothing tells."""
+    """By the names of a trace's events and stats; TensorFlow where nothing says otherwise."""
     if TF_FUNCTION_STAT in stats:
         return "tensorflow"
     found: Framework = "tensorflow"

@@ -1,7 +1,7 @@
 """One host's `trace.json.gz` as a Trace: the Chrome format that TensorFlow 2.0 to 2.2 wrote.
 
-Events are parsed one by one while the file is unpacked, so a cut file gives all that stands before
-the cut, and memory holds the events that matter rather than the whole document.
+Events are parsed one by one while the file is unpacked, so a truncated file yields all that comes
+before the cut, and memory holds the events that matter rather than the whole document.
 """
 
 from __future__ import annotations

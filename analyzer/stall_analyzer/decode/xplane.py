@@ -178,7 +178,7 @@ class _Damage:
             )
             texts.append(
                 f"The names of {self.unnamed_kinds} kinds of events were lost {lost}; "
-                'they are called "event" and a number.'
+                'each is called "event" and a number.'
             )
         if self.unnamed_events > UNNAMED_ROWS:
             texts.append(

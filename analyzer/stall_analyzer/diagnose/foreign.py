@@ -133,7 +133,7 @@ def _done(signals: Signals) -> str:
 
 
 def _of_scalars(events: EventLog) -> str:
-    """Of event files that TensorFlow did not write, when nothing else is known of the run."""
+    """Of event files that TensorFlow did not write, when nothing else is known about the run."""
     scalars = sum(map(len, events.train.values()))
     if not scalars:
         return "Event files that TensorFlow did not write, without a single scalar."

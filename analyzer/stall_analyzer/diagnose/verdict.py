@@ -225,7 +225,7 @@ def _without_window(signals: Signals) -> Verdict:
         )
         return Verdict("unknown", "unknown", sentence, 0.5)
     if signals.dump is None or not signals.dump.looked_at:
-        return Verdict("unknown", "unknown", "Nothing could be read of this run.", 0.0)
+        return Verdict("unknown", "unknown", "Nothing could be read from this run.", 0.0)
     sentence = (
         f"Nothing shows where this run's time went. The debugger looked at "
         f"{signals.dump.looked_at:,} tensors, and none of them ruins the training."

@@ -86,8 +86,8 @@ class _Log:
 
 
 def read_events(run: Run, reading: Reading | None = None, kept_in: Path | None = None) -> EventLog:
-    """The scalars of a run, merged over its files in time order, and what else they tell. What is
-    read of large files is kept in a folder, if one is given: the next look goes on from there."""
+    """The scalars of a run, merged over its files in time order, and what else they hold. What is
+    read of large files is kept in a folder, if one is given: the next look continues from there."""
     reading = reading or Reading(run, ignore_progress)
     groups = files_by_fit(run.event_files)
     return told_apart([_read_files(files, reading, kept_in) for files in groups])

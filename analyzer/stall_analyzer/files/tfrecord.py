@@ -20,7 +20,7 @@ from stall_analyzer.files import files
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.records import dataclass
 
-# A longer record is mostly a graph, an image or a histogram: its head tells.
+# A longer record is mostly a graph, an image or a histogram: its head says which.
 HEAD_BYTES = 64 * 1024
 # Nothing that we want is longer than this; it keeps a strange file from filling the memory.
 MAX_RECORD_BYTES = 256 * 1024 * 1024

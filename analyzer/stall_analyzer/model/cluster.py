@@ -55,7 +55,7 @@ class EndedFirst:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Who should have trained together, and what is known of each."""
+    """Who should have trained together, and what is known about each."""
 
     size: int = 0  # how many should train; 0: there is no cluster
     size_source: SizeSource = "the files"

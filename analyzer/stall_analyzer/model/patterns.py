@@ -1,7 +1,7 @@
 """Regular expressions that are compiled when they are first used.
 
-There are some seventy in what every run loads, of which it needs a few, and compiling one takes as
-long as loading a module. mypy sees Python's own.
+Every run loads some seventy of them and needs only a few, and compiling one takes as long as
+loading a module. mypy sees Python's own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One host's trace as columns: what `decode` gives."""
+"""One host's trace as columns: what `decode` returns."""
 
 from __future__ import annotations
 

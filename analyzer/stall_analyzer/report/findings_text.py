@@ -80,7 +80,7 @@ def _title(terminal: Terminal, finding: FindingEntry, more: str = "") -> None:
 
 
 def _in_short(terminal: Terminal, findings: Sequence[FindingEntry], planned: Sequence[str]) -> None:
-    """Of what is to be done, what that is."""
+    """With the change to make, for those in the plan."""
     for finding in findings:
         lost = finding["lost_ps"]
         _title(terminal, finding, f" (costs {seconds(lost)})" if lost else "")

@@ -70,7 +70,7 @@ def first_epoch(run: ReportEntry) -> str:
 
 
 def window_noun(run: ReportEntry) -> str:
-    """What the time is of that the ledger divides."""
+    """What to call the time that the ledger divides."""
     if _is_unfinished(run):
         return "so far"
     return "trace" if run["window"]["epoch"] is None else "first epoch"

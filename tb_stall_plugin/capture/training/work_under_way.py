@@ -36,7 +36,7 @@ PEEK_S = 0.02
 MOST_STAGES = 50
 ITERATOR = "OwnedIterator"  # of a tf.data.Dataset, in TensorFlow 2
 LOOPS = ("While", "StatelessWhile")
-# They wait for what other ops, threads or processes give or take; a batch is told by its counts.
+# They wait for what other ops, threads or processes give or take; counts identify a batch.
 WAITS = re.compile(r"Queue(De|En)queue|Barrier|Collective|(Map|OrderedMap)?(Uns|S)tage$|_?Recv$")
 MOST_WAITS = 20
 CALLED, XLA = "PartitionedCall", "_XlaMustCompile"

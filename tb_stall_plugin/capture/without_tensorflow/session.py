@@ -150,7 +150,7 @@ class MeanOfEpoch:
 
 
 def quietly(action: Callable[[], None]) -> bool:
-    """Whether it worked. Whatever happens in it, the training goes on."""
+    """Whether it worked. Whatever happens in it, the training continues."""
     try:
         action()
     except Exception:

@@ -125,7 +125,7 @@ def _counted(signals: Signals) -> Finding | None:
             + (
                 "A last batch smaller than the others has another shape and needs its own graph."
                 if last
-                else "Each of them brought a new shape, dtype or structure of its batch."
+                else "Each of them brought a batch with a new shape, dtype or structure."
             )
         ),
         change=SMALLER_LAST_BATCH if last else SAME_BATCHES,

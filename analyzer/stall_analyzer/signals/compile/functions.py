@@ -173,7 +173,7 @@ def _function(
 
 
 def _is_another(name: str, calls: Sequence[_Call], number: int) -> bool:
-    """Whether this call is the first of a function that stays beside the one before, as the steps
+    """Whether this call is the first of a function used alongside the one before, as the steps
     of two models do. Keras makes a new one for a model, or when it is compiled; never in a loop."""
     build = calls[number].build
     if build is None or not build.new_function:

@@ -33,7 +33,7 @@ GENERATES = pattern(
 ASKS_SERVICE = pattern(r"/data_service_ops\.py$")
 # A graph is being built of a Python function.
 TRACES = pattern(r"/framework/func_graph\.py$")
-# AutoGraph runs a loop of the traced function in Python: it becomes a part of the graph each round.
+# AutoGraph runs a loop of the traced function in Python: each iteration adds to the graph.
 UNROLLS = pattern(r"/autograph/operators/control_flow\.py$")
 UNROLLED = {"_py_while_stmt": "while", "_py_for_stmt": "for"}
 CALLS_ITSELF = 3  # times on one stack

@@ -169,7 +169,7 @@ def _signs_of_life(capture: Capture, interrupted: bool) -> list[int]:
 
 
 def _ending_ns(capture: Capture) -> float:
-    """From when on nothing says that the training went on by itself: a signal interrupts waits."""
+    """From when on nothing shows that training continued by itself: a signal interrupts waits."""
     signal_ns = min((dump.signal_ns for dump in capture.dumps if dump.signal_ns), default=math.inf)
     end = capture.end
     if end is None or end.reason not in SIGNALS:

@@ -1,4 +1,4 @@
-"""What a capture took of the training thread where no profiler looked: by its own clock."""
+"""How much of the training thread's time a capture took where no profiler ran, by its own clock."""
 
 from __future__ import annotations
 

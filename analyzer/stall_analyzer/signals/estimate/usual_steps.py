@@ -17,7 +17,7 @@ from stall_analyzer.model.timeline import AlignedTrace, Step
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.estimate.production import Production
 
-# Of so many steps in a row, the later half shows the usual state: the buffers that were filled
+# Of this many steps in a row, the later half shows the usual state: the buffers that were filled
 # during the first step are empty by then.
 SETTLED_FROM = 4
 # A wait of this share of a step is the usual state already: the buffer is empty.
