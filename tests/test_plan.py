@@ -1,4 +1,4 @@
-"""The combined plan: what the changes come to together, without winning a second twice."""
+"""The combined plan: what the changes come to together, without saving a second twice."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_of_older_runs_that_are_not_shown_it_is_said_how_many(
             os.utime(file, (time.time() - ago_s,) * 2)
     cli.main(["watch", str(tmp_path), "--once"])
     said = capsys.readouterr().out
-    assert said.startswith("2 older runs are not shown, having ended before: stall-analyze")
+    assert said.startswith("2 runs that ended earlier are not shown; to see all: stall-analyze")
     assert "new" in said
 
 

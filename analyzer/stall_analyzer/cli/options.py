@@ -143,7 +143,7 @@ def _add_selection(group: argparse._ArgumentGroup) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="only runs of this name or pattern (*, ?); may be given more than once",
+        help="only runs with this name or pattern (*, ?); may be given more than once",
     )
     group.add_argument(
         "--since",

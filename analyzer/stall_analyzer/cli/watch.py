@@ -125,12 +125,13 @@ class _Told:
         self._has_told_of_others = False
 
     def tell_of_others(self, logdir: str) -> None:
-        """Who looks for a run of yesterday should not think that it is lost."""
+        """Whoever looks for yesterday's run should not think that it is lost."""
         count = self._watcher.left_out
         if count and not self._has_told_of_others:
             self._has_told_of_others = True
-            runs = "One older run is" if count == 1 else f"{count:,} older runs are"
-            self._view.tell(f"{runs} not shown, having ended before: {PROGRAM} {logdir}")
+            one, more = "One run that ended earlier is", f"{count:,} runs that ended earlier are"
+            runs = one if count == 1 else more
+            self._view.tell(f"{runs} not shown; to see all: {PROGRAM} {logdir}")
 
     def tell(self, state: RunState) -> None:
         run = state.run.name, state.run.attempt

@@ -1,4 +1,4 @@
-"""Traces and event files on one clock, with the first epoch's window: what `align` gives."""
+"""Traces and event files on one clock, with the first epoch's window: what `align` returns."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def first_batches(model: Any, examples: int, may_consume: bool) -> FirstBatches:
     if hasattr(x, "__next__"):
         return FirstBatches(_until(examples, map(_unpacked, _peeked(given, x, may_consume))))
     if not all(hasattr(leaf, "shape") for leaf in tf.nest.flatten(x)):
-        raise CannotRead(f"data of the type {type(x).__name__} cannot be looked at")
+        raise CannotRead(f"data of type {type(x).__name__} cannot be inspected")
     return FirstBatches(tuple(_slices(x, y, weights, examples, given)), x, y)
 
 
@@ -164,5 +164,5 @@ def _as_tensor(leaf: Any) -> Any:
         return None
     tensor = tf.convert_to_tensor(leaf) if not tf.is_tensor(leaf) else leaf
     if not isinstance(tensor, tf.Tensor):
-        raise CannotRead(f"data of the type {type(leaf).__name__} cannot be looked at")
+        raise CannotRead(f"data of type {type(leaf).__name__} cannot be inspected")
     return tf.cast(tensor, tf.keras.backend.floatx()) if tensor.dtype == tf.float64 else tensor

@@ -1,8 +1,8 @@
-"""A while loop whose condition is recomputed in each round, always from the same values.
+"""A while loop whose condition is recomputed in each iteration, always from the same values.
 
 Such a loop does not end: a loss that is NaN is not below anything, a crop of an empty mask stays
-empty. Nothing is said of flags, counters and whole numbers, which stay as they are until the end,
-nor of values that only some rounds change. Looked at only in a process that hangs.
+empty. Nothing is said about flags, counters and whole numbers, which stay as they are until the
+end, nor about values that only some iterations change. Used only on a process that hangs.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ class Guard:
         if ends:
             is_hang = self.pulse.idle_s() >= self._witness.limit_s()
             self._close(END_OF_A_HANG_S if is_hang else END_AFTER_SIGTERM_S)
-        else:  # a handler of the user's waits for this, and decides; perhaps it goes on
+        else:  # a handler of the user's waits for this, and decides; perhaps it continues
             _within(self.on_hang, 0.0)
 
     def _tell_if_it_hangs(self) -> None:

@@ -2,7 +2,7 @@
 
 Functions and methods are replaced while books are kept, and restored afterward. The clocks
 decide nothing: what they stand around is called with what it was given, and its result and its
-exceptions go on.
+exceptions are passed on.
 
 TensorFlow records the whole stack with each op that it builds, so a frame of ours below a step that
 is traced costs some milliseconds: there are as few as can be.

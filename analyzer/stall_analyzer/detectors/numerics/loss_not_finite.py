@@ -49,7 +49,7 @@ DIVERGED = 10.0
 LOOK_BACK = 10  # steps before the break
 
 
-_MEND_THE_OP = Change(
+_FIX_THE_OP = Change(
     "Fix the operation that ST313 names, and stop broken runs at once.",
     before="model.fit(...)",
     after="model.fit(..., callbacks=[keras.callbacks.TerminateOnNaN()])",
@@ -68,10 +68,10 @@ def check(signals: Signals) -> Finding | None:
         severity="consider" if survived else "act",
         title=_title(broken, survived),
         explanation=_explanation(signals, broken, diverged, survived, lost),
-        change=_MEND_THE_OP if _is_op_known(signals) else _change(learning, broken, diverged),
+        change=_FIX_THE_OP if _is_op_known(signals) else _change(learning, broken, diverged),
         lost_ps=lost,
         confidence=0.6 if survived else 0.97,
-        evidence=signals.evidence_of("numerics.nonfinite", "computed after the loss was lost"),
+        evidence=signals.evidence_of("numerics.nonfinite", "computed after the loss became NaN"),
     )
 
 

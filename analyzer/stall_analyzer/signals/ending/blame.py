@@ -1,6 +1,6 @@
 """What a training that makes no progress waits for, from the stacks of its threads.
 
-The main thread tells the most: it is in the user's own code, or inside TensorFlow. There it waits
+The main thread says the most: it is in the user's own code, or inside TensorFlow. There it waits
 for Python that TensorFlow called (a generator, a py_function), for other workers, or for its next
 batch. Where nothing shows which, nothing is reported.
 """

@@ -79,7 +79,7 @@ class Seen:
         """What stopping the profiler took at least, in the middle of the steps.
 
         Where it would not fit, the time zone of the session's name was taken wrong. A capture stops
-        it in a thread of its own, and training goes on.
+        it in a thread of its own, and training continues.
         """
         return sum(
             trace.stopping_ps

@@ -1,4 +1,4 @@
-"""Which accelerators a host has, and what the trace shows of them."""
+"""Which accelerators a host has, and what the trace shows about them."""
 
 from __future__ import annotations
 
