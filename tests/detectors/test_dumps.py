@@ -203,7 +203,7 @@ def test_bad_data_of_an_eager_loop(tmp_path: Path) -> None:
 def test_a_dump_that_begins_too_late_says_so(tmp_path: Path) -> None:
     late = step(step(program(), **EVERYTHING))
     finding = found(checked(origin_of_nonfinite, late, tmp_path), "act")
-    assert finding.title == "A variable already held NaN when the debugger's dump begins"
+    assert finding.title == "A variable already held NaN when the debugger's dump began"
     assert "circular_buffer_size=-1" in finding.change.after
 
 

@@ -134,7 +134,7 @@ def _what(origin: Origin) -> str:
 def _title(origin: Origin) -> str:
     what = _what(origin)
     if origin.is_older_than_dump:
-        return f"A variable already held {what} when the debugger's dump begins"
+        return f"A variable already held {what} when the debugger's dump began"
     if _is_data(origin):
         return f"The first {what} came in with the data{_where(origin)}"
     return f"The first {what} was produced by {origin.type or origin.name}{_where(origin)}"
