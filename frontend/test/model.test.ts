@@ -156,7 +156,8 @@ describe("a finding", () => {
   );
   it("promises later epochs no more than the least, where they are slower than the first", () => {
     const slower = { gain_ps: range(2, 3), later_gain_at_least: true };
-    const says = (low: number) => gainSentence(finding({ ...slower, later_gain_ps: range(low, 3) }));
+    const says = (low: number) =>
+      gainSentence(finding({ ...slower, later_gain_ps: range(low, 3) }));
     expect(says(2)).toBe("2.00–3.00 s, and at least 2.00 s in each later epoch");
     expect(says(0)).toBe("2.00–3.00 s, and an unknown amount in each later epoch");
   });
