@@ -102,7 +102,11 @@ def measured(steps: int = 2) -> tuple[dict[str, float], Any, list[Any]]:
     return values, probe.batch, model.get_weights()
 
 
-def test_both_ways_of_measuring_come_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("little_bytes", [0, gradients.LITTLE_BYTES])
+def test_both_ways_of_measuring_come_to_the_same(
+    monkeypatch: pytest.MonkeyPatch, little_bytes: int
+) -> None:
+    monkeypatch.setattr(gradients, "LITTLE_BYTES", little_bytes)
     outside, batch, weights = measured()
     monkeypatch.setattr(gradients, "MOST_HELD_BYTES", 0)
     inside, same_batch, same_weights = measured()
@@ -125,7 +129,8 @@ def test_what_xla_compiles_is_measured_inside() -> None:
     assert probe.failure is None
 
 
-def test_a_step_that_is_not_measured_keeps_nothing() -> None:
+def test_a_step_that_is_not_measured_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gradients, "LITTLE_BYTES", 0)
     model = small_model()
     probe = Probe(model.optimizer)
     probe.put_in(model)

@@ -3,8 +3,8 @@
 Whatever is done for it inside the step is in a function behind an If: a step that is not measured
 pays for the If only, and a step that is traced twice has the function traced once. Where gradients
 are small and in the memory of this machine, a measured step only keeps them, and all else is done
-outside. Elsewhere all results are one vector; what can be worked out from it outside is not worked
-out in the graph.
+outside; if they are very small, every step does, because an If would cost more. Elsewhere all
+results are one vector; what can be worked out from it outside is not worked out in the graph.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ IN_THIS_THREAD = {"executor_type": tf.compat.v1.AttrValue(s=b"SINGLE_THREADED_EX
 INLINED = "_lower_using_switch_merge"
 
 MOST_HELD_BYTES = 16 << 20  # of gradients, which would be gone by the end of the step
+LITTLE_BYTES = 256 << 10  # stays in a core's cache, and may be held by every step
+USUAL_ROWS = 1024  # at the most, in a batch of which they are not known
 
 
 class _Measured(NamedTuple):
@@ -226,13 +228,13 @@ class GradientMeter:
         known = tuple(each for each in rows if each is not None)
         if not given or len(known) < len(rows):
             return False
-        if _known_bytes(given) > MOST_HELD_BYTES or _is_elsewhere():
+        if _likely_bytes(given) > MOST_HELD_BYTES or _is_elsewhere():
             return False
         if tf.executing_eagerly() and not self._will_measure:
             return True
         what = _Measured(tuple(tensor is not None for tensor in tensors), replicas, known)
         given += [tensor for _, tensor in batch]
-        if tf.executing_eagerly():
+        if tf.executing_eagerly() or _likely_bytes(given) <= LITTLE_BYTES:
             self._keep(what, given)
         else:
             self._if_due(self._keeping(what), given, is_inlined=True)
@@ -349,10 +351,12 @@ def _is_elsewhere() -> bool:
     return not tf.executing_eagerly() and control_flow_util.GraphOrParentsInXlaContext(graph)
 
 
-def _known_bytes(tensors: Sequence[Any]) -> int:
-    """Of rows that an embedding used, nobody knows how many there are: as few as in the batch."""
+def _likely_bytes(tensors: Sequence[Any]) -> int:
+    """How many rows a batch has, or an embedding used, may not be known."""
     return sum(
-        tensor.dtype.size * math.prod(n or 1 for n in tensor.shape.as_list()) for tensor in tensors
+        tensor.dtype.size
+        * math.prod(USUAL_ROWS if n is None else n for n in tensor.shape.as_list())
+        for tensor in tensors
     )
 
 
