@@ -196,9 +196,7 @@ class PlanEntry(TypedDict):
 
     findings: Annotated[list[FindingId], ("minItems", 1)]  # Largest saving first.
     first_epoch_ps: ForecastEntry
-    later_epoch_ps: (
-        ForecastEntry | None
-    )  # Null where none is known, or all are slower than the first.
+    later_epoch_ps: ForecastEntry | None  # Null if none is known, or all are slower than the first.
 
 
 class HostLedgerEntry(TypedDict):
