@@ -188,7 +188,7 @@ docs: $(VENV)/.installed-docs  ## docs/findings/ from the detectors, outputs sho
 docs-site: $(VENV)/.installed-docs
 	$(BIN)/mkdocs build --quiet
 
-sample-logs: $(VENV)/.installed-test  ## record sample_logs/ anew
+sample-logs: $(VENV)/.installed-test  ## record sample_logs/ again
 	$(BIN)/python -m tests.scenarios.make_samples
 
 clean:  ## remove everything that make made

@@ -4,6 +4,9 @@
 
 What is written passes lint, types and its own test at once: it finds a cause that takes a large
 share of the first epoch. Make it say more than the ledger does, and replace every TODO.
+
+Families without a range of ids, ending and profiling, have no template: their findings do not rest
+on a cause. What only the model's own work takes is not a stall, so it is not offered as a cause.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from stall_analyzer.model.causes import CAUSES, bucket_of
 
 ROOT = Path(__file__).resolve().parents[1]
 FIRST_ID = {"input": 1, "compile": 101, "memory": 201, "numerics": 301, "host": 401, "cluster": 501}
+IDS_EACH = 99
+NO_STALL = ("compute", "unknown")
 ID = re.compile(r'^ID = "ST(\d{3})"', re.MULTILINE)
 
 DETECTOR = '''\
@@ -102,8 +107,10 @@ def write_detector(family: str, name: str, cause: str, root: Path = ROOT) -> lis
     """Gives back what was written. Raises ValueError where the names do not fit."""
     if not re.fullmatch(r"[a-z][a-z_]+", name):
         raise ValueError(
-            f"{name} cannot be a name: use small letters and _, such as slow_eager_ops"
+            f"{name} cannot be a name: use lowercase letters and _, such as slow_eager_ops"
         )
+    if cause not in CAUSES or bucket_of(cause) in NO_STALL:
+        raise ValueError(f"{cause} is not a cause of lost time (see docs/reference/buckets.md)")
     folder = root / "analyzer" / "stall_analyzer" / "detectors" / family
     detector = folder / f"{name}.py"
     test = root / "tests" / "detectors" / f"test_{name}.py"
@@ -124,14 +131,17 @@ def next_id(detectors: Path, family: str) -> str:
     first = FIRST_ID[family]
     texts = [path.read_text("utf-8") for path in detectors.glob("*/*.py")]
     taken = [int(number) for text in texts for number in ID.findall(text)]
-    return f"ST{max((n for n in taken if first <= n < first + 99), default=first - 1) + 1:03}"
+    number = max((n for n in taken if first <= n < first + IDS_EACH), default=first - 1) + 1
+    if number >= first + IDS_EACH:
+        raise ValueError(f"the family {family} has no more ids after ST{number - 1:03}")
+    return f"ST{number:03}"
 
 
 def main() -> int:
     known = argparse.ArgumentParser(description="Writes a detector and its test to start from.")
     known.add_argument("family", choices=sorted(FIRST_ID))
     known.add_argument("name", help="of the finding and of its file, such as slow_eager_ops")
-    known.add_argument("cause", choices=CAUSES, metavar="cause", help="such as host.eager")
+    known.add_argument("cause", help="such as host.eager; docs/reference/buckets.md lists them")
     given = known.parse_args()
     try:
         written = write_detector(given.family, given.name, given.cause)

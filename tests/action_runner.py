@@ -47,11 +47,14 @@ class Runner:
         self._cache = folder / "cache"
         self._jobs = 0
 
-    def run(self, event: str, branch: str, inputs: Mapping[str, str]) -> Job:
-        """As on a push to `branch`, or on the pull request 7 against it."""
-        self._jobs += 1
+    def run(
+        self, event: str, branch: str, inputs: Mapping[str, str], same_job: bool = False
+    ) -> Job:
+        """As on a push to `branch`, or on the pull request 7 against it; `same_job`: after an
+        earlier use, whose files are still there."""
+        self._jobs += not same_job
         temp = self._folder / f"job-{self._jobs}"
-        temp.mkdir(parents=True)
+        temp.mkdir(parents=True, exist_ok=same_job)
         action = yaml.safe_load((ACTION / "action.yml").read_text("utf-8"))
         is_pull = event == "pull_request"
         known = {

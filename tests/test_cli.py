@@ -172,7 +172,7 @@ def test_a_wrong_command_line_gets_one_line_and_exits_2(
         cli.main(arguments)
     assert stopped.value.code == USAGE
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("(see stall-analyze --help)")
+    assert line.endswith("(see stall-analyze --help-all)")
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])

@@ -103,7 +103,28 @@ def test_a_run_that_the_base_branch_does_not_have_is_no_failure(
     runner.run("push", "main", base)
     inputs = {"logdir": logs(tmp_path, "healthy"), "install": "none"}
     job = runner.run("pull_request", "main", inputs)
-    assert not job.failed and "nothing to compare" in job.log
+    assert not job.failed
+    assert "::warning title=stall::Not compared with the base branch: stall-analyze: " in job.log
+
+
+def test_a_mistyped_limit_is_not_blamed_on_the_base_branch(
+    runner: Runner, api: GitHub, tmp_path: Path
+) -> None:
+    inputs = {"logdir": logs(tmp_path, "healthy"), "install": "none"}
+    runner.run("push", "main", inputs)
+    job = runner.run("pull_request", "main", inputs | {"fail-over": "inptu=20%"})
+    assert job.failed and "'inptu' cannot be limited" in job.log
+    assert "Not compared" not in job.log
+
+
+def test_uses_of_different_names_in_one_job_do_not_meet(
+    runner: Runner, api: GitHub, tmp_path: Path
+) -> None:
+    inputs = {"logdir": logs(tmp_path, "healthy"), "install": "none"}
+    runner.run("push", "main", inputs)
+    inputs |= {"logdir": logs(tmp_path, "input_py_function"), "name": "other"}
+    second = runner.run("push", "main", inputs, same_job=True)
+    assert not second.failed and "Worse than the baseline" not in second.log
 
 
 def test_a_log_directory_without_a_run_fails_and_comments_nothing(

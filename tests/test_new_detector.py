@@ -78,6 +78,19 @@ def test_ids_go_on_after_the_last_of_the_family(checkout: Path) -> None:
     assert f'ID = "{newer}"' not in (detectors / "cluster" / f"{NAME}.py").read_text("utf-8")
 
 
+def test_ids_of_a_family_do_not_run_into_those_of_the_next(checkout: Path) -> None:
+    detectors = checkout / "analyzer" / "stall_analyzer" / "detectors"
+    (detectors / "host" / "last.py").write_text('ID = "ST499"\n', encoding="utf-8")
+    with pytest.raises(ValueError, match="no more ids after ST499"):
+        next_id(detectors, "host")
+
+
+@pytest.mark.parametrize("cause", ["compute.step", "unknown.not_traced", "host.nothing"])
+def test_a_cause_that_is_no_lost_time_is_refused(cause: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is not a cause of lost time"):
+        write_detector("host", NAME, cause, tmp_path)
+
+
 @pytest.mark.parametrize("name", ["Slow", "slow-ops", "../x", ""])
 def test_a_name_that_cannot_be_a_module_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="cannot be a name"):

@@ -14,6 +14,7 @@ from jsonschema.validators import validator_for
 from stall_analyzer.cli import main as cli
 from stall_analyzer.report import github, junit, sarif
 from stall_analyzer.report.problems import Place, Problem, RunProblems, in_checkout, problems_of
+from tests.batch.fleets import copy_sample
 from tests.event_files import file_name
 from tests.junit_rules import broken_rules
 from tests.published_schemas import published
@@ -223,6 +224,17 @@ def test_a_limit_on_an_epoch_that_was_not_read_is_skipped(tmp_path: Path, capsys
     (suite,) = checked_junit(printed(capsys, str(tmp_path), "--format", "junit", *checks))
     (case,) = (case for case in suite if case.find("skipped") is not None)
     assert case.attrib["name"] == "limit input=20%"
+
+
+def test_a_limit_on_what_nobody_could_measure_is_skipped(tmp_path: Path, capsys: Capsys) -> None:
+    copy_sample("healthy", tmp_path / "cut")
+    (trace,) = (tmp_path / "cut").rglob("*.xplane.pb")
+    trace.write_bytes(trace.read_bytes()[:100_000])
+    limits = ("--fail-over", "input=20%", "--fail-over", "epoch=1h")
+    assert cli.main([str(tmp_path), "--format", "junit", *limits]) == 0
+    (suite,) = ElementTree.fromstring(capsys.readouterr().out)
+    skipped = {case.attrib["name"] for case in suite if case.find("skipped") is not None}
+    assert skipped == {"limit input=20%", "undecided"}
 
 
 def test_the_baseline_is_a_test_of_each_run_and_skipped_where_the_run_is_new(

@@ -1,38 +1,44 @@
 #!/usr/bin/env bash
 # Annotations onto the log, the report into the job's summary, the result into a file.
-# Reads LOGDIR, LIMITS, BASELINE and TOLERANCE; the last three may be empty.
+# Reads NAME, LOGDIR, LIMITS, BASELINE and TOLERANCE; the last three may be empty.
 set -euo pipefail
 
-base="$RUNNER_TEMP/stall-base/result.jsonl"
-result="$RUNNER_TEMP/stall-result.jsonl"
-report="$RUNNER_TEMP/stall-report.md"
-annotations="$RUNNER_TEMP/stall-annotations.txt"
+base="$RUNNER_TEMP/stall-base-$NAME/result.jsonl"
+folder="$RUNNER_TEMP/stall-$NAME"
+result="$folder/result.jsonl" report="$folder/report.md"
+annotations="$folder/annotations.txt" errors="$folder/errors.txt"
+rm -rf "$folder"  # of an earlier use in this job
+mkdir -p "$folder"
 
 options=()
 for limit in $LIMITS; do options+=(--fail-over "$limit"); done
+if [ "$GITHUB_EVENT_NAME" != pull_request ] || [ ! -e "$base" ]; then base=; fi
 compared=()
-if [ -z "$BASELINE" ] && [ -e "$base" ]; then BASELINE=$base; fi
-if [ -n "$BASELINE" ]; then compared=(--baseline "$BASELINE" ${TOLERANCE:+--tolerance "$TOLERANCE"}); fi
+if [ -n "${BASELINE:=$base}" ]; then compared=(--baseline "$BASELINE"); fi
+# Not an option: it would be refused where nothing is compared.
+if [ -n "$TOLERANCE" ]; then export STALL_TOLERANCE="$TOLERANCE"; fi
 
 analyze() {
   code=0
-  stall-analyze "$LOGDIR" ${options[@]+"${options[@]}"} ${compared[@]+"${compared[@]}"} "$@" || code=$?
+  stall-analyze "$LOGDIR" ${options[@]+"${options[@]}"} ${compared[@]+"${compared[@]}"} "$@" 2> "$errors" || code=$?
 }
 
 analyze --format github -o "$annotations" --jsonl "$result"
-if [ "$code" = 2 ] && [ "$BASELINE" = "$base" ]; then
-  echo "::notice title=stall::No run of the base branch has the name of a run here: nothing to compare."
+if [ "$code" = 2 ] && [ -n "$base" ] && [ "$BASELINE" = "$base" ]; then
+  why=$(tail -n 1 "$errors")
   compared=()
   analyze --format github -o "$annotations" --jsonl "$result"
+  if [ "$code" != 2 ]; then echo "::warning title=stall::Not compared with the base branch: $why"; fi
 fi
 verdict=$code
+cat "$errors" >&2
 if [ -e "$annotations" ]; then cat "$annotations"; fi
 analyze --markdown -o "$report"  # what was read is kept, so this reads nothing again
 
 if [ -e "$report" ]; then cat "$report" >> "$GITHUB_STEP_SUMMARY"; fi
 if [ "$GITHUB_EVENT_NAME" != pull_request ] && [ -e "$result" ]; then
-  mkdir -p "$(dirname "$base")"
-  cp "$result" "$base"
+  mkdir -p "$RUNNER_TEMP/stall-base-$NAME"
+  cp "$result" "$RUNNER_TEMP/stall-base-$NAME/"
 fi
 {
   echo "exit-code=$verdict"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from stall_analyzer.batch.baseline import Changed
 from stall_analyzer.batch.batch import Batch
 from stall_analyzer.batch.judge import Judge
-from stall_analyzer.batch.limits import STATUS, Excess, Limit
+from stall_analyzer.batch.limits import EPOCH, STATUS, Excess, Limit
 from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.report import github, junit, sarif
 from stall_analyzer.report.document import document
@@ -24,9 +25,13 @@ from stall_analyzer.report.problems import (
     unreadable,
 )
 
+if TYPE_CHECKING:
+    from stall_analyzer.report.document_types import ReportEntry
+
 ALL_PATHS = "all paths"
 BASELINE = "baseline"
 NOT_MEASURED = "It is not known how long the first epoch took."
+NOT_DIVIDED = "It is not known what the first epoch was spent on."
 NOT_IN_BASELINE = "This run is not in the baseline."
 
 
@@ -57,7 +62,7 @@ def _runs(batch: Batch, judge: Judge) -> Iterator[RunProblems]:
         identity = entry["run"], entry["attempt"]
         took_s = entry["window"]["duration_ps"] / PS_PER_S
         checks = [
-            _limit_check(name, limit, excesses.get((*identity, limit.text)), took_s > 0)
+            _limit_check(name, limit, excesses.get((*identity, limit.text)), entry)
             for limit in judge.limits.limits
         ]
         if judge.comparison:
@@ -70,12 +75,17 @@ def _runs(batch: Batch, judge: Judge) -> Iterator[RunProblems]:
         yield RunProblems(ALL_PATHS, 0.0, everywhere)
 
 
-def _limit_check(run: str, limit: Limit, excess: Excess | None, measured: bool) -> Check:
+def _limit_check(run: str, limit: Limit, excess: Excess | None, entry: ReportEntry) -> Check:
     name = f"limit {limit.text}"
     if excess:
         title, text = f"Over the limit {limit.text}", f"It is {excess.measured}."
         return Check(name, Problem(run, OVER_LIMIT, "error", title, text))
-    return Check(name, skipped="" if measured or limit.what == STATUS else NOT_MEASURED)
+    if limit.what == STATUS:
+        return Check(name)
+    if not entry["window"]["duration_ps"]:
+        return Check(name, skipped=NOT_MEASURED)
+    is_divided = limit.what == EPOCH or entry["verdict"]["status"] != "unknown"
+    return Check(name, skipped="" if is_divided else NOT_DIVIDED)
 
 
 def _baseline_check(run: str, worse: Changed | None, known: bool) -> Check:

@@ -75,7 +75,9 @@ def parse(text: str) -> Limit:
         return Limit(text, what, status=value)
     if what != EPOCH and what.partition(".")[0] not in BUCKETS:
         known = ", ".join((*BUCKETS, EPOCH, STATUS))
-        raise ValueError(f"{what!r} cannot be limited; what can: {known}")
+        raise ValueError(
+            f"{what!r} cannot be limited; what can: {known}, and causes such as compile.retracing"
+        )
     if value.endswith("%") and what != EPOCH:
         return Limit(text, what, share=parse_share(value))
     try:

@@ -10,4 +10,6 @@ from stall_analyzer.errors import UsageError
 
 class ArgumentParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        self.exit(UsageError.exit_code, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        help_option = "--help-all" if "--help-all" in self._option_string_actions else "--help"
+        where = f"(see {self.prog} {help_option})"
+        self.exit(UsageError.exit_code, f"{self.prog}: {message} {where}\n")

@@ -84,14 +84,15 @@ many runs (docs/how-to/cluster.md has more):
   that was killed continues where it stopped when it is started again.
 
 exit codes:
-  0    a report was made, whatever its verdict
+  0    a report was made, whatever its verdict, or a selection left no run
   1    internal error
-  2    the command line, or the output file, cannot be used
+  2    the command line, the settings, or the output file cannot be used, or no
+       run has a partner in the baseline
   3    no run was found
   4    a file or a run could not be read; the rest is in the report
   5    a run is over a limit of --fail-over
   6    a run is worse than in the --baseline
   7    the cluster of --scheduler cannot be used, or was lost
   130  interrupted
-  If several apply, 5 comes before 6, and 6 before 4.
+  If several apply, 2 comes before 5, 5 before 6, and 6 before 4.
 """

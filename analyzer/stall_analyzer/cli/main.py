@@ -160,8 +160,14 @@ def _analyze(arguments: argparse.Namespace) -> int:
     if arguments.store is None and batch.runs > MOST_IN_FULL:
         store.prune()
     if judge.limits.exceeded:
-        _say(f"limits exceeded: {len(judge.limits.exceeded):,}")
+        over = {(one.run, one.attempt) for one in judge.limits.exceeded}
+        _say(f"over a limit: {len(over):,} of {judge.fleet.runs:,} runs")
     judge.check()
+    return _outcome(batch, judge)
+
+
+def _outcome(batch: Batch, judge: Judge) -> int:
+    """The exit code, with a line on stderr that says why it is not 0."""
     worse = judge.comparison.worse if judge.comparison else ()
     if worse:
         _say(f"worse than the baseline: {len(worse):,} of {judge.fleet.runs:,} runs")
@@ -169,8 +175,10 @@ def _analyze(arguments: argparse.Namespace) -> int:
         return OVER_LIMIT
     if worse:
         return WORSE
-    has_errors = judge.fleet.with_errors or any(n.level == "error" for n in batch.notes)
-    return UnreadableFile.exit_code if has_errors else 0
+    if judge.fleet.with_errors or any(note.level == "error" for note in batch.notes):
+        _say("not everything could be read; the report says what")
+        return UnreadableFile.exit_code
+    return 0
 
 
 def _check_outputs(arguments: argparse.Namespace) -> Extra | None:
@@ -248,7 +256,7 @@ def _costliest(batch: Batch, most: int, store: ResultStore, arguments: argparse.
 
 
 def _say_found(batch: Batch) -> None:
-    if not batch.runs:
+    if not batch.runs and not batch.left_out:
         why = "none has changed since then" if batch.not_new else "all are in other shards"
         _say(f"there are runs, but {why}")
     elif batch.runs > MOST_IN_FULL:

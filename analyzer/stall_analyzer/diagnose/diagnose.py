@@ -39,9 +39,6 @@ from stall_analyzer.signals.signals import Signals
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # most severe first
 # A straggler of which much less was profiled cannot represent the run.
 SEEN_SHARE = 0.5
-# What is seen rarely says nothing about later epochs. But these come with every epoch: its
-# iterator, what is written at its end, its validation.
-ONCE_AN_EPOCH = frozenset({"ST014", "ST403", "ST404"})
 OTHERS_ASKED = 4  # stragglers whose own findings are looked for; each costs as much as a host
 
 
@@ -200,7 +197,8 @@ def _checked(detector: Detector, signals: Signals, notes: list[Note]) -> Finding
 
 
 def _of_later_epochs_if_often(finding: Finding) -> Finding:
-    if finding.id in ONCE_AN_EPOCH or not finding.evidence or len(finding.evidence) >= OFTEN:
+    """What was seen once or twice may never come again."""
+    if finding.once_an_epoch or not finding.evidence or len(finding.evidence) >= OFTEN:
         return finding
     return replace(finding, later_gain=Gain())
 

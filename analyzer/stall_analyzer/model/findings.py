@@ -70,6 +70,7 @@ class Finding:
     lost_ps: int = 0
     gain: Gain = Gain()  # in the first epoch
     later_gain: Gain = Gain()  # in each later epoch
+    once_an_epoch: bool = False  # by the training's own plan: once is enough to expect it again
     later_at_least: bool = False  # or more: later epochs are slower, for reasons not recorded
     confidence: float = 0.5
     fatal: bool = False  # training could not go on: nothing else matters

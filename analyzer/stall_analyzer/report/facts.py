@@ -40,6 +40,7 @@ BY_NEED: tuple[Status, ...] = (
 DETAILS = (
     "blames",
     "estimated",
+    "later_gain_at_least",
     "lines",
     "stack",
     "explanation",

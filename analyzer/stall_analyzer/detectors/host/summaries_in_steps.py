@@ -71,6 +71,7 @@ def check(signals: Signals) -> Finding | None:
         blames=("host", "compute"),  # steps that are interrupted are slower, too
         gain=gain,
         later_gain=every_epoch(gain, signals),
+        once_an_epoch=True,
         confidence=0.8,
         evidence=signals.evidence_at(summaries.start_ps, summaries.end_ps, "writes summaries"),
     )

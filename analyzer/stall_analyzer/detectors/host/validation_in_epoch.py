@@ -79,6 +79,7 @@ def check(signals: Signals) -> Finding | None:
         blames=BUCKETS,  # whatever validation spends its time on
         gain=gain,
         later_gain=every_epoch(later, signals),
+        once_an_epoch=True,
         confidence=0.85,
         evidence=signals.evidence_at(*starts_and_ends(phases), "validation"),
     )

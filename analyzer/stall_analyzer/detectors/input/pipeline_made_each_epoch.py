@@ -93,6 +93,7 @@ def check(signals: Signals) -> Finding | None:
         lost_ps=lost,
         gain=partly(lost, 0.0, MOST_WON),
         later_gain=every_epoch(later, signals),
+        once_an_epoch=True,
         confidence=0.7,
         evidence=signals.evidence_of("input.iterator_create", "makes an iterator"),
     )
@@ -113,6 +114,7 @@ def _slow_ending(signals: Signals, lost: int) -> Finding:
         lost_ps=lost,
         gain=removed(lost),
         later_gain=every_epoch(partly(lost, 0.0, MOST_WON_LATER), signals),
+        once_an_epoch=True,
         confidence=0.7,
         evidence=signals.evidence_of("input.iterator_teardown", "ends an iterator"),
     )
