@@ -1,4 +1,4 @@
-"""Which costs of input belong to the first epoch alone: as later epochs show, or as tf.data works.
+"""Which costs belong to the first epoch alone: as later epochs show, or as tf.data works.
 
 A new iterator opens its files and fills its shuffle buffer again. What belongs to the dataset
 rather than to one of its iterators stays: the rewritten graph of the pipeline with its constants,
@@ -44,6 +44,8 @@ AGAIN_SHARE = 0.5
 # One dataset to train and one to validate with are made ready in the first epoch; a third one, or
 # one in a later epoch, means that datasets are made again.
 MADE_READY_ONCE = 2
+# So many waits for memory may be an accident and a coincidence: nothing says that they come again.
+SELDOM = 2
 # With more of the first epoch unknown, its length says little about what is known.
 UNTRACED_SHARE = 0.1
 
@@ -63,6 +65,8 @@ def ledger_with_one_time(
         once |= (labels == code(cause)) & covered(bounds[:-1], *spans)
     if not _first_wait_returns(tiling, parts, timeline):
         once |= among(labels, codes(*FIRST_WAITS))
+    if np.count_nonzero(simplify(tiling).labels == code("memory.allocator_wait")) <= SELDOM:
+        once |= labels == code("memory.allocator_wait")
     once &= ~(among(labels, TRACING) & covered(bounds[:-1], *_traced_each_time(parts)))
     return _no_longer_than_later(Ledger(bounds, labels.astype(np.uint8), once), timeline)
 
