@@ -367,6 +367,18 @@ def test_a_trace_without_a_clock_begins_when_the_capture_opened_it(tmp_path: Pat
     assert aligned.shift_ps == 2 * PS_PER_S
 
 
+def test_a_window_ends_when_the_capture_closed_it_not_when_it_was_saved(tmp_path: Path) -> None:
+    """Saving takes what training leaves of the cores, and only then the profiler writes its end."""
+    windows = (
+        WindowRecord(at(1), "opened", "start"),
+        WindowRecord(at(8), "saved", "start", session="session", seconds=5.5),
+    )
+    log = capture(("epoch_begin", 1), ("epoch_end", 9), windows=windows)
+    planes = (trainer(*epoch(0, first_run=1)), clock(at(1), 6.9))
+    (aligned,) = timeline_of(tmp_path, *planes, events=log).traces
+    assert aligned.covered_ps == (0, round(1.5 * PS_PER_S))
+
+
 def test_steps_of_all_sessions_count(tmp_path: Path) -> None:
     traces = []
     for number, second in enumerate((0, 4)):

@@ -13,6 +13,7 @@ from stall_analyzer.align.trace_clock import (
     base_from_capture,
     base_from_profiled_batch,
     base_from_summaries,
+    closed_by_capture,
 )
 from stall_analyzer.align.traced_steps import device_steps, find_landmarks, find_traced_steps
 from stall_analyzer.align.training_thread import follow_training
@@ -63,6 +64,8 @@ def inspect_trace(
     """Reads the trace, and keeps of it what the alignment needs."""
     trace = source.read()
     base_ns, exact = _base_unix_ns(session, trace, events)
+    closed_ns = None if events is None else closed_by_capture(trace, session, events)
+    extent_ps = _extent_ps(trace, closed_ns)
     # What a thread waits for is known of TensorFlow alone: JAX calls a step and goes on at once.
     training = follow_training(trace) if trace.framework == "tensorflow" else None
     epochs: tuple[Epoch, ...] = ()
@@ -80,8 +83,12 @@ def inspect_trace(
         steps=steps,
         epochs=epochs,
         collectives=collectives_of(trace),
-        extent_ps=_extent_ps(trace),
-        last_work_ps=_last_work_ps(trace, training, steps, epochs),
+        extent_ps=extent_ps,
+        last_work_ps=(
+            extent_ps[1]
+            if training is None or steps is None
+            else _last_work_ps(trace, training, steps, epochs)
+        ),
         base_unix_ns=base_ns,
         exact=exact,
         is_cut=trace.is_cut,
@@ -109,24 +116,21 @@ def _base_unix_ns(
     return base_ns, True
 
 
-def _extent_ps(trace: Trace) -> tuple[int, int]:
+def _extent_ps(trace: Trace, closed_ns: int | None) -> tuple[int, int]:
+    """`closed_ns`: when the capture that made it ended it, if one did."""
     events = trace.events
     last = int(events.end_ps.max(initial=0))
     if trace.base_unix_ns is None:
         return int(events.start_ps.min(initial=last)), last
-    if trace.stop_unix_ns is not None:
-        last = max(last, (trace.stop_unix_ns - trace.base_unix_ns) * PS_PER_NS)
+    stops_ns = [ns for ns in (trace.stop_unix_ns, closed_ns) if ns is not None]
+    if stops_ns:
+        last = max(last, (min(stops_ns) - trace.base_unix_ns) * PS_PER_NS)
     return 0, last
 
 
 def _last_work_ps(
-    trace: Trace,
-    training: TrainingThread | None,
-    steps: TracedSteps | None,
-    epochs: tuple[Epoch, ...],
+    trace: Trace, training: TrainingThread, steps: TracedSteps, epochs: tuple[Epoch, ...]
 ) -> int:
-    if training is None or steps is None:
-        return _extent_ps(trace)[1]
     last = max(int(steps.end_ps.max(initial=0)), int(training.runs.end_ps.max(initial=0)))
     span = rows_of_line(trace, training.line)
     ends = trace.events.end_ps

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.event_log import Capture, EventLog
 from stall_analyzer.model.runs import ProfileSession
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import rows_named
@@ -48,9 +48,22 @@ def base_from_summaries(trace: Trace, events: EventLog) -> int | None:
 def base_from_capture(trace: Trace, session: ProfileSession, events: EventLog) -> int | None:
     """Unix ns of the trace's time zero: when the capture opened the window."""
     name = session.id.rpartition("/")[2]
-    captures = [c for c in events.captures if c.trace_name == trace.host]
-    opened = [record for c in captures if (record := c.opened(name)) is not None]
+    opened = [r for c in _captures(trace, events) if (r := c.opened(name)) is not None]
     return opened[0].ns if opened else None
+
+
+def closed_by_capture(trace: Trace, session: ProfileSession, events: EventLog) -> int | None:
+    """Unix ns of the window's end. By then nothing was recorded anymore, but the trace may say that
+    it was stopped much later: the capture saves it at a low priority, while training goes on."""
+    name = session.id.rpartition("/")[2]
+    saved = [r for c in _captures(trace, events) if (r := c.saved(name)) is not None]
+    if not saved or saved[0].seconds is None:
+        return None
+    return saved[0].ns - round(saved[0].seconds * NS_PER_S)
+
+
+def _captures(trace: Trace, events: EventLog) -> list[Capture]:
+    return [capture for capture in events.captures if capture.trace_name == trace.host]
 
 
 def base_from_profiled_batch(trace: Trace, session: ProfileSession, events: EventLog) -> int | None:

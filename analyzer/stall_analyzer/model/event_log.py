@@ -139,6 +139,11 @@ class Capture:
         """Beats and dumps in order of time."""
         return tuple(sorted((*self.beats, *self.dumps), key=lambda look: look.ns))
 
+    def saved(self, session: str) -> WindowRecord | None:
+        """The window that was saved as this session."""
+        found = (w for w in self.windows if w.what == WindowEvent.SAVED and w.session == session)
+        return next(found, None)
+
     def opened(self, session: str) -> WindowRecord | None:
         """When the window was opened that was saved as this session."""
         before: WindowRecord | None = None
