@@ -12,7 +12,7 @@ from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.booked_costs import BookedCost
 from stall_analyzer.signals.host.overhead import step_overhead
 from stall_analyzer.signals.signals import Signals
-from tests.detectors.training import found, signals_for
+from tests.detectors.training import found, signals_for, with_cause
 from tests.traces import GRAPH, TRAIN_OPS, call, event, keras_log, ops, steps, timeline_of, trainer
 from tests.xspace import Event
 
@@ -266,6 +266,18 @@ def test_the_arguments_that_a_capture_saw_change_are_named(tmp_path: Path) -> No
     vars(signals)["booked_costs"] = (cost,)
     finding = found(retracing.check(signals))
     assert "(scale: 0.5, now 0.25)" in finding.change.text
+
+
+def test_graphs_built_outside_of_profiled_windows_count_by_the_clocks_of_the_capture(
+    tmp_path: Path,
+) -> None:
+    profiled = retraced(tmp_path, (0, 3, 6), 10)
+    whole = with_cause(profiled, "compile.retracing", share=0.9)
+    cost = BookedCost(Account.RETRACE, "train_step", "train.py:3", 34, 1)
+    vars(whole)["booked_costs"] = (cost,)
+    finding = found(retracing.check(whole), "act")
+    assert finding.title == "train_step() is traced again 34 times"
+    assert finding.lost_ps == whole.causes_ps["compile.retracing"] > 180 * MS
 
 
 def test_a_retrace_in_the_last_call_is_a_smaller_batch(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ How it is measured
 Calls after the function's first that the profile marks as traced, and how much longer than usual
 they took, not counting input. The tracing_count of the calls distinguishes a new tf.function (the
 count starts over) from a new trace of the old one (it grows). The steps of two models are two
-functions with the same name; the first trace of each does not count. A capture counts the traces of
-Keras's training step throughout the epoch, profiled or not; their cost is how much longer those
-steps took than the others.
+functions with the same name; the first trace of each does not count. A capture times all graph
+building throughout the epoch; where that comes to more than the profile shows, it is the cost, with
+the preparing of all graphs but the first. Where it could not, it counts the traces of Keras's
+training step, and their cost is how much longer those steps took than the others.
 
 Example
 A loop passed a Python number to its step: 15 calls, 15 graphs, 3.3 s of 3.8 s.
@@ -65,15 +66,21 @@ SAME_BATCHES = Change(
 
 
 def check(signals: Signals) -> Finding | None:
-    return _traced(signals) or _booked(signals) or _counted(signals)
+    # The profile knows each call, the capture's clocks also those outside of profiled windows.
+    found = [each for each in (_traced(signals), _booked(signals)) if each is not None]
+    return max(found, key=lambda each: each.lost_ps, default=None) or _counted(signals)
 
 
 def _booked(signals: Signals) -> Finding | None:
-    """From the capture's timing of graph building, where nothing was profiled."""
+    """From the capture's timing of graph building."""
     cost = costliest(signals.booked_costs, Account.RETRACE)
-    lost = signals.causes_ps["compile.retracing"]
+    if cost is None:
+        return None
+    # Each graph is prepared as well, the first one too.
+    prepared = signals.causes_ps["compile.instantiate"] * cost.count // (cost.count + 1)
+    lost = signals.causes_ps["compile.retracing"] + prepared
     severity = severity_of(signals.share(lost))
-    if cost is None or severity is None or signals.traces:
+    if severity is None:
         return None
     is_keras = cost.name in KERAS_STEPS
     called = "The Keras training step" if is_keras else f"{cost.name}()"
@@ -82,8 +89,9 @@ def _booked(signals: Signals) -> Finding | None:
         severity=severity if cost.count > 1 else "note",
         title=f"{called} is traced again {often}",
         explanation=(
-            f"Rebuilding graphs took {signals.with_share(lost)}, as timed by the capture. Each "
-            f"time, a call brought a new shape, dtype or Python argument. {cost.where}"
+            f"Rebuilding graphs and preparing them took {signals.with_share(lost)}, as timed by "
+            f"the capture. Each time, a call brought a new shape, dtype or Python argument. "
+            f"{cost.where}"
         ),
         change=_naming_arguments(
             signals, cost.name, SAME_BATCHES if is_keras else _as_tensors(cost.name)
