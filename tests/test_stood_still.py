@@ -82,3 +82,19 @@ def test_of_an_endless_loop_all_lines_are_where_training_is_stuck() -> None:
 def test_of_what_it_waits_for_nothing_is_known_if_no_thread_is_blamed() -> None:
     epoch = ledger((2, "input.wait"), (98, "compute.step"))
     assert with_time_stood_still(epoch, stuck_after(6), BEGUN_NS) is epoch
+
+
+def test_nobody_takes_cores_from_a_training_that_stands_still() -> None:
+    epoch = ledger((2, "compute.step"), (40, "input.wait"), (58, "input.contention"))
+    waits = replace(stuck_after(6), blamed=Blamed("input", "the generator", "waits", ()))
+    assert with_time_stood_still(epoch, waits, BEGUN_NS).causes_ps == {
+        "compute.step": 2 * PS_PER_S, "input.wait": 98 * PS_PER_S,
+    }  # fmt: skip
+
+
+def test_steps_that_had_ended_do_not_share_the_time_stood_still(tmp_path: Path) -> None:
+    under_way = {**BOOKS, "lasted_ns": [28 * S], "spent_ns": {"step": [28 * S]}, "is_open": True}
+    records = [*before(), write.record("books", 29.0, **under_way), *stall(*STARVED)]
+    steps = align([], write.read(tmp_path, records)).steps
+    assert len(steps) == 37
+    assert steps[-1].end_ps < 10 * PS_PER_S

@@ -14,9 +14,10 @@ from itertools import pairwise
 import numpy as np
 
 from stall_analyzer.align.logged_epoch import LoggedEpoch, batch_times, step_durations
-from stall_analyzer.model.event_log import EventLog
+from stall_analyzer.model.books import Books
+from stall_analyzer.model.event_log import Capture, EventLog
 from stall_analyzer.model.timeline import AlignedTrace, Step, TracedSteps, Window
-from stall_analyzer.model.units import PS_PER_MS, PS_PER_NS
+from stall_analyzer.model.units import NS_PER_S, PS_PER_MS, PS_PER_NS, Int64s
 
 # Durations are stored as float32: this is more than the rounding of one that takes an hour.
 ROUNDING_PS = PS_PER_MS
@@ -84,11 +85,12 @@ def _traced(steps: TracedSteps, until: int, first_number: int | None) -> list[St
 
 def _booked(events: EventLog, window: Window) -> list[Step]:
     """Those of the books, each from the end of the one before. Those of a row share it evenly."""
-    books = events.capture.books if events.capture is not None else None
-    if books is None or window.start_unix_ns is None:
+    capture = events.capture
+    books = capture.books if capture is not None else None
+    if capture is None or books is None or window.start_unix_ns is None:
         return []
     begins = (books.begin_ns - window.start_unix_ns) * PS_PER_NS
-    ends = (books.end_ns - window.start_unix_ns) * PS_PER_NS
+    ends = (_last_steps_end_ns(capture, books) - window.start_unix_ns) * PS_PER_NS
     rows = (books.steps > 0) & (ends > 0) & (ends <= window.duration_ps)
     found: list[Step] = []
     for begin, end, count in zip(begins[rows], ends[rows], books.steps[rows], strict=True):
@@ -96,6 +98,15 @@ def _booked(events: EventLog, window: Window) -> list[Step]:
         for start, stop in pairwise(bounds.tolist()):
             found.append(Step(len(found), start, stop, "training", "capture"))
     return found
+
+
+def _last_steps_end_ns(capture: Capture, books: Books) -> Int64s:
+    """Of each row. In the last one, training may have stopped long after its last step."""
+    ends_ns, looks = books.end_ns.copy(), capture.looks
+    if looks and looks[-1].step >= books.steps.sum():
+        alive_ns = looks[-1].ns - round(looks[-1].idle_s * NS_PER_S)
+        ends_ns[-1] = min(max(alive_ns, books.begin_ns[-1] + 1), ends_ns[-1])
+    return ends_ns
 
 
 def _timed(events: EventLog, window: Window, first_number: int) -> list[Step] | None:

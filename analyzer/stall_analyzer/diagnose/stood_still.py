@@ -31,6 +31,7 @@ def with_time_stood_still(ledger: Ledger, stall: Stall | None, begun_ns: int | N
     since = (stall.since_ns - begun_ns) * PS_PER_NS
     ledger = ledger.cut_at(np.array([since]))
     told = np.concatenate([codes_of_bucket(stall.bucket), codes_of_bucket("profiler")])
+    told = told[told != code("input.contention")]  # nobody computes whom input could slow down
     stood = (ledger.bounds_ps[:-1] >= since) & ~among(ledger.cause, told)
     cause = np.where(stood, code(CAUSES[stall.bucket]), ledger.cause).astype(np.uint8)
     return replace(ledger, cause=cause)
