@@ -254,7 +254,7 @@ def test_many_runs_are_summed_up(world: Any, in_this_process: None, capsys: Caps
     world(many(30))
     assert cli.main(["logs"]) == OK
     output = capsys.readouterr()
-    assert "30 runs on 30 hosts" in output.out
+    assert "30 runs: their first epochs" in output.out
     assert "costliest findings" in output.out
     assert "(75%) of the first epoch went to input" not in output.out
     assert "30 runs: 30 to read, 0 unchanged" in output.err
@@ -264,7 +264,7 @@ def test_full_shows_each_of_many_runs(world: Any, in_this_process: None, capsys:
     world(many(30))
     assert cli.main(["logs", "--full"]) == OK
     text = capsys.readouterr().out
-    assert "30 runs on 30 hosts" in text
+    assert "30 runs: their first epochs" in text
     assert text.count("(75%) of the first epoch went to input") == 30
 
 

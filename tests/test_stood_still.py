@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from stall_analyzer.align.align import align
 from stall_analyzer.captures.stack_frames import frame_of
-from stall_analyzer.diagnose.stood_still import time_before, with_time_stood_still
+from stall_analyzer.diagnose.stood_still import (
+    stopped_ps,
+    time_before,
+    with_time_stood_still,
+)
 from stall_analyzer.model.causes import code
 from stall_analyzer.model.ledger import Ledger
 from stall_analyzer.model.units import PS_PER_S
@@ -39,10 +44,22 @@ def ledger(*parts: tuple[int, str]) -> Ledger:
 
 def test_what_its_steps_cost_ends_where_it_stops() -> None:
     epoch = ledger((2, "input.wait"), (3, "compute.step"), (95, "input.wait"))
-    stuck = stuck_after(6)
-    assert time_before(stuck, epoch, BEGUN_NS, ("input",)) == 3 * PS_PER_S
-    assert time_before(stuck, epoch, BEGUN_NS, ("input", "compute")) == 6 * PS_PER_S
-    assert time_before(stuck, epoch, BEGUN_NS, ()) == 6 * PS_PER_S
+    stopped = 6 * PS_PER_S
+    assert time_before(stopped, epoch, ("input",)) == 3 * PS_PER_S
+    assert time_before(stopped, epoch, ("input", "compute")) == 6 * PS_PER_S
+    assert time_before(stopped, epoch, ()) == 6 * PS_PER_S
+
+
+def test_after_an_error_only_the_steps_before_it_have_a_cost() -> None:
+    failed: Any = SimpleNamespace(
+        stall=None,
+        ending=SimpleNamespace(has_failed=True),
+        timeline=SimpleNamespace(window=SimpleNamespace(start_unix_ns=BEGUN_NS)),
+        training_steps=(SimpleNamespace(end_ps=3 * PS_PER_S), SimpleNamespace(end_ps=5 * PS_PER_S)),
+    )
+    assert stopped_ps(failed) == 5 * PS_PER_S
+    failed.ending.has_failed = False
+    assert stopped_ps(failed) is None
 
 
 BOOKS: dict[str, Any] = {

@@ -7,11 +7,11 @@ import type { Bucket, Fleet, FleetDay, FleetFinding } from "./types";
 
 /** The same sentence as in the terminal (stall_analyzer/batch/view.py). */
 export function fleetHeadline(fleet: Fleet): string {
-  const { runs, hosts, lost_ps, buckets_ps, estimated_runs: estimated } = fleet;
+  const { runs, lost_ps, buckets_ps, estimated_runs: estimated } = fleet;
   if (runs === 0) return "No run has been analyzed yet";
   const whole = total(buckets_ps);
   return (
-    `${counted(runs, "run")} on ${counted(hosts, "host")}: their first epochs took ` +
+    `${counted(runs, "run")}: their first epochs took ` +
     `${seconds(whole)} of machine time; ${seconds(lost_ps)} of it ` +
     `(${percent(lost_ps, whole)}) was lost.` +
     (estimated > 0 ? ` In ${estimated.toLocaleString("en")} of the runs this is estimated.` : "")

@@ -6,7 +6,7 @@ import { S, fleet } from "./samples";
 describe("the sums over all runs", () => {
   it("are told in one sentence, with the time of all machines", () =>
     expect(fleetHeadline(fleet({ lost_ps: 11.7 * S, estimated_runs: 0 }))).toBe(
-      "9 runs on 10 hosts: their first epochs took 2 min 06 s of machine time; " +
+      "9 runs: their first epochs took 2 min 06 s of machine time; " +
         "11.7 s of it (9%) was lost.",
     ));
 

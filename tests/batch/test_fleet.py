@@ -117,8 +117,7 @@ def test_a_finding_is_told_with_its_runs_and_machine_hours() -> None:
 def test_the_headline_says_how_much_was_lost() -> None:
     made = summary(serial_map("a", 3000), serial_map("b", 0))
     assert view.headline(made) == (
-        "2 runs on 2 hosts: their first epochs took 5.00 s of machine time; 3.00 s of it (60%) "
-        "was lost."
+        "2 runs: their first epochs took 5.00 s of machine time; 3.00 s of it (60%) was lost."
     )
 
 
@@ -130,7 +129,7 @@ def test_markdown_has_the_same_tables() -> None:
 
 def test_a_fleet_of_nothing_has_no_tables() -> None:
     assert view.fleet_tables(summary()) == []
-    assert "0 runs on 0 hosts" in view.headline(summary())
+    assert "0 runs: their first epochs" in view.headline(summary())
 
 
 def test_the_sums_fit_their_schema() -> None:

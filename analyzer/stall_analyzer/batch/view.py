@@ -87,13 +87,12 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def headline(fleet: FleetEntry) -> str:
-    """`5,000 runs on 5,120 hosts: their first epochs took 38 h 10 min of machines, 61% lost.`"""
+    """`5,000 runs: their first epochs took 38 h 10 min of machine time; 23 h 17 min of it …`"""
     whole_ps, lost_ps, estimated = _whole(fleet), fleet["lost_ps"], fleet["estimated_runs"]
     partly = f" In {estimated:,} of the runs this is estimated." if estimated else ""
     return (
-        f"{_count(fleet['runs'], 'run')} on {_count(fleet['hosts'], 'host')}: their first epochs "
-        f"took {seconds(whole_ps)} of machine time; {seconds(lost_ps)} of it "
-        f"({percent(lost_ps, whole_ps)}) was lost.{partly}"
+        f"{_count(fleet['runs'], 'run')}: their first epochs took {seconds(whole_ps)} of machine "
+        f"time; {seconds(lost_ps)} of it ({percent(lost_ps, whole_ps)}) was lost.{partly}"
     )
 
 

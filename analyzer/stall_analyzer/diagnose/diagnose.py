@@ -20,7 +20,11 @@ from stall_analyzer.diagnose.next_steps import computing
 from stall_analyzer.diagnose.plan import plan
 from stall_analyzer.diagnose.precedence import without_opposed, without_silenced
 from stall_analyzer.diagnose.sooner_ending import with_sooner_ending
-from stall_analyzer.diagnose.stood_still import time_before, with_time_stood_still
+from stall_analyzer.diagnose.stood_still import (
+    stopped_ps,
+    time_before,
+    with_time_stood_still,
+)
 from stall_analyzer.diagnose.users_code import with_lines
 from stall_analyzer.diagnose.verdict import judge
 from stall_analyzer.model.estimate import Estimate
@@ -122,18 +126,21 @@ def _within_what_it_blames(finding: Finding, signals: Signals) -> Finding:
 def _before_it_stood_still(finding: Finding, signals: Signals) -> Finding | None:
     """What comes with the steps costs nothing once there are none: a training that never continues
     is not made to by a faster one."""
-    stall, begun_ns = signals.stall, signals.timeline.window.start_unix_ns
-    if stall is None or not stall.never_goes_on or begun_ns is None:
+    stopped = stopped_ps(signals)
+    if stopped is None or not finding.later_gain.high_ps:
         return finding
-    if not finding.later_gain.high_ps:
-        return finding
-    most = time_before(stall, signals.host.ledger, begun_ns, finding.blames)
-    return _judged_anew(_at_most(finding, most), signals)
+    most = time_before(stopped, signals.host.ledger, finding.blames)
+    later = _capped(finding.later_gain, most)
+    return _judged_anew(replace(_at_most(finding, most), later_gain=later), signals)
 
 
 def _at_most(finding: Finding, most: int) -> Finding:
-    gain = Gain(min(finding.gain.low_ps, most), min(finding.gain.high_ps, most))
-    return replace(finding, lost_ps=min(finding.lost_ps, most), gain=gain)
+    lost = min(finding.lost_ps, most)
+    return replace(finding, lost_ps=lost, gain=_capped(finding.gain, most))
+
+
+def _capped(gain: Gain, most: int) -> Gain:
+    return Gain(min(gain.low_ps, most), min(gain.high_ps, most))
 
 
 def _found(signals: Signals, notes: list[Note]) -> dict[str, Finding]:

@@ -16,6 +16,7 @@ from stall_analyzer.model.intervals import among, time_in
 from stall_analyzer.model.ledger import Ledger
 from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.ending.stall import Stall
+from stall_analyzer.signals.signals import Signals
 
 CAUSES = {
     "input": "input.wait",
@@ -37,8 +38,19 @@ def with_time_stood_still(ledger: Ledger, stall: Stall | None, begun_ns: int | N
     return replace(ledger, cause=cause)
 
 
-def time_before(stall: Stall, ledger: Ledger, begun_ns: int, buckets: Sequence[str]) -> int:
+def stopped_ps(signals: Signals) -> int | None:
+    """When training last made progress, in window time, if it never continues: it stands still, or
+    what it waited for was an error."""
+    stall, ending = signals.stall, signals.ending
+    begun_ns = signals.timeline.window.start_unix_ns
+    if stall is not None and stall.never_goes_on and begun_ns is not None:
+        return (stall.since_ns - begun_ns) * PS_PER_NS
+    has_failed = ending is not None and ending.has_failed
+    return signals.training_steps[-1].end_ps if has_failed and signals.training_steps else None
+
+
+def time_before(stopped_ps: int, ledger: Ledger, buckets: Sequence[str]) -> int:
     """What these buckets took until training stopped; all of them, if none is named."""
-    since = np.array([(stall.since_ns - begun_ns) * PS_PER_NS])
+    since = np.array([stopped_ps])
     blamed = np.concatenate([codes_of_bucket(bucket) for bucket in buckets or BUCKETS])
     return int(time_in(ledger.tiling, np.zeros_like(since), since, blamed)[0])
