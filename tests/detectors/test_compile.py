@@ -268,6 +268,17 @@ def test_the_arguments_that_a_capture_saw_change_are_named(tmp_path: Path) -> No
     assert "(scale: 0.5, now 0.25)" in finding.change.text
 
 
+def test_a_graph_that_already_serves_all_shapes_needs_them_declared(tmp_path: Path) -> None:
+    signals = retraced(tmp_path, (0, 3, 6), 10)
+    why = "x: int64[32, 33], now int64[32, None]"
+    vars(signals)["booked_costs"] = (
+        BookedCost(Account.RETRACE, "train_step", "train.py:3", 2, 1, why),
+    )
+    finding = found(retracing.check(signals))
+    assert "reduce_retracing" in finding.change.before
+    assert "input_signature" in finding.change.after
+
+
 def test_graphs_built_outside_of_profiled_windows_count_by_the_clocks_of_the_capture(
     tmp_path: Path,
 ) -> None:

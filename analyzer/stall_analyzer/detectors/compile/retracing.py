@@ -58,6 +58,12 @@ SMALLER_LAST_BATCH = Change(
     "data = data.batch(size)",
     "data = data.batch(size, drop_remainder=True)",
 )
+SHAPES_BEFOREHAND = Change(
+    "The new graph serves all shapes, as reduce_retracing makes it. Declare the shapes, and it is "
+    "the only one.",
+    "@tf.function(reduce_retracing=True)",
+    "@tf.function(input_signature=[tf.TensorSpec([None, None], tf.int64)])  # None: any length",
+)
 SAME_BATCHES = Change(
     "Give every batch the same shape, dtype and structure.",
     "model.train_on_batch(x[begin:end], y[begin:end])",
@@ -109,6 +115,8 @@ def _naming_arguments(signals: Signals, name: str, change: Change) -> Change:
     cost = costliest([*costs], Account.RETRACE)
     if cost is None or not cost.why:
         return change
+    if "None" in cost.why.partition(", now ")[2]:
+        change = SHAPES_BEFOREHAND
     return replace(change, text=f"Its arguments had changed ({cost.why}). {change.text}")
 
 
