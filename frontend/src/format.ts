@@ -56,6 +56,11 @@ export function between({ low, high }: Range): string {
     : `${shortest} to ${longest}`;
 }
 
+/** What is left of an epoch: nothing is not said to be possible. */
+export function forecast({ low, high }: Range): string {
+  return low === 0 ? `at most ${seconds(high)}` : between({ low, high });
+}
+
 function split(text: string): [string, string] {
   const space = text.indexOf(" ");
   return [text.slice(0, space), text.slice(space + 1)];

@@ -3,9 +3,9 @@
 import { counted } from "./format";
 import type { Thread } from "./types";
 
-/** "Thread-10 (worker) × 2"; threads that TensorFlow made have no name of Python's. */
+/** "Thread-10 (worker) and 1 like it"; threads that TensorFlow made have no name of Python's. */
 export function threadName({ name, count }: Thread): string {
-  return `${name || "a TensorFlow thread"}${count > 1 ? ` × ${count}` : ""}`;
+  return `${name || "a TensorFlow thread"}${count > 1 ? ` and ${count - 1} like it` : ""}`;
 }
 
 /** "9 Python threads, in 8 places" */

@@ -139,4 +139,4 @@ def _verdict(record: PreflightRecord) -> str:
     if len(left) == len(record.checks):
         return f"Nothing could be checked {took}."
     rest = f"; {len(left)} of {len(record.checks)} could not be checked" if left else ""
-    return f"No problem was found{rest} {took}."
+    return f"No problem was found{rest} {took}. Learning rates and schedules are not tried."

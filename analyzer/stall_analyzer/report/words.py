@@ -143,7 +143,9 @@ def _gain(finding: FindingEntry) -> str:
 def forecast(epoch: ForecastEntry, arrow: str) -> str:
     if epoch["low"] == epoch["now"]:
         return f"{seconds(epoch['now'])}, unchanged"
-    return f"{seconds(epoch['now'])} {arrow} {between(epoch['low'], epoch['high'])}"
+    low, high = epoch["low"], epoch["high"]
+    after = between(low, high) if low else f"at most {seconds(high)}"
+    return f"{seconds(epoch['now'])} {arrow} {after}"
 
 
 def code_place(line: CodeLineEntry) -> str:

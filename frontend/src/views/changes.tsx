@@ -1,6 +1,6 @@
 /** Recommended changes: cards, the one that saves most first. */
 
-import { between, seconds } from "../format";
+import { forecast, seconds } from "../format";
 import { mayEnjoy, sortedBySeverity } from "../model";
 import type { DataSource } from "../data/source";
 import type { Finding, Report, Trace } from "../types";
@@ -57,10 +57,10 @@ function PlanLine({ report }: { report: Report }) {
           </button>
         </span>
       ))}
-      . First epoch {seconds(first.now)} → <strong>{between(first)}</strong>
+      . First epoch {seconds(first.now)} → <strong>{forecast(first)}</strong>
       {later && (
         <>
-          , later epochs {seconds(later.now)} → <strong>{between(later)}</strong>
+          , later epochs {seconds(later.now)} → <strong>{forecast(later)}</strong>
         </>
       )}
       .
