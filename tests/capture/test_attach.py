@@ -33,6 +33,7 @@ from tb_stall_plugin.capture.attach.attached_job import (
 from tb_stall_plugin.capture.attach.job_views import as_json, as_text
 from tb_stall_plugin.capture.attach.local_job import job_of
 from tb_stall_plugin.capture.attach.outside_looks import HANG_S, Observer, idle_seconds
+from tb_stall_plugin.capture.attach.py_spy import PythonFrame, PythonThread
 from tb_stall_plugin.capture.attach.refusals import StacksRefused
 from tb_stall_plugin.capture.attach.target import Target
 from tests.capture import attached_hangs as hangs
@@ -205,6 +206,19 @@ def test_what_stands_still_for_a_moment_only_is_not_called_stuck(
         stall = stall_of(observer.capture, [observer.capture])
     assert stall is not None and stall.state == "unsure"
     assert "5 s is not long enough to tell" in stall.sentence
+
+
+def test_threads_of_a_capture_inside_the_process_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    frames = (PythonFrame("/home/me/train.py", 3, "wait"),)
+    found = tuple(
+        PythonThread(os.getpid(), name, frames) for name in ("MainThread", "stall-watchdog")
+    )
+    monkeypatch.setattr(py_spy, "threads_of", lambda pid, with_locals=False: found)
+    observer = Observer(Target(os.getpid()))
+    observer.look()
+    assert [thread.name for thread in observer.sights[0].threads] == ["MainThread"]
 
 
 def test_of_a_job_the_process_is_named_that_the_others_wait_for() -> None:

@@ -33,6 +33,7 @@ from tb_stall_plugin.capture.attach.target import Target
 from tb_stall_plugin.capture.process.child_processes import child_processes, cpu_seconds, stat_of
 from tb_stall_plugin.capture.process.host_sampler import HostSampler
 from tb_stall_plugin.capture.process.thread_stacks import (
+    OWN_THREADS,
     grouped,
     seen_by_kernel,
     threads_in_kernel,
@@ -73,12 +74,13 @@ class Observer:
         found = self._python_threads()
         self.target.check()
         folder = self.target.folder
+        theirs = [thread for thread in found if not thread.name.startswith(OWN_THREADS)]
         self.sights.append(
             Sight(
                 ns=time.time_ns(),
                 idle_s=idle_seconds(folder, self.target.pid),
                 cpu_s=cpu_seconds(stat_of(folder)[1]),
-                threads=grouped(map(self._thread, found)),
+                threads=grouped(map(self._thread, theirs)),
                 children=child_processes(folder),
                 native=threads_in_kernel(folder, {str(thread.number) for thread in found}),
                 host=self._host.sample(),
