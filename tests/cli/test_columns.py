@@ -45,7 +45,7 @@ def test_sums_over_many_runs_fit_forty_columns_too(
     monkeypatch.setenv("COLUMNS", "40")
     cli.main([str(tmp_path), "--fail-over", "input=20%"])
     text = capsys.readouterr().out
-    assert text.startswith("21 runs on") and "over a limit" in text
+    assert text.startswith("21 runs: ") and "over a limit" in text
     assert widest(text) <= 40
 
 
