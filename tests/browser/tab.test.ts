@@ -106,7 +106,7 @@ describe("the fleet", () => {
     const frame = await open();
     await expect.poll(() => frame.locator(".runs-table .stacked-bar").count()).toBe(RUNS);
     await frame.getByRole("button", { name: "Fleet", exact: true }).click();
-    expect(await frame.locator("#fleet h2").innerText()).toContain(`${RUNS} runs on`);
+    expect(await frame.locator("#fleet h2").innerText()).toContain(`${RUNS} runs: their`);
     const counts = await frame.locator("#fleet-verdicts tbody td:nth-child(2)").allInnerTexts();
     expect(counts.map(Number).reduce((a, b) => a + b)).toBe(RUNS);
     const row = frame.locator("#fleet-findings tbody tr", { hasText: "python function in map" });
