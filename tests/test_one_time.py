@@ -8,8 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stall_analyzer.align.align import align
 from stall_analyzer.attribute.attribute import attribute
+from stall_analyzer.attribute.one_time import ledger_with_one_time
 from stall_analyzer.model.causes import code
+from stall_analyzer.model.intervals import Tiling
 from stall_analyzer.model.ledger import Ledger
 from stall_analyzer.model.units import PS_PER_MS
 from tests.traces import TRAIN_OPS, call, event, host, ops, timeline_of, wait
@@ -126,3 +129,16 @@ def iterators(folder: Path, ready_ms: Sequence[float]) -> Ledger:
     lines = {"python": python, "tf_Compute": work}
     (only,) = attribute(timeline_of(folder, host(*lines.items())))
     return only.ledger
+
+
+@pytest.mark.parametrize(("waits", "once"), [(1, True), (2, True), (3, False)])
+def test_waits_for_memory_come_again_only_if_there_were_several(waits: int, once: bool) -> None:
+    labels = [code("compute.step"), code("memory.allocator_wait")] * waits
+    tiling = Tiling(np.arange(2 * waits + 1, dtype=np.int64), np.array(labels, dtype=np.int64))
+    ledger = ledger_with_one_time(tiling, (), align([], None))
+    assert ledger.one_time.tolist() == [False, once] * waits
+
+
+def test_an_empty_window_has_nothing_that_comes_again() -> None:
+    nothing = Tiling(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64))
+    assert ledger_with_one_time(nothing, (), align([], None)).one_time.sum() == 0

@@ -59,14 +59,16 @@ def ledger_with_one_time(
         (_filling_stores(parts), "input.contention"),
     )
     cuts = np.concatenate([bound for spans, _ in found for bound in spans])
-    bounds, labels = tiling = refine(simplify(tiling), cuts)
+    whole = simplify(tiling)
+    bounds, labels = tiling = refine(whole, cuts)
     once = ONE_TIME[labels]
     for spans, cause in found:
         once |= (labels == code(cause)) & covered(bounds[:-1], *spans)
     if not _first_wait_returns(tiling, parts, timeline):
         once |= among(labels, codes(*FIRST_WAITS))
-    if np.count_nonzero(simplify(tiling).labels == code("memory.allocator_wait")) <= SELDOM:
-        once |= labels == code("memory.allocator_wait")
+    wait_for_memory = code("memory.allocator_wait")
+    if np.count_nonzero(whole.labels == wait_for_memory) <= SELDOM:
+        once |= labels == wait_for_memory
     once &= ~(among(labels, TRACING) & covered(bounds[:-1], *_traced_each_time(parts)))
     return _no_longer_than_later(Ledger(bounds, labels.astype(np.uint8), once), timeline)
 

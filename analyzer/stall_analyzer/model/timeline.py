@@ -273,8 +273,8 @@ class Timeline:
     def later_epochs_are_slower(self) -> bool:
         """Than the first. What makes them slower has not been recorded, so nothing in the first
         epoch says how long they take after a change."""
-        later = self.later_epochs_ps
-        return bool(later) and median(later) > SLOWER_LATER * self.window.duration_ps
+        later, first_ps = self.later_epochs_ps, self.window.duration_ps
+        return bool(later) and first_ps > 0 and median(later) > SLOWER_LATER * first_ps
 
     @property
     def framework(self) -> Framework:
