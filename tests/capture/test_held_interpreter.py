@@ -174,6 +174,8 @@ def test_a_script_that_sets_the_timer_itself_has_it(tmp_path: Path) -> None:
     """
     child = start(program(BEGIN, own), tmp_path)
     assert child.stderr is not None and child.stderr.readline().startswith("Timeout (0:00:00.2")
+    # It looks at the main thread last, which must not continue before that.
+    assert any("<module>" in line for line in iter(child.stderr.readline, ""))
     child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 0
 

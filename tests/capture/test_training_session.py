@@ -18,7 +18,7 @@ from tb_stall_plugin.capture.process.guard import guard
 from tb_stall_plugin.capture.process.watchdog import Watchdog
 from tb_stall_plugin.capture.training import gradients
 from tb_stall_plugin.capture.training.keras_model import Fit
-from tb_stall_plugin.capture.training.measured_steps import EVERY
+from tb_stall_plugin.capture.training.measured_steps import EVERY, MeasuredSteps
 from tb_stall_plugin.capture.training.training_session import TrainingSession
 from tests.capture import capture_logs
 from tests.capture.small_trainings import batches, finish, keras, small_model
@@ -219,7 +219,11 @@ def looks(session: TrainingSession, *steps_s: float) -> list[list[float]]:
 SHORT_S, LONG_S, PROFILED_S = 0.001, 0.06, 0.002
 
 
-def test_short_steps_are_looked_at_together_and_none_is_lost(tmp_path: Path) -> None:
+def test_short_steps_are_looked_at_together_and_none_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On a busy machine measuring takes longer than these steps, which pass by another clock.
+    monkeypatch.setattr(MeasuredSteps, "took", lambda *_: None)
     found = looks(new_session(tmp_path), *[SHORT_S] * 200)
     assert found[:EVERY] == [[SHORT_S]] * EVERY  # all of the first ones
     assert set(map(len, found[EVERY:])) <= {1, EVERY - 1, EVERY}
