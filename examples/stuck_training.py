@@ -1,4 +1,4 @@
-"""A training whose first epoch does not end, and its fix.
+"""A training script whose first epoch does not end, and its fix.
 
     python examples/stuck_training.py --logdir logs/stuck
     stall-analyze logs/stuck
@@ -6,7 +6,7 @@
     stall-analyze logs/fixed
 
 A Python function in the input pipeline brightens each batch. It takes 20 ms, and the step waits for
-it every time. The fix is what the finding says: the same in TensorFlow ops, in parallel.
+it every time. The fix is what the finding advises: do the same with TensorFlow ops, in parallel.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BATCHES, BATCH_SIZE, PIXELS = 60, 32, 256
 
 
 def brighten_slowly(images: tf.Tensor) -> np.ndarray:
-    time.sleep(0.02)  # stands for PIL, OpenCV or a library of your own
+    time.sleep(0.02)  # stands for PIL, OpenCV or your own library
     return np.clip(images.numpy() * 1.2, 0.0, 1.0).astype("float32")
 
 
@@ -63,8 +63,8 @@ def train(logdir: str, fixed: bool) -> None:
 
 
 if __name__ == "__main__":
-    known = argparse.ArgumentParser(description="A training that is stuck in its input.")
+    known = argparse.ArgumentParser(description="A training script that its input holds up.")
     known.add_argument("--logdir", default="logs/stuck")
-    known.add_argument("--fixed", action="store_true", help="with the change that ST001 advises")
+    known.add_argument("--fixed", action="store_true", help="make the change that ST001 advises")
     given = known.parse_args()
     train(given.logdir, given.fixed)

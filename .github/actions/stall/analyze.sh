@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Annotations onto the log, the report into the job's summary, the result into a file.
+# Writes annotations to the log, the report into the job's summary, and the result into a file.
 # Reads NAME, LOGDIR, LIMITS, BASELINE and TOLERANCE; the last three may be empty.
 set -euo pipefail
 
@@ -7,7 +7,7 @@ base="$RUNNER_TEMP/stall-base-$NAME/result.jsonl"
 folder="$RUNNER_TEMP/stall-$NAME"
 result="$folder/result.jsonl" report="$folder/report.md"
 annotations="$folder/annotations.txt" errors="$folder/errors.txt"
-rm -rf "$folder"  # of an earlier use in this job
+rm -rf "$folder"  # left by an earlier use in this job
 mkdir -p "$folder"
 
 options=()
@@ -15,7 +15,7 @@ for limit in $LIMITS; do options+=(--fail-over "$limit"); done
 if [ "$GITHUB_EVENT_NAME" != pull_request ] || [ ! -e "$base" ]; then base=; fi
 compared=()
 if [ -n "${BASELINE:=$base}" ]; then compared=(--baseline "$BASELINE"); fi
-# Not an option: it would be refused where nothing is compared.
+# Not given as an option: that would be refused if there is nothing to compare with.
 if [ -n "$TOLERANCE" ]; then export STALL_TOLERANCE="$TOLERANCE"; fi
 
 analyze() {
@@ -33,7 +33,7 @@ fi
 verdict=$code
 cat "$errors" >&2
 if [ -e "$annotations" ]; then cat "$annotations"; fi
-analyze --markdown -o "$report"  # what was read is kept, so this reads nothing again
+analyze --markdown -o "$report"  # results are kept, so nothing is read again
 
 if [ -e "$report" ]; then cat "$report" >> "$GITHUB_STEP_SUMMARY"; fi
 if [ "$GITHUB_EVENT_NAME" != pull_request ] && [ -e "$result" ]; then

@@ -22,12 +22,13 @@ from tests.scenarios.faults.score import (
 TITLE = "Faulty programs and their fixed forms"
 INTRODUCTION = """\
 Each row is a real program, as people write it, and the same program with the advice applied; both
-train under the profiler in processes of their own, those that promise seconds several times, and
-the typical epoch of each form counts. *Predicted* is what the finding promised to save
-in the first epoch, *measured* the difference between the first epochs of the two forms. Programs
-without seconds to promise (a loss that is NaN, say) have no prediction. *Within noise*: outside of
-the range by less than {noise:.0%} of the epoch, while runs of one program differ by more; it counts
-as inside. `make scenarios` trains them all, `make accuracy` then writes this page."""
+are trained under the profiler in separate processes. Those that promise to save seconds are trained
+several times, and the typical epoch of each form counts. *Predicted* is what the finding promised
+to save in the first epoch, *measured* is the difference between the first epochs of the two forms.
+Programs with no time to save (where the loss is NaN, say) have no prediction. *Within noise* means
+outside of the range by less than {noise:.0%} of the epoch, while runs of the same program differ by
+more; it counts as inside. `make scenarios` trains them all; `make accuracy` then writes this
+page."""
 
 
 def line(judgment: Judgment) -> str:
@@ -82,11 +83,13 @@ def markdown(judgments: Sequence[Judgment]) -> str:
                  "also to act on", "to act on when fixed"],
                 programs,
             ),
-            "Primary buckets: what the program was made for, against what was answered. *Not "
-            "numerics* are tiny programs that learn well, whatever their first epoch goes to.",
+            "Primary buckets: what the program was made for, and what the verdict said. *Not "
+            "numerics* are tiny programs that learn well, whatever takes the time of their first "
+            "epoch.",
             _confusion(judgments),
-            "Findings. The precision is a lower bound: it counts every finding to act on as wrong "
-            "where the program was not made for it, though a short program may well have it too.",
+            "Findings: the precision is a lower bound, because a finding to act on counts as wrong "
+            "if the program was not made for it, although a short program may well have that "
+            "problem too.",
             _findings(judgments),
         ]
     )  # fmt: skip

@@ -60,7 +60,7 @@ def preflight_dataset(capture: Capture) -> None:
     capture.result(random_numbers())
 
 
-@kind("preflight=True: a generator, and a PyDataset with a generator of its own", says=TOLD)
+@kind("preflight=True: a generator, and a PyDataset with its own generator", says=TOLD)
 def preflight_generators(capture: Capture) -> None:
     def batches() -> Iterator[Any]:
         draws = np.random.default_rng(2)
@@ -87,7 +87,7 @@ def preflight_generators(capture: Capture) -> None:
     capture.result(random_numbers())
 
 
-@kind("preflight=True: a model and data in which something is wrong", says=TOLD)
+@kind("preflight=True: a faulty model and faulty data", says=TOLD)
 def preflight_finds(capture: Capture) -> None:
     x, y = data()
     for given in (x * 0, np.full_like(x, np.nan)):

@@ -39,7 +39,7 @@ def full_disk(capture: Capture) -> None:
     capture.weights(of)
 
 
-@kind("a disk that takes three seconds for each write")
+@kind("a disk on which each write takes three seconds")
 def slow_disk(capture: Capture) -> None:
     write = os.write
 

@@ -218,7 +218,7 @@ def several_outputs(capture: Capture) -> None:
     capture.weights(of)
 
 
-@kind("batches of other shapes: traced again as often as without")
+@kind("batches of different shapes: retraced as often as without a capture")
 def retraces(capture: Capture) -> None:
     k = keras()
     k.utils.set_random_seed(1)

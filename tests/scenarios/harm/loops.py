@@ -66,7 +66,7 @@ def loop_in_graph(capture: Capture) -> None:
     capture.weights(of)
 
 
-@kind("gradients added up in variables, and applied")
+@kind("gradients accumulated in variables, then applied")
 def accumulated_in_variables(capture: Capture) -> None:
     of, optimizer = model(), keras().optimizers.Adam(0.01)
     weights = of.trainable_variables
@@ -147,7 +147,7 @@ def distributed_loop(capture: Capture) -> None:
     capture.weights(of)
 
 
-@kind("an optimizer that is not Keras's own, without any model")
+@kind("a non-Keras optimizer, without a model")
 def own_optimizer(capture: Capture) -> None:
     class Plain:
         def apply_gradients(self, pairs: Any) -> None:

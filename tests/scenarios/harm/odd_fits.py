@@ -63,7 +63,7 @@ def replaced_functions(capture: Capture) -> None:
     capture.weights(of)
 
 
-@kind("several fits, compiled again and frozen in between")
+@kind("several fits, with recompiling and freezing in between")
 def several_fits(capture: Capture) -> None:
     of, callbacks = model(), capture.callbacks()
     fit(of, callbacks, epochs=1)
@@ -147,7 +147,7 @@ def pipelines(capture: Capture) -> None:
     capture.weights(of)
 
 
-@kind("PyDataset with processes of its own")
+@kind("PyDataset with worker processes")
 def workers(capture: Capture) -> None:
     class Batches(keras().utils.PyDataset):  # type: ignore[misc]
         def __len__(self) -> int:
@@ -165,7 +165,7 @@ def workers(capture: Capture) -> None:
     capture.weights(of)
 
 
-@kind("Keras's own callbacks, TensorBoard with a profile among them")
+@kind("Keras's own callbacks, including TensorBoard with a profile")
 def other_callbacks(capture: Capture) -> None:
     of, made = model(), keras().callbacks
     folder = capture.folder
@@ -205,7 +205,7 @@ def outliving_threads(capture: Capture) -> None:
     capture.weights(of)
 
 
-@kind("copies and pickles of model, optimizer and callbacks, in the middle of a fit")
+@kind("the model, optimizer and callbacks copied and pickled in the middle of a fit")
 def pickles(capture: Capture) -> None:
     copies: list[Any] = []
     callbacks = [*capture.callbacks(), keras().callbacks.History()]
@@ -258,12 +258,12 @@ def saving(capture: Capture) -> None:
     capture.result([module.weight.numpy(), loaded.predict(data()[0], verbose=0)])
 
 
-@kind("100 fits, each with a folder of its own: models, threads, descriptors, memory")
+@kind("100 fits, each with its own folder: models, threads, descriptors, memory")
 def hundred_fits(capture: Capture) -> None:
     _many_fits(capture, 100, raises=False)
 
 
-@kind("25 fits that are left by an exception: models, threads, descriptors, memory")
+@kind("25 fits that end with an exception: models, threads, descriptors, memory")
 def left_fits(capture: Capture) -> None:
     _many_fits(capture, 25, raises=True)
 

@@ -32,7 +32,7 @@ def watch_and_callback(capture: Capture) -> None:
     capture.weights(of)
 
 
-@kind("the program profiles itself, meanwhile")
+@kind("the program profiles itself at the same time")
 def own_profiler(capture: Capture) -> None:
     profiler = tf().profiler.experimental
 

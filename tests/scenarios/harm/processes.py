@@ -100,13 +100,13 @@ def terminated_later(capture: Capture) -> None:
     _wait(capture)
 
 
-@kind("SIGTERM, with a handler that was there before", sends=signal.SIGTERM)
+@kind("SIGTERM, with a handler that was set before", sends=signal.SIGTERM)
 def handler_before(capture: Capture) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
     fit(model(), [*capture.callbacks(), at_batch(3, lambda _: _wait(capture))])
 
 
-@kind("SIGTERM, with a handler that comes later", sends=signal.SIGTERM)
+@kind("SIGTERM, with a handler that is set later", sends=signal.SIGTERM)
 def handler_later(capture: Capture) -> None:
     def wait(_: Any) -> None:
         before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(6))
@@ -124,7 +124,7 @@ def ignored(capture: Capture) -> None:
     capture.weights(of)
 
 
-@kind("handlers, hooks, timers and threads are as before when the process goes on")
+@kind("handlers, hooks, timers and threads are as before when the process continues")
 def left_as_found(capture: Capture) -> None:
     ticks: list[int] = []
     signal.signal(signal.SIGALRM, lambda *_: ticks.append(1))
@@ -161,7 +161,7 @@ def warnings_are_errors(capture: Capture) -> None:
     capture.weights(of)
 
 
-@kind("a fork in the middle of a fit, whose child ends in its own way")
+@kind("a fork in the middle of a fit, with a child that exits in its own way")
 def forks(capture: Capture) -> None:
     def fork(_: Any) -> None:
         ways: tuple[Callable[[], object], ...] = (
@@ -209,7 +209,7 @@ def _child_trains(folder: str, logdir: str | None) -> None:
     Path(folder, "child.txt").write_text(str(child.results))
 
 
-@kind("a spawned child that trains, beside its parent")
+@kind("a spawned child that trains alongside its parent")
 def trains_in_child(capture: Capture) -> None:
     context = multiprocessing.get_context("spawn")
     child = context.Process(target=_child_trains, args=(str(capture.folder), capture.logdir))
@@ -221,7 +221,7 @@ def trains_in_child(capture: Capture) -> None:
     capture.result([child.exitcode, (capture.folder / "child.txt").read_text()])
 
 
-@kind("asyncio: a fit inside a running loop with handlers of signals", sends=signal.SIGTERM)
+@kind("asyncio: a fit inside a running loop with signal handlers", sends=signal.SIGTERM)
 def in_asyncio(capture: Capture) -> None:
     async def main() -> None:
         told = asyncio.Event()
