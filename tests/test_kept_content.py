@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.events import kept_content
+from stall_analyzer.events import content_reader, kept_content
 from stall_analyzer.events.event_files import read_events
+from stall_analyzer.events.event_scalars import HAS_NATIVE
 from stall_analyzer.events.kept_content import load_content
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.runs import EventFile, Run
@@ -19,6 +20,7 @@ from tests.test_events_equal import assert_equal
 @pytest.fixture(autouse=True)
 def small_files_are_worth_keeping(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_content, "WORTH_KEEPING_BYTES", 1)
+    monkeypatch.setattr(kept_content, "WORTH_ADDING_BYTES", 1)
 
 
 def records(*steps: int) -> bytes:
@@ -68,6 +70,36 @@ def test_a_second_look_goes_on_where_the_first_ended(tmp_path: Path) -> None:
     assert second.histograms["layer"].zero_run == first.histograms["layer"].zero_run + 3
     assert second.keras is not None
     assert any("Damaged records" in note.text for note in second.notes)
+
+
+def test_a_little_more_is_read_again_rather_than_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_content, "WORTH_ADDING_BYTES", len(records(20, 21)) + 1)
+    path, kept = tmp_path / write.file_name(), tmp_path / "kept"
+    path.write_bytes(BEGIN)
+    look(path, kept)
+    for last, known in ((22, len(BEGIN)), (23, len(BEGIN + records(20, 21, 22)))):
+        path.write_bytes(BEGIN + records(*range(20, last)))
+        assert_equal(look(path, kept), look(path, None))
+        assert known_bytes(path, kept) == known
+
+
+@pytest.mark.skipif(not HAS_NATIVE, reason="protobuf parses every record")
+def test_a_layout_that_was_known_is_known_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, kept = tmp_path / write.file_name(), tmp_path / "kept"
+    path.write_bytes(BEGIN)
+    look(path, kept)
+    path.write_bytes(BEGIN + records(20, 21))
+    expected = look(path, None)
+    with monkeypatch.context() as without_protobuf:
+        without_protobuf.setattr(content_reader, "parsed", None)
+        assert_equal(look(path, kept), expected)
+    monkeypatch.setenv("STALL_PURE_PYTHON", "1")
+    path.write_bytes(BEGIN + records(20, 21, 22))
+    assert_equal(look(path, kept), look(path, None))
 
 
 def test_what_was_read_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 
 MOST_BYTES = 1 << 20  # a hundred threads of a hundred frames
+SUFFIX = ".stall"
 _EVENT_FILE = pattern(r"events\.out\.tfevents\.(?P<writer>.+)\.\d+\.stall$")
 _THREAD = pattern(r"(?:Current thread|Thread) 0x([0-9a-f]+)")
 _FRAME = pattern(r'  File "(.*)", line (\d+) in (.*)')
@@ -36,6 +37,8 @@ class StacksTimer:
 
 def stacks_file_of(event_file: str) -> str | None:
     """The path of the file that belongs to an event file of a capture."""
+    if not event_file.endswith(SUFFIX):
+        return None
     folder, name = files.split(event_file)
     match = _EVENT_FILE.match(name)
     return files.join(folder, f"stall_stacks.{match['writer']}.txt") if match else None

@@ -103,7 +103,7 @@ def _read_files(files: Sequence[EventFile], reading: Reading, kept_in: Path | No
         with guarded("An event file", notes, file.path):
             read_content(file, content, progress, notes)
         if content.so_far.position > known and not any(note.level == "error" for note in notes):
-            keep_content(kept_in, file, content)
+            keep_content(kept_in, file, content, known)
         log.add(file, content, notes)
     captures = read_captures(log.captures, log.notes)
     version = log.version_wall_s

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,8 +58,8 @@ class TagColumns(NamedTuple):
 
 
 class EventScalars:
-    def __init__(self, known: Mapping[str, TagColumns] | None = None) -> None:
-        """`known`: what was read of the file before."""
+    def __init__(self, known: Mapping[str, TagColumns] | None = None, layouts: Any = None) -> None:
+        """`known`: what was read of the file before, and `layouts` what `plain_layouts` gave."""
         known = known or {}
         self._columns = {tag: column for column, tag in enumerate(known)}
         self._parts = [[columns] for columns in known.values()]
@@ -67,6 +67,18 @@ class EventScalars:
         self._histograms: dict[str, int] = {}  # tags and their numbers
         self._rows = bytearray()
         self._is_native = HAS_NATIVE and os.environ.get("STALL_PURE_PYTHON") != "1"
+        if layouts and self._is_native:
+            tags, learned = layouts
+            self._histograms = {tag: number for number, tag in enumerate(tags)}
+            self._layouts = {
+                bytes.fromhex(layout): tuple(columns) if isinstance(columns, list) else columns
+                for layout, columns in learned
+            }
+
+    def plain_layouts(self) -> list[list[Any]]:
+        """Those that are known, for JSON, with the tags of histograms in the order of numbers."""
+        learned = [[layout.hex(), columns] for layout, columns in self._layouts.items()]
+        return [list(self._histograms), learned]
 
     def take_known(self, chunk: bytes, at: int) -> Known:
         """Take the records of a chunk from `at` on whose layout is known."""
@@ -117,6 +129,8 @@ class EventScalars:
             self._divide()
 
     def _divide(self) -> None:
+        if not self._rows:
+            return
         rows = np.frombuffer(bytes(self._rows), _ROWS)
         self._rows.clear()
         self._parts += [[] for _ in range(len(self._columns) - len(self._parts))]

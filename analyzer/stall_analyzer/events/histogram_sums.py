@@ -7,7 +7,7 @@ between them. Where all values are the same, both edges are that value.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tensorboard.compat.proto.types_pb2 import DT_DOUBLE
 
@@ -26,13 +26,13 @@ class HistogramReader:
 
     def plain(self) -> list[list[object]]:
         """All of it, for JSON."""
-        return [[tag, vars(sums), self._last[tag].hex()] for tag, sums in self.sums.items()]
+        return [[tag, sums, self._last[tag].hex()] for tag, sums in self.sums.items()]
 
     @classmethod
-    def of_plain(cls, plain: Sequence[tuple[str, Mapping[str, int], str]]) -> HistogramReader:
+    def of_plain(cls, plain: Sequence[tuple[str, Sequence[int], str]]) -> HistogramReader:
         reader = cls()
         for tag, sums, last in plain:
-            reader.sums[tag], reader._last[tag] = HistogramSums(**sums), bytes.fromhex(last)
+            reader.sums[tag], reader._last[tag] = HistogramSums(*sums), bytes.fromhex(last)
         return reader
 
     def take(self, tag: str, tensor: Tensor) -> None:
@@ -47,13 +47,7 @@ class HistogramReader:
         are_zeros = None if len(content) % _BUCKET.size else _are_zeros(content)
         if are_zeros is None:
             return  # some other format, or no values at all
-        sums = self.sums.get(tag)
-        if sums is None:
-            sums = self.sums[tag] = HistogramSums()
-        sums.records += 1
-        sums.zero_run = sums.zero_run + 1 if are_zeros else 0
-        sums.same_run = sums.same_run + 1 if content == self._last.get(tag) else 1
-        self._last[tag] = content
+        self.go_on(tag, HistogramSums(1, zero_run=int(are_zeros), same_run=1), content)
 
     def add(self, later: HistogramReader) -> None:
         """What another file goes on with."""

@@ -31,6 +31,7 @@ from stall_analyzer.model.runs import EventFile
 SUFFIX = ".events"
 MADE_BY = ("captures", "events", "files", "model")  # whose sources decide what is kept
 WORTH_KEEPING_BYTES = 1 << 20  # a smaller file is read as quickly as what is kept of it
+WORTH_ADDING_BYTES = 4 << 20  # less is read again as quickly as all that is known is written
 PLACES, PLACE_BYTES = 16, 4096  # of a file that are compared
 PLAIN = (
     "records", "plugins", "texts", "first_wall_s", "last_wall_s", "opened_s", "version_wall_s",
@@ -52,8 +53,10 @@ def load_content(folder: Path | None, file: EventFile) -> FileContent:
     return FileContent()
 
 
-def keep_content(folder: Path | None, file: EventFile, content: FileContent) -> None:
-    if folder is None or not _is_worth_keeping(file):
+def keep_content(folder: Path | None, file: EventFile, content: FileContent, known: int) -> None:
+    """`known`: how much of the file is kept already, in bytes."""
+    added = content.so_far.position - known
+    if folder is None or not _is_worth_keeping(file) or (known and added < WORTH_ADDING_BYTES):
         return
     with suppress(*DAMAGE):
         path = _path(folder, file)
@@ -106,6 +109,7 @@ def _pieces(file: EventFile, content: FileContent) -> Iterator[bytes]:
         "batches": content.profiled_batches,
         "writers": sorted(content.writers),
         "tags": [[tag, len(columns.step)] for tag, columns in series.items()],
+        "layouts": content.scalars.plain_layouts(),
     }
     line = json.dumps(about).encode() + b"\n"
     columns = [column for of_tag in series.values() for column in of_tag]
@@ -127,7 +131,7 @@ def _content(about: dict[str, Any], columns: bytes) -> FileContent:
         at += 3 * step.nbytes
     return FileContent(
         so_far=ReadSoFar(about["position"], about["damaged"]),
-        scalars=EventScalars(series),
+        scalars=EventScalars(series, about["layouts"]),
         histograms=HistogramReader.of_plain(about["histograms"]),
         models={
             told: StoredModel(text, wall_ns, parse_keras_config(text, wall_ns))

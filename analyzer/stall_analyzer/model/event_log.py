@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from itertools import pairwise
+from typing import NamedTuple
 
 from stall_analyzer.captures.capture_format import MarkName, StopReason, WindowEvent
 from stall_analyzer.captures.capture_records import (
@@ -58,9 +59,8 @@ class KerasConfig:
     is_chain: bool = False  # each layer feeds the next one, and no other
 
 
-@dataclass
-class HistogramSums:
-    """What the histograms of one tag come to; counted up while a file is read."""
+class HistogramSums(NamedTuple):
+    """What the histograms of one tag come to. No dataclass: a reader makes thousands of them."""
 
     records: int = 0
     zero_run: int = 0  # of the last records so many hold nothing but zeros
