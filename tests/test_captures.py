@@ -22,7 +22,8 @@ LOOK = {
     "threads": [
         {"name": "a", "main": True, "count": 1, "wait": "futex", "frames": ["a.py:1 f"], "on": "",
          "keeps_alive": True, "ran_ns": 5, "turns": 2,
-         "loop": {"word": "while", "line": 1, "last": 2, "is_empty": False, "has_no_end": False}},
+         "loop": {"word": "while", "line": 1, "last": 2, "is_empty": False, "has_no_end": False},
+         "waits_for": {"id": 7, "name": "self.lock"}, "holds": [{"id": 8, "name": "other"}]},
     ],
     "children": [{"pid": 9, "name": "python", "state": "S", "wait": "read", "cpu_s": 0.5}],
 }  # fmt: skip

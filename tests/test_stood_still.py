@@ -13,11 +13,13 @@ import numpy as np
 from stall_analyzer.align.align import align
 from stall_analyzer.captures.stack_frames import frame_of
 from stall_analyzer.diagnose.stood_still import (
+    is_after,
     stopped_ps,
     time_before,
     with_time_stood_still,
 )
 from stall_analyzer.model.causes import code
+from stall_analyzer.model.findings import Evidence
 from stall_analyzer.model.ledger import Ledger
 from stall_analyzer.model.units import PS_PER_S
 from stall_analyzer.signals.ending.blame import Blamed
@@ -48,6 +50,17 @@ def test_what_its_steps_cost_ends_where_it_stops() -> None:
     assert time_before(stopped, epoch, ("input",)) == 3 * PS_PER_S
     assert time_before(stopped, epoch, ("input", "compute")) == 6 * PS_PER_S
     assert time_before(stopped, epoch, ()) == 6 * PS_PER_S
+
+
+def test_a_pause_that_never_ends_is_not_a_finding_of_its_own() -> None:
+    def pause(start_s: int, end_s: int) -> Evidence:
+        return Evidence("box", "", start_s * PS_PER_S, end_s * PS_PER_S, "Python between two calls")
+
+    stopped = 6 * PS_PER_S
+    assert is_after(stopped, [pause(5, 60)])
+    assert is_after(stopped, [pause(1, 2), pause(5, 60)])
+    assert not is_after(stopped, [pause(1, 6)])
+    assert not is_after(stopped, [])
 
 
 def test_after_an_error_only_the_steps_before_it_have_a_cost() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from stall_analyzer.signals.ending.stall import ENDLESS, SLOW, STUCK
 from tests import captures as write
-from tests.captures import GENERATOR, IN_A_CALLBACK, NS, SITE, native, thread
+from tests.captures import GENERATOR, IN_A_CALLBACK, NS, QUEUE, SITE, native, thread
 from tests.detectors.stalls import (
     LAST_STEP_S,
     MAIN_WAITS,
@@ -285,3 +285,74 @@ def test_what_a_signal_wakes_is_not_what_it_waits_in(tmp_path: Path) -> None:
     )  # fmt: skip
     verdict = judged(write.read(tmp_path, [*before(), *looks, dump]))[2]
     assert verdict.status == "stuck" and "/data/lock" in verdict.sentence
+
+
+# ---------------------------------------------------------------- locks of Python's
+
+
+def lock(name: str) -> Json:
+    """By its last word, whatever object it is an attribute of."""
+    return {"id": hash(name.rpartition(".")[2]), "name": name}
+
+
+def waits_for(wanted: str, *held: str, name: str = "") -> Json:
+    """The callback, unless another thread is named."""
+    frames = (f"/home/me/train.py:60 {name}",) if name else IN_A_CALLBACK
+    locks = {"waits_for": lock(wanted), "holds": [lock(each) for each in held]}
+    return thread(*frames, main=not name, wait="futex", name=name, **locks)
+
+
+def test_a_deadlock_is_named_with_its_locks_and_who_holds_them(tmp_path: Path) -> None:
+    here = waits_for("self.file", "self.numbers")
+    there = waits_for("report.numbers", "report.file", name="writer")
+    _, finding, verdict = judged(write.read(tmp_path, before() + stall(here, there)))
+    assert verdict.status == "stuck"
+    assert (
+        "the callback at train.py:41 is in a deadlock: it waits for the lock self.file, which the "
+        "thread writer holds; the thread writer at train.py:60 waits for the lock report.numbers, "
+        "which the main thread holds" in verdict.sentence
+    )
+    assert finding is not None and "same order" in finding.change.text
+
+
+def test_three_threads_may_be_in_one_deadlock(tmp_path: Path) -> None:
+    threads = (
+        waits_for("b", "a"),
+        waits_for("c", "b", name="one"),
+        waits_for("a", "c", name="two"),
+    )
+    sentence = judged(write.read(tmp_path, before() + stall(*threads)))[2].sentence
+    assert "it waits for the lock b, which the thread one holds;" in sentence
+    assert "the thread one at train.py:60 waits for the lock c, which the thread two" in sentence
+    assert "the thread two at train.py:60 waits for the lock a, which the main thread" in sentence
+
+
+def test_a_lock_that_is_acquired_twice_by_one_thread_is_its_own_fault(tmp_path: Path) -> None:
+    twice = waits_for("lock", "lock")
+    _, finding, verdict = judged(write.read(tmp_path, before() + stall(twice)))
+    assert "waits for the lock lock, which it holds itself, and never continues" in verdict.sentence
+    assert finding is not None and "RLock" in finding.change.after
+
+
+def test_who_holds_the_lock_is_named_with_what_it_does_there(tmp_path: Path) -> None:
+    holder = thread(*QUEUE, "/home/me/train.py:70 fill", name="filler", holds=[lock("lock")])
+    verdict = judged(write.read(tmp_path, before() + stall(waits_for("lock"), holder)))[2]
+    assert (
+        "waits for the lock lock, which the thread filler holds at train.py:70, where it waits in "
+        "queue.Queue.get(), and never continues" in verdict.sentence
+    )
+
+
+def test_of_a_lock_whose_holder_is_not_known_only_its_name_is_said(tmp_path: Path) -> None:
+    sentence = judged(write.read(tmp_path, before() + stall(waits_for("lock"))))[2].sentence
+    assert "the callback at train.py:41 waits for the lock lock and never continues" in sentence
+
+
+def test_a_wait_for_threads_that_are_in_a_deadlock_names_it(tmp_path: Path) -> None:
+    joins = thread(*QUEUE, *IN_A_CALLBACK, main=True, wait="futex")
+    dead = waits_for("b", "a", name="one"), waits_for("a", "b", name="two")
+    _, finding, verdict = judged(write.read(tmp_path, before() + stall(joins, *dead)))
+    assert "waits in queue.Queue.get(), while the thread one at train.py:60 is in a deadlock" in (
+        verdict.sentence
+    )
+    assert finding is not None and "same order" in finding.change.text

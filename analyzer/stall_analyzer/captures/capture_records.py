@@ -228,6 +228,14 @@ class Loop:
 
 
 @dataclass(frozen=True)
+class NamedLock:
+    """A lock of Python's."""
+
+    id: int = 0  # the same for all threads
+    name: str = ""  # as the code of this thread has it: "self.lock"
+
+
+@dataclass(frozen=True)
 class ThreadStack:
     """Python threads that are all in the same place."""
 
@@ -241,6 +249,8 @@ class ThreadStack:
     ran_ns: int | None = None  # on a core, of all of them together; None: not known
     turns: int | None = None  # how often they got one
     loop: Loop | None = None
+    waits_for: NamedLock | None = None
+    holds: tuple[NamedLock, ...] = ()
 
 
 @dataclass(frozen=True)

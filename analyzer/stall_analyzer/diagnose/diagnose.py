@@ -21,6 +21,7 @@ from stall_analyzer.diagnose.plan import plan
 from stall_analyzer.diagnose.precedence import without_opposed, without_silenced
 from stall_analyzer.diagnose.sooner_ending import with_sooner_ending
 from stall_analyzer.diagnose.stood_still import (
+    is_after,
     stopped_ps,
     time_before,
     with_time_stood_still,
@@ -127,7 +128,11 @@ def _before_it_stood_still(finding: Finding, signals: Signals) -> Finding | None
     """What comes with the steps costs nothing once there are none: a training that never continues
     is not made to by a faster one."""
     stopped = stopped_ps(signals)
-    if stopped is None or not finding.later_gain.high_ps:
+    if stopped is None or finding.fatal:
+        return finding
+    if finding.gain.high_ps and is_after(stopped, finding.evidence):
+        return None  # what never ends is not one long pause
+    if not finding.later_gain.high_ps:
         return finding
     most = time_before(stopped, signals.host.ledger, finding.blames)
     later = _capped(finding.later_gain, most)

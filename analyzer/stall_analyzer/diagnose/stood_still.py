@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from stall_analyzer.model.causes import BUCKETS, code, codes_of_bucket
+from stall_analyzer.model.findings import Evidence
 from stall_analyzer.model.intervals import among, time_in
 from stall_analyzer.model.ledger import Ledger
 from stall_analyzer.model.units import PS_PER_NS
@@ -47,6 +48,13 @@ def stopped_ps(signals: Signals) -> int | None:
         return (stall.since_ns - begun_ns) * PS_PER_NS
     has_failed = ending is not None and ending.has_failed
     return signals.training_steps[-1].end_ps if has_failed and signals.training_steps else None
+
+
+def is_after(stopped_ps: int, evidence: Sequence[Evidence]) -> bool:
+    """Whether most of it lies in the time in which training was stopped."""
+    lasted = sum(each.end_ps - each.start_ps for each in evidence)
+    after = sum(max(each.end_ps - max(each.start_ps, stopped_ps), 0) for each in evidence)
+    return after > lasted / 2
 
 
 def time_before(stopped_ps: int, ledger: Ledger, buckets: Sequence[str]) -> int:

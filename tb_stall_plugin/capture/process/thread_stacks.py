@@ -15,6 +15,7 @@ from stall_analyzer.captures.stack_frames import RESTS, Frame, frame_of
 from tb_stall_plugin.capture.process.current_frames import with_current_stacks
 from tb_stall_plugin.capture.process.generated_code import GENERATED, users_line
 from tb_stall_plugin.capture.process.kernel_view import PROCESS, Wait, run_time, wait_of
+from tb_stall_plugin.capture.process.locks import Locks, locks_by_thread
 from tb_stall_plugin.capture.process.loops import loop_of
 from tb_stall_plugin.capture.process.thread_numbers import numbers_of
 
@@ -37,7 +38,7 @@ def python_threads() -> tuple[ThreadStack, ...]:
 def _seen_threads(stacks: Mapping[int, list[FrameType]]) -> list[ThreadStack]:
     known = {thread.ident: thread for thread in threading.enumerate()}
     main = threading.main_thread().ident
-    numbers = numbers_of(stacks)
+    numbers, locks = numbers_of(stacks), locks_by_thread(stacks)
     found = []
     for ident, stack in stacks.items():
         # A thread that TensorFlow started, for a py_function say, is not among the known ones.
@@ -50,6 +51,7 @@ def _seen_threads(stacks: Mapping[int, list[FrameType]]) -> list[ThreadStack]:
             frames=frames_of(stack),
             keeps_alive=thread is not None and not thread.daemon,
             loop=_loop_of_user(stack),
+            **locks.get(ident, Locks())._asdict(),
         )
         found.append(seen_by_kernel(seen, numbers.get(ident)))
     return found
@@ -59,7 +61,7 @@ def grouped(threads: Iterable[ThreadStack]) -> tuple[ThreadStack, ...]:
     """Threads in the same place are one entry; the main thread comes first."""
     found: dict[tuple[object, ...], ThreadStack] = {}
     for seen in threads:
-        place = seen.main, seen.frames, seen.wait, seen.on
+        place = seen.main, seen.frames, seen.wait, seen.on, seen.waits_for, seen.holds
         before = found.get(place)
         found[place] = seen if before is None else _together(before, seen)
     return tuple(sorted(found.values(), key=lambda entry: not entry.main)[:MOST_THREADS])

@@ -37,10 +37,11 @@ worker first. Without a capture, ask the process where it is (`stall-analyze att
 Blind spots
 A Python loop that calls something, or the tracing of a function, may be long or endless: the report
 names the lines and says what to do in either case. A wait in C code has no frame of its own; where
-the kernel does not say what the threads are waiting in, it looks the same as a sleep. Waiting for
-a device that hangs looks like any other wait inside TensorFlow. Without a capture, a healthy first
-epoch shows nothing until its end (unless update_freq="batch"), and a log directory cannot say
-whether its process is still running.
+the kernel does not say what the threads are waiting in, it looks the same as a sleep. Waiting for a
+device that hangs looks like any other wait inside TensorFlow. Who holds a lock is known of an
+RLock, and of a lock that the code is inside of, by `with` or by `try` and `finally`. Without a
+capture, a healthy first epoch shows nothing until its end (unless update_freq="batch"), and a log
+directory cannot say whether its process is still running.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ from stall_analyzer.model.findings import Evidence, Finding
 from stall_analyzer.model.format import moment, seconds
 from stall_analyzer.model.kinds import Severity
 from stall_analyzer.model.units import PS_PER_NS
+from stall_analyzer.signals.ending.lock_waits import lock_wait
 from stall_analyzer.signals.ending.logged_progress import LoggedProgress
 from stall_analyzer.signals.ending.process_end import KILLED, Ending
 from stall_analyzer.signals.ending.python_stacks import stack_of
@@ -114,9 +116,12 @@ def _of_stall(signals: Signals, stall: Stall, ending: Ending | None) -> Finding:
 def _other_threads(stall: Stall) -> str:
     """Those in the user's own code: one of them may hold what the blamed thread waits for."""
     blamed = stall.blamed.thread if stall.blamed is not None else None
+    if stall.blamed is not None and stall.blamed.kind == "deadlock":
+        return ""  # they are in its title
     told = []
     for thread in stall.threads:
-        stack, wait = stack_of(thread), wait_of(stack_of(thread))
+        stack = stack_of(thread)
+        wait = lock_wait(thread, stall.threads) or wait_of(stack)
         if thread is not blamed and stack.users is not None and not stack.is_inside_tensorflow:
             does = f" {wait.words.rstrip(',')}" if wait is not None else ""
             told.append(f"{thread.name or 'another thread'} at {stack.users.place}{does}")

@@ -173,6 +173,18 @@ _BY_KIND: dict[WaitKind, Change] = {
         "lock.acquire()",
         f"if not lock.acquire(timeout=60){_OR_FAIL}",
     ),
+    "own_lock": Change(
+        "The same thread acquires the lock twice, which a Lock never allows. Acquire it once, or "
+        "use an RLock.",
+        "lock = threading.Lock()",
+        "lock = threading.RLock()",
+    ),
+    "deadlock": Change(
+        "Acquire these locks in the same order in all threads, or hold only one of them at a time. "
+        "A timeout turns what is left of it into an error.",
+        "with file:\n    with numbers:  # elsewhere: with numbers: with file:",
+        "with numbers:\n    with file:  # everywhere",
+    ),
     "thread": Change(
         "The thread it waits for does not end: find out what it is doing. Tell it to stop, or "
         "give the wait a timeout.",

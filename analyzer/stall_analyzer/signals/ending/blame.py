@@ -27,6 +27,7 @@ from stall_analyzer.model.format import moment
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
+from stall_analyzer.signals.ending.lock_waits import beside_a_deadlock, lock_wait
 from stall_analyzer.signals.ending.python_stacks import (
     ASKS_SERVICE,
     CALLS_BACK,
@@ -457,7 +458,9 @@ def _is_silent(capture: Capture, other: Capture) -> bool:
 
 def _wait(scene: Scene, thread: ThreadStack) -> Wait | None:
     """What it waits in; None where it may as well sleep or wait for a disk."""
-    wait = wait_of(stack_of(thread), scene.last.children)
+    threads = scene.last.threads
+    wait = lock_wait(thread, threads) or wait_of(stack_of(thread), scene.last.children)
+    wait = beside_a_deadlock(wait, threads)
     if wait is not None or thread.wait or thread.main or thread.turns is not None:
         return wait
     # Of a thread whose number was not known, the kernel's view of all threads must do.

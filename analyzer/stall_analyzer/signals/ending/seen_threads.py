@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stall_analyzer.captures.capture_records import ThreadStack
 from stall_analyzer.captures.stack_frames import OURS
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.findings import SeenThread
+from stall_analyzer.signals.ending.lock_waits import lock_wait
 from stall_analyzer.signals.ending.python_stacks import Stack, stack_of
 from stall_analyzer.signals.ending.stall import Stall
 from stall_analyzer.signals.ending.waits import wait_of
@@ -16,13 +19,13 @@ def seen_threads(capture: Capture | None, stall: Stall | None) -> tuple[SeenThre
     blamed = stall.blamed.thread if stall is not None and stall.blamed is not None else None
     looks = capture.looks if capture is not None else ()
     threads = stall.threads if stall is not None else looks[-1].threads if looks else ()
-    seen = [_seen(thread, thread == blamed) for thread in threads]
+    seen = [_seen(thread, threads, thread == blamed) for thread in threads]
     return tuple(sorted(seen, key=lambda thread: (not thread.blamed, not thread.main)))
 
 
-def _seen(thread: ThreadStack, is_blamed: bool) -> SeenThread:
+def _seen(thread: ThreadStack, threads: Sequence[ThreadStack], is_blamed: bool) -> SeenThread:
     stack = stack_of(thread)
-    wait = wait_of(stack)
+    wait = lock_wait(thread, threads) or wait_of(stack)
     place = stack.users or stack.owner
     does = (
         wait.words.rstrip(",")

@@ -14,10 +14,10 @@ from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.ending.python_stacks import Stack, module_of
 
 WaitKind: TypeAlias = Literal[
-    "queue", "full_queue", "future", "pool", "replaced", "lock", "event", "thread", "process",
-    "connection", "socket", "file_lock", "open", "pipe", "user", "batch", "peers", "runtime",
-    "polling", "exit", "service", "endless_data", "dropped", "filling", "graph_loop", "graph_wait",
-    "tracing", "xla", "other",
+    "queue", "full_queue", "future", "pool", "replaced", "lock", "own_lock", "deadlock", "event",
+    "thread", "process", "connection", "socket", "file_lock", "open", "pipe", "user", "batch",
+    "peers", "runtime", "polling", "exit", "service", "endless_data", "dropped", "filling",
+    "graph_loop", "graph_wait", "tracing", "xla", "other",
 ]  # fmt: skip
 
 # What it waits for is not a thread of this process: whatever those compute, it does not end such a
