@@ -52,7 +52,7 @@ def page(**changes: Any) -> Any:
         "status": "slow_always",
         "primary": "input",
         "sentence": "Slow in every epoch: 6.00 s of 10.0 s (60%) of the first epoch went to "
-        "input. Python function in Map takes 80.0 ms a batch.",
+        "input. The Python function in Map takes 80.0 ms a batch.",
         "confidence": 0.9,
         "host": None,
         "candidates": [],
@@ -85,7 +85,7 @@ def finding(id: str = "ST001", turns: dict[str, str] | None = None, **changes: A
         "bucket": "input",
         "blames": ["input"],
         "severity": "act",
-        "title": "Python function in Map takes 80.0 ms a batch",
+        "title": "The Python function in Map takes 80.0 ms a batch",
         "explanation": "Between 60 steps, training waited.",
         "lost_ps": 6 * S,
         "gain_ps": {"low": 4 * S, "high": 5 * S},

@@ -36,7 +36,7 @@ def test_the_notebook_about_the_sample_logs_runs() -> None:
 def test_the_notebook_goes_from_the_stuck_training_to_its_fix() -> None:
     pytest.importorskip("tensorflow")
     said = outputs_of("stuck_training.ipynb")
-    assert "ST001 Python function in MapDataset:2 takes" in said
+    assert "ST001 The Python function in MapDataset:2 takes" in said
     assert "predicted" in said and "saved" in said
 
 

@@ -198,7 +198,7 @@ def test_only_the_first_two_findings_are_shown_in_full() -> None:
     text = shown(document(sample("input_py_function", findings=many)))
     assert "C0" in text and "C1" in text
     assert "C2" not in text and "C3" not in text
-    assert "act       ST003  Python function in MapDataset:2 takes 78.8 ms a batch (costs" in text
+    assert "act       ST003  The Python function in MapDataset:2 takes 78.8 ms a batch" in text
 
 
 def test_of_what_the_plan_asks_for_the_change_is_always_shown() -> None:
@@ -218,7 +218,7 @@ def test_a_plan_of_several_findings_names_their_order() -> None:
 def test_a_finding_without_seconds_to_win_promises_none() -> None:
     text = shown(document(sample("numerics_nan")))
     assert "act       ST301  The loss is NaN or infinite from step 5 on" in text
-    assert "Look at batch 5 for NaN" in text
+    assert "Check batch 5 for NaN" in text
     assert "should save" not in text
 
 

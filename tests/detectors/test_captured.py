@@ -94,7 +94,7 @@ def test_the_first_layer_whose_gradient_vanishes_is_named() -> None:
         ),
         "act",
     )
-    assert "that of first has a norm of 3" in finding.title
+    assert "the norm of first is 3" in finding.title
     assert "times smaller than that of head" in finding.title
 
 
@@ -121,7 +121,7 @@ def test_an_explosion_names_the_layer_that_grew_most() -> None:
     calmer = at_steps([1.0, 3.0, 40.0, *[math.nan] * 11])
     series |= {f"gradient_norm/{layer}": calmer for layer in ("first", "head")}
     finding = found(checked(vanishing_or_exploding_gradients, captured(series)))
-    assert "explode: the norm of second grew from 2 to 7e+05 at step 3" in finding.title
+    assert "explode: the gradient norm of second grew from 2 to 7e+05 at step 3" in finding.title
 
 
 def test_one_spike_and_overflows_that_loss_scaling_survives_are_no_explosion() -> None:
@@ -226,7 +226,7 @@ def test_a_loss_that_came_back_is_known_to_have_come_back() -> None:
 def test_between_two_measured_steps_the_first_nan_is_not_known() -> None:
     gone = captured({"loss": at_steps([1.0] * 18 + [math.nan] * (len(MEASURED) - 18))})
     finding = found(checked(loss_not_finite, gone))
-    assert "from step 49 to 64 on" in finding.title
+    assert "between steps 49 and 64" in finding.title
     assert diagnosed(align([], gone)).verdict.status == "learning_nothing"
 
 
@@ -247,7 +247,7 @@ def test_weights_that_stand_still_need_no_flat_loss() -> None:
         return captured(rate | ratios)
 
     finding = found(checked(learning_rate_too_low, run(1e-8)), "act")
-    assert finding.title.startswith("The weights hardly move: rate 1e-09")
+    assert finding.title.startswith("The weights hardly move: a rate of 1e-09")
     assert checked(learning_rate_too_low, run(1e-4)) is None
 
 

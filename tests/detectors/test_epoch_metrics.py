@@ -132,7 +132,7 @@ def test_what_any_model_learns_in_its_first_epoch_is_no_progress() -> None:
 
 def test_a_divergence_that_goes_to_nothing_leaves_a_code_without_information() -> None:
     collapsed = of_epochs(loss=(6.5, 1.43, 0.73, 0.53), kl_loss=(5.9, 1.0, 0.3, 0.1))
-    assert "kl_loss has gone from 5.9 to 0.1" in found(checked(collapsed_latent, collapsed)).title
+    assert "kl_loss has fallen from 5.9 to 0.1" in found(checked(collapsed_latent, collapsed)).title
 
 
 def test_a_divergence_that_settles_or_a_loss_that_still_falls_is_healthy() -> None:

@@ -103,7 +103,7 @@ def test_no_culprit_where_hardly_anything_was_waited_for(
 
 def test_the_title_names_the_users_stage_and_its_time(tmp_path: Path) -> None:
     finding = found(python_function_in_map.check(PYTHON_MAP.signals(tmp_path)))
-    assert finding.title == "Python function in MapDataset:1 takes 19.6 ms a batch"
+    assert finding.title == "The Python function in MapDataset:1 takes 19.6 ms a batch"
 
 
 def test_a_stage_is_not_blamed_for_what_it_waits_for(tmp_path: Path) -> None:

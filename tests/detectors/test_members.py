@@ -105,7 +105,7 @@ def test_a_worker_that_never_came_leaves_the_others_stuck() -> None:
     signals = captured(worker(0, workers=3), worker(2, workers=3))
     finding = found(host_missing.check(signals), "act")
     assert finding.title == "worker 1 never joined, so the others could not begin"
-    assert "ran no step in the 1 min 40 s" in finding.explanation
+    assert "ran no step in 1 min 40 s" in finding.explanation
     verdict = judge(signals, (finding,))
     assert (verdict.status, verdict.primary, verdict.host) == ("stuck", "communication", "worker 1")
     assert signals.cluster.others_waited_ps == 100 * PS_PER_S

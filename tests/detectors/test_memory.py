@@ -91,7 +91,7 @@ def failing(folder: Path, *, asked_before: bool, seconds: float = 10) -> Signals
 def test_a_step_that_fails_for_memory_is_found(tmp_path: Path) -> None:
     finding = found(out_of_memory.check(failing(tmp_path, asked_before=True)), "act")
     assert finding.title == "big/Fill ran out of memory after 10.0 s"
-    assert "300 MB in the steps before" in finding.explanation
+    assert "300 MB in earlier steps" in finding.explanation
     assert "100 MB was free in GPU_0_bfc" in finding.explanation
     unknown = found(out_of_memory.check(failing(tmp_path, asked_before=False)), "act")
     assert "asked for more than was available: 100 MB was free" in unknown.explanation

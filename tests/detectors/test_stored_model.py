@@ -113,7 +113,7 @@ def test_weights_that_start_too_wide_are_the_reason_for_a_high_first_loss() -> N
 
 def test_a_clip_that_leaves_nothing_of_the_updates() -> None:
     finding = found(checked(clip_too_low, in_vain("clipped")), "act")
-    assert finding.title.startswith("clipnorm=0.0001 leaves updates of 1.0e-06")
+    assert finding.title.startswith("clipnorm=0.0001 limits updates to 1.0e-06")
     assert checked(clip_too_low, learning("clipped")) is None
 
 

@@ -10,7 +10,7 @@ LARGER_BATCH_LEAST = 4
 
 
 def room_for_larger_batch(signals: Signals) -> str:
-    """A sentence on how much larger a batch would fit; empty where no pool has a limit."""
+    """A sentence on how much larger a batch could be; empty if there is no room or no limit."""
     pools = [pool for pool in signals.allocators if pool.limit_bytes]
     if not pools or (times := min(pool.times_larger for pool in pools)) < LARGER_BATCH_LEAST:
         return ""

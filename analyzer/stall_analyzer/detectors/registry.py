@@ -1,8 +1,8 @@
 """Every detector, found in the folders of the families and ordered by id.
 
 A detector is a module: its file is named as its finding, its docstring is its manual page, `ID` and
-`BUCKET` say what it is, and `check(signals)` returns a Finding or None. A module
-without an `ID` helps those beside it.
+`BUCKET` say what it is, and `check(signals)` returns a Finding or None. A module without an `ID`
+only helps the detectors beside it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Detector:
     id: str
     name: str
     bucket: Bucket
-    unsigned_check: Callable[[Signals], Finding | None]  # the module's own
+    unsigned_check: Callable[[Signals], Finding | None]  # the module's own check
 
     def check(self, signals: Signals) -> Finding | None:
         """What the module finds, with the detector's id, name and bucket put in."""

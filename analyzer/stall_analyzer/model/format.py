@@ -83,6 +83,11 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 step`, `1,200 steps`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def spoken(cause: str) -> str:
     """`input.first_element` -> `first element`: the bucket stands beside it anyway."""
     return cause.partition(".")[2].replace("_", " ")

@@ -1,4 +1,4 @@
-"""What the books say about the first epoch by name: callbacks, functions, saves."""
+"""What the books say about the first epoch, by name: callbacks, functions, saves."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from stall_analyzer.model.units import PS_PER_NS
 
 @dataclass(frozen=True)
 class BookedCost:
-    """What one callback's hook took in the epoch, say, or one function."""
+    """What one function, or one hook of a callback, took in the epoch."""
 
     account: str  # a word of capture_format.Account
     name: str
     where: str  # path:line of the code
     count: int
     spent_ps: int
-    why: str = ""  # it was traced again: the arguments that had changed
+    why: str = ""  # if it was traced again: the arguments that had changed
+
+    @property
+    def where_sentence(self) -> str:
+        """` It is at train.py:41.`; empty where that is not known."""
+        return f" It is at {self.where}." if self.where else ""
 
 
 def booked_costs(books: Books | None, window: Window) -> tuple[BookedCost, ...]:

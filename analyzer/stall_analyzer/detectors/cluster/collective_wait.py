@@ -44,7 +44,7 @@ BUCKET = "communication"
 UNEVEN_FACTOR = 3
 # Threads and the network need a few milliseconds for a collective, however punctual the others are.
 PUNCTUAL_PS = 5 * PS_PER_MS
-LEAST_WON, MOST_WON = 0.0, 1.0
+LEAST_SAVED, MOST_SAVED = 0.0, 1.0
 
 
 def check(signals: Signals) -> Finding | None:
@@ -62,7 +62,7 @@ def check(signals: Signals) -> Finding | None:
     each = round(float(steps.mean()) * lost / whole) if len(steps) else lost
     shortest = int(percentile(steps, 5)) if len(steps) else lost
     uneven = int(steps.max(initial=0)) > UNEVEN_FACTOR * shortest
-    gain = partly(lost, LEAST_WON, MOST_WON)
+    gain = partly(lost, LEAST_SAVED, MOST_SAVED)
     return Finding(
         severity=_severity(signals, severity, each),
         title=f"This host waits {seconds(each)} a step for the others",

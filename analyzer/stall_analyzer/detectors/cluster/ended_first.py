@@ -10,8 +10,8 @@ a while. Until then the others wait.
 
 How it is measured
 TensorFlow's errors name the peer that they come from; errors spread, and the first one blames no
-peer. Where there are no errors: a capture whose records stop a minute before all the others, or a
-trace that ends while the others start no further step.
+peer. Where there are no errors: a capture whose records stop a minute before those of all others,
+or a trace that ends while the others start no further step.
 
 Example
 Worker 1 was last heard from at 14:02:31, without a final record; all 3 others failed with
@@ -32,13 +32,13 @@ import numpy as np
 from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.cluster import EndedFirst
 from stall_analyzer.model.findings import Change, Evidence, Finding
-from stall_analyzer.model.format import moment, percent, seconds
+from stall_analyzer.model.format import listed, moment, percent, seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST505"
 BUCKET = "communication"
 
-TOLD_BUCKETS = 3  # of what the time until then went to
+TOLD_BUCKETS = 3  # how many buckets to name for the time until then
 
 
 def check(signals: Signals) -> Finding | None:
@@ -76,7 +76,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _until_then(first: EndedFirst, signals: Signals) -> str:
-    """Where the time until then went, on the host itself or, if it was not traced, on the one that
+    """Where the time until then went on that host or, if it was not traced, on the host that
     represents the run."""
     traced = any(host.host == first.name for host in signals.hosts)
     its_own = signals.on(first.name) if traced else signals
@@ -86,5 +86,5 @@ def _until_then(first: EndedFirst, signals: Signals) -> str:
     span = np.array([0]), np.array([until])
     spent = {bucket: its_own.time_of_buckets(span, bucket) for bucket in BUCKETS}
     largest = sorted(spent, key=lambda bucket: -spent[bucket])[:TOLD_BUCKETS]
-    parts = [f"{bucket} {percent(spent[bucket], until)}" for bucket in largest if spent[bucket]]
-    return f" The {seconds(until)} until then went to {', '.join(parts)}."
+    parts = [f"{bucket} ({percent(spent[bucket], until)})" for bucket in largest if spent[bucket]]
+    return f" The {seconds(until)} until then went to {listed(parts)}."

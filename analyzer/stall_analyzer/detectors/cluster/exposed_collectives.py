@@ -36,7 +36,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST513"
 BUCKET = "communication"
 
-LEAST_WON, MOST_WON = 0.2, 0.9
+LEAST_SAVED, MOST_SAVED = 0.2, 0.9
 
 
 def check(signals: Signals) -> Finding | None:
@@ -44,21 +44,21 @@ def check(signals: Signals) -> Finding | None:
     steps = len(signals.training_steps)
     if len(devices) < 2 or not steps:
         return None
-    # The last to arrive waits for no other: its collectives are the exchange alone.
+    # The last device to arrive waits for no other: its collectives are only the exchange.
     alone = min(device.communicating_ps for device in devices)
     lost = min(alone, signals.causes_ps["communication.collective"])
     severity = severity_of(signals.share(lost))
     if severity is None:
         return None
     computing = int(median([device.computing_ps for device in devices]))
-    gain = partly(lost, LEAST_WON, MOST_WON)
+    gain = partly(lost, LEAST_SAVED, MOST_SAVED)
     return Finding(
         severity=severity,
         title=f"{len(devices)} devices spend {seconds(lost // steps)} of each step only "
         f"exchanging gradients",
         explanation=(
             f"{signals.with_share(lost)} went to collectives while the devices had nothing else "
-            f"to do; they computed {seconds(computing // steps)} a step. With so little to "
+            f"to do; they computed for {seconds(computing // steps)} per step. With so little to "
             f"compute between exchanges, more devices hardly make the training faster."
         ),
         change=Change(

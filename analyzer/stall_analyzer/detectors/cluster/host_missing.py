@@ -66,19 +66,22 @@ def check(signals: Signals) -> Finding | None:
 def _never_joined(signals: Signals) -> Finding:
     cluster = signals.cluster
     waited = cluster.others_waited_ps
-    joined = (
-        "never joined, so the others could not begin" if cluster.in_vain else "has not joined yet"
-    )
+    alone = len(cluster.missing) == 1
+    joined = f"{'has' if alone else 'have'} not joined yet"
+    if cluster.in_vain:
+        joined = "never joined, so the others could not begin"
+    others = len(cluster.members)
     return Finding(
         severity="act" if cluster.in_vain else "note",
         title=f"{listed(cluster.missing)} {joined}",
         explanation=(
             f"{cluster.size_source} names {cluster.size} workers. {_named(cluster.missing)} never "
-            f"heard from, and the other {len(cluster.members)} ran no step in the "
-            f"{seconds(waited)} during which they wrote records."
+            f"heard from, and the other {'worker' if others == 1 else others} ran no step in "
+            f"{seconds(waited)} of records."
         ),
         change=Change(
-            f"Start {listed(cluster.missing)}, or take it out of TF_CONFIG on all the others. "
+            f"Start {listed(cluster.missing)}, or take {'it' if alone else 'them'} out of "
+            f"TF_CONFIG on all the others. "
             f"Make sure that every worker can reach the others' ports.",
             "",
             'os.environ["TF_CONFIG"] = json.dumps(\n'

@@ -25,6 +25,7 @@ the same.
 from __future__ import annotations
 
 from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import listed
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST503"
@@ -37,15 +38,15 @@ def check(signals: Signals) -> Finding | None:
     if not devices.at_work or not idle:
         return None
     if devices.replicas > len(devices.at_work):
-        return None  # they have work, which was not recorded
+        return None  # they have work that was not recorded
     count = len(devices.listed)
     return Finding(
         severity="note",
         title=f"{len(idle)} of {count} devices had no work",
         explanation=(
-            f"{', '.join(devices.at_work)} computed; {', '.join(idle)} had no events. If they are "
-            f"meant for this run, a distribution strategy would share each batch among all "
-            f"{count}."
+            f"{listed(devices.at_work)} computed; {listed(idle)} had no events. If "
+            f"{'it is' if len(idle) == 1 else 'they are'} meant for this run, a distribution "
+            f"strategy would share each batch among all {count} devices."
         ),
         change=Change(
             "Train on all devices, if they are free.",

@@ -35,7 +35,7 @@ ID = "ST512"
 BUCKET = "communication"
 
 SLOWER = 1.2  # than the others; clocks of identical cards differ by a few percent
-LEAST_WON, MOST_WON = 0.6, 1.0
+LEAST_SAVED, MOST_SAVED = 0.6, 1.0
 
 
 def check(signals: Signals) -> Finding | None:
@@ -52,17 +52,17 @@ def check(signals: Signals) -> Finding | None:
     severity = severity_of(signals.share(max(lost, 0)))
     if severity is None or slow.computing_ps < SLOWER * usual:
         return None
-    gain = partly(lost, LEAST_WON, MOST_WON)
+    gain = partly(lost, LEAST_SAVED, MOST_SAVED)
     return Finding(
         severity=severity,
         title=f"{slow.name} is slower than the other devices, which wait {seconds(lost)} for it",
         explanation=(
-            f"{slow.name} computed {seconds(slow.computing_ps // steps)} a step, the others "
-            f"{seconds(usual // steps)}. They waited for it in collectives for "
+            f"{slow.name} computed for {seconds(slow.computing_ps // steps)} per step, the others "
+            f"for {seconds(usual // steps)}. They waited for it in collectives for "
             f"{signals.with_share(lost)}."
         ),
         change=Change(
-            f"Find out why {slow.name} is slow: another job, heat, power, the slot, the model.",
+            f"Find out why {slow.name} is slow: another job, heat, power, the slot, the card.",
             "",
             "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE",
         ),

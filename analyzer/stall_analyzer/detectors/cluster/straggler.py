@@ -10,7 +10,7 @@ Synchronous training runs at the pace of its slowest worker.
 How it is measured
 Each collective is matched across hosts by its group and instance keys, or by its step number where
 a capture timed it rather than a profile. It ends everywhere at once, so the host for which it is
-shortest came last, and the extra time on the others is what they waited. The reason is what the
+shortest came last, and the extra time on the others is how long they waited. The reason is what the
 late host's own ledger shows it did for longer than the others between one meeting and the next.
 
 Example
@@ -37,7 +37,7 @@ from stall_analyzer.attribute.booked_time import CAUSES_OF
 from stall_analyzer.detectors.gains import WARM_SHARE, every_epoch, partly, warmer_steps
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Evidence, Finding, Gain, LateHost
-from stall_analyzer.model.format import listed, percent, seconds, spoken
+from stall_analyzer.model.format import counted, listed, percent, seconds, spoken
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.booked_costs import costliest
 from stall_analyzer.signals.ledger_signals import EVIDENCE_MOST
@@ -46,15 +46,15 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST502"
 BUCKET = "communication"
 
-# Below this share of the delay, a reason is not named by itself.
+# A callback or function that took less than this share of the delay is not named.
 MOST_OF_IT = 0.5
-# With it on time, the next slowest sets the pace.
-LEAST_WON, MOST_WON = 0.6, 1.0
+# Once it is on time, the next slowest sets the pace.
+LEAST_SAVED, MOST_SAVED = 0.6, 1.0
 
 ADVICE: Mapping[Bucket | None, tuple[str, str, str]] = {
     "input": (
         "Fix the input of {host}: give every worker a shard of the same size, on a disk of the "
-        "same speed, and as many cores to read it.",
+        "same speed, and with as many cores to read it.",
         "data = data.take(per_worker[worker])",
         "data = data.shard(workers, worker).take(smallest_shard)",
     ),
@@ -64,10 +64,10 @@ ADVICE: Mapping[Bucket | None, tuple[str, str, str]] = {
         "data = data.batch(size)",
         "data = data.batch(size, drop_remainder=True)",
     ),
-    "memory": ("Give {host} as much memory as the others have, or all of them smaller batches.",
+    "memory": ("Give {host} as much memory as the others, or give all of them smaller batches.",
                "", ""),
     "host": (
-        "Let the loop on {host} do the same as on the others. Work that only one worker must do "
+        "Make the loop on {host} do the same as on the others. Work that only one worker has to do "
         "should be rare, or run in a thread.",
         "if worker == 0:\n    write_report(step)  # all others wait for it",
         "if worker == 0 and step % 1000 == 0:\n    write_report(step)",
@@ -79,7 +79,7 @@ ADVICE: Mapping[Bucket | None, tuple[str, str, str]] = {
         "",
     ),
 }  # fmt: skip
-NO_ADVICE = ("Look at {host}: its own ledger shows what takes it longer.", "", "")
+NO_ADVICE = ("Look at {host}: its own ledger shows what takes longer there.", "", "")
 
 
 def check(signals: Signals) -> Finding | None:
@@ -92,7 +92,7 @@ def check(signals: Signals) -> Finding | None:
     if severity is None:
         return None
     warmer = Gain() if once else _warmer(signals)
-    gain = partly(lost, LEAST_WON, MOST_WON) + warmer
+    gain = partly(lost, LEAST_SAVED, MOST_SAVED) + warmer
     text, before, after = ADVICE.get(late[0].reason.bucket, NO_ADVICE)
     return Finding(
         severity=severity,
@@ -109,7 +109,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _warmer(signals: Signals) -> Gain:
-    """For steps that nothing holds up and the exchange after them: both start warmer."""
+    """Saved by steps that nothing holds up, and by the exchange after them: both start warmer."""
     waited = signals.lateness.waited_ps.get(signals.host.host, 0)
     exchange = max(signals.causes_ps["communication.collective"] - waited, 0)
     return warmer_steps(signals) + partly(exchange, 0, WARM_SHARE)
@@ -128,12 +128,12 @@ def _told(late: LateHost, signals: Signals) -> str:
     reason = late.reason
     said = (
         f"{late.host} was last in {late.times} of {signals.lateness.meetings} meetings and held "
-        f"up {late.late_steps} steps; the others waited {seconds(late.cost_ps)} on average, "
-        f"{percent(late.cost_ps, signals.covered_by_all_ps)} of the time that was recorded on all "
-        f"hosts."
+        f"up {counted(late.late_steps, 'step')}; the others waited {seconds(late.cost_ps)} on "
+        f"average, {percent(late.cost_ps, signals.covered_by_all_ps)} of the time that was "
+        f"recorded on all hosts."
     )
     if not reason.bucket:
-        return f"{said} Its own ledger does not say what it did for longer than they did."
+        return f"{said} Its own ledger does not show what took it longer."
     return (
         f"{said} Between meetings it spent {seconds(reason.ps)} more than they did on "
         f"{reason.bucket} "
@@ -142,7 +142,7 @@ def _told(late: LateHost, signals: Signals) -> str:
 
 
 def _in_what(late: LateHost, signals: Signals) -> str:
-    """The callback or the function that took most of it, where the books name one."""
+    """The callback or function that took most of the delay, where the books name one."""
     accounts = [account for account, cause in CAUSES_OF.items() if cause == late.reason.cause]
     cost = costliest(signals.on(late.host).booked_costs, *accounts)
     if cost is None or cost.spent_ps < MOST_OF_IT * late.reason.ps:
@@ -152,7 +152,7 @@ def _in_what(late: LateHost, signals: Signals) -> str:
 
 
 def _evidence(late: Sequence[LateHost], signals: Signals) -> tuple[Evidence, ...]:
-    """The longest times in which the others waited, in order."""
+    """The longest waits of the others, in order."""
     threads = {host.host: host.training_thread or "" for host in signals.hosts}
     found = [
         Evidence(host.host, threads.get(host.host, ""), int(start), int(end), "the others wait")

@@ -32,7 +32,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST506"
 BUCKET = "communication"
 
-# One step more or less is where a profile begins or ends, or a last smaller batch.
+# One step more or less may be where a profile begins or ends, or a smaller last batch.
 LEAST_DIFFERENCE = 2
 
 

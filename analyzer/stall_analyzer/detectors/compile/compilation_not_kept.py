@@ -47,7 +47,7 @@ def check(signals: Signals) -> Finding | None:
     slow = signals.console.warnings.get("slow_compile")
     printed = round((slow.seconds or 0.0) * PS_PER_S) if slow is not None else 0
     compiled = max(traced, printed)
-    # Compiling for the CPU is quick, and what it keeps is not read back there.
+    # Compiling for the CPU is quick, and its results are not read back even if they are kept.
     if compiled < LEAST_PS or not (signals.devices.used or printed):
         return None
     known = (

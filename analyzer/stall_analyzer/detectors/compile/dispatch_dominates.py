@@ -42,7 +42,7 @@ BUCKET = "host"
 
 # Starting dominates when it takes more than everything else together.
 DOMINATES = 0.5
-# With fewer steps there is no telling what a usual one takes.
+# With fewer steps, there is no telling how long a typical one takes.
 STEPS_LEAST = 50
 # What is left: the loop inside the call, and batches that now have to be waited for.
 GAIN_LEAST = 0.5
@@ -50,7 +50,7 @@ GAIN_MOST = 1.0
 # A step of a few tiny ops is mostly thread wake-ups, and so is the wait for a batch that is ready.
 # In our runs, anywhere from almost none to nine tenths of that went away.
 WAKING_MOST = 0.7
-# Beyond this many steps a call, hardly anything more is saved and callbacks come too rarely.
+# Beyond this many steps per call, hardly anything more is saved, and callbacks run too rarely.
 STEPS_PER_CALL_MOST = 32
 
 

@@ -47,7 +47,9 @@ def check(signals: Signals) -> Finding | None:
     if took < LONG_S:
         return None
     source = (
-        quoted(line) if line is not None and printed >= called else "The driver's calls say so."
+        quoted(line)
+        if line is not None and printed >= called
+        else "This is how long the driver's startup calls took."
     )
     return Finding(
         severity="consider" if took >= VERY_LONG_S else "note",

@@ -44,7 +44,7 @@ def check(signals: Signals) -> Finding | None:
         return None
     size = f" of {function.shape.nodes} nodes" if function.shape is not None else ""
     return Finding(
-        severity="note",  # no change is known that saves it without losing elsewhere
+        severity="note",  # no known change saves it without a cost elsewhere
         title=f"Preparing the graph of {function.words} takes {seconds(lost)}, once",
         explanation=(
             f"After tracing, TensorFlow spent {signals.with_share(lost)} optimizing and "
@@ -53,8 +53,7 @@ def check(signals: Signals) -> Finding | None:
         ),
         change=Change(
             "Do nothing if you train for more than a few epochs. For many short runs, make the "
-            "graph "
-            "smaller: fewer and larger layers."
+            "graph smaller: fewer and larger layers."
         ),
         lost_ps=lost,
         confidence=0.8,

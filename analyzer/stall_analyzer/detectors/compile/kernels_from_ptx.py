@@ -1,8 +1,8 @@
 """The driver compiles every kernel: TensorFlow was not built for this GPU.
 
 What it finds
-A GPU newer than the TensorFlow that runs on it, so that TensorFlow has no kernels in its machine
-code.
+A GPU newer than the TensorFlow that runs on it, which therefore contains no machine code for that
+GPU.
 
 Why it stalls
 The driver compiles each kernel from PTX when it is first used. TensorFlow itself says that this may
@@ -22,8 +22,7 @@ cache between runs: set CUDA_CACHE_PATH to a folder that persists, and CUDA_CACH
 
 Blind spots
 Nothing says when the compiling is over: the silence after the warning is an upper limit. Once the
-driver's cache is full of compiled kernels there is nothing left to compile, but the warning still
-appears.
+driver's cache holds all the kernels, nothing is left to compile, but the warning still appears.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ Calls after the function's first that the profile marks as traced, and how much 
 they took, not counting input. The tracing_count of the calls distinguishes a new tf.function (the
 count starts over) from a new trace of the old one (it grows). The steps of two models are two
 functions with the same name; the first trace of each does not count. A capture times all graph
-building throughout the epoch; where that comes to more than the profile shows, it is the cost, with
-the preparing of all graphs but the first. Where it could not, it counts the traces of Keras's
-training step, and their cost is how much longer those steps took than the others.
+building throughout the epoch. Where that is more than the profile shows, it is the cost, along with
+the time to prepare every graph but the first. Where the capture could not time it, it counted the
+traces of Keras's training step; their cost is how much longer those steps took than the others.
 
 Example
 A loop passed a Python number to its step: 15 calls, 15 graphs, 3.3 s of 3.8 s.
@@ -59,8 +59,8 @@ SMALLER_LAST_BATCH = Change(
     "data = data.batch(size, drop_remainder=True)",
 )
 SHAPES_BEFOREHAND = Change(
-    "The new graph serves all shapes, as reduce_retracing makes it. Declare the shapes, and it is "
-    "the only one.",
+    "With reduce_retracing, the new graph serves all shapes. Declare the shapes in advance, and it "
+    "will be the only graph.",
     "@tf.function(reduce_retracing=True)",
     "@tf.function(input_signature=[tf.TensorSpec([None, None], tf.int64)])  # None: any length",
 )
@@ -72,7 +72,7 @@ SAME_BATCHES = Change(
 
 
 def check(signals: Signals) -> Finding | None:
-    # The profile knows each call, the capture's clocks also those outside of profiled windows.
+    # The profile knows each call; the capture also timed calls outside the profiled windows.
     found = [each for each in (_traced(signals), _booked(signals)) if each is not None]
     return max(found, key=lambda each: each.lost_ps, default=None) or _counted(signals)
 
@@ -82,7 +82,7 @@ def _booked(signals: Signals) -> Finding | None:
     cost = costliest(signals.booked_costs, Account.RETRACE)
     if cost is None:
         return None
-    # Each graph is prepared as well, the first one too.
+    # Every graph is also prepared, including the first.
     prepared = signals.causes_ps["compile.instantiate"] * cost.count // (cost.count + 1)
     lost = signals.causes_ps["compile.retracing"] + prepared
     severity = severity_of(signals.share(lost))
@@ -96,8 +96,8 @@ def _booked(signals: Signals) -> Finding | None:
         title=f"{called} is traced again {often}",
         explanation=(
             f"Rebuilding graphs and preparing them took {signals.with_share(lost)}, as timed by "
-            f"the capture. Each time, a call brought a new shape, dtype or Python argument. "
-            f"{cost.where}"
+            f"the capture. Each time, a call brought a new shape, dtype or Python "
+            f"argument.{cost.where_sentence}"
         ),
         change=_naming_arguments(
             signals, cost.name, SAME_BATCHES if is_keras else _as_tensors(cost.name)
@@ -110,7 +110,7 @@ def _booked(signals: Signals) -> Finding | None:
 
 
 def _naming_arguments(signals: Signals, name: str, change: Change) -> Change:
-    """The capture has compared those of each trace with those of the one before."""
+    """Say which arguments changed: the capture compared each trace with the one before it."""
     costs = (cost for cost in signals.booked_costs if cost.name == name)
     cost = costliest([*costs], Account.RETRACE)
     if cost is None or not cost.why:
@@ -121,7 +121,7 @@ def _naming_arguments(signals: Signals, name: str, change: Change) -> Change:
 
 
 def _counted(signals: Signals) -> Finding | None:
-    """By a capture, where the trace shows no such call or not enough of them."""
+    """From the capture's count of traces, where the profile shows no such call or too few."""
     again = signals.captured_retraces
     severity = severity_of(signals.share(again.lost_ps)) if again is not None else None
     if again is None or severity is None:
@@ -131,17 +131,20 @@ def _counted(signals: Signals) -> Finding | None:
         severity = "note"
     named = ", ".join(str(step + 1) for step in again.steps[:4])
     often = "once" if again.count == 1 else f"{again.count} times"
+    alone = len(again.steps) == 1
     return Finding(
         severity=severity,
         title=f"The Keras training step is traced again {often} in {again.all_steps:,} steps",
         explanation=(
-            f"Its trace count grew in step {named}{' …' if len(again.steps) > 4 else ''}. "
-            f"These steps took {seconds(again.lost_ps)} longer than usual, "
+            f"Its trace count grew in {'step' if alone else 'steps'} {named}"
+            f"{' …' if len(again.steps) > 4 else ''}. {'This step' if alone else 'These steps'} "
+            f"took {seconds(again.lost_ps)} longer than usual, "
             f"{percent(again.lost_ps, signals.window_ps)} of the first epoch. "
             + (
                 "A last batch smaller than the others has another shape and needs its own graph."
                 if last
-                else "Each of them brought a batch with a new shape, dtype or structure."
+                else f"{'It' if alone else 'Each of them'} brought a batch with a new shape, dtype "
+                "or structure."
             )
         ),
         change=SMALLER_LAST_BATCH if last else SAME_BATCHES,
@@ -172,7 +175,7 @@ def _traced(signals: Signals) -> Finding | None:
         title=_title(function, last),
         explanation=(
             f"{function.opening} was called {function.calls} times and traced in "
-            f"{len(retraces) + 1} of these calls{_when(function, last)}. The later traces took "
+            f"{len(retraces) + 1} of these calls{_when(function, last)}. Retracing took "
             f"{signals.with_share(lost)}{_usual(function)}. {_reason(function, anew, last)}"
         ),
         change=_naming_arguments(signals, function.name, _change(function, anew, last)),
@@ -184,7 +187,7 @@ def _traced(signals: Signals) -> Finding | None:
 
 
 def _lost_ps(function: FunctionSignals) -> int:
-    """Without XLA, which ST106 covers."""
+    """What retracing cost, without XLA, which ST106 covers."""
     return sum(function.extra_ps(build) - build.xla_ps for build in function.retraces)
 
 

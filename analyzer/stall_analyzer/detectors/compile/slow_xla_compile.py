@@ -39,7 +39,7 @@ def check(signals: Signals) -> Finding | None:
     took = f" for {seconds(int(warning.seconds * PS_PER_S))}" if warning.seconds else ""
     return Finding(
         severity="consider",
-        title=f"XLA compiled{took} and itself warned that this was very slow",
+        title=f"XLA compiled{took} and warned that this was very slow",
         explanation=quoted(warning),
         change=Change(
             "Give XLA less to compile at once: no unrolled loops, and only the function that "

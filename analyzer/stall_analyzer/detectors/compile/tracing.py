@@ -22,10 +22,9 @@ A model of 16 dense layers with Adam traced its step twice, for 3.7 s and 1.4 s.
 optimizer.build(model.trainable_variables) before fit(), it was traced once.
 
 What to do
-Build the model and its optimizer before fit(), and give compile() metrics as objects, not by name:
-those are created in the first step. Move slow Python out of call(), into __init__ or
-build(). If neither is the case, nothing is wrong: tracing happens once, and longer training hides
-it.
+Build the model and its optimizer before fit(), and give compile() metrics as objects: metrics given
+by name are created in the first step. Move slow Python out of call(), into __init__ or build(). If
+neither is the case, nothing is wrong: tracing happens once and hardly matters in a long training.
 
 Blind spots
 The trace does not say which line of Python was slow unless the Python tracer was on. Functions
@@ -77,8 +76,7 @@ def _booked(signals: Signals) -> Finding | None:
         title=f"Tracing {called} takes {seconds(cost.spent_ps)}, once",
         explanation=(
             f"Building its graph took {signals.with_share(cost.spent_ps)}, as timed by the "
-            f"capture. "
-            f"Later epochs do not pay for it. {cost.where}"
+            f"capture. Later epochs do not pay for it.{cost.where_sentence}"
         ),
         change=FEWER_TRACES,
         lost_ps=cost.spent_ps,
@@ -139,8 +137,8 @@ def _traced_twice(signals: Signals, function: FunctionSignals, build: Build) -> 
         explanation=(
             f"The first call of {function.words} created variables, most often those of the "
             f"optimizer. TensorFlow then traces the step again: {seconds(build.first_trace_ps)} "
-            f"with the variables and {seconds(build.second_trace_ps)} without, of "
-            f"{seconds(signals.window_ps)}. One of the two can be avoided."
+            f"with the variables and {seconds(build.second_trace_ps)} without, of the first "
+            f"epoch's {seconds(signals.window_ps)}. One of the two traces can be avoided."
         ),
         change=change,
         lost_ps=build.tracing_ps + build.instantiate_ps,

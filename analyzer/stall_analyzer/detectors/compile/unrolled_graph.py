@@ -37,7 +37,7 @@ import re
 
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
-from stall_analyzer.model.format import seconds
+from stall_analyzer.model.format import counted, seconds
 from stall_analyzer.model.patterns import pattern
 from stall_analyzer.signals.compile.functions import FunctionSignals
 from stall_analyzer.signals.signals import Signals
@@ -73,9 +73,10 @@ def check(signals: Signals) -> Finding | None:
         severity=severity if least > 0 else "note",
         title=f"A Python loop is unrolled into {shape.copies} copies of {_short(shape.copied)}",
         explanation=(
-            f"The graph of {function.words} has {shape.nodes} nodes for {shape.updates} trained "
-            f"variables; {shape.copied} alone occurs {shape.copies} times. Tracing and "
-            f"instantiating that graph took {seconds(lost)} of {seconds(signals.window_ps)}. A "
+            f"The graph of {function.words} has {shape.nodes} nodes for "
+            f"{counted(shape.updates, 'trained variable')}; {shape.copied} alone occurs "
+            f"{shape.copies} times. Tracing and instantiating that graph took {seconds(lost)} of "
+            f"the first epoch's {seconds(signals.window_ps)}. A "
             f"loop that stays a loop is built once but runs slower: at worst, the unrolled graph "
             f"pays for itself{pays_back}."
         ),

@@ -1,8 +1,8 @@
 """The first run of the graph takes much longer than the later ones.
 
 What it finds
-A first training step that computed for much longer than a usual one, by a noticeable part of the
-epoch.
+A first training step that computed for much longer than a typical one; the difference is a
+noticeable part of the epoch.
 
 Why it stalls
 On first use, kernels are created and choose their algorithms, thread pools start, and the memory of
@@ -13,8 +13,8 @@ The ledger's warm-up: how much longer the first run of each graph computed than 
 later runs.
 
 Example
-A first step computed for 270 ms, the later ones for 34 ms: its 400 MB were touched for the first
-time.
+The first step computed for 270 ms, later ones for 34 ms: its 400 MB of memory was touched for the
+first time.
 
 What to do
 Nothing: it happens once. Leave the first step out when you compare step times, and train long

@@ -32,7 +32,7 @@ from __future__ import annotations
 from stall_analyzer.detectors.gains import removed
 from stall_analyzer.detectors.severity import ACT_SHARE, severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain, Turn
-from stall_analyzer.model.format import seconds
+from stall_analyzer.model.format import counted, seconds
 from stall_analyzer.signals.compile.functions import FunctionSignals
 from stall_analyzer.signals.signals import Signals
 
@@ -58,8 +58,8 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"XLA takes {seconds(lost)} to compile {function.words}",
         explanation=(
-            f"Compiling took {signals.with_share(lost)}. The {function.calls - 1} compiled steps "
-            f"after it took {seconds(repaid)} in all. {_arithmetic(lost, repaid)}"
+            f"Compiling took {signals.with_share(lost)}. "
+            f"{_arithmetic(lost, repaid, steps=function.calls - 1)}"
         ),
         change=_change(function),
         lost_ps=lost,
@@ -73,15 +73,16 @@ def _compiled_ps(function: FunctionSignals) -> int:
     return function.first.xla_ps if function.first is not None else 0
 
 
-def _arithmetic(lost: int, repaid: int) -> str:
+def _arithmetic(lost: int, repaid: int, steps: int) -> str:
     if repaid == 0:
         return "No step ran after it, so none of that was repaid."
+    after = f"After it, {counted(steps, 'compiled step')} took {seconds(repaid)} in all."
     if lost <= repaid:
-        return "If XLA makes a step twice as fast, the first epoch has already repaid it."
+        return f"{after} If XLA makes a step twice as fast, the first epoch has already repaid it."
     epochs = -(-lost // repaid)
     return (
-        f"Even if XLA made each step twice as fast, it would take {epochs} epochs to repay "
-        "the compilation."
+        f"{after} Even if XLA made each step twice as fast, it would take {epochs} epochs to "
+        "repay the compilation."
     )
 
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 from stall_analyzer.detectors.gains import removed
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import seconds
 from stall_analyzer.signals.compile.functions import FunctionSignals
 from stall_analyzer.signals.signals import Signals
 
@@ -45,7 +45,7 @@ def check(signals: Signals) -> Finding | None:
     traced = sum(build.made_ps for build in again)  # a new shape is traced before it is compiled
     lost = max(seen, _in_all_ps(signals, function))
     beyond = (
-        f" Steps outside the profile took just as long: by the capture's clocks, it adds up to "
+        f" Steps outside the profile took just as long: as timed by the capture, it adds up to "
         f"{seconds(lost)} in the whole epoch."
         if lost > seen
         else ""
@@ -55,7 +55,8 @@ def check(signals: Signals) -> Finding | None:
         return None
     last = function.only_last_call(again)
     calls = ", ".join(str(build.call + 1) for build in again[:4])
-    which = f"in call {calls}{' …' if len(again) > 4 else ''} of {function.calls}"
+    alone = len(again) == 1
+    which = f"in {'call' if alone else 'calls'} {calls}{' …' if len(again) > 4 else ''}"
     return Finding(
         severity=severity,
         title=(
@@ -63,12 +64,12 @@ def check(signals: Signals) -> Finding | None:
             if last
             else f"XLA compiles {function.words} again and again"
             if beyond
-            else f"XLA compiles {function.words} again {len(again)} times"
+            else f"XLA compiles {function.words} again {'once' if alone else f'{len(again)} times'}"
         ),
         explanation=(
-            f"XLA compiled {function.words} again {which}, for {seconds(seen)} or "
-            f"{percent(seen, signals.window_ps)} of the first epoch. Its code fits one shape "
-            f"only{'; the last batch is smaller than the others' if last else ''}. Each new shape "
+            f"XLA compiled {function.words} again {which} of {function.calls}, which took "
+            f"{signals.with_share(seen)}. Its code fits only one "
+            f"shape{'; the last batch is smaller than the others' if last else ''}. Each new shape "
             f"costs one compilation, and the first epoch pays for all of them.{beyond}"
         ),
         change=_change(last),
@@ -84,8 +85,8 @@ def _lost_ps(function: FunctionSignals) -> int:
 
 
 def _in_all_ps(signals: Signals, function: FunctionSignals) -> int:
-    """All compilations in the ledger except the first. Where only some steps were profiled and most
-    of them compiled, the capture's clocks cover the others; otherwise it is 0."""
+    """All compilations in the ledger except the first. Where only some steps were profiled, the
+    capture timed the others; otherwise it is 0."""
     if signals.books is None or function.calls >= len(signals.training_steps):
         return 0
     again = len(function.recompilations)

@@ -9,7 +9,7 @@ Event files just stop; they do not say whether the run is still going, hangs or 
 
 How it is measured
 The last traceback on the console, if no training continues after it, with its error message and the
-innermost line of the user's own code; or the last words of Slurm, the shell or the runtime. A
+innermost line of the user's own code; or the last message from Slurm, the shell or the runtime. A
 console counts only if its times match the run's event files and no other run could have written it.
 A capture (StallCallback) knows more and takes precedence.
 

@@ -1,10 +1,10 @@
 """The run ended or stopped making progress too early: slow, stuck, endless or dead.
 
 What it finds
-Runs that were killed, that failed, that make no progress or loop endlessly, and where they are
-stopped: in fit, before it or after it, up to the exit of the process. A capture (StallCallback,
-watch or `stall-analyze capture`) knows this for certain. From Keras event files that contain no end
-of an epoch, it can only be suspected. A custom loop may never log one.
+Runs that were killed, that failed, that make no progress or loop endlessly, and where they stopped:
+in fit, before it or after it, up to the exit of the process. A capture (StallCallback, watch or
+`stall-analyze capture`) knows this for certain. Keras event files in which no epoch ends only raise
+the suspicion. A custom loop may never log the end of an epoch.
 
 Why it stalls
 Three things look alike from the outside: a long step that is still running, a job that hangs, and a
@@ -21,9 +21,9 @@ expression that holds the interpreter; a filter that, by tf.data's own counts, h
 element of repeated data; `evaluate`, `predict`, `adapt` or `reduce` on repeated data without a
 number of steps; and, most likely, a step that takes a thousand times as long as usual and contains
 a `tf.while_loop` without `maximum_iterations`. An epoch over repeated data cannot end if fit is
-given no number of steps. A process that is killed leaves no final record, so its last one says
-when. Without a capture, the evidence is the last batch that was logged, the usual time between
-batches, and how long after the last batch anything else was still written.
+given no number of steps. A process that is killed leaves no final record, so its last record
+tells when it ended. Without a capture, the evidence is the last batch that was logged, the usual
+time between batches, and how long after the last batch anything else was still written.
 
 Example
 A generator was fed by a thread that had failed. The verdict: stuck since 14:02:31 (after 37 steps):
@@ -70,7 +70,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST510"
 BUCKET = "unknown"
 
-# A batch that takes this many times the usual one is no longer merely slow.
+# A batch that takes this many times as long as usual is no longer merely slow.
 SILENT_FACTOR = 20
 
 OTHERS_TOLD = 4
@@ -83,7 +83,7 @@ def check(signals: Signals) -> Finding | None:
     if ending is not None and ending.is_early:
         return _of_ending(signals, ending)
     if signals.capture is not None or signals.still_running is not None:
-        return None  # it ended by itself, or still runs
+        return None  # it ended on its own, or is still running
     return _of_event_files(signals)
 
 
@@ -94,7 +94,7 @@ def _of_stall(signals: Signals, stall: Stall, ending: Ending | None) -> Finding:
     blamed = stall.blamed
     start_ps, end_ps = _in_window(signals, stall)
     stack = blamed.stack if blamed is not None else ()
-    shown = f"It stood at {', called from '.join(stack)}." if stack else ""
+    shown = f"It was at {', called from '.join(stack)}." if stack else ""
     what_shows_it = f"{stall.why[0].upper()}{stall.why[1:]}, for {seconds(stall.lasted_ps)}."
     told = (what_shows_it, shown, _other_threads(stall), ending.sentence if ending else "")
     return Finding(
@@ -188,9 +188,9 @@ def _op(ending: Ending) -> str:
 def _of_event_files(signals: Signals) -> Finding | None:
     progress = signals.progress
     if progress is None or progress.finished or signals.console.end is not None:
-        return None  # it goes on, or its console says how it ended
+        return None  # training continued, or its console says how it ended
     if not progress.marks_epochs:
-        return None  # nothing says that more was to come
+        return None  # nothing says that there should have been more
     silent = _went_silent(progress)
     return Finding(
         severity="consider" if silent else "note",
@@ -215,13 +215,14 @@ def _went_silent(progress: LoggedProgress) -> bool:
 def _explanation(progress: LoggedProgress, silent: bool) -> str:
     if progress.batches == 0:
         return (
-            f"The event files show training begin and stop {seconds(progress.lasted_ps)} later "
-            f"without a "
-            f'batch or an epoch. Without update_freq="batch", a healthy first epoch looks the same.'
+            f"The event files show the start of training and end {seconds(progress.lasted_ps)} "
+            f'later, without a batch or an epoch. Without update_freq="batch", a healthy first '
+            f"epoch looks the same."
         )
     usual = progress.usual_batch_ps
     pace = f", one every {seconds(usual)}" if usual else ""
-    text = f"{progress.batches} batches were logged in {seconds(progress.lasted_ps)}{pace}."
+    were = "batch was" if progress.batches == 1 else "batches were"
+    text = f"{progress.batches} {were} logged in {seconds(progress.lasted_ps)}{pace}."
     if silent:
         return (
             f"{text} The last record was written {seconds(progress.silence_ps or 0)} after the "

@@ -1,4 +1,4 @@
-"""What helps a run that is stopped depends on what it is waiting in."""
+"""The change to suggest for a run that has stopped, depending on what it is waiting in."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ VALIDATION_STEPS = Change(
     "model.fit(data, validation_data=held_out.repeat())",
     "model.fit(data, validation_data=held_out)",
 )
-_OR_FAIL = ':\n    raise RuntimeError("nobody answers")'
+_OR_FAIL = ':\n    raise RuntimeError("no answer")'
 _WAIT_FOR_IT = Change(
     "Wait, or make that code faster: it was still working when the capture ended."
 )
@@ -271,7 +271,7 @@ _BY_KIND: dict[WaitKind, Change] = {
 
 
 def change_after(ending: Ending) -> Change:
-    """Of a run that has ended, and was not stuck before."""
+    """The change for a run that has ended and was not stuck before."""
     if ending.out_of_memory:
         return Change("Give it more memory, or a smaller batch, shuffle buffer or cache.")
     if not ending.has_failed:

@@ -58,7 +58,7 @@ KERAS_PAUSE_PS = 5 * PS_PER_MS
 # pauses, all Python is slow: another thread holds the interpreter, or the machine is too busy.
 SLOW_DISPATCH_PS = 3 * PS_PER_MS
 SLOW_DISPATCH_SHARE = 0.3
-# A callback after each step makes every pause long; waiting for the interpreter only some of them.
+# A callback after each step makes every pause long; waiting for the interpreter, only some of them.
 SHORTEST_PERCENT = 10
 # What happens once or twice in an epoch is already rare; it is reported only if it takes a lot.
 OFTEN = 3
@@ -88,8 +88,7 @@ def _booked(signals: Signals) -> Finding | None:
         title=f"{cost.name} takes {seconds(cost.spent_ps // max(cost.count, 1))}, {times}",
         explanation=(
             f"The capture timed it: {signals.with_share(cost.spent_ps)}, including everything it "
-            f"calls. "
-            f"{cost.where}"
+            f"calls.{cost.where_sentence}"
         ),
         change=change_for("", often=often, by_fit=True),
         lost_ps=cost.spent_ps,
@@ -129,8 +128,7 @@ def _traced(signals: Signals) -> Finding | None:
         explanation=(
             f"In {count} of {len(pauses.start_ps)} pauses between calls of the train function, "
             f"Python kept the training thread busy for {signals.with_share(lost)}. Keras itself "
-            "needs a "
-            "few milliseconds there; the rest is a callback or the loop's own code."
+            "needs a few milliseconds there; the rest is a callback or the loop's own code."
             + (EXPLANATIONS.get(beside, "") if name else f" {BETTER_CAPTURE}")
         ),
         change=change_for(beside, often=count >= OFTEN, by_fit=_is_fit(signals)),
@@ -159,7 +157,7 @@ def _python_is_slow(signals: Signals, lost: int) -> bool:
 
 
 def _culprit(signals: Signals, lost: int) -> str:
-    """The function that the Python tracer saw most, if that is most of it."""
+    """The function that took most of it, if the Python tracer saw one."""
     calls = signals.between_steps.python_calls
     return calls[0].name if calls and calls[0].self_ps >= NAMED_SHARE * lost else ""
 

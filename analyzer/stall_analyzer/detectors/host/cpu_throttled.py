@@ -39,7 +39,7 @@ ID = "ST410"
 BUCKET = "host"
 
 # The work remains: without the limit more cores share it, within the limit fewer threads do.
-LEAST_WON, MOST_WON = 0.2, 1.0
+LEAST_SAVED, MOST_SAVED = 0.2, 1.0
 
 
 def check(signals: Signals) -> Finding | None:
@@ -51,7 +51,7 @@ def check(signals: Signals) -> Finding | None:
     severity = severity_of(signals.share(lost))
     if severity is None:
         return None
-    gain = partly(lost, LEAST_WON, MOST_WON)
+    gain = partly(lost, LEAST_SAVED, MOST_SAVED)
     return Finding(
         severity=severity,
         title=f"The CPU limit stopped the process for {seconds(lost)} of the first epoch",

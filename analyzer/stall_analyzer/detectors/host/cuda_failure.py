@@ -37,12 +37,12 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "CUDA_ERROR_NO_BINARY_FOR_GPU",
-        "The build holds no code for this GPU, not even PTX.",
+        "The build contains no code for this GPU, not even PTX.",
         "Install a TensorFlow that was built for this GPU.",
     ),
     (
         "no kernel image is available",
-        "The build holds no code for this GPU, not even PTX.",
+        "The build contains no code for this GPU, not even PTX.",
         "Install a TensorFlow that was built for this GPU.",
     ),
     (
@@ -68,12 +68,12 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "CUDNN_STATUS_NOT_INITIALIZED",
         "cuDNN could not start: usually no memory was left, or the wrong cuDNN version was loaded.",
-        "Free the GPU's memory (nvidia-smi shows who has it), or let it grow.",
+        "Free the GPU's memory (nvidia-smi shows which process has it), or turn memory growth on.",
     ),
     (
         "CUDNN_STATUS_INTERNAL_ERROR",
         "cuDNN could not create its handle: usually no memory was left for it.",
-        "Free the GPU's memory (nvidia-smi shows who has it), or let it grow.",
+        "Free the GPU's memory (nvidia-smi shows which process has it), or turn memory growth on.",
     ),
 )
 

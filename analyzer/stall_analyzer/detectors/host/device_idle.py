@@ -31,19 +31,19 @@ from stall_analyzer.detectors.gains import every_epoch, partly
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import listed, percent, seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST414"
 BUCKET = "host"
 
 IDLE_SHARE = 0.5
-LARGEST_SHARE = 0.5  # of the idle time: then the host's own work is the reason to name
+LARGEST_SHARE = 0.5  # of the idle time: from here on, the host's own work is the reason to name
 AT_WORK = frozenset({"compute.device", "communication.collective", "memory.transfer",
                      "input.host_to_device_copy"})  # fmt: skip
 REASONS = {
     "input": "waiting for input", "host": "Python and starting ops", "compile": "compiling",
-    "memory": "waiting for memory", "communication": "other hosts",
+    "memory": "waiting for memory", "communication": "waiting for other hosts",
 }  # fmt: skip
 
 
@@ -61,20 +61,21 @@ def check(signals: Signals) -> Finding | None:
     severity = severity_of(signals.share(host))
     if severity is None or python < LARGEST_SHARE * host:
         return None
-    names = ", ".join(device.name for device in signals.device_activity)
-    reasons = ", ".join(
-        f"{seconds(ps)} {REASONS[bucket]}"
+    names = [device.name for device in signals.device_activity]
+    reasons = [
+        f"{REASONS[bucket]} ({seconds(ps)})"
         for bucket, ps in sorted(idle.items(), key=lambda item: -item[1])
         if ps
-    )
+    ]
     gain = partly(python, 0.3, 0.9)
     return Finding(
         severity=severity,
-        title=f"{names} is idle for {percent(whole, signals.host.covered_ps)} of the time",
+        title=f"{listed(names)} {'is' if len(names) == 1 else 'are'} idle for "
+        f"{percent(whole, signals.host.covered_ps)} of the time",
         explanation=(
             f"In {seconds(signals.host.covered_ps)} of trace, no device worked for "
-            f"{seconds(whole)}: {reasons}. Python alone kept it idle for "
-            f"{signals.with_share(python)}."
+            f"{seconds(whole)}, because of {listed(reasons, most=len(reasons))}. Python alone "
+            f"accounts for {signals.with_share(python)}."
         ),
         change=Change(
             "Train several batches in one call, so that Python runs less often; in callbacks, do "

@@ -16,8 +16,8 @@ Example
 
 What to do
 Ask TensorFlow what it sees: tf.config.list_physical_devices("GPU"). An empty list means that the
-build has no GPU support, cannot find CUDA, or that the GPU is hidden (CUDA_VISIBLE_DEVICES); look
-at its first log lines. Otherwise the program pins its ops to the CPU.
+build has no GPU support or cannot find CUDA, or that the GPU is hidden (CUDA_VISIBLE_DEVICES); look
+at TensorFlow's first log lines. Otherwise the program pins its ops to the CPU.
 
 Blind spots
 A GPU can be slower than a CPU for very small models. A device that is not one of TensorFlow's own
@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from stall_analyzer.detectors.severity import ACT_SHARE
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import listed, percent, seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST405"
@@ -40,17 +40,18 @@ def check(signals: Signals) -> Finding | None:
     computed = signals.buckets_ps["compute"]
     if not devices.listed or devices.used or not signals.host.training_thread:
         return None
-    # Where the CPU computes little of what was seen, another device would save little.
+    # If the CPU computed for little of the traced time, another device would save little.
     if computed < ACT_SHARE * signals.host.covered_ps:
         return None
-    names = ", ".join(name.removeprefix("/device:") for name in devices.listed)
+    names = listed([name.removeprefix("/device:") for name in devices.listed])
+    alone = len(devices.listed) == 1
     return Finding(
         severity="consider",
-        title=f"{names} is available but was not used",
+        title=f"{names} {'is available but was' if alone else 'are available but were'} not used",
         explanation=(
-            f"The profiler lists {names}, but nothing in the trace shows it at work. The CPU "
+            f"The profiler lists {names}, but nothing in the trace shows any work there. The CPU "
             f"computed for {seconds(computed)}, {percent(computed, signals.host.covered_ps)} of "
-            f"what was traced. How much faster the device would be is not known from this trace."
+            f"the traced time. The trace does not show how much faster a device would be."
         ),
         change=Change(
             "Find out why TensorFlow did not put the model on the device.",

@@ -34,10 +34,10 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST415"
 BUCKET = "host"
 
-# A launch costs the host 3 to 10 µs; kernels that take twice as long keep ahead of it.
+# A launch costs the host 3 to 10 µs; kernels that take twice as long do not wait for it.
 SHORT_PS = 20 * PS_PER_US
-LEAST_KERNELS = 20  # a step: below, the pauses are about something else
-LEAST_WON, MOST_WON = 0.3, 0.95
+LEAST_KERNELS = 20  # per step: with fewer, the pauses have another reason
+LEAST_SAVED, MOST_SAVED = 0.3, 0.95
 
 
 def check(signals: Signals) -> Finding | None:
@@ -51,14 +51,14 @@ def check(signals: Signals) -> Finding | None:
     mean = computing // max(kernels, 1)
     if kernels < LEAST_KERNELS * steps or mean > SHORT_PS:
         return None
-    gain = partly(lost, LEAST_WON, MOST_WON)
+    gain = partly(lost, LEAST_SAVED, MOST_SAVED)
     return Finding(
         severity=severity,
         title=f"The device waits {seconds(lost // steps)} a step for tiny kernels to be launched",
         explanation=(
-            f"{kernels // steps:,} kernels a step take {seconds(mean)} on average, no longer than "
-            f"launching them does. The device had nothing to do for {signals.with_share(lost)} "
-            f"while ops were being launched."
+            f"Each step runs {kernels // steps:,} kernels that take {seconds(mean)} on average, no "
+            f"longer than launching them takes. The device had nothing to do for "
+            f"{signals.with_share(lost)} while ops were being launched."
         ),
         change=Change(
             "Fuse the kernels with XLA, or give each one more to do with a larger batch.",

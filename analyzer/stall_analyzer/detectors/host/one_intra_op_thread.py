@@ -19,7 +19,7 @@ Example
 
 What to do
 Leave the number of threads to TensorFlow, or give it the number of cores. If the setting is there
-for repeatable results, `tf.config.experimental.enable_op_determinism()` does that with all cores.
+for repeatable results, `tf.config.experimental.enable_op_determinism()` gives them with all cores.
 
 Blind spots
 The cores may be busy with other processes, or be two hyperthreads of one core, which the trace does
@@ -37,10 +37,10 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST407"
 BUCKET = "compute"
 
-# Of the time that splitting the ops over all cores would save at best. Two hyperthreads of one core
-# save next to nothing.
-LEAST_WON, MOST_WON = 0.0, 1.0
-HALVES = 2  # with so many cores they may well be that
+# Shares of the time that splitting the ops over all cores would save at best. Two hyperthreads of
+# one core save next to nothing.
+LEAST_SAVED, MOST_SAVED = 0.0, 1.0
+HALVES = 2  # this many cores may well be the two hyperthreads of one
 
 
 def check(signals: Signals) -> Finding | None:
@@ -51,7 +51,7 @@ def check(signals: Signals) -> Finding | None:
     lost = round(divisible * (1 - 1 / pools.cores))
     if severity_of(signals.share(lost)) is None:
         return None
-    gain = partly(lost, LEAST_WON, MOST_WON)
+    gain = partly(lost, LEAST_SAVED, MOST_SAVED)
     return Finding(
         severity="note" if pools.cores <= HALVES else "consider",
         title=f"Large ops run on one thread, on a machine with {pools.cores} cores",

@@ -8,8 +8,9 @@ An op that has no GPU kernel, or is pinned to the CPU, fetches its inputs from t
 its result back: two copies and a slower processor, with the device idle in the meantime.
 
 How it is measured
-On the host, an op that runs on the device takes only the microseconds to launch it. Ops count that
-take a millisecond or more there, in steps after the first, while the device did nothing.
+On the host, an op that runs on the device takes only the microseconds needed to launch it. An op
+counts if it takes a millisecond or more there, in a step after the first, while the device does
+nothing.
 
 Example
 StringSplit and UniqueV2 ran on the CPU for 8 ms of each step of 20 ms.
@@ -34,7 +35,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST417"
 BUCKET = "host"
 
-LEAST_WON, MOST_WON = 0.3, 0.95
+LEAST_SAVED, MOST_SAVED = 0.3, 0.95
 NAMED = 3
 
 
@@ -47,7 +48,7 @@ def check(signals: Signals) -> Finding | None:
     if severity is None:
         return None
     names = ", ".join(sorted(kinds, key=lambda kind: -kinds[kind])[:NAMED])
-    gain = partly(lost, LEAST_WON, MOST_WON)
+    gain = partly(lost, LEAST_SAVED, MOST_SAVED)
     return Finding(
         severity=severity,
         title=f"The device waits {seconds(lost)} for ops on the CPU: {names}",

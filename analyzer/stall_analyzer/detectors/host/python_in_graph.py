@@ -36,7 +36,7 @@ ID = "ST408"
 BUCKET = "host"
 
 # The same work in the graph takes some time too.
-LEAST_WON, MOST_WON = 0.7, 1.0
+LEAST_SAVED, MOST_SAVED = 0.7, 1.0
 
 
 def check(signals: Signals) -> Finding | None:
@@ -47,7 +47,7 @@ def check(signals: Signals) -> Finding | None:
     steps = signals.per_step_ps("host.py_func")
     each = int(median(steps[steps > 0])) if (steps > 0).any() else lost
     warmer = warmer_steps(signals)
-    gain = at_pace_of_input(signals, partly(lost, LEAST_WON, MOST_WON) + warmer)
+    gain = at_pace_of_input(signals, partly(lost, LEAST_SAVED, MOST_SAVED) + warmer)
     return Finding(
         severity=severity,
         title=f"A Python function inside the step takes {seconds(each)} of each step",

@@ -10,7 +10,7 @@ from stall_analyzer.signals.host.between_steps import SidePauses
 PREDICT, EVALUATE, DATA_SET = "model.predict", "model.evaluate", "Reading other data"
 # Whatever takes this share of the pauses explains them.
 MOST = 0.5
-# How much less often the advice calls it, in batches and in epochs.
+# The advice is to call it once in this many batches or epochs.
 SELDOM = 50
 SELDOM_EPOCHS = 5
 

@@ -40,7 +40,7 @@ BUCKET = "host"
 
 # A few scalars take less; anything above is histograms, images or very many tags.
 SCALARS_PS = 10 * PS_PER_MS
-# As often as is still useful to watch.
+# Often enough to watch.
 SELDOM = 100
 
 
@@ -78,7 +78,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _of_what(heavy: bool, histograms: int) -> str:
-    """As the event files show it. A trace shows only that something was written."""
+    """What was written, according to the event files; a trace shows only that something was."""
     if not heavy:
         return "This is mostly a few scalars per batch that the program itself writes."
     if histograms:

@@ -41,9 +41,9 @@ BUCKET = "compute"
 # A fifth of the data held out, without a backward pass, costs less than a tenth of the epoch. Three
 # tenths is several times that.
 LARGE_SHARE = 0.3
-# A quarter of the batches, as advised, leaves a quarter of the time; with validation_freq all of it
-# goes, in the first epoch even the tracing.
-LEAST_WON, MOST_WON = 0.65, 1.0
+# A quarter of the batches, as advised, takes a quarter of the time. With validation_freq, all of it
+# is saved; in the first epoch, even the tracing.
+LEAST_SAVED, MOST_SAVED = 0.65, 1.0
 # This much of the epoch must have been seen to assume that all steps were seen.
 SEEN_SHARE = 0.9
 
@@ -58,7 +58,7 @@ def check(signals: Signals) -> Finding | None:
     again = lost - signals.one_time_in(starts_and_ends(phases))
     # In the first validation, building the graph may take most of the time.
     sees_what_recurs = signals.covered_share >= SEEN_SHARE or signals.later_epoch_ps is not None
-    later = partly(again, LEAST_WON if sees_what_recurs else 0.0, MOST_WON)
+    later = partly(again, LEAST_SAVED if sees_what_recurs else 0.0, MOST_SAVED)
     gain = Gain(later.low_ps, lost)
     return Finding(
         severity=_severity(signals, again, gain),
@@ -93,7 +93,7 @@ def _severity(signals: Signals, again_ps: int, gain: Gain) -> Severity:
 
 
 def _counts(signals: Signals) -> tuple[int, int]:
-    """Of training and of validation, in the whole epoch; 0 where that is not known."""
+    """How many training and validation steps the whole epoch has; 0 where that is not known."""
     training = len(signals.training_steps)
     validation = len(signals.timeline.steps) - training
     if signals.covered_share >= SEEN_SHARE:

@@ -29,7 +29,7 @@ class BlamedStage:
     signals: Signals
     culprit: Culprit
     waited_ps: int
-    beside: Gain  # what training might do faster without that work beside it
+    beside: Gain  # what training's own work might save without the stage running beside it
     severity: Severity
 
     @property
@@ -51,10 +51,10 @@ class BlamedStage:
         beside = (
             f" and lost another {seconds(self.locked_out_ps)} to it" if self.locked_out_ps else ""
         )
-        if self.locked_out_ps > self.waited_ps:  # then the waiting proves little
+        if self.locked_out_ps > self.waited_ps:  # then the wait proves little
             at_work = f"Meanwhile, {stage} was at work"
         else:
-            at_work = f"For {percent(self.culprit.share, 1)} of the waiting, {stage} was at work"
+            at_work = f"For {percent(self.culprit.share, 1)} of the wait, {stage} was at work"
         return (
             f"Training waited {seconds(self.waited_ps)} for input{beside}, "
             f"{percent(lost, window)} of the first epoch. {at_work}"
@@ -70,8 +70,8 @@ class BlamedStage:
         explanation: str,
         change: Change,
         gain: Gain,
-        sureness: float,  # if nothing but the stage had been at work
-        later_gain: Gain | None = None,  # where it is not that of the first epoch
+        sureness: float,  # the confidence if only this stage had been at work
+        later_gain: Gain | None = None,  # where it differs from the first epoch's
     ) -> Finding:
         return Finding(
             severity=self.severity,
@@ -90,7 +90,7 @@ class BlamedStage:
 
     @property
     def _next_text(self) -> str:
-        """What comes to light when this is done, where it is worth a finding of its own."""
+        """The stage to look at next, if the rest of the wait would be worth a finding."""
         rest = self.signals.share(round((1 - self.culprit.share) * self.waited_ps))
         stage = self.culprit.next
         if stage is None or severity_of(rest) is None:
@@ -103,7 +103,7 @@ class BlamedStage:
         return ("input.wait", "input.shuffle_fill") if fills else ("input.wait",)
 
     def _again(self, gain: Gain) -> Gain:
-        """Without the saving in filling a buffer, which happens once."""
+        """The gain in a later epoch: without the time to fill a buffer, which happens once."""
         most = self.signals.causes_ps["input.wait"] + self.beside.high_ps
         return Gain(min(gain.low_ps, most), min(gain.high_ps, most))
 

@@ -40,7 +40,7 @@ ID = "ST017"
 BUCKET = "input"
 
 # A cached batch still has to be assembled.
-LEAST_WON = 0.6
+LEAST_SAVED = 0.6
 
 
 def check(signals: Signals) -> Finding | None:
@@ -59,7 +59,7 @@ def check(signals: Signals) -> Finding | None:
     shuffle = "shuffle(k)." if any(kind.startswith("Shuffle") for kind in between) else ""
     batch = batch_call_around(signals.pipeline, stage)
     return Finding(
-        severity="consider",  # a random map must stay where it is, and only its author knows it
+        severity="consider",  # a random map must stay where it is; only its author knows
         title=f"{stage.label} comes after {cache.label} and runs in every epoch",
         explanation=(
             f"The pipeline has a cache, but training waited {signals.with_share(waited)} for "
@@ -73,7 +73,7 @@ def check(signals: Signals) -> Finding | None:
             turns=turns,
         ),
         lost_ps=waited,
-        later_gain=every_epoch(partly(waited, LEAST_WON, 1.0), signals),
+        later_gain=every_epoch(partly(waited, LEAST_SAVED, 1.0), signals),
         confidence=0.7,
         evidence=signals.evidence_of("input.wait", f"waits for {stage.label}"),
     )

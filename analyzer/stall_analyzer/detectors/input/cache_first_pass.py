@@ -65,7 +65,7 @@ def check(signals: Signals) -> Finding | None:
         title=f"Filling the cache took {seconds(lost)}, in the first epoch only",
         explanation=(
             f"Training waited {signals.with_share(lost)} for elements on their way into the "
-            f"cache; {what} made them. From the second epoch on they are read from the "
+            f"cache; {what} produced them. From the second epoch on they are read from the "
             f"cache.{after}"
         ),
         change=_ON_DISK if _is_on_disk(signals) else _IN_MEMORY,

@@ -6,12 +6,13 @@ from stall_analyzer.model.findings import Turn
 from stall_analyzer.signals.host.machine import PAGING_FAULTS
 from stall_analyzer.signals.signals import Signals
 
-# Of what the process may use: with so much in use, a dataset may well be too large.
+# Of the memory that the process may use: with this much in use, a dataset may not fit.
 TIGHT_SHARE = 0.25
 
 
 def cache_call(signals: Signals) -> tuple[str, tuple[Turn, ...]]:
-    """`cache()` or, where a capture saw that memory is short, one in a file; and where that is."""
+    """`cache()` or, where a capture saw that memory is short, a cache in a file; as code and as a
+    turn."""
     if _is_tight(signals):
         return 'cache("/local/cache")', (Turn("cache", "in a file"),)
     return "cache()", (Turn("cache", "in memory"),)

@@ -35,7 +35,7 @@ BUCKET = "input"
 
 CAUSE = "input.host_to_device_copy"
 # uint8 instead of float32 is a quarter of the bytes; a copy that is prefetched costs nothing.
-LEAST_WON, MOST_WON = 0.5, 1.0
+LEAST_SAVED, MOST_SAVED = 0.5, 1.0
 
 
 def check(signals: Signals) -> Finding | None:
@@ -43,7 +43,7 @@ def check(signals: Signals) -> Finding | None:
     severity = severity_of(signals.share(lost))
     if severity is None:
         return None
-    gain = partly(lost, LEAST_WON, MOST_WON)
+    gain = partly(lost, LEAST_SAVED, MOST_SAVED)
     return Finding(
         severity=severity,
         title=f"Copies to the device hold it up for {seconds(lost)}",

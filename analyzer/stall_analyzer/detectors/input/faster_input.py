@@ -17,10 +17,10 @@ from stall_analyzer.signals.signals import Signals
 
 # Of the time spent next to a pipeline that keeps the other cores busy, at most this much is saved.
 CORE_SHARE = 0.5
-# Concurrent ops lose more than the cores it takes: caches, memory bandwidth, hyperthreads. 15 to 45
-# % of their time in our runs.
+# Ops beside such a pipeline lose more than the cores that it takes (caches, memory bandwidth,
+# hyperthreads): 15 to 45% of their time in our runs.
 CACHE_SHARE = 0.45
-# Whose time shrinks with a pipeline that has less to do.
+# The buckets that shrink when the pipeline has less to do.
 BESIDE_INPUT: tuple[Bucket, ...] = ("input", "host", "compile", "compute")
 
 
@@ -58,8 +58,8 @@ def faster_beside_input(signals: Signals, in_python: bool) -> Gain:
 def _beside_ps(signals: Signals, *buckets: Bucket) -> int:
     """What training did while the pipeline was at work.
 
-    Stages that take microseconds leave no rows that would show it. But a pipeline that works ahead
-    and still keeps training waiting never rests.
+    Stages that take microseconds leave no rows in the trace to show it. But a pipeline that works
+    ahead and still keeps training waiting never rests.
     """
     pipeline, steps = signals.pipeline, signals.training_steps
     seen = signals.time_of_buckets(pipeline.busy_spans, *buckets)

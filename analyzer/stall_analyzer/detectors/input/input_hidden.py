@@ -32,7 +32,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST012"
 BUCKET = "input"
 
-# Less busy than this, it looks suspicious to no one.
+# A pipeline that is less busy than this does not look suspicious.
 BUSY_SHARE = 0.2
 
 

@@ -18,8 +18,8 @@ Example
 Two threads decode JPEGs for a convolutional network on two cores: the step takes 1.6 times as long.
 
 What to do
-Make input cheaper rather than wider: cache after the expensive map if the result fits in memory,
-store data in the form the model needs, decode fewer pixels. Fewer threads for input
+Make input cheaper rather than more parallel: cache after the expensive map if the result fits in
+memory, store data in the form the model needs, decode fewer pixels. Fewer threads for input
 (`threading.private_threadpool_size`) help where it is far ahead of the step.
 
 Blind spots
@@ -41,9 +41,9 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST010"
 BUCKET = "input"
 
-LEAST_SHARE = 0.1  # an estimate: a smaller share may be nothing but its error
-# Fewer threads save some of it; only input that needs no work at all saves it all.
-LEAST_WON = 0.5
+LEAST_SHARE = 0.1  # it is an estimate: a smaller share may be nothing but error
+# Fewer threads save some of it; only input that needs no work at all saves all of it.
+LEAST_SAVED = 0.5
 _FEWER_THREADS = (
     "options = tf.data.Options()\noptions.threading.private_threadpool_size = 1\n"
     "ds = ds.with_options(options)"
@@ -55,7 +55,8 @@ MOSTLY = 0.5
 def check(signals: Signals) -> Finding | None:
     lost = signals.causes_ps["input.contention"]
     once_ps = None if signals.comes_again("input.contention") else lost
-    severity = severity_of(signals.share(round(LEAST_WON * lost)), once_ps)  # this much is certain
+    certain = round(LEAST_SAVED * lost)
+    severity = severity_of(signals.share(certain), once_ps)
     if severity is None or signals.share(lost) < LEAST_SHARE:
         return None
     pipeline = signals.pipeline
@@ -63,7 +64,7 @@ def check(signals: Signals) -> Finding | None:
     where = f" ({maps[0].label})" if maps else ""
     most = faster_beside_input(signals, in_python=False).high_ps
     in_time = severity_of(signals.share(signals.causes_ps["input.wait"])) is None
-    gain = Gain(round(LEAST_WON * lost), most)
+    gain = Gain(certain, most)
     return Finding(
         severity=severity,
         title="Input takes cores from the steps",

@@ -53,7 +53,7 @@ def check(signals: Signals) -> Finding | None:
     one_by_one = "tf.data.Dataset.list_files(pattern).map(read_one_file)"
     before = (from_records and reader_code(stage, at_once=False)) or one_by_one
     return blamed.finding(
-        title=f"{files} small files are opened, {blamed.per_batch} a batch",
+        title=f"Opening {files} small files takes {blamed.per_batch} a batch",
         explanation=(
             f"{blamed.opening(stage.label)}. It opens a file for nearly every element: {files} "
             f"files, {per_batch:.0f} elements a batch.{serially}"

@@ -72,7 +72,7 @@ def check(signals: Signals) -> Finding | None:
         gain=blamed.if_faster(LEAST_TIMES, MOST_TIMES),
         sureness=0.85,
     )
-    # Whether a test works on many rows at once, only its author knows.
+    # Only its author knows whether a test works on many rows at once.
     return replace(finding, severity="consider") if is_filter(stage) else finding
 
 

@@ -7,7 +7,7 @@ Why it stalls
 Each epoch of `fit` creates a new iterator: the pipeline's graph is rewritten, its functions are
 instantiated, files are opened. Tearing down the old one waits for its threads and for whatever they
 are doing at that moment. One of them tunes the pipeline: it sleeps between checks, each time twice
-as long as before. In our runs, slow teardowns lasted as long as that sleep, with idle processors.
+as long as before. In our runs, slow teardowns lasted as long as that sleep, on idle processors.
 
 How it is measured
 Eager ops that create iterators and datasets, and slow deletions of their handles, on the training
@@ -41,12 +41,12 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST014"
 BUCKET = "input"
 
-# Creating an iterator takes 10 to 50 ms, and a short epoch must not be blamed for that.
+# Creating an iterator takes 10 to 50 ms, which may be a large share of a short epoch.
 LEAST_PS = 200 * PS_PER_MS
 MADE_ANEW = 3  # see _comes_again
 # The first iterator has to be created, whatever is changed.
-MOST_WON = 0.9
-MOST_WON_LATER = 1.0
+MOST_SAVED = 0.9
+MOST_SAVED_LATER = 1.0
 
 
 _ONE_ITERATOR = Change(
@@ -79,7 +79,7 @@ def check(signals: Signals) -> Finding | None:
         return None
     if ended > made:
         return _slow_ending(signals, ended)
-    later = partly(lost, 0.3, MOST_WON_LATER)
+    later = partly(lost, 0.3, MOST_SAVED_LATER)
     return Finding(
         severity=severity,
         title=f"Creating and ending iterators took {seconds(lost)}",
@@ -91,11 +91,11 @@ def check(signals: Signals) -> Finding | None:
         ),
         change=_ONE_FIT if _fits_in_a_loop(signals) else _ONE_ITERATOR,
         lost_ps=lost,
-        gain=partly(lost, 0.0, MOST_WON),
+        gain=partly(lost, 0.0, MOST_SAVED),
         later_gain=every_epoch(later, signals),
         once_an_epoch=True,
         confidence=0.7,
-        evidence=signals.evidence_of("input.iterator_create", "makes an iterator"),
+        evidence=signals.evidence_of("input.iterator_create", "creates an iterator"),
     )
 
 
@@ -105,15 +105,15 @@ def _slow_ending(signals: Signals, lost: int) -> Finding:
         severity="consider",
         title=f"Ending an iterator took {seconds(lost)}",
         explanation=(
-            f"The training thread waited {signals.with_share(lost)} until the pipeline was torn "
-            f"down. Usually it waits for the thread that tunes the pipeline, which sleeps longer "
+            f"The training thread waited {signals.with_share(lost)} for the pipeline's teardown. "
+            f"Usually that waits for the thread that tunes the pipeline, which sleeps longer "
             f"the longer the epoch lasts and sometimes misses its end. Whether that happens again "
             f"is a matter of chance."
         ),
         change=_NO_AUTOTUNING,
         lost_ps=lost,
         gain=removed(lost),
-        later_gain=every_epoch(partly(lost, 0.0, MOST_WON_LATER), signals),
+        later_gain=every_epoch(partly(lost, 0.0, MOST_SAVED_LATER), signals),
         once_an_epoch=True,
         confidence=0.7,
         evidence=signals.evidence_of("input.iterator_teardown", "ends an iterator"),
@@ -126,7 +126,7 @@ def _fits_in_a_loop(signals: Signals) -> bool:
 
 
 def _comes_again(signals: Signals) -> bool:
-    """Keras creates up to two iterators to begin with; further ones are repeats."""
+    """Keras starts with up to two iterators; any more are repeats."""
     made = signals.pipeline.made_ps
     inside = [at for at in made if 0 <= at < signals.window_ps]
     return len(inside) >= MADE_ANEW or any(at >= signals.window_ps for at in made)

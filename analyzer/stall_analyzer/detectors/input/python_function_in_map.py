@@ -6,8 +6,8 @@ that it should hide behind.
 
 Why it stalls
 Python runs on one core at a time, however many parallel calls the map has: all of them share the
-interpreter's lock, also with the training loop. Nor does tf.data ever make such a map parallel by
-itself, because it cannot know what the function does.
+interpreter's lock with each other and with the training loop. tf.data never makes such a map
+parallel by itself, because it cannot know what the function does.
 
 How it is measured
 While the step waits for its batch, the innermost pipeline stage at work is blamed. That stage is a
@@ -54,9 +54,9 @@ def check(signals: Signals) -> Finding | None:
     in_python = "f" if is_scan(stage) else f"lambda *x: tf.py_function(f, x, {result})"
     how = "one element at a time" if is_serial(stage) else "in parallel calls that share one lock"
     return blamed.finding(
-        title=f"Python function in {stage.label} takes {blamed.per_batch} a batch",
+        title=f"The Python function in {stage.label} takes {blamed.per_batch} a batch",
         explanation=(
-            f"{blamed.opening(stage.label)}, and in it a py_function or numpy_function. It runs "
+            f"{blamed.opening(stage.label)}, running a py_function or numpy_function. It runs "
             f"{how}: Python uses one core, and tf.data cannot speed it up."
         ),
         change=Change(

@@ -18,8 +18,8 @@ A PyDataset reads and scales 64 images in 30 ms a batch; the step needs 4 ms and
 What to do
 Ideally, describe the data to tf.data (files, arrays, records) and do the work in `map` with
 TensorFlow ops. For a PyDataset, use more `workers`, with `use_multiprocessing=True` if the work is
-pure Python; but no more than the cores that training leaves free. A generator of single rows that
-yields whole batches instead saves the calls between Python and TensorFlow, and no more.
+pure Python, but no more than the cores that training leaves free. If a generator of single rows
+yields whole batches instead, that saves only the calls between Python and TensorFlow.
 
 Blind spots
 The trace shows the same kind of stage for a generator and a PyDataset, so both remedies are given.
@@ -58,8 +58,8 @@ def check(signals: Signals) -> Finding | None:
     each = ""
     if rows >= ROWS_PER_BATCH:
         each = (
-            f" It is asked {rows:.0f} times for a batch, each time through Python. Yielding whole "
-            f"batches saves these calls, but not the work between them."
+            f" For each batch it is called {rows:.0f} times, each time through Python. Yielding "
+            f"whole batches saves these calls, but not the work between them."
         )
     workers = _workers(signals.pipeline.cores)
     more = (
@@ -69,7 +69,7 @@ def check(signals: Signals) -> Finding | None:
     )
     processes = f"{_PROCESSES.format(workers)}\n# or\n" if workers > 1 else ""
     return blamed.finding(
-        title=f"Python generator takes {blamed.per_batch} to make a batch",
+        title=f"The Python generator takes {blamed.per_batch} to make a batch",
         explanation=(
             f"{blamed.opening(f'the generator ({blamed.stage.label})')}. It makes one element "
             f"after another, in Python, on one thread.{each}"
@@ -91,7 +91,7 @@ def _workers(cores: int | None) -> int:
 
 
 def _least_times(signals: Signals, blamed: BlamedStage, rows: float) -> float:
-    """How much faster at the least. Keras reads a PyDataset through a generator, nothing else."""
+    """The least speedup. Keras reads a PyDataset through a generator and no other stage."""
     around = signals.pipeline.around(blamed.stage)
     may_be_pydataset = rows < ROWS_PER_BATCH and all(s.kind in GENERATOR_ALONE for s in around)
     return LEAST_TIMES_WORKERS if may_be_pydataset else LEAST_TIMES

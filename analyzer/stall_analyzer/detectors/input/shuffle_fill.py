@@ -9,7 +9,7 @@ slow map, the map runs n times before the first batch. Each new iterator, and so
 `fit`, begins with an empty buffer, unless the data repeats within one iterator.
 
 How it is measured
-The wait for the first batch, minus a usual wait, while the Shuffle stage was being read.
+The wait for the first batch, minus a typical wait, while the Shuffle stage was being read.
 
 Example
 `ds.map(decode).shuffle(10_000)`: ten thousand images are decoded before the first step.
@@ -42,7 +42,7 @@ BUCKET = "input"
 
 # While steps run, the rest of the pipeline gets only some of the cores.
 SURE_SHARE = 0.5
-SMALLER = 4  # a buffer that is filled in a quarter of the time, to begin with
+SMALLER = 4  # try a buffer that fills in a quarter of the time first
 
 
 def check(signals: Signals) -> Finding | None:
@@ -68,7 +68,7 @@ def check(signals: Signals) -> Finding | None:
         severity="note" if held else severity,
         title=f"{call} took {seconds(lost)} to fill before the first step",
         explanation=(
-            f"{stage.label} produces its first element when its buffer is full, and filling "
+            f"{stage.label} produces nothing until its buffer is full, and filling "
             f"it{through} took {signals.with_share(lost)}. No step could run in that time. It is "
             f"filled {when}."
             + (
@@ -127,7 +127,7 @@ def _hidden_if_spread_ps(signals: Signals, fill_ps: int) -> int:
 
 
 def _never_used_ps(signals: Signals, shuffle: Stage, fill_ps: int) -> int:
-    """What went into elements that the epoch does not use: it has fewer than the buffer."""
+    """The cost of elements in the buffer that the epoch does not use, if the buffer holds more."""
     used = elements_per_batch(signals.pipeline, shuffle) * len(signals.training_steps)
     held = min(shuffle.parameters.get("buffer_size", 0), _put_in(signals, shuffle))
     return round(fill_ps * (1 - used / held)) if used < held else 0

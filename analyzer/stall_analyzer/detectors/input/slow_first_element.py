@@ -8,7 +8,7 @@ Before its first element, a pipeline opens files, lists directories and loads ta
 runs all its code up to its first `yield`.
 
 How it is measured
-The wait for the first batch, minus a usual wait, where no shuffle buffer was being filled.
+The wait for the first batch, minus a typical wait, where no shuffle buffer was being filled.
 
 Example
 `def read(): data = np.load("all.npz"); yield from data`: two seconds of loading inside the first
@@ -38,7 +38,7 @@ BUCKET = "input"
 
 # The first batch of any pipeline takes up to a few hundred milliseconds longer than the others.
 LEAST_PS = 400 * PS_PER_MS
-LEAST_WON = 0.5  # streaming still has to read the first part of the data
+LEAST_SAVED = 0.5  # streaming still has to read the first part of the data
 
 
 def check(signals: Signals) -> Finding | None:
@@ -48,13 +48,13 @@ def check(signals: Signals) -> Finding | None:
     if severity is None or lost < LEAST_PS:
         return None
     culprit = culprit_of(signals.pipeline, signals.intervals_of("input.first_element"))
-    gain = partly(lost, LEAST_WON, 1.0)
+    gain = partly(lost, LEAST_SAVED, 1.0)
     generator = culprit is not None and culprit.reason == GENERATOR
     where = f", most of it in {culprit.stage.label}" if culprit else ""
     why = (
-        " A generator runs everything before its first yield there."
+        " That is when a generator runs everything before its first yield."
         if generator
-        else " Files are opened, tables loaded and buffers filled there."
+        else " That is when files are opened, tables loaded and buffers filled."
     )
     return Finding(
         severity=severity,

@@ -10,7 +10,7 @@ and network storage is slow to respond.
 How it is measured
 While the step waits for its batch, the innermost pipeline stage at work is blamed. That stage is
 the reader. A capture also counts what the process read from its disks in the first epoch; divided
-by the time it waited for input, that is the highest speed they can have had.
+by the time it waited for input, that is the fastest they can have been.
 
 Example
 A single gzip TFRecord file: 0.7 ms a record in the reader, 20 ms a batch.

@@ -7,7 +7,7 @@ from stall_analyzer.signals.input.input_pipeline import PipelineSignals, Stage
 
 PARALLEL = "num_parallel_calls=tf.data.AUTOTUNE"
 
-# Only these accept whole batches instead of elements, padded or not.
+# Stages other than Batch that make batches of elements.
 _BATCH_CALLS = {"PaddedBatch": "padded_batch(n)", "GroupByWindow": "group_by_window(**buckets)"}
 _READERS = {
     "TFRecord": "tf.data.TFRecordDataset(shards{})",
@@ -26,7 +26,7 @@ def is_scan(stage: Stage) -> bool:
 
 
 def call_of(stage: Stage, function: str = "f") -> str:
-    """`map(f)`, as it is."""
+    """`map(f)`, without parallel calls."""
     if is_filter(stage):
         return f"filter({function})"
     return f"scan(state, {function})" if is_scan(stage) else f"map({function})"
@@ -64,7 +64,7 @@ def is_stored(pipeline: PipelineSignals, stage: Stage) -> bool:
 
 
 def reader_code(stage: Stage, *, at_once: bool) -> str:
-    """A reader of many files, one after another or several at once; empty where it cannot."""
+    """A reader of many files, one after another or several at once; empty for other readers."""
     for kind, code in _READERS.items():
         if stage.kind.startswith(kind):
             return code.format(", num_parallel_reads=tf.data.AUTOTUNE" if at_once else "")

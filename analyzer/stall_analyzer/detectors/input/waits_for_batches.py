@@ -26,7 +26,7 @@ from __future__ import annotations
 from stall_analyzer.detectors.gains import every_epoch, partly
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import seconds
+from stall_analyzer.model.format import counted, seconds
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST021"
@@ -44,9 +44,9 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"Each step waits {seconds(lost // steps)} for its batch",
         explanation=(
-            f"In {steps:,} steps, the training thread waited {signals.with_share(lost)} for "
-            f"input, by the capture's clocks. Without a profile, it is not known which stage is "
-            f"slow."
+            f"In {counted(steps, 'step')}, the training thread waited {signals.with_share(lost)} "
+            f"for input, as timed by the capture. Without a profile, it is not known which stage "
+            f"is slow."
         ),
         change=Change(
             "Prepare batches in the background, in parallel.",

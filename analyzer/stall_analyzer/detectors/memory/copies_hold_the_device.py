@@ -34,7 +34,7 @@ BUCKET = "memory"
 
 CAUSE = "memory.transfer"
 # Values that are fetched in one of many steps cost almost nothing; weights must come and go.
-LEAST_WON, MOST_WON = 0.5, 1.0
+LEAST_SAVED, MOST_SAVED = 0.5, 1.0
 
 
 def check(signals: Signals) -> Finding | None:
@@ -42,7 +42,7 @@ def check(signals: Signals) -> Finding | None:
     severity = severity_of(signals.share(lost))
     if severity is None:
         return None
-    gain = partly(lost, LEAST_WON, MOST_WON)
+    gain = partly(lost, LEAST_SAVED, MOST_SAVED)
     return Finding(
         severity=severity,
         title=f"Copies from the device hold it up for {seconds(lost)}",

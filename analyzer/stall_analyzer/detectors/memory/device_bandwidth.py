@@ -10,7 +10,7 @@ tensors, normalizations, optimizer updates and matrix products with a small batc
 
 How it is measured
 XLA records how many bytes of main memory each op moves. Divided by the op's time, that is its rate;
-from 60% of the peak given in the trace, memory sets the pace (the memory side of a roofline).
+at 60% or more of the peak given in the trace, memory sets the pace (as in a roofline model).
 
 Example
 A fused addition on a TPU v6 moved 1,341 GB a second, with a peak of 1,638 GB a second: with half
@@ -37,10 +37,10 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST210"
 BUCKET = "memory"
 
-# Every model has some ops like this; from here on they set its pace.
+# Every model has some ops like this; from this share on, they set its pace.
 BOUND_SHARE = 0.5
-# Half of the bytes is half of the time; a model that is in bfloat16 already saves nothing by it.
-MOST_WON = 0.5
+# Half the bytes take half the time; a model that already uses bfloat16 saves nothing.
+MOST_SAVED = 0.5
 
 
 def check(signals: Signals) -> Finding | None:
@@ -48,7 +48,7 @@ def check(signals: Signals) -> Finding | None:
     lost = int(signals.time_of(*roof.bound_spans, "compute.device").sum())
     if roof.bound_share < BOUND_SHARE or signals.share(lost) < ACT_SHARE:
         return None
-    gain = partly(lost, 0.0, MOST_WON)
+    gain = partly(lost, 0.0, MOST_SAVED)
     return Finding(
         severity="consider",
         title=f"{roof.device} waits for its memory for {percent(lost, signals.window_ps)} of the "

@@ -12,8 +12,8 @@ than from memory, whatever op does it.
 How it is measured
 In a capture: the kernel's own count of the time in which something waited for memory (pressure
 stall information of the container or the machine), the process's major page faults, swap, and its
-resident size compared with the limit. It is rated "act" only from a fifth of the epoch on, and only
-with page faults of the process itself: other programs on the machine wait, too.
+resident size compared with the limit. It is rated "act" only if that time is at least a fifth of
+the epoch, and only with page faults of the process itself: other programs on the machine wait, too.
 
 Example
 A shuffle buffer of 12 GB under a limit of 12.5 GB: 31 s of the first epoch's 80 s went to waiting
@@ -42,12 +42,12 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST207"
 BUCKET = "memory"
 
-# Swapped out beside such faults, this is the training's own memory.
+# If this much is swapped out while the process has page faults, its own memory is short.
 SWAPPED_BYTES = 64_000_000
-# The next larger request takes what is left.
+# Beyond this share, the next large request takes what is left.
 FULL_SHARE = 0.95
-# Of all threads' waiting: training may have been held up by none of it, or by all.
-LEAST_WON, MOST_WON = 0.0, 1.0
+# Of the time that threads waited: it may have held up training not at all, or all the time.
+LEAST_SAVED, MOST_SAVED = 0.0, 1.0
 
 
 def check(signals: Signals) -> Finding | None:
@@ -63,7 +63,7 @@ def check(signals: Signals) -> Finding | None:
     if loudness is None and not swapping and not full:
         return None
     lost = stalled if loudness is not None else 0
-    gain = partly(lost, LEAST_WON, MOST_WON)
+    gain = partly(lost, LEAST_SAVED, MOST_SAVED)
     return Finding(
         severity=loudness or "consider",
         title=_title(machine, lost, swapping),
@@ -84,7 +84,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _is_full(machine: MachineSignals) -> bool:
-    # More than the limit: pages of files that are charged to another process.
+    # A peak above the limit includes pages of files that are charged to another process.
     limit, peak = machine.limit_bytes, machine.peak_bytes
     return bool(limit and peak and FULL_SHARE * limit <= peak <= limit)
 

@@ -39,7 +39,7 @@ BUCKET = "memory"
 
 # The rest has to hold the model, its activations and everything else on the machine.
 LARGE_SHARE = 0.25
-# The memory is sampled every second: what is filled faster cannot be measured.
+# Memory is sampled every second: a buffer that fills faster than this cannot be measured.
 LEAST_FILL_PS = 3 * PS_PER_S
 # The first steps create their own variables, slots and buffers.
 SETTLED_AFTER = 10
@@ -63,14 +63,14 @@ def check(signals: Signals) -> Finding | None:
     buffer = max(found, key=lambda buffer: buffer.bytes, default=None)
     if buffer is None or buffer.bytes < LARGE_SHARE * machine.limit_bytes:
         return None
-    each = f", {size(buffer.bytes // buffer.elements)} an element" if buffer.elements else ""
+    each = f" ({size(buffer.bytes // buffer.elements)} per element)" if buffer.elements else ""
     return Finding(
         severity="consider",
         title=f"{buffer.call} holds {size(buffer.bytes)} of {size(machine.limit_bytes)}",
         explanation=(
-            f"While it was filled, the process grew by {size(buffer.bytes)}{each}: "
+            f"While it was filled, the process grew by {size(buffer.bytes)}{each}, "
             f"{percent(buffer.bytes, machine.limit_bytes)} of the memory that it may use. At its "
-            f"largest it held {size(machine.peak_bytes or buffer.bytes)}."
+            f"largest, the process held {size(machine.peak_bytes or buffer.bytes)}."
         ),
         change=buffer.advice,
         confidence=0.75,

@@ -2,16 +2,17 @@
 
 What it finds
 An allocator whose use between steps, when each step's temporaries are gone, grows through the whole
-epoch; or, with a capture, a process that does.
+epoch; or, with a capture, a process that grows like that.
 
 Why it stalls
 It stalls eventually: when the pool is full, steps wait for memory and then fail, often after hours.
 
 How it is measured
 The minimum in use between each training step and the next. It must grow in nearly every step, by a
-good part of what is in use, and never fall back. A capture samples the resident memory of the
-process every second, which includes that of Python and NumPy. It uses the samples after the first
-epoch, when buffers are no longer filling, or else those of its second half.
+quarter of what was in use at first, and give almost nothing back. A capture samples the resident
+memory of the process every second, which includes that of Python and NumPy. The samples after the
+first epoch count, when buffers are no longer filling; without later epochs, those of its second
+half.
 
 Example
 A callback appended the model's output to a list: 4.2 MB per step, 252 MB after 60 steps.
@@ -32,7 +33,7 @@ import numpy as np
 
 from stall_analyzer.model.columns import median
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import seconds, size
+from stall_analyzer.model.format import counted, seconds, size
 from stall_analyzer.model.units import PS_PER_NS, Bools, Float64s, Int64s
 from stall_analyzer.signals.host.machine import ResidentMemory
 from stall_analyzer.signals.memory.allocators import AllocatorSignals
@@ -48,7 +49,7 @@ STEPS_LEAST = 15
 GROWING_SHARE = 0.8
 # Below this, memory does not run out in any number of steps that matters.
 GROWTH_LEAST_BYTES = 16_000_000
-# A TensorFlow process varies by some ten megabytes without leaking any.
+# A TensorFlow process varies by tens of megabytes without leaking any.
 PROCESS_GROWTH_LEAST_BYTES = 64_000_000
 SAMPLES_LEAST = 10
 # A leak is as fast in the first half as in the second; a buffer that fills is not.
@@ -109,7 +110,7 @@ def _of_process(signals: Signals) -> Finding | None:
     limit = signals.machine.limit_bytes if signals.machine is not None else None
     full = (
         f" At this rate, the limit of {size(limit)} will be reached after "
-        f"{(limit - int(held[-1])) // per_step:,} more steps."
+        f"{counted((limit - int(held[-1])) // per_step, 'more step')}."
         if limit and per_step and limit > held[-1]
         else ""
     )
@@ -132,7 +133,7 @@ def _of_process(signals: Signals) -> Finding | None:
 
 
 def _settled(signals: Signals, memory: ResidentMemory) -> Bools | None:
-    """The samples in which nothing is being filled for the first time anymore."""
+    """The samples taken when nothing is being filled for the first time anymore."""
     zero_ns, window_ns = signals.timeline.window.start_unix_ns, signals.window_ps // PS_PER_NS
     if zero_ns is None:
         return None
@@ -155,7 +156,7 @@ def _grows_steadily(held: Float64s) -> bool:
 
 
 def _fills_a_cache(signals: Signals) -> bool:
-    """Is a cache of the pipeline written to through the epoch, rather than in its first steps?"""
+    """Is a cache of the pipeline filled throughout the epoch, rather than in its first steps?"""
     pipeline, steps = signals.pipeline, len(signals.training_steps)
     caches = pipeline.of_kind("MemoryCache")
     return any(below.count >= steps / 2 for cache in caches for below in pipeline.below(cache))
@@ -168,4 +169,5 @@ def _until_full(allocator: AllocatorSignals, per_step: int, signals: Signals) ->
     steps = signals.training_steps
     usual = int(median([s.end_ps - s.start_ps for s in steps])) if steps else 0
     when = f", in about {seconds(left * usual)}" if usual else ""
-    return f" The pool of {size(allocator.limit_bytes)} will be full after {left} more steps{when}."
+    pool = size(allocator.limit_bytes)
+    return f" The pool of {pool} will be full after {counted(left, 'more step')}{when}."

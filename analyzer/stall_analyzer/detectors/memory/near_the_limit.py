@@ -14,7 +14,7 @@ The bytes requested and held at the same time, compared with the limit, from the
 Blocks that the pool made larger than requested count at their requested size.
 
 Example
-522 MB of 524 MB were in use in every step; the largest single request was 495 MB.
+522 MB of 524 MB was in use in every step; the largest single request was 495 MB.
 
 What to do
 Leave some room: a slightly smaller batch, mixed precision, gradient checkpointing.
@@ -50,8 +50,8 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"At its highest point the run had {size(pool.peak_bytes)} of {size(limit)} in use; "
             f"{size(max(limit - pool.peak_bytes, 0))} was left, while single requests went up to "
-            f"{size(pool.largest_request_bytes)}. Nothing had to wait for memory yet, but a "
-            f"slightly larger batch or sequence will."
+            f"{size(pool.largest_request_bytes)}. Nothing has had to wait for memory yet, but "
+            f"with a slightly larger batch or sequence, something will."
         ),
         change=Change(
             "Leave room: a slightly smaller batch, mixed precision or, for deep models, "

@@ -39,7 +39,7 @@ ID = "ST206"
 BUCKET = "compute"
 
 # In ordinary training the optimizer takes up to a third of the op time; more than half means that
-# the variables are large and the batch is small for them.
+# the variables are large for such a small batch.
 OPTIMIZER_SHARE = 0.5
 # Optimizers whose Keras update touches only the rows of an embedding that the batch used.
 ROW_WISE = frozenset({"SGD"})
@@ -91,7 +91,7 @@ def _made_for_slots_ps(signals: Signals) -> int:
 
 
 def _embedding(keras: KerasConfig | None) -> str:
-    """The widest embedding of the stored model, in words, if its optimizer passes over all rows."""
+    """The largest embedding of the stored model, in words, if its optimizer updates all rows."""
     if keras is None or keras.optimizer in ROW_WISE:
         return ""
     rows = {

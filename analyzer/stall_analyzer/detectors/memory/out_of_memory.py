@@ -5,8 +5,8 @@ Ops that waited for memory until the allocator gave up, in a call that then fail
 
 Why it stalls
 Before it raises ResourceExhaustedError, the allocator keeps trying for ten seconds. A program that
-catches the error and continues (skips the batch, or retries with a smaller one) pays for them every
-time.
+catches the error and continues (skips the batch, or retries with a smaller one) loses these ten
+seconds every time.
 
 How it is measured
 In a call that ended without a result, an op that ran for more than a second and allocated nothing,
@@ -52,7 +52,7 @@ def check(signals: Signals) -> Finding | None:
             f"{_times(len(failures))} cost {signals.with_share(lost)}."
         ),
         change=Change(
-            "Make the step need less memory, or free what else holds memory.",
+            "Make the step need less memory, or free memory that is held elsewhere.",
             "data = data.batch(size)",
             "data = data.batch(size // 2)",
             turns=(Turn("batch size", "down"),),
@@ -75,6 +75,6 @@ def _asked(wait: MemoryWait) -> str:
     if wait.asked_bytes is None:
         return f"{wait.op} asked for more than was available{':' + free + pool if free else ''}."
     return (
-        f"{wait.op} asked for memory ({size(wait.asked_bytes)} in the steps before)"
+        f"{wait.op} asked for memory ({size(wait.asked_bytes)} in earlier steps)"
         f"{' while' + free + pool if free else ''}."
     )

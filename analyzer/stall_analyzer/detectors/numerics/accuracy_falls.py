@@ -39,7 +39,8 @@ ID = "ST322"
 BUCKET = "numerics"
 
 LEAST_EPOCHS = 3
-# What counts as a fall: for the loss, a share of its start; for the accuracy, that and an amount.
+# What counts as a fall: for the loss, a share of its first value; for the accuracy, a share and an
+# amount.
 LOSS_FALLS = 0.05
 FALLS = 0.05
 FALLS_TO = 0.8

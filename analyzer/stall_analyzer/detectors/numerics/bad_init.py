@@ -50,7 +50,7 @@ SILENCES_SOME = -0.01
 TOO_WIDE = 10.0
 TOO_NARROW = 0.01
 WIDE_ANYWHERE = 1.0  # for a layer whose number of inputs is not known
-# As for inputs that are not scaled: this far above a guess, the outputs are far too large.
+# As with unscaled inputs: if the first loss is this many times a guess, outputs are far too large.
 FAR_ABOVE = 10.0
 
 
@@ -60,14 +60,14 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _alike(layers: StoredLayers, in_vain: bool) -> Finding | None:
-    """All but the last one: a last layer of zeros is a good start."""
+    """Only in hidden layers: a last layer of zeros is a good start."""
     alike = [layer for layer in layers.hidden if layer.kernel.constant is not None]
     if not alike:
         return None
     layer, value = alike[0], alike[0].kernel.constant
     why = "Units that start out the same get the same gradients and remain copies of each other."
     if value == 0 and layer.activation == "relu":
-        why = "With weights of zero, relu outputs zero, and there its gradient is zero, too."
+        why = "With weights of zero, relu outputs zero, where its gradient is zero, too."
     return Finding(
         _severity(layers, in_vain),
         f"All weights of {layer.name} start at {value:.3g}",
@@ -91,7 +91,7 @@ def _silent(layers: StoredLayers, in_vain: bool) -> Finding | None:
     layer = silent[0]
     return Finding(
         _severity(layers, in_vain),
-        f"The biases of {layer.name} start at {layer.bias.constant:.3g}, before relu",
+        f"The biases of {layer.name}, which has relu, start at {layer.bias.constant:.3g}",
         f"A unit fires only where its inputs make up for that. One that never fires has no "
         f"gradient and never will.{_and_so(in_vain)}",
         _default(layer, "bias_initializer", "zeros"),
@@ -109,13 +109,13 @@ def _badly_scaled(signals: Signals, in_vain: bool) -> Finding | None:
     first, guess = learning.first_loss, learning.settings.guess_loss
     far_above = bool(wide and first is not None and guess and first > FAR_ABOVE * guess)
     severity: Severity = "consider" if far_above else "note"
-    much = "far too wide" if wide else "far too narrow"
+    much = "far too large" if wide else "far too small"
     for_inputs = f" for {layer.inputs:,} inputs" if layer.inputs is not None else ""
     return Finding(
         _severity(layers, in_vain) if in_vain else severity,
-        f"The weights of {layer.name} start {much}",
-        f"Their standard deviation is {layer.kernel.deviation:.3g}{for_inputs}. With about one "
-        f"over the square root of the number of inputs, outputs are as large as inputs."
+        f"The initial weights of {layer.name} are {much}",
+        f"Their standard deviation is {layer.kernel.deviation:.3g}{for_inputs}. At about one over "
+        f"the square root of the number of inputs, outputs would be as large as inputs."
         + (f" The first loss was {first:.3g}; a guess would cost {guess:.2g}." if far_above else "")
         + _and_so(in_vain),
         _default(layer, "kernel_initializer", "glorot_uniform"),

@@ -62,7 +62,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _over_examples_alone(layers: StoredLayers) -> str | None:
-    """The first one that is trained on vectors: on images it has positions to average over."""
+    """The first such layer that is trained on vectors: images have positions to average over."""
     for layer in layers.all:
         shape = layer.get("input_shape")
         if layer.get("class_name") not in OVER_THE_BATCH or layer.get("trainable") is False:

@@ -1,4 +1,4 @@
-"""A model that had learned, or whose loss shot up, and that only guesses now.
+"""A model that had learned, or whose loss shot up, and that now only guesses.
 
 A part of ST305, which says more about it.
 """
@@ -18,7 +18,7 @@ NEAR_GUESS = 0.02
 # An accuracy this far above chance has learned something.
 ABOVE_CHANCE = 0.05
 # What the model had learned before, or how far its loss shot up; and for how many steps the loss
-# then stays at the guess. A loss that only passes by is there for a few steps.
+# then stays at the guess. A loss that only passes through is there for a few steps.
 HAD_LEARNED = 0.9
 LEARNED_STEPS = 5
 THROWN = 3.0
@@ -27,7 +27,7 @@ THROWN_LEAST = 50
 
 
 def broken_at(learning: LearningSignals) -> int | None:
-    """The index of the first step loss from which the model only guesses, after it had not."""
+    """The index of the step from which on the model only guesses, although it did not before."""
     guess, losses = learning.settings.guess_loss, learning.steps.value
     if guess is None or not np.isfinite(losses).all() or _tells_apart(learning):
         return None
@@ -43,7 +43,7 @@ def broken_at(learning: LearningSignals) -> int | None:
 
 
 def _usual(losses: Float64s) -> float:
-    """The loss of the last few steps, whatever a single one may be."""
+    """The typical loss of the last few steps, whatever a single one may be."""
     return float(median(losses[-LEARNED_STEPS:]))
 
 

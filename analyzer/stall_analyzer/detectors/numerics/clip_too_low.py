@@ -41,7 +41,7 @@ BUCKET = "numerics"
 
 # A kernel has a norm of 1 or more, and one weight is about 0.1: no more than a hundredth of these.
 REACHES_NOTHING = {"clipnorm": 0.01, "global_clipnorm": 0.01, "clipvalue": 0.001}
-# In the order in which Keras looks at them: the first one counts.
+# In the order in which Keras checks them: the first one counts.
 ORDER = ("clipnorm", "global_clipnorm", "clipvalue")
 # A gradient g moves a weight by at most rate × g / epsilon. Optimizers not named here do not depend
 # on it (Lion uses only the sign), or not in a predictable way.
@@ -68,11 +68,11 @@ def check(signals: Signals) -> Finding | None:
         return None  # the loss moves, so something does
     return Finding(
         severity="act" if still else "note",
-        title=f"{name}={value:.3g} leaves updates of {step:.1e}: nothing can move",
+        title=f"{name}={value:.3g} limits updates to {step:.1e}: nothing can move",
         explanation=(
             f"At a learning rate of {rate:.3g}, {settings.optimizer} changes "
             f"{'a weight' if name == 'clipvalue' else 'all weights of a layer together'} by at "
-            f"most {step:.1e} in a step, and by {step * steps:.1e} in {steps:,} of them."
+            f"most {step:.1e} in a step, and by {step * steps:.1e} in {steps:,} steps."
             + (f" The loss stays at {learning.epoch_losses[-1]:.4g}." if still else "")
         ),
         change=Change(
@@ -90,7 +90,7 @@ def _clip(settings: ModelSettings) -> tuple[str, float] | None:
 
 
 def _longest_step(settings: ModelSettings, rate: float, clip: float) -> float | None:
-    """None where the optimizer does not depend on the size of the gradient."""
+    """The most that a step can move; None where it does not depend on the gradient's size."""
     if settings.optimizer == "SGD":
         return rate * clip / (1 - settings.momentum) if settings.momentum < 1 else None
     if settings.optimizer == "Adagrad":

@@ -49,13 +49,12 @@ def check(signals: Signals) -> Finding | None:
         if is_divergence and _is_gone(values) and _rest_stays(learning.epoch_losses, values):
             return Finding(
                 severity="note",
-                title=f"{name} has gone from {values.max():.3g} to {values[-1]:.3g}",
+                title=f"{name} has fallen from {values.max():.3g} to {values[-1]:.3g}",
                 explanation=(
                     "If it is the divergence of a variational model, its latent code no longer "
                     "carries anything, and the decoder gives the same answer for all inputs. "
                     "Usually the two terms of the loss are on different scales: one is a mean "
-                    "over the dimensions of an "
-                    "example, the other a sum."
+                    "over the dimensions of an example, the other a sum."
                 ),
                 change=Change(
                     "Sum both terms over the dimensions of one example, and average over the "

@@ -93,7 +93,7 @@ def _not_finite(signals: Signals, inputs: Values, step: int) -> Finding:
     share = percent(inputs.not_finite, 1)
     return Finding(
         severity="act" if agrees else "consider",
-        title=f"The inputs contain NaN or infinite values, from step {step} on or earlier",
+        title=f"The inputs contain NaN or infinite values (first seen in step {step})",
         explanation=(
             f"Up to {share} of the inputs of a sampled batch are not numbers. They make every "
             f"number computed from them NaN. If the loss still looks healthy, relu has turned NaN "

@@ -14,7 +14,7 @@ there.
 How it is measured
 From a capture: the share of each layer's units whose gradient was exactly zero over a batch, in at
 least the last eight measured steps. If all units of a layer have no gradient while the last layer
-does, the layer is dead (a later layer that is fed only zeros looks the same); 90% of the units are
+does, the layer is dead (a later layer that is fed only zeros looks the same); 90% of its units is
 worth a note. If the last layer has none either and the loss stays above its minimum, nothing gets a
 gradient. From a dump of TensorFlow's debugger in FULL_HEALTH (or FULL_TENSOR) mode, which counts
 the zeros in every tensor: the outputs of each Relu, at least the last 20 times it ran. Half of them
@@ -70,9 +70,9 @@ ALL, MOST = 0.999, 0.9
 NAMED_MOST = 4
 # A loss that moves by less than this, and by less than its scatter, is not moving.
 STILL = 0.005
-# Measured before the model had time to be killed.
+# Measured before any update can have killed a unit.
 FIRST_STEPS = 2
-# Losses that are 0 where the model is right, and how close float32 leaves no gradient.
+# Losses that are 0 where the model is right, and how close to 0 float32 leaves no gradient.
 ENDS_AT_ZERO = frozenset(
     {*CROSS_ENTROPIES, "mean_squared_error", "mean_absolute_error", "huber", "log_cosh"}
 )
@@ -191,9 +191,8 @@ def _of_dump(signals: Signals) -> Finding | None:
         return Finding(
             "note",
             f"At least 99% of the outputs of {_layer_of(worst.op, signals.keras)} are zero",
-            f"That was the case {_often(worst.nearly_all_run, worst.records)}. Some models are "
-            f"meant to "
-            "be that sparse; if this one is not, most of its units are dead.",
+            f"That was so in {_often(worst.nearly_all_run, worst.records)}. Some models are meant "
+            f"to be that sparse; if this one is not, most of its units are dead.",
             _change(signals),
             confidence=0.6,
         )
@@ -240,12 +239,12 @@ def _named(layers: Sequence[str]) -> str:
 
 def _often(run: int, records: int) -> str:
     if run == records:
-        return f"all of the {records:,} times that it ran"
+        return f"all {records:,} times that it ran"
     return f"the last {run:,} of {records:,} times that it ran"
 
 
 def _stands_still(signals: Signals, steps: int) -> bool:
-    """Has the loss not moved in this many of the last steps?"""
+    """Has the loss stayed the same over the last so many steps?"""
     trend = trend_of(signals.learning.steps.value[-steps:])
     if trend is None or trend.count < FLAT_LEAST_STEPS:
         return False
@@ -253,7 +252,7 @@ def _stands_still(signals: Signals, steps: int) -> bool:
 
 
 def _is_same(epoch_losses: Float64s) -> bool:
-    """Of epochs, which run over the same data."""
+    """Has the loss stayed the same in these epochs, which run over the same data?"""
     if len(epoch_losses) < LEAST_HISTOGRAMS - 1 or not np.isfinite(epoch_losses).all():
         return False
     return bool(np.ptp(epoch_losses) <= STILL * abs(epoch_losses[0]))

@@ -35,6 +35,7 @@ import numpy as np
 from stall_analyzer.captures.capture_records import WeightsRecord
 from stall_analyzer.detectors.numerics.loss_agrees import learns_nothing
 from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import listed
 from stall_analyzer.model.kinds import Severity
 from stall_analyzer.signals.signals import Signals
 
@@ -43,7 +44,7 @@ BUCKET = "numerics"
 
 # Before that, updates may be delayed: accumulated over steps, or skipped by loss scaling.
 LEAST_STEPS = 30
-MOST_NAMED = 4
+
 TOO_SMALL = (
     "They get gradients, but the updates are zero, or too small for the precision of the weights."
 )
@@ -68,7 +69,7 @@ def _nothing_moves(signals: Signals, weights: WeightsRecord) -> Finding | None:
         title="No weight of the model changes",
         explanation=(
             f"In {weights.steps} steps, not a single bit of the weights of "
-            f"{_named(weights.layers)} has changed. {why}"
+            f"{listed(weights.layers)} has changed. {why}"
         ),
         change=change,
         confidence=0.95,
@@ -103,7 +104,7 @@ def _reason(weights: WeightsRecord) -> tuple[str, Change]:
 
 
 def _severity(signals: Signals, why: str) -> Severity:
-    """A model that has learned everything stops moving as well: its loss tells."""
+    """A model that has learned everything stops moving as well: its loss shows whether it has."""
     if why != TOO_SMALL:
         return "act"
     has_baseline = signals.batches is not None and signals.batches.baseline is not None
@@ -119,7 +120,7 @@ def _some_left_out(signals: Signals, layers: list[str]) -> Finding:
     agrees = learns_nothing(signals)
     return Finding(
         severity="consider" if agrees else "note",
-        title=f"The optimizer is not given the weights of {_named(layers)}",
+        title=f"The optimizer is not given the weights of {listed(layers)}",
         explanation=(
             "They are marked trainable, but were never given to the optimizer and have not "
             "changed. The list of variables may have been made before all layers were built, or "
@@ -132,8 +133,3 @@ def _some_left_out(signals: Signals, layers: list[str]) -> Finding:
         ),
         confidence=0.8 if agrees else 0.5,
     )
-
-
-def _named(layers: tuple[str, ...] | list[str]) -> str:
-    more = len(layers) - MOST_NAMED
-    return ", ".join(layers[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

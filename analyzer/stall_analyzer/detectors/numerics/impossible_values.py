@@ -9,6 +9,7 @@ import numpy as np
 from stall_analyzer.attribute.wasted_steps import BATCH_LOSSES
 from stall_analyzer.detectors.numerics.mismatch import Mismatch
 from stall_analyzer.model.findings import Change
+from stall_analyzer.model.format import percent
 from stall_analyzer.signals.numerics.learning import LearningSignals
 from stall_analyzer.signals.numerics.model_settings import BINARY, CATEGORICAL, CROSS_ENTROPIES
 from stall_analyzer.signals.signals import Signals
@@ -25,7 +26,7 @@ ROUNDING = 1e-6  # of float32 sums that should be 0
 # The least that a wrong answer costs where accuracy looks at raw outputs, which it counts as
 # positive from 0.5 on: ln(1 + exp(-0.5)). For probabilities it is ln(2).
 LEAST_COST = math.log(1 + math.exp(-0.5))
-# A loss that is below the cost of the errors by this share is not due to rounding.
+# A loss below this share of what the errors must cost is not due to rounding.
 CONTRADICTS = 0.8
 
 LOOK = Change(
@@ -99,8 +100,8 @@ def _always_zero(signals: Signals) -> Mismatch | None:
     if any("loss" in tag for tag in tags - {*BATCH_LOSSES, "epoch_loss"}):
         return None
     return Mismatch(
-        f"The loss is {'exactly' if exactly else 'nothing but rounding around'} 0 from the first "
-        "step on",
+        f"The loss is {'exactly 0' if exactly else '0, except for rounding,'} from the first step "
+        "on",
         "No model is right before it has learned anything. Either the loss is given the wrong "
         "values (the same tensor twice, a softmax over one unit, shapes that broadcast), or "
         "weights or a mask of 0 remove everything.",
@@ -110,7 +111,7 @@ def _always_zero(signals: Signals) -> Mismatch | None:
 
 
 def _contradicted(learning: LearningSignals) -> Mismatch | None:
-    """A loss that is lower than the wrong answers alone must cost."""
+    """A loss that is lower than what the wrong answers alone must cost."""
     settings, losses, accuracies = learning.settings, learning.epoch_losses, learning.accuracies
     one_unit = settings.output is not None and settings.output.units == 1
     if settings.loss not in CATEGORICAL and not (settings.loss == BINARY and one_unit):
@@ -122,10 +123,9 @@ def _contradicted(learning: LearningSignals) -> Mismatch | None:
         return None
     return Mismatch(
         f"A loss of {losses[-1]:.3g} contradicts an accuracy of {accuracies[-1]:.3g}",
-        f"Each wrong answer costs at least {LEAST_COST:.2g}, so errors in {wrong:.3g} of the "
-        f"examples cannot add up to so little. The accuracy looks at something other than the "
-        f"loss: "
-        "another shape, another threshold, or examples whose weight or mask is 0.",
+        f"Each wrong answer costs at least {LEAST_COST:.2g}, so errors in {percent(wrong, 1)} of "
+        f"the examples cannot add up to so little. The accuracy looks at something other than the "
+        f"loss: another shape, another threshold, or examples whose weight or mask is 0.",
         LOOK,
         "odd",
     )

@@ -31,6 +31,7 @@ import math
 
 from stall_analyzer.detectors.numerics.loss_agrees import learns_nothing
 from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import counted
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.numerics.batch_look import BatchLook, Values
 from stall_analyzer.signals.numerics.model_settings import BINARY, ModelSettings
@@ -58,7 +59,7 @@ SLACK = 0.05  # of the range
 class _Reach:
     low: float
     high: float
-    why: str  # no other value can be reached
+    why: str  # why no other value can be reached
 
     def misses(self, labels: Values) -> bool:
         slack = SLACK * (self.high - self.low if math.isfinite(self.high) else labels.spread)
@@ -82,8 +83,11 @@ def _reach(settings: ModelSettings) -> _Reach | None:
     output, loss = settings.output, settings.loss
     if loss == SPARSE:
         units = output.units if output is not None else None
-        why = f"the last layer has {units} units, for classes from 0"
-        return _Reach(0.0, units - 1.0, why) if units else None
+        if not units:
+            return None
+        classes = f"from 0 to {units - 1}" if units > 1 else "0 only"
+        why = f"the last layer has {counted(units, 'unit')}, for classes {classes}"
+        return _Reach(0.0, units - 1.0, why)
     if loss in SHARES:
         return _Reach(0.0, 1.0, f"{loss} expects probabilities from 0 to 1")
     if loss not in REGRESSIONS or output is None or output.activation not in RANGES:
@@ -101,7 +105,7 @@ def _finding(signals: Signals, batches: BatchLook, targets: Values, reach: _Reac
         severity="act" if agrees else "note",
         title=f"Labels from {targets.smallest:.4g} to {targets.largest:.4g} are out of reach",
         explanation=(
-            f"They were seen in {batches.looks} batches, but {reach.why}. Labels that cannot be "
+            f"Such labels were sampled, but {reach.why}. Labels that cannot be "
             f"reached pull outputs to the end of their range, where the gradient is zero."
         ),
         change=Change(

@@ -68,9 +68,9 @@ def check(signals: Signals) -> Finding | None:
     momentum = f" with momentum {settings.momentum:.3g}" if effective != rate else ""
     return Finding(
         severity="act" if surely else "consider",
-        title=f"Learning rate {rate:.3g}{momentum} is too high for {settings.optimizer}",
+        title=f"A learning rate of {rate:.3g}{momentum} is too high for {settings.optimizer}",
         explanation=(
-            f"{settings.optimizer} is usually run between {usual.low:.0e} and {usual.high:.3g}. "
+            f"Usual rates for {settings.optimizer} are {usual.low:.0e} to {usual.high:.3g}. "
             f"{complaint} Steps this large overshoot."
         ),
         change=Change(
@@ -106,6 +106,6 @@ def _why_it_suffers(learning: LearningSignals) -> str:
     if first is None or first <= 0 or not len(epochs) or not epochs.max() > FAR_ABOVE * first:
         return ""
     return (
-        f"The loss began at {first:.3g}, but the average of an epoch is as high as "
+        f"The loss began at {first:.3g}, but the average of an epoch was as high as "
         f"{epochs.max():.3g}."
     )

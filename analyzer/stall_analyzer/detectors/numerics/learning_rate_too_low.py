@@ -47,16 +47,16 @@ BUCKET = "numerics"
 # A tenth of the lowest usual rate is worth a question; a hundredth cannot be intended.
 LOW = 0.1
 ABSURD = 0.01
-# Less than this, over all the epochs, is no learning in any first epoch.
+# A loss that moves by less than this over all epochs has not learned anything.
 STILL = 0.01
 # Relative to the weight's norm: a million such updates would double it.
 STILL_RATIO = 1e-6
 LEAST_MEASURED = 10
-# A rate that is gone: this share of the highest that was logged, for at least this many epochs in
-# which the loss moved by no more than that.
+# A rate is gone when it stays below this share of the highest rate logged, for at least this many
+# epochs, in which the loss moves by no more than this.
 GONE = 1e-3
 LEAST_SINCE = 3
-STILL_SINCE = 0.02  # dropout moves it, too
+STILL_SINCE = 0.02  # dropout alone moves it a little
 HALF = 0.5
 
 
@@ -76,19 +76,19 @@ def check(signals: Signals) -> Finding | None:
     epochs = len(learning.epoch_losses)
     where = f"in {epochs} epochs" if epochs > 1 else "in the first epoch"
     last = learning.last_loss
-    level = f" from about {last:.3g}" if last is not None else ""
+    level = f"stayed at about {last:.3g}" if last is not None else "did not move"
     return Finding(
         severity="act" if absurd else "consider",
         title=(
             f"The {'weights hardly move' if still else 'loss hardly moves'}: "
-            f"rate {rate:.3g} is too low for {settings.optimizer}"
+            f"a rate of {rate:.3g} is too low for {settings.optimizer}"
         ),
         explanation=(
-            f"{settings.optimizer} is usually run between {usual.low:.0e} and {usual.high:.3g}. "
+            f"Usual rates for {settings.optimizer} are {usual.low:.0e} to {usual.high:.3g}. "
             + (
                 f"At {rate:.3g}, each update changes the weights by only {still:.1e} of their size."
                 if still
-                else f"At {rate:.3g}, the loss did not move{level} {where} beyond its own scatter."
+                else f"At {rate:.3g}, the loss {level} {where}, apart from its scatter."
             )
         ),
         change=Change(
@@ -103,12 +103,12 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _gone_at(learning: LearningSignals) -> int | None:
-    """The epoch at the end of which the rate was almost nothing, where the loss has not moved since
-    and had not fallen to half: a schedule that was too fast, not the end of a training."""
+    """The first epoch that ended with a rate of almost nothing, if the loss has not moved since and
+    had not fallen to half: the schedule was too fast, and this is not the end of a training."""
     epochs = min(len(learning.learning_rates), len(learning.epoch_losses))
     rates, losses = learning.learning_rates[:epochs], learning.epoch_losses[:epochs]
-    gone = np.flatnonzero(rates > GONE * rates.max(initial=0.0))
-    at = int(gone[-1]) + 1 if len(gone) else 0
+    useful = np.flatnonzero(rates > GONE * rates.max(initial=0.0))
+    at = int(useful[-1]) + 1 if len(useful) else 0
     since = losses[at + 1 :]
     if at >= epochs / 2 or len(since) < LEAST_SINCE or not np.isfinite(losses).all():
         return None

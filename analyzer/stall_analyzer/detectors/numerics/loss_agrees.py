@@ -14,7 +14,7 @@ FLAT = 0.02
 
 
 def learns_nothing(signals: Signals) -> bool:
-    """Where the loss does not say, it does not agree."""
+    """False where the log does not show it."""
     learning, batches = signals.learning, signals.batches
     if learning.not_finite is not None and learning.not_finite.to_the_end:
         return True

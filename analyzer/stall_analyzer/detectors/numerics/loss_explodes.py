@@ -50,12 +50,12 @@ EXPLODES = 100.0
 SURELY = 1e4
 # A loss that jumped and is now below this share of its first value has come back.
 CAME_BACK = 0.5
-# It is still on its way back while the later half of its last third is lower by more than this.
+# It is still coming back while the later half of its last third is lower by more than this.
 ON_ITS_WAY = 0.05
 LEAST_AFTER = 10  # steps after the peak
 ABOVE_CHANCE = 0.05
-# A loss that rises: scatter between epochs does not add half of its lowest value, nor a fifth in
-# the epoch before as well. An accuracy that improved by this much says otherwise.
+# A loss that rises ends this many times above its lowest epoch, and so does the epoch before:
+# scatter does not do that. An accuracy that improved by this much says otherwise.
 LEAST_EPOCHS = 4
 RISEN, RISEN_BEFORE = 1.5, 1.2
 BETTER = 0.02
@@ -77,7 +77,7 @@ def check(signals: Signals) -> Finding | None:
         title=f"The loss explodes from {first:.3g} to {last:.3g}",
         explanation=(
             f"Over {of_what} the loss grew {last / first:.3g}-fold{at_rate} and did not recover. "
-            f"The updates make the model worse; it will be NaN soon."
+            f"The updates make the model worse; the loss will soon be NaN."
         ),
         change=_shorter_steps(learning),
         confidence=0.9,
@@ -107,7 +107,7 @@ def _thrown(learning: LearningSignals) -> Finding | None:
 
 
 def _rising(learning: LearningSignals) -> Finding | None:
-    """Of any output: training makes it worse from epoch to epoch, and the validation agrees."""
+    """The loss of any output that gets worse from epoch to epoch, in validation as well."""
     for name, losses in learning.metrics.items():
         held_out = learning.validation_metrics.get(name)
         if not name.endswith("loss") or held_out is None or not _rises(losses, held_out):
@@ -131,7 +131,7 @@ def _rising(learning: LearningSignals) -> Finding | None:
 
 
 def _rises(*losses: Float64s) -> bool:
-    """In both: from the lowest, in the first half of the epochs, to the last two."""
+    """Whether each rises from its lowest epoch, in the first half, to its last two."""
     return all(
         len(one) >= LEAST_EPOCHS
         and bool(np.isfinite(one).all() and one.min() > 0)
@@ -146,7 +146,7 @@ def _has_risen(accuracies: Float64s, since: int) -> bool:
 
 
 def _is_flat_since(losses: Float64s) -> bool:
-    """Long enough after the peak, and no longer falling."""
+    """Whether the peak is long past, and the loss is no longer falling."""
     third = losses[-(len(losses) // 3) :]
     if len(third) < LEAST_AFTER or int(np.argmax(losses)) >= len(losses) - len(third):
         return False

@@ -81,19 +81,34 @@ def _is_op_known(signals: Signals) -> bool:
 
 
 def _title(broken: NotFinite, survived: str) -> str:
-    if survived:
-        where = f"at {_from(broken)}" if broken.step is not None else f"in {_from(broken)}"
-        return f"The {broken.tag} was NaN or infinite {where}"
-    return f"The {broken.tag} is NaN or infinite from {_from(broken)} on, and the training is lost"
+    first = _first_possible_step(broken)
+    if first is not None:
+        when = f"became NaN or infinite between steps {first} and {broken.step}"
+    elif survived:
+        when = f"was NaN or infinite {'at' if broken.step is not None else 'in'} {_where(broken)}"
+    else:
+        when = f"is NaN or infinite from {_where(broken)} on"
+    return f"The {broken.tag} {when}{'' if survived else ', and the training is lost'}"
 
 
-def _from(broken: NotFinite) -> str:
-    """`step 16`; where not every step was logged, `step 17 to 32`."""
-    if broken.step is None:
-        return f"epoch {broken.epoch + 1}"
+def _where(broken: NotFinite) -> str:
+    return f"step {broken.step}" if broken.step is not None else f"epoch {broken.epoch + 1}"
+
+
+def _first_possible_step(broken: NotFinite) -> int | None:
+    """The first step that may be bad, where some before the first bad one were not logged."""
     before = broken.last_finite_step
-    is_known = before is None or before + 1 >= broken.step
-    return f"step {broken.step}" if is_known else f"step {(before or 0) + 1} to {broken.step}"
+    if broken.step is None or before is None or before + 1 >= broken.step:
+        return None
+    return before + 1
+
+
+def _batches(broken: NotFinite) -> str:
+    """Those that may have caused it."""
+    if broken.step is None:
+        return "the data"
+    first = _first_possible_step(broken)
+    return f"batch {broken.step}" if first is None else f"batches {first} to {broken.step}"
 
 
 def _diverged(learning: LearningSignals) -> float | None:
@@ -137,10 +152,9 @@ def _change(learning: LearningSignals, broken: NotFinite, diverged: float | None
             "model.fit(..., callbacks=[keras.callbacks.TerminateOnNaN()])",
             turns=turned_to(learning.lower_rate),
         )
-    batch = _from(broken).replace("step", "batch") if broken.step is not None else "the data"
     return Change(
-        f"Look at {batch} for NaN or infinite values and labels out of range; in your own loss "
-        "function, keep log, division and sqrt away from 0. Stop broken runs at once.",
+        f"Check {_batches(broken)} for NaN or infinite values and labels out of range; in your own "
+        "loss function, keep log, division and sqrt away from 0. Stop broken runs at once.",
         before="loss = -tf.math.log(p)",
         after="assert np.isfinite(x).all() and np.isfinite(y).all()\n"
         "loss = -tf.math.log(p + 1e-7)\n"

@@ -68,12 +68,12 @@ def _zero_for_good(signals: Signals) -> Mismatch | None:
 
 
 def _hidden_softmax(layers: StoredLayers) -> Mismatch | None:
-    """In a chain: elsewhere it may be the gate or the attention of another branch."""
+    """Only in a chain of layers: elsewhere it may be the gate or the attention of a branch."""
     softmax = [layer for layer in layers.hidden if layer.activation == "softmax"]
     if not softmax or not layers.is_chain:
         return None
     return Mismatch(
-        f"softmax in {softmax[0].name}, which is a hidden layer",
+        f"{softmax[0].name} has softmax but is a hidden layer",
         "Its units add up to 1: one of them is large, the others are almost nothing, and so are "
         "their gradients.",
         Change(

@@ -27,6 +27,7 @@ from __future__ import annotations
 from stall_analyzer.detectors.console_words import quoted
 from stall_analyzer.detectors.numerics.loss_agrees import learns_nothing
 from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import listed
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST314"
@@ -39,10 +40,10 @@ def check(signals: Signals) -> Finding | None:
     layers = [layer for layer in weights.no_gradient if layer in weights.still] if weights else []
     if warning is None and not layers:
         return None
-    is_loud = warning is not None or learns_nothing(signals)
-    named = f"The optimizer got no gradient for {', '.join(layers)}." if layers else ""
+    is_sure = warning is not None or learns_nothing(signals)
+    named = f"The optimizer got no gradient for {listed(layers)}." if layers else ""
     return Finding(
-        severity="consider" if is_loud else "note",
+        severity="consider" if is_sure else "note",
         title="Some variables get no gradient and learn nothing",
         explanation=f"{quoted(warning) if warning is not None else ''} {named}".strip(),
         change=Change(

@@ -48,6 +48,7 @@ import numpy as np
 
 from stall_analyzer.detectors.numerics.breakdown import broke_down, broken_at
 from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.format import counted
 from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.numerics.baseline import (
     SURELY,
@@ -111,7 +112,8 @@ NEAR_CHANCE = 0.1
 AT_GUESS = 0.002
 
 WHAT_WOULD_TELL = (
-    "StallCallback measures the gradients and updates of each layer: a run with it shows which."
+    "StallCallback measures the gradients and updates of each layer: a run with it shows where "
+    "learning stops."
 )
 ONE_BATCH = Change(
     "Train on a single batch until its loss is near 0. If it gets there, look at the labels as "
@@ -175,7 +177,7 @@ def _guesses(learning: LearningSignals) -> bool:
 
 
 def _leaves(learning: LearningSignals, levels: Float64s) -> bool:
-    """Whether the last epoch brought more than all before it: the end of a plateau."""
+    """Whether the last epoch improved more than all before it: the end of a plateau."""
     accuracies, falls = learning.accuracies, -np.diff(levels) / np.abs(levels[-1])
     if len(accuracies) > 1 and accuracies[-1] <= accuracies[:-1].max():
         return False
@@ -195,7 +197,7 @@ def _stays_above(learning: LearningSignals, baseline: Baseline, course: Course) 
 
 
 def _is_good(learning: LearningSignals, baseline: Baseline | None, course: Course) -> bool:
-    """Whether the model has learned something, so that a loss that stays put may be its end."""
+    """Whether the model has learned something, so that it may have nothing more to learn."""
     if len(learning.accuracies) and learning.accuracies[-1] >= GOOD_ACCURACY:
         return True
     return accuracy_rises(learning) or (
@@ -204,13 +206,13 @@ def _is_good(learning: LearningSignals, baseline: Baseline | None, course: Cours
 
 
 def _is_near_chance(learning: LearningSignals) -> bool:
-    """Better than a guess, but only as far as one answer for all inputs may be."""
+    """Better than a guess, but no better than one answer for all inputs may be."""
     classes, accuracies = learning.settings.classes, learning.accuracies
     return bool(classes and len(accuracies) and accuracies[-1] < 1 / classes + NEAR_CHANCE)
 
 
 def _same_number(learning: LearningSignals, course: Course) -> Finding | None:
-    """The loss of whole epochs is the same: it has one cause, whatever the loss is."""
+    """A loss that is the same in whole epochs, which has the same causes for every loss."""
     if course.error or len(course.levels) < LEAST_SAME or course.fall > HAD_FALLEN:
         return None
     tail = course.levels[-LEAST_SAME:]
@@ -238,9 +240,9 @@ def _hardly_moved(learning: LearningSignals, course: Course) -> Finding | None:
 
 
 def _ends_at_a_guess(learning: LearningSignals, course: Course) -> Finding | None:
-    """For a loss about which nothing is known: at a guess since the middle of the run, or hardly
-    away from where it began. Two networks that train against each other may end there, and slow
-    beginnings look the same, so it is only a note."""
+    """An unknown loss that has been at a guess since the middle of the run, or began at one and has
+    hardly moved. Two networks that train against each other may end there, and slow beginnings
+    look the same, so it is only a note."""
     if learning.settings.loss is not None:
         return None
     middle, ended = (classes_near(float(level), AT_GUESS) for level in course.levels[-2:])
@@ -250,14 +252,14 @@ def _ends_at_a_guess(learning: LearningSignals, course: Course) -> Finding | Non
 
 
 def _classes_by_level(course: Course, error: float) -> int | None:
-    """For a loop that says nothing about its loss: the only guess it can be."""
+    """How many classes this loss is a guess among, in a loop that says nothing about its loss."""
     if course.spread + error > 2 * STILL:
         return None
     return classes_near(float(course.levels[-1]), STILL)
 
 
 def _steps(learning: LearningSignals) -> int:
-    """Of all epochs; where they were not counted, as many as are needed to be judged."""
+    """The steps of all epochs. If they were not counted: enough, where there are enough epochs."""
     if learning.step_count is not None:
         return max(learning.step_count, steps_passed(learning))
     return LEAST_STEPS if len(learning.accuracies) >= LEAST_EPOCHS_UNCOUNTED else 0
@@ -382,7 +384,7 @@ def _frozen(learning: LearningSignals) -> Finding:
 
 def _length(learning: LearningSignals) -> str:
     epochs = len(learning.epoch_losses)
-    return f"{epochs} epochs" if epochs else f"{_steps(learning)} steps"
+    return counted(epochs, "epoch") if epochs else counted(_steps(learning), "step")
 
 
 def _at_rate(learning: LearningSignals) -> str:

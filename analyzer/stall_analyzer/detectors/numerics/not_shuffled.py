@@ -81,7 +81,7 @@ def _forgets(signals: Signals) -> str:
 
 
 def _highest(signals: Signals) -> float | None:
-    """Loss of any step in the last third of the training, which is past the beginning."""
+    """The highest loss of any step in the last third of the training, well past the beginning."""
     name = Tag.LOSS_HIGHEST.removeprefix(Tag.ALL)
     series = signals.capture.series.get(name) if signals.capture is not None else None
     if series is None or not len(series):

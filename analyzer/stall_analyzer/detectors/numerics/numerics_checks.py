@@ -62,7 +62,7 @@ def check(signals: Signals) -> Finding | None:
         severity="consider",  # "act" in this bucket would say that the run learns nothing
         title=(
             f"Checks for NaN take {percent(checks, working)} of the steps' time, and up to "
-            f"{seconds(graphs.high_ps)} of building graphs"
+            f"{seconds(graphs.high_ps)} of graph building"
         ),
         explanation=(
             f"Operations that look for NaN and infinity in every tensor took {seconds(checks)} of "

@@ -17,8 +17,8 @@ hundred steps, and only for classifiers whose learning rate has not been reduced
 because weights that do not move give the same answer, too.
 
 Example
-Class weights were set to the share of each class instead of its inverse: the accuracy is 0.942 in
-seven epochs, the recall 0.
+Class weights were set to the share of each class instead of its inverse: in all seven epochs, the
+accuracy is 0.942 and the recall 0.
 
 What to do
 Look at the labels and the class weights first: rare classes need larger weights. Then look at the
@@ -47,12 +47,12 @@ BUCKET = "numerics"
 
 LEAST_EPOCHS = 3
 LEAST_STEPS = 100  # before that a small model may not have changed any answer yet
-SAME = 1e-6  # what float32 leaves of one number
-# Right this often, a model may have learned everything.
+SAME = 1e-6  # rounding in float32
+# A model that is right this often may have learned everything.
 GOOD_ACCURACY = 0.98
-# A loss that fell to this share of its start has learned something.
+# A model whose loss fell to this share of its start has learned something.
 LEARNED = 0.5
-# This many outputs of a regression are rarely equal to their targets.
+# The outputs of a regression rarely equal their targets this often.
 BY_CHANCE = 0.02
 OF_ONE_CLASS = ("recall", "precision", "f1", "fbeta", "iou", "io_u", "dice", "true_positives")
 
@@ -72,7 +72,7 @@ def check(signals: Signals) -> Finding | None:
     name, accuracy = same
     return _finding(
         f"{name} is {accuracy:.4g} epoch after epoch: the model gives one answer",
-        f"In the last {LEAST_EPOCHS} epochs {name} was the same to its last digit. A model that "
+        f"In the last {LEAST_EPOCHS} epochs {name} was the same to the last digit. A model that "
         f"looks at its inputs changes some of its answers in every epoch{_although(learning)}.",
     )
 
@@ -130,7 +130,7 @@ def _always_the_same(learning: LearningSignals) -> Iterator[tuple[str, float]]:
 
 
 def _ends(learning: LearningSignals, name: str, values: Float64s) -> Iterator[Float64s]:
-    """Of training and validation; where they are too short, values that cannot agree."""
+    """The last epochs of training and validation; if there are too few, values that disagree."""
     too_short = np.array([1.0, np.nan])
     for logged in (values, learning.validation_metrics.get(name)):
         if logged is not None:
@@ -148,7 +148,7 @@ def _is_classification(learning: LearningSignals, name: str) -> bool:
 
 
 def _loss_of(accuracy: str, metrics: Mapping[str, Float64s]) -> str:
-    """Of the same output, where a model has several."""
+    """The loss of the same output, where a model has several."""
     outputs = (name.removesuffix("_loss") for name in metrics if name.endswith("_loss"))
     mine = [output for output in outputs if accuracy.startswith(f"{output}_")]
     return f"{max(mine, key=len)}_loss" if mine else ""

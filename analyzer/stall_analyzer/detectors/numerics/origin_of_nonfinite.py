@@ -54,7 +54,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST313"
 BUCKET = "numerics"
 
-# Lines that only start the training: then the layer is named, not the line.
+# Lines that only start the training: for these, the layer is named instead.
 TRAINS = pattern(r"\b(fit|train_on_batch|gradient|gradients|minimize|apply_gradients)\(")
 
 CAPTURE = (
@@ -182,7 +182,7 @@ def _explanation(signals: Signals, origin: Origin) -> str:
 
 
 def _at_ps(signals: Signals, origin: Origin) -> int | None:
-    """In window time, where that is known."""
+    """When it happened in the window, where that is known."""
     start_ns = signals.timeline.window.start_unix_ns
     at_ps = (origin.at_ns - start_ns) * PS_PER_NS if start_ns is not None else -1
     return at_ps if 0 <= at_ps < signals.window_ps else None
@@ -193,7 +193,7 @@ def _when(signals: Signals, origin: Origin) -> str:
     at_ps = _at_ps(signals, origin)
     if at_ps is not None:
         return f"{seconds(at_ps)} into the first epoch"
-    return f"{seconds((origin.at_ns - signals.dump.start_ns) * PS_PER_NS)} after the dump begins"
+    return f"{seconds((origin.at_ns - signals.dump.start_ns) * PS_PER_NS)} after the dump began"
 
 
 def _evidence(signals: Signals, origin: Origin) -> tuple[Evidence, ...]:
@@ -203,7 +203,9 @@ def _evidence(signals: Signals, origin: Origin) -> tuple[Evidence, ...]:
         return ()
     ends = (step.end_ps for step in signals.timeline.steps if step.start_ps <= at_ps < step.end_ps)
     end_ps = next(ends, at_ps)
-    return signals.evidence_at(np.array([at_ps]), np.array([end_ps]), "first value not finite")
+    return signals.evidence_at(
+        np.array([at_ps]), np.array([end_ps]), "first value that is not finite"
+    )
 
 
 def _overflow(learning: LearningSignals) -> Change:

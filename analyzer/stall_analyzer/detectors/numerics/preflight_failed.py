@@ -70,7 +70,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _failed(signals: Signals) -> list[PreflightCheck]:
-    """Of the first fit that was checked."""
+    """The checks that failed, in the first fit that was checked."""
     capture = signals.capture
     records = capture.preflights if capture is not None else ()
     checks = records[0].checks if records else ()

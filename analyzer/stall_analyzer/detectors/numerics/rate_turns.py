@@ -6,5 +6,5 @@ from stall_analyzer.model.findings import Turn
 
 
 def turned_to(rate: float | None) -> tuple[Turn, ...]:
-    """To this rate; where the current one is not known, down."""
+    """Turned to this rate; down, where the rate is not known."""
     return (Turn("learning rate", f"{rate:.3g}" if rate is not None else "down"),)

@@ -74,7 +74,7 @@ def check(signals: Signals) -> Finding | None:
 
 
 def _last_without_gradients(shares: LayerSeries) -> str | None:
-    """Closest to the loss; None where the last layer has none either."""
+    """The one closest to the loss; None where the last layer gets no gradients either."""
     hidden = shares.layers[:-1]
     recent = shares.value[-LEAST_MEASURED:]
     if not (recent[:, -1] < ALL).all():

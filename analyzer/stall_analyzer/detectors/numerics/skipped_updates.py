@@ -98,7 +98,7 @@ def _traced(signals: Signals) -> _Skips | None:
 
 
 def _captured(signals: Signals) -> _Skips | None:
-    """The count covers all steps; it is recorded at some of them."""
+    """The count covers all steps; it is recorded in some of them."""
     series = signals.captured_in_window(Tag.SKIPPED_UPDATES)
     if series is None or len(series) < 2:
         return None

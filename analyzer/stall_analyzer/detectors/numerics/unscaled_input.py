@@ -67,8 +67,7 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"Before any update the model was {first / guess:.0f} times as wrong as one that "
             f"gives each of its {settings.classes} classes the same probability. That happens "
-            f"when inputs are "
-            f"much larger than 1, such as pixels from 0 to 255.{unsure}"
+            f"when inputs are much larger than 1, such as pixels from 0 to 255.{unsure}"
         ),
         change=Change(
             "Scale the inputs to about 1 before the first layer.",

@@ -52,8 +52,8 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST310"
 BUCKET = "numerics"
 
-# Two rules that found the vanished and the frozen ones among measured runs, without a false alarm
-# in 28 healthy ones.
+# Limits that found the vanished gradients and frozen layers among the runs measured, without a
+# false alarm in 28 healthy ones.
 VANISHED_NORM = 1e-4
 ZERO_SHARE = 0.99
 STILL_RATIO = 1e-6
@@ -61,12 +61,12 @@ STILL_RATIO = 1e-6
 SMALLER = 1000.0
 # Norms of healthy runs fall, or grow by a factor of ten.
 EXPLODES = 1000.0
-# Before a norm became NaN between two measured steps, it had grown by this much, or was this large:
-# the gradients of a loss around 1 are, too.
+# A norm that becomes NaN between two measured steps had grown this many times before, or was this
+# large: the gradients of a loss around 1 are around 1, too.
 GREW_BEFORE = 100.0
 HUGE_NORM = 1000.0
 LEAST_RECORDS = 10
-# One step may be an accident; the last of them decide.
+# One step may be an accident; the last few decide.
 LAST_RECORDS = 3
 # The slope of sigmoid is at most a quarter: this many layers in a row leave a thousandth.
 FLAT_SLOPE = 0.25
@@ -93,7 +93,7 @@ class _BadGradients:
 
     vanishes: bool
     text: str
-    learns_not: str = "The layers it is about do not learn"
+    consequence: str = "The layers concerned do not learn"
     confidence: float = 0.8
 
 
@@ -118,12 +118,12 @@ def _explosion(gradients: LayerSeries) -> _BadGradients | None:
     total = gradients.total
     finite = np.flatnonzero(np.isfinite(total))
     if len(finite) == 0:
-        return None  # in the very first step: the loss says it better
+        return None  # not finite from the very first step: the loss says so better
     first = float(median(total[finite[:LAST_RECORDS]]))
     last = total[-LAST_RECORDS:]
     lost = not np.isfinite(last).any()
     if lost and total[finite[-1]] < GREW_BEFORE * first and total[finite[-1]] < HUGE_NORM:
-        return None  # NaN out of the blue: one batch or one operation made it
+        return None  # NaN out of the blue: one batch or one operation caused it
     if not lost and not (first > 0 and np.nanmedian(last) > EXPLODES * first):
         return None
     # Where it can still be measured, the layer that has grown most from its own start.
@@ -135,8 +135,8 @@ def _explosion(gradients: LayerSeries) -> _BadGradients | None:
     grew = f"grew from {begin[worst]:.2g} to {end[worst]:.2g} at step {step}"
     if end[worst] <= begin[worst]:
         grew = f"was {end[worst]:.2g} at step {step}"
-    then = ", and is not a number after that" if lost else ""
-    return _BadGradients(False, f"the norm of {layer} {grew}{then}", confidence=0.9)
+    then = ", and was not a number after that" if lost else ""
+    return _BadGradients(False, f"the gradient norm of {layer} {grew}{then}", confidence=0.9)
 
 
 def _vanishing(signals: Signals, gradients: LayerSeries) -> _BadGradients | None:
@@ -159,7 +159,7 @@ def _vanishing(signals: Signals, gradients: LayerSeries) -> _BadGradients | None
             return None  # nothing at all reaches it: units are dead, which ST312 reports
         unmoved = f", and each update changes it by only {moved:.1e} of its size" if still else ""
         text = (
-            f"that of {layer} has a norm of {usual:.1e}, {last / usual:,.0f} times smaller than "
+            f"the norm of {layer} is {usual:.1e}, {last / usual:,.0f} times smaller than "
             f"that of {gradients.layers[-1]}{unmoved}"
         )
         return _BadGradients(True, text, f"{layer} and what comes before it do not learn", 0.9)
@@ -211,8 +211,8 @@ def _of_stored_model(signals: Signals) -> _BadGradients | None:
     if len(longest) < FLAT_LAYERS:
         return None
     left = FLAT_SLOPE ** len(longest)
-    text = f"{len(longest)} sigmoid layers in a row leave {left:.0e} of them at most"
-    not_learned = f"{longest[0].name} and what comes before the last of them do not learn"
+    text = f"{len(longest)} sigmoid layers in a row leave at most {left:.0e} of them"
+    not_learned = f"The layers before {longest[-1].name} do not learn"
     return _BadGradients(True, text, not_learned, 0.75)
 
 
@@ -226,7 +226,7 @@ def _finding(bad: _BadGradients, is_flat: bool) -> Finding:
         severity="act" if bad.vanishes and is_flat else "consider",
         title=f"Gradients {word}: {bad.text}",
         explanation=(
-            f"{bad.learns_not}{', and the loss shows it' if is_flat else ''}."
+            f"{bad.consequence}{', and the loss shows it' if is_flat else ''}."
             if bad.vanishes
             else "The updates grow with the gradients and end in NaN."
         ),

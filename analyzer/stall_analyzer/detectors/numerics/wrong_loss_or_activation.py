@@ -15,7 +15,7 @@ and produce a model that always gives the same answer.
 How it is measured
 From the model that the TensorBoard callback stores: units and activation of the last layer, name
 and from_logits of the loss. A sigmoid is between 0 and 1: if the targets were, too, neither the
-error nor its square could be above 1 (2 and 4 for tanh). A wrong answer of a classifier has a
+error nor its square could be above 1 (2 and 4 for tanh). A wrong answer from a classifier has a
 probability of at least one half and costs at least ln(2): a loss below that share of the errors
 looks at something other than the accuracy does. The severity depends on the logged loss and
 accuracy: only what cannot work, or a run that makes no progress, is called lost. With relu in the
@@ -112,7 +112,7 @@ def _mismatch(settings: ModelSettings) -> Mismatch | None:
         )
     if units == 1 and loss in CATEGORICAL:
         return Mismatch(
-            f"{loss} on the single unit of {layer}",
+            f"{loss} is computed over the single unit of {layer}",
             "A loss over classes needs one unit per class; over one unit it is always 0.",
             Change("Use the loss for two classes.", _loss(loss), _loss(BINARY)),
             "impossible",
@@ -130,8 +130,8 @@ def _mismatch(settings: ModelSettings) -> Mismatch | None:
     if activation in ("relu", "tanh"):
         what = "raw outputs of any size" if settings.from_logits else "probabilities"
         return Mismatch(
-            f"{loss} behind {activation} in {layer}",
-            f"The loss expects {what}; {activation} cuts off part of them, and where it does "
+            f"{loss} comes after {activation} in {layer}",
+            f"The loss expects {what}; {activation} cuts off part of them, and where it does, "
             f"there is no gradient.",
             Change("Remove the activation from the last layer.", _loss(loss), _logits(loss)),
             "wrong",
@@ -161,9 +161,9 @@ def _looked_through(settings: ModelSettings, layer: str) -> Mismatch | None:
     else:
         return None
     return Mismatch(
-        f"{loss} behind {activation} in {layer}",
+        f"{loss} comes after {activation} in {layer}",
         f"{activation} goes with {right}. {luck} The outputs are not the probabilities that the "
-        "loss made of them.",
+        "loss works with.",
         Change(f"If {activation} is intended, use {right}.", _loss(loss), _loss(right)),
         "odd",
     )
@@ -177,8 +177,7 @@ def _squared(settings: ModelSettings) -> Mismatch | None:
     return Mismatch(
         "Mean squared error on softmax outputs",
         "It works, but its gradient vanishes where the model is confidently wrong; cross-entropy "
-        "learns "
-        "faster there.",
+        "learns faster there.",
         Change("Use cross-entropy.", _loss("mse"), _loss("categorical_crossentropy")),
         "odd",
     )

@@ -56,13 +56,13 @@ def check(signals: Signals) -> Finding | None:
     examples = f"{size:,} examples" if size else "all examples of a batch"
     return Finding(
         severity="act" if in_vain else "note",
-        title=f"The loss is summed over {examples}, which makes steps that many times too large",
+        title=f"The loss is summed over {examples}, which makes steps larger by that factor",
         explanation=(
             (
                 'The loss has reduction="sum".'
                 if said
-                else "The first loss is that of a guess, "
-                f"times the {size:,} examples of a batch: {first:.3g}."
+                else f"The first loss, {first:.3g}, is that of a guess times the {size:,} examples "
+                "of a batch."
             )
             + " The gradient grows with the number of examples. "
             + (

@@ -1,7 +1,7 @@
 """A GPU was in use, but the trace does not show it.
 
 What it finds
-Signs on the host that a device was in use, next to a device plane without events.
+A device that was in use, according to the host, but has no events in the trace.
 
 Why it stalls
 It does not. But the device's time is unknown, so waiting for the device cannot be distinguished
@@ -18,13 +18,13 @@ Let the profiler use CUPTI: put its libraries on the library path, and allow it 
 counters.
 
 Blind spots
-Other reasons for an empty plane (another profiler already attached) look the same.
+Other reasons for an empty plane (such as another profiler already attached) look the same.
 """
 
 from __future__ import annotations
 
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent
+from stall_analyzer.model.format import listed, percent
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST406"
@@ -36,12 +36,13 @@ def check(signals: Signals) -> Finding | None:
     if not devices.listed or not devices.used or devices.at_work:
         return None
     unknown = signals.causes_ps["unknown.no_evidence"]
+    was = "was" if len(devices.listed) == 1 else "were"
     return Finding(
         severity="note",
         title="The GPU was used but not traced",
         explanation=(
-            f"The host shows {', '.join(devices.listed)} in use, but its part of the trace is "
-            f"empty: the profiler could not reach CUPTI. That leaves "
+            f"According to the host, {listed(devices.listed)} {was} in use, but the trace has no "
+            f"events from there: the profiler could not reach CUPTI. That leaves "
             f"{percent(unknown, signals.window_ps)} of the first epoch without evidence."
         ),
         change=Change(

@@ -51,7 +51,7 @@ def check(signals: Signals) -> Finding | None:
         return None
     if signals.sample is not None or signals.stall is not None:
         return None
-    if signals.still_running is not None:  # how much it is of the epoch is not known yet
+    if signals.still_running is not None:  # what share of the epoch that is, is not known yet
         return None
     missing = signals.window_ps - signals.host.covered_ps
     first = min(aligned.covered_ps[0] for aligned in signals.traces)

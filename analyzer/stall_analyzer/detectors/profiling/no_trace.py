@@ -10,7 +10,7 @@ much slower than the later ones has a one-time cost; a profile names it.
 
 How it is measured
 The times at which epochs were logged; a first epoch counts as slower when it took at least 1.5
-times as long as a usual later one.
+times as long as a typical later one.
 
 Example
 The first epoch took 14.2 s, later ones 1.3 s: 12.9 s was a one-time cost.
@@ -87,9 +87,8 @@ def _explanation(first: int, later: int | None, once: int) -> str:
     if once:
         return (
             f"The first epoch took {seconds(first)}, later ones {seconds(later)}: "
-            f"{seconds(once)} was a one-time cost. Tracing, compiling, a late first batch and "
-            "filling "
-            f"buffers are the usual reasons; only a profile can tell which."
+            f"{seconds(once)} was a one-time cost. The usual reasons are tracing, compiling, a "
+            f"late first batch and filling buffers; only a profile can tell which."
         )
     return (
         f"The first epoch took {seconds(first)} and later ones {seconds(later)}: there was no "

@@ -68,8 +68,8 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"Of the first epoch, {percent(lost, signals.window_ps)} went to "
             f"{listed([f'{WORDS[c]} ({seconds(ps)})' for c, ps in spent.items()])}. That is the "
-            f"cost of this measurement, not of your program; without it, the other shares are "
-            f"larger."
+            f"cost of this measurement, not of your program; without it, the other shares would "
+            f"be larger."
         ),
         change=_change(worst),
         lost_ps=lost,

@@ -10,7 +10,7 @@ How it is measured
 The part of the window in which the profiler was recording, host by host.
 
 Example
-Worker 0 was profiled from 0 to 12 s, worker 1 from 9 to 20 s: only 3 s were recorded on both.
+Worker 0 was profiled from 0 to 12 s, worker 1 from 9 to 20 s: only 3 s was recorded on both.
 
 What to do
 Profile all hosts at the same time.
@@ -29,7 +29,7 @@ from stall_analyzer.signals.signals import Signals
 ID = "ST507"
 BUCKET = "unknown"
 
-# With less than half in common, most of what a host does is not seen beside the others.
+# With less than half in common, most of what a host does cannot be compared with the others.
 ENOUGH_SHARE = 0.5
 
 
@@ -48,9 +48,9 @@ def check(signals: Signals) -> Finding | None:
         if common
         else f"At no time were all {len(spans)} hosts profiled together",
         explanation=(
-            f"The host that was profiled longest covers {seconds(longest)} of the window, {least} "
-            f"{seconds(total(*spans[least]))}; {seconds(common)} is common to all. Only there is "
-            f"it known which host waits for which."
+            f"The longest profile covers {seconds(longest)} of the window, the shortest (of "
+            f"{least}) {seconds(total(*spans[least]))}. All hosts were profiled at the same time "
+            f"for {seconds(common)}; only that part shows which host waits for which."
         ),
         change=Change(
             "Profile all hosts at the same time.",
