@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from stall_analyzer.align.align import align
-from stall_analyzer.captures.capture_records import Environment, MarkRecord, ModelRecord
+from stall_analyzer.captures.capture_format import Account, BookPhase
+from stall_analyzer.captures.capture_records import BookItem, Environment, MarkRecord, ModelRecord
 from stall_analyzer.detectors.compile import retracing
 from stall_analyzer.detectors.host import cpu_throttled
 from stall_analyzer.detectors.memory import host_memory_pressure, memory_grows
@@ -23,6 +24,7 @@ from stall_analyzer.detectors.numerics import (
     vanishing_or_exploding_gradients,
 )
 from stall_analyzer.detectors.profiling import no_trace
+from stall_analyzer.model.books import Books, DatedItem
 from stall_analyzer.model.event_log import Capture, EventLog, Series
 from tests.captures import NS, START_NS, log
 from tests.detectors.logged_losses import Numbers, checked, model, severity
@@ -357,3 +359,44 @@ def test_what_fills_in_the_first_epoch_alone_is_no_leak() -> None:
     leaking = [*np.linspace(1e9, 4e9, EPOCH_S), *np.linspace(4e9, 6e9, 2 * EPOCH_S)]
     events = captured({"host/rss_bytes": each_second(leaking)}, epochs=3)
     assert severity(memory_grows, events) == "consider"
+
+
+def building(graphs: int, share: float) -> EventLog:
+    """A growing process that built so many graphs in each second, which took this share of it."""
+    events = captured({"host/rss_bytes": each_second(np.linspace(1e9, 3e9, EPOCH_S))})
+    seconds = np.arange(EPOCH_S, dtype=np.int64)
+    spent = np.full(EPOCH_S, round(share * NS), dtype=np.int64)
+    begin_ns, end_ns = START_NS + seconds * NS, START_NS + (seconds + 1) * NS
+    built = BookItem(Account.RETRACE, "step", "train.py:3", graphs, round(share * NS))
+    books = Books(
+        begin_ns=begin_ns,
+        end_ns=end_ns,
+        phase=(BookPhase.TRAIN,) * EPOCH_S,
+        epoch=np.zeros(EPOCH_S, dtype=np.int64),
+        steps=np.full(EPOCH_S, 4, dtype=np.int64),
+        calls=np.full(EPOCH_S, 4, dtype=np.int64),
+        spent_ns={Account.RETRACE: spent, Account.STEP: NS - spent},
+        items=tuple(
+            DatedItem(*row, BookPhase.TRAIN, built)
+            for row in zip(begin_ns.tolist(), end_ns.tolist(), strict=True)
+        ),
+    )
+    return replace(events, captures=(replace(events.captures[0], books=books),))
+
+
+def test_a_process_that_grows_by_its_graphs_is_told_once_as_retracing() -> None:
+    events = building(graphs=4, share=0.5)
+    assert checked(memory_grows, events) is None
+    finding = found(checked(retracing, events), "act")
+    assert "Every graph is kept: the process grew by" in finding.explanation
+
+
+def test_graphs_that_cost_no_time_are_named_as_what_grows() -> None:
+    finding = found(checked(memory_grows, building(graphs=4, share=0.01)), "consider")
+    assert "graphs were built, and every graph is kept" in finding.explanation
+    assert "tf.constant" in finding.change.after
+
+
+def test_a_graph_now_and_then_does_not_explain_a_process_that_grows_all_the_time() -> None:
+    finding = found(checked(memory_grows, building(graphs=0, share=0.5)), "consider")
+    assert "a tensor, an array or a Python object" in finding.explanation

@@ -70,6 +70,7 @@ from stall_analyzer.signals.memory.allocators import (
     allocator_signals,
     memory_waits,
 )
+from stall_analyzer.signals.memory.process_growth import ProcessGrowth, process_growth
 from stall_analyzer.signals.memory.roofline import Roofline, roofline
 from stall_analyzer.signals.numerics.batch_look import BatchLook, batch_look
 from stall_analyzer.signals.numerics.batch_size import batch_size
@@ -360,6 +361,10 @@ class Signals(LedgerSignals):
     @cached_property
     def resident_memory(self) -> ResidentMemory | None:
         return resident_memory(self.capture)
+
+    @cached_property
+    def process_growth(self) -> ProcessGrowth | None:
+        return process_growth(self.resident_memory, self.books, self.timeline)
 
     @cached_property
     def layers(self) -> LayerSignals:

@@ -42,7 +42,7 @@ from stall_analyzer.decode.vocabulary import KERAS_STEPS
 from stall_analyzer.detectors.gains import removed
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Evidence, Finding, Gain
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import percent, seconds, size
 from stall_analyzer.signals.booked_costs import costliest
 from stall_analyzer.signals.compile.functions import Build, FunctionSignals
 from stall_analyzer.signals.signals import Signals
@@ -74,7 +74,12 @@ SAME_BATCHES = Change(
 def check(signals: Signals) -> Finding | None:
     # The profile knows each call; the capture also timed calls outside the profiled windows.
     found = [each for each in (_traced(signals), _booked(signals)) if each is not None]
-    return max(found, key=lambda each: each.lost_ps, default=None) or _counted(signals)
+    worst = max(found, key=lambda each: each.lost_ps, default=None) or _counted(signals)
+    growth = signals.process_growth
+    if worst is None or growth is None or not growth.by_graphs:
+        return worst
+    kept = f" Every graph is kept: the process grew by {size(growth.grown_bytes)} with them."
+    return replace(worst, explanation=worst.explanation + kept)
 
 
 def _booked(signals: Signals) -> Finding | None:

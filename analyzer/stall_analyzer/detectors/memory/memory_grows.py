@@ -21,6 +21,9 @@ What to do
 Keep numbers, not tensors: `float(loss)`, or `.numpy()` for small tensors. In a custom loop, look
 for lists of losses, gradients or outputs, and for a persistent GradientTape.
 
+Where a graph is built nearly every second, the process grows by them. If that also costs time, it
+is reported once, as retracing (ST104).
+
 Blind spots
 Python's and NumPy's own memory is seen only by a capture. On a CPU without
 TF_CPU_ALLOCATOR_USE_BFC, only blocks of 256 kB or more are counted. A `cache()` that fills also
@@ -31,12 +34,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.columns import median
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import counted, seconds, size
-from stall_analyzer.model.units import PS_PER_NS, Bools, Float64s, Int64s
-from stall_analyzer.signals.host.machine import ResidentMemory
+from stall_analyzer.model.units import Int64s
 from stall_analyzer.signals.memory.allocators import AllocatorSignals
+from stall_analyzer.signals.memory.process_growth import ProcessGrowth
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST204"
@@ -49,11 +53,19 @@ STEPS_LEAST = 15
 GROWING_SHARE = 0.8
 # Below this, memory does not run out in any number of steps that matters.
 GROWTH_LEAST_BYTES = 16_000_000
-# A TensorFlow process varies by tens of megabytes without leaking any.
-PROCESS_GROWTH_LEAST_BYTES = 64_000_000
-SAMPLES_LEAST = 10
-# A leak is as fast in the first half as in the second; a buffer that fills is not.
-EVEN_LEAST = 0.3
+
+KEEP_NUMBERS = Change(
+    "Keep numbers instead of tensors and arrays; look for lists and dictionaries that grow in "
+    "callbacks, loops and generators.",
+    "self.outputs.append(model.predict(x))",
+    "self.scores.append(float(score))",
+)
+FEWER_GRAPHS = Change(
+    "Let one graph serve all calls: pass Python numbers as tensors, give batches one shape, and "
+    "create each tf.function once, outside the loop.",
+    "step(x, 0.5)",
+    "step(x, tf.constant(0.5))",
+)
 
 
 def check(signals: Signals) -> Finding | None:
@@ -98,61 +110,38 @@ def _grows(kept: Int64s) -> bool:
 
 def _of_process(signals: Signals) -> Finding | None:
     """From the resident memory that a capture sampled."""
-    memory = signals.resident_memory
-    settled = _settled(signals, memory) if memory is not None else None
-    if memory is None or settled is None:
+    growth = signals.process_growth
+    if growth is None or (growth.by_graphs and _is_told_as_retracing(signals)):
         return None
-    step, held = memory.step[settled], memory.bytes[settled]
-    growth, steps = int(held[-1] - held[0]), int(step[-1] - step[0])
-    if steps < STEPS_LEAST or not _grows_steadily(held):
-        return None
-    per_step = growth // steps
     limit = signals.machine.limit_bytes if signals.machine is not None else None
     full = (
         f" At this rate, the limit of {size(limit)} will be reached after "
-        f"{counted((limit - int(held[-1])) // per_step, 'more step')}."
-        if limit and per_step and limit > held[-1]
+        f"{counted((limit - growth.to_bytes) // growth.per_step, 'more step')}."
+        if limit and growth.per_step and limit > growth.to_bytes
         else ""
     )
     return Finding(
         severity="consider",
-        title=f"The process grows by {size(per_step)} with every step",
+        title=f"The process grows by {size(growth.per_step)} with every step",
         explanation=(
-            f"It held {size(int(held[0]))} after step {step[0]:,} and {size(int(held[-1]))} after "
-            f"step {step[-1]:,}, growing in nearly every second in between. Something keeps what "
-            f"each step leaves behind: a tensor, an array or a Python object.{full}"
+            f"It held {size(growth.from_bytes)} after step {growth.first_step:,} and "
+            f"{size(growth.to_bytes)} after step {growth.last_step:,}, growing in nearly every "
+            f"second in between. {_what_is_kept(growth)}{full}"
         ),
-        change=Change(
-            "Keep numbers instead of tensors and arrays; look for lists and dictionaries that grow "
-            "in callbacks, loops and generators.",
-            "self.outputs.append(model.predict(x))",
-            "self.scores.append(float(score))",
-        ),
+        change=FEWER_GRAPHS if growth.by_graphs else KEEP_NUMBERS,
         confidence=0.75,
     )
 
 
-def _settled(signals: Signals, memory: ResidentMemory) -> Bools | None:
-    """The samples taken when nothing is being filled for the first time anymore."""
-    zero_ns, window_ns = signals.timeline.window.start_unix_ns, signals.window_ps // PS_PER_NS
-    if zero_ns is None:
-        return None
-    later = memory.wall_ns > zero_ns + window_ns
-    if signals.later_epoch_ps is not None and int(later.sum()) >= SAMPLES_LEAST:
-        return later
-    half = (memory.wall_ns > zero_ns + window_ns // 2) & ~later
-    return half if int(half.sum()) >= SAMPLES_LEAST else None
+def _is_told_as_retracing(signals: Signals) -> bool:
+    """Whether the graphs also take enough time to be a finding, which names their cause."""
+    return severity_of(signals.share(signals.causes_ps["compile.retracing"])) is not None
 
 
-def _grows_steadily(held: Float64s) -> bool:
-    change = np.diff(held)
-    growth = float(held[-1] - held[0])
-    if growth < max(PROCESS_GROWTH_LEAST_BYTES, held[0] / 10):
-        return False
-    middle = float(held[len(held) // 2] - held[0])
-    even = EVEN_LEAST * growth <= middle <= (1 - EVEN_LEAST) * growth
-    lasting = float(-change[change < 0].sum()) <= growth / 10
-    return even and lasting and float((change > 0).mean()) >= GROWING_SHARE
+def _what_is_kept(growth: ProcessGrowth) -> str:
+    if growth.by_graphs:
+        return f"Meanwhile, {growth.graphs:,} graphs were built, and every graph is kept."
+    return "Something keeps what each step leaves behind: a tensor, an array or a Python object."
 
 
 def _fills_a_cache(signals: Signals) -> bool:
