@@ -91,10 +91,14 @@ def test_the_first_window_is_open_before_the_first_step_and_holds_forty() -> Non
     assert training.profiled == window_plan.WHOLE_STEPS
 
 
-def test_the_first_window_of_an_epoch_that_is_over_soon_is_shorter() -> None:
-    short = PlannedTraining(step_s=0.001, event_bytes=14_000).fit(50, expected=300)
-    long = PlannedTraining(step_s=0.001, event_bytes=14_000).fit(50, expected=5000)
-    assert (short.profiled, long.profiled) == (window_plan.FEWEST_STEPS, window_plan.WHOLE_STEPS)
+def test_the_first_window_has_as_many_steps_as_the_budget_pays_for() -> None:
+    def profiled(steps: int) -> int:
+        training = PlannedTraining(step_s=0.001, event_bytes=14_000, plan=WindowPlan(0.02))
+        return training.fit(50, expected=steps).profiled
+
+    assert profiled(steps=50) == window_plan.FEWEST_STEPS
+    assert window_plan.FEWEST_STEPS < profiled(steps=2000) < window_plan.WHOLE_STEPS
+    assert profiled(steps=9000) == window_plan.WHOLE_STEPS
 
 
 def test_slow_steps_with_few_events_are_profiled_nearly_all_the_time() -> None:

@@ -15,10 +15,10 @@ from stall_analyzer.captures.capture_format import WindowReason
 
 MB = 1 << 20
 
-# A window is whole after so many steps; of slow ones fewer are enough, and of short epochs the
-# fewest. What interrupts steps is found by comparing twenty of the same form with each other, and
-# the first ones have another.
-WHOLE_STEPS, FEWEST_STEPS = 40, 24
+# A window is complete after this many steps. Fewer are enough if they are slow, or if the epoch is
+# so short that the budget does not pay for more. What interrupts steps is found by comparing twenty
+# of the same form, and the first few have another; the fewest still give a mean that means something.
+WHOLE_STEPS, FEWEST_STEPS = 40, 10
 # To record and to save a step of a small model, with 700 events. Of the first window, which costs
 # more than all others, nothing else is known.
 FIRST_STEPS_COST_S = 0.003
@@ -198,9 +198,11 @@ class WindowPlan:
         if self._windows > 1 or self._steps_expected is None or not self._recorded_s:
             return WHOLE_STEPS
         steps_left = self._steps_expected - self._steps
-        epoch_s = self._trained_s(now_s) + steps_left * statistics.median(self._recorded_s)
-        is_short = self.budget * epoch_s < WHOLE_STEPS * FIRST_STEPS_COST_S
-        return FEWEST_STEPS if is_short else WHOLE_STEPS
+        recorded_s = statistics.median(self._recorded_s)
+        plain_s = max(recorded_s - FIRST_STEPS_COST_S / 2, recorded_s / 2)  # half of it is saving
+        epoch_s = self._trained_s(now_s) + steps_left * plain_s
+        paid_for = int(self.budget * epoch_s / FIRST_STEPS_COST_S)
+        return min(max(paid_for, FEWEST_STEPS), WHOLE_STEPS)
 
     def _trained_s(self, now_s: float) -> float:
         return self._earlier_s + now_s - self._began_s
