@@ -6,6 +6,8 @@
 
 import type { Frame } from "playwright-core";
 import { expect, it } from "vitest";
+import type { Item, TimelineAnswer } from "../frontend/src/types";
+import { packed } from "../frontend/test/pack";
 import { openTab, watchedPage } from "../tests/browser/browser";
 import { setUpStage } from "../tests/browser/stage";
 import { SAMPLES } from "../tests/browser/tensorboard";
@@ -42,7 +44,7 @@ it.each(Object.keys(MOVES))("%s", async (name) => {
   });
   await page.route(/plugin\/stall\/timeline/, async (route) => {
     const answer = await (await route.fetch()).json();
-    return route.fulfill({ json: { ...answer, ...crowded(answer.duration_ps) } });
+    return route.fulfill({ json: packed({ ...answer, ...crowded(answer.duration_ps) }) });
   });
   const frame = await openTab(page, stage.board.url, { run: "compile_tracing" });
   await frame.waitForSelector(".lane-title");
@@ -80,18 +82,18 @@ function framesOf(frame: Frame, move: string): Promise<number[]> {
 }
 
 /** Lanes as full as no back end would send them: the page's own worst case. */
-function crowded(durationPs: number): object {
+function crowded(durationPs: number): Partial<TimelineAnswer> {
   const perLane = INTERVALS / LANES;
   const lanes = Array.from({ length: LANES }, (_, lane) => ({
     id: `crowded/${lane}`,
     title: `lane ${lane}`,
-    group: "input",
+    group: "input" as const,
     depth: 1,
     rows: 1,
-    items: Array.from({ length: perLane }, (_, i) => {
-      const start = (durationPs * i) / perLane;
-      return [start, start + (0.8 * durationPs) / perLane, i % 20, 0, 1];
+    items: Array.from({ length: perLane }, (_, i): Item => {
+      const start = Math.floor((durationPs * i) / perLane);
+      return [start, start + Math.floor((0.8 * durationPs) / perLane), i % 20, 0, 1];
     }),
   }));
-  return { lanes, names: Array.from({ length: 20 }, (_, i) => `event ${i}`) };
+  return { lanes, series: [], names: Array.from({ length: 20 }, (_, i) => `event ${i}`) };
 }

@@ -122,8 +122,8 @@ def test_every_host_has_its_timeline(tmp_path: Path) -> None:
 
 def test_many_runs_share_the_room_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     def part(start: int, end: int) -> dict[str, Any]:
-        items = [[0, 1, 0, 0, 1]] * 10
-        return {"start_ps": start, "end_ps": end, "duration_ps": 8, "lanes": [{"items": items}]}
+        lanes = [{"rows": [[4, 0], [0, 0], [6, 1]]}]
+        return {"start_ps": start, "end_ps": end, "duration_ps": 8, "lanes": lanes}
 
     parts = [part(0, 8), part(0, 4), part(4, 8)]
     four = document(*(sample("healthy", run=name) for name in "abcd"))

@@ -138,6 +138,34 @@ export interface TimelineAnswer extends Span {
   version: string;
 }
 
+/** A column of whole numbers as text: data/packed.ts reads it. */
+export type Packed = string;
+
+/** A lane as it is sent. */
+export interface PackedLane extends Omit<Lane, "rows" | "items"> {
+  /** Of each row that is here: how many items it has, and where the first one starts. */
+  rows: [count: number, start_ps: Ps][];
+  /** Of each item, row by row: the time since the one before it in its row. */
+  gaps: Packed;
+  lengths: Packed;
+  names: Packed;
+  counts: Packed;
+  /** Of the ledger, how many parts each item has, and these one after the other. */
+  division?: { sizes: Packed; names: Packed; lengths: Packed };
+}
+
+export interface PackedSeries extends Omit<Series, "points"> {
+  start_ps: Ps;
+  gaps: Packed;
+  /** Doubles, in base64. */
+  values: string;
+}
+
+export interface PackedTimeline extends Omit<TimelineAnswer, "lanes" | "series"> {
+  lanes: PackedLane[];
+  series: PackedSeries[];
+}
+
 export type CauseTime = [cause: string, ps: Ps];
 
 /** One event in full. */
@@ -186,7 +214,7 @@ export interface ManualPage {
 export interface EmbeddedData {
   runs: RunsAnswer;
   reports: Record<string, ReportAnswer>;
-  timelines: Record<string, TimelineAnswer[]>;
+  timelines: Record<string, PackedTimeline[]>;
   manuals: Record<string, ManualPage>;
   /** When. */
   written: string;

@@ -1,6 +1,9 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { EmbeddedSource } from "../src/data/embedded";
 import { HttpSource } from "../src/data/http";
+import { unpacked } from "../src/data/packed";
+import type { Lane, Series } from "../src/types";
+import { packed } from "./pack";
 import { S, data as real, summary, timeline } from "./samples";
 
 describe("a running TensorBoard", () => {
@@ -28,7 +31,7 @@ describe("a running TensorBoard", () => {
     expect(queries).toEqual(["", "?run=a+b&run=c%26d&all=&fresh=", "?run=a&again="]);
   });
   it("gets whole picoseconds and pixels", async () => {
-    const asked = answering(JSON.stringify(timeline()));
+    const asked = answering(JSON.stringify(packed(timeline())));
     const request = { run: ".", host: null, start_ps: 0.5, end_ps: 10.5, pixels: 4.2 };
     const { psPerPixel } = await source.timeline(request);
     expect(asked.mock.calls[0]![0].search).toBe("?run=.&start_ps=0&end_ps=11&pixels=5");
@@ -48,12 +51,39 @@ describe("a running TensorBoard", () => {
   });
 });
 
+describe("a timeline as it is sent", () => {
+  it("holds each item, its division and each point", () => {
+    const [lane] = timeline().lanes;
+    const items: Lane["items"] = [
+      [3 * S, 3 * S + 1, 0, 0, 1],
+      [3 * S + 1, 9 * S, 2, 0, 70_000, [[2, 5 * S], [0, S - 1]]],
+      [0, 10 * S, 1, 2, 1],
+    ]; // prettier-ignore
+    const points: Series["points"] = [[-S, 0.1], [0, null], [S, -2e300]]; // prettier-ignore
+    const shown = timeline({
+      lanes: [{ ...lane!, depth: 4, rows: 3, items }],
+      series: [{ id: "loss", title: "loss", unit: "", points }],
+    });
+    expect(unpacked(packed(shown))).toEqual(shown);
+  });
+  it("tells what the back end knows of a sample", () => {
+    const { lanes, names, end_ps } = unpacked(real.timelines["compile_tracing"]![0]!);
+    const ledger = lanes.find(({ id }) => id === "ledger")!;
+    expect(ledger.items.at(0)![0]).toBe(0);
+    expect(ledger.items.at(-1)![1]).toBe(end_ps);
+    ledger.items.slice(1).forEach(([start], i) => expect(start).toBe(ledger.items[i]![1]));
+    for (const lane of lanes) {
+      expect(lane.items.every(([, , name]) => name < names.length)).toBe(true);
+    }
+  });
+});
+
 describe("a one-file report", () => {
   const data = {
     ...real,
     runs: { ...real.runs, runs: [summary("a"), summary("not in full")] },
     reports: { a: real.reports["healthy"]! },
-    timelines: { a: [timeline(), timeline({ start_ps: 0, end_ps: 5 * S })] },
+    timelines: { a: [timeline(), timeline({ start_ps: 0, end_ps: 5 * S })].map(packed) },
   };
   const source = new EmbeddedSource(data);
 
@@ -70,7 +100,9 @@ describe("a one-file report", () => {
   it("keeps the hosts apart", async () => {
     const two = new EmbeddedSource({
       ...data,
-      timelines: { a: [timeline(), timeline({ host: "other", names: ["x", "y", "z"] })] },
+      timelines: {
+        a: [timeline(), timeline({ host: "other", names: ["x", "y", "z"] })].map(packed),
+      },
     });
     const ask = (host: string | null) =>
       two.timeline({ run: "a", host, start_ps: 0, end_ps: S, pixels: 10 });

@@ -11,6 +11,7 @@ import type {
   Step,
   TimelineAnswer,
 } from "../src/types";
+import { unpacked } from "../src/data/packed";
 import { DATA } from "./analyze_samples";
 
 export const S = 1e12;
@@ -79,7 +80,7 @@ export function summary(run: string, change: Partial<RunSummary> = {}): RunSumma
 
 /** With a ledger of ten seconds. */
 export function timeline(change: Partial<TimelineAnswer> = {}): TimelineAnswer {
-  const real = data.timelines["healthy"]![0]!;
+  const real = unpacked(data.timelines["healthy"]![0]!);
   const ledger = real.lanes.find(({ id }) => id === "ledger")!;
   return {
     ...real,

@@ -15,6 +15,7 @@ from stall_analyzer.model.causes import BUCKETS, CAUSES
 from stall_analyzer.report.page import KNOWN
 from tests.plugin.boards import SAMPLES, Board
 from tests.real_documents import SCHEMA, document
+from tests.timelines import unpacked
 
 NAMES = sorted(path.parent.name for path in SAMPLES.glob("*/expected.json"))
 RUN = "numerics_nan"
@@ -22,7 +23,8 @@ RUN = "numerics_nan"
 
 def whole(samples: Board, run: str = RUN, pixels: int = 1000) -> dict[str, Any]:
     duration = samples.runs()[run]["duration_ps"]
-    return samples.answer("timeline", run=run, start_ps=0, end_ps=duration, pixels=pixels)
+    answer = samples.answer("timeline", run=run, start_ps=0, end_ps=duration, pixels=pixels)
+    return unpacked(answer)
 
 
 # ---------------------------------------------------------------- runs
@@ -107,8 +109,9 @@ def test_the_ledger_lane_holds_the_buckets_of_the_report_at_any_width(
     answer = whole(samples, pixels=pixels)
     ledger = next(lane for lane in answer["lanes"] if lane["id"] == "ledger")
     sums = dict.fromkeys(BUCKETS, 0)
-    for start, end, name, _, count, *parts in ledger["items"]:
-        for cause, ps in parts[0] if count > 1 else [[name, end - start]]:
+    for start, end, name, _, count, parts in ledger["items"]:
+        assert bool(parts) == (count > 1)
+        for cause, ps in parts or [(name, end - start)]:
             sums[answer["names"][cause].partition(".")[0]] += ps
     assert sums == samples.report(RUN)["report"]["buckets_ps"]
 
@@ -127,7 +130,8 @@ def test_a_loss_that_is_no_number_is_null(samples: Board) -> None:
 
 
 def test_a_window_names_only_what_it_shows(samples: Board) -> None:
-    answer = samples.answer("timeline", run=RUN, start_ps=0, end_ps=1_000_000, pixels=10)
+    window = {"start_ps": 0, "end_ps": 1_000_000, "pixels": 10}
+    answer = unpacked(samples.answer("timeline", run=RUN, **window))
     used = {item[2] for lane in answer["lanes"] for item in lane["items"]}
     assert used == set(range(len(answer["names"])))
 
@@ -142,12 +146,8 @@ def test_the_training_host_is_the_default(samples: Board) -> None:
     answer = whole(samples)
     (host,) = samples.runs()[RUN]["hosts"]
     assert answer["host"] == host
-    assert (
-        samples.answer(
-            "timeline", run=RUN, host=host, start_ps=0, end_ps=answer["end_ps"], pixels=1000
-        )
-        == answer
-    )
+    window = {"start_ps": 0, "end_ps": answer["end_ps"], "pixels": 1000}
+    assert unpacked(samples.answer("timeline", run=RUN, host=host, **window)) == answer
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_an_impossible_window_is_a_bad_request(samples: Board, wrong: dict[str, 
 def test_an_item_of_the_timeline_can_be_looked_at_alone(samples: Board) -> None:
     answer = whole(samples)
     lane = next(lane for lane in answer["lanes"] if lane["id"] == "thread")
-    start, end, name, row, _ = lane["items"][0]
+    start, end, name, row, *_ = lane["items"][0]
     where = {"lane": lane["id"], "row": row, "start_ps": start, "end_ps": end}
     found = samples.answer("event", run=RUN, **where)
     assert found["name"] == answer["names"][name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ from stall_analyzer.chart.chart_columns import Chart, Curve, Lane, name_of_rank
 from stall_analyzer.chart.detail import Items, merged, thinned
 from stall_analyzer.chart.event_lanes import THREADS
 from stall_analyzer.chart.lanes import LEDGER
+from stall_analyzer.chart.packed import packed, packed_doubles
 from stall_analyzer.model.units import Bools, Int64s
 
 # A machine has hundreds of threads. The busiest are shown; the others when somebody asks for them.
@@ -96,75 +96,75 @@ class _UsedNames:
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names = names
-        self._places: dict[int, int] = {}
+        self._places = np.full(len(names), -1)
+        self.in_order: list[str] = []
 
-    def places(self, names: list[int]) -> list[int]:
-        for name in dict.fromkeys(names):
-            self._places.setdefault(name, len(self._places))
-        return list(map(self._places.__getitem__, names))
-
-    @property
-    def in_order(self) -> list[str]:
-        return [self._names[name] for name in self._places]
+    def places(self, numbers: Int64s) -> Int64s:
+        new, seen_at = np.unique(numbers[self._places[numbers] < 0], return_index=True)
+        new = new[np.argsort(seen_at)]
+        self._places[new] = np.arange(len(new)) + len(self.in_order)
+        self.in_order += [self._names[number] for number in new]
+        return self._places[numbers]
 
 
 def _lane(
     lane: Lane, depth: int, window: tuple[int, int, int], names: _UsedNames
 ) -> dict[str, Any]:
-    # Tuples of numbers, of which there may be tens of thousands: Python's search for garbage soon
-    # forgets them, while lists would bring it to look through all of TensorBoard's objects.
-    items: list[tuple[Any, ...]] = []
-    for row in range(depth):
-        mine = slice(int(lane.rows[row]), int(lane.rows[row + 1]))
-        columns = lane.start_ps[mine], lane.end_ps[mine], lane.rank[mine]
-        shown = merged(*columns, *window)
-        numbers = names.places(name_of_rank(shown.rank).tolist())
-        rows = [row] * len(numbers)
-        items += zip(
-            shown.start.tolist(), shown.end.tolist(), numbers, rows, shown.size.tolist(),
-            strict=True,
-        )  # fmt: skip
-        if lane.id == LEDGER:
-            _add_parts(items, lane, shown, names)
-    return {
+    of_rows = [_row(lane, row, window) for row in range(depth)]
+    start, end, rank, size, _ = (np.concatenate(column) for column in zip(*of_rows, strict=True))
+    gap = start - np.concatenate([start[:1], end[:-1]])
+    counts = [len(items.start) for items in of_rows]
+    gap[(np.cumsum(counts) - counts)[np.array(counts) > 0]] = 0  # since the row before
+    sent = {
         "id": lane.id,
         "title": lane.title,
         "group": lane.group,
         "depth": lane.depth,
-        "rows": depth,
-        "items": items,
+        "rows": [[len(items.start), int(items.start[:1].sum())] for items in of_rows],
+        "gaps": packed(gap),
+        "lengths": packed(end - start),
+        "names": packed(names.places(name_of_rank(rank))),
+        "counts": packed(size),
     }
+    if lane.id == LEDGER:
+        sent["division"] = _division(lane, of_rows[0], names)
+    return sent
 
 
-def _add_parts(items: list[tuple[Any, ...]], lane: Lane, shown: Items, names: _UsedNames) -> None:
-    """To each merged item of the ledger what its causes come to, exactly: the band of a wide
-    window must not belong to whoever is ahead in each pixel."""
-    if len(shown.first) == 0:
-        return
-    tiles = slice(shown.first[0], shown.first[-1] + shown.size[-1])
+def _row(lane: Lane, row: int, window: tuple[int, int, int]) -> Items:
+    mine = slice(int(lane.rows[row]), int(lane.rows[row + 1]))
+    return merged(lane.start_ps[mine], lane.end_ps[mine], lane.rank[mine], *window)
+
+
+def _division(lane: Lane, shown: Items, names: _UsedNames) -> dict[str, str]:
+    """What the causes of each merged item of the ledger come to, exactly: the band of a wide window
+    must not belong to whoever is ahead in each pixel."""
+    items = len(shown.first)
+    tiles = slice(shown.first[0], shown.first[-1] + shown.size[-1]) if items else slice(0)
     cause = name_of_rank(lane.rank[tiles])
-    item = np.repeat(np.arange(len(items)), shown.size)
-    causes = int(cause.max()) + 1
-    sums = np.zeros(len(items) * causes, dtype=np.int64)
+    causes = int(cause.max(initial=0)) + 1
+    sums = np.zeros(items * causes, dtype=np.int64)
+    item = np.repeat(np.arange(items), shown.size)
     np.add.at(sums, item * causes + cause, lane.end_ps[tiles] - lane.start_ps[tiles])
-    several = np.flatnonzero(shown.size > 1)
-    of_several = sums.reshape(len(items), causes)[several]
+    of_several = np.where(shown.size > 1, sums.reshape(items, causes).T, 0).T
     row, cause = of_several.nonzero()
     spent = of_several[row, cause]
     largest_first = np.lexsort((-spent, row))
-    numbers = names.places(cause[largest_first].tolist())
-    parts = list(zip(numbers, spent[largest_first].tolist(), strict=True))
-    ends = row.searchsorted(np.arange(len(several)), side="right").tolist()
-    for i, begin, end in zip(several.tolist(), [0, *ends], ends, strict=False):
-        items[i] = (*items[i], parts[begin:end])
+    return {
+        "sizes": packed(np.bincount(row, minlength=items)),
+        "names": packed(names.places(cause[largest_first])),
+        "lengths": packed(spent[largest_first]),
+    }
 
 
 def _series(curve: Curve, start_ps: int, end_ps: int, pixel_ps: int) -> dict[str, Any]:
     chosen = thinned(curve.at_ps, curve.value, start_ps, end_ps, pixel_ps)
-    points = zip(curve.at_ps[chosen].tolist(), curve.value[chosen].tolist(), strict=True)
+    at, value = curve.at_ps[chosen], curve.value[chosen]
     return {
         "id": curve.id,
         "title": curve.title,
         "unit": curve.unit,
-        "points": [[at, value if math.isfinite(value) else None] for at, value in points],
+        "start_ps": int(at[0]) if len(at) else 0,
+        "gaps": packed(np.diff(at, prepend=at[:1])),
+        "values": packed_doubles(np.where(np.isfinite(value), value, np.nan)),
     }

@@ -84,7 +84,9 @@ def timelines_of(report: Report) -> list[dict[str, Any]]:
 
 
 def _items(timelines: Iterable[Json]) -> int:
-    return sum(len(lane["items"]) for part in timelines for lane in part["lanes"])
+    """How many there are."""
+    lanes = (lane for part in timelines for lane in part["lanes"])
+    return sum(count for lane in lanes for count, *_ in lane["rows"])
 
 
 def _that_fit(timelines: Sequence[Sequence[Json] | None]) -> list[list[Json]]:

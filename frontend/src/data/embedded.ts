@@ -12,6 +12,7 @@ import type {
   TimelineAnswer,
 } from "../types";
 import { bestFor } from "../timeline/answers";
+import { unpacked } from "./packed";
 import type {
   DataSource,
   Detail,
@@ -27,6 +28,9 @@ const STORED_PIXELS = 4000; // of a stored timeline that does not say
 
 export class EmbeddedSource implements DataSource {
   readonly isLive = false;
+
+  /** The timelines of runs that were looked at. */
+  private readonly unpacked = new Map<string, TimelineAnswer[]>();
 
   constructor(private readonly data: EmbeddedData) {}
 
@@ -80,7 +84,8 @@ export class EmbeddedSource implements DataSource {
 
   /** Of one host; the first one stands for the run. */
   private stored({ run, host }: { run: string; host: string | null }): TimelineAnswer[] {
-    const timelines = this.data.timelines[run] ?? [];
+    const timelines = this.unpacked.get(run) ?? (this.data.timelines[run] ?? []).map(unpacked);
+    this.unpacked.set(run, timelines);
     return timelines.filter((timeline) => timeline.host === (host ?? timelines[0]?.host));
   }
 

@@ -3,13 +3,14 @@
 import type {
   EventAnswer,
   ManualPage,
+  PackedTimeline,
   RangeAnswer,
   ReportAnswer,
   RunsAnswer,
   SearchAnswer,
   Span,
-  TimelineAnswer,
 } from "../types";
+import { unpacked } from "./packed";
 import type {
   DataSource,
   Detail,
@@ -45,9 +46,9 @@ export class HttpSource implements DataSource {
       ["pixels", String(Math.min(Math.ceil(pixels), PIXELS_MOST))],
       ...(opened ?? []).map((lane) => ["open", lane]),
     ];
-    const answer = await this.get<TimelineAnswer | { state: string }>("timeline", query, signal);
+    const answer = await this.get<PackedTimeline | { state: string }>("timeline", query, signal);
     if ("state" in answer) throw new Error("The timeline is still being prepared.");
-    return { answer, psPerPixel: (end_ps - start_ps) / pixels };
+    return { answer: unpacked(answer), psPerPixel: (end_ps - start_ps) / pixels };
   }
 
   event(request: EventRequest, signal?: AbortSignal): Promise<EventAnswer> {
