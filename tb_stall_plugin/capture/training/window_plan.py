@@ -17,7 +17,7 @@ MB = 1 << 20
 
 # A window is complete after this many steps. Fewer are enough if they are slow, or if the epoch is
 # so short that the budget does not pay for more. What interrupts steps is found by comparing twenty
-# of the same form, and the first few have another; the fewest still give a mean that means something.
+# of the same form, and the first few have another; the fewest are enough for a mean.
 WHOLE_STEPS, FEWEST_STEPS = 40, 10
 # To record and to save a step of a small model, with 700 events. Of the first window, which costs
 # more than all others, nothing else is known.
