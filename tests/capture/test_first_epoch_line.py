@@ -65,7 +65,20 @@ def test_what_comes_once_is_told_from_what_comes_again() -> None:
 
 def test_a_loop_without_epochs_is_a_training() -> None:
     said = first_epoch([record("start", 0.0, step=4.0)])
-    assert said == "Training took 4.00 s: 4.00 s for computation"
+    assert said == "Training took 4.00 s: 4.00 s for running the steps"
+
+
+def test_what_only_a_profile_can_divide_is_not_called_computing() -> None:
+    """The report finds graphs being prepared, memory and dispatch in the same seconds."""
+    records = [
+        record("train", 0.0, trace=4.0, step=5.0),
+        record("train", 9.0, step=1.0),
+        record("train", 10.0, step=1.0),
+    ]
+    assert first_epoch(records) == (
+        "The first epoch took 11.0 s: 4.00 s for tracing (once) and "
+        "4.00 s for the first run of each graph (once)"
+    )
 
 
 def test_without_books_nothing_is_said() -> None:

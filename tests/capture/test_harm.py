@@ -48,7 +48,7 @@ def test_each_difference_is_told(captured: Ended, said: str) -> None:
 
 def test_lines_and_frames_of_the_capture_are_left_out_of_what_was_said() -> None:
     said = """\
-The first epoch took 1.69 s: 497 ms for computation. Details: stall-analyze logs
+The first epoch took 1.69 s: 497 ms for running the steps. Details: stall-analyze logs
 Traceback (most recent call last):
   File "/env/tb_stall_plugin/capture/training/timed_calls.py", line 134, in _spend
     return method(*arguments, **named)

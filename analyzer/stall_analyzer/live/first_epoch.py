@@ -25,11 +25,12 @@ from stall_analyzer.model.units import PS_PER_NS
 NAMED_SHARE = 0.1
 MOST_NAMED = 2
 ONCE, LIKELY_AGAIN = "once", "likely in every epoch"
-# What a cost is called, and whether it recurs, as far as one epoch can tell.
+# What a cost is called, and whether it recurs, as far as one epoch can tell. Clocks stand around
+# the call of a step: only a profile, in the report, can say what of it was computing.
 COSTS = {
     "compile.tracing": ("tracing", ONCE),
     "compile.retracing": ("retracing", ""),
-    "compile.instantiate": ("preparing graphs", ONCE),
+    "compile.instantiate": ("the first run of each graph", ONCE),
     "input.wait": ("waiting for input", "in every epoch unless cached"),
     "input.first_element": ("waiting for the first batch", ""),
     "input.iterator_create": ("creating iterators", LIKELY_AGAIN),
@@ -37,7 +38,7 @@ COSTS = {
     "host.checkpoint": ("saving the model", LIKELY_AGAIN),
     "host.python": ("Python", LIKELY_AGAIN),
     "host.eager": ("Python and ops outside any tf.function", LIKELY_AGAIN),
-    "compute.step": ("computation", ""),
+    "compute.step": ("running the steps", ""),
     "communication.collective": ("waiting for other workers", LIKELY_AGAIN),
     "profiler.capture": ("the capture itself", ONCE),
     "profiler.logging": ("logging for TensorBoard", LIKELY_AGAIN),
