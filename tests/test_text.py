@@ -15,6 +15,7 @@ from stall_analyzer.model.kinds import LAST_RECORD
 from stall_analyzer.report.document import run_document
 from stall_analyzer.report.glyphs import ASCII, bar, cells_per_part, sparkline
 from stall_analyzer.report.palette import BUCKET_COLORS, BUCKET_LETTERS, STATUS_COLORS
+from stall_analyzer.report.terminal import Terminal
 from stall_analyzer.report.text import render
 from tests.logdirs import PROFILE, lay_out
 from tests.real_documents import MS, SCHEMA, analyzed, document, every_sample, finding, sample
@@ -337,6 +338,22 @@ def test_paragraphs_are_no_wider_than_can_be_read_but_names_and_code_are() -> No
     assert all(len(line) <= 100 for line in few.splitlines())
     lines = shown(document(sample("compile_tracing", run=name), sample("healthy")), width=200)
     assert f"\n{name}  slow once" in lines
+
+
+def test_code_is_broken_between_words_or_else_between_names() -> None:
+    console = Console(width=60, color_system=None, highlight=False)
+    with console.capture() as captured:
+        terminal = Terminal(console)
+        terminal.code("loss = tf.reduce_mean((model(x) - y) ** 2)  # of all samples", "+", indent=6)
+        terminal.code(
+            "    tf.config.experimental.set_memory_growth(devices[0],True)", "+", indent=6
+        )
+    assert captured.get().splitlines() == [
+        "      + loss = tf.reduce_mean((model(x) - y) ** 2)  # of all",
+        "        samples",
+        "      +     tf.config.experimental.set_memory_growth(",
+        "            devices[0],True)",
+    ]
 
 
 def test_many_runs_end_with_a_table_of_all_of_them() -> None:

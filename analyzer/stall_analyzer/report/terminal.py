@@ -6,7 +6,7 @@ and since everything printed is a `Text`, no name is ever read as markup.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -22,6 +22,8 @@ COLUMN_GAP = "  "
 # `1.63 s` stays on one line: rich would wrap at a no-break space too.
 FIGURE = pattern(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|%)\b|%)")
 GLUE = "\ue000"  # of no meaning to anybody
+# Where code may be broken that has no space: `model.fit(`, `data,`.
+BETWEEN_NAMES = pattern(r"(?<=[(\[{,])(?=[^)\]}])|(?=(?<=\w)\.[^\d\W])")
 SHORTEST_LAST = 12  # cells, of words that are wrapped
 
 
@@ -42,11 +44,13 @@ class Terminal:
         self._hang(Text(" " * indent), Text.assemble(*parts), self.text_width - indent)
 
     def code(self, line: str, sign: str, indent: int) -> None:
-        """A line of code after a sign of its own; the code's indentation stays."""
+        """A line of code after a sign of its own; the code's indentation stays. Too long a line is
+        broken between words, or else between names."""
         body = line.lstrip(" ")
         depth = min(len(line) - len(body), self.width // 4)
         head = Text(f"{' ' * indent}{sign} {' ' * depth}")
-        self._hang(head, self.text(body), self.width - head.cell_len)
+        room = max(self.width - head.cell_len, SHORTEST_LAST)
+        self._hanging(head, [self.text(part) for part in _broken(body, room)])
 
     def frame(self, frame: str, indent: int) -> None:
         """A line of a stack, never broken: its path is copied, or clicked on."""
@@ -108,12 +112,31 @@ class Terminal:
         return f"…{name}"
 
     def _hang(self, head: Text, body: Text, room: int) -> None:
-        self._is_empty = False
         body.plain = FIGURE.sub(GLUE, body.plain)
-        wrapped = body.wrap(self._console, max(room, SHORTEST_LAST)) or [Text()]
-        for number, line in enumerate(wrapped):
+        wrapped = body.wrap(self._console, max(room, SHORTEST_LAST))
+        for line in wrapped:
             line.plain = line.plain.replace(GLUE, " ")
+        self._hanging(head, wrapped)
+
+    def _hanging(self, head: Text, lines: Iterable[Text]) -> None:
+        self._is_empty = False
+        for number, line in enumerate([*lines] or [Text()]):
             start = head if number == 0 else Text(" " * head.cell_len)
             whole = start + line
             whole.rstrip()
             self._console.print(whole, no_wrap=True, overflow="ignore", crop=False)
+
+
+def _broken(code: str, room: int) -> list[str]:
+    """Lines that fit: broken at spaces, and words that do not fit on any line between names."""
+    lines = [""]
+    for word in code.replace("# ", f"#{GLUE}").split(" "):
+        names = BETWEEN_NAMES.split(word) if len(word) > room else [word]
+        pieces = [n[at : at + room] for n in names for at in range(0, max(len(n), 1), room)]
+        for number, piece in enumerate(pieces):
+            longer = f"{lines[-1]} {piece}" if number == 0 and lines[-1] else lines[-1] + piece
+            if len(longer) <= room:
+                lines[-1] = longer
+            else:
+                lines.append(piece)
+    return [line.replace(GLUE, " ") for line in lines]
