@@ -18,9 +18,9 @@ export function fleetHeadline(fleet: Fleet): string {
   );
 }
 
-/** What was not traced may have been anything: it is no cost of what was found. */
+/** Not the notes about what was not traced, which cost nothing. */
 export function shownFindings({ findings }: Fleet): FleetFinding[] {
-  return findings.filter(({ bucket }) => bucket !== "unknown");
+  return findings.filter(({ bucket, machine_ps }) => bucket !== "unknown" || machine_ps > 0);
 }
 
 export interface Column {

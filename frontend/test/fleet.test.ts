@@ -23,6 +23,12 @@ describe("the sums over all runs", () => {
     expect(shownFindings(fleet()).map(({ id }) => id)).not.toContain("ST412");
     expect(shownFindings(fleet()).map(({ id }) => id)).toContain("ST001");
   });
+
+  it("count the time in which a run was stuck, whatever it waited for", () => {
+    const stuck = { ...fleet().findings[0]!, id: "ST510", bucket: "unknown" as const };
+    const shown = shownFindings(fleet({ findings: [{ ...stuck, machine_ps: 60 * S }] }));
+    expect(shown.map(({ id }) => id)).toEqual(["ST510"]);
+  });
 });
 
 describe("a column for each day", () => {

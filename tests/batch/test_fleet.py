@@ -76,6 +76,20 @@ def test_the_costliest_come_first_and_only_a_few_of_them() -> None:
     assert made["findings"][0]["worst"]["run"] == "run-29"
 
 
+def test_the_time_of_stuck_runs_is_a_cost_and_what_was_not_traced_is_none() -> None:
+    def unknown(name: str, id: str, severity: str) -> Facts:
+        found = finding(id=id, bucket="unknown", severity=severity, lost_ps=9000 * MS)
+        return facts(name, {"unknown.not_traced": 9000}, findings=[found])
+
+    made = summary(unknown("stuck", "ST510", "act"), unknown("untraced", "ST412", "note"))
+    assert {one["id"]: one["machine_ps"] for one in made["findings"]} == {
+        "ST510": 9000 * MS,
+        "ST412": 0,
+    }
+    shown = text(view.fleet_tables(made))
+    assert "ST510" in shown and "ST412" not in shown
+
+
 def test_days_are_those_of_the_first_epochs() -> None:
     def on(day: int, status: str) -> Facts:
         made = facts(f"{day} {status}", status=status)

@@ -128,8 +128,7 @@ def _buckets(fleet: FleetEntry) -> Iterator[Table]:
 
 
 def _findings(fleet: FleetEntry, root: str) -> Iterator[Table]:
-    # What was not traced may have been anything: it is no cost of what was found.
-    costly = [one for one in fleet["findings"] if one["machine_ps"] and one["bucket"] != "unknown"]
+    costly = [one for one in fleet["findings"] if one["machine_ps"]]
     rows = [
         (found["id"], _spoken(found["name"]), f"{found['runs']:,}", seconds(found["machine_ps"]),
          shown_name(found["worst"]["run"], found["worst"]["attempt"], root))

@@ -81,7 +81,7 @@ class Fleet:
 
     def _add_findings(self, facts: Facts, count: int) -> None:
         for found in facts["findings"]:
-            lost = count * found["lost_ps"]
+            lost = count * _lost_ps(found)
             run: WorstRunEntry = {
                 "run": facts["run"],
                 "attempt": facts["attempt"],
@@ -126,6 +126,12 @@ class Fleet:
                 for run, attempt, text in sorted(self._errors)[:ERRORS_SHOWN]
             ],
         }
+
+
+def _lost_ps(found: FindingSummaryEntry) -> int:
+    """What was not traced may have been anything: it is no cost of a note that says so."""
+    is_note = found["bucket"] == "unknown" and found["severity"] == "note"
+    return 0 if is_note else found["lost_ps"]
 
 
 def _costly(facts: Facts, count: int) -> CostlyRunEntry:
