@@ -23,7 +23,8 @@ def _items(lane: dict[str, Any]) -> list[list[Any]]:
     columns = (_numbers(lane[column], count) for column in ("gaps", "lengths", "names", "counts"))
     sent = zip(*columns, _parts(lane, count), strict=True)
     items = []
-    for row, (of_row, at) in enumerate(lane["rows"]):
+    for row, (of_row, first_ps) in enumerate(lane["rows"]):
+        at = first_ps
         for _ in range(of_row):
             gap, length, name, merged, parts = next(sent)
             items.append([at + gap, at + gap + length, name, row, merged, parts])

@@ -1,5 +1,5 @@
-"""Columns of numbers as short texts, which are written and read many times as quickly as the numbers
-themselves would be.
+"""Columns of numbers as short texts, which are written and read many times as quickly as the
+numbers themselves would be.
 
 Of whole numbers, the bytes in base64: the lowest byte of each, then the next byte of each, and so
 on, as many as the largest of them needs.
