@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
@@ -13,10 +13,12 @@ from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.format import between, percent, seconds
 from stall_analyzer.model.kinds import LAST_RECORD
 from stall_analyzer.report.document import run_document
+from stall_analyzer.report.document_types import FindingEntry
 from stall_analyzer.report.glyphs import ASCII, bar, cells_per_part, sparkline
 from stall_analyzer.report.palette import BUCKET_COLORS, BUCKET_LETTERS, STATUS_COLORS
 from stall_analyzer.report.terminal import Terminal
 from stall_analyzer.report.text import render
+from stall_analyzer.report.words import worth
 from tests.logdirs import PROFILE, lay_out
 from tests.real_documents import MS, SCHEMA, analyzed, document, every_sample, finding, sample
 from tests.stuck_job import write_job
@@ -224,7 +226,7 @@ def test_a_finding_without_seconds_to_win_promises_none() -> None:
 
 
 def test_a_gain_says_in_which_epochs_it_comes() -> None:
-    def worth(gain_ms: tuple[int, int], later_ms: tuple[int, int]) -> str:
+    def saves(gain_ms: tuple[int, int], later_ms: tuple[int, int]) -> str:
         gain_ps, later_gain_ps = (
             {"low": low * MS, "high": high * MS} for low, high in (gain_ms, later_ms)
         )
@@ -232,10 +234,19 @@ def test_a_gain_says_in_which_epochs_it_comes() -> None:
         text = shown(document(sample("input_py_function", findings=[made])), width=100)
         return text.partition("the change should save ")[2].partition("\n")[0]
 
-    assert worth((700, 900), (700, 900)) == "700–900 ms, in every epoch"
-    assert worth((700, 900), (0, 0)) == "700–900 ms, in the first epoch only"
-    assert worth((700, 900), (300, 400)) == "700–900 ms, and 300–400 ms in each later epoch"
-    assert worth((0, 0), (300, 400)) == "300–400 ms in each later epoch"
+    assert saves((700, 900), (700, 900)) == "700–900 ms, in every epoch"
+    assert saves((700, 900), (0, 0)) == "700–900 ms, in the first epoch only"
+    assert saves((700, 900), (300, 400)) == "700–900 ms, and 300–400 ms in each later epoch"
+    assert saves((0, 0), (300, 400)) == "300–400 ms in each later epoch"
+
+
+def test_a_saving_that_reads_as_more_than_the_cost_has_a_reason() -> None:
+    def cost(high_ms: float) -> str:
+        made = finding(lost_ps=2000 * MS, gain_ps={"low": MS, "high": round(high_ms * MS)})
+        return worth(cast("FindingEntry", made)).partition(";")[0]
+
+    assert cost(2100) == "costs 2.00 s and slows down other work"
+    assert cost(2001) == cost(1500) == "costs 2.00 s"
 
 
 def test_a_hang_shows_the_stack_that_proves_it(tmp_path: Path) -> None:

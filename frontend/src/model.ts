@@ -196,6 +196,11 @@ export function predicted(finding: Finding, nowPs: Ps): Range {
   };
 }
 
+/** Of one whose change may save more than it costs, as the figures are read: there is a reason. */
+export function slowsOtherWork({ lost_ps, gain_ps: { high } }: Finding): boolean {
+  return high > lost_ps && seconds(high) !== seconds(lost_ps);
+}
+
 /** "saves 1.03–1.29 s, in every epoch"; empty where nothing is predicted. */
 export function gainSentence(finding: Finding): string {
   const { gain_ps: first, later_gain_ps: later } = finding;

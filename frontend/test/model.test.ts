@@ -19,6 +19,7 @@ import {
   phaseParts,
   phaseTimes,
   predicted,
+  slowsOtherWork,
   stepAxisEnd,
   stepColumns,
   tracedExactly,
@@ -154,6 +155,12 @@ describe("a finding", () => {
   ])("says which epochs it saves time in", (gain_ps, later_gain_ps, text) =>
     expect(gainSentence(finding({ gain_ps, later_gain_ps }))).toBe(text),
   );
+  it("gives a reason where the saving reads as more than the cost", () => {
+    const saving = (high: number) => finding({ lost_ps: 2 * S, gain_ps: range(1, high) });
+    expect(slowsOtherWork(saving(2.1))).toBe(true);
+    expect(slowsOtherWork(saving(2.001))).toBe(false);
+    expect(slowsOtherWork(saving(1.5))).toBe(false);
+  });
   it("promises later epochs no more than the least, where they are slower than the first", () => {
     const slower = { gain_ps: range(2, 3), later_gain_at_least: true };
     const says = (low: number) =>

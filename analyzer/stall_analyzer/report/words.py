@@ -23,7 +23,6 @@ CAUSE_FROM_SHARE = 200  # a cause below 1/200 of the window is not worth a line
 LITTLE_COVERED = 0.5
 
 SEEN_SHARE = 0.5  # of the window: from less, nothing is said to be well
-MORE = 1.1  # times its cost: by less, a range and a cost differ by rounding or by noise
 
 
 def about(text: str, estimated: bool) -> str:
@@ -117,10 +116,15 @@ def causes_in(run: ReportEntry, bucket: Bucket) -> list[tuple[str, int]]:
 def worth(finding: FindingEntry) -> str:
     """`costs 1.29 s; the change should save 1.03–1.29 s, in every epoch`"""
     lost = finding["lost_ps"]
-    takes_more = finding["gain_ps"]["high"] > MORE * lost
-    slows = " and slows down other work" if takes_more else ""
+    slows = " and slows down other work" if _saves_more_than(lost, finding) else ""
     cost = f"costs {seconds(lost)}{slows}" if lost else ""
     return "; ".join(part for part in (cost, _gain(finding)) if part)
+
+
+def _saves_more_than(lost_ps: int, finding: FindingEntry) -> bool:
+    """As the figures are read: a saving beyond the cost calls for a reason."""
+    high = finding["gain_ps"]["high"]
+    return high > lost_ps and seconds(high) != seconds(lost_ps)
 
 
 def _gain(finding: FindingEntry) -> str:

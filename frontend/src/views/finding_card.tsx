@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { DataSource } from "../data/source";
 import { between, percent, seconds } from "../format";
-import { evidenceTime, gainSentence, groupedByLabel, predicted } from "../model";
+import { evidenceTime, gainSentence, groupedByLabel, predicted, slowsOtherWork } from "../model";
 import { BUCKET_COLORS } from "../palette";
 import { rootUrl } from "../root";
 import { traceViewerUrl } from "../trace_viewer";
@@ -87,6 +87,7 @@ function Worth({ finding, nowPs }: { finding: Finding; nowPs: Ps }) {
               ({percent(finding.lost_ps, nowPs)}
               {finding.estimated && ", estimated from samples"})
             </span>
+            {slowsOtherWork(finding) && " and slows down other work"}
           </dd>
         </>
       )}
